@@ -1,0 +1,74 @@
+# The front door. `make` alone prints what there is.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Deno 2.6 or newer from PATH, else the pinned one from npm in .deno/ (made by the first target that needs it).
+DENO_VERSION := 2.9.6
+DENO := $(shell command -v deno >/dev/null 2>&1 \
+  && deno eval 'const [a, b] = Deno.version.deno.split(".").map(Number); Deno.exit(a > 2 || (a === 2 && b >= 6) ? 0 : 1)' 2>/dev/null \
+  && command -v deno || echo $(CURDIR)/.deno/deno)
+export DENO_TLS_CA_STORE ?= system,mozilla
+export DENO_NO_UPDATE_CHECK := 1
+# In CI the lock may not change; at home `make deps` updates it.
+FROZEN := $(if $(CI),--frozen,)
+DEPS := node_modules/.svc-deps
+
+.PHONY: help
+help: ## Print this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: serve
+serve: $(DEPS) ## Start the service on 127.0.0.1:8080 (ARGS='-c my.yaml' for more)
+	@exec $(DENO) run -A main.ts serve $(ARGS)
+
+.PHONY: demo
+demo: $(DEPS) ## Start a throw-away service, send three messages, show replies, executions and a log
+	@$(DENO) run -A test/demo.ts
+
+.PHONY: test
+test: $(DEPS) ## Run every test (ARGS='test/store -t guard' for some)
+	@$(DENO) run -A npm:vitest@5.1.0 run $(ARGS)
+
+.PHONY: check
+check: $(DEPS) ## Format, lint, types and the rules of the house
+	@$(DENO) fmt --check --quiet
+	@$(DENO) lint --quiet
+	@$(DENO) check --quiet main.ts src cli test bench
+	@$(DENO) run -A npm:vitest@5.1.0 run test/house --reporter=dot
+
+.PHONY: format
+format: $(DEPS) ## Format every file
+	@$(DENO) fmt --quiet
+
+.PHONY: bench
+bench: $(DEPS) ## Measure speed and memory next to the bare cost; prints a table, writes bench/results/
+	@$(DENO) run -A bench/run.ts $(ARGS)
+
+.PHONY: build
+build: $(DEPS) ## Make the one executable dist/svc (DENORT_BIN names the base where it cannot be downloaded)
+	@mkdir -p dist
+	@$${DENO_FOR_COMPILE:-$(DENO)} compile -A --quiet --output dist/svc main.ts
+	@ls -lh dist/svc
+
+.PHONY: deps
+deps: $(DENO) ## Install the packages that deno.lock names
+	@$(DENO) install $(FROZEN) --quiet
+	@touch $(DEPS)
+
+.PHONY: clean
+clean: ## Remove what was built and installed here; never a data directory
+	@rm -rf dist coverage bench/results node_modules .deno .cache
+
+$(DEPS): deno.json deno.lock | $(DENO)
+	@$(DENO) install $(FROZEN) --quiet
+	@touch $@
+
+$(CURDIR)/.deno/deno:
+	@command -v npm >/dev/null || { echo "This needs Deno 2.6 or newer on PATH, or npm (comes with Node.js) to get it." >&2; exit 1; }
+	@echo "getting Deno $(DENO_VERSION) from npm into .deno/" >&2
+	@mkdir -p .deno
+	@npm install --prefix .deno --no-save --ignore-scripts --no-audit --no-fund --loglevel=error deno@$(DENO_VERSION) >&2
+	@ln -sf "$$(ls -d .deno/node_modules/@deno/*/deno* | head -1 | sed 's#^.deno/##')" .deno/deno
+	@.deno/deno --version >&2

@@ -1,0 +1,44 @@
+import { VERSION } from "./src/version.ts";
+
+const HELP = `svc runs AI worker agents: messages in, tasks out, replies back.
+
+Usage:
+  svc serve [-c config.yaml]        Run the service
+  svc ctl <group> <command> ...     Control a running service
+  svc version                       Print the version
+  svc help                          Print this
+
+Try: svc ctl help
+`;
+
+/** The front door: each command loads only what it needs, so that \`ctl\` never pays for the server (contract 6). */
+async function main(args: string[]): Promise<number> {
+  const [command, ...rest] = args;
+  switch (command) {
+    case "serve": {
+      const { serve } = await import("./src/serve.ts");
+      return await serve({ config: configFlag(rest) });
+    }
+    case "version":
+    case "--version":
+    case "-V":
+      console.log(VERSION);
+      return 0;
+    case undefined:
+    case "help":
+    case "--help":
+    case "-h":
+      console.log(HELP.trimEnd());
+      return 0;
+    default:
+      console.error(`svc: no command is called ${JSON.stringify(command)}; see: svc help`);
+      return 2;
+  }
+}
+
+function configFlag(args: string[]): string | undefined {
+  const at = args.findIndex((arg) => arg === "-c" || arg === "--config");
+  return at === -1 ? undefined : args[at + 1];
+}
+
+Deno.exit(await main(Deno.args));

@@ -1,0 +1,116 @@
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { ServiceError } from "../domain/error.ts";
+import { ALL_SCOPES } from "../domain/scope.ts";
+import { newId } from "../id.ts";
+import {
+  clearLogins,
+  countLogin,
+  deleteRefreshToken,
+  findCredential,
+  findRefreshToken,
+  insertRefreshToken,
+} from "../store/credential.ts";
+import { record } from "../store/journal.ts";
+import { signToken } from "../token.ts";
+import { verifyPassword } from "./password.ts";
+import type { Service } from "./service.ts";
+
+/** Answer of POST /api/auth/login (contract 2). `expires_in` is in seconds. */
+export interface Login {
+  access_token: string;
+  refresh_token: string;
+  expires_in: number;
+  token_type: "Bearer";
+}
+
+const REFRESH_TOKEN_BYTES = 32;
+const MINUTE_MS = 60_000;
+
+/** POST /api/auth/login. Throws `invalid_credentials`, one text for wrong name and wrong password, and `rate_limited`. */
+export async function login(
+  service: Service,
+  username: string,
+  password: string,
+  address: string,
+): Promise<Login> {
+  const { db, clock, config } = service;
+  const now = clock.now();
+  const who = digest(`${address}\n${username}`);
+  const minute = Math.floor(now / MINUTE_MS);
+  if (await countLogin(db, who, minute) > config.auth.login_failures_per_minute) {
+    throw new ServiceError(
+      "rate_limited",
+      "Cannot log in: too many failed logins; wait for the next minute",
+      {
+        retry_after_s: Math.ceil(((minute + 1) * MINUTE_MS - now) / 1000),
+      },
+    );
+  }
+  const credential = await findCredential(db);
+  // A wrong name costs the same hash as a right one (promises AUT-3).
+  const matches = await verifyPassword(password, credential?.password_hash ?? "");
+  if (credential === null || !matches || !sameText(username, credential.username)) {
+    await db.write([record(now, { kind: "auth.refused", actor: "system", data: { address } })]);
+    throw new ServiceError("invalid_credentials", "Cannot log in: wrong username or password");
+  }
+  const refreshToken = randomBytes(REFRESH_TOKEN_BYTES).toString("base64url");
+  const subject = `operator:${credential.username}`;
+  await db.write([
+    clearLogins(who),
+    insertRefreshToken({
+      id: newId(),
+      token_hash: digest(refreshToken),
+      username: credential.username,
+      version: credential.version,
+      expires_at: now + config.auth.refresh_ttl,
+    }, now),
+    record(now, { kind: "auth.login", actor: subject, data: { address } }),
+  ]);
+  return { ...await accessToken(service, subject), refresh_token: refreshToken, token_type: "Bearer" };
+}
+
+/** POST /api/auth/refresh: a new access token and no new refresh token (interface 5.4). Throws `unauthenticated`. */
+export async function refresh(
+  service: Service,
+  refreshToken: string,
+): Promise<{ access_token: string; expires_in: number; token_type: "Bearer" }> {
+  const stored = await findRefreshToken(service.db, digest(refreshToken), service.clock.now());
+  if (stored === null || stored.version !== service.authority.version) {
+    throw new ServiceError(
+      "unauthenticated",
+      "Cannot refresh: the refresh token is unknown, expired or revoked; log in",
+    );
+  }
+  return { ...await accessToken(service, `operator:${stored.username}`), token_type: "Bearer" };
+}
+
+/** POST /api/auth/logout: the refresh token is worth nothing any more. An unknown one is no error. */
+export async function logout(service: Service, refreshToken: string): Promise<void> {
+  await service.db.write([
+    deleteRefreshToken(digest(refreshToken)),
+    record(service.clock.now(), { kind: "auth.logout", actor: "system" }),
+  ]);
+}
+
+async function accessToken(
+  service: Service,
+  subject: string,
+): Promise<{ access_token: string; expires_in: number }> {
+  const { authority, clock, config } = service;
+  const ttl = Math.floor(config.auth.access_ttl / 1000);
+  const claims = {
+    typ: "access" as const,
+    sub: subject,
+    scope: ALL_SCOPES.join(" "),
+    ver: authority.version,
+  };
+  return { access_token: await signToken(authority.key, claims, ttl, clock.now()), expires_in: ttl };
+}
+
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+function sameText(a: string, b: string): boolean {
+  return timingSafeEqual(createHash("sha256").update(a).digest(), createHash("sha256").update(b).digest());
+}

@@ -1,0 +1,83 @@
+import type { Clock } from "../clock.ts";
+import { ALL_SCOPES, type Caller, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
+import type { Database } from "../store/database.ts";
+import { findRunGrant } from "../store/execution.ts";
+import { type Claims, OPERATOR_KEY_VERSION, verifyToken } from "../token.ts";
+
+/** A caller who was recognised, and until when the token is good. */
+export interface Authentication {
+  caller: Caller;
+  claims: Claims;
+}
+
+const REMEMBERED_TOKENS_MAX = 2_000;
+
+/** Holds the signing key and the password's version; turns tokens into callers. */
+export class Authority {
+  readonly key: Uint8Array;
+  readonly username: string;
+  /** Goes up with each change of the password. */
+  version: number;
+  readonly #db: Database;
+  readonly #clock: Clock;
+  // Verifying a signature costs more than most reads; what was verified once stays verified until it expires.
+  readonly #verified = new Map<string, Claims>();
+
+  constructor(options: { key: Uint8Array; username: string; version: number; db: Database; clock: Clock }) {
+    this.key = options.key;
+    this.username = options.username;
+    this.version = options.version;
+    this.#db = options.db;
+    this.#clock = options.clock;
+  }
+
+  /** Who holds this token, or null: forged, expired, revoked, or its run is over (contract 2). */
+  async authenticate(token: string): Promise<Authentication | null> {
+    const claims = await this.#claims(token);
+    return claims === null ? null : await this.recognise(claims);
+  }
+
+  /** As authenticate(), for claims that were verified before: asked again by long-lived streams. */
+  async recognise(claims: Claims): Promise<Authentication | null> {
+    if (claims.typ === "run") return await this.#run(claims);
+    if (claims.ver !== OPERATOR_KEY_VERSION && claims.ver !== this.version) return null;
+    return { caller: { subject: claims.sub, scopes: ALL_SCOPES, run: null }, claims };
+  }
+
+  async #claims(token: string): Promise<Claims | null> {
+    const known = this.#verified.get(token);
+    const now = this.#clock.now();
+    if (known !== undefined) {
+      if (known.exp * 1000 > now) return known;
+      this.#verified.delete(token);
+      return null;
+    }
+    const claims = await verifyToken(this.key, token, now);
+    if (claims === null) return null;
+    if (this.#verified.size >= REMEMBERED_TOKENS_MAX) {
+      const [oldest] = this.#verified.keys();
+      if (oldest !== undefined) this.#verified.delete(oldest);
+    }
+    this.#verified.set(token, claims);
+    return claims;
+  }
+
+  // The rights are read at every request: a scope taken away, or a run that ended, counts at once (promises SCP-5).
+  async #run(claims: Claims): Promise<Authentication | null> {
+    const { execution_id: executionId = "", attempt = 0 } = claims;
+    const grant = await findRunGrant(this.#db, executionId, attempt);
+    if (grant === null) return null;
+    const own = JSON.parse(grant.scopes) as string[];
+    const scopes = own.length === 0 ? WORKER_SCOPES_DEFAULT : own;
+    const run = {
+      executionId,
+      attempt,
+      workerId: grant.worker_id,
+      sessionKey: grant.session_key,
+      messageId: grant.message_id,
+      taskId: grant.task_id,
+      depth: grant.depth,
+    };
+    return { caller: { subject: claims.sub, scopes, run }, claims };
+  }
+}

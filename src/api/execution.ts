@@ -1,0 +1,81 @@
+import { conflict, notFound } from "../domain/error.ts";
+import type { Execution, ExecutionFilter } from "../domain/execution.ts";
+import type { Listing } from "../domain/page.ts";
+import { boundTo } from "../domain/scope.ts";
+import { logPath } from "../paths.ts";
+import {
+  findExecution,
+  findExecutionJson,
+  listExecutions as listExecutionRows,
+  markCancelled,
+} from "../store/execution.ts";
+import { record } from "../store/journal.ts";
+import { cancelRunOf } from "../store/task_move.ts";
+import { findWorker } from "../store/worker.ts";
+import type { Call, Service } from "./service.ts";
+
+/** GET /api/executions (interface 4.2 execution list). */
+export async function listExecutions(
+  service: Service,
+  call: Call,
+  filter: ExecutionFilter,
+): Promise<Listing> {
+  return await listExecutionRows(service.db, filter, boundTo(call.caller), filter);
+}
+
+/** GET /api/workers/:id/executions. Throws `not_found` for an unknown worker. */
+export async function listWorkerExecutions(
+  service: Service,
+  call: Call,
+  workerId: string,
+  filter: Omit<ExecutionFilter, "worker_id">,
+): Promise<Listing> {
+  if (await findWorker(service.db, workerId) === null) throw notFound("worker", workerId);
+  return await listExecutions(service, call, { ...filter, worker_id: [workerId] });
+}
+
+/** GET /api/executions/:id. Throws `not_found`. */
+export async function getExecution(service: Service, call: Call, id: string): Promise<string> {
+  const json = await findExecutionJson(service.db, id, boundTo(call.caller));
+  if (json === null) throw notFound("execution", id);
+  return json;
+}
+
+/** POST /api/executions/:id/cancel: ends the run with its process tree and answers when it is gone (contract 3). Throws `not_found`, `conflict`. */
+export async function cancelExecution(service: Service, call: Call, id: string): Promise<string> {
+  const { db, clock } = service;
+  const execution = JSON.parse(await getExecution(service, call, id)) as Execution;
+  const now = clock.now();
+  const reason = `cancelled by ${call.caller.subject}`;
+  await db.writeOr([
+    ...markCancelled(id, call.caller.subject),
+    cancelRunOf({ taskId: execution.task_id, executionId: id }, reason, now),
+    record(now, {
+      kind: "execution.cancelling",
+      session_key: execution.session_key,
+      worker_id: execution.worker_id,
+      task_id: execution.task_id,
+      execution_id: id,
+      message_id: execution.message_id,
+      actor: call.caller.subject,
+    }),
+  ], async () => {
+    const status = (await findExecution(db, id))?.status;
+    return status === undefined
+      ? notFound("execution", id)
+      : conflict(`Cannot cancel execution ${id}: it is ${status}`);
+  });
+  await service.interrupt(id);
+  return await getExecution(service, call, id);
+}
+
+/** What is needed to send a log: where it lies and whether more can come. Throws `not_found`. */
+export async function findLog(
+  service: Service,
+  call: Call,
+  id: string,
+): Promise<{ path: string; ended: boolean }> {
+  const execution = JSON.parse(await getExecution(service, call, id)) as Execution;
+  const ended = execution.status === "completed" || execution.status === "failed";
+  return { path: logPath(service.paths, id), ended };
+}

@@ -1,0 +1,40 @@
+import type { Clock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import type { Caller } from "../domain/scope.ts";
+import type { Catalog } from "../engine/catalog.ts";
+import type { DataPaths } from "../paths.ts";
+import type { Database } from "../store/database.ts";
+import type { Bells } from "../wake.ts";
+import type { Authority } from "./authority.ts";
+
+/** What every operation works with. Made once by serve.ts, handed to api/ and http/. */
+export interface Service {
+  config: Config;
+  paths: DataPaths;
+  clock: Clock;
+  db: Database;
+  bells: Bells;
+  engines: Catalog;
+  authority: Authority;
+  /** `stopping`: runs are being drained, new work is refused. */
+  state: "starting" | "ready" | "stopping";
+  /** Aborts when open streams and waits have to end. */
+  stopping: AbortSignal;
+  /** Ends a run and resolves when its processes are gone and its outcome is stored. Unknown ids resolve at once. */
+  interrupt: (executionId: string) => Promise<void>;
+}
+
+/** One request as an operation sees it. */
+export interface Call {
+  caller: Caller;
+  /** From the header Idempotency-Key, or null. */
+  idempotency: IdempotencyKey | null;
+}
+
+/** The identity of a repeatable request (contract 1). */
+export interface IdempotencyKey {
+  /** Hash of caller, route and key. */
+  key: string;
+  /** Hash of the input: the same key with another input is a conflict. */
+  fingerprint: string;
+}

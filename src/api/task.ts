@@ -1,0 +1,198 @@
+import { conflict, invalid, notFound, ServiceError } from "../domain/error.ts";
+import { isId } from "../domain/field.ts";
+import { scriptSessionKey } from "../domain/message.ts";
+import type { Listing } from "../domain/page.ts";
+import { boundTo } from "../domain/scope.ts";
+import {
+  ACTIVE_TASK_STATUSES,
+  planTask,
+  type Task,
+  type TaskCreate,
+  type TaskFilter,
+} from "../domain/task.ts";
+import { newId } from "../id.ts";
+import { journalRange, listEvents, record } from "../store/journal.ts";
+import { findInbound } from "../store/inbound.ts";
+import { cancelTask as cancelTaskRow, runTaskNow } from "../store/task_move.ts";
+import { findTask, findTaskJson, insertTask, listTasks as listTaskRows } from "../store/task.ts";
+import { findWorker } from "../store/worker.ts";
+import { create, type Created } from "./create.ts";
+import { BELL } from "../wake.ts";
+import type { Call, Service } from "./service.ts";
+
+/** POST /api/tasks (interface 4.2 task create, contract 3). Throws `invalid_request`, `not_found`, `conflict`. */
+export async function createTask(service: Service, call: Call, input: TaskCreate): Promise<Created> {
+  const { db, clock, config, bells } = service;
+  const created = await create(service, call, async () => {
+    const now = clock.now();
+    const plan = planTask(input, now, standardZone(service));
+    const origin = await findOrigin(service, call, input.message_id);
+    const worker = isId(input.worker_id) ? await findWorker(db, input.worker_id) : null;
+    if (worker === null) {
+      throw invalid("worker_id", `no worker has the id ${JSON.stringify(input.worker_id)}`);
+    }
+    const depth = call.caller.run === null ? 0 : call.caller.run.depth + 1;
+    if (depth > config.limits.max_chain_depth) {
+      throw conflict(
+        `Cannot create the task: it would stand ${depth} deep in a chain of tasks that agents made ` +
+          `(limits.max_chain_depth is ${config.limits.max_chain_depth})`,
+      );
+    }
+    const { due_at, ...planned } = plan;
+    const task: Task = {
+      id: newId(),
+      ...origin,
+      worker_id: worker.id,
+      instruction: input.instruction,
+      type: input.type,
+      ...planned,
+      run_count: 0,
+      attempt: 0,
+      execution_id: null,
+      created_by: call.caller.subject,
+      created_at: now,
+      updated_at: now,
+    };
+    const parent_task_id = call.caller.run?.taskId ?? null;
+    return {
+      statements: [
+        insertTask({ ...task, due_at, parent_task_id, depth }),
+        record(now, {
+          kind: "task.created",
+          session_key: task.session_key,
+          worker_id: worker.id,
+          task_id: task.id,
+          message_id: task.message_id,
+          actor: call.caller.subject,
+          data: { type: task.type, status: task.status, reason: task.reason },
+        }),
+      ],
+      response: task,
+    };
+  });
+  bells.ring(input.type === "immediate" ? BELL.dispatcher : BELL.scheduler);
+  return created;
+}
+
+/** The zone in which cron fields are read when a task names none (contract 3). */
+export function standardZone(service: Pick<Service, "config">): string {
+  return service.config.scheduler.time_zone || Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
+// The conversation that the task joins. A script may name anything, a run only its own conversation's messages.
+async function findOrigin(
+  service: Service,
+  call: Call,
+  messageId: string,
+): Promise<{ message_id: string; session_key: string }> {
+  const message = await findInbound(service.db, messageId, boundTo(call.caller));
+  if (message !== null) return { message_id: message.id, session_key: message.session_key };
+  if (call.caller.run !== null) throw notFound("message", messageId);
+  return { message_id: messageId, session_key: scriptSessionKey(messageId) };
+}
+
+/** GET /api/tasks (interface 4.2 task list). Throws `invalid_request` when no key is named, or two that exclude each other. */
+export async function listTasks(service: Service, call: Call, filter: TaskFilter): Promise<Listing> {
+  const { session_key, message_id, worker_id } = filter;
+  if (session_key === undefined && message_id === undefined && worker_id === undefined) {
+    throw invalid("", "one of session_key, message_id and worker_id is needed");
+  }
+  if (session_key !== undefined && message_id !== undefined) {
+    throw invalid("message_id", "does not go with session_key; use one of them");
+  }
+  return await listTaskRows(service.db, filter, boundTo(call.caller), filter);
+}
+
+/** GET /api/tasks/:id. Throws `not_found`. */
+export async function getTask(service: Service, call: Call, id: string): Promise<string> {
+  const json = await findTaskJson(service.db, id, boundTo(call.caller));
+  if (json === null) throw notFound("task", id);
+  return json;
+}
+
+/** POST /api/tasks/:id/cancel: pending or scheduled work, or the schedule of a running one (contract 3). Throws `not_found`, `conflict`. */
+export async function cancelTask(service: Service, call: Call, id: string): Promise<string> {
+  const { db, clock } = service;
+  const task = JSON.parse(await getTask(service, call, id)) as Task;
+  const now = clock.now();
+  await db.writeOr(
+    [
+      ...cancelTaskRow(id, `cancelled by ${call.caller.subject}`, now),
+      record(now, { kind: "task.cancelled", ...keysOf(task), actor: call.caller.subject }),
+    ],
+    () =>
+      refusal(
+        service,
+        id,
+        "cancel",
+        "only pending and scheduled tasks can be; end a run with execution cancel",
+      ),
+  );
+  return await getTask(service, call, id);
+}
+
+/** POST /api/tasks/:id/run: starts a scheduled task now and leaves its schedule alone (contract 3). Throws `not_found`, `conflict`. */
+export async function runTask(service: Service, call: Call, id: string): Promise<string> {
+  const { db, clock, bells } = service;
+  const task = JSON.parse(await getTask(service, call, id)) as Task;
+  const now = clock.now();
+  await db.writeOr([
+    ...runTaskNow(id, now),
+    record(now, {
+      kind: "task.due",
+      ...keysOf(task),
+      actor: call.caller.subject,
+      data: { at: now, manual: true },
+    }),
+  ], () => refusal(service, id, "run", "only scheduled tasks can be"));
+  bells.ring(BELL.dispatcher);
+  return await getTask(service, call, id);
+}
+
+function keysOf(task: Task): { session_key: string; worker_id: string; task_id: string; message_id: string } {
+  const { session_key, worker_id, message_id } = task;
+  return { session_key, worker_id, task_id: task.id, message_id };
+}
+
+async function refusal(service: Service, id: string, verb: string, rule: string): Promise<ServiceError> {
+  const task = await findTask(service.db, id);
+  return task === null
+    ? notFound("task", id)
+    : conflict(`Cannot ${verb} task ${id}: it is ${task.status}; ${rule}`);
+}
+
+/**
+ * GET /api/tasks/:id/wait: answers when the task has ended, a schedule with its current or next run, or after
+ * `timeoutMs` with the task as it stands (contract 3, 5). Throws `not_found`.
+ */
+export async function waitForTask(
+  service: Service,
+  call: Call,
+  id: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<string> {
+  const { db, clock, bells } = service;
+  const bell = bells.listen(BELL.journal);
+  try {
+    const { last } = await journalRange(db);
+    const until = clock.monotonic() + timeoutMs;
+    while (true) {
+      const json = await getTask(service, call, id);
+      const left = until - clock.monotonic();
+      if (await hasEnded(service, JSON.parse(json), last) || left <= 0 || signal.aborted) return json;
+      await bell.next(clock, Math.min(left, WAIT_POLL_MS), signal);
+    }
+  } finally {
+    bell.close();
+  }
+}
+
+const WAIT_POLL_MS = 1_000;
+
+async function hasEnded(service: Service, task: Task, since: number): Promise<boolean> {
+  if (!ACTIVE_TASK_STATUSES.some((status) => status === task.status)) return true;
+  if (task.type !== "scheduled") return false;
+  const kinds = ["execution.completed", "execution.failed"];
+  return (await listEvents(service.db, since, 1, { task_id: task.id, kinds })).length > 0;
+}

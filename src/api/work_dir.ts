@@ -1,0 +1,87 @@
+import { homedir } from "node:os";
+import { dirname, isAbsolute, resolve, sep } from "node:path";
+import { conflict, invalid } from "../domain/error.ts";
+import type { DataPaths } from "../paths.ts";
+
+/** The absolute form of a requested work directory. Throws `invalid_request` when it would expose the data directory. */
+export function resolveWorkDir(requested: string, paths: DataPaths): string {
+  const path = isAbsolute(requested) ? resolve(requested) : resolve(Deno.cwd(), requested);
+  if (touchesData(path, paths) || touchesData(realPath(path), paths)) {
+    throw invalid(
+      "work_dir",
+      `${path} is the service's own data directory or lies in it; choose a directory of the worker's own`,
+    );
+  }
+  return path;
+}
+
+function touchesData(path: string, paths: DataPaths): boolean {
+  const root = realPath(paths.root);
+  if (!within(path, root)) return false;
+  return path === root || path === realPath(paths.workers) || !within(path, realPath(paths.workers));
+}
+
+/** Makes a work directory with its parents. A failure is not reported here: it fails the run (contract 3, Worker). */
+export async function makeWorkDir(path: string): Promise<void> {
+  await Deno.mkdir(path, { recursive: true, mode: 0o755 }).catch(() => {});
+}
+
+/**
+ * Throws `conflict` when deleting this directory would delete more than a worker's own: `/`, a home, the data
+ * directory, an ancestor of those, or a directory that holds or is another worker's (contract 3, Worker).
+ */
+export function checkDeletable(
+  path: string,
+  paths: DataPaths,
+  others: { id: string; work_dir: string }[],
+): void {
+  const real = realPath(path);
+  const refuse = (why: string) =>
+    conflict(
+      `Cannot delete the work directory ${path}: it is ${why}. Nothing was deleted; leave out delete_work_dir`,
+    );
+  if (real === "/" || dirname(real) === real) throw refuse("the root of the file system");
+  if (isHome(real)) throw refuse("a home directory");
+  const homes = [homedir(), Deno.env.get("HOME") ?? ""].filter((home) => home !== "").map(realPath);
+  if (homes.some((home) => within(home, real))) throw refuse("or holds a home directory");
+  const root = realPath(paths.root);
+  if (within(root, real)) throw refuse("or holds the service's data directory");
+  if (touchesData(real, paths)) throw refuse("part of the service's own data");
+  for (const other of others) {
+    if (within(realPath(other.work_dir), real)) {
+      throw refuse(`or holds the work directory of worker ${other.id}`);
+    }
+    if (within(real, realPath(other.work_dir))) {
+      throw refuse(`part of the work directory of worker ${other.id}`);
+    }
+  }
+}
+
+function isHome(path: string): boolean {
+  return path === "/root" || path === "/home" || path === "/Users" || dirname(path) === "/home" ||
+    dirname(path) === "/Users";
+}
+
+/** Removes a work directory. A symbolic link is removed itself, and never what it points to. */
+export async function removeWorkDir(path: string): Promise<void> {
+  const info = await Deno.lstat(path).catch(() => null);
+  if (info === null) return;
+  await Deno.remove(path, { recursive: info.isDirectory });
+}
+
+/** Whether `path` is `folder` or lies in it. */
+export function within(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+}
+
+/** The path with symbolic links resolved as far as it exists. */
+export function realPath(path: string): string {
+  try {
+    return Deno.realPathSync(path);
+  } catch {
+    const parent = dirname(path);
+    return parent === path
+      ? path
+      : resolve(realPath(parent), path.slice(parent.length).replace(/^[/\\]+/, ""));
+  }
+}

@@ -1,0 +1,70 @@
+import { z } from "zod";
+import { CONTENT_MAX_BYTES, id, line, NAME_MAX_BYTES, text, time, whole } from "./field.ts";
+import { mediaSchema } from "./message.ts";
+import { pageQuery } from "./page.ts";
+
+export const SESSION_NAME_DEFAULT = "New session";
+
+/** Most messages that a history answers at once (contract 3). */
+export const HISTORY_MAX = 1_000;
+
+/** A local chat session (interface 2, contract 3). */
+export const chatSessionSchema = z.strictObject({
+  id,
+  name: z.string(),
+  worker_id: id.nullable().meta({ description: "its default worker" }),
+  created_at: time,
+  updated_at: time,
+}).meta({ id: "LocalSession" });
+
+export type ChatSession = z.output<typeof chatSessionSchema>;
+
+/** Body of POST /api/local/sessions. */
+export const chatCreateSchema = z.strictObject({
+  name: line(NAME_MAX_BYTES).default(SESSION_NAME_DEFAULT),
+  worker_id: id.nullable().default(null),
+}).meta({ id: "LocalSessionCreate" });
+
+/** Body of PUT /api/local/sessions/:id; `worker_id: ""` takes the default worker away. */
+export const chatUpdateSchema = z.strictObject({
+  name: line(NAME_MAX_BYTES),
+  worker_id: z.union([id, z.literal("")]).nullable(),
+  id: z.unknown(),
+  created_at: z.unknown(),
+  updated_at: z.unknown(),
+}).partial().meta({ id: "LocalSessionUpdate" });
+
+export const chatListQuery = pageQuery();
+
+/** Body of POST /api/local/sessions/:id/messages. Empty content only with media (contract 3). */
+export const chatSendSchema = z.strictObject({
+  content: text(CONTENT_MAX_BYTES),
+  media_path: text(4_000).optional(),
+}).meta({ id: "LocalMessageCreate" });
+
+/** One message of a chat history (interface 2, contract 3). */
+export const chatMessageSchema = z.strictObject({
+  id,
+  role: z.enum(["user", "bee"]),
+  content: z.string(),
+  ts: time,
+  media: mediaSchema.nullable(),
+}).meta({ id: "LocalMessage" });
+
+export const historyQuery = {
+  before: id.optional().meta({ description: "only what came before this message" }),
+  limit: whole(1, HISTORY_MAX).default(HISTORY_MAX)
+    .meta({ type: "integer", minimum: 1, maximum: HISTORY_MAX, default: HISTORY_MAX }),
+};
+
+const PREFIX = "local:";
+
+/** The session key of a local session. */
+export function chatSessionKey(sessionId: string): string {
+  return PREFIX + sessionId;
+}
+
+/** The local session behind a session key, or null. */
+export function chatSessionId(sessionKey: string): string | null {
+  return sessionKey.startsWith(PREFIX) ? sessionKey.slice(PREFIX.length) : null;
+}

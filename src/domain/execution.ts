@@ -1,0 +1,75 @@
+import { z } from "zod";
+import { flag, id, listOf, queryTime, time, whole } from "./field.ts";
+import { pageQuery } from "./page.ts";
+
+export const EXECUTION_STATUSES = ["pending", "running", "completed", "failed"] as const;
+
+export const FAILURES = [
+  "exit_code",
+  "engine_error",
+  "timeout",
+  "idle_timeout",
+  "cancelled",
+  "spawn_failed",
+  "server_lost",
+  "rate_limited",
+] as const;
+
+/** Why a run failed (contract 3). */
+export type Failure = (typeof FAILURES)[number];
+
+export const usageSchema = z.strictObject({
+  input_tokens: z.int().nullable(),
+  output_tokens: z.int().nullable(),
+  cost_usd: z.number().nullable(),
+}).meta({ id: "Usage" });
+
+export type Usage = z.output<typeof usageSchema>;
+
+/** Nothing is known about what a run used. */
+export const USAGE_UNKNOWN: Usage = { input_tokens: null, output_tokens: null, cost_usd: null };
+
+/** An execution as the API shows it (interface 2, contract 3). */
+export const executionSchema = z.strictObject({
+  id,
+  worker_id: id,
+  worker_name: z.string(),
+  task_id: id,
+  message_id: z.string(),
+  session_key: z.string(),
+  session_id: z.string(),
+  engine: z.string(),
+  instruction: z.string(),
+  status: z.enum(EXECUTION_STATUSES),
+  result: z.string().meta({ description: "the final text" }),
+  error: z.string(),
+  failure: z.enum(["", ...FAILURES]),
+  exit_code: z.int().nullable(),
+  attempt: z.int(),
+  usage: usageSchema,
+  created_at: time,
+  started_at: time.nullable(),
+  completed_at: time.nullable(),
+}).meta({ id: "Execution" });
+
+export type Execution = z.output<typeof executionSchema>;
+
+/** Query of the execution lists (interface 4.2, execution list). */
+export const executionListQuery = {
+  worker_id: listOf(z.string().min(1)).optional(),
+  session_id: listOf(z.string().min(1)).optional(),
+  status: listOf(z.enum(EXECUTION_STATUSES)).optional(),
+  started_from: queryTime.optional(),
+  started_to: queryTime.optional(),
+  completed_from: queryTime.optional(),
+  completed_to: queryTime.optional(),
+  ...pageQuery(),
+};
+
+export type ExecutionFilter = z.output<z.ZodObject<typeof executionListQuery>>;
+
+/** Query of GET /api/executions/:id/logs (contract 3). */
+export const logQuery = {
+  follow: flag.default(false).meta({ type: "boolean", default: false, description: "stream until the end" }),
+  tail: whole(0, 1_000_000).optional().meta({ description: "only the last lines" }),
+};

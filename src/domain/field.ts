@@ -1,0 +1,100 @@
+import { z } from "zod";
+
+const encoder = new TextEncoder();
+
+/** The length of `text` in UTF-8 bytes, the unit of every text limit (contract 1). */
+export function byteLength(text: string): number {
+  // A code unit takes at most three bytes, so most texts are decided without encoding them.
+  return encoder.encode(text).length;
+}
+
+/** Limits of text fields in UTF-8 bytes (contract 1). */
+export const NAME_MAX_BYTES = 200;
+export const DESCRIPTION_MAX_BYTES = 4_000;
+export const KEY_MAX_BYTES = 256;
+export const CONTENT_MAX_BYTES = 256 * 1024;
+
+function fits(text: string, max: number): boolean {
+  return text.length * 3 <= max || byteLength(text) <= max;
+}
+
+/** Free text up to `max` UTF-8 bytes. NUL is refused: half of the world's programs would cut the text there. */
+export function text(max: number) {
+  return z.string()
+    .refine((value) => fits(value, max), { error: `must be at most ${max} bytes` })
+    .refine((value) => !value.includes("\0"), { error: "must not contain the character NUL" })
+    .meta({ maxLength: max });
+}
+
+/** One line of text that says something: not empty, not blank, no control characters. */
+export function line(max: number) {
+  return text(max)
+    .refine((value) => value.trim() !== "", { error: "must not be empty" })
+    // deno-lint-ignore no-control-regex
+    .refine((value) => !/[\u0000-\u001f\u007f]/.test(value), { error: "must not contain control characters" })
+    .meta({ minLength: 1, maxLength: max });
+}
+
+/** Text up to `max` UTF-8 bytes that is not blank. */
+export function content(max: number) {
+  return text(max).refine((value) => value.trim() !== "", { error: "must not be empty" })
+    .meta({ minLength: 1, maxLength: max });
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
+
+/** Whether `value` is a UUID. Ids are checked before they touch a query or a path (promises PTH-5). */
+export function isId(value: string): boolean {
+  return UUID.test(value);
+}
+
+/** An id: UUIDv7 (contract 1). */
+export const id = z.string().regex(UUID, { error: "must be a UUID" }).meta({ format: "uuid" });
+
+/** A point in time: integer Unix ms. */
+export const time = z.int().min(0).max(8_640_000_000_000_000).meta({ description: "Unix ms" });
+
+/** A session key: 1-256 characters without control characters (contract, "Words"). */
+export const sessionKey = line(KEY_MAX_BYTES * 4)
+  .refine((value) => [...value].length <= 256, { error: "must be at most 256 characters" })
+  .meta({ minLength: 1, maxLength: 256 });
+
+/** A session key in a filter: also the longer ones that `cli:` and a message id make. */
+export const sessionKeyFilter = line(KEY_MAX_BYTES * 4 + 16);
+
+/** A list in a query: commas or repetition (contract 1). Empty parts are refused, so a typo never widens a filter. */
+export function listOf<T extends z.ZodType<string>>(item: T) {
+  return z.union([z.string(), z.array(z.string())])
+    .transform((value) => (Array.isArray(value) ? value : [value]).flatMap((part) => part.split(",")))
+    .pipe(z.array(item).min(1).max(100) as unknown as z.ZodType<z.output<T>[], string[]>)
+    .meta({ type: "string", description: "one value, or several separated by commas" });
+}
+
+/** An integer in a query, decimal digits only. */
+export function whole(min: number, max: number) {
+  return z.string({ error: "must be given once" })
+    .regex(/^-?\d{1,16}$/, { error: "must be an integer" })
+    .transform(Number)
+    .pipe(
+      z.int().min(min, { error: `must be at least ${min}` }).max(max, { error: `must be at most ${max}` }),
+    )
+    .meta({ type: "integer", minimum: min, maximum: max });
+}
+
+/** A time in a query. */
+export const queryTime = whole(0, 8_640_000_000_000_000);
+
+/** A boolean in a query: `true` or `false`. */
+export const flag = z.enum(["true", "false"], { error: "must be true or false" })
+  .transform((value) => value === "true")
+  .meta({ type: "boolean" });
+
+/** Whether the runtime knows this time zone. */
+export function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,152 @@
+import { z } from "zod";
+import { id, listOf, queryTime, sessionKeyFilter, time } from "./field.ts";
+import { pageQuery } from "./page.ts";
+
+export const INBOUND_STATUSES = ["received", "feeding", "bee_processed", "merged", "failed"] as const;
+export const OUTBOUND_STATUSES = ["sent", "failed"] as const;
+export const SOURCE_TYPES = ["bee", "worker", "system"] as const;
+export type SourceType = (typeof SOURCE_TYPES)[number];
+
+/** The built-in chat platform. */
+export const LOCAL_PLATFORM = "local";
+
+/** A file that goes with a message. */
+export const mediaSchema = z.strictObject({
+  path: z.string(),
+  name: z.string(),
+  size: z.int(),
+  mime: z.string(),
+}).meta({ id: "Media" });
+
+export type Media = z.output<typeof mediaSchema>;
+
+/** An inbound message as the API shows it (contract 3). */
+export const inboundSchema = z.strictObject({
+  id,
+  session_key: z.string(),
+  platform: z.string(),
+  platform_message_id: z.string(),
+  sender: z.string(),
+  content: z.string(),
+  media: mediaSchema.nullable(),
+  status: z.enum(INBOUND_STATUSES),
+  merged_into: id.nullable(),
+  error: z.string(),
+  attempt: z.int(),
+  received_at: time,
+  processed_at: time.nullable(),
+}).meta({ id: "InboundMessage" });
+
+export type InboundMessage = z.output<typeof inboundSchema>;
+
+/** An outbound message as the API shows it (contract 3). */
+export const outboundSchema = z.strictObject({
+  id,
+  session_key: z.string(),
+  platform: z.string(),
+  message_id: z.string(),
+  content: z.string(),
+  media: mediaSchema.nullable(),
+  status: z.enum(OUTBOUND_STATUSES),
+  source_type: z.enum(SOURCE_TYPES),
+  source_id: z.string(),
+  attempt: z.int(),
+  error: z.string(),
+  created_at: time,
+  sent_at: time.nullable(),
+}).meta({ id: "OutboundMessage" });
+
+export type OutboundMessage = z.output<typeof outboundSchema>;
+
+/** Query of GET /api/messages/inbound (interface 4.2, message list). */
+export const inboundListQuery = {
+  session_key: sessionKeyFilter.optional(),
+  platform: listOf(z.string().min(1)).optional(),
+  status: listOf(z.enum(INBOUND_STATUSES)).optional(),
+  received_from: queryTime.optional(),
+  received_to: queryTime.optional(),
+  ...pageQuery(),
+};
+
+/** Query of GET /api/messages/outbound (interface 4.2, message list-outbound). */
+export const outboundListQuery = {
+  session_key: sessionKeyFilter.optional(),
+  platform: listOf(z.string().min(1)).optional(),
+  status: listOf(z.enum(OUTBOUND_STATUSES)).optional(),
+  source_type: listOf(z.enum(SOURCE_TYPES)).optional(),
+  source_id: listOf(z.string().min(1)).optional(),
+  sent_from: queryTime.optional(),
+  sent_to: queryTime.optional(),
+  ...pageQuery(),
+};
+
+export type InboundFilter = z.output<z.ZodObject<typeof inboundListQuery>>;
+export type OutboundFilter = z.output<z.ZodObject<typeof outboundListQuery>>;
+
+// A local chat gathers what is typed in one go; other platforms deliver parts more slowly (contract 4).
+const QUIET_WINDOW_LOCAL_MS = 300;
+const QUIET_WINDOW_OTHER_MS = 3_000;
+const QUIET_WINDOWS_MAX = 3;
+
+/** The quiet window of a platform in ms; a configured one holds for all. */
+export function quietWindowMs(platform: string, configured: number | undefined): number {
+  return configured ?? (platform === LOCAL_PLATFORM ? QUIET_WINDOW_LOCAL_MS : QUIET_WINDOW_OTHER_MS);
+}
+
+/**
+ * When the parts received so far are complete, in Unix ms (contract 4). The window restarts with every
+ * message but never lasts longer than three: a chatty user must not be able to postpone the bee for ever.
+ */
+export function quietUntil(firstAt: number, lastAt: number, windowMs: number): number {
+  return Math.min(lastAt + windowMs, firstAt + QUIET_WINDOWS_MAX * windowMs);
+}
+
+/** The text of a message and its merged parts, in order of arrival. */
+export function joinParts(parts: readonly { content: string }[]): string {
+  return parts.map((part) => part.content).filter((part) => part !== "").join("\n");
+}
+
+/** What is said to a conversation, and by whom. */
+export interface Reply {
+  id: string;
+  session_key: string;
+  platform: string;
+  message_id: string;
+  content: string;
+  media?: Media | null;
+  source_type: SourceType;
+  source_id: string;
+  /** The run that says it, or "". */
+  execution_id?: string;
+}
+
+/** A reply as it is stored: on the local platform delivery is the row itself, elsewhere the outbox delivers it (contract 3). */
+export function outboundOf(reply: Reply, now: number) {
+  const local = reply.platform === LOCAL_PLATFORM;
+  return {
+    media: null,
+    execution_id: "",
+    ...reply,
+    status: local ? "sent" as const : "failed" as const,
+    created_at: now,
+    sent_at: local ? now : null,
+    due_at: local ? null : now,
+  };
+}
+
+/** Whether replies have a conversation to go to: a script's own task keeps its result on the execution (contract 3, Task). */
+export function hasConversation(sessionKey: string): boolean {
+  return !sessionKey.startsWith(SCRIPT_PREFIX);
+}
+
+const SCRIPT_PREFIX = "cli:";
+
+/** The session key of a task whose message id names no stored message. */
+export function scriptSessionKey(messageId: string): string {
+  return SCRIPT_PREFIX + messageId;
+}
+
+/** The platform that a session key speaks of, when no message says it. */
+export function platformOf(sessionKey: string): string {
+  return sessionKey.slice(0, Math.max(0, sessionKey.indexOf(":"))) || LOCAL_PLATFORM;
+}

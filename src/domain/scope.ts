@@ -1,0 +1,83 @@
+import { z } from "zod";
+
+/** Verbs and resources that routes ask for (contract 2). */
+export const VERBS = ["read", "write"] as const;
+export const RESOURCES = [
+  "workers",
+  "tasks",
+  "memory",
+  "sessions",
+  "executions",
+  "departments",
+  "messages",
+  "chat",
+  "system",
+] as const;
+
+export type Scope = `${(typeof VERBS)[number]}:${(typeof RESOURCES)[number]}`;
+
+/** The syntax of a scope, `*` standing for all. A scope that no route asks for is stored and grants nothing. */
+export const scope = z.string()
+  .regex(/^[a-z*]+:[a-z*-]+$/, { error: "must look like <verb>:<resource>, for example read:workers" })
+  .max(100);
+
+/** Everything: what an operator holds. */
+export const ALL_SCOPES = ["*:*"];
+
+/** What a worker's run token carries when the worker has no scopes of its own (contract 2). */
+export const WORKER_SCOPES_DEFAULT = [
+  "read:workers",
+  "read:departments",
+  "read:tasks",
+  "read:memory",
+  "write:memory",
+  "write:messages",
+];
+
+/** What the bee's run token carries (contract 2). */
+export const BEE_SCOPES = ["read:*", "write:tasks", "write:memory", "write:sessions", "write:messages"];
+
+/** Whether one of the held scopes covers the wanted one; `*` in a held scope matches all. */
+export function grants(held: readonly string[], wanted: string): boolean {
+  const [verb, resource] = wanted.split(":");
+  return held.some((entry) => {
+    const [heldVerb, heldResource] = entry.split(":");
+    return (heldVerb === "*" || heldVerb === verb) && (heldResource === "*" || heldResource === resource);
+  });
+}
+
+/** Scopes of the list that no route asks for: worth a warning (contract 2). */
+export function idleScopes(scopes: readonly string[]): string[] {
+  return scopes.filter((entry) => {
+    const [verb, resource] = entry.split(":");
+    const knownVerb = verb === "*" || VERBS.some((known) => known === verb);
+    return !(knownVerb && (resource === "*" || RESOURCES.some((known) => known === resource)));
+  });
+}
+
+/** Who calls, and what they may do. Every operation takes one. */
+export interface Caller {
+  /** `operator:<name>`, `worker:<id>` or `bee`; goes into the journal as the actor. */
+  subject: string;
+  scopes: readonly string[];
+  /** Set for a run token: what the run is bound to. */
+  run: RunBinding | null;
+}
+
+/** What a run token is made for (contract 2). */
+export interface RunBinding {
+  executionId: string;
+  attempt: number;
+  workerId: string;
+  sessionKey: string;
+  messageId: string;
+  taskId: string;
+  /** How many tasks of agents stand above this run's task. */
+  depth: number;
+}
+
+/** The conversation a caller is bound to, or null when it may see all: operators, and runs that hold `*:*`. */
+export function boundTo(caller: Caller): string | null {
+  if (caller.run === null || grants(caller.scopes, "*:*") && caller.scopes.includes("*:*")) return null;
+  return caller.run.sessionKey;
+}

@@ -1,0 +1,158 @@
+import { z } from "zod";
+import { cronFault, nextOccurrence } from "./cron.ts";
+import { invalid } from "./error.ts";
+import {
+  content,
+  CONTENT_MAX_BYTES,
+  id,
+  isTimeZone,
+  line,
+  listOf,
+  sessionKeyFilter,
+  text,
+  time,
+  whole,
+} from "./field.ts";
+import { pageQuery } from "./page.ts";
+
+export const TASK_TYPES = ["immediate", "countdown", "scheduled"] as const;
+export const TASK_STATUSES = ["scheduled", "pending", "running", "completed", "failed", "cancelled"] as const;
+export type TaskStatus = (typeof TASK_STATUSES)[number];
+
+/** Statuses in which work is still to come or going on (contract 3). */
+export const ACTIVE_TASK_STATUSES = ["scheduled", "pending", "running"] as const satisfies TaskStatus[];
+
+/** How far ahead a countdown has to be (interface 4.2, 8). */
+export const COUNTDOWN_LEAD_MIN_MS = 5_000;
+
+/** A task as the API shows it (interface 2, contract 3). */
+export const taskSchema = z.strictObject({
+  id,
+  message_id: z.string(),
+  worker_id: id,
+  session_key: z.string(),
+  instruction: z.string(),
+  type: z.enum(TASK_TYPES),
+  scheduled_at: time.nullable(),
+  cron: z.string(),
+  time_zone: z.string(),
+  status: z.enum(TASK_STATUSES),
+  reason: z.string().meta({ description: "why it is cancelled, failed or waiting" }),
+  next_run_at: time.nullable(),
+  run_count: z.int(),
+  attempt: z.int(),
+  execution_id: id.nullable().meta({ description: "the latest execution" }),
+  created_by: z.string(),
+  created_at: time,
+  updated_at: time,
+}).meta({ id: "Task" });
+
+export type Task = z.output<typeof taskSchema>;
+
+/** Body of POST /api/tasks. Which of the times a type needs is decided in planTask() (interface 4.2). */
+export const taskCreateSchema = z.strictObject({
+  message_id: line(1024).refine((value) => [...value].length <= 256, {
+    error: "must be at most 256 characters",
+  }),
+  worker_id: line(100),
+  instruction: content(CONTENT_MAX_BYTES),
+  type: z.enum(TASK_TYPES, { error: `must be one of ${TASK_TYPES.join(", ")}` }),
+  scheduled_at: time.optional(),
+  cron: text(1_000).optional(),
+  time_zone: text(100).optional(),
+}).meta({ id: "TaskCreate" });
+
+export type TaskCreate = z.output<typeof taskCreateSchema>;
+
+/** Query of GET /api/tasks (interface 4.2, task list). */
+export const taskListQuery = {
+  session_key: sessionKeyFilter.optional(),
+  message_id: listOf(z.string().min(1)).optional(),
+  worker_id: listOf(z.string().min(1)).optional(),
+  status: listOf(z.enum(TASK_STATUSES)).optional(),
+  type: listOf(z.enum(TASK_TYPES)).optional(),
+  ...pageQuery(),
+};
+
+export type TaskFilter = z.output<z.ZodObject<typeof taskListQuery>>;
+
+/** Query of GET /api/tasks/:id/wait. */
+export const taskWaitQuery = {
+  timeout_ms: whole(0, 600_000).default(30_000).meta({
+    type: "integer",
+    minimum: 0,
+    maximum: 600_000,
+    default: 30_000,
+  }),
+};
+
+/** Ms to wait before a lost run is tried again: 1, 4, 16 s (contract 3). `attempt` counts from 1. */
+export function retryDelayMs(attempt: number): number {
+  return 1_000 * 4 ** Math.min(Math.max(attempt - 1, 0), 2);
+}
+
+/** The state in which a new task is born. */
+export interface TaskPlan {
+  status: "pending" | "scheduled" | "cancelled";
+  reason: string;
+  scheduled_at: number | null;
+  cron: string;
+  time_zone: string;
+  next_run_at: number | null;
+  due_at: number | null;
+}
+
+/** What a task's type needs and may not have (interface 4.2, task create). */
+const FIELDS_OF_TYPE = {
+  immediate: [],
+  countdown: ["scheduled_at"],
+  scheduled: ["cron", "time_zone"],
+} as const;
+
+/**
+ * Decides in which state a new task is born: to run at once, at its time, on its schedule, or cancelled with the
+ * reason when its cron cannot fire (contract 3, Task). Throws `invalid_request` for fields that do not go with the
+ * type, an unknown time zone, and a countdown that is less than COUNTDOWN_LEAD_MIN_MS ahead.
+ */
+export function planTask(
+  input: Pick<TaskCreate, "type" | "scheduled_at" | "cron" | "time_zone">,
+  now: number,
+  standardZone: string,
+): TaskPlan {
+  const allowed: readonly string[] = FIELDS_OF_TYPE[input.type];
+  for (const name of ["scheduled_at", "cron", "time_zone"] as const) {
+    if (input[name] === undefined || input[name] === "" || allowed.includes(name)) continue;
+    throw invalid(name, `does not go with type ${input.type}; leave it out`);
+  }
+  const none = { reason: "", scheduled_at: null, cron: "", time_zone: "", next_run_at: null, due_at: null };
+  if (input.type === "immediate") return { ...none, status: "pending", due_at: now };
+  if (input.type === "countdown") {
+    const at = input.scheduled_at;
+    if (at === undefined) throw invalid("scheduled_at", "is missing; a countdown needs its time in Unix ms");
+    if (at < now + COUNTDOWN_LEAD_MIN_MS) {
+      throw invalid(
+        "scheduled_at",
+        `must be at least 5 seconds ahead of the server's clock, which says ${now}`,
+      );
+    }
+    return { ...none, status: "scheduled", scheduled_at: at, next_run_at: at };
+  }
+  return planSchedule(input, now, standardZone);
+}
+
+function planSchedule(
+  input: Pick<TaskCreate, "cron" | "time_zone">,
+  now: number,
+  standardZone: string,
+): TaskPlan {
+  const { cron, time_zone = "" } = input;
+  if (cron === undefined) {
+    throw invalid("cron", "is missing; a scheduled task needs five fields, such as 0 9 * * 1-5");
+  }
+  const zone = time_zone === "" ? standardZone : time_zone;
+  if (!isTimeZone(zone)) throw invalid("time_zone", "must be a time zone such as Europe/Berlin or UTC");
+  const base = { scheduled_at: null, cron, time_zone, due_at: null };
+  const fault = cronFault(cron, zone, now);
+  if (fault !== null) return { ...base, status: "cancelled", reason: fault, next_run_at: null };
+  return { ...base, status: "scheduled", reason: "", next_run_at: nextOccurrence(cron, zone, now) };
+}

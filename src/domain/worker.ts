@@ -1,0 +1,108 @@
+import { z } from "zod";
+import {
+  CONTENT_MAX_BYTES,
+  DESCRIPTION_MAX_BYTES,
+  flag,
+  id,
+  line,
+  listOf,
+  NAME_MAX_BYTES,
+  text,
+  time,
+} from "./field.ts";
+import { pageQuery, WORKER_PAGE_SIZE_MAX } from "./page.ts";
+import { scope } from "./scope.ts";
+
+/** Derived, never stored: a run is going on, or else paused, or else idle (contract 3). */
+export const WORKER_STATUSES = ["idle", "working", "paused"] as const;
+
+const PATH_MAX_BYTES = 4_000;
+const ENGINE_ARGS_MAX_BYTES = 8_000;
+
+const departmentRef = z.strictObject({ id, name: z.string() });
+
+/** A worker as the API shows it (interface 2, contract 3). */
+export const workerSchema = z.strictObject({
+  id,
+  name: z.string().meta({ examples: ["Ada"] }),
+  description: z.string(),
+  memory: z.string().meta({ description: "instruction text for the worker" }),
+  constraints: z.string(),
+  engine: z.string().meta({ description: 'engine name; "" means the server default' }),
+  engine_args: z.record(z.string(), z.string()),
+  departments: z.array(departmentRef),
+  scopes: z.array(z.string()),
+  work_dir: z.string().meta({ description: "absolute path" }),
+  status: z.enum(WORKER_STATUSES),
+  paused: z.boolean(),
+  created_at: time,
+  updated_at: time,
+}).meta({ id: "Worker" });
+
+export type Worker = z.output<typeof workerSchema>;
+
+const engineName = text(64);
+const engineArgs = z.record(engineName, text(ENGINE_ARGS_MAX_BYTES));
+const scopes = z.array(scope).max(100);
+const departmentKey = line(NAME_MAX_BYTES).meta({ description: "id or name of a department" });
+const departments = z.array(departmentKey).max(100);
+// GET then PUT must work, so an update also takes the form that GET shows.
+const departmentsAsShown = z.array(z.union([departmentKey, departmentRef.transform((ref) => ref.id)])).max(
+  100,
+);
+
+const attributes = {
+  description: text(DESCRIPTION_MAX_BYTES),
+  memory: text(CONTENT_MAX_BYTES),
+  constraints: text(CONTENT_MAX_BYTES),
+  engine: engineName,
+  engine_args: engineArgs,
+  scopes,
+  paused: z.boolean(),
+};
+
+/** Body of POST /api/workers (interface 4.1, contract 3). */
+export const workerCreateSchema = z.strictObject({
+  name: line(NAME_MAX_BYTES),
+  description: attributes.description.default(""),
+  memory: attributes.memory.default(""),
+  constraints: attributes.constraints.default(""),
+  work_dir: text(PATH_MAX_BYTES).default("").meta({ description: "default: <data_dir>/workers/<id>" }),
+  engine: attributes.engine.default(""),
+  engine_args: attributes.engine_args.default({}),
+  departments: departments.default([]),
+  scopes: attributes.scopes.default([]),
+  paused: attributes.paused.default(false),
+}).meta({ id: "WorkerCreate", examples: [{ name: "Ada" }] });
+
+export type WorkerCreate = z.output<typeof workerCreateSchema>;
+
+/** Body of PUT /api/workers/:id: absent is unchanged; what GET shows beyond this is ignored (contract 1). */
+export const workerUpdateSchema = z.strictObject({
+  name: line(NAME_MAX_BYTES),
+  departments: departmentsAsShown,
+  ...attributes,
+  work_dir: z.string(),
+  id: z.unknown(),
+  status: z.unknown(),
+  created_at: z.unknown(),
+  updated_at: z.unknown(),
+}).partial().meta({ id: "WorkerUpdate", examples: [{ description: "Writes the newsletter" }] });
+
+export type WorkerUpdate = z.output<typeof workerUpdateSchema>;
+
+/** Query of GET /api/workers (interface 4.2, worker list). */
+export const workerListQuery = {
+  department: line(NAME_MAX_BYTES).optional().meta({ description: "id or name; with its descendants" }),
+  recursive: flag.default(true).meta({ type: "boolean", default: true }),
+  name: line(NAME_MAX_BYTES).optional().meta({ description: "part of the name, case-insensitive" }),
+  id: listOf(z.string().min(1)).optional(),
+  ...pageQuery(WORKER_PAGE_SIZE_MAX),
+};
+
+export type WorkerFilter = z.output<z.ZodObject<typeof workerListQuery>>;
+
+/** Names compare without case and without regard to how accents are encoded. */
+export function nameKey(name: string): string {
+  return name.normalize("NFC").toLowerCase();
+}

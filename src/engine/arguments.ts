@@ -1,0 +1,18 @@
+import { parse } from "shell-quote";
+
+/** Splits a worker's engine arguments like a shell, without expanding anything. Throws a plain Error when they do not parse. */
+export function splitArgs(text: string): string[] {
+  if (!balanced(text)) throw new Error("has a quote that is not closed");
+  // Variables are kept as they stand: an agent's arguments are no shell script.
+  return parse(text, (name) => `$${name}`).map((part) => {
+    if (typeof part === "string") return part;
+    if ("op" in part && part.op === "glob") return part.pattern;
+    throw new Error(
+      `must be plain arguments; quote ${"op" in part ? part.op : "#"} to mean the character itself`,
+    );
+  });
+}
+
+function balanced(text: string): boolean {
+  return /^(?:[^'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*")*$/.test(text);
+}

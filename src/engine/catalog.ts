@@ -1,0 +1,54 @@
+import { type Config, ENGINE_KINDS, type EngineConfig } from "../config.ts";
+import { commandEngine, type Machine } from "./command.ts";
+import { echoEngine } from "./echo.ts";
+import type { Availability, Engine } from "./engine.ts";
+
+/** The engines that are configured or exist by their own name, and which is the default (contract 7). */
+export class Catalog {
+  readonly defaultName: string;
+  readonly #engines = new Map<string, Engine>();
+
+  constructor(config: Config, machine: Machine) {
+    const { default: standard, ...configured } = config.engines;
+    this.defaultName = standard;
+    for (const kind of ENGINE_KINDS) {
+      if (kind !== "command") this.#add(kind, { ...DEFAULTS, kind }, machine);
+    }
+    for (const [name, engine] of Object.entries(configured)) this.#add(name, engine, machine);
+  }
+
+  #add(name: string, config: EngineConfig, machine: Machine): void {
+    if (config.kind === "echo") this.#engines.set(name, echoEngine(name, config));
+    else if (config.kind === "command") this.#engines.set(name, commandEngine(name, config, machine));
+  }
+
+  /** Names in alphabetical order. */
+  get names(): string[] {
+    return [...this.#engines.keys()].sort();
+  }
+
+  /** The engine of this name, "" meaning the default; null when there is none. */
+  find(name: string): Engine | null {
+    return this.#engines.get(name === "" ? this.defaultName : name) ?? null;
+  }
+
+  /** Whether each engine can be started, by name. */
+  async probe(): Promise<Record<string, Availability>> {
+    const entries = await Promise.all(
+      this.names.map(async (name) => [name, await this.#engines.get(name)?.probe()] as const),
+    );
+    return Object.fromEntries(entries.flatMap(([name, found]) => found === undefined ? [] : [[name, found]]));
+  }
+}
+
+const DEFAULTS: EngineConfig = {
+  command: "",
+  args: [],
+  env: {},
+  pass_env: [],
+  model: "",
+  permissions: "edit",
+  state: "per_worker",
+  timeout: 30 * 60_000,
+  idle_timeout: 10 * 60_000,
+};

@@ -1,0 +1,148 @@
+import type { EngineConfig } from "../config.ts";
+import { type Failure, USAGE_UNKNOWN } from "../domain/execution.ts";
+import type { Engine, EngineOutcome, EngineRun } from "./engine.ts";
+import { splitArgs } from "./arguments.ts";
+import { detectIsolation } from "./isolation.ts";
+import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process.ts";
+
+/** What the machine gives to every program that is started. */
+export interface Machine {
+  /** PATH on which programs are looked for. */
+  path: string;
+  /** The file mode mask that the service was started with. */
+  umask: number;
+  stopGraceMs: number;
+}
+
+/** Most bytes of standard output that are kept as the final text; the log has the rest. */
+export const RESULT_MAX_BYTES = 200 * 1024;
+const ERROR_TAIL_BYTES = 2_000;
+
+/**
+ * Any program as a worker: the instruction on stdin, the final text on stdout, stderr to the log, the exit code
+ * decides (contract 7).
+ */
+export function commandEngine(name: string, config: EngineConfig, machine: Machine): Engine {
+  return {
+    name,
+    kind: "command",
+    config,
+    external: true,
+    async probe() {
+      try {
+        return { usable: true, detail: await findProgram(config.command, machine.path) };
+      } catch (error) {
+        return { usable: false, detail: error instanceof Error ? error.message : String(error) };
+      }
+    },
+    start: (run) => start(run, config, machine),
+  };
+}
+
+async function start(run: EngineRun, config: EngineConfig, machine: Machine): Promise<EngineOutcome> {
+  const output = new Output();
+  try {
+    const end = await runProcess({
+      runId: run.runId,
+      command: await findProgram(config.command, machine.path),
+      args: [...config.args, ...splitArgs(run.extraArgs)],
+      cwd: run.workDir,
+      env: run.env,
+      stdin: run.instruction,
+      isolation: await detectIsolation(),
+      umask: machine.umask,
+      timeoutMs: config.timeout,
+      idleTimeoutMs: config.idle_timeout,
+      stopGraceMs: machine.stopGraceMs,
+      signal: run.signal,
+      onStart: run.onStart,
+      onOutput(stream, chunk) {
+        output.add(stream, chunk);
+        run.log.write(chunk);
+      },
+    });
+    return outcome(end, output, config);
+  } catch (error) {
+    if (error instanceof SpawnError) {
+      return failed("spawn_failed", `Cannot start the program: ${error.message}`, null);
+    }
+    throw error;
+  }
+}
+
+function outcome(end: ProcessEnd, output: Output, config: EngineConfig): EngineOutcome {
+  const text = output.text();
+  if (end.reason === "aborted") return { ...failed("cancelled", "the run was ended", end.code), text };
+  if (end.reason === "timeout") {
+    return {
+      ...failed("timeout", `ran longer than ${config.timeout / 1000} s (engines.<name>.timeout)`, end.code),
+      text,
+    };
+  }
+  if (end.reason === "idle_timeout") {
+    const words = `said nothing for ${config.idle_timeout / 1000} s (engines.<name>.idle_timeout)`;
+    return { ...failed("idle_timeout", words, end.code), text };
+  }
+  if (end.code !== 0) {
+    const last = output.lastWords();
+    return {
+      ...failed("exit_code", `exit code ${end.code}${last === "" ? "" : `: ${last}`}`, end.code),
+      text,
+    };
+  }
+  return {
+    status: "completed",
+    text,
+    failure: "",
+    error: "",
+    exitCode: 0,
+    usage: USAGE_UNKNOWN,
+    sessionId: "",
+  };
+}
+
+function failed(failure: Failure, error: string, exitCode: number | null): EngineOutcome {
+  return { status: "failed", text: "", failure, error, exitCode, usage: USAGE_UNKNOWN, sessionId: "" };
+}
+
+/** Keeps the start of stdout and the end of stderr. */
+class Output {
+  readonly #stdout: Uint8Array[] = [];
+  #stdoutBytes = 0;
+  #keptBytes = 0;
+  #stderr: Uint8Array = new Uint8Array();
+
+  add(stream: "stdout" | "stderr", chunk: Uint8Array): void {
+    if (stream === "stderr") {
+      const end = chunk.subarray(-ERROR_TAIL_BYTES);
+      const tail = new Uint8Array(this.#stderr.length + end.length);
+      tail.set(this.#stderr);
+      tail.set(end, this.#stderr.length);
+      this.#stderr = tail.slice(-ERROR_TAIL_BYTES);
+      return;
+    }
+    this.#stdoutBytes += chunk.length;
+    const room = RESULT_MAX_BYTES - this.#keptBytes;
+    if (room <= 0) return;
+    this.#stdout.push(chunk.slice(0, room));
+    this.#keptBytes += Math.min(room, chunk.length);
+  }
+
+  text(): string {
+    const bytes = new Uint8Array(this.#keptBytes);
+    let at = 0;
+    for (const part of this.#stdout) {
+      bytes.set(part, at);
+      at += part.length;
+    }
+    const text = new TextDecoder().decode(bytes).replaceAll("\0", "\ufffd").trimEnd();
+    if (this.#stdoutBytes <= this.#keptBytes) return text;
+    return `${text}\n[cut: ${this.#stdoutBytes} bytes in all, the log has more]`;
+  }
+
+  /** The last lines of stderr, in one line. */
+  lastWords(): string {
+    const lines = new TextDecoder().decode(this.#stderr).replaceAll("\0", "\ufffd").trim().split("\n");
+    return lines.slice(-3).join(" | ").slice(-500);
+  }
+}

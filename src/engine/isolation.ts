@@ -1,0 +1,114 @@
+import { logger } from "../log.ts";
+
+const log = logger("engine");
+
+/**
+ * How a run's processes are held together. `namespace`: they live in a pid namespace that the kernel ends with
+ * its first process, escapees too, even when the server is killed. `group`: a process group, and a search for
+ * the run's marker, which a process that clears its environment escapes.
+ */
+export type Isolation = "namespace" | "group";
+
+// The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM like every process 1,
+// and hands on the exit code. Its end is the end of all others.
+const FIRST_PROCESS = 'umask "$0"; "$@"; exit $?';
+const LEADER = 'umask "$0"; exec "$@"';
+
+/** The program and arguments that start `command` under this isolation, with this file mode mask. */
+export function isolated(
+  isolation: Isolation,
+  umask: number,
+  command: string,
+  args: string[],
+): { command: string; args: string[] } {
+  const mask = umask.toString(8).padStart(4, "0");
+  if (isolation === "group") return { command: "/bin/sh", args: ["-c", LEADER, mask, command, ...args] };
+  return { command: "setpriv", args: [...NAMESPACE, "/bin/sh", "-c", FIRST_PROCESS, mask, command, ...args] };
+}
+
+// As root no user namespace is needed, and without one file owners and sudo stay what they are.
+const NAMESPACE = [
+  "--pdeathsig",
+  "SIGKILL",
+  "--",
+  "unshare",
+  ...(Deno.uid() === 0 ? [] : ["--user", "--map-current-user"]),
+  "--pid",
+  "--fork",
+  "--kill-child=SIGKILL",
+  "--mount-proc",
+  "--",
+];
+
+let known: Promise<Isolation> | null = null;
+
+/** The best isolation that this machine allows; tried once, by starting something under it. */
+export function detectIsolation(): Promise<Isolation> {
+  known ??= tryNamespace();
+  return known;
+}
+
+async function tryNamespace(): Promise<Isolation> {
+  if (Deno.build.os !== "linux") return "group";
+  const { command, args } = isolated("namespace", 0o022, "/bin/sh", ["-c", "exit 7"]);
+  try {
+    const { code } = await new Deno.Command(command, {
+      args,
+      stdin: "null",
+      stdout: "null",
+      stderr: "null",
+      detached: true,
+    }).output();
+    if (code === 7) return "namespace";
+    log.debug("No pid namespaces here: the trial ended with {code}", { code });
+  } catch (error) {
+    log.debug("No pid namespaces here: {error}", { error });
+  }
+  return "group";
+}
+
+/** Pids whose environment holds `SVC_RUN_ID=<one of the ids>`, without this process itself. Linux only, else none. */
+export async function findMarked(runIds: ReadonlySet<string>): Promise<number[]> {
+  if (Deno.build.os !== "linux" || runIds.size === 0) return [];
+  const found: number[] = [];
+  for (const entry of Deno.readDirSync("/proc")) {
+    const pid = Number(entry.name);
+    if (!Number.isInteger(pid) || pid === Deno.pid) continue;
+    try {
+      const environment = await Deno.readTextFile(`/proc/${pid}/environ`);
+      const marker = /(?:^|\0)SVC_RUN_ID=([^\0]*)/.exec(environment)?.[1];
+      if (marker !== undefined && runIds.has(marker)) found.push(pid);
+    } catch {
+      // It ended meanwhile, or belongs to somebody else.
+    }
+  }
+  return found;
+}
+
+/** Sends a signal and does not mind when nobody is there any more. */
+export function signal(pid: number, name: Deno.Signal): void {
+  try {
+    Deno.kill(pid, name);
+  } catch {
+    // Gone already.
+  }
+}
+
+const SWEEP_PAUSE_MS = 50;
+const SWEEP_PASSES_MAX = 100;
+
+/** Kills everything that carries one of the marks, again and again until two passes in a row find nothing. */
+export async function sweep(runIds: ReadonlySet<string>): Promise<number> {
+  let ended = 0;
+  let clean = 0;
+  for (let pass = 0; clean < 2 && pass < SWEEP_PASSES_MAX; pass++) {
+    const pids = await findMarked(runIds);
+    for (const pid of pids) signal(pid, "SIGKILL");
+    ended += pids.length;
+    clean = pids.length === 0 ? clean + 1 : 0;
+    if (clean < 2) {
+      await new Promise((resolve) => setTimeout(resolve, pids.length === 0 ? 5 : SWEEP_PAUSE_MS));
+    }
+  }
+  return ended;
+}

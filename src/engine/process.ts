@@ -1,0 +1,210 @@
+import { delimiter, isAbsolute, join } from "node:path";
+import { findMarked, isolated, type Isolation, signal as send, sweep } from "./isolation.ts";
+
+/** A program to run as an agent, and its limits. */
+export interface ProcessSpec {
+  /** SVC_RUN_ID of the environment. */
+  runId: string;
+  /** Absolute path; see findProgram(). */
+  command: string;
+  args: string[];
+  cwd: string;
+  env: Record<string, string>;
+  stdin: string;
+  isolation: Isolation;
+  umask: number;
+  timeoutMs: number;
+  idleTimeoutMs: number;
+  stopGraceMs: number;
+  signal: AbortSignal;
+  /** Called for each piece of output; reading waits for it. */
+  onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
+  /** Called once the process runs. */
+  onStart: (pid: number) => void;
+}
+
+/** Why a process ended and with what. */
+export interface ProcessEnd {
+  reason: "exited" | "timeout" | "idle_timeout" | "aborted";
+  code: number;
+}
+
+/** The program could not be started at all. */
+export class SpawnError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "SpawnError";
+  }
+}
+
+// INT first: agents save their session on it. Then TERM, then there is no asking any more (contract 3, Execution).
+const INTERRUPT_GRACE_MS = 2_000;
+// The pipes may be held open by something that escaped.
+const PIPES_MAX_MS = 2_000;
+// A longer timer fires at once.
+const TIMER_MAX_MS = 2_147_483_647;
+
+/**
+ * Runs a program to its end, and the end is the end of its whole tree. Output is read as it comes. Throws
+ * SpawnError when it cannot be started, and nothing else.
+ */
+export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
+  const child = spawn(spec);
+  spec.onStart(child.pid);
+  const ending = new Ending(spec, child.pid);
+  const reading = Promise.all([
+    read(child.stdout, (chunk) => ending.heard(() => spec.onOutput("stdout", chunk))),
+    read(child.stderr, (chunk) => ending.heard(() => spec.onOutput("stderr", chunk))),
+  ]);
+  void feed(child.stdin, spec.stdin);
+  const status = await child.status;
+  await ending.finish();
+  if (spec.isolation === "group") await endLeftovers(spec.runId, child.pid);
+  await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, PIPES_MAX_MS))]);
+  return { reason: ending.reason, code: status.code };
+}
+
+function spawn(spec: ProcessSpec): Deno.ChildProcess {
+  const { command, args } = isolated(spec.isolation, spec.umask, spec.command, spec.args);
+  try {
+    return new Deno.Command(command, {
+      args,
+      cwd: spec.cwd,
+      env: spec.env,
+      clearEnv: true,
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "piped",
+      // A session and group of its own: a signal to us is not one to the agents.
+      detached: true,
+    }).spawn();
+  } catch (error) {
+    throw new SpawnError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Watches over one process: ends its tree when it is told to, or when it is over its time or silent for too long. */
+class Ending {
+  reason: ProcessEnd["reason"] = "exited";
+  readonly #spec: ProcessSpec;
+  readonly #pid: number;
+  readonly #deadline: number;
+  readonly #onAbort = () => this.#end("aborted");
+  #idle: ReturnType<typeof setTimeout>;
+  #total: ReturnType<typeof setTimeout>;
+  #heardAt = performance.now();
+  #over = false;
+  #escalation: Promise<void> | null = null;
+
+  constructor(spec: ProcessSpec, pid: number) {
+    this.#spec = spec;
+    this.#pid = pid;
+    this.#deadline = performance.now() + spec.timeoutMs;
+    this.#total = setTimeout(() => this.#end("timeout"), Math.min(spec.timeoutMs, TIMER_MAX_MS));
+    this.#idle = setTimeout(() => this.#checkIdle(), Math.min(spec.idleTimeoutMs, TIMER_MAX_MS));
+    spec.signal.addEventListener("abort", this.#onAbort, { once: true });
+    if (spec.signal.aborted) this.#onAbort();
+  }
+
+  heard(pass: () => void): void {
+    this.#heardAt = performance.now();
+    pass();
+  }
+
+  /** The process is gone: no more signals. */
+  async finish(): Promise<void> {
+    this.#over = true;
+    clearTimeout(this.#total);
+    clearTimeout(this.#idle);
+    this.#spec.signal.removeEventListener("abort", this.#onAbort);
+    await this.#escalation;
+  }
+
+  // One timer for the whole run instead of one per piece of output.
+  #checkIdle(): void {
+    const left = this.#heardAt + this.#spec.idleTimeoutMs - performance.now();
+    if (left <= 0) this.#end("idle_timeout");
+    else if (performance.now() < this.#deadline) this.#idle = setTimeout(() => this.#checkIdle(), left);
+  }
+
+  #end(reason: ProcessEnd["reason"]): void {
+    if (this.#escalation !== null || this.#over) return;
+    this.reason = reason;
+    this.#escalation = this.#escalate();
+  }
+
+  async #escalate(): Promise<void> {
+    await this.#signalTree("SIGINT");
+    if (await this.#goneWithin(INTERRUPT_GRACE_MS)) return;
+    await this.#signalTree("SIGTERM");
+    if (await this.#goneWithin(this.#spec.stopGraceMs)) return;
+    await this.#signalTree("SIGKILL");
+    send(-this.#pid, "SIGKILL");
+  }
+
+  // Tools of an agent run in sessions of their own, which a signal to the group does not reach
+  // (facts, engines 2.6). The outermost process only holds the namespace and must not go first.
+  async #signalTree(name: Deno.Signal): Promise<void> {
+    const pids = await findMarked(new Set([this.#spec.runId]));
+    const inner = this.#spec.isolation === "namespace" ? pids.filter((pid) => pid !== this.#pid) : pids;
+    if (this.#over) return;
+    for (const pid of inner) send(pid, name);
+    if (Deno.build.os !== "linux") send(-this.#pid, name);
+  }
+
+  async #goneWithin(ms: number): Promise<boolean> {
+    const until = performance.now() + ms;
+    while (!this.#over && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 20));
+    return this.#over;
+  }
+}
+
+// The leader is gone; what it left behind in its group or elsewhere goes, too.
+async function endLeftovers(runId: string, pid: number): Promise<void> {
+  send(-pid, "SIGKILL");
+  await sweep(new Set([runId]));
+}
+
+async function read(stream: ReadableStream<Uint8Array>, pass: (chunk: Uint8Array) => void): Promise<void> {
+  try {
+    for await (const chunk of stream) pass(chunk);
+  } catch {
+    // A broken pipe ends the output and nothing else.
+  }
+}
+
+async function feed(stream: WritableStream<Uint8Array>, text: string): Promise<void> {
+  const writer = stream.getWriter();
+  try {
+    await writer.write(new TextEncoder().encode(text));
+    await writer.close();
+  } catch {
+    // A program need not read what it is told.
+  }
+}
+
+/**
+ * The absolute path of a program: given with a slash, or looked for on `path`. Throws SpawnError that says what is
+ * wrong: the shell in between would only say 127.
+ */
+export async function findProgram(command: string, path: string): Promise<string> {
+  const places = command.includes("/")
+    ? [command]
+    : path.split(delimiter).map((folder) => join(folder, command));
+  let refusal = `${command} was not found on PATH`;
+  for (const place of places) {
+    if (!isAbsolute(place)) continue;
+    try {
+      const info = await Deno.stat(place);
+      if (info.isFile && ((info.mode ?? 0o111) & 0o111) !== 0) return place;
+      refusal = info.isFile ? `${place} is not executable` : `${place} is not a file`;
+    } catch (error) {
+      if (command.includes("/")) {
+        refusal = error instanceof Deno.errors.NotFound
+          ? `${place} does not exist`
+          : `${place} cannot be read`;
+      }
+    }
+  }
+  throw new SpawnError(refusal);
+}

@@ -1,0 +1,161 @@
+import { dirname } from "node:path";
+
+/** How a RunLog is opened. */
+export interface RunLogOptions {
+  path: string;
+  maxBytes: number;
+  now: () => number;
+  /** Values that must never be stored, such as the run's token (promises SEC-3). */
+  secrets: string[];
+  /** Called after each write. */
+  onWrite: () => void;
+}
+
+const NEWLINE = 10;
+const encoder = new TextEncoder();
+
+/**
+ * The log of one execution: bytes as they come, a time in front of each line, secrets masked, cut at a limit
+ * with a line that says so. Written at once, so that a reader can follow.
+ */
+export class RunLog {
+  readonly #file: Deno.FsFile;
+  readonly #options: RunLogOptions;
+  readonly #secrets: Uint8Array[];
+  #size: number;
+  #carry: Uint8Array<ArrayBufferLike> = new Uint8Array();
+  #atLineStart = true;
+  #full = false;
+  #closed = false;
+
+  private constructor(file: Deno.FsFile, size: number, options: RunLogOptions) {
+    this.#file = file;
+    this.#size = size;
+    this.#options = options;
+    this.#secrets = options.secrets.filter((secret) => secret !== "").map((secret) => encoder.encode(secret));
+  }
+
+  /** Opens the file for appending, mode 0600, and makes its directory. Throws what the file system says. */
+  static async open(options: RunLogOptions): Promise<RunLog> {
+    await Deno.mkdir(dirname(options.path), { recursive: true, mode: 0o700 });
+    const file = await Deno.open(options.path, { append: true, create: true, mode: 0o600 });
+    return new RunLog(file, (await file.stat()).size, options);
+  }
+
+  /** One line of our own words. */
+  line(text: string): void {
+    if (!this.#atLineStart) this.#emit(encoder.encode("\n"));
+    this.write(encoder.encode(text + "\n"));
+  }
+
+  /** Output of the run, byte for byte. Beyond the limit it is dropped. */
+  write(chunk: Uint8Array): void {
+    if (this.#full || this.#closed) return;
+    let bytes = this.#carry.length === 0 ? chunk : joined(this.#carry, chunk);
+    for (const secret of this.#secrets) bytes = masked(bytes, secret);
+    const held = this.#startOfSecret(bytes);
+    this.#carry = bytes.slice(bytes.length - held);
+    this.#emit(bytes.subarray(0, bytes.length - held));
+  }
+
+  /** Writes what is held back, makes sure that it is on the disk, and closes. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#emit(this.#carry);
+    this.#closed = true;
+    try {
+      await this.#file.syncData();
+    } finally {
+      this.#file.close();
+      this.#options.onWrite();
+    }
+  }
+
+  #emit(bytes: Uint8Array): void {
+    if (bytes.length === 0 || this.#full) return;
+    const room = this.#options.maxBytes - this.#size;
+    let stamped = this.#stamped(bytes);
+    if (stamped.length > room) {
+      const words =
+        `\n${this.#stamp()}[log cut: it reached limits.max_log_bytes, ${this.#options.maxBytes} bytes]\n`;
+      stamped = joined(stamped.subarray(0, Math.max(0, room)), encoder.encode(words));
+      this.#full = true;
+    }
+    try {
+      for (let at = 0; at < stamped.length;) at += this.#file.writeSync(stamped.subarray(at));
+      this.#size += stamped.length;
+    } catch {
+      // A full disk must not take the run's answer with it; the log just ends here (promises DBF-2).
+      this.#full = true;
+    }
+    this.#options.onWrite();
+  }
+
+  #stamp(): string {
+    return `${new Date(this.#options.now()).toISOString()} `;
+  }
+
+  #stamped(bytes: Uint8Array): Uint8Array {
+    const stamp = encoder.encode(this.#stamp());
+    const parts: Uint8Array[] = [];
+    let length = 0;
+    for (let at = 0; at < bytes.length;) {
+      if (this.#atLineStart) {
+        parts.push(stamp);
+        length += stamp.length;
+      }
+      const end = bytes.indexOf(NEWLINE, at);
+      const next = end === -1 ? bytes.length : end + 1;
+      parts.push(bytes.subarray(at, next));
+      length += next - at;
+      this.#atLineStart = end !== -1;
+      at = next;
+      // Of a flood only what still fits is worth the work.
+      if (length > this.#options.maxBytes) break;
+    }
+    const all = new Uint8Array(length);
+    let at = 0;
+    for (const part of parts) {
+      all.set(part, at);
+      at += part.length;
+    }
+    return all;
+  }
+
+  /** Length of the end of `bytes` that may be the start of a secret. */
+  #startOfSecret(bytes: Uint8Array): number {
+    let longest = 0;
+    for (const secret of this.#secrets) {
+      for (let length = Math.min(secret.length - 1, bytes.length); length > longest; length--) {
+        if (endsWith(bytes, secret.subarray(0, length))) longest = length;
+      }
+    }
+    return longest;
+  }
+}
+
+function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const all = new Uint8Array(a.length + b.length);
+  all.set(a);
+  all.set(b, a.length);
+  return all;
+}
+
+function endsWith(bytes: Uint8Array, end: Uint8Array): boolean {
+  const from = bytes.length - end.length;
+  for (let at = 0; at < end.length; at++) if (bytes[from + at] !== end[at]) return false;
+  return true;
+}
+
+function masked(bytes: Uint8Array, secret: Uint8Array): Uint8Array {
+  const first = secret[0] ?? 0;
+  let copy: Uint8Array | null = null;
+  for (let at = bytes.indexOf(first); at !== -1; at = bytes.indexOf(first, at + 1)) {
+    if (at + secret.length > bytes.length) break;
+    if (!endsWith(bytes.subarray(0, at + secret.length), secret)) continue;
+    copy ??= bytes.slice();
+    copy.fill(42, at, at + secret.length);
+    at += secret.length - 1;
+  }
+  return copy ?? bytes;
+}

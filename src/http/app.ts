@@ -1,0 +1,113 @@
+import { Hono } from "hono";
+import { cors } from "hono/cors";
+import type { Service } from "../api/service.ts";
+import { ServiceError } from "../domain/error.ts";
+import { logger } from "../log.ts";
+import { VERSION } from "../version.ts";
+import { checkHost, isLoopback } from "./authenticate.ts";
+import { type Health, mountHealth } from "./health.ts";
+import { type App, mount } from "./mount.ts";
+import { openApiDocument } from "./openapi.ts";
+import { toProblem } from "./problem.ts";
+import type { AnyRoute, ApiOf } from "./route.ts";
+import { authRoutes } from "./routes/auth.ts";
+import { chatRoutes } from "./routes/chat.ts";
+import { executionRoutes } from "./routes/execution.ts";
+import { workerRoutes } from "./routes/worker.ts";
+
+/** Every operation of the REST API. */
+export const ROUTES = [
+  ...authRoutes,
+  ...workerRoutes,
+  ...executionRoutes,
+  ...chatRoutes,
+] as const;
+
+/** The API as a type, for the command line's client. */
+export type Api = ApiOf<(typeof ROUTES)[number]>;
+
+// Reachable without a token, on purpose and for ever.
+const OPEN_PATHS = ["/livez", "/readyz", "/openapi.json"];
+
+const log = logger("http");
+
+/** The HTTP application: middleware in order, then one mount per operation. Throws when a route has no declared rule. */
+export function createApp(service: Service, health: Health): App {
+  const app: App = new Hono();
+  app.use(async (c, next) => {
+    const requestId = requestIdOf(c.req.raw);
+    c.set("requestId", requestId);
+    const started = performance.now();
+    await next();
+    c.res.headers.set("x-request-id", requestId);
+    // The path only: a query may hold a token (promises SEC-1).
+    log.debug("{method} {path} {status} {ms} ms", {
+      method: c.req.method,
+      path: c.req.path,
+      status: c.res.status,
+      ms: Math.round(performance.now() - started),
+      request_id: requestId,
+    });
+  });
+  app.onError((error, c) => toProblem(error, c.get("requestId")));
+  app.notFound((c) => toProblem(unknownRoute(c.req.method, c.req.path), c.get("requestId")));
+
+  const { allowed_hosts, allowed_origins, host } = service.config.server;
+  app.use(async (c, next) => {
+    checkHost(c.req.header("host") ?? new URL(c.req.url).host, allowed_hosts, isLoopback(host));
+    await next();
+  });
+  if (allowed_origins.length > 0) {
+    app.use(cors({
+      origin: [...allowed_origins],
+      exposeHeaders: ["X-Total-Count", "Link", "X-Request-Id", "Idempotent-Replayed", "Retry-After"],
+      maxAge: 600,
+    }));
+  }
+
+  mountHealth(app, service, health);
+  let document: Promise<object> | null = null;
+  app.get("/openapi.json", async (c) => c.json(await (document ??= openApiDocument(ROUTES, VERSION))));
+  for (const route of ROUTES) mount(app, service, route);
+  checkRules(app);
+  return app;
+}
+
+function requestIdOf(request: Request): string {
+  const given = request.headers.get("x-request-id");
+  return given !== null && /^[\w.:-]{1,100}$/.test(given) ? given : crypto.randomUUID();
+}
+
+/** A path that exists with other methods is 405 and says which; any other is 404 (contract 1). */
+function unknownRoute(method: string, path: string): ServiceError {
+  const allow = [
+    ...ROUTES as readonly AnyRoute[],
+    ...OPEN_PATHS.map((open) => ({ method: "GET", path: open })),
+  ]
+    .filter((route) => pattern(route.path).test(path))
+    .map((route) => route.method);
+  if (allow.length === 0) {
+    return new ServiceError(
+      "not_found",
+      `Cannot find ${method} ${path.slice(0, 200)}: no such route; see /openapi.json`,
+    );
+  }
+  return new ServiceError("method_not_allowed", `Cannot ${method} this: allowed are ${allow.join(", ")}`, {
+    allow,
+  });
+}
+
+function pattern(path: string): RegExp {
+  return new RegExp(`^${path.replace(/\./g, "\\.").replace(/:\w+/g, "[^/]+")}$`);
+}
+
+/** A route that was put into the app without a declared rule must stop the start (promises AUT-10). */
+export function checkRules(app: App, routes: readonly AnyRoute[] = ROUTES): void {
+  const declared = new Set(
+    routes.filter((route) => route.access).map((route) => `${route.method} ${route.path}`),
+  );
+  for (const { method, path } of app.routes) {
+    if (method === "ALL" || OPEN_PATHS.includes(path) || declared.has(`${method} ${path}`)) continue;
+    throw new Error(`Cannot start: the route ${method} ${path} declares no rule who may call it`);
+  }
+}

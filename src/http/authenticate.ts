@@ -1,0 +1,49 @@
+import { isIP } from "node:net";
+import type { Authentication } from "../api/authority.ts";
+import type { Service } from "../api/service.ts";
+import { ServiceError } from "../domain/error.ts";
+
+/** Who sends this request: the token of the header, else of the query (interface 5.2). Throws `unauthenticated`. */
+export async function authenticate(service: Service, request: Request, url: URL): Promise<Authentication> {
+  const token = tokenOf(request, url);
+  const found = token === null ? null : await service.authority.authenticate(token);
+  if (found !== null) return found;
+  throw new ServiceError(
+    "unauthenticated",
+    token === null
+      ? "Cannot do this without a token: log in with POST /api/auth/login and send it as Authorization: Bearer"
+      : "Cannot accept this token: it is expired, revoked or not ours; log in again",
+  );
+}
+
+function tokenOf(request: Request, url: URL): string | null {
+  const header = request.headers.get("authorization");
+  if (header !== null) return /^bearer +(\S+)$/i.exec(header)?.[1] ?? "";
+  return url.searchParams.get("token");
+}
+
+/** The client's address: the peer, or what trusted proxies say of whom they speak for (contract 2). */
+export function clientAddress(peer: string, forwardedFor: string | null, trusted: readonly string[]): string {
+  if (forwardedFor === null || !trusted.includes(peer)) return peer;
+  const hops = forwardedFor.split(",").map((hop) => hop.trim());
+  return hops.findLast((hop) => !trusted.includes(hop) && isIP(hop) !== 0) ?? peer;
+}
+
+/**
+ * Throws `forbidden` when the Host header names a host that is not ours: a page of another site that made a
+ * name point here must not talk to us (contract 2, promises AUT-11). Addresses and localhost cannot be such a name.
+ */
+export function checkHost(host: string, allowed: readonly string[], loopback: boolean): void {
+  const name = host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1").toLowerCase();
+  if (name === "localhost" || isIP(name) !== 0 || allowed.includes(name)) return;
+  if (!loopback && allowed.length === 0) return;
+  throw new ServiceError(
+    "forbidden",
+    `Cannot answer for host ${JSON.stringify(name.slice(0, 100))}: add it to server.allowed_hosts`,
+  );
+}
+
+/** Whether a bind address is reached from this machine only. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || host.startsWith("127.");
+}

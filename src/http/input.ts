@@ -1,0 +1,115 @@
+import { z } from "zod";
+import { type FieldError, ServiceError } from "../domain/error.ts";
+
+/** Largest JSON body (contract 1). */
+export const BODY_MAX_BYTES = 1024 * 1024;
+
+/** A strict query: its own parameters, and `token`, which is known on every route (contract 1). */
+export function query(shape: Record<string, z.ZodType>): z.ZodObject {
+  return z.strictObject({ ...shape, token: z.union([z.string(), z.array(z.string())]).optional() });
+}
+
+/** The query of a URL as an object; a repeated parameter becomes a list. */
+export function readQuery(url: URL): Record<string, string | string[]> {
+  const values: Record<string, string | string[]> = Object.create(null);
+  for (const [name, value] of url.searchParams) {
+    const known = values[name];
+    values[name] = known === undefined ? value : Array.isArray(known) ? [...known, value] : [known, value];
+  }
+  return { ...values };
+}
+
+/** Parses `input`, or throws `invalid_request` naming each field and, for an unknown one, those that exist (contract 1). */
+export function parse<T extends z.ZodType>(schema: T, input: unknown): z.output<T> {
+  const result = schema.safeParse(input);
+  if (result.success) return result.data;
+  const errors = result.error.issues.flatMap((issue) => faults(issue, schema));
+  const detail = errors.slice(0, 3).map(({ path, message }) => path === "" ? message : `${path}: ${message}`)
+    .join("; ");
+  throw new ServiceError("invalid_request", detail, { errors: errors.slice(0, ERRORS_MAX) });
+}
+
+const ERRORS_MAX = 20;
+const NAME_SHOWN_MAX = 100;
+
+function faults(issue: z.core.$ZodIssue, schema: z.ZodType): FieldError[] {
+  const path = issue.path.map(String).join(".");
+  if (issue.code !== "unrecognized_keys") {
+    // Of a union's branches the one that got furthest says most.
+    if (issue.code === "invalid_union") return unionFaults(issue, path);
+    return [{ path, message: issue.message }];
+  }
+  const known = knownFields(schema, issue.path).filter((name) => name !== "token");
+  const hint = known.length === 0 ? "nothing is expected here" : `known: ${known.join(", ")}`;
+  return issue.keys.slice(0, ERRORS_MAX).map((key) => ({
+    path: (path === "" ? key : `${path}.${key}`).slice(0, NAME_SHOWN_MAX),
+    message: `unknown; ${hint}`,
+  }));
+}
+
+function unionFaults(issue: z.core.$ZodIssueInvalidUnion, path: string): FieldError[] {
+  const [branch] = issue.errors;
+  const [first] = branch ?? [];
+  return [{ path, message: first?.message ?? issue.message }];
+}
+
+function knownFields(schema: z.ZodType, path: PropertyKey[]): string[] {
+  return path.length === 0 && schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+}
+
+/** The JSON body of a request; no body counts as `{}` (contract 1). Throws `payload_too_large`, `unsupported_media_type`, `invalid_request`. */
+export async function readJson(request: Request): Promise<unknown> {
+  const bytes = await readBody(request, BODY_MAX_BYTES);
+  if (bytes.length === 0) return {};
+  const type = request.headers.get("content-type") ?? "";
+  if (!/^application\/(json|[\w.+-]+\+json)\s*(;|$)/i.test(type)) {
+    throw new ServiceError(
+      "unsupported_media_type",
+      `Cannot read a body of type ${JSON.stringify(type.slice(0, NAME_SHOWN_MAX))}: send application/json`,
+    );
+  }
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new ServiceError("invalid_request", "Cannot read the body: it is not valid UTF-8");
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ServiceError("invalid_request", "Cannot read the body: it is not valid JSON");
+  }
+}
+
+async function readBody(request: Request, max: number): Promise<Uint8Array> {
+  const tooLarge = () =>
+    new ServiceError("payload_too_large", `Cannot take the body: it is larger than ${max} bytes`);
+  if (Number(request.headers.get("content-length") ?? 0) > max) {
+    await request.body?.cancel().catch(() => {});
+    throw tooLarge();
+  }
+  if (request.body === null) return new Uint8Array();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const reader = request.body.getReader();
+  while (true) {
+    const { done, value } = await reader.read().catch(() => {
+      throw new ServiceError("invalid_request", "Cannot read the body: it was cut off");
+    });
+    if (done) break;
+    size += value.length;
+    if (size > max) {
+      await reader.cancel().catch(() => {});
+      throw tooLarge();
+    }
+    chunks.push(value);
+  }
+  if (chunks.length === 1 && chunks[0] !== undefined) return chunks[0];
+  const all = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    all.set(chunk, at);
+    at += chunk.length;
+  }
+  return all;
+}

@@ -1,0 +1,86 @@
+import type { Config } from "../config.ts";
+import { logger } from "../log.ts";
+import { clientAddress } from "./authenticate.ts";
+import type { App } from "./mount.ts";
+
+const log = logger("http");
+
+// Requests that are going on at a stop get this long; then the connection is cut.
+const FINISH_MAX_MS = 5_000;
+
+/** The port: accepts, counts what is going on, and closes without cutting anybody short. */
+export class Listener {
+  readonly #app: App;
+  readonly #config: Config["server"];
+  readonly #serverFile: string;
+  #server: Deno.HttpServer<Deno.NetAddr> | null = null;
+  #inFlight = 0;
+
+  constructor(app: App, config: Config["server"], serverFile: string) {
+    this.#app = app;
+    this.#config = config;
+    this.#serverFile = serverFile;
+  }
+
+  /** `http://host:port` as a client on this machine reaches it; "" before it listens. */
+  get url(): string {
+    if (this.#server === null) return "";
+    const { hostname, port } = this.#server.addr;
+    const host = hostname === "0.0.0.0" ? "127.0.0.1" : hostname === "::" ? "[::1]" : hostname;
+    return `http://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${port}`;
+  }
+
+  /** Binds the port. Throws Error with words for the operator when it is taken. */
+  listen(): void {
+    const { host, port } = this.#config;
+    try {
+      this.#server = Deno.serve({
+        hostname: host,
+        port,
+        onListen: () => {},
+        onError: (error) => {
+          log.error("A request failed outside of the application: {error}", { error });
+          return new Response(null, { status: 500 });
+        },
+      }, (request, info) => this.handle(request, info.remoteAddr.hostname));
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+      throw new Error(`Cannot listen on ${host}:${port}: the port is taken; set server.port to another one`);
+    }
+  }
+
+  /** Writes the address where `ctl` looks for it (contract 2). */
+  async announce(): Promise<void> {
+    const text = JSON.stringify({ url: this.url, pid: Deno.pid }) + "\n";
+    await Deno.writeTextFile(this.#serverFile, text, { mode: 0o600 });
+  }
+
+  async handle(request: Request, peer: string): Promise<Response> {
+    this.#inFlight++;
+    try {
+      const address = clientAddress(
+        peer,
+        request.headers.get("x-forwarded-for"),
+        this.#config.trusted_proxies,
+      );
+      return await this.#app.fetch(request, { address });
+    } finally {
+      this.#inFlight--;
+    }
+  }
+
+  /**
+   * Lets requests finish, then closes the port. The server's own shutdown breaks bodies that are still being read,
+   * so it comes last (promises SHD-5).
+   */
+  async close(): Promise<void> {
+    await Deno.remove(this.#serverFile).catch(() => {});
+    const until = performance.now() + FINISH_MAX_MS;
+    while (this.#inFlight > 0 && performance.now() < until) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    if (this.#server === null) return;
+    const closed = this.#server.shutdown().catch(() => {});
+    await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, FINISH_MAX_MS))]);
+  }
+}

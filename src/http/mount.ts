@@ -1,0 +1,128 @@
+import { createHash } from "node:crypto";
+import type { Hono } from "hono";
+import { z } from "zod";
+import type { Authentication } from "../api/authority.ts";
+import type { Call, IdempotencyKey, Service } from "../api/service.ts";
+import { invalid, notFound, ServiceError } from "../domain/error.ts";
+import { type Listing, totalText } from "../domain/page.ts";
+import type { Claims } from "../token.ts";
+import { authenticate } from "./authenticate.ts";
+import { authorize } from "./authorize.ts";
+import { parse, query, readJson, readQuery } from "./input.ts";
+import type { Answer, AnyRoute } from "./route.ts";
+
+/** What the server knows of a request beside the request itself. */
+export interface Connection {
+  address: string;
+}
+
+export type App = Hono<{ Bindings: Connection; Variables: { requestId: string } }>;
+
+const ANONYMOUS = { subject: "anonymous", scopes: [], run: null };
+const JSON_TYPE = "application/json";
+
+/**
+ * Puts a route into the app: authenticate, authorise, parse, handle, answer, in this order, so that nobody learns
+ * about input rules or objects without the right to.
+ */
+export function mount(app: App, service: Service, route: AnyRoute): void {
+  const querySchema = query(route.query ?? {});
+  const paramsSchema = route.params === undefined ? null : z.object(route.params);
+  app.on(route.method, route.path, async (c) => {
+    const request = c.req.raw;
+    const url = new URL(request.url);
+    const identity = route.access === "public" ? null : await authenticate(service, request, url);
+    const caller = identity?.caller ?? ANONYMOUS;
+    authorize(caller, route.access);
+    checkStopping(service, route, identity);
+    const params = paramsSchema === null ? {} : parseParams(paramsSchema, c.req.param());
+    const parsedQuery = url.search === "" && route.query === undefined
+      ? {}
+      : parse(querySchema, readQuery(url));
+    const body = route.body === undefined || route.bodyType !== undefined
+      ? undefined
+      : parse(route.body, await readJson(request));
+    const call: Call = {
+      caller,
+      idempotency: route.idempotent ? idempotencyKey(request, caller.subject, url.pathname, body) : null,
+    };
+    const claims: Claims | null = identity?.claims ?? null;
+    const input = {
+      service,
+      call,
+      params,
+      query: parsedQuery,
+      body,
+      address: c.env.address,
+      raw: request,
+      claims,
+    };
+    const response = respond(await route.handle(input), route, url);
+    // Nobody will read the body of a HEAD, so whatever feeds it has to stop now.
+    if (request.method === "HEAD") await response.body?.cancel();
+    return response;
+  });
+}
+
+// While runs are being drained, agents may still finish their work; people's new work has to wait for the next start.
+function checkStopping(service: Service, route: AnyRoute, identity: Authentication | null): void {
+  if (service.state !== "stopping" || route.method === "GET" || identity?.caller.run) return;
+  throw new ServiceError("unavailable", "Cannot take this now: the service is stopping; try again", {
+    retry_after_s: 5,
+  });
+}
+
+// A malformed id names nothing, just like an unknown one (contract 1).
+function parseParams(schema: z.ZodObject, values: Record<string, string>): Record<string, unknown> {
+  const result = schema.safeParse(values);
+  if (result.success) return result.data;
+  const name = String(result.error.issues[0]?.path[0] ?? "id");
+  throw notFound(name, (values[name] ?? "").slice(0, 100));
+}
+
+function idempotencyKey(
+  request: Request,
+  subject: string,
+  path: string,
+  body: unknown,
+): IdempotencyKey | null {
+  const key = request.headers.get("idempotency-key");
+  if (key === null) return null;
+  if (!/^[\x21-\x7e]{1,200}$/.test(key)) throw invalid("Idempotency-Key", "must be 1-200 visible characters");
+  return {
+    key: digest(`${subject}\n${request.method} ${path}\n${key}`),
+    fingerprint: digest(JSON.stringify(body) ?? ""),
+  };
+}
+
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+function respond(answer: Answer, route: AnyRoute, url: URL): Response {
+  if ("response" in answer) return answer.response;
+  const { status } = route;
+  if ("none" in answer) return new Response(null, { status });
+  const headers: Record<string, string> = { "content-type": JSON_TYPE };
+  if ("listing" in answer) {
+    const { items, total } = answer.listing;
+    headers["x-total-count"] = totalText(total);
+    const links = pageLinks(answer.listing, url);
+    if (links !== "") headers.link = links;
+    return new Response(`[${items.join(",")}]`, { status, headers });
+  }
+  if ("items" in answer) return new Response(`[${answer.items.join(",")}]`, { status, headers });
+  if ("value" in answer) return new Response(JSON.stringify(answer.value), { status, headers });
+  if (answer.replayed) headers["idempotent-replayed"] = "true";
+  return new Response(answer.json, { status, headers });
+}
+
+// The token never travels on in a link (promises SEC-1).
+function pageLinks(listing: Listing, url: URL): string {
+  if (listing.next === null) return "";
+  const next = new URLSearchParams(url.search);
+  next.delete("token");
+  next.delete("page");
+  next.set("cursor", listing.next);
+  return `<${url.pathname}?${next}>; rel="next"`;
+}

@@ -1,0 +1,101 @@
+import { z } from "zod";
+import { PROBLEMS } from "./problem.ts";
+import { query } from "./input.ts";
+import type { AnyRoute } from "./route.ts";
+
+const problemSchema = z.strictObject({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  code: z.enum(Object.keys(PROBLEMS) as [string, ...string[]]),
+  request_id: z.string(),
+  errors: z.array(z.strictObject({ path: z.string(), message: z.string() })).optional(),
+  required_scope: z.string().optional(),
+}).meta({ id: "Problem" });
+
+/**
+ * The OpenAPI 3.1 document of all routes (contract 5). It is made from the same definitions that parse and answer
+ * requests, at the first request for it: the library costs start-up time that nobody else needs.
+ */
+export async function openApiDocument(routes: readonly AnyRoute[], version: string): Promise<object> {
+  const { createRoute, OpenAPIHono } = await import("@hono/zod-openapi");
+  const app = new OpenAPIHono();
+  app.openAPIRegistry.registerComponent("securitySchemes", "bearer", { type: "http", scheme: "bearer" });
+  app.openAPIRegistry.registerComponent("securitySchemes", "token", {
+    type: "apiKey",
+    in: "query",
+    name: "token",
+  });
+  for (const route of routes) {
+    app.openAPIRegistry.registerPath(createRoute({
+      method: route.method.toLowerCase() as "get",
+      path: route.path.replace(/:(\w+)/g, "{$1}"),
+      operationId: route.operation,
+      tags: [route.operation.split(".")[0] ?? ""],
+      summary: route.summary,
+      ...(route.description === undefined ? {} : { description: route.description }),
+      ...(route.access === "public" ? { security: [] } : { security: [{ bearer: [] }, { token: [] }] }),
+      request: requestOf(route),
+      responses: responsesOf(route),
+      ...(route.access === "public" ? {} : { "x-required-scope": route.access }),
+    }));
+  }
+  return app.getOpenAPI31Document({
+    openapi: "3.1.0",
+    info: { title: "svc: agent orchestration service", version, license: { name: "MIT" } },
+    servers: [{ url: "/" }],
+  });
+}
+
+function requestOf(route: AnyRoute) {
+  const headers = route.idempotent
+    ? z.object({ "idempotency-key": z.string().min(1).max(200).optional() })
+    : undefined;
+  return {
+    ...(route.params === undefined ? {} : { params: z.object(route.params) }),
+    query: query(route.query ?? {}).omit({ token: true }),
+    ...(headers === undefined ? {} : { headers }),
+    ...(route.bodyType === "multipart/form-data"
+      ? { body: { required: true, content: { "multipart/form-data": { schema: uploadSchema } } } }
+      : route.body === undefined
+      ? {}
+      : { body: { required: needsBody(route), content: { "application/json": { schema: route.body } } } }),
+  };
+}
+
+const uploadSchema = z.object({ file: z.string().meta({ format: "binary" }) }).meta({ id: "Upload" });
+
+function needsBody(route: AnyRoute): boolean {
+  return !route.body.safeParse({}).success;
+}
+
+function responsesOf(route: AnyRoute) {
+  const headers: Record<string, object> = { "X-Request-Id": { schema: { type: "string" } } };
+  if (route.paged) {
+    headers["X-Total-Count"] = { schema: { type: "string" }, description: "exact up to 10000, then 10000+" };
+    headers.Link = { schema: { type: "string" }, description: "RFC 8288; rel=next" };
+  }
+  if (route.idempotent) headers["Idempotent-Replayed"] = { schema: { type: "string" } };
+  const content = route.status === 204
+    ? undefined
+    : { [route.responseType ?? "application/json"]: { schema: route.response } };
+  const problem = (description: string) => ({
+    description,
+    content: { "application/problem+json": { schema: problemSchema } },
+  });
+  const statuses = new Set([400, 405, 429, 500, 503]);
+  if (route.access !== "public") statuses.add(401).add(403);
+  if (route.operation === "auth.login" || route.operation === "auth.refresh") statuses.add(401);
+  if (route.params !== undefined) statuses.add(404);
+  if (route.method !== "GET") statuses.add(409).add(413).add(507);
+  if (route.body !== undefined || route.bodyType !== undefined) statuses.add(415);
+  const errors = [...statuses].sort().map((status) => {
+    const titles = Object.values(PROBLEMS).filter((entry) => entry.status === status).map((entry) =>
+      entry.title
+    );
+    return [status, problem(titles.join(" / "))] as const;
+  });
+  const success = { description: route.summary, headers, ...(content === undefined ? {} : { content }) };
+  return { [route.status]: success, ...Object.fromEntries(errors) };
+}

@@ -1,0 +1,68 @@
+import { type ErrorCode, type FieldError, ServiceError } from "../domain/error.ts";
+import { logger } from "../log.ts";
+
+const log = logger("http");
+
+/** Status and title of each code (contract 1). */
+export const PROBLEMS: Record<ErrorCode, { status: number; title: string }> = {
+  invalid_request: { status: 400, title: "Invalid request" },
+  unauthenticated: { status: 401, title: "Not authenticated" },
+  invalid_credentials: { status: 401, title: "Wrong username or password" },
+  forbidden: { status: 403, title: "Not allowed" },
+  not_found: { status: 404, title: "Not found" },
+  method_not_allowed: { status: 405, title: "Method not allowed" },
+  conflict: { status: 409, title: "Conflict" },
+  payload_too_large: { status: 413, title: "Payload too large" },
+  unsupported_media_type: { status: 415, title: "Unsupported media type" },
+  rate_limited: { status: 429, title: "Too many requests" },
+  internal: { status: 500, title: "Internal error" },
+  unavailable: { status: 503, title: "Unavailable" },
+  storage_full: { status: 507, title: "Storage full" },
+};
+
+/** The body of every error answer (RFC 9457, contract 1). */
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  code: ErrorCode;
+  request_id: string;
+  errors?: FieldError[];
+  required_scope?: string;
+}
+
+/**
+ * The answer to a request that failed. An error that is not ours becomes `internal` with a fixed text; its cause
+ * goes to the log under the request id and never to the client (promises SEC-6).
+ */
+export function toProblem(error: unknown, requestId: string): Response {
+  const known = error instanceof ServiceError ? error : new ServiceError(
+    "internal",
+    "Something went wrong here; the log tells more under this request id",
+    { cause: error },
+  );
+  const { status, title } = PROBLEMS[known.code];
+  if (status >= 500) {
+    log.error("Request {request_id} failed: {error}", { request_id: requestId, error: known.cause ?? known });
+  }
+  const problem: Problem = {
+    type: `about:blank#${known.code}`,
+    title,
+    status,
+    detail: known.message,
+    code: known.code,
+    request_id: requestId,
+    ...(known.extras.errors === undefined ? {} : { errors: known.extras.errors }),
+    ...(known.extras.required_scope === undefined ? {} : { required_scope: known.extras.required_scope }),
+  };
+  const headers = new Headers({ "content-type": "application/problem+json", "cache-control": "no-store" });
+  if (known.extras.retry_after_s !== undefined) {
+    headers.set("retry-after", String(known.extras.retry_after_s));
+  }
+  if (known.extras.allow !== undefined) headers.set("allow", known.extras.allow.join(", "));
+  if (status === 401) headers.set("www-authenticate", "Bearer");
+  // What is left of a body that is too large must not be read any further.
+  if (known.code === "payload_too_large") headers.set("connection", "close");
+  return new Response(JSON.stringify(problem), { status, headers });
+}

@@ -1,0 +1,111 @@
+import type { z } from "zod";
+import type { Call, Service } from "../api/service.ts";
+import type { Listing } from "../domain/page.ts";
+import type { Scope } from "../domain/scope.ts";
+import type { Claims } from "../token.ts";
+
+export type Method = "GET" | "POST" | "PUT" | "DELETE";
+
+/** What a handler gets: everything checked, parsed and authorised. */
+export interface RouteRequest<Params, Query, Body> {
+  service: Service;
+  call: Call;
+  params: Params;
+  query: Query;
+  body: Body;
+  /** The address of the client, behind trusted proxies the one they name. */
+  address: string;
+  raw: Request;
+  /** Claims of the caller's token; null on public routes. */
+  claims: Claims | null;
+}
+
+/** What a handler answers; the status is the route's own. */
+export type Answer =
+  | { json: string; replayed?: boolean }
+  | { value: unknown }
+  | { listing: Listing }
+  | { items: string[] }
+  | { none: true }
+  | { response: Response };
+
+/** The rule that a route declares: a scope, or no token at all. A route without a rule stops the start (promises AUT-10). */
+export type Access = Scope | "public";
+
+type Shape = Record<string, z.ZodType>;
+
+/** One operation of the REST API: everything that routing, checking, the OpenAPI document and the CLI's types need. */
+export interface Route<
+  M extends Method = Method,
+  P extends string = string,
+  Params extends Shape = Shape,
+  Query extends Shape = Shape,
+  Body extends z.ZodType = z.ZodType,
+  Response extends z.ZodType = z.ZodType,
+> {
+  method: M;
+  /** Hono's form: `/api/workers/:id`. */
+  path: P;
+  access: Access;
+  /** `worker.create`: names the operation in the OpenAPI document. */
+  operation: string;
+  summary: string;
+  /** More than a line, for the reference. */
+  description?: string;
+  params?: Params;
+  query?: Query;
+  body?: Body;
+  /** Set when the body is not JSON, such as an upload. */
+  bodyType?: "multipart/form-data";
+  status: 200 | 201 | 202 | 204;
+  response: Response;
+  /** Set when the answer is not JSON. */
+  responseType?: "text/plain" | "text/event-stream" | "application/octet-stream";
+  /** A list with paging headers. */
+  paged?: boolean;
+  /** Takes the header Idempotency-Key. */
+  idempotent?: boolean;
+  handle: (
+    request: RouteRequest<
+      { [K in keyof Params]: z.output<Params[K]> },
+      { [K in keyof Query]: z.output<Query[K]> },
+      z.output<Body>
+    >,
+  ) => Promise<Answer>;
+}
+
+/** Declares a route; only here so that the handler knows the types of its input. */
+export function route<
+  const M extends Method,
+  const P extends string,
+  // deno-lint-ignore ban-types
+  Params extends Shape = {},
+  // deno-lint-ignore ban-types
+  Query extends Shape = {},
+  Body extends z.ZodType = z.ZodUndefined,
+  Response extends z.ZodType = z.ZodType,
+>(definition: Route<M, P, Params, Query, Body, Response>): Route<M, P, Params, Query, Body, Response> {
+  return definition;
+}
+
+/** Any route, whatever its types. */
+// deno-lint-ignore no-explicit-any
+export type AnyRoute = Route<Method, string, any, any, any, any>;
+
+type Input<S> =
+  & { [K in keyof S as S[K] extends z.ZodOptional | z.ZodDefault ? never : K]: Wire<S[K]> }
+  & {
+    [K in keyof S as S[K] extends z.ZodOptional | z.ZodDefault ? K : never]?: Wire<S[K]>;
+  };
+
+// A query travels as text; callers may give what reads naturally.
+type Wire<S> = S extends z.ZodType ? z.input<S> | number | boolean : never;
+
+/** The routes as a type for clients: `"GET /api/workers/:id"` -> its query, body and response. */
+export type ApiOf<R extends AnyRoute> = {
+  [E in R as `${E["method"]} ${E["path"]}`]: {
+    query: Input<NonNullable<E["query"]>>;
+    body: E["body"] extends z.ZodType | undefined ? z.input<NonNullable<E["body"]>> : undefined;
+    response: z.output<E["response"]>;
+  };
+};

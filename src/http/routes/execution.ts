@@ -1,0 +1,103 @@
+import { z } from "zod";
+import {
+  cancelExecution,
+  findLog,
+  getExecution,
+  listExecutions,
+  listWorkerExecutions,
+} from "../../api/execution.ts";
+import { executionListQuery, executionSchema, logQuery } from "../../domain/execution.ts";
+import { id, KEY_MAX_BYTES } from "../../domain/field.ts";
+import { logResponse } from "../log_file.ts";
+import { route } from "../route.ts";
+
+const { worker_id: _worker, ...workerExecutionQuery } = executionListQuery;
+const { session_id: _session, ...sessionExecutionQuery } = executionListQuery;
+
+export const executionRoutes = [
+  route({
+    method: "GET",
+    path: "/api/executions",
+    access: "read:executions",
+    operation: "execution.list",
+    summary: "List executions, newest first",
+    query: executionListQuery,
+    status: 200,
+    response: z.array(executionSchema),
+    paged: true,
+    handle: async ({ service, call, query }) => ({ listing: await listExecutions(service, call, query) }),
+  }),
+  route({
+    method: "GET",
+    path: "/api/executions/:id",
+    access: "read:executions",
+    operation: "execution.get",
+    summary: "Get an execution",
+    params: { id },
+    status: 200,
+    response: executionSchema,
+    handle: async ({ service, call, params }) => ({ json: await getExecution(service, call, params.id) }),
+  }),
+  route({
+    method: "GET",
+    path: "/api/executions/:id/logs",
+    access: "read:executions",
+    operation: "execution.logs",
+    summary: "Read the log of an execution",
+    params: { id },
+    query: logQuery,
+    status: 200,
+    response: z.string(),
+    responseType: "text/plain",
+    handle: async ({ service, call, params, query }) => {
+      const log = await findLog(service, call, params.id);
+      const hasEnded = () => findLog(service, call, params.id).then((found) => found.ended);
+      const { follow, tail } = query;
+      return {
+        response: await logResponse(service, { ...log, executionId: params.id, follow, tail, hasEnded }),
+      };
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/api/executions/:id/cancel",
+    access: "write:executions",
+    operation: "execution.cancel",
+    summary: "End a run with its whole process tree",
+    params: { id },
+    body: z.strictObject({}),
+    status: 200,
+    response: executionSchema,
+    handle: async ({ service, call, params }) => ({ json: await cancelExecution(service, call, params.id) }),
+  }),
+  route({
+    method: "GET",
+    path: "/api/workers/:id/executions",
+    access: "read:executions",
+    operation: "execution.list_of_worker",
+    summary: "List the executions of a worker",
+    params: { id },
+    query: workerExecutionQuery,
+    status: 200,
+    response: z.array(executionSchema),
+    paged: true,
+    handle: async ({ service, call, params, query }) => ({
+      listing: await listWorkerExecutions(service, call, params.id, query),
+    }),
+  }),
+  route({
+    method: "GET",
+    path: "/api/sessions/:sessionId/executions",
+    access: "read:executions",
+    operation: "execution.list_of_session",
+    summary: "List the executions of a session, by session id, session key or local session",
+    params: { sessionId: z.string().min(1).max(KEY_MAX_BYTES * 4) },
+    query: sessionExecutionQuery,
+    status: 200,
+    response: z.array(executionSchema),
+    paged: true,
+    handle: async ({ service, call, params, query }) => ({
+      listing: await listExecutions(service, call, { ...query, session_id: [params.sessionId] }),
+    }),
+  }),
+] as const;

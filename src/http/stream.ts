@@ -1,0 +1,140 @@
+import type { Service } from "../api/service.ts";
+import type { Claims } from "../token.ts";
+import { OPERATOR_KEY_VERSION } from "../token.ts";
+
+/** Why a stream ended; the data of its last event (contract 4, Stream). */
+export type EndReason = "deleted" | "shutdown" | "token_expired" | "revoked";
+
+/** One step of a stream: what to send, and where to go on. */
+export interface StreamStep {
+  /** Frames in SSE form, "" for nothing new. */
+  frames: string;
+  after: number;
+  /** Set when the thing that is streamed is gone. */
+  ended?: EndReason;
+}
+
+/** What is streamed: a view of the journal behind a number. */
+export interface StreamSource {
+  claims: Claims;
+  /** Bell that rings when there may be something new. */
+  bell: string;
+  after: number;
+  /** Sent first, such as a `reset`. */
+  opening: string;
+  step: (after: number) => Promise<StreamStep>;
+}
+
+/** Comment that keeps proxies from closing a silent stream (contract 4). */
+export const HEARTBEAT_MS = 15_000;
+// How soon a revoked token or a lost bell is noticed (promises SSE-6).
+const CHECK_MS = 1_000;
+
+const encoder = new TextEncoder();
+
+/**
+ * A Server-Sent Events answer. Rows are read when the client takes more, so a client that stops reading costs
+ * nothing: there is no buffer that could overflow, and reconnecting is the same query.
+ */
+export function eventStream(service: Service, source: StreamSource): Response {
+  const stream = new EventStream(service, source);
+  const body = new ReadableStream<Uint8Array>({
+    pull: (controller) => stream.pull(controller),
+    cancel: () => stream.close(),
+  }, { highWaterMark: 0 });
+  return new Response(body, {
+    headers: {
+      "content-type": "text/event-stream; charset=utf-8",
+      "cache-control": "no-store",
+      "x-accel-buffering": "no",
+    },
+  });
+}
+
+class EventStream {
+  readonly #service: Service;
+  readonly #source: StreamSource;
+  readonly #bell;
+  readonly #gone = new AbortController();
+  #after: number;
+  #pending: string;
+  #wroteAt: number;
+
+  constructor(service: Service, source: StreamSource) {
+    this.#service = service;
+    this.#source = source;
+    this.#bell = service.bells.listen(source.bell);
+    this.#after = source.after;
+    // The first bytes make every proxy send the headers on.
+    this.#pending = `: connected\n\n${source.opening}`;
+    this.#wroteAt = service.clock.monotonic();
+  }
+
+  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    const { clock } = this.#service;
+    while (!this.#gone.signal.aborted) {
+      if (this.#pending !== "") return this.#send(controller, this.#pending);
+      const reason = await this.#endReason();
+      const step = await this.#source.step(this.#after);
+      this.#after = step.after;
+      const ended = step.ended ?? reason;
+      if (ended !== undefined) {
+        this.#send(controller, step.frames + frame("end", { reason: ended }));
+        controller.close();
+        return this.close();
+      }
+      if (step.frames !== "") return this.#send(controller, step.frames);
+      const silentMs = clock.monotonic() - this.#wroteAt;
+      if (silentMs >= HEARTBEAT_MS) return this.#send(controller, ":\n\n");
+      await this.#bell.next(clock, Math.min(CHECK_MS, HEARTBEAT_MS - silentMs), this.#service.stopping);
+    }
+  }
+
+  close(): void {
+    this.#gone.abort();
+    this.#bell.close();
+  }
+
+  #send(controller: ReadableStreamDefaultController<Uint8Array>, frames: string): void {
+    this.#pending = "";
+    this.#wroteAt = this.#service.clock.monotonic();
+    controller.enqueue(encoder.encode(frames));
+  }
+
+  // A token that ctl signed for one request opened this stream and does not end it; a login does (contract 2).
+  async #endReason(): Promise<EndReason | undefined> {
+    const { claims } = this.#source;
+    if (this.#service.stopping.aborted) return "shutdown";
+    const expires = claims.ver !== OPERATOR_KEY_VERSION || claims.typ === "run";
+    if (expires && claims.exp * 1000 <= this.#service.clock.now()) return "token_expired";
+    return await this.#service.authority.recognise(claims) === null ? "revoked" : undefined;
+  }
+}
+
+/** One event in SSE form. Data is JSON, so no content can break out of its line (promises SSE-8). */
+export function frame(event: string, data: unknown, id?: number): string {
+  const text = typeof data === "string" ? data : JSON.stringify(data);
+  // U+2028 and the like are no line breaks in SSE, and JSON has no others.
+  return `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${text}\n\n`;
+}
+
+/** Where a client wants to go on: a number, "now", or "reset" when it named one that we do not have (promises SSE-3). */
+export function resumePoint(
+  lastEventId: string | null,
+  after: number | undefined,
+  range: { first: number; last: number },
+): number | "now" | "reset" {
+  if (lastEventId === null && after === undefined) return "now";
+  const wanted = lastEventId === null
+    ? after ?? 0
+    : /^\d{1,15}$/.test(lastEventId)
+    ? Number(lastEventId)
+    : -1;
+  const oldest = range.first === 0 ? range.last : range.first - 1;
+  return wanted < oldest || wanted > range.last ? "reset" : wanted;
+}
+
+/** The bell of one conversation's events. */
+export function conversationBell(sessionKey: string): string {
+  return `conversation:${sessionKey}`;
+}

@@ -1,0 +1,169 @@
+import { Buffer } from "node:buffer";
+import { Readable } from "node:stream";
+import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busboy";
+import { invalid, ServiceError } from "../domain/error.ts";
+import type { Media } from "../domain/message.ts";
+import type { IncomingFile } from "../platform/uploads.ts";
+
+/** What is done with the one file of an upload. */
+export interface UploadTarget {
+  maxBytes: number;
+  open: (originalName: string) => Promise<IncomingFile>;
+  keep: (file: IncomingFile, originalName: string) => Promise<Media>;
+}
+
+/** A form that came in: its texts, and what became of its file (null without one). */
+export interface Form {
+  fields: Record<string, string>;
+  media: Media | null;
+}
+
+const FIELD_MAX_BYTES = 256 * 1024;
+const FIELDS_MAX = 10;
+// Boundaries, part headers and texts beside the file itself.
+const OVERHEAD_BYTES = FIELD_MAX_BYTES + 64 * 1024;
+
+/**
+ * Reads a multipart form with at most one file, in the field `file`, straight to the disk. Throws
+ * `payload_too_large`, `unsupported_media_type` and `invalid_request`, and then nothing is left behind (promises UPL-1, UPL-3).
+ */
+export async function readForm(request: Request, target: UploadTarget): Promise<Form> {
+  const type = request.headers.get("content-type") ?? "";
+  if (!/^multipart\/form-data\s*;/i.test(type)) {
+    throw new ServiceError("unsupported_media_type", "Cannot read the upload: send multipart/form-data");
+  }
+  if (Number(request.headers.get("content-length") ?? 0) > target.maxBytes + OVERHEAD_BYTES) {
+    await request.body?.cancel().catch(() => {});
+    throw tooLarge(target.maxBytes);
+  }
+  if (request.body === null) throw invalid("", "the body is empty; send multipart/form-data");
+  const upload = new Upload(target);
+  try {
+    await upload.read(request.body, type);
+    return await upload.finish();
+  } catch (error) {
+    await upload.discard();
+    if (error instanceof ServiceError) throw error;
+    throw new ServiceError("invalid_request", `Cannot read the upload: ${words(error)}`);
+  }
+}
+
+function tooLarge(max: number): ServiceError {
+  return new ServiceError("payload_too_large", `Cannot take the file: it is larger than ${max} bytes`);
+}
+
+function words(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return /boundary|multipart|part|unexpected end|header/i.test(text)
+    ? text.slice(0, 200)
+    : "the body was cut off";
+}
+
+class Upload {
+  readonly #target: UploadTarget;
+  readonly #fields: Record<string, string> = Object.create(null);
+  #file: IncomingFile | null = null;
+  #name = "";
+  #writing: Promise<void> = Promise.resolve();
+  #fault: Error | null = null;
+
+  constructor(target: UploadTarget) {
+    this.#target = target;
+  }
+
+  async read(body: ReadableStream<Uint8Array>, type: string): Promise<void> {
+    const busboy = new Busboy({
+      headers: { "content-type": type } as BusboyHeaders,
+      limits: {
+        files: 1,
+        fields: FIELDS_MAX,
+        parts: FIELDS_MAX + 1,
+        fileSize: this.#target.maxBytes + 1,
+        fieldSize: FIELD_MAX_BYTES,
+        fieldNameSize: 100,
+        headerPairs: 20,
+      },
+    });
+    const ended = new Promise<void>((resolve, reject) => {
+      busboy.on("finish", resolve);
+      busboy.on("error", reject);
+    });
+    // The promise may fail long before it is awaited.
+    ended.catch(() => {});
+    busboy.on("file", (field, stream, name) => this.#takeFile(field, stream, name));
+    busboy.on("field", (name, value, _nameCut, valueCut) => {
+      if (valueCut) this.#fail(invalid(name.slice(0, 100), `must be at most ${FIELD_MAX_BYTES} bytes`));
+      else if (name in this.#fields) this.#fail(invalid(name.slice(0, 100), "is there twice"));
+      else this.#fields[name] = value;
+    });
+    for (const limit of ["partsLimit", "filesLimit", "fieldsLimit"] as const) {
+      busboy.on(
+        limit,
+        () => this.#fail(invalid("file", "one file per upload, and nothing else beside texts")),
+      );
+    }
+    const source = Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
+    try {
+      for await (const chunk of source) {
+        if (this.#fault !== null) throw this.#fault;
+        // Waiting for the file keeps memory flat, however fast the client sends.
+        if (!busboy.write(chunk as Buffer)) await Promise.race([drained(busboy), ended]);
+        await this.#writing;
+      }
+      busboy.end();
+      await ended;
+    } finally {
+      source.destroy();
+    }
+    await this.#writing;
+    if (this.#fault !== null) throw this.#fault;
+  }
+
+  #fail(error: Error): void {
+    this.#fault ??= error;
+  }
+
+  #takeFile(field: string, stream: BusboyFileStream, name: string | undefined): void {
+    stream.on("error", (error: Error) => this.#fail(error));
+    if (field !== "file" || this.#file !== null) {
+      this.#fail(
+        invalid(
+          "file",
+          `the file has to be in the field "file", not in ${JSON.stringify(field.slice(0, 100))}`,
+        ),
+      );
+      stream.resume();
+      return;
+    }
+    this.#name = (name ?? "").slice(0, 4_000);
+    const opening = this.#target.open(this.#name).then((file) => {
+      this.#file = file;
+    }).catch((error) => this.#fail(error));
+    this.#writing = opening;
+    stream.on("data", (chunk: Buffer) => {
+      this.#writing = this.#writing.then(() => this.#write(chunk)).catch((error) => this.#fail(error));
+    });
+  }
+
+  async #write(chunk: Uint8Array): Promise<void> {
+    if (this.#fault !== null || this.#file === null) return;
+    if (this.#file.size + chunk.length > this.#target.maxBytes) {
+      return this.#fail(tooLarge(this.#target.maxBytes));
+    }
+    await this.#file.write(chunk);
+  }
+
+  async finish(): Promise<Form> {
+    const media = this.#file === null ? null : await this.#target.keep(this.#file, this.#name);
+    return { fields: { ...this.#fields }, media };
+  }
+
+  async discard(): Promise<void> {
+    await this.#writing.catch(() => {});
+    await this.#file?.discard();
+  }
+}
+
+function drained(busboy: InstanceType<typeof Busboy>): Promise<void> {
+  return new Promise((resolve) => busboy.once("drain", () => resolve()));
+}

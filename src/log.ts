@@ -1,0 +1,95 @@
+import { configure, getLogger, type Logger, type LogRecord, type TextFormatter } from "@logtape/logtape";
+
+export type { Logger };
+
+/** Levels of `log.level` (contract 7). */
+export const LOG_LEVELS = ["debug", "info", "warning", "error"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** The logger of one part of the service. Silent until configureLog() ran, so tests and libraries stay quiet. */
+export function logger(area: string): Logger {
+  return getLogger(["svc", area]);
+}
+
+/** Sends every log record to stderr, as JSON lines or, for people, coloured and aligned. Secrets are masked in both. */
+export async function configureLog(level: LogLevel, format: "json" | "pretty"): Promise<void> {
+  const formatter = format === "json" ? jsonLine : await prettyLine();
+  const encoder = new TextEncoder();
+  await configure({
+    reset: true,
+    sinks: {
+      stderr: (record) => {
+        try {
+          Deno.stderr.writeSync(encoder.encode(formatter(masked(record))));
+        } catch {
+          // A closed stderr must not end the service that wanted to say something.
+        }
+      },
+    },
+    loggers: [
+      { category: ["svc"], lowestLevel: level, sinks: ["stderr"] },
+      { category: ["logtape", "meta"], lowestLevel: "error", sinks: ["stderr"] },
+    ],
+  });
+}
+
+const SECRET_NAME = /token|password|secret|authorization|api_?key|cookie/i;
+const SECRET_TEXT =
+  /([?&]token=)[^&\s"']+|(bearer\s+)[\w.~+/=-]+|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+|(\/\/[^/\s:@]+:)[^@\s/]+(?=@)/gi;
+
+/** The text with tokens, passwords in URLs and bearer values masked (promises SEC-1, SEC-2). */
+export function redact(text: string): string {
+  return text.replace(
+    SECRET_TEXT,
+    (_match, query, bearer, url) => `${query ?? bearer ?? url ?? ""}[redacted]`,
+  );
+}
+
+function masked(record: LogRecord): LogRecord {
+  const properties: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(record.properties)) {
+    properties[name] = SECRET_NAME.test(name) ? "[redacted]" : plain(value);
+  }
+  const message = record.message.map((part, index) => (index % 2 === 0 ? part : plain(part)));
+  return { ...record, message, properties };
+}
+
+function plain(value: unknown): unknown {
+  if (typeof value === "string") return escapeControls(redact(value));
+  if (value instanceof Error) return escapeControls(redact(value.stack ?? `${value.name}: ${value.message}`));
+  return value;
+}
+
+/** Control characters as visible escapes: no text from outside can forge a line or drive a terminal (promises SEC-5). */
+export function escapeControls(text: string): string {
+  // deno-lint-ignore no-control-regex
+  return text.replace(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {
+    if (character === "\n") return "\\n";
+    if (character === "\r") return "\\r";
+    return `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`;
+  });
+}
+
+function jsonLine(record: LogRecord): string {
+  return JSON.stringify({
+    time: new Date(record.timestamp).toISOString(),
+    level: record.level,
+    area: record.category.slice(1).join("."),
+    message: record.message.map((part) => (typeof part === "string" ? part : JSON.stringify(part))).join(""),
+    ...record.properties,
+  }) + "\n";
+}
+
+async function prettyLine(): Promise<TextFormatter> {
+  const { getPrettyFormatter } = await import("@logtape/pretty");
+  const colors = Deno.stderr.isTerminal() && !Deno.env.get("NO_COLOR");
+  return getPrettyFormatter({
+    colors,
+    icons: false,
+    timestamp: "time",
+    categoryWidth: 10,
+    categoryTruncate: "end",
+    wordWrap: false,
+    properties: true,
+  });
+}

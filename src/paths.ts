@@ -1,0 +1,38 @@
+import { join } from "node:path";
+
+/** Where everything lies in a data directory. */
+export interface DataPaths {
+  root: string;
+  lock: string;
+  secretKey: string;
+  /** The server's address, for `ctl`. */
+  serverFile: string;
+  logs: string;
+  uploads: string;
+  /** One private directory per run, removed after it. */
+  runs: string;
+  /** What stands first on an agent's PATH. */
+  bin: string;
+  /** Default work directories. */
+  workers: string;
+}
+
+/** The layout of a data directory. */
+export function dataPaths(root: string): DataPaths {
+  return {
+    root,
+    lock: join(root, "svc.lock"),
+    secretKey: join(root, "secret.key"),
+    serverFile: join(root, "server.json"),
+    logs: join(root, "logs"),
+    uploads: join(root, "uploads"),
+    runs: join(root, "runs"),
+    bin: join(root, "bin"),
+    workers: join(root, "workers"),
+  };
+}
+
+/** The log of an execution. The id is a checked UUID; its end spreads the files over 256 directories. */
+export function logPath(paths: DataPaths, executionId: string): string {
+  return join(paths.logs, executionId.slice(-2), `${executionId}.log`);
+}

@@ -1,0 +1,141 @@
+// pending -> running, and a new execution in the same batch
+import type { Clock } from "../clock.ts";
+import type { Catalog } from "../engine/catalog.ts";
+import { newId } from "../id.ts";
+import type { Database } from "../store/database.ts";
+import { insertExecution, type NewExecution } from "../store/execution.ts";
+import { record } from "../store/journal.ts";
+import { claimTask } from "../store/task_move.ts";
+import { listLaneHeads, nextDueAt, type WaitingTask } from "../store/task_queue.ts";
+import { BELL, type Bells } from "../wake.ts";
+import { Stage } from "./loop.ts";
+
+/** A claimed run, ready to be executed. */
+export interface Claim {
+  execution: NewExecution;
+  workDir: string;
+}
+
+/** What the dispatcher works with. */
+export interface DispatcherOptions {
+  db: Database;
+  clock: Clock;
+  bells: Bells;
+  engines: Catalog;
+  maxConcurrentRuns: number;
+  /** Runs an execution to its end; never throws. */
+  execute: (claim: Claim) => Promise<void>;
+}
+
+/** Gives due work to free lanes: one run per work directory, so many in all, oldest first (contract 4, point 5). */
+export class Dispatcher {
+  readonly stage: Stage;
+  readonly #options: DispatcherOptions;
+  /** Work directories, as real paths, in which a run is going on. */
+  readonly #lanes = new Set<string>();
+  readonly #runs = new Set<Promise<void>>();
+  #draining = false;
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+    const { clock, bells } = options;
+    this.stage = new Stage({
+      name: "dispatcher",
+      bell: BELL.dispatcher,
+      clock,
+      bells,
+      step: () => this.#step(),
+    });
+  }
+
+  /** No new runs from here on; those that are going on go on. */
+  drain(): void {
+    this.#draining = true;
+  }
+
+  /** Runs that are going on. */
+  get running(): number {
+    return this.#runs.size;
+  }
+
+  /** Resolves when no run is going on. */
+  async settled(): Promise<void> {
+    while (this.#runs.size > 0) await Promise.allSettled([...this.#runs]);
+  }
+
+  async #step(): Promise<number> {
+    const { db, clock, maxConcurrentRuns } = this.#options;
+    const free = maxConcurrentRuns - this.#runs.size;
+    // A run that ends rings the bell, so nothing is lost by not looking.
+    if (this.#draining || free <= 0) return Infinity;
+    const now = clock.now();
+    const heads = await listLaneHeads(db, now);
+    const chosen: { task: WaitingTask; lane: string }[] = [];
+    for (const task of heads) {
+      if (chosen.length === free) break;
+      const lane = laneOf(task.work_dir);
+      if (this.#lanes.has(lane)) continue;
+      this.#lanes.add(lane);
+      chosen.push({ task, lane });
+    }
+    const claims = await Promise.allSettled(chosen.map(({ task, lane }) => this.#claim(task, lane, now)));
+    for (const claim of claims) if (claim.status === "rejected") throw claim.reason;
+    const next = await nextDueAt(db, now);
+    return next === null ? Infinity : Math.max(0, next - clock.now());
+  }
+
+  async #claim(task: WaitingTask, lane: string, now: number): Promise<void> {
+    const { db, engines } = this.#options;
+    const execution: NewExecution = {
+      id: newId(),
+      worker_id: task.worker_id,
+      worker_name: task.worker_name,
+      task_id: task.id,
+      message_id: task.message_id,
+      session_key: task.session_key,
+      session_id: task.session_key,
+      engine: engines.find(task.engine)?.name ?? task.engine,
+      instruction: task.instruction,
+      attempt: task.attempt + 1,
+      run_id: crypto.randomUUID(),
+      created_at: now,
+    };
+    let won = false;
+    try {
+      ({ won } = await db.write([
+        ...claimTask(task.id, execution.id, now),
+        insertExecution(execution),
+        record(now, {
+          kind: "task.started",
+          session_key: task.session_key,
+          worker_id: task.worker_id,
+          task_id: task.id,
+          execution_id: execution.id,
+          message_id: task.message_id,
+          data: { attempt: execution.attempt },
+        }),
+      ]));
+    } finally {
+      if (!won) this.#lanes.delete(lane);
+    }
+    if (won) this.#run({ execution, workDir: task.work_dir }, lane);
+  }
+
+  #run(claim: Claim, lane: string): void {
+    const run = this.#options.execute(claim).finally(() => {
+      this.#lanes.delete(lane);
+      this.#runs.delete(run);
+      this.stage.wake();
+    });
+    this.#runs.add(run);
+  }
+}
+
+/** The lane of a work directory: its real path, so that two names of one directory are one lane. */
+function laneOf(workDir: string): string {
+  try {
+    return Deno.realPathSync(workDir);
+  } catch {
+    return workDir;
+  }
+}

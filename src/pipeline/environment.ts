@@ -1,0 +1,103 @@
+import { delimiter, join } from "node:path";
+import type { Clock } from "../clock.ts";
+import type { EngineConfig } from "../config.ts";
+import { WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
+import type { DataPaths } from "../paths.ts";
+import type { Database } from "../store/database.ts";
+import { findWorker } from "../store/worker.ts";
+import { signToken } from "../token.ts";
+import type { Claim } from "./dispatcher.ts";
+
+/** For which run an environment is made. */
+export interface EnvironmentRequest {
+  claim: Claim;
+  engine: EngineConfig;
+  runDir: string;
+  contextPath: string;
+}
+
+/** The complete environment of a run, and the token in it. */
+export interface RunEnvironment {
+  env: Record<string, string>;
+  token: string;
+}
+
+/** What environments are made from. */
+export interface EnvironmentOptions {
+  db: Database;
+  clock: Clock;
+  paths: DataPaths;
+  key: Uint8Array;
+  timeZone: string;
+  /** The server's address as agents reach it. */
+  url: () => string;
+  /** The server's own environment, from which only what is listed is passed on. */
+  inherited: Record<string, string | undefined>;
+}
+
+// A run ends by its time limit; the token must not end before it.
+const TOKEN_MARGIN_S = 600;
+
+/**
+ * Builds environments from a list, never by inheriting: an agent must not see the signing key, the database's
+ * token or the operator's password (contract 4, point 8, promises CHD-10).
+ */
+export function createEnvironments(
+  options: EnvironmentOptions,
+): (request: EnvironmentRequest) => Promise<RunEnvironment> {
+  const { db, clock, paths, key, timeZone, url, inherited } = options;
+  return async ({ claim, engine, runDir, contextPath }) => {
+    const { execution } = claim;
+    const worker = await findWorker(db, execution.worker_id);
+    const scopes = worker === null || worker.scopes.length === 0 ? WORKER_SCOPES_DEFAULT : worker.scopes;
+    const token = await signToken(
+      key,
+      {
+        typ: "run",
+        sub: `worker:${execution.worker_id}`,
+        scope: scopes.join(" "),
+        ver: 1,
+        execution_id: execution.id,
+        attempt: execution.attempt,
+        worker_id: execution.worker_id,
+        session_key: execution.session_key,
+        message_id: execution.message_id,
+      },
+      Math.ceil(engine.timeout / 1000) + TOKEN_MARGIN_S,
+      clock.now(),
+    );
+    const env: Record<string, string> = {
+      HOME: inherited.HOME ?? runDir,
+      SHELL: inherited.SHELL ?? "/bin/sh",
+      LANG: "C.UTF-8",
+      TERM: "dumb",
+      TZ: timeZone,
+      TMPDIR: join(runDir, "tmp"),
+      NO_COLOR: "1",
+      ...picked(inherited, engine.pass_env),
+      ...engine.env,
+      PATH: [paths.bin, engine.env.PATH ?? inherited.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
+      SVC_URL: url(),
+      SVC_TOKEN: token,
+      SVC_CTL: join(paths.bin, "svc"),
+      SVC_RUN_ID: execution.run_id,
+      SVC_EXECUTION_ID: execution.id,
+      SVC_TASK_ID: execution.task_id,
+      SVC_WORKER_ID: execution.worker_id,
+      SVC_SESSION_KEY: execution.session_key,
+      SVC_MESSAGE_ID: execution.message_id,
+      SVC_CONTEXT_FILE: contextPath,
+    };
+    return { env, token };
+  };
+}
+
+function picked(from: Record<string, string | undefined>, names: readonly string[]): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const name of names) {
+    const value = from[name];
+    // Our own secrets are not for passing on, whatever the list says.
+    if (value !== undefined && !name.startsWith("SVC_")) found[name] = value;
+  }
+  return found;
+}

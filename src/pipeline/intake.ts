@@ -1,0 +1,67 @@
+// received -> feeding (the last part), received -> merged (the parts before it)
+import type { Clock } from "../clock.ts";
+import { quietUntil, quietWindowMs } from "../domain/message.ts";
+import type { Database } from "../store/database.ts";
+import { record } from "../store/journal.ts";
+import { feedMessage, listReceived, type WaitingMessage } from "../store/inbound.ts";
+import { BELL, type Bells } from "../wake.ts";
+import { Stage } from "./loop.ts";
+
+const MESSAGES_PER_ROUND = 1_000;
+
+/** Gathers what is said in one go: after a quiet window the parts of a conversation become one message (contract 4, point 2). */
+export function createIntake(
+  options: { db: Database; clock: Clock; bells: Bells; quietWindow: number | undefined },
+): Stage {
+  const { db, clock, bells, quietWindow } = options;
+  return new Stage({ name: "intake", bell: BELL.intake, clock, bells, step });
+
+  async function step(): Promise<number> {
+    const received = await listReceived(db, MESSAGES_PER_ROUND);
+    const now = clock.now();
+    let soonest = Infinity;
+    const closed: WaitingMessage[][] = [];
+    for (const parts of bySession(received)) {
+      const [first] = parts;
+      const last = parts.at(-1);
+      if (first === undefined || last === undefined) continue;
+      const windowMs = quietWindowMs(last.platform, quietWindow);
+      const until = quietUntil(first.received_at, last.received_at, windowMs);
+      // A message from the future is a clock that was set back; it has waited long enough.
+      if (until > now && first.received_at <= now) soonest = Math.min(soonest, until - now);
+      else closed.push(parts);
+    }
+    await Promise.all(closed.map((parts) => feed(parts, now)));
+    return received.length === MESSAGES_PER_ROUND ? 0 : soonest;
+  }
+
+  async function feed(parts: WaitingMessage[], now: number): Promise<void> {
+    const last = parts.at(-1);
+    if (last === undefined) return;
+    const earlier = parts.slice(0, -1).map((part) => part.id);
+    const { session_key } = last;
+    const { won } = await db.write([
+      ...feedMessage(last.id, earlier, now),
+      ...earlier.map((id) =>
+        record(now, { kind: "message.merged", session_key, message_id: id, data: { into: last.id } })
+      ),
+      record(now, {
+        kind: "message.feeding",
+        session_key,
+        message_id: last.id,
+        data: { parts: parts.length },
+      }),
+    ]);
+    if (won) bells.ring(BELL.bee);
+  }
+}
+
+function bySession(messages: WaitingMessage[]): WaitingMessage[][] {
+  const sessions = new Map<string, WaitingMessage[]>();
+  for (const message of messages) {
+    const parts = sessions.get(message.session_key) ?? [];
+    parts.push(message);
+    sessions.set(message.session_key, parts);
+  }
+  return [...sessions.values()];
+}

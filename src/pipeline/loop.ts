@@ -1,0 +1,97 @@
+import type { Clock } from "../clock.ts";
+import { logger } from "../log.ts";
+import type { Bells } from "../wake.ts";
+
+/** However many bells are lost, work is found within this time (house, sentence 1). */
+export const POLL_MS = 1_000;
+// A stage that fails tries again soon, and then less and less often.
+const RETRY_FIRST_MS = 200;
+const RETRY_LAST_MS = 5_000;
+// A stage that has not come back to its waiting place for so long is not well (promises CRN-9).
+const STALLED_MS = 60_000;
+
+/** What a stage is made of. */
+export interface StageParts {
+  name: string;
+  bell: string;
+  clock: Clock;
+  bells: Bells;
+  /** How long it waits at most between two rounds; POLL_MS unless said otherwise. */
+  pollMs?: number;
+  /**
+   * Does all work that is due and answers in how many ms there will be more as far as it knows (Infinity: none).
+   * What it throws is logged, and it is called again later.
+   */
+  step: (signal: AbortSignal) => Promise<number>;
+}
+
+/**
+ * One part of the pipeline: a loop over rows. Between two rounds it waits for its bell, for the next due time, or
+ * for the poll, whichever comes first. It never ends by itself.
+ */
+export class Stage {
+  readonly name: string;
+  readonly #parts: StageParts;
+  readonly #stopped = new AbortController();
+  #loop: Promise<void> | null = null;
+  #busySince: number | null = null;
+  #rounds = 0;
+
+  constructor(parts: StageParts) {
+    this.name = parts.name;
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#loop ??= this.#run();
+  }
+
+  /** Lets the round that is going on finish, then ends. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await this.#loop;
+  }
+
+  wake(): void {
+    this.#parts.bells.ring(this.#parts.bell);
+  }
+
+  /** Waiting for the next thing to do. */
+  get idle(): boolean {
+    return this.#busySince === null;
+  }
+
+  /** How many rounds there were; tests wait for the next one with it. */
+  get rounds(): number {
+    return this.#rounds;
+  }
+
+  /** Alive: waiting, or not in one round for longer than a minute. */
+  get well(): boolean {
+    return this.#busySince === null || this.#parts.clock.monotonic() - this.#busySince < STALLED_MS;
+  }
+
+  async #run(): Promise<void> {
+    const { clock, bells, bell, name, step, pollMs = POLL_MS } = this.#parts;
+    const { signal } = this.#stopped;
+    const log = logger(name);
+    const listener = bells.listen(bell);
+    let retryMs = RETRY_FIRST_MS;
+    while (!signal.aborted) {
+      let waitMs: number;
+      this.#busySince = clock.monotonic();
+      try {
+        waitMs = Math.min(await step(signal), pollMs);
+        retryMs = RETRY_FIRST_MS;
+      } catch (error) {
+        log.error("{stage} failed and tries again in {ms} ms: {error}", { stage: name, ms: retryMs, error });
+        waitMs = retryMs;
+        retryMs = Math.min(retryMs * 2, RETRY_LAST_MS);
+      }
+      this.#busySince = null;
+      this.#rounds++;
+      await listener.next(clock, Math.max(0, waitMs), signal);
+    }
+    listener.close();
+  }
+}

@@ -1,0 +1,60 @@
+// failed (waiting) -> sent, or failed for good
+import type { Clock } from "../clock.ts";
+import { logger } from "../log.ts";
+import type { Platform } from "../platform/platform.ts";
+import type { Database } from "../store/database.ts";
+import { record } from "../store/journal.ts";
+import { deferOutbound, deliveredOutbound, type DueOutbound, listDueOutbound } from "../store/outbound.ts";
+import { BELL, type Bells } from "../wake.ts";
+import { Stage } from "./loop.ts";
+
+const log = logger("outbox");
+const MESSAGES_PER_ROUND = 50;
+const ATTEMPTS_MAX = 10;
+const RETRY_FIRST_MS = 1_000;
+const RETRY_LAST_MS = 3_600_000;
+
+/** Delivers what is said to conversations outside of this service; on the local platform being stored is being delivered. */
+export function createOutbox(
+  options: { db: Database; clock: Clock; bells: Bells; platforms: readonly Platform[] },
+): Stage {
+  const { db, clock, bells } = options;
+  const platforms = new Map(options.platforms.map((platform) => [platform.name, platform]));
+  return new Stage({ name: "outbox", bell: BELL.outbox, clock, bells, step });
+
+  async function step(): Promise<number> {
+    const due = await listDueOutbound(db, clock.now(), MESSAGES_PER_ROUND);
+    await Promise.all(due.map(deliver));
+    return due.length === MESSAGES_PER_ROUND ? 0 : Infinity;
+  }
+
+  async function deliver(message: DueOutbound): Promise<void> {
+    const attempt = message.attempt + 1;
+    const keys = { session_key: message.session_key, message_id: message.message_id };
+    try {
+      const platform = platforms.get(message.platform);
+      if (platform === undefined) throw new Error(`no platform called ${message.platform} is connected`);
+      await platform.deliver({ ...message, media: JSON.parse(message.media) });
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      const waitMs = Math.min(RETRY_FIRST_MS * 4 ** (attempt - 1), RETRY_LAST_MS);
+      const now = clock.now();
+      const dueAt = attempt >= ATTEMPTS_MAX || !platforms.has(message.platform) ? null : now + waitMs;
+      log.warning("Cannot deliver message {id}: {reason}", { id: message.id, reason });
+      await db.write([
+        ...deferOutbound(message.id, reason, dueAt),
+        record(now, {
+          kind: "message.undelivered",
+          ...keys,
+          data: { outbound_id: message.id, reason, attempt },
+        }),
+      ]);
+      return;
+    }
+    const now = clock.now();
+    await db.write([
+      ...deliveredOutbound(message.id, now),
+      record(now, { kind: "message.sent", ...keys, data: { outbound_id: message.id } }),
+    ]);
+  }
+}

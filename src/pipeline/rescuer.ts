@@ -1,0 +1,97 @@
+// Ends runs whose server is gone; what then becomes of the task is in ending.ts
+import type { Clock } from "../clock.ts";
+import { USAGE_UNKNOWN } from "../domain/execution.ts";
+import { sweep } from "../engine/isolation.ts";
+import { logger } from "../log.ts";
+import { finishBeeRun, listOpenBeeRuns } from "../store/bee_run.ts";
+import type { Database, Statement } from "../store/database.ts";
+import { type ExecutionEnd, listOpenExecutions, type OpenExecution } from "../store/execution.ts";
+import { findTask } from "../store/task.ts";
+import { BELL, type Bells } from "../wake.ts";
+import { endRun, type Rules } from "./ending.ts";
+import { Stage } from "./loop.ts";
+
+const log = logger("rescuer");
+
+/** What the rescuer works with. */
+export interface RescuerOptions {
+  db: Database;
+  clock: Clock;
+  bells: Bells;
+  rules: Rules;
+  /** Executions that are going on in this process. */
+  running: () => string[];
+}
+
+const POLL_MS = 30_000;
+// A claim is stored a moment before its run is known to the executor.
+const CLAIM_GRACE_MS = 10_000;
+
+/**
+ * Finds runs that nobody runs: after a start all that are open, later as a safety net. Their processes are ended
+ * first, so that no two runs of a task are ever alive at once (promises CHD-3, DSP-1).
+ */
+export class Rescuer {
+  readonly stage: Stage;
+  readonly #options: RescuerOptions;
+
+  constructor(options: RescuerOptions) {
+    this.#options = options;
+    const { clock, bells } = options;
+    const step = async () => {
+      await this.rescue(CLAIM_GRACE_MS);
+      return Infinity;
+    };
+    this.stage = new Stage({ name: "rescuer", bell: BELL.rescuer, clock, bells, pollMs: POLL_MS, step });
+  }
+
+  /** Rescues every open run that is older than `graceMs` and not ours. Answers how many. */
+  async rescue(graceMs = 0): Promise<number> {
+    const { db, clock, running } = this.#options;
+    const own = new Set(running());
+    const oldest = clock.now() - graceMs;
+    const lost = (await listOpenExecutions(db)).filter((run) =>
+      !own.has(run.id) && (graceMs === 0 || run.created_at <= oldest)
+    );
+    if (lost.length === 0) return 0;
+    const ended = await sweep(new Set(lost.map((run) => run.run_id)));
+    log.warning("{count} runs were lost with their server; {ended} of their processes were still there", {
+      count: lost.length,
+      ended,
+    });
+    for (const run of lost) await db.write(await this.#statements(run));
+    return lost.length;
+  }
+
+  /** Ends the coordinator's runs that a dead server left open; their messages are routed again. */
+  async rescueBee(): Promise<void> {
+    const { db, clock } = this.#options;
+    const open = await listOpenBeeRuns(db);
+    await sweep(new Set(open.map((run) => run.run_id).filter((id) => id !== "")));
+    const end = {
+      status: "failed" as const,
+      reason: "",
+      reply: "",
+      task_count: 0,
+      error: "the service was stopped in the middle",
+      failure: "server_lost" as const,
+      usage: USAGE_UNKNOWN,
+    };
+    for (const run of open) await db.write(finishBeeRun(run.id, end, clock.now()));
+  }
+
+  async #statements(run: OpenExecution): Promise<Statement[]> {
+    const { db, clock, rules } = this.#options;
+    const cancelled = run.cancelled_by !== "" || run.task_status === "cancelled";
+    const end: ExecutionEnd = {
+      status: "failed",
+      session_id: run.session_id,
+      result: "",
+      error: cancelled ? "the run was cancelled" : "the service died while this was running",
+      failure: cancelled ? "cancelled" : "server_lost",
+      exit_code: null,
+      usage: USAGE_UNKNOWN,
+    };
+    return endRun(run, end, await findTask(db, run.task_id), rules, clock.now());
+  }
+}

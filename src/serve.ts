@@ -1,0 +1,111 @@
+import { loadConfig, type LoadedConfig } from "./config.ts";
+import { ConfigError } from "./config_file.ts";
+import { ServiceError } from "./domain/error.ts";
+import { LockedError } from "./lock.ts";
+import { configureLog, logger } from "./log.ts";
+import { Server } from "./server.ts";
+import { VERSION } from "./version.ts";
+
+const EXIT_DONE = 0;
+const EXIT_UNEXPECTED = 1;
+const EXIT_CONFIG = 2;
+const EXIT_IN_USE = 5;
+
+const log = logger("server");
+
+/** `svc serve`: runs until SIGTERM or SIGINT. Answers the exit code (contract 6). */
+export async function serve(options: { config: string | undefined }): Promise<number> {
+  let loaded: LoadedConfig;
+  try {
+    loaded = await loadConfig(options.config, Deno.env.toObject());
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    console.error(error.message);
+    return EXIT_CONFIG;
+  }
+  const { level, format } = loaded.config.log;
+  const pretty = format === "pretty" || format === "auto" && Deno.stderr.isTerminal();
+  await configureLog(level, pretty ? "pretty" : "json");
+  // Whatever we write is ours alone (promises SEC-7); programs that we start get the mask that we came with.
+  const umask = Deno.build.os === "windows" ? 0o022 : Deno.umask(0o077);
+  let server: Server;
+  try {
+    server = await Server.open(loaded, { umask });
+  } catch (error) {
+    return startFault(error);
+  }
+  if (server.generatedPassword !== null) showPassword(loaded, server.generatedPassword);
+  const stopped = onSignals(server);
+  try {
+    await server.start();
+  } catch (error) {
+    await server.stop();
+    return startFault(error);
+  }
+  void sayStarted(server, loaded, pretty);
+  await stopped;
+  return EXIT_DONE;
+}
+
+function startFault(error: unknown): number {
+  const words = error instanceof Error ? error.message : String(error);
+  console.error(error instanceof Error && !(error instanceof ServiceError) ? words : words);
+  if (error instanceof ServiceError && error.extras.cause !== undefined) log.debug("{error}", { error });
+  return error instanceof LockedError ? EXIT_IN_USE : EXIT_UNEXPECTED;
+}
+
+// Printed once and stored nowhere: stderr, and not the log, which may be kept (contract 2).
+function showPassword(loaded: LoadedConfig, password: string): void {
+  const { username } = loaded.config.auth;
+  console.error(
+    `First start. Log in as ${username} with the password ${password}\n` +
+      "It is shown only once; change it with: svc ctl system password",
+  );
+}
+
+/** Resolves when the server has stopped after a signal. A second signal skips the drain (promises SHD-3). */
+function onSignals(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    let stopping = false;
+    const stop = (signal: Deno.Signal) => {
+      if (stopping) return server.hurry();
+      stopping = true;
+      log.info("{signal}: stopping", { signal });
+      server.stop().catch((error) => log.error("The stop failed: {error}", { error })).finally(resolve);
+    };
+    for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, () => stop(signal));
+  });
+}
+
+async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean): Promise<void> {
+  const { config, path } = loaded;
+  const { service, url } = server;
+  if (!pretty) {
+    log.info("svc {version} is ready at {url}", { version: VERSION, url, data_dir: service.paths.root });
+  } else {
+    say("ready", `svc ${VERSION} at ${url}`);
+    say("config", path ?? "defaults (no config.yaml)");
+    say("data", service.paths.root);
+    say("database", config.database.url.replace(/\/\/[^@/]*@/, "//"));
+  }
+  const [engines, isolation] = await Promise.all([service.engines.probe(), server.isolation()]);
+  if (!pretty) {
+    log.info("Runs are isolated by {isolation}", { isolation });
+    for (const [engine, { usable, detail }] of Object.entries(engines)) {
+      log.info("Engine {engine} usable: {usable}", { engine, usable, detail });
+    }
+    return;
+  }
+  say(
+    "isolation",
+    isolation === "namespace" ? "pid namespace per run, same user" : "process group per run, same user",
+  );
+  for (const [name, { usable, detail }] of Object.entries(engines)) {
+    const standard = name === service.engines.defaultName ? " (default)" : "";
+    say(usable ? "engine" : "no engine", `${name}${standard}: ${detail}`);
+  }
+}
+
+function say(word: string, text: string): void {
+  console.error(`${word.padStart(10)}  ${text}`);
+}

@@ -1,0 +1,221 @@
+import { Authority } from "./api/authority.ts";
+import type { Service } from "./api/service.ts";
+import { standardZone } from "./api/task.ts";
+import { realPath } from "./api/work_dir.ts";
+import { type Clock, systemClock } from "./clock.ts";
+import type { LoadedConfig } from "./config.ts";
+import { Catalog } from "./engine/catalog.ts";
+import { detectIsolation, type Isolation } from "./engine/isolation.ts";
+import { ensureCredential, loadKey } from "./first_start.ts";
+import { createApp } from "./http/app.ts";
+import { JournalTail } from "./http/journal_tail.ts";
+import { logBell } from "./http/log_file.ts";
+import { Listener } from "./http/listener.ts";
+import { lockDataDirectory } from "./lock.ts";
+import { logger } from "./log.ts";
+import { type DataPaths, dataPaths } from "./paths.ts";
+import { createBee } from "./pipeline/bee.ts";
+import { Dispatcher } from "./pipeline/dispatcher.ts";
+import { createEnvironments } from "./pipeline/environment.ts";
+import { Executor } from "./pipeline/executor.ts";
+import { createIntake } from "./pipeline/intake.ts";
+import type { Stage } from "./pipeline/loop.ts";
+import { createOutbox } from "./pipeline/outbox.ts";
+import { Rescuer } from "./pipeline/rescuer.ts";
+import { createScheduler } from "./pipeline/scheduler.ts";
+import type { Platform } from "./platform/platform.ts";
+import { removePartials } from "./platform/uploads.ts";
+import { installShim } from "./shim.ts";
+import { Database } from "./store/database.ts";
+import { record } from "./store/journal.ts";
+import { migrate } from "./store/migrate.ts";
+import { BELL, Bells } from "./wake.ts";
+
+const log = logger("server");
+
+/** What a test may replace: the clock, the bells, and what is outside. */
+export interface ServerParts {
+  clock?: Clock;
+  bells?: Bells;
+  platforms?: readonly Platform[];
+  /** File mode mask of the programs that are started. */
+  umask?: number;
+}
+
+/** The whole service: opened, started, drained and stopped in order. */
+export class Server {
+  readonly service: Service;
+  readonly stages: Stage[];
+  readonly executor: Executor;
+  readonly dispatcher: Dispatcher;
+  /** The password made at the very first start, to be shown once; else null. */
+  readonly generatedPassword: string | null;
+  readonly #rescuer: Rescuer;
+  readonly #tail: JournalTail;
+  readonly #listener: Listener;
+  readonly #lock: Deno.FsFile;
+  readonly #stopping = new AbortController();
+  #graceMs: number;
+
+  private constructor(foundation: Foundation, parts: ServerParts) {
+    const { loaded, paths, db, key, operator, clock, lock } = foundation;
+    const { config } = loaded;
+    const bells = parts.bells ?? new Bells();
+    db.onCommit = () => bells.ring(BELL.journal);
+    const machine = {
+      path: Deno.env.get("PATH") ?? "",
+      umask: parts.umask ?? 0o022,
+      stopGraceMs: config.limits.stop_grace,
+    };
+    const engines = new Catalog(config, machine);
+    const { username, version } = operator.credential;
+    const authority = new Authority({ key, username, version, db, clock });
+    const service: Service = {
+      config,
+      paths,
+      clock,
+      db,
+      bells,
+      engines,
+      authority,
+      state: "starting",
+      stopping: this.#stopping.signal,
+      interrupt: (executionId) => this.executor.interrupt(executionId),
+    };
+    this.service = service;
+    this.generatedPassword = operator.generated;
+    this.#lock = lock;
+    this.#graceMs = config.shutdown_grace;
+    const zone = standardZone(service);
+    const rules = { standardZone: zone, maxAttempts: config.limits.max_attempts };
+    const base = { db, clock, bells };
+    const environmentOf = createEnvironments({
+      db,
+      clock,
+      paths,
+      key,
+      timeZone: zone,
+      url: () => this.#listener.url,
+      inherited: Deno.env.toObject(),
+    });
+    this.executor = new Executor({ ...base, engines, config, paths, rules, environmentOf, logBell });
+    this.dispatcher = new Dispatcher({
+      ...base,
+      engines,
+      maxConcurrentRuns: config.limits.max_concurrent_runs,
+      execute: (claim) => this.executor.execute(claim),
+    });
+    this.#rescuer = new Rescuer({ ...base, rules, running: () => this.executor.running });
+    this.stages = [
+      this.#rescuer.stage,
+      createIntake({ ...base, quietWindow: config.bee.quiet_window }),
+      createBee(base),
+      createScheduler({ ...base, standardZone: zone, catchUpWindowMs: config.scheduler.catch_up_window }),
+      this.dispatcher.stage,
+      createOutbox({ ...base, platforms: parts.platforms ?? [] }),
+    ];
+    this.#tail = new JournalTail(base);
+    const app = createApp(service, { stagesWell: () => this.stages.every((stage) => stage.well) });
+    this.#listener = new Listener(app, config.server, paths.serverFile);
+  }
+
+  /**
+   * Takes the data directory, opens the database and brings its schema up to date. Nothing listens and nothing runs
+   * yet. Throws LockedError, ServiceError or Error with words for the operator.
+   */
+  static async open(loaded: LoadedConfig, parts: ServerParts = {}): Promise<Server> {
+    const clock = parts.clock ?? systemClock;
+    await Deno.mkdir(loaded.config.data_dir, { recursive: true, mode: 0o700 });
+    const paths = dataPaths(realPath(loaded.config.data_dir));
+    const lock = await lockDataDirectory(paths.lock);
+    try {
+      const { url, auth_token: authToken } = loaded.config.database;
+      const db = await Database.open(url, authToken);
+      await migrate(db, clock.now());
+      const key = await loadKey(loaded.config.auth.jwt_secret, paths.secretKey);
+      const operator = await ensureCredential(db, loaded, clock.now());
+      return new Server({ loaded, paths, db, key, operator, clock, lock }, parts);
+    } catch (error) {
+      lock.close();
+      throw error;
+    }
+  }
+
+  /** The address that it listens on, once started. */
+  get url(): string {
+    return this.#listener.url;
+  }
+
+  /** Listens, ends what a dead server left behind, and starts the stages. */
+  async start(): Promise<void> {
+    const { service } = this;
+    this.#listener.listen();
+    await Promise.all([
+      installShim(service.paths.bin),
+      removePartials(service.paths.uploads),
+      this.#listener.announce(),
+    ]);
+    await this.#rescuer.rescue();
+    await this.#rescuer.rescueBee();
+    await Deno.remove(service.paths.runs, { recursive: true }).catch(() => {});
+    this.#tail.start();
+    for (const stage of this.stages) stage.start();
+    await service.db.write([record(service.clock.now(), { kind: "system.started" })]);
+    service.state = "ready";
+  }
+
+  /** Answers a request without a port; for tests. */
+  fetch(request: Request): Promise<Response> {
+    return this.#listener.handle(request, "127.0.0.1");
+  }
+
+  /** How runs are held together on this machine. */
+  isolation(): Promise<Isolation> {
+    return detectIsolation();
+  }
+
+  /** Makes a drain that is going on end at once: a second signal (promises SHD-3). */
+  hurry(): void {
+    this.#graceMs = 0;
+    this.#hurried.abort();
+  }
+
+  readonly #hurried = new AbortController();
+
+  /**
+   * Stops in order: not ready, no new runs, runs may finish within the grace, the rest is ended and goes back to the
+   * queue, streams end, requests finish, database closes (promises SHD-1 to SHD-5).
+   */
+  async stop(): Promise<void> {
+    const { service } = this;
+    service.state = "stopping";
+    this.dispatcher.drain();
+    if (this.dispatcher.running > 0 && this.#graceMs > 0) {
+      log.info("Waiting up to {seconds} s for {runs} runs to finish; a second signal ends them now", {
+        seconds: this.#graceMs / 1000,
+        runs: this.dispatcher.running,
+      });
+      const grace = service.clock.sleep(this.#graceMs, this.#hurried.signal);
+      await Promise.race([this.dispatcher.settled(), grace]);
+    }
+    await this.executor.stopAll();
+    await this.dispatcher.settled();
+    await Promise.all(this.stages.map((stage) => stage.stop()));
+    await service.db.write([record(service.clock.now(), { kind: "system.stopped" })]).catch(() => {});
+    this.#stopping.abort();
+    await this.#listener.close();
+    await this.#tail.stop();
+    await service.db.close();
+    this.#lock.close();
+  }
+}
+
+interface Foundation {
+  loaded: LoadedConfig;
+  paths: DataPaths;
+  db: Database;
+  key: Uint8Array;
+  operator: Awaited<ReturnType<typeof ensureCredential>>;
+  clock: Clock;
+  lock: Deno.FsFile;
+}

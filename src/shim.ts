@@ -1,0 +1,25 @@
+import { join } from "node:path";
+
+/**
+ * Puts `svc` into the directory that stands first on every agent's PATH: this very program, so that an agent talks
+ * to its server with the version that the server has (contract 4, point 8).
+ */
+export async function installShim(folder: string): Promise<void> {
+  await Deno.mkdir(folder, { recursive: true, mode: 0o755 });
+  const path = join(folder, "svc");
+  const script = Deno.build.standalone
+    ? `#!/bin/sh\nexec ${quoted(Deno.execPath())} "$@"\n`
+    : `#!/bin/sh\nexec ${quoted(Deno.execPath())} run -A ${quoted(mainPath())} "$@"\n`;
+  const fresh = `${path}.new`;
+  await Deno.writeTextFile(fresh, script, { mode: 0o755 });
+  await Deno.chmod(fresh, 0o755);
+  await Deno.rename(fresh, path);
+}
+
+function mainPath(): string {
+  return new URL("../main.ts", import.meta.url).pathname;
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

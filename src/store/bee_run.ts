@@ -1,0 +1,68 @@
+import type { Failure, Usage } from "../domain/execution.ts";
+import { type Database, guarded, type Row, type Statement } from "./database.ts";
+
+/** A run of the coordinator when it starts; the built-in rules start and end in the same batch. */
+export interface NewBeeRun {
+  id: string;
+  message_id: string;
+  session_key: string;
+  engine: string;
+  attempt: number;
+  run_id: string;
+  created_at: number;
+}
+
+/** How a coordinator's run ended. */
+export interface BeeRunEnd {
+  status: "completed" | "failed";
+  reason: string;
+  reply: string;
+  task_count: number;
+  error: string;
+  failure: Failure | "";
+  usage: Usage;
+}
+
+/** Stores a coordinator's run as running. */
+export function insertBeeRun(run: NewBeeRun): Statement {
+  return {
+    sql: `insert into bee_run (id, message_id, session_key, engine, status, attempt, run_id, created_at)
+      values (?, ?, ?, ?, 'running', ?, ?, ?)`,
+    args: [run.id, run.message_id, run.session_key, run.engine, run.attempt, run.run_id, run.created_at],
+  };
+}
+
+/** running -> completed or failed, once. */
+export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement[] {
+  return guarded(
+    `update bee_run
+    set status = ?, reason = ?, reply = ?, task_count = ?, error = ?, failure = ?,
+      input_tokens = ?, output_tokens = ?, cost_usd = ?, completed_at = ?
+    where id = ? and status = 'running'`,
+    [
+      end.status,
+      end.reason,
+      end.reply,
+      end.task_count,
+      end.error,
+      end.failure,
+      end.usage.input_tokens,
+      end.usage.output_tokens,
+      end.usage.cost_usd,
+      now,
+      id,
+    ],
+  );
+}
+
+/** A coordinator's run that has not ended. */
+export interface OpenBeeRun extends Row {
+  id: string;
+  message_id: string;
+  run_id: string;
+}
+
+/** Every coordinator's run that is running. */
+export function listOpenBeeRuns(db: Database): Promise<OpenBeeRun[]> {
+  return db.read<OpenBeeRun>("select id, message_id, run_id from bee_run where status = 'running'");
+}

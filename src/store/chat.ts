@@ -1,0 +1,211 @@
+import type { ChatSession } from "../domain/chat.ts";
+import type { EventKind } from "../domain/journal.ts";
+import type { Media } from "../domain/message.ts";
+import type { Listing, Page } from "../domain/page.ts";
+import { type Database, guarded, type Row, type Statement } from "./database.ts";
+import { list, parsed } from "./list.ts";
+
+const SESSION_JSON = `json_object(
+  'id', chat_session.id,
+  'name', chat_session.name,
+  'worker_id', chat_session.worker_id,
+  'created_at', chat_session.created_at,
+  'updated_at', chat_session.updated_at)`;
+
+/** Stores a new local session. */
+export function insertChatSession(session: ChatSession): Statement {
+  return {
+    sql: "insert into chat_session (id, name, worker_id, created_at, updated_at) values (?, ?, ?, ?, ?)",
+    args: [session.id, session.name, session.worker_id, session.created_at, session.updated_at],
+  };
+}
+
+/** Changes name and default worker, guarded by the session's existence. */
+export function updateChatSession(session: ChatSession): Statement[] {
+  return guarded("update chat_session set name = ?, worker_id = ?, updated_at = ? where id = ?", [
+    session.name,
+    session.worker_id,
+    session.updated_at,
+    session.id,
+  ]);
+}
+
+/** Notes that something happened in a session, guarded by its existence: nothing is sent into a deleted one. */
+export function touchChatSession(id: string, now: number): Statement[] {
+  return guarded("update chat_session set updated_at = ? where id = ?", [now, id]);
+}
+
+/** Deletes the session and all its messages, replies and contexts, guarded by its existence (interface 3). */
+export function deleteChatSession(id: string, sessionKey: string): Statement[] {
+  return [
+    ...guarded("delete from chat_session where id = ?", [id]),
+    { sql: "delete from inbound_message where session_key = ?", args: [sessionKey] },
+    { sql: "delete from outbound_message where session_key = ?", args: [sessionKey] },
+    { sql: "delete from session_context where session_key = ?", args: [sessionKey] },
+    { sql: "delete from memory where scope = ?", args: [sessionKey] },
+    { sql: "delete from upload where session_id = ?", args: [id] },
+  ];
+}
+
+/** The session, or null. */
+export async function findChatSession(db: Database, id: string): Promise<ChatSession | null> {
+  const sql = `select ${SESSION_JSON} as json from chat_session where id = ?`;
+  return parsed<ChatSession>((await db.first<{ json: string }>(sql, [id]))?.json);
+}
+
+/** Sessions newest first; only the bound one when the caller is bound to a conversation. */
+export function listChatSessions(db: Database, boundTo: string | null, page: Page): Promise<Listing> {
+  return list(db, {
+    table: "chat_session",
+    json: SESSION_JSON,
+    where: boundTo === null ? [] : ["'local:' || chat_session.id = ?"],
+    args: boundTo === null ? [] : [boundTo],
+  }, page);
+}
+
+/** Which part of a history: the latest `limit`, or those before a message. */
+export interface HistoryPart {
+  before?: string | undefined;
+  limit: number;
+}
+
+/** A conversation: what the user said and what was sent back, as JSON texts by time ascending (contract 3, Local chat). */
+export async function listHistory(db: Database, sessionKey: string, part: HistoryPart): Promise<string[]> {
+  // Ids are UUIDv7, so the newest of both tables merge by id; each side gives at most what can be shown.
+  const rows = await db.read<{ json: string }>(
+    `with said (id, role, content, ts, media) as (
+      select * from (
+        select id, 'user', content, received_at, media
+        from inbound_message
+        where session_key = ? and (? is null or id < ?)
+        order by id desc
+        limit ?)
+      union all
+      select * from (
+        select id, 'bee', content, sent_at, media
+        from outbound_message
+        where session_key = ? and status = 'sent' and (? is null or id < ?)
+        order by id desc
+        limit ?))
+    select json_object('id', id, 'role', role, 'content', content, 'ts', ts, 'media', json(media)) as json
+    from (select * from said order by id desc limit ?)
+    order by ts, id`,
+    [
+      sessionKey,
+      part.before ?? null,
+      part.before ?? null,
+      part.limit,
+      sessionKey,
+      part.before ?? null,
+      part.before ?? null,
+      part.limit,
+      part.limit,
+    ],
+  );
+  return rows.map((row) => row.json);
+}
+
+/** One event of a conversation, as its stream needs it. */
+export interface ConversationEvent extends Row {
+  seq: number;
+  kind: EventKind;
+  task_id: string;
+  worker_name: string;
+  /** Of task.created: whether it is queued now or waits for its time. */
+  status: string | null;
+  /** JSON text of the reply of a message.sent, null when it is gone. */
+  message: string | null;
+}
+
+/** Events of a conversation behind number `after`, oldest first. */
+export function listConversationEvents(
+  db: Database,
+  sessionKey: string,
+  after: number,
+  limit: number,
+): Promise<ConversationEvent[]> {
+  return db.read<ConversationEvent>(
+    `select seq, kind, journal.task_id, journal.data ->> 'status' as status,
+      coalesce(worker.name, execution.worker_name, '') as worker_name,
+      case when outbound_message.id is not null then json_object(
+        'id', outbound_message.id,
+        'role', 'bee',
+        'content', outbound_message.content,
+        'ts', outbound_message.sent_at,
+        'source_type', outbound_message.source_type,
+        'source_id', outbound_message.source_id,
+        'worker_name', coalesce(worker.name, execution.worker_name, ''),
+        'media', json(outbound_message.media)) end as message
+    from journal
+    left join worker on worker.id = journal.worker_id
+    left join execution on execution.id = journal.execution_id
+    left join outbound_message
+      on kind = 'message.sent' and outbound_message.id = journal.data ->> 'outbound_id'
+    where journal.session_key = ? and journal.session_key <> '' and seq > ?
+    order by seq
+    limit ?`,
+    [sessionKey, after, limit],
+  );
+}
+
+/** The number behind which the latest `count` events of a conversation lie. */
+export async function startOfReplay(db: Database, sessionKey: string, count: number): Promise<number> {
+  const row = await db.first<{ seq: number }>(
+    `select seq
+    from journal
+    where session_key = ? and session_key <> ''
+    order by seq desc
+    limit 1 offset ?`,
+    [sessionKey, count],
+  );
+  return row?.seq ?? 0;
+}
+
+/** A stored upload. */
+export interface Upload extends Media {
+  session_id: string;
+  original_name: string;
+  created_at: number;
+}
+
+/** Stores what is known of an uploaded file. */
+export function insertUpload(upload: Upload): Statement {
+  return {
+    sql: `insert into upload (path, session_id, name, original_name, size, mime, created_at)
+      values (?, ?, ?, ?, ?, ?, ?)`,
+    args: [
+      upload.path,
+      upload.session_id,
+      upload.name,
+      upload.original_name,
+      upload.size,
+      upload.mime,
+      upload.created_at,
+    ],
+  };
+}
+
+/** What is known of an uploaded file, or null. */
+export async function findUpload(db: Database, path: string): Promise<Media | null> {
+  const row = await db.first<{ path: string; name: string; size: number; mime: string }>(
+    "select path, name, size, mime from upload where path = ?",
+    [path],
+  );
+  return row;
+}
+
+/** Number of a session's uploads. */
+export async function countUploads(db: Database, sessionId: string): Promise<number> {
+  const row = await db.first<{ files: number }>("select count(*) as files from upload where session_id = ?", [
+    sessionId,
+  ]);
+  return row?.files ?? 0;
+}
+
+/** The name under which an uploaded file came, or null. */
+export async function findOriginalName(db: Database, path: string): Promise<string | null> {
+  const row = await db.first<{ name: string }>("select original_name as name from upload where path = ?", [
+    path,
+  ]);
+  return row?.name ?? null;
+}

@@ -1,0 +1,83 @@
+import type { Database, Row, Statement } from "./database.ts";
+
+/** The operator's stored password. */
+export interface Credential extends Row {
+  username: string;
+  password_hash: string;
+  source: "generated" | "config" | "environment" | "operator";
+  version: number;
+}
+
+/** The credential, or null before the first start. */
+export function findCredential(db: Database): Promise<Credential | null> {
+  return db.first<Credential>("select username, password_hash, source, version from credential limit 1");
+}
+
+/** Replaces the credential; whoever calls decides whether the version goes up. */
+export function saveCredential(credential: Credential, now: number): Statement[] {
+  return [
+    { sql: "delete from credential", args: [] },
+    {
+      sql:
+        "insert into credential (username, password_hash, source, version, updated_at) values (?, ?, ?, ?, ?)",
+      args: [credential.username, credential.password_hash, credential.source, credential.version, now],
+    },
+  ];
+}
+
+/** A refresh token as stored: its hash only. */
+export interface RefreshToken extends Row {
+  id: string;
+  username: string;
+  version: number;
+  expires_at: number;
+}
+
+/** Stores a refresh token by its hash. */
+export function insertRefreshToken(token: RefreshToken & { token_hash: string }, now: number): Statement {
+  return {
+    sql: `insert into refresh_token (id, token_hash, username, version, created_at, expires_at)
+      values (?, ?, ?, ?, ?, ?)`,
+    args: [token.id, token.token_hash, token.username, token.version, now, token.expires_at],
+  };
+}
+
+/** The refresh token with this hash that is not expired, or null. */
+export function findRefreshToken(db: Database, tokenHash: string, now: number): Promise<RefreshToken | null> {
+  return db.first<RefreshToken>(
+    "select id, username, version, expires_at from refresh_token where token_hash = ? and expires_at > ?",
+    [tokenHash, now],
+  );
+}
+
+/** Revokes one refresh token. */
+export function deleteRefreshToken(tokenHash: string): Statement {
+  return { sql: "delete from refresh_token where token_hash = ?", args: [tokenHash] };
+}
+
+/** Revokes all refresh tokens: the password changed. */
+export function deleteRefreshTokens(): Statement {
+  return { sql: "delete from refresh_token", args: [] };
+}
+
+/**
+ * Counts one more login attempt of `who` in this minute and answers how many there are now. It counts before the
+ * password is looked at, so that many attempts at once cannot slip through (contract 2, promises AUT-4).
+ */
+export async function countLogin(db: Database, who: string, minute: number): Promise<number> {
+  const { rows } = await db.write([
+    { sql: "delete from login_failure where minute < ?", args: [minute] },
+    {
+      sql: `insert into login_failure (who, minute, failures) values (?, ?, 1)
+        on conflict (who) do update set failures = failures + 1
+        returning failures`,
+      args: [who, minute],
+    },
+  ]);
+  return Number(rows[1]?.[0]?.failures ?? 0);
+}
+
+/** Forgets the failures of `who`: a login succeeded. */
+export function clearLogins(who: string): Statement {
+  return { sql: "delete from login_failure where who = ?", args: [who] };
+}

@@ -1,0 +1,259 @@
+import { type Client, createClient, type InStatement, type InValue, type ResultSet } from "@libsql/client";
+import { ServiceError } from "../domain/error.ts";
+import { logger } from "../log.ts";
+
+const log = logger("database");
+
+export type Value = string | number | boolean | null;
+
+/** One SQL statement with its positional arguments. */
+export interface Statement {
+  sql: string;
+  args: Value[];
+}
+
+/** A row by column name. Every query names its columns, so a type per query is enough. */
+export type Row = Record<string, unknown>;
+
+/** Outcome of a write: `won` is false when a guard found that somebody else was first, and then nothing was written. */
+export interface Written {
+  won: boolean;
+  /** Rows that each statement returned, in order of the statements; [] when lost. */
+  rows: Row[][];
+}
+
+/** How long a write waits for a foreign lock before it gives up with `unavailable`. */
+export const BUSY_WAIT_MAX_MS = 5_000;
+
+// Native statements are freed by the garbage collector only, which never runs
+// while a loop of resolved promises keeps the event loop busy (facts, libSQL 8).
+const STATEMENTS_PER_YIELD = 500;
+
+// Writes that queued up while one was going on share a transaction, and so a disk sync.
+const GROUP_MAX_STATEMENTS = 400;
+
+/** A lost guard rolls its batch back (house, sentence 3). Stands behind each guarded statement. */
+export const GUARD: Statement = { sql: "insert into guard (held) select 0 where changes() <> 1", args: [] };
+
+/** A statement that must change exactly one row, or the whole batch is taken back. */
+export function guarded(sql: string, args: Value[]): Statement[] {
+  return [{ sql, args }, GUARD];
+}
+
+interface Job {
+  statements: Statement[];
+  resolve: (written: Written) => void;
+  reject: (error: unknown) => void;
+}
+
+/**
+ * The one door to libSQL. Reads run at once; writes are one-shot batches through one FIFO queue, so
+ * nothing of ours ever waits for our own lock. Local file or remote server, the same statements.
+ */
+export class Database {
+  readonly remote: boolean;
+  /** Called after each commit that wrote something. */
+  onCommit: () => void = () => {};
+  readonly #client: Client;
+  readonly #queue: Job[] = [];
+  #writing = false;
+  #sinceYield = 0;
+  #closed = false;
+
+  private constructor(client: Client, remote: boolean) {
+    this.#client = client;
+    this.remote = remote;
+  }
+
+  /** Opens `url` (`file:`, `:memory:`, `libsql:`, `http(s):`). Throws ServiceError `unavailable` with advice. */
+  static async open(url: string, authToken = ""): Promise<Database> {
+    const remote = !/^(file:|:memory:)/.test(url);
+    try {
+      const client = createClient({
+        url,
+        ...(authToken === "" ? {} : { authToken }),
+        ...(remote ? {} : { concurrency: 1, timeout: 50 }),
+      });
+      const database = new Database(client, remote);
+      if (!remote) await database.#prepareFile();
+      else await client.execute("select 1");
+      return database;
+    } catch (error) {
+      throw openError(url, error);
+    }
+  }
+
+  // With one connection the PRAGMAs hold for its whole life; after a
+  // reconnect they have to be said again (facts, libSQL 2).
+  async #prepareFile(): Promise<void> {
+    await this.#client.execute("pragma journal_mode = wal");
+    await this.#client.execute("pragma synchronous = full");
+    await this.#client.execute("pragma foreign_keys = on");
+  }
+
+  /** Rows of one query. */
+  async read<T extends Row>(sql: string, args: Value[] = []): Promise<T[]> {
+    await this.#yieldSometimes(1);
+    const result = await this.#run(() => this.#client.execute({ sql, args: bound(args) }));
+    return result.rows as unknown as T[];
+  }
+
+  /** The first row of a query, or null. */
+  async first<T extends Row>(sql: string, args: Value[] = []): Promise<T | null> {
+    return (await this.read<T>(sql, args))[0] ?? null;
+  }
+
+  /** Commits the statements together or not at all. Order of calls is order of commits. */
+  write(statements: Statement[]): Promise<Written> {
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ statements, resolve, reject });
+      if (!this.#writing) {
+        this.#writing = true;
+        // One turn later, so that writes of the same turn travel together.
+        queueMicrotask(() => void this.#drain());
+      }
+    });
+  }
+
+  /** As write(), but losing a guard is the `conflict` that the caller describes. */
+  async writeOr(statements: Statement[], lost: () => Promise<Error> | Error): Promise<Row[][]> {
+    const { won, rows } = await this.write(statements);
+    if (!won) throw await lost();
+    return rows;
+  }
+
+  /** Waits until every queued write is done, then closes. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    while (this.#writing) await new Promise((resolve) => setTimeout(resolve, 1));
+    this.#client.close();
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#queue.length > 0) {
+      const group = this.#takeGroup();
+      const statements = group.flatMap((job) => job.statements);
+      await this.#yieldSometimes(statements.length);
+      try {
+        const results = await this.#commit(statements);
+        let at = 0;
+        for (const job of group) {
+          job.resolve({ won: true, rows: results.slice(at, at += job.statements.length) });
+        }
+      } catch (error) {
+        if (group.length > 1) await this.#oneByOne(group);
+        else settleFailed(group[0], error);
+      }
+    }
+    this.#writing = false;
+  }
+
+  #takeGroup(): Job[] {
+    const group: Job[] = [];
+    let statements = 0;
+    while (this.#queue[0] !== undefined) {
+      statements += this.#queue[0].statements.length;
+      if (group.length > 0 && statements > GROUP_MAX_STATEMENTS) break;
+      group.push(this.#queue.shift() as Job);
+    }
+    return group;
+  }
+
+  // One job of the group lost a guard or broke a constraint and the shared transaction
+  // is undone: each job now stands for itself, in the same order.
+  async #oneByOne(group: Job[]): Promise<void> {
+    for (const job of group) {
+      try {
+        job.resolve({ won: true, rows: await this.#commit(job.statements) });
+      } catch (error) {
+        settleFailed(job, error);
+      }
+    }
+  }
+
+  async #commit(statements: Statement[]): Promise<Row[][]> {
+    const batch: InStatement[] = statements.map(({ sql, args }) => ({ sql, args: bound(args) }));
+    const results = await this.#run(() => this.#client.batch(batch, "write"));
+    this.onCommit();
+    return results.map((result: ResultSet) => result.rows as unknown as Row[]);
+  }
+
+  /** Runs native work; a foreign lock is waited for without blocking the event loop (facts, libSQL 13). */
+  async #run<T>(work: () => Promise<T>): Promise<T> {
+    const started = performance.now();
+    while (true) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isBusy(error) || this.remote) throw mapped(error);
+        // A BUSY poisons this connection for good: only a new one writes again.
+        await this.#client.reconnect();
+        if (performance.now() - started > BUSY_WAIT_MAX_MS) throw mapped(error);
+        log.warning("Database is locked by another process, trying again");
+        await new Promise((resolve) => setTimeout(resolve, 20 + Math.random() * 80));
+        await this.#prepareFile().catch(() => {});
+      }
+    }
+  }
+
+  async #yieldSometimes(statements: number): Promise<void> {
+    this.#sinceYield += statements;
+    if (this.#sinceYield < STATEMENTS_PER_YIELD) return;
+    this.#sinceYield = 0;
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+}
+
+// Numbers would be bound as REAL, and 1 stored in a TEXT column as '1.0' (facts, libSQL 16).
+function bound(args: Value[]): InValue[] {
+  return args.map((arg) => typeof arg === "number" && Number.isInteger(arg) ? BigInt(arg) : arg);
+}
+
+function settleFailed(job: Job | undefined, error: unknown): void {
+  if (error instanceof Error && error.message.includes("guard_lost")) job?.resolve({ won: false, rows: [] });
+  else job?.reject(error);
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && /SQLITE_(BUSY|LOCKED)|SQL statements in progress/.test(error.message);
+}
+
+/** Whether an error says that a row with this unique key is there already. */
+export function isDuplicate(error: unknown): boolean {
+  return error instanceof Error && /UNIQUE constraint failed/.test(error.message);
+}
+
+function mapped(error: unknown): unknown {
+  if (!(error instanceof Error) || /constraint/i.test(error.message)) return error;
+  if (/SQLITE_FULL|disk is full|ENOSPC|No space left/i.test(error.message)) {
+    return new ServiceError(
+      "storage_full",
+      "Cannot write: the disk of the database is full; free some space",
+      {
+        cause: error,
+      },
+    );
+  }
+  const lost = isBusy(error) ||
+    /fetch|network|connect|timed? ?out|SERVER_ERROR|HTTP status 5|IOERR/i.test(error.message);
+  if (!lost) return error;
+  return new ServiceError("unavailable", "Cannot reach the database at the moment; try again", {
+    cause: error,
+    retry_after_s: 2,
+  });
+}
+
+function openError(url: string, error: unknown): ServiceError {
+  const reason = error instanceof Error ? error.message : String(error);
+  const place = url.replace(/^file:/, "");
+  let detail = `Cannot open the database ${place}: ${reason}`;
+  if (/NOTADB|CORRUPT|malformed|not a database/i.test(reason)) {
+    detail = `Cannot open the database ${place}: it is damaged or not a database. Nothing was changed. ` +
+      "Move it away and bring back a backup with: svc restore <file>";
+  } else if (/ConnectionFailed|unable to open|CANTOPEN/i.test(reason)) {
+    detail =
+      `Cannot open the database ${place}: check that its directory exists and that this user may write there`;
+  }
+  return new ServiceError("unavailable", detail, { cause: error });
+}

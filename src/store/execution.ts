@@ -1,0 +1,231 @@
+import type { Execution, ExecutionFilter, Failure, Usage } from "../domain/execution.ts";
+import type { Listing, Page } from "../domain/page.ts";
+import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
+import { between, list, oneOf, parsed } from "./list.ts";
+
+const EXECUTION_JSON = `json_object(
+  'id', execution.id,
+  'worker_id', execution.worker_id,
+  'worker_name', execution.worker_name,
+  'task_id', execution.task_id,
+  'message_id', execution.message_id,
+  'session_key', execution.session_key,
+  'session_id', execution.session_id,
+  'engine', execution.engine,
+  'instruction', execution.instruction,
+  'status', execution.status,
+  'result', execution.result,
+  'error', execution.error,
+  'failure', execution.failure,
+  'exit_code', execution.exit_code,
+  'attempt', execution.attempt,
+  'usage', json_object(
+    'input_tokens', execution.input_tokens,
+    'output_tokens', execution.output_tokens,
+    'cost_usd', execution.cost_usd),
+  'created_at', execution.created_at,
+  'started_at', execution.started_at,
+  'completed_at', execution.completed_at)`;
+
+/** What is known of an execution when it is born with its claim. */
+export interface NewExecution {
+  id: string;
+  worker_id: string;
+  worker_name: string;
+  task_id: string;
+  message_id: string;
+  session_key: string;
+  session_id: string;
+  engine: string;
+  instruction: string;
+  attempt: number;
+  run_id: string;
+  created_at: number;
+}
+
+/** Stores a new execution as pending. */
+export function insertExecution(execution: NewExecution): Statement {
+  const names = Object.keys(execution) as (keyof NewExecution)[];
+  return {
+    sql: `insert into execution (${names.join(", ")}, status) values (${
+      names.map(() => "?").join(", ")
+    }, 'pending')`,
+    args: names.map((name) => execution[name]),
+  };
+}
+
+/** pending -> running: the engine has started. */
+export function startExecution(id: string, now: number): Statement[] {
+  return guarded(
+    "update execution set status = 'running', started_at = ? where id = ? and status = 'pending'",
+    [
+      now,
+      id,
+    ],
+  );
+}
+
+/** How a run ended. */
+export interface ExecutionEnd {
+  status: "completed" | "failed";
+  session_id: string;
+  result: string;
+  error: string;
+  failure: Failure | "";
+  exit_code: number | null;
+  usage: Usage;
+}
+
+/** pending or running -> completed or failed. The fence: an outcome is written once, by whoever is first. */
+export function finishExecution(id: string, end: ExecutionEnd, now: number): Statement[] {
+  const { input_tokens, output_tokens, cost_usd } = end.usage;
+  return guarded(
+    `update execution
+    set status = ?, session_id = ?, result = ?, error = ?, failure = ?, exit_code = ?,
+      input_tokens = ?, output_tokens = ?, cost_usd = ?, completed_at = ?
+    where id = ? and status in ('pending', 'running')`,
+    [
+      end.status,
+      end.session_id,
+      end.result,
+      end.error,
+      end.failure,
+      end.exit_code,
+      input_tokens,
+      output_tokens,
+      cost_usd,
+      now,
+      id,
+    ],
+  );
+}
+
+/** Notes on an open execution who asked to end it, guarded by its being open. */
+export function markCancelled(id: string, by: string): Statement[] {
+  return guarded("update execution set cancelled_by = ? where id = ? and status in ('pending', 'running')", [
+    by,
+    id,
+  ]);
+}
+
+/** The execution, or null. */
+export async function findExecution(db: Database, id: string): Promise<Execution | null> {
+  return parsed<Execution>(await findExecutionJson(db, id));
+}
+
+/** The execution as JSON text, or null; null as well when it is outside the conversation that the caller is bound to. */
+export async function findExecutionJson(
+  db: Database,
+  id: string,
+  boundTo: string | null = null,
+): Promise<string | null> {
+  const row = await db.first<{ json: string }>(
+    `select ${EXECUTION_JSON} as json
+    from execution
+    where id = ? and (? is null or session_key = ?)`,
+    [id, boundTo, boundTo],
+  );
+  return row?.json ?? null;
+}
+
+/** Executions newest first. A session id also matches the session key, and `local:` + the id (contract 3). */
+export function listExecutions(
+  db: Database,
+  filter: Omit<ExecutionFilter, keyof Page>,
+  boundTo: string | null,
+  page: Page,
+): Promise<Listing> {
+  const where: string[] = [];
+  const args: Value[] = [];
+  if (filter.worker_id !== undefined) oneOf(where, args, "execution.worker_id", filter.worker_id);
+  if (filter.status !== undefined) oneOf(where, args, "execution.status", filter.status);
+  between(where, args, "execution.started_at", filter.started_from, filter.started_to);
+  between(where, args, "execution.completed_at", filter.completed_from, filter.completed_to);
+  if (boundTo !== null) oneOf(where, args, "execution.session_key", [boundTo]);
+  if (filter.session_id !== undefined) {
+    const keys = filter.session_id.flatMap((id) => [id, `local:${id}`]);
+    const marks = (count: number) => Array.from({ length: count }, () => "?").join(", ");
+    where.push(`(execution.session_id in (${marks(filter.session_id.length)})
+      or execution.session_key in (${marks(keys.length)}))`);
+    args.push(...filter.session_id, ...keys);
+  }
+  return list(db, { table: "execution", json: EXECUTION_JSON, where, args }, page);
+}
+
+/** A run that has not ended, as the rescuer finds it after a start. */
+export interface OpenExecution extends Row {
+  id: string;
+  task_id: string;
+  worker_id: string;
+  session_key: string;
+  message_id: string;
+  session_id: string;
+  attempt: number;
+  run_id: string;
+  cancelled_by: string;
+  worker_name: string;
+  created_at: number;
+  /** Of its task. */
+  task_status: string;
+}
+
+/** Every execution that is pending or running. */
+export function listOpenExecutions(db: Database): Promise<OpenExecution[]> {
+  return db.read<OpenExecution>(
+    `select execution.id, execution.task_id, execution.worker_id, execution.session_key, execution.message_id,
+      execution.session_id, execution.attempt, execution.run_id, execution.cancelled_by,
+      execution.worker_name, execution.created_at,
+      task.status as task_status
+    from execution
+    join task on task.id = execution.task_id
+    where execution.status in ('pending', 'running')
+    order by execution.id`,
+  );
+}
+
+/** Ids of the open executions of a worker. */
+export async function listOpenExecutionIds(db: Database, workerId: string): Promise<string[]> {
+  const rows = await db.read<{ id: string }>(
+    "select id from execution where worker_id = ? and status in ('pending', 'running')",
+    [workerId],
+  );
+  return rows.map((row) => row.id);
+}
+
+/** Ids of the open executions of a conversation, of one worker or all. */
+export async function listOpenExecutionsOf(
+  db: Database,
+  sessionKey: string,
+  workerId = "",
+): Promise<string[]> {
+  const rows = await db.read<{ id: string }>(
+    `select id
+    from execution
+    where status in ('pending', 'running') and session_key = ? and (? = '' or worker_id = ?)`,
+    [sessionKey, workerId, workerId],
+  );
+  return rows.map((row) => row.id);
+}
+
+/** What a run token is checked against at every request: the open run it was made for, and its worker's scopes. */
+export interface RunGrant extends Row {
+  task_id: string;
+  worker_id: string;
+  session_key: string;
+  message_id: string;
+  scopes: string;
+  depth: number;
+}
+
+/** The grant of a run that is still going on with this attempt, else null (promises SCP-5, SCP-6). */
+export function findRunGrant(db: Database, executionId: string, attempt: number): Promise<RunGrant | null> {
+  return db.first<RunGrant>(
+    `select execution.task_id, execution.worker_id, execution.session_key, execution.message_id,
+      worker.scopes, task.depth
+    from execution
+    join worker on worker.id = execution.worker_id
+    join task on task.id = execution.task_id
+    where execution.id = ? and execution.attempt = ? and execution.status in ('pending', 'running')`,
+    [executionId, attempt],
+  );
+}

@@ -1,0 +1,29 @@
+import type { Database, Row, Statement } from "./database.ts";
+
+/** The first answer to a request that carried an idempotency key. */
+export interface StoredAnswer extends Row {
+  fingerprint: string;
+  status: number;
+  response: string;
+}
+
+/** Stores the answer in the batch that does the work, so that neither can exist without the other (promises DUR-2). */
+export function insertAnswer(key: string, answer: StoredAnswer, now: number): Statement {
+  return {
+    sql: "insert into idempotency (key, fingerprint, status, response, created_at) values (?, ?, ?, ?, ?)",
+    args: [key, answer.fingerprint, answer.status, answer.response, now],
+  };
+}
+
+/** The stored answer that is younger than `since`, or null. */
+export function findAnswer(db: Database, key: string, since: number): Promise<StoredAnswer | null> {
+  return db.first<StoredAnswer>(
+    "select fingerprint, status, response from idempotency where key = ? and created_at > ?",
+    [key, since],
+  );
+}
+
+/** Forgets answers older than `before`. */
+export function pruneAnswers(before: number): Statement {
+  return { sql: "delete from idempotency where created_at <= ?", args: [before] };
+}

@@ -1,0 +1,201 @@
+import type { InboundFilter, InboundMessage, Media } from "../domain/message.ts";
+import type { Listing, Page } from "../domain/page.ts";
+import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
+import { between, list, oneOf, parsed } from "./list.ts";
+
+const INBOUND_JSON = `json_object(
+  'id', inbound_message.id,
+  'session_key', inbound_message.session_key,
+  'platform', inbound_message.platform,
+  'platform_message_id', inbound_message.platform_message_id,
+  'sender', inbound_message.sender,
+  'content', inbound_message.content,
+  'media', json(inbound_message.media),
+  'status', inbound_message.status,
+  'merged_into', inbound_message.merged_into,
+  'error', inbound_message.error,
+  'attempt', inbound_message.attempt,
+  'received_at', inbound_message.received_at,
+  'processed_at', inbound_message.processed_at)`;
+
+/** An inbound message before it is stored. */
+export type NewInbound = Pick<
+  InboundMessage,
+  "id" | "session_key" | "platform" | "platform_message_id" | "sender" | "content" | "media" | "received_at"
+>;
+
+/** Stores an inbound message as received, guarded by fewer than `waitingMax` unrouted ones in its session. */
+export function insertInbound(message: NewInbound, waitingMax: number): Statement[] {
+  return guarded(
+    `insert into inbound_message (id, session_key, platform, platform_message_id, sender, content, media,
+        status, due_at, received_at)
+      select ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?
+      where (
+        select count(*)
+        from inbound_message
+        where status in ('received', 'feeding') and session_key = ?) < ?`,
+    [
+      message.id,
+      message.session_key,
+      message.platform,
+      message.platform_message_id,
+      message.sender,
+      message.content,
+      JSON.stringify(message.media),
+      message.received_at,
+      message.received_at,
+      message.session_key,
+      waitingMax,
+    ],
+  );
+}
+
+/** received -> feeding for the last part, received -> merged for those before it (contract 4, point 2). */
+export function feedMessage(id: string, partIds: string[], now: number): Statement[] {
+  return [
+    ...guarded(
+      "update inbound_message set status = 'feeding', due_at = ? where id = ? and status = 'received'",
+      [
+        now,
+        id,
+      ],
+    ),
+    ...partIds.flatMap((partId) =>
+      guarded(
+        `update inbound_message
+        set status = 'merged', merged_into = ?, processed_at = ?
+        where id = ? and status = 'received'`,
+        [id, now, partId],
+      )
+    ),
+  ];
+}
+
+/** feeding -> bee_processed: it is routed. */
+export function finishMessage(id: string, now: number): Statement[] {
+  return guarded(
+    `update inbound_message
+    set status = 'bee_processed', attempt = attempt + 1, processed_at = ?, error = ''
+    where id = ? and status = 'feeding'`,
+    [now, id],
+  );
+}
+
+/** feeding -> failed: the coordinator gave up. */
+export function failMessage(id: string, error: string, now: number): Statement[] {
+  return guarded(
+    `update inbound_message
+    set status = 'failed', attempt = attempt + 1, processed_at = ?, error = ?
+    where id = ? and status = 'feeding'`,
+    [now, error, id],
+  );
+}
+
+/** feeding stays feeding, not to be tried before `dueAt`. */
+export function postponeMessage(id: string, error: string, dueAt: number): Statement[] {
+  return guarded(
+    "update inbound_message set attempt = attempt + 1, error = ?, due_at = ? where id = ? and status = 'feeding'",
+    [error, dueAt, id],
+  );
+}
+
+/** Messages of a session that are not routed yet -> failed, for a clear or a deletion. */
+export function dropUnrouted(sessionKey: string, error: string, now: number): Statement {
+  return {
+    sql: `update inbound_message
+      set status = 'failed', error = ?, processed_at = ?
+      where session_key = ? and status in ('received', 'feeding')`,
+    args: [error, now, sessionKey],
+  };
+}
+
+/** A received message, as the quiet window sees it. */
+export interface WaitingMessage extends Row {
+  id: string;
+  session_key: string;
+  platform: string;
+  received_at: number;
+}
+
+/** Up to `limit` received messages in order of arrival. */
+export function listReceived(db: Database, limit: number): Promise<WaitingMessage[]> {
+  return db.read<WaitingMessage>(
+    `select id, session_key, platform, received_at
+    from inbound_message
+    where status = 'received'
+    order by session_key, id
+    limit ?`,
+    [limit],
+  );
+}
+
+/** A message that the coordinator has to route, with the default worker of its session. */
+export interface FeedingMessage extends Row {
+  id: string;
+  session_key: string;
+  platform: string;
+  attempt: number;
+  due_at: number;
+  worker_id: string | null;
+}
+
+/** The oldest feeding message of each session: one conversation is routed in order. */
+export function listFeeding(db: Database, limit: number): Promise<FeedingMessage[]> {
+  return db.read<FeedingMessage>(
+    `select inbound_message.id, session_key, platform, attempt, due_at, chat_session.worker_id
+    from inbound_message
+    left join chat_session on 'local:' || chat_session.id = session_key
+    where inbound_message.id in (
+      select min(id) from inbound_message where status = 'feeding' group by session_key limit ?)
+    order by inbound_message.id`,
+    [limit],
+  );
+}
+
+/** A message and everything that was merged into it, in order of arrival. */
+export async function listParts(
+  db: Database,
+  id: string,
+): Promise<{ content: string; media: Media | null }[]> {
+  const rows = await db.read<{ content: string; media: string }>(
+    "select content, media from inbound_message where id = ? or merged_into = ? order by id",
+    [id, id],
+  );
+  return rows.map((row) => ({ content: row.content, media: JSON.parse(row.media) }));
+}
+
+/** The inbound message with this id, or with this id on its platform; null when there is none. */
+export async function findInbound(
+  db: Database,
+  id: string,
+  boundTo: string | null = null,
+): Promise<InboundMessage | null> {
+  const row = await db.first<{ json: string }>(
+    `select ${INBOUND_JSON} as json
+    from inbound_message
+    where (id = ? or id = (select id from inbound_message where platform_message_id = ? order by id desc limit 1))
+      and (? is null or session_key = ?)
+    order by id = ? desc
+    limit 1`,
+    [id, id, boundTo, boundTo, id],
+  );
+  return parsed<InboundMessage>(row?.json);
+}
+
+/** Inbound messages newest first. */
+export function listInbound(
+  db: Database,
+  filter: Omit<InboundFilter, keyof Page>,
+  boundTo: string | null,
+  page: Page,
+): Promise<Listing> {
+  const where: string[] = [];
+  const args: Value[] = [];
+  const table = "inbound_message";
+  if (boundTo !== null) oneOf(where, args, `${table}.session_key`, [boundTo]);
+  if (filter.session_key !== undefined) oneOf(where, args, `${table}.session_key`, [filter.session_key]);
+  if (filter.platform !== undefined) oneOf(where, args, `${table}.platform`, filter.platform);
+  if (filter.status !== undefined) oneOf(where, args, `${table}.status`, filter.status);
+  between(where, args, `${table}.received_at`, filter.received_from, filter.received_to);
+  return list(db, { table, json: INBOUND_JSON, where, args }, page);
+}

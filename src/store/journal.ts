@@ -1,0 +1,119 @@
+import type { EventKind, JournalEntry } from "../domain/journal.ts";
+import type { Database, Row, Statement, Value } from "./database.ts";
+
+/** The statement that records an event. Put it into the batch that makes the event true (house, sentence 2). */
+export function record(at: number, entry: JournalEntry): Statement {
+  return {
+    sql:
+      `insert into journal (at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data)
+      values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    args: [
+      at,
+      entry.kind,
+      entry.session_key ?? "",
+      entry.worker_id ?? "",
+      entry.task_id ?? "",
+      entry.execution_id ?? "",
+      entry.message_id ?? "",
+      entry.actor ?? "system",
+      JSON.stringify(entry.data ?? {}),
+    ],
+  };
+}
+
+/** As record(), but only when the statement right before it changed a row. */
+export function recordIfChanged(at: number, entry: JournalEntry): Statement {
+  const { sql, args } = record(at, entry);
+  return { sql: sql.replace(/values \((.*)\)/, "select $1 where changes() = 1"), args };
+}
+
+/**
+ * Records `session.idle` when, at the end of this batch, nothing of the conversation is waiting or going on.
+ * It has to be the last statement, so that it sees what the others did.
+ */
+export function recordIdle(at: number, sessionKey: string): Statement {
+  return {
+    sql: `insert into journal (at, kind, session_key, actor)
+      select ?, 'session.idle', ?, 'system'
+      where not exists (
+          select 1 from task where session_key = ? and status in ('pending', 'running'))
+        and not exists (
+          select 1 from inbound_message where status in ('received', 'feeding') and session_key = ?)`,
+    args: [at, sessionKey, sessionKey, sessionKey],
+  };
+}
+
+/** A journal row as read back. */
+export interface JournalRow extends Row {
+  seq: number;
+  at: number;
+  kind: EventKind;
+  session_key: string;
+  worker_id: string;
+  task_id: string;
+  execution_id: string;
+  message_id: string;
+  actor: string;
+  /** JSON text. */
+  data: string;
+}
+
+const COLUMNS = "seq, at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data";
+
+/** Which events: all given conditions hold at once. */
+export interface JournalFilter {
+  session_key?: string | undefined;
+  worker_id?: string | undefined;
+  task_id?: string | undefined;
+  kinds?: string[] | undefined;
+}
+
+/** Up to `limit` events behind number `after`, oldest first. */
+export function listEvents(
+  db: Database,
+  after: number,
+  limit: number,
+  filter: JournalFilter = {},
+): Promise<JournalRow[]> {
+  const where = ["seq > ?"];
+  const args: Value[] = [after];
+  for (const name of ["session_key", "worker_id", "task_id"] as const) {
+    const value = filter[name];
+    if (value === undefined) continue;
+    // The partial indexes leave '' out, and the planner only uses them when the query says so, too.
+    where.push(`${name} = ? and ${name} <> ''`);
+    args.push(value);
+  }
+  if (filter.kinds !== undefined && filter.kinds.length > 0) {
+    where.push(`kind in (${filter.kinds.map(() => "?").join(", ")})`);
+    args.push(...filter.kinds);
+  }
+  return db.read<JournalRow>(
+    `select ${COLUMNS}
+    from journal
+    where ${where.join(" and ")}
+    order by seq
+    limit ?`,
+    [...args, limit],
+  );
+}
+
+/** Number of the newest event, and of the oldest that is kept; 0 and 0 when there was never any. */
+export async function journalRange(db: Database): Promise<{ first: number; last: number }> {
+  // The sequence table remembers the last number even when retention has emptied the journal.
+  const row = await db.first<{ first: number | null; last: number | null }>(
+    `select (select min(seq) from journal) as first,
+      (select seq from sqlite_sequence where name = 'journal') as last`,
+  );
+  return { first: row?.first ?? 0, last: row?.last ?? 0 };
+}
+
+/** Deletes up to `limit` events older than `before`; answers how many. */
+export async function pruneJournal(db: Database, before: number, limit: number): Promise<number> {
+  const { rows } = await db.write([{
+    sql:
+      "delete from journal where seq in (select seq from journal where at < ? order by at limit ?) returning seq",
+    args: [before, limit],
+  }]);
+  return rows[0]?.length ?? 0;
+}

@@ -1,0 +1,56 @@
+import { ServiceError } from "../domain/error.ts";
+import type { Database } from "./database.ts";
+import { START } from "./migrations/0001_start.ts";
+
+/** Every migration in order. A released one is never edited: the next one is added behind it. */
+export const MIGRATIONS: { name: string; statements: string[] }[] = [
+  { name: "0001_start", statements: START },
+];
+
+/** The schema version that this program needs. */
+export const SCHEMA_VERSION = MIGRATIONS.length;
+
+/** The schema version of a database: 0 when it is empty. */
+export async function schemaVersion(db: Database): Promise<number> {
+  const table = await db.first("select name from sqlite_master where type = 'table' and name = 'migration'");
+  if (table === null) return 0;
+  const row = await db.first<{ version: number }>("select max(version) as version from migration");
+  return row?.version ?? 0;
+}
+
+/**
+ * Brings the schema up to date, one transaction per step together with its version row: a kill in between
+ * leaves a whole step, and the next start goes on. A newer schema is refused and nothing is changed.
+ */
+export async function migrate(db: Database, now: number): Promise<{ from: number; to: number }> {
+  const from = await schemaVersion(db);
+  if (from > SCHEMA_VERSION) {
+    throw new ServiceError(
+      "unavailable",
+      `Cannot open the database: its schema is version ${from}, this program knows ${SCHEMA_VERSION}; ` +
+        "start the newer program again, or restore a backup made by this one. Nothing was changed",
+    );
+  }
+  if (from === 0) {
+    await db.write([{
+      sql: `create table if not exists migration (
+        version integer primary key,
+        name text not null,
+        applied_at integer not null
+      ) strict`,
+      args: [],
+    }]);
+  }
+  for (let version = from + 1; version <= SCHEMA_VERSION; version++) {
+    const step = MIGRATIONS[version - 1];
+    if (step === undefined) break;
+    await db.write([
+      {
+        sql: "insert into migration (version, name, applied_at) values (?, ?, ?)",
+        args: [version, step.name, now],
+      },
+      ...step.statements.map((sql) => ({ sql, args: [] })),
+    ]);
+  }
+  return { from, to: SCHEMA_VERSION };
+}

@@ -1,0 +1,157 @@
+import { chatSessionId } from "../domain/chat.ts";
+import type { OutboundFilter, OutboundMessage } from "../domain/message.ts";
+import type { Listing, Page } from "../domain/page.ts";
+import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
+import { recordIfChanged } from "./journal.ts";
+import { between, list, oneOf } from "./list.ts";
+
+const OUTBOUND_JSON = `json_object(
+  'id', outbound_message.id,
+  'session_key', outbound_message.session_key,
+  'platform', outbound_message.platform,
+  'message_id', outbound_message.message_id,
+  'content', outbound_message.content,
+  'media', json(outbound_message.media),
+  'status', outbound_message.status,
+  'source_type', outbound_message.source_type,
+  'source_id', outbound_message.source_id,
+  'attempt', outbound_message.attempt,
+  'error', outbound_message.error,
+  'created_at', outbound_message.created_at,
+  'sent_at', outbound_message.sent_at)`;
+
+/** An outbound message before it is stored. */
+export type NewOutbound =
+  & Pick<
+    OutboundMessage,
+    | "id"
+    | "session_key"
+    | "platform"
+    | "message_id"
+    | "content"
+    | "media"
+    | "status"
+    | "source_type"
+    | "source_id"
+    | "created_at"
+    | "sent_at"
+  >
+  & { execution_id: string; due_at: number | null };
+
+const OUTBOUND_COLUMNS = [
+  "id",
+  "session_key",
+  "platform",
+  "message_id",
+  "content",
+  "media",
+  "status",
+  "source_type",
+  "source_id",
+  "execution_id",
+  "created_at",
+  "sent_at",
+  "due_at",
+] as const;
+
+/** When a run's closing words are left out: it said the same itself, or it said anything at all (contract 4, point 6). */
+export type Unless = "always" | "unless-same" | "unless-any";
+
+// Nothing is said into a local session that was deleted meanwhile.
+function insertOutbound(message: NewOutbound, unless: Unless): Statement {
+  const values: Value[] = OUTBOUND_COLUMNS.map((name) =>
+    name === "media" ? JSON.stringify(message.media) : message[name]
+  );
+  const sessionId = chatSessionId(message.session_key);
+  return {
+    sql: `insert into outbound_message (${OUTBOUND_COLUMNS.join(", ")})
+      select ${OUTBOUND_COLUMNS.map(() => "?").join(", ")}
+      where (? is null or exists (select 1 from chat_session where id = ?))
+        and (? = 'always' or not exists (
+          select 1
+          from outbound_message
+          where execution_id = ? and execution_id <> '' and (? = 'unless-any' or trim(content) = trim(?))))`,
+    args: [...values, sessionId, sessionId, unless, message.execution_id, unless, message.content],
+  };
+}
+
+/** Statements that store an outbound message and, when it is delivered by being stored, say so to the streams. */
+export function sendMessage(message: NewOutbound, unless: Unless = "always"): Statement[] {
+  const insert = insertOutbound(message, unless);
+  if (message.status !== "sent") return [insert];
+  return [
+    insert,
+    recordIfChanged(message.created_at, {
+      kind: "message.sent",
+      session_key: message.session_key,
+      message_id: message.message_id,
+      execution_id: message.execution_id,
+      worker_id: message.source_type === "worker" ? message.source_id : "",
+      actor: message.source_type === "worker" ? `worker:${message.source_id}` : message.source_type,
+      data: { outbound_id: message.id },
+    }),
+  ];
+}
+
+/** Outbound messages newest first. */
+export function listOutbound(
+  db: Database,
+  filter: Omit<OutboundFilter, keyof Page>,
+  boundTo: string | null,
+  page: Page,
+): Promise<Listing> {
+  const where: string[] = [];
+  const args: Value[] = [];
+  const table = "outbound_message";
+  if (boundTo !== null) oneOf(where, args, `${table}.session_key`, [boundTo]);
+  if (filter.session_key !== undefined) oneOf(where, args, `${table}.session_key`, [filter.session_key]);
+  if (filter.platform !== undefined) oneOf(where, args, `${table}.platform`, filter.platform);
+  if (filter.status !== undefined) oneOf(where, args, `${table}.status`, filter.status);
+  if (filter.source_type !== undefined) oneOf(where, args, `${table}.source_type`, filter.source_type);
+  if (filter.source_id !== undefined) oneOf(where, args, `${table}.source_id`, filter.source_id);
+  between(where, args, `${table}.sent_at`, filter.sent_from, filter.sent_to);
+  return list(db, { table, json: OUTBOUND_JSON, where, args }, page);
+}
+
+/** An outbound message that has to be delivered. */
+export interface DueOutbound extends Row {
+  id: string;
+  session_key: string;
+  platform: string;
+  message_id: string;
+  content: string;
+  media: string;
+  attempt: number;
+}
+
+/** Undelivered messages whose time has come. */
+export function listDueOutbound(db: Database, now: number, limit: number): Promise<DueOutbound[]> {
+  return db.read<DueOutbound>(
+    `select id, session_key, platform, message_id, content, media, attempt
+    from outbound_message
+    where status = 'failed' and due_at is not null and due_at <= ?
+    order by due_at
+    limit ?`,
+    [now, limit],
+  );
+}
+
+/** failed -> sent: the platform took it. */
+export function deliveredOutbound(id: string, now: number): Statement[] {
+  return guarded(
+    `update outbound_message
+    set status = 'sent', sent_at = ?, error = '', due_at = null, attempt = attempt + 1
+    where id = ? and status = 'failed'`,
+    [now, id],
+  );
+}
+
+/** failed stays failed: tried again at `dueAt`, or never when it is null. */
+export function deferOutbound(id: string, error: string, dueAt: number | null): Statement[] {
+  return guarded(
+    `update outbound_message
+    set error = ?, due_at = ?, attempt = attempt + 1
+    where id = ? and status = 'failed'`,
+    [error, dueAt, id],
+  );
+}

@@ -1,0 +1,129 @@
+import type { Listing, Page } from "../domain/page.ts";
+import { ACTIVE_TASK_STATUSES, type Task, type TaskFilter } from "../domain/task.ts";
+import type { Database, Statement, Value } from "./database.ts";
+import { list, oneOf, parsed } from "./list.ts";
+
+const TASK_JSON = `json_object(
+  'id', task.id,
+  'message_id', task.message_id,
+  'worker_id', task.worker_id,
+  'session_key', task.session_key,
+  'instruction', task.instruction,
+  'type', task.type,
+  'scheduled_at', task.scheduled_at,
+  'cron', task.cron,
+  'time_zone', task.time_zone,
+  'status', task.status,
+  'reason', task.reason,
+  'next_run_at', task.next_run_at,
+  'run_count', task.run_count,
+  'attempt', task.attempt,
+  'execution_id', task.execution_id,
+  'created_by', task.created_by,
+  'created_at', task.created_at,
+  'updated_at', task.updated_at)`;
+
+/** A task with what only the service itself needs. */
+export interface NewTask extends Task {
+  due_at: number | null;
+  parent_task_id: string | null;
+  depth: number;
+}
+
+/** Stores a new task in whatever state the rules gave it. */
+export function insertTask(task: NewTask): Statement {
+  return {
+    sql:
+      `insert into task (id, message_id, worker_id, session_key, instruction, type, scheduled_at, cron, time_zone,
+        status, reason, next_run_at, due_at, created_by, parent_task_id, depth, created_at, updated_at)
+      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    args: [
+      task.id,
+      task.message_id,
+      task.worker_id,
+      task.session_key,
+      task.instruction,
+      task.type,
+      task.scheduled_at,
+      task.cron,
+      task.time_zone,
+      task.status,
+      task.reason,
+      task.next_run_at,
+      task.due_at,
+      task.created_by,
+      task.parent_task_id,
+      task.depth,
+      task.created_at,
+      task.updated_at,
+    ],
+  };
+}
+
+/** The task, or null. */
+export async function findTask(db: Database, id: string): Promise<Task | null> {
+  return parsed<Task>(await findTaskJson(db, id));
+}
+
+/** The task as JSON text, or null; null as well when it is outside the conversation that the caller is bound to. */
+export async function findTaskJson(
+  db: Database,
+  id: string,
+  boundTo: string | null = null,
+): Promise<string | null> {
+  const row = await db.first<{ json: string }>(
+    `select ${TASK_JSON} as json
+    from task
+    where id = ? and (? is null or session_key = ?)`,
+    [id, boundTo, boundTo],
+  );
+  return row?.json ?? null;
+}
+
+/** Tasks newest first. */
+export function listTasks(
+  db: Database,
+  filter: Omit<TaskFilter, keyof Page>,
+  boundTo: string | null,
+  page: Page,
+): Promise<Listing> {
+  const where: string[] = [];
+  const args: Value[] = [];
+  if (filter.message_id !== undefined) oneOf(where, args, "task.message_id", filter.message_id);
+  if (filter.worker_id !== undefined) oneOf(where, args, "task.worker_id", filter.worker_id);
+  if (filter.session_key !== undefined) oneOf(where, args, "task.session_key", [filter.session_key]);
+  if (filter.status !== undefined) oneOf(where, args, "+task.status", filter.status);
+  if (filter.type !== undefined) oneOf(where, args, "task.type", filter.type);
+  if (boundTo !== null) oneOf(where, args, "task.session_key", [boundTo]);
+  return list(db, { table: "task", json: TASK_JSON, where, args }, page);
+}
+
+/** How deep a task stands in a chain of tasks that agents created: 0 for one that a person or the bee made. */
+export async function taskDepth(db: Database, id: string): Promise<number> {
+  return (await db.first<{ depth: number }>("select depth from task where id = ?", [id]))?.depth ?? 0;
+}
+
+/** Number of active tasks per worker of a session. */
+export async function countActiveTasks(db: Database, sessionKey: string): Promise<Map<string, number>> {
+  const rows = await db.read<{ worker_id: string; active: number }>(
+    `select worker_id, count(*) as active
+    from task
+    where session_key = ? and status in (${ACTIVE_TASK_STATUSES.map((status) => `'${status}'`).join(", ")})
+    group by worker_id`,
+    [sessionKey],
+  );
+  return new Map(rows.map((row) => [row.worker_id, row.active]));
+}
+
+/** Tasks of a worker that somebody in a conversation still waits for and that no run has begun. */
+export async function listWaitingReplies(
+  db: Database,
+  workerId: string,
+): Promise<{ id: string; session_key: string; message_id: string; instruction: string }[]> {
+  return await db.read(
+    `select id, session_key, message_id, instruction
+    from task
+    where worker_id = ? and status in ('pending', 'scheduled') and session_key not like 'cli:%'`,
+    [workerId],
+  );
+}

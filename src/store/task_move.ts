@@ -1,0 +1,166 @@
+// Every move of a task from one status to another, each one guarded statement (contract 3, Task).
+import { guarded, type Statement, type Value } from "./database.ts";
+
+/** pending -> running: the dispatcher gives it to an execution. */
+export function claimTask(id: string, executionId: string, now: number): Statement[] {
+  return guarded(
+    `update task
+    set status = 'running', execution_id = ?, attempt = attempt + 1, run_count = run_count + 1, reason = '',
+      updated_at = ?
+    where id = ? and status = 'pending'`,
+    [executionId, now, id],
+  );
+}
+
+/** Which run of a task an outcome belongs to: an outcome of any other run changes nothing. */
+export interface TaskRun {
+  taskId: string;
+  executionId: string;
+}
+
+/** running -> completed, failed or cancelled; no change when it was cancelled meanwhile. */
+export function finishTask(
+  run: TaskRun,
+  to: "completed" | "failed" | "cancelled",
+  reason: string,
+  now: number,
+): Statement {
+  return {
+    sql: `update task
+      set status = ?, reason = ?, next_run_at = null, due_at = null, updated_at = ?
+      where id = ? and status = 'running' and execution_id = ?`,
+    args: [to, reason, now, run.taskId, run.executionId],
+  };
+}
+
+/** running -> scheduled: a cron task waits for its next time, `nextRunAt` unless a later one is known already. */
+export function rescheduleTask(run: TaskRun, nextRunAt: number, now: number): Statement {
+  return {
+    sql: `update task
+      set status = 'scheduled', reason = '', due_at = null, attempt = 0, updated_at = ?,
+        next_run_at = iif(next_run_at > ?, next_run_at, ?)
+      where id = ? and status = 'running' and execution_id = ?`,
+    args: [now, now, nextRunAt, run.taskId, run.executionId],
+  };
+}
+
+/** running -> pending: the run was lost and is tried again at `dueAt`. */
+export function retryTask(run: TaskRun, dueAt: number, reason: string, now: number): Statement {
+  return {
+    sql: `update task
+      set status = 'pending', due_at = ?, reason = ?, updated_at = ?
+      where id = ? and status = 'running' and execution_id = ?`,
+    args: [dueAt, reason, now, run.taskId, run.executionId],
+  };
+}
+
+/** running -> pending in its old place, as if the run had not been: a graceful stop uses up no attempt. */
+export function requeueTask(run: TaskRun, now: number): Statement {
+  return {
+    sql: `update task
+      set status = 'pending', attempt = attempt - 1, run_count = run_count - 1, updated_at = ?
+      where id = ? and status = 'running' and execution_id = ?`,
+    args: [now, run.taskId, run.executionId],
+  };
+}
+
+/** pending or scheduled, or a running schedule -> cancelled: what `task cancel` may do (contract 3). */
+export function cancelTask(id: string, reason: string, now: number): Statement[] {
+  return guarded(
+    `update task
+    set status = 'cancelled', reason = ?, next_run_at = null, due_at = null, updated_at = ?
+    where id = ? and (status in ('pending', 'scheduled') or status = 'running' and type = 'scheduled')`,
+    [reason, now, id],
+  );
+}
+
+/** scheduled -> pending at once, by hand. A schedule keeps its next time; a countdown has none any more. */
+export function runTaskNow(id: string, now: number): Statement[] {
+  return guarded(
+    `update task
+    set status = 'pending', due_at = ?, attempt = 0, updated_at = ?,
+      next_run_at = iif(type = 'countdown', null, next_run_at)
+    where id = ? and status = 'scheduled'`,
+    [now, now, id],
+  );
+}
+
+/** running -> cancelled for a run that is to be ended; a schedule goes on with its next time. */
+export function cancelRunOf(run: TaskRun, reason: string, now: number): Statement {
+  const { sql, args } = finishTask(run, "cancelled", reason, now);
+  return { sql: `${sql} and type <> 'scheduled'`, args };
+}
+
+/** Which tasks a clear or a deletion means. */
+export type TaskOwner = { session_key: string } | { worker_id: string } | {
+  session_key: string;
+  worker_id: string;
+};
+
+/** Every active task of the owner -> cancelled, running ones included; returns id, status before, and execution_id. */
+export function cancelTasksOf(owner: TaskOwner, reason: string, now: number): Statement {
+  const { where, args } = ownedBy(owner);
+  return {
+    sql: `update task
+      set status = 'cancelled', reason = ?, next_run_at = null, due_at = null, updated_at = ?
+      where ${where} and status in ('pending', 'scheduled', 'running')
+      returning id, session_key, message_id, worker_id, execution_id`,
+    args: [reason, now, ...args],
+  };
+}
+
+function ownedBy(owner: TaskOwner): { where: string; args: Value[] } {
+  const entries = Object.entries(owner);
+  return {
+    where: entries.map(([name]) => `${name} = ?`).join(" and "),
+    args: entries.map(([, value]) => value),
+  };
+}
+
+/** scheduled -> pending: a countdown's time has come, and it has no other. */
+export function fireCountdown(id: string, expected: number, now: number): Statement[] {
+  return guarded(
+    `update task
+    set status = 'pending', due_at = ?, next_run_at = null, updated_at = ?
+    where id = ? and status = 'scheduled' and next_run_at = ?`,
+    [expected, now, id, expected],
+  );
+}
+
+/** How a schedule moves on: from the time that was expected to its next one. */
+export interface ScheduleMove {
+  id: string;
+  expected: number;
+  next: number;
+  now: number;
+}
+
+/** scheduled -> pending: a schedule's time has come, and it moves on to the next. */
+export function fireSchedule(move: ScheduleMove & { dueAt: number }): Statement[] {
+  return guarded(
+    `update task
+    set status = 'pending', due_at = ?, attempt = 0, next_run_at = ?, updated_at = ?
+    where id = ? and status = 'scheduled' and next_run_at = ?`,
+    [move.dueAt, move.next, move.now, move.id, move.expected],
+  );
+}
+
+/** A schedule moves on without a run: the time was missed, or the run before is still open. */
+export function skipOccurrence(move: ScheduleMove): Statement[] {
+  return guarded(
+    `update task
+    set next_run_at = ?, updated_at = ?
+    where id = ? and type = 'scheduled' and next_run_at = ?`,
+    [move.next, move.now, move.id, move.expected],
+  );
+}
+
+const MINUTE_MS = 60_000;
+
+/** The firing of one minute; a second one of the same task and minute breaks its batch (promises CRN-1). */
+export function recordOccurrence(taskId: string, at: number, now: number): Statement {
+  return {
+    sql: "insert into occurrence (task_id, minute, created_at) values (?, ?, ?)",
+    args: [taskId, Math.floor(at / MINUTE_MS), now],
+  };
+}

@@ -1,0 +1,85 @@
+import type { Database, Row } from "./database.ts";
+
+/** The head of a lane: the task that a worker has to do next, with what a claim needs. */
+export interface WaitingTask extends Row {
+  id: string;
+  worker_id: string;
+  worker_name: string;
+  work_dir: string;
+  engine: string;
+  message_id: string;
+  session_key: string;
+  instruction: string;
+  attempt: number;
+  due_at: number;
+}
+
+/**
+ * For each awake worker its first pending task that is due, oldest first. It steps from worker to worker
+ * through the index, so the cost grows with the workers that have work and not with what waits.
+ */
+export function listLaneHeads(db: Database, now: number): Promise<WaitingTask[]> {
+  return db.read<WaitingTask>(
+    `with recursive lane (worker_id) as (
+      select min(worker_id) from task where status = 'pending'
+      union all
+      select (select min(worker_id) from task where status = 'pending' and worker_id > lane.worker_id)
+      from lane
+      where lane.worker_id is not null
+    )
+    select task.id, worker.id as worker_id, worker.name as worker_name, worker.work_dir, worker.engine,
+      task.message_id, task.session_key, task.instruction, task.attempt, task.due_at
+    from lane
+    join worker on worker.id = lane.worker_id and worker.paused = 0
+    join task on task.id = (
+      select id
+      from task
+      where status = 'pending' and worker_id = lane.worker_id and due_at <= ?
+      order by due_at, id
+      limit 1)
+    order by task.due_at, task.id`,
+    [now],
+  );
+}
+
+/** When the next pending task falls due after `now`, or null. */
+export async function nextDueAt(db: Database, now: number): Promise<number | null> {
+  const row = await db.first<{ at: number | null }>(
+    "select min(due_at) as at from task where status = 'pending' and due_at > ?",
+    [now],
+  );
+  return row?.at ?? null;
+}
+
+/** A task whose time has come. */
+export interface DueTask extends Row {
+  id: string;
+  type: "countdown" | "scheduled";
+  status: string;
+  cron: string;
+  time_zone: string;
+  session_key: string;
+  worker_id: string;
+  message_id: string;
+  next_run_at: number;
+}
+
+/** Tasks whose next time is not after `now`, the longest waiting first. */
+export function listDueTasks(db: Database, now: number, limit: number): Promise<DueTask[]> {
+  return db.read<DueTask>(
+    `select id, type, status, cron, time_zone, session_key, worker_id, message_id, next_run_at
+    from task
+    where next_run_at is not null and next_run_at <= ?
+    order by next_run_at
+    limit ?`,
+    [now, limit],
+  );
+}
+
+/** The earliest next time of all tasks, or null. */
+export async function nextRunAt(db: Database): Promise<number | null> {
+  const row = await db.first<{ at: number | null }>(
+    "select min(next_run_at) as at from task where next_run_at is not null",
+  );
+  return row?.at ?? null;
+}

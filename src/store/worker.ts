@@ -1,0 +1,187 @@
+import type { Listing, Page } from "../domain/page.ts";
+import type { Candidate } from "../domain/routing.ts";
+import { nameKey, type Worker, type WorkerFilter } from "../domain/worker.ts";
+import { type Database, guarded, type Statement, type Value } from "./database.ts";
+import { list, oneOf, parsed } from "./list.ts";
+
+// The wire object is made in SQL, once, for lists and single reads alike: no second mapping to drift away.
+const WORKER_JSON = `json_object(
+  'id', worker.id,
+  'name', worker.name,
+  'description', worker.description,
+  'memory', worker.memory,
+  'constraints', worker.constraints,
+  'engine', worker.engine,
+  'engine_args', json(worker.engine_args),
+  'departments', coalesce((
+    select json_group_array(json_object('id', id, 'name', name))
+    from (
+      select department.id, department.name
+      from worker_department
+      join department on department.id = department_id
+      where worker_id = worker.id
+      order by name_key)), json('[]')),
+  'scopes', json(worker.scopes),
+  'work_dir', worker.work_dir,
+  'status', case
+    when exists (
+      select 1 from execution where worker_id = worker.id and status in ('pending', 'running')) then 'working'
+    when worker.paused then 'paused'
+    else 'idle' end,
+  'paused', json(iif(worker.paused, 'true', 'false')),
+  'created_at', worker.created_at,
+  'updated_at', worker.updated_at)`;
+
+/** What is stored of a worker. */
+export type WorkerRow = Omit<Worker, "status" | "departments">;
+
+/** Statements that store a new worker and its departments (by id). */
+export function insertWorker(worker: WorkerRow, departmentIds: string[]): Statement[] {
+  return [
+    {
+      sql: `insert into worker (id, name, name_key, description, memory, constraints, engine, engine_args,
+          scopes, work_dir, paused, created_at, updated_at)
+        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      args: [
+        worker.id,
+        worker.name,
+        nameKey(worker.name),
+        worker.description,
+        worker.memory,
+        worker.constraints,
+        worker.engine,
+        JSON.stringify(worker.engine_args),
+        JSON.stringify(worker.scopes),
+        worker.work_dir,
+        worker.paused,
+        worker.created_at,
+        worker.updated_at,
+      ],
+    },
+    ...joinDepartments(worker.id, departmentIds),
+  ];
+}
+
+/** The attributes of a worker that an update may name. */
+export type WorkerChange = Partial<
+  Pick<
+    WorkerRow,
+    "name" | "description" | "memory" | "constraints" | "engine" | "engine_args" | "scopes" | "paused"
+  >
+>;
+
+/**
+ * Statements that change the named attributes only, guarded by the worker's existence: two updates of different
+ * attributes at once both hold. `departmentIds` null leaves the departments alone.
+ */
+export function updateWorker(
+  id: string,
+  change: WorkerChange,
+  departmentIds: string[] | null,
+  now: number,
+): Statement[] {
+  const set = ["updated_at = ?"];
+  const args: Value[] = [now];
+  for (const name of ["description", "memory", "constraints", "engine", "paused"] as const) {
+    const value = change[name];
+    if (value === undefined) continue;
+    set.push(`${name} = ?`);
+    args.push(value);
+  }
+  if (change.name !== undefined) {
+    set.push("name = ?", "name_key = ?");
+    args.push(change.name, nameKey(change.name));
+  }
+  if (change.scopes !== undefined) {
+    set.push("scopes = ?");
+    args.push(JSON.stringify(change.scopes));
+  }
+  if (change.engine_args !== undefined) {
+    // Merged per engine; "" clears one, which a merge patch says with null.
+    const patch = Object.entries(change.engine_args).map((
+      [engine, value],
+    ) => [engine, value === "" ? null : value]);
+    set.push("engine_args = json_patch(engine_args, ?)");
+    args.push(JSON.stringify(Object.fromEntries(patch)));
+  }
+  return [
+    ...guarded(`update worker set ${set.join(", ")} where id = ?`, [...args, id]),
+    ...(departmentIds === null ? [] : [
+      { sql: "delete from worker_department where worker_id = ?", args: [id] },
+      ...joinDepartments(id, departmentIds),
+    ]),
+  ];
+}
+
+/** Statements that delete a worker with its memberships and contexts, guarded by its existence. */
+export function deleteWorker(id: string): Statement[] {
+  return guarded("delete from worker where id = ?", [id]);
+}
+
+function joinDepartments(workerId: string, departmentIds: string[]): Statement[] {
+  return departmentIds.map((departmentId) => ({
+    sql: "insert or ignore into worker_department (worker_id, department_id) values (?, ?)",
+    args: [workerId, departmentId],
+  }));
+}
+
+/** The worker, or null. */
+export async function findWorker(db: Database, id: string): Promise<Worker | null> {
+  return parsed<Worker>(await findWorkerJson(db, id));
+}
+
+/** The worker as JSON text, or null. */
+export async function findWorkerJson(db: Database, id: string): Promise<string | null> {
+  const row = await db.first<{ json: string }>(`select ${WORKER_JSON} as json from worker where id = ?`, [
+    id,
+  ]);
+  return row?.json ?? null;
+}
+
+/** Workers newest first. `departmentIds` null means any department. */
+export function listWorkers(
+  db: Database,
+  filter: Pick<WorkerFilter, "name" | "id">,
+  departmentIds: string[] | null,
+  page: Page,
+): Promise<Listing> {
+  const where: string[] = [];
+  const args: Value[] = [];
+  if (filter.id !== undefined) oneOf(where, args, "worker.id", filter.id);
+  if (filter.name !== undefined) {
+    where.push("instr(worker.name_key, ?) > 0");
+    args.push(nameKey(filter.name));
+  }
+  if (departmentIds !== null) {
+    where.push(`worker.id in (
+      select worker_id from worker_department where department_id in (select value from json_each(?)))`);
+    args.push(JSON.stringify(departmentIds));
+  }
+  return list(db, { table: "worker", json: WORKER_JSON, where, args }, page);
+}
+
+/** Every worker as routing sees it, oldest first. */
+export async function listCandidates(db: Database): Promise<Candidate[]> {
+  const rows = await db.read<{ json: string }>(
+    `select json_object('id', id, 'name', name, 'description', description,
+      'paused', json(iif(paused, 'true', 'false')),
+      'departments', (
+        select json_group_array(department.name)
+        from worker_department
+        join department on department.id = department_id
+        where worker_id = worker.id)) as json
+    from worker
+    order by id`,
+  );
+  return rows.map((row) => JSON.parse(row.json));
+}
+
+/** Ids and work directories of all workers but one; to see whose directory would be hit. */
+export async function listWorkDirs(
+  db: Database,
+  exceptId: string,
+): Promise<{ id: string; work_dir: string }[]> {
+  return await db.read<{ id: string; work_dir: string }>("select id, work_dir from worker where id <> ?", [
+    exceptId,
+  ]);
+}

@@ -1,0 +1,83 @@
+import type { Clock } from "./clock.ts";
+
+/** The bells by name: one per stage, and one for whoever reads the journal. */
+export const BELL = {
+  intake: "intake",
+  bee: "bee",
+  scheduler: "scheduler",
+  dispatcher: "dispatcher",
+  outbox: "outbox",
+  rescuer: "rescuer",
+  retention: "retention",
+  journal: "journal",
+} as const;
+
+/**
+ * Bells: wake-ups by name. A bell only saves time. Whoever listens also polls, so a lost bell
+ * costs a second and never a message.
+ */
+export class Bells {
+  readonly #listeners = new Map<string, Set<Listener>>();
+
+  /** Wakes everyone who listens to `key`. Never throws. */
+  ring(key: string): void {
+    const listeners = this.#listeners.get(key);
+    if (listeners === undefined) return;
+    for (const listener of listeners) listener.wake();
+  }
+
+  /** Starts listening. A ring between two waits is kept, so listen first and look at the rows afterwards. */
+  listen(key: string): Listener {
+    const listeners = this.#listeners.get(key) ?? new Set();
+    this.#listeners.set(key, listeners);
+    const listener = new Listener(() => {
+      listeners.delete(listener);
+      if (listeners.size === 0) this.#listeners.delete(key);
+    });
+    listeners.add(listener);
+    return listener;
+  }
+
+  /** How many listeners there are, over all keys. Tests use it to find leaks. */
+  get size(): number {
+    let count = 0;
+    for (const listeners of this.#listeners.values()) count += listeners.size;
+    return count;
+  }
+}
+
+/** One ear at one bell. Close it when done. */
+export class Listener {
+  #rung = false;
+  #resolve: (() => void) | null = null;
+  readonly #close: () => void;
+
+  constructor(close: () => void) {
+    this.#close = close;
+  }
+
+  wake(): void {
+    this.#rung = true;
+    this.#resolve?.();
+  }
+
+  /** Resolves at the next ring (at once when one came since the last wait), after `ms`, or when `signal` aborts. */
+  async next(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+    if (!this.#rung && ms > 0) {
+      const waiting = new AbortController();
+      const stop = () => waiting.abort();
+      signal?.addEventListener("abort", stop, { once: true });
+      if (signal?.aborted) stop();
+      this.#resolve = stop;
+      await clock.sleep(ms, waiting.signal);
+      this.#resolve = null;
+      signal?.removeEventListener("abort", stop);
+    }
+    this.#rung = false;
+  }
+
+  close(): void {
+    this.#close();
+    this.wake();
+  }
+}

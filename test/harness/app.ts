@@ -1,0 +1,157 @@
+import { join } from "node:path";
+import { expect } from "vitest";
+import { z } from "zod";
+import { systemClock } from "../../src/clock.ts";
+import { configSchema, type LoadedConfig } from "../../src/config.ts";
+import { absolutePath } from "../../src/config_file.ts";
+import { Server, type ServerParts } from "../../src/server.ts";
+import { OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../../src/token.ts";
+import { BELL } from "../../src/wake.ts";
+
+/** How a test wants its service. */
+export interface AppOptions extends ServerParts {
+  /** Keys of config.yaml; port 0 and a fresh data directory unless they say otherwise. */
+  config?: z.input<typeof configSchema>;
+  dataDir?: string;
+  password?: string;
+}
+
+/** The password of the operator in tests, stored at the lowest cost. */
+export const PASSWORD = "correct horse";
+const PASSWORD_HASH =
+  "$scrypt$ln=4,r=8,p=1$mXpDP+PBVc6YKyWTmRHhEA$ppxUQaTdgPTSzytgW9hvHoiR4nMtrL0E3lUD50PRx+U";
+
+/** One answer: status, headers, and the body as JSON or text. */
+export interface Reply<T = unknown> {
+  status: number;
+  headers: Headers;
+  body: T;
+}
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+/** A whole service in this process, on its own data directory; stopped and removed when the test lets go of it. */
+export class App {
+  readonly server: Server;
+  readonly dataDir: string;
+  readonly #removeData: boolean;
+  #stopped = false;
+
+  constructor(server: Server, dataDir: string, removeData: boolean) {
+    this.server = server;
+    this.dataDir = dataDir;
+    this.#removeData = removeData;
+  }
+
+  get url(): string {
+    return this.server.url;
+  }
+
+  get db() {
+    return this.server.service.db;
+  }
+
+  /** A token such as ctl signs for itself. */
+  token(): Promise<string> {
+    const { authority, clock } = this.server.service;
+    const claims = { typ: "access" as const, sub: "operator:admin", scope: "*:*", ver: OPERATOR_KEY_VERSION };
+    return signToken(authority.key, claims, OPERATOR_KEY_TTL_S, clock.now());
+  }
+
+  /** Sends a request as the operator and answers whatever came back. */
+  async send(route: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply<Json>> {
+    const [method = "GET", path = "/"] = route.split(/ (.*)/);
+    const response = await this.server.fetch(
+      new Request(new URL(path, "http://localhost"), {
+        method,
+        headers: {
+          authorization: `Bearer ${await this.token()}`,
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      }),
+    );
+    const text = await response.text();
+    const isJson = /json/.test(response.headers.get("content-type") ?? "");
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  }
+
+  /** As send(), for what has to succeed. */
+  async call(route: string, body?: unknown, headers: Record<string, string> = {}): Promise<Json> {
+    const reply = await this.send(route, body, headers);
+    expect(reply.status, JSON.stringify(reply.body)).toBeLessThan(300);
+    return reply.body;
+  }
+
+  /** Resolves when nothing is waiting that could be done now, and nothing is going on. */
+  async settle(timeoutMs = 15_000): Promise<void> {
+    const { db, bells, clock } = this.server.service;
+    const bell = bells.listen(BELL.journal);
+    const until = performance.now() + timeoutMs;
+    try {
+      while (performance.now() < until) {
+        const row = await db.first<{ open: number }>(
+          `select (select count(*) from inbound_message where status in ('received', 'feeding'))
+            + (select count(*) from task
+               join worker on worker.id = worker_id and paused = 0
+               where status = 'pending' and due_at <= ?)
+            + (select count(*) from execution where status in ('pending', 'running'))
+            + (select count(*) from outbound_message where status = 'failed' and due_at <= ?) as open`,
+          [clock.now(), clock.now()],
+        );
+        const idle = this.server.stages.every((stage) => stage.idle) && this.server.dispatcher.running === 0;
+        if (row?.open === 0 && idle) return;
+        await bell.next(systemClock, 20);
+      }
+    } finally {
+      bell.close();
+    }
+    throw new Error("The service did not settle");
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    this.server.hurry();
+    await this.server.stop();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    if (this.#removeData) await Deno.remove(this.dataDir, { recursive: true }).catch(() => {});
+  }
+}
+
+/** A configuration as loadConfig() would answer it. */
+export function testConfig(
+  dataDir: string,
+  config: z.input<typeof configSchema> = {},
+  password = "",
+): LoadedConfig {
+  const parsed = configSchema.parse({
+    ...config,
+    data_dir: dataDir,
+    server: { port: 0, ...config.server },
+    bee: { quiet_window: "0ms", ...config.bee },
+    auth: { ...(password === "" ? { password_hash: PASSWORD_HASH } : {}), ...config.auth },
+  });
+  const url = parsed.database.url === "" ? `file:${join(dataDir, "svc.db")}` : parsed.database.url;
+  parsed.database.url = url;
+  for (const [name, engine] of Object.entries(parsed.engines)) {
+    if (typeof engine !== "string") engine.kind ??= name as "echo";
+    if (typeof engine !== "string" && engine.command.includes("/")) {
+      engine.command = absolutePath(Deno.cwd(), engine.command);
+    }
+  }
+  return { config: parsed, path: null, password };
+}
+
+/** Starts a service for a test. */
+export async function openApp(options: AppOptions = {}): Promise<App> {
+  const dataDir = options.dataDir ?? await Deno.makeTempDir({ prefix: "svc-test-" });
+  const server = await Server.open(testConfig(dataDir, options.config, options.password), options);
+  await server.start();
+  return new App(server, dataDir, options.dataDir === undefined);
+}

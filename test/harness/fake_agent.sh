@@ -1,0 +1,63 @@
+#!/bin/sh
+# An agent for tests. `fake_agent.sh MODE [ARGUMENT]`, or without arguments: the instruction on stdin is the mode.
+# With FAKE_LEDGER it writes "start <task> <attempt> <pid> <ns>" and "end ..." with one write each, and holds a lock
+# file per task, so that two runs of one task at once leave an OVERLAP.
+if [ $# -eq 0 ]; then
+  read -r mode argument
+else
+  mode=$1 argument=${2:-}
+  cat > /dev/null
+fi
+
+attempt=$(sed -n 's/.*"attempt": \([0-9]*\).*/\1/p' "${SVC_CONTEXT_FILE:-/dev/null}" 2>/dev/null)
+lock=
+note() {
+  [ -z "$FAKE_LEDGER" ] || echo "$1 ${SVC_TASK_ID:-none} ${attempt:-0} $$ $(date +%s%N)" >> "$FAKE_LEDGER"
+}
+leave() {
+  note end
+  [ -z "$lock" ] || rm -f "$lock"
+  exit "$1"
+}
+if [ -n "$FAKE_LEDGER" ]; then
+  lock="$FAKE_LEDGER.d/${SVC_TASK_ID:-none}"
+  mkdir -p "$FAKE_LEDGER.d"
+  (set -C; : > "$lock") 2>/dev/null || note OVERLAP
+  note start
+fi
+
+case $mode in
+  ok) echo "${argument:-ok}" ;;
+  say) echo "$argument" ;;
+  silent) ;;
+  both) echo out; echo err >&2 ;;
+  exit) echo "about to exit $argument" >&2; leave "$argument" ;;
+  sleep) sleep "$argument"; echo "slept $argument" ;;
+  ignore-term)
+    trap '' INT TERM
+    for _ in 1 2 3; do (trap '' INT TERM; while :; do sleep 1; done) & done
+    echo ready >&2
+    while :; do sleep 1; done ;;
+  setsid-escape)
+    setsid sh -c 'trap "" INT TERM HUP; sleep 300' > /dev/null 2>&1 &
+    setsid sh -c '(sleep 300 &) ; exit' > /dev/null 2>&1
+    echo escaped ;;
+  hold-stdout) setsid sleep 300 & echo held ;;
+  flood) yes "flood flood flood flood flood flood flood flood" | head -c "${argument:-1000000000}" ;;
+  bad-utf8) printf 'ok \377\376 \303 \000 end\n' ;;
+  long-line) head -c "${argument:-10000000}" /dev/zero | tr '\0' x; echo ;;
+  env-dump) env ;;
+  env-dump-stderr) env >&2; echo done ;;
+  fd-dump) ls -l /proc/self/fd ;;
+  mem-hog) head -c "${argument:-500000000}" /dev/zero | tail | wc -c ;;
+  fork-storm) i=0; while [ $i -lt "${argument:-64}" ]; do setsid sleep 300 > /dev/null 2>&1 & i=$((i + 1)); done; echo storm ;;
+  stdin) cat; echo "end of input" ;;
+  context) cat "$SVC_CONTEXT_FILE" ;;
+  pwd) pwd ;;
+  svc) shift; eval "\"$SVC_CTL\" $argument" ;;
+  umask) umask ;;
+  kill-server) kill -9 "$argument"; sleep 5 ;;
+  touch) touch "$argument"; echo touched ;;
+  *) echo "fake agent: no mode $mode" >&2; leave 64 ;;
+esac
+leave 0

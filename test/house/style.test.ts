@@ -1,0 +1,68 @@
+import { describe, expect, it } from "vitest";
+import { sourceFiles, textOf } from "../harness/tree.ts";
+
+const LINES_MAX = 300;
+const SOURCES = sourceFiles("main.ts", "src", "cli");
+const ALL = [...SOURCES, ...sourceFiles("test", "bench")];
+
+/** Every place where `pattern` stands in the files, as `file:line`. */
+function places(files: string[], pattern: RegExp): string[] {
+  return files.flatMap((file) =>
+    textOf(file).split("\n").flatMap((line, index) => pattern.test(line) ? [`${file}:${index + 1}`] : [])
+  );
+}
+
+describe("files (house, style)", () => {
+  // Migrations are read from top to bottom and never edited again.
+  it("have at most 300 lines", () => {
+    const long = SOURCES.filter((file) => textOf(file).split("\n").length - 1 > LINES_MAX);
+    expect(long.filter((file) => !file.startsWith("src/store/migrations/"))).toEqual([]);
+  });
+
+  it("are named in snake_case after a noun, and never utils, helpers, common, misc, manager or handler", () => {
+    const wrong = ALL.filter((file) => {
+      const name = file.split("/").at(-1)?.replace(/(\.test)?\.ts$/, "") ?? "";
+      return !/^\d{0,4}_?[a-z0-9_]+(\.config)?$/.test(name) ||
+        /^(utils?|helpers?|common|misc)$|manager|handler/.test(name);
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it("have no default exports, no barrels, no any, no TODO", () => {
+    expect(places(ALL, /^export default/)).toEqual([]);
+    expect(places(ALL, /^export \* from/)).toEqual([]);
+    expect(places(SOURCES, /(:|<|as) any\b/)).toEqual([]);
+    expect(places(SOURCES, /\b(TODO|FIXME|XXX)\b/)).toEqual([]);
+  });
+
+  it("say above each exported function what it promises", () => {
+    const silent = SOURCES.flatMap((file) => {
+      const lines = textOf(file).split("\n");
+      return lines.flatMap((line, index) =>
+        /^export (async )?function /.test(line) && !/\*\/\s*$/.test(lines[index - 1] ?? "")
+          ? [`${file}:${index + 1}`]
+          : []
+      );
+    });
+    expect(silent).toEqual([]);
+  });
+
+  it("keep SQL in store", () => {
+    const sql = /\b(select\b.+\bfrom|insert (or \w+ )?into|update \w+ set|delete from)\b/;
+    expect(places(SOURCES.filter((file) => !file.startsWith("src/store/")), sql)).toEqual([]);
+  });
+
+  it("never open a transaction that waits, nor a second SQLite (facts, libSQL)", () => {
+    const banned = /executeMultiple|\.transaction\(|\.migrate\(|node:sqlite|PRAGMA locking_mode/;
+    expect(places(SOURCES, banned)).toEqual([]);
+  });
+
+  it("give every write its mode", () => {
+    expect(places(SOURCES, /\.batch\((?!.*"write")/)).toEqual([]);
+  });
+
+  it("throw nothing that is not an Error, and name no host of a registry", () => {
+    expect(places(ALL, /throw ["'`]/)).toEqual([]);
+    expect(places(ALL, /registry\.npm|deb\.debian|jsr\.io/)).toEqual([]);
+  });
+});
