@@ -19,6 +19,13 @@ async function main(args: string[]): Promise<number> {
       const { serve } = await import("./src/serve.ts");
       return await serve({ config: configFlag(rest) });
     }
+    case "ctl": {
+      const { run } = await import("./cli/ctl.ts");
+      const { processIo } = await import("./cli/io.ts");
+      const interrupted = new AbortController();
+      Deno.addSignalListener("SIGINT", () => interrupted.abort());
+      return await run(rest, processIo(interrupted.signal));
+    }
     case "version":
     case "--version":
     case "-V":

@@ -26,6 +26,21 @@ export async function makeWorkDir(path: string): Promise<void> {
   await Deno.mkdir(path, { recursive: true, mode: 0o755 }).catch(() => {});
 }
 
+/** Why nothing can run in this directory, or null when it can. A missing one is made when a run starts. */
+export function workDirFault(path: string): string | null {
+  try {
+    const info = Deno.statSync(path);
+    return info.isDirectory ? null : `the work directory ${path} is not a directory`;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotADirectory) {
+      return `the work directory ${path} lies below a file, not a directory`;
+    }
+    if (!(error instanceof Deno.errors.NotFound)) return `the work directory ${path} cannot be used`;
+  }
+  const parent = dirname(path);
+  return parent === path ? null : workDirFault(parent);
+}
+
 /**
  * Throws `conflict` when deleting this directory would delete more than a worker's own: `/`, a home, the data
  * directory, an ancestor of those, or a directory that holds or is another worker's (contract 3, Worker).

@@ -41,6 +41,23 @@ export const workerSchema = z.strictObject({
 
 export type Worker = z.output<typeof workerSchema>;
 
+/** Answer of GET /api/workers/:id/status: what it does, and whether it can be started (contract 3, 5). */
+export const workerStatusSchema = z.strictObject({
+  id,
+  name: z.string(),
+  status: z.enum(WORKER_STATUSES),
+  engine: z.string(),
+  usable: z.boolean().meta({ description: "whether a run could be started now" }),
+  detail: z.string().meta({ description: "the program found, or what is missing" }),
+  work_dir: z.string(),
+  pending: z.int(),
+  running: z.int(),
+  scheduled: z.int(),
+  execution_ids: z.array(id).meta({ description: "runs that are going on" }),
+}).meta({ id: "WorkerStatus" });
+
+export type WorkerStatus = z.output<typeof workerStatusSchema>;
+
 const engineName = text(64);
 const engineArgs = z.record(engineName, text(ENGINE_ARGS_MAX_BYTES));
 const scopes = z.array(scope).max(100);

@@ -35,7 +35,7 @@ export function mount(app: App, service: Service, route: AnyRoute): void {
     const caller = identity?.caller ?? ANONYMOUS;
     authorize(caller, route.access);
     checkStopping(service, route, identity);
-    const params = paramsSchema === null ? {} : parseParams(paramsSchema, c.req.param());
+    const params = paramsSchema === null ? {} : parseParams(paramsSchema, c.req.param(), route);
     const parsedQuery = url.search === "" && route.query === undefined
       ? {}
       : parse(querySchema, readQuery(url));
@@ -73,11 +73,16 @@ function checkStopping(service: Service, route: AnyRoute, identity: Authenticati
 }
 
 // A malformed id names nothing, just like an unknown one (contract 1).
-function parseParams(schema: z.ZodObject, values: Record<string, string>): Record<string, unknown> {
+function parseParams(
+  schema: z.ZodObject,
+  values: Record<string, string>,
+  route: AnyRoute,
+): Record<string, unknown> {
   const result = schema.safeParse(values);
   if (result.success) return result.data;
   const name = String(result.error.issues[0]?.path[0] ?? "id");
-  throw notFound(name, (values[name] ?? "").slice(0, 100));
+  const [noun = name] = route.operation.split(".");
+  throw notFound(noun === "chat" ? "session" : noun, (values[name] ?? "").slice(0, 100));
 }
 
 function idempotencyKey(

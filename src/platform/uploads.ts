@@ -84,7 +84,10 @@ async function mapped<T>(work: () => Promise<T>): Promise<T> {
 // The id in front makes it unique and keeps device names and leading dots away; the rest is for people.
 function safeName(id: string, originalName: string): string {
   const last = originalName.split(/[/\\]/).at(-1) ?? "";
-  const slug = last.normalize("NFKD").replace(/[^A-Za-z0-9._-]+/g, "_").replace(/\.{2,}/g, ".").slice(-80);
+  const slug = last.normalize("NFKD").replace(/\p{M}/gu, "").replace(/[^A-Za-z0-9._-]+/g, "_").replace(
+    /\.{2,}/g,
+    ".",
+  ).slice(-80);
   return slug.replace(/^[._-]+/, "") === "" ? id : `${id}-${slug.replace(/^[._-]+/, "")}`;
 }
 

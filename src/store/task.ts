@@ -115,6 +115,18 @@ export async function countActiveTasks(db: Database, sessionKey: string): Promis
   return new Map(rows.map((row) => [row.worker_id, row.active]));
 }
 
+/** Number of a worker's active tasks by status. */
+export async function countTasksByStatus(db: Database, workerId: string): Promise<Record<string, number>> {
+  const rows = await db.read<{ status: string; total: number }>(
+    `select status, count(*) as total
+    from task
+    where worker_id = ? and status in ('pending', 'running', 'scheduled')
+    group by status`,
+    [workerId],
+  );
+  return Object.fromEntries(rows.map((row) => [row.status, row.total]));
+}
+
 /** Tasks of a worker that somebody in a conversation still waits for and that no run has begun. */
 export async function listWaitingReplies(
   db: Database,

@@ -4,14 +4,20 @@ import { z } from "zod";
 import { systemClock } from "../../src/clock.ts";
 import { configSchema, type LoadedConfig } from "../../src/config.ts";
 import { absolutePath } from "../../src/config_file.ts";
+import type { EventKind } from "../../src/domain/journal.ts";
 import { Server, type ServerParts } from "../../src/server.ts";
 import { OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../../src/token.ts";
 import { BELL } from "../../src/wake.ts";
 
+/** Keys of config.yaml; what stands under `engines` is checked when it is parsed. */
+export type TestSettings = Omit<z.input<typeof configSchema>, "engines"> & {
+  engines?: Record<string, unknown>;
+};
+
 /** How a test wants its service. */
 export interface AppOptions extends ServerParts {
   /** Keys of config.yaml; port 0 and a fresh data directory unless they say otherwise. */
-  config?: z.input<typeof configSchema>;
+  config?: TestSettings;
   dataDir?: string;
   password?: string;
 }
@@ -111,6 +117,26 @@ export class App {
     throw new Error("The service did not settle");
   }
 
+  /** Resolves when the journal holds `count` events of this kind. */
+  async until(kind: EventKind, count = 1, timeoutMs = 10_000): Promise<void> {
+    const { db, bells } = this.server.service;
+    const bell = bells.listen(BELL.journal);
+    const end = performance.now() + timeoutMs;
+    try {
+      while (performance.now() < end) {
+        const row = await db.first<{ total: number }>(
+          "select count(*) as total from journal where kind = ?",
+          [kind],
+        );
+        if ((row?.total ?? 0) >= count) return;
+        await bell.next(systemClock, 100);
+      }
+    } finally {
+      bell.close();
+    }
+    throw new Error(`There was no ${kind} in ${timeoutMs} ms`);
+  }
+
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
@@ -127,7 +153,7 @@ export class App {
 /** A configuration as loadConfig() would answer it. */
 export function testConfig(
   dataDir: string,
-  config: z.input<typeof configSchema> = {},
+  config: TestSettings = {},
   password = "",
 ): LoadedConfig {
   const parsed = configSchema.parse({

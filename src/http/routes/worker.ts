@@ -1,10 +1,18 @@
 import { z } from "zod";
-import { createWorker, deleteWorker, getWorker, listWorkers, updateWorker } from "../../api/worker.ts";
+import {
+  createWorker,
+  deleteWorker,
+  getWorker,
+  getWorkerStatus,
+  listWorkers,
+  updateWorker,
+} from "../../api/worker.ts";
 import { flag, id } from "../../domain/field.ts";
 import {
   workerCreateSchema,
   workerListQuery,
   workerSchema,
+  workerStatusSchema,
   workerUpdateSchema,
 } from "../../domain/worker.ts";
 import { route } from "../route.ts";
@@ -47,6 +55,17 @@ export const workerRoutes = [
     status: 200,
     response: workerSchema,
     handle: async ({ service, params }) => ({ json: await getWorker(service, params.id) }),
+  }),
+  route({
+    method: "GET",
+    path: "/api/workers/:id/status",
+    access: "read:workers",
+    operation: "worker.status",
+    summary: "Tell what a worker is doing and whether it can be started",
+    params: { id },
+    status: 200,
+    response: workerStatusSchema,
+    handle: async ({ service, params }) => ({ value: await getWorkerStatus(service, params.id) }),
   }),
   route({
     method: "PUT",

@@ -187,7 +187,8 @@ export const START: string[] = [
   `create index task_lane on task (worker_id, due_at, id) where status = 'pending'`,
   `create index task_due on task (due_at) where status = 'pending'`,
   `create index task_running on task (id) where status = 'running'`,
-  `create index task_active on task (session_key) where status in ('pending', 'running')`,
+  `create index task_active on task (session_key, worker_id) where status in ('pending', 'running', 'scheduled')`,
+  `create index task_of_worker on task (worker_id, status) where status in ('pending', 'running', 'scheduled')`,
 
   // One firing per task and minute, however often the tick is repeated (promises CRN-1).
   `create table occurrence (

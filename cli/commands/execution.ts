@@ -1,0 +1,115 @@
+import { type AnyCommand, command, noteMore, pageOptions } from "../command.ts";
+import { field, statusField, timeField } from "../output.ts";
+
+const STATUSES = ["pending", "running", "completed", "failed"] as const;
+
+/** Columns of an execution list. */
+export const EXECUTION_COLUMNS = [
+  field("id"),
+  field("worker_name"),
+  statusField(),
+  field("failure"),
+  field("engine"),
+  timeField("started_at"),
+  timeField("completed_at"),
+  field("instruction"),
+];
+
+export const executionCommands: AnyCommand[] = [
+  command({
+    name: "list",
+    about: "List executions, newest first",
+    options: {
+      workerId: { flags: "--worker-id <id>", about: "of this worker", type: "text" },
+      sessionId: {
+        flags: "--session-id <id>",
+        about: "of this session: its id, key or local session",
+        type: "text",
+      },
+      status: { flags: "--status <status>", about: "in this status", type: "text", choices: STATUSES },
+      startedFrom: { flags: "--started-from <ms>", about: "started at or after (Unix ms)", type: "int" },
+      startedTo: { flags: "--started-to <ms>", about: "started at or before (Unix ms)", type: "int" },
+      completedFrom: { flags: "--completed-from <ms>", about: "ended at or after (Unix ms)", type: "int" },
+      completedTo: { flags: "--completed-to <ms>", about: "ended at or before (Unix ms)", type: "int" },
+      ...pageOptions(100),
+    },
+    examples: ["execution list --status failed", "execution list --worker-id $id --page-size 10"],
+    async run(context) {
+      const {
+        workerId,
+        sessionId,
+        status,
+        startedFrom,
+        startedTo,
+        completedFrom,
+        completedTo,
+        page,
+        pageSize,
+      } = context.options;
+      const query = {
+        worker_id: workerId,
+        session_id: sessionId,
+        status,
+        started_from: startedFrom,
+        started_to: startedTo,
+        completed_from: completedFrom,
+        completed_to: completedTo,
+        page,
+        page_size: pageSize,
+      };
+      const { json, value, headers } = await context.client.call("GET /api/executions", { query });
+      await context.out.list(json, value, EXECUTION_COLUMNS);
+      noteMore(context, value.length, headers, page);
+    },
+  }),
+  command({
+    name: "get",
+    about: "Show an execution",
+    args: ["id"],
+    options: {},
+    examples: ["execution get 01a1fd23-4c7d-7750-a391-3a9041dee235"],
+    async run({ client, out, args: [id = ""] }) {
+      const { json, value } = await client.call("GET /api/executions/:id", { params: { id } });
+      out.object(json, value);
+    },
+  }),
+  command({
+    name: "logs",
+    about: "Print the log of an execution",
+    args: ["id"],
+    options: {
+      follow: { flags: "-f, --follow", about: "go on until the execution has ended", type: "flag" },
+      tail: { flags: "--tail <n>", about: "only the last lines", type: "int" },
+    },
+    examples: ["execution logs -f 01a1fd23-4c7d-7750-a391-3a9041dee235"],
+    async run({ client, out, args: [id = ""], options, io }) {
+      const query = { follow: options.follow ? true : undefined, tail: options.tail };
+      const response = await client.open("GET /api/executions/:id/logs", { params: { id }, query });
+      const decoder = new TextDecoder();
+      for await (const chunk of response.body ?? []) {
+        out.raw(shown(decoder.decode(chunk, { stream: true }), io.outIsTerminal));
+      }
+      out.raw(decoder.decode());
+    },
+  }),
+  command({
+    name: "cancel",
+    about: "End a run with its whole process tree",
+    args: ["id"],
+    options: {},
+    examples: ["execution cancel 01a1fd23-4c7d-7750-a391-3a9041dee235"],
+    async run({ client, out, args: [id = ""] }) {
+      const { json, value } = await client.call("POST /api/executions/:id/cancel", {
+        params: { id },
+        body: {},
+      });
+      out.object(json, value);
+    },
+  }),
+];
+
+// An agent's output must not drive the operator's terminal; in a pipe it stays what it is.
+function shown(text: string, terminal: boolean): string {
+  // deno-lint-ignore no-control-regex
+  return terminal ? text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "\ufffd") : text;
+}

@@ -1,0 +1,135 @@
+import { Command, CommanderError } from "commander";
+import { ServiceError } from "../src/domain/error.ts";
+import { Client, Problem } from "./client.ts";
+import { type AnyCommand, checkedValues, type Context, type OptionSpec, SHARED_OPTIONS } from "./command.ts";
+import { EXIT, Exit, exitCodeOf } from "./exit.ts";
+import { GROUPS, loadGroup } from "./groups.ts";
+import { BrokenPipe, type Io } from "./io.ts";
+import { Output, styleFor } from "./output.ts";
+
+/** `svc ctl`: runs one command and answers its exit code (contract 6). Loads only the group that is asked for. */
+export async function run(args: string[], io: Io): Promise<number> {
+  const json = args.includes("--json");
+  try {
+    const root = await program(args, io);
+    await root.parseAsync(args, { from: "user" });
+    return EXIT.done;
+  } catch (error) {
+    return fail(error, io, json);
+  }
+}
+
+function fail(error: unknown, io: Io, json: boolean): number {
+  if (error instanceof BrokenPipe) return EXIT.done;
+  if (io.signal.aborted) return EXIT.interrupted;
+  if (error instanceof CommanderError) {
+    // Help that was asked for is an answer; everything else is a usage error, and commander has said what.
+    return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+  }
+  const words = error instanceof Error ? error.message : String(error);
+  const known = error instanceof Exit || error instanceof ServiceError || isConfigError(error);
+  if (words !== "") {
+    if (json) io.err(problemJson(error, words) + "\n");
+    else io.err(`svc: ${words}\n`);
+  }
+  if (!known && error instanceof Error && io.env.SVC_DEBUG) io.err(`${error.stack}\n`);
+  return isConfigError(error) ? EXIT.usage : exitCodeOf(error);
+}
+
+function isConfigError(error: unknown): boolean {
+  return error instanceof Error && error.name === "ConfigError";
+}
+
+/** With --json an error is one JSON object: the problem document, or one of the same form (contract 6). */
+function problemJson(error: unknown, words: string): string {
+  if (error instanceof Problem) return error.json;
+  const code = error instanceof ServiceError
+    ? error.code
+    : error instanceof Exit || isConfigError(error)
+    ? "invalid_request"
+    : "internal";
+  return JSON.stringify({
+    type: `about:blank#${code}`,
+    title: words.split(":")[0],
+    status: 0,
+    detail: words,
+    code,
+  });
+}
+
+async function program(args: string[], io: Io): Promise<Command> {
+  const root = new Command("svc ctl");
+  // Before any subcommand is added, or those would still end the process (facts, Deno).
+  root.exitOverride().configureOutput({
+    writeOut: (text) => io.out(text),
+    writeErr: (text) => io.err(text),
+    outputError: (text, write) => write(text.replace(/^error: /, "svc: ")),
+    getOutHelpWidth: () => io.width || 100,
+    getErrHelpWidth: () => io.width || 100,
+  });
+  root.description("Control a running service.").helpCommand(
+    "help [group] [command]",
+    "Show the help of a command",
+  );
+  root.showSuggestionAfterError(true).enablePositionalOptions(false);
+  declare(root, SHARED_OPTIONS);
+  const wanted = args.find((arg, index) => arg in GROUPS && !/^(-c|--config)$/.test(args[index - 1] ?? ""));
+  for (const [name, { about }] of Object.entries(GROUPS)) {
+    if (name === wanted) await addGroup(root, name, io);
+    else root.command(name).description(about).allowUnknownOption().allowExcessArguments();
+  }
+  return root;
+}
+
+async function addGroup(root: Command, name: string, io: Io): Promise<void> {
+  const group = await loadGroup(name);
+  if (!Array.isArray(group)) return addCommand(root, group, io);
+  const parent = root.command(name).description(GROUPS[name]?.about ?? "");
+  for (const spec of group) addCommand(parent, spec, io);
+}
+
+function addCommand(parent: Command, spec: AnyCommand, io: Io): void {
+  const leaf = parent.command(spec.name).description(spec.about);
+  const args = (spec.args ?? []).map((arg) => arg.startsWith("[") ? arg : `<${arg}>`);
+  for (const arg of args) leaf.argument(arg);
+  leaf.usage([...args, "[flags]"].join(" "));
+  declare(leaf, { ...spec.options, ...SHARED_OPTIONS });
+  const examples = spec.examples.map((example) => `  $ svc ctl ${example}`).join("\n");
+  leaf.addHelpText("after", `\nExamples:\n${examples}`);
+  leaf.action(async (...parts: unknown[]) => {
+    const given = leaf.optsWithGlobals();
+    const positional = parts.slice(0, args.length).filter((part) => part !== undefined).map(String);
+    await spec.run(await contextOf(spec, positional, given, io));
+  });
+}
+
+function declare(target: Command, options: Record<string, OptionSpec>): void {
+  for (const [, option] of Object.entries(options)) {
+    const choices = option.choices === undefined ? "" : ` (${option.choices.join(", ")})`;
+    const standard = option.standard === undefined ? "" : ` (default ${option.standard})`;
+    const needed = option.required ? " (needed)" : "";
+    const about = option.about + choices + standard + needed;
+    if (option.type !== "list") target.option(option.flags, about);
+    else target.option(option.flags, about, (value: string, all: string[] = []) => [...all, value]);
+  }
+}
+
+async function contextOf(
+  spec: AnyCommand,
+  args: string[],
+  given: Record<string, unknown>,
+  io: Io,
+): Promise<Context> {
+  const configFlag = typeof given.config === "string" ? given.config : undefined;
+  if (configFlag === "") throw new Exit(EXIT.usage, "--config must not be empty");
+  const format = given.json ? "json" : given.quiet ? "ids" : io.outIsTerminal ? "table" : "tsv";
+  return {
+    io,
+    client: new Client(io, configFlag),
+    out: new Output(io, format, await styleFor(io.outIsTerminal, io.env)),
+    args,
+    options: checkedValues(spec, given),
+    configFlag,
+    note: (text) => io.err(text + "\n"),
+  };
+}

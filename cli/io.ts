@@ -1,0 +1,70 @@
+/** What a command talks to. Handed in, so that a test can be the terminal. */
+export interface Io {
+  /** Writes to stdout. Throws BrokenPipe when nobody reads any more. */
+  out: (text: string) => void;
+  err: (text: string) => void;
+  stdin: ReadableStream<Uint8Array>;
+  /** Whether stdout, stderr and stdin are terminals. */
+  outIsTerminal: boolean;
+  errIsTerminal: boolean;
+  inIsTerminal: boolean;
+  /** Columns of the terminal. */
+  width: number;
+  env: Record<string, string>;
+  cwd: string;
+  /** Aborts at SIGINT. */
+  signal: AbortSignal;
+}
+
+/** The reader of our output has gone away: not an error, just the end. */
+export class BrokenPipe extends Error {
+  constructor() {
+    super("broken pipe");
+    this.name = "BrokenPipe";
+  }
+}
+
+const encoder = new TextEncoder();
+
+function writer(stream: { writeSync(bytes: Uint8Array): number }): (text: string) => void {
+  return (text) => {
+    const bytes = encoder.encode(text);
+    try {
+      for (let at = 0; at < bytes.length;) at += stream.writeSync(bytes.subarray(at));
+    } catch (error) {
+      if (error instanceof Deno.errors.BrokenPipe) throw new BrokenPipe();
+      throw error;
+    }
+  };
+}
+
+/** The process's own streams. */
+export function processIo(signal: AbortSignal): Io {
+  const outIsTerminal = Deno.stdout.isTerminal();
+  return {
+    out: writer(Deno.stdout),
+    err: (text) => {
+      try {
+        writer(Deno.stderr)(text);
+      } catch {
+        // Nobody listens; there is no other place to say so.
+      }
+    },
+    stdin: Deno.stdin.readable,
+    outIsTerminal,
+    errIsTerminal: Deno.stderr.isTerminal(),
+    inIsTerminal: Deno.stdin.isTerminal(),
+    width: outIsTerminal ? consoleWidth() : 0,
+    env: Deno.env.toObject(),
+    cwd: Deno.cwd(),
+    signal,
+  };
+}
+
+function consoleWidth(): number {
+  try {
+    return Deno.consoleSize().columns;
+  } catch {
+    return 80;
+  }
+}

@@ -1,0 +1,228 @@
+import { Hono } from "hono";
+import { describe, expect, it } from "vitest";
+import { checkRules, ROUTES } from "../../src/http/app.ts";
+import { openApp } from "../harness/app.ts";
+
+describe("wire conventions (contract 1)", () => {
+  it("every error is a problem document with its request id", async () => {
+    await using app = await openApp();
+    const replies = {
+      400: await app.send("POST /api/workers", {}),
+      401: await app.send("GET /api/workers", undefined, { authorization: "" }),
+      404: await app.send(`GET /api/workers/${crypto.randomUUID()}`),
+      405: await app.send("DELETE /api/workers"),
+      413: await app.send("POST /api/workers", { name: "x".repeat(1024 * 1024) }),
+      415: await app.send("POST /api/workers", "name=x", { "content-type": "text/plain" }),
+    };
+    for (const [status, reply] of Object.entries(replies)) {
+      expect(reply.status).toBe(Number(status));
+      expect(reply.headers.get("content-type")).toBe("application/problem+json");
+      expect(reply.body).toMatchObject({
+        type: expect.stringContaining("about:blank"),
+        title: expect.any(String),
+        status: Number(status),
+        detail: expect.any(String),
+        code: expect.any(String),
+        request_id: reply.headers.get("x-request-id"),
+      });
+    }
+    expect(replies[405].headers.get("allow")).toBe("POST, GET");
+    expect(replies[401].headers.get("www-authenticate")).toBe("Bearer");
+  });
+
+  it("keeps a sane request id and replaces any other", async () => {
+    await using app = await openApp();
+    const idOf = async (id: string) =>
+      (await app.send("GET /api/workers", undefined, { "x-request-id": id })).headers.get("x-request-id");
+    expect(await idOf("abc-1.2:3")).toBe("abc-1.2:3");
+    for (const odd of ["", "a b", "x".repeat(101), "<script>"]) {
+      expect(await idOf(odd)).toMatch(/^[0-9a-f-]{36}$/);
+    }
+  });
+
+  it("refuses what it does not know, names it, and says what there is", async () => {
+    await using app = await openApp();
+    const query = await app.send("GET /api/workers?nmae=x");
+    expect(query.body).toMatchObject({
+      code: "invalid_request",
+      errors: [{ path: "nmae", message: expect.stringContaining("department, recursive, name, id, page") }],
+    });
+    const body = await app.send("POST /api/workers", { name: "x", nmae: "y" });
+    expect(body.body.errors).toEqual([{ path: "nmae", message: expect.stringContaining("known: name,") }]);
+    expect((await app.send("GET /api/workers/:id?page=1".replace(":id", crypto.randomUUID()))).status).toBe(
+      400,
+    );
+  });
+
+  it("refuses pages outside of the bounds and never clamps (interface 8, promises BKP-5)", async () => {
+    await using app = await openApp();
+    const statusOf = async (path: string) => (await app.send(`GET ${path}`)).status;
+    for (
+      const [path, max] of [["/api/workers", 200], ["/api/executions", 100], [
+        "/api/local/sessions",
+        100,
+      ]] as const
+    ) {
+      for (const value of ["0", "-1", String(max + 1), "1000000000", "x", "", "1.5", "1e1", " 1", "0x1"]) {
+        expect(await statusOf(`${path}?page_size=${encodeURIComponent(value)}`), `${path} ${value}`).toBe(
+          400,
+        );
+      }
+      for (const value of ["0", "-1", "x", ""]) {
+        expect(await statusOf(`${path}?page=${value}`), value).toBe(400);
+      }
+      for (const value of ["1", String(max)]) expect(await statusOf(`${path}?page_size=${value}`)).toBe(200);
+      expect(await statusOf(`${path}?page=1&page=2`)).toBe(400);
+      expect(await statusOf(`${path}?page=99999999`)).toBe(200);
+    }
+  });
+
+  it("pages by number and by the cursor of Link, with the count of all", async () => {
+    await using app = await openApp();
+    const made: string[] = [];
+    for (let i = 0; i < 7; i++) made.unshift((await app.call("POST /api/workers", { name: `w${i}` })).id);
+    const ids = (body: { id: string }[]) => body.map((worker) => worker.id);
+    const second = await app.send("GET /api/workers?page=2&page_size=3");
+    expect(ids(second.body)).toEqual(made.slice(3, 6));
+    expect(second.headers.get("x-total-count")).toBe("7");
+
+    const seen: string[] = [];
+    let path: string | undefined = "/api/workers?page_size=3&token=secret";
+    while (path !== undefined) {
+      const page: { body: { id: string }[]; headers: Headers } = await app.send(`GET ${path}`);
+      seen.push(...ids(page.body));
+      expect(page.headers.get("x-total-count")).toBe("7");
+      const link = page.headers.get("link");
+      expect(link ?? "").not.toContain("secret");
+      path = /<([^>]+)>; rel="next"/.exec(link ?? "")?.[1];
+    }
+    expect(seen).toEqual(made);
+    expect((await app.send("GET /api/workers?page=4&page_size=3")).body).toEqual([]);
+  });
+
+  it("takes no body for {} where nothing is needed, and malformed ones never", async () => {
+    await using app = await openApp();
+    expect((await app.send("POST /api/local/sessions")).status).toBe(201);
+    const bodies = [
+      "{",
+      "[]",
+      "null",
+      '"x"',
+      "1",
+      '{"name":1}',
+      "\u0000",
+      '{"name":null}',
+      '{"name":"a","name":}',
+    ];
+    for (const body of bodies) {
+      const reply = await app.send("POST /api/workers", body);
+      expect(reply.status, body).toBe(400);
+    }
+    const response = await fetch(`${app.url}/api/workers`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${await app.token()}`, "content-type": "application/json" },
+      body: new Uint8Array([0x7b, 0xff, 0xfe, 0x7d]),
+    });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ detail: expect.stringContaining("UTF-8") });
+    expect(await app.call("GET /api/workers")).toEqual([]);
+  });
+
+  it("counts limits of text in bytes: inside, on, past (contract 1)", async () => {
+    await using app = await openApp();
+    const status = async (body: object) => (await app.send("POST /api/workers", body)).status;
+    expect(await status({ name: "x".repeat(199) })).toBe(201);
+    expect(await status({ name: "x".repeat(200) })).toBe(201);
+    expect(await status({ name: "x".repeat(201) })).toBe(400);
+    expect(await status({ name: "ü".repeat(100) })).toBe(201);
+    expect(await status({ name: "ü".repeat(101) })).toBe(400);
+    expect(await status({ name: "a", description: "x".repeat(4_000) })).toBe(201);
+    expect(await status({ name: "a", description: "x".repeat(4_001) })).toBe(400);
+    expect(await status({ name: "a", memory: "x".repeat(262_144) })).toBe(201);
+    expect(await status({ name: "a", memory: "x".repeat(262_145) })).toBe(400);
+    expect(await status({ name: "" })).toBe(400);
+    expect(await status({ name: "  " })).toBe(400);
+    expect(await status({ name: "a\nb" })).toBe(400);
+    expect(await status({ name: "a", description: "nul \0" })).toBe(400);
+  });
+
+  it("answers the same to a repeated Idempotency-Key, and refuses it with another body (contract 1)", async () => {
+    await using app = await openApp();
+    const key = { "idempotency-key": "k-1" };
+    const first = await app.send("POST /api/workers", { name: "Ada" }, key);
+    const again = await app.send("POST /api/workers", { name: "Ada" }, key);
+    expect(again.status).toBe(201);
+    expect(again.body).toEqual(first.body);
+    expect(first.headers.get("idempotent-replayed")).toBeNull();
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+    expect((await app.send("POST /api/workers", { name: "Bob" }, key)).status).toBe(409);
+    expect((await app.send("POST /api/local/sessions", { name: "Ada" }, key)).status).toBe(201);
+    for (const odd of ["a b", "x".repeat(201), "ü"]) {
+      const reply = await app.send("POST /api/workers", { name: "Ada" }, {
+        "idempotency-key": encodeURI(odd) === odd ? odd : odd.replace("ü", "\u00fc"),
+      });
+      expect(reply.status, odd).toBe(400);
+    }
+    expect(await app.call("GET /api/workers")).toHaveLength(1);
+  });
+
+  it("makes one thing of many requests with one key at once (promises DUR-2)", async () => {
+    await using app = await openApp();
+    const replies = await Promise.all(
+      Array.from(
+        { length: 20 },
+        () => app.send("POST /api/workers", { name: "Ada" }, { "idempotency-key": "once" }),
+      ),
+    );
+    expect(new Set(replies.map((reply) => reply.body.id)).size).toBe(1);
+    expect(await app.call("GET /api/workers")).toHaveLength(1);
+  });
+
+  it("knows no other routes and no other methods", async () => {
+    await using app = await openApp();
+    expect((await app.send("GET /api/nothing")).body).toMatchObject({ code: "not_found" });
+    expect((await app.send("GET /")).status).toBe(404);
+    expect((await app.send("PATCH /api/workers/x")).headers.get("allow")).toBe("GET, PUT, DELETE");
+    expect((await app.send("POST /livez")).headers.get("allow")).toBe("GET");
+  });
+
+  it("a route without a declared rule stops the start (promises AUT-10)", () => {
+    const app = new Hono();
+    app.get("/api/backdoor", (c) => c.text("hi"));
+    expect(() => checkRules(app as never)).toThrow(/\/api\/backdoor declares no rule/);
+  });
+
+  it("takes `token` on every route and nothing else that is not declared", async () => {
+    await using app = await openApp();
+    const id = crypto.randomUUID();
+    for (const { method, path, access } of ROUTES) {
+      if (access === "public") continue;
+      const reply = await app.send(
+        `${method} ${path.replace(/:\w+/g, id)}?surely_not=1&token=x`,
+        method === "GET" ? undefined : {},
+      );
+      expect([400, 404], `${method} ${path}`).toContain(reply.status);
+      if (reply.status === 400) {
+        expect(JSON.stringify(reply.body), `${method} ${path}`).not.toContain('"path":"token"');
+      }
+    }
+  });
+
+  it("openapi.json is 3.1, open to all, and has every route", async () => {
+    await using app = await openApp();
+    const document = await app.call("GET /openapi.json", undefined, { authorization: "" });
+    expect(document.openapi).toBe("3.1.0");
+    for (const { method, path } of ROUTES) {
+      expect(document.paths[path.replace(/:(\w+)/g, "{$1}")]?.[method.toLowerCase()], `${method} ${path}`)
+        .toBeDefined();
+    }
+  });
+
+  it("livez and readyz answer without a token", async () => {
+    await using app = await openApp();
+    expect((await app.send("GET /livez", undefined, { authorization: "" })).status).toBe(200);
+    expect((await app.send("GET /readyz", undefined, { authorization: "" })).body).toEqual({
+      status: "ready",
+    });
+  });
+});

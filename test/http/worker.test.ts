@@ -1,0 +1,244 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { fakeEngines } from "../harness/agents.ts";
+import { openApp } from "../harness/app.ts";
+
+describe("/api/workers (interface 4.1, contract 3)", () => {
+  it("POST makes a worker with every field and a directory of its own", async () => {
+    await using app = await openApp();
+    const reply = await app.send("POST /api/workers", { name: "Ada" });
+    expect(reply.status).toBe(201);
+    expect(reply.body).toEqual({
+      id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
+      name: "Ada",
+      description: "",
+      memory: "",
+      constraints: "",
+      engine: "",
+      engine_args: {},
+      departments: [],
+      scopes: [],
+      work_dir: join(app.server.service.paths.workers, reply.body.id),
+      status: "idle",
+      paused: false,
+      created_at: expect.any(Number),
+      updated_at: reply.body.created_at,
+    });
+    expect((await Deno.stat(reply.body.work_dir)).isDirectory).toBe(true);
+    expect(await app.call(`GET /api/workers/${reply.body.id}`)).toEqual(reply.body);
+    expect(Object.keys(await app.call(`GET /api/workers/${reply.body.id}`))).toEqual(Object.keys(reply.body));
+  });
+
+  it("PUT changes what is named and nothing else; GET then PUT works", async () => {
+    await using app = await openApp();
+    const made = await app.call("POST /api/workers", {
+      name: "Ada",
+      description: "d",
+      memory: "m",
+      constraints: "c",
+    });
+    const changed = await app.call(`PUT /api/workers/${made.id}`, { description: "" });
+    expect(changed).toEqual({ ...made, description: "", updated_at: expect.any(Number) });
+    expect(await app.call(`PUT /api/workers/${made.id}`, changed)).toEqual({
+      ...changed,
+      updated_at: expect.any(Number),
+    });
+    expect(await app.call(`PUT /api/workers/${made.id}`, {})).toMatchObject({ name: "Ada" });
+    expect((await app.send(`PUT /api/workers/${made.id}`, { memory: null })).status).toBe(400);
+    expect((await app.send(`PUT /api/workers/${made.id}`, { work_dir: "/elsewhere" })).body.errors[0].path)
+      .toBe("work_dir");
+  });
+
+  it("PUT loses no update when two change different fields at once", async () => {
+    await using app = await openApp();
+    const { id } = await app.call("POST /api/workers", { name: "Ada" });
+    await Promise.all([
+      app.call(`PUT /api/workers/${id}`, { description: "new" }),
+      app.call(`PUT /api/workers/${id}`, { memory: "new" }),
+      app.call(`PUT /api/workers/${id}`, { engine_args: { echo: "--a" } }),
+    ]);
+    expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({
+      description: "new",
+      memory: "new",
+      engine_args: { echo: "--a" },
+    });
+  });
+
+  it("engine_args merge per engine, empty clears one; unknown engines and unbalanced quotes are refused", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const { id } = await app.call("POST /api/workers", { name: "Ada", engine_args: { echo: "-a 'b c'" } });
+    const put = (engine_args: object) => app.send(`PUT /api/workers/${id}`, { engine_args });
+    expect((await put({ fake: "-x" })).body.engine_args).toEqual({ echo: "-a 'b c'", fake: "-x" });
+    expect((await put({ echo: "" })).body.engine_args).toEqual({ fake: "-x" });
+    for (const bad of [{ nope: "-x" }, { fake: "'open" }, { fake: "a | b" }, { fake: "a\\" }, { fake: 1 }]) {
+      expect((await put(bad)).status, JSON.stringify(bad)).toBe(400);
+    }
+    expect((await app.send(`PUT /api/workers/${id}`, { engine: "nope" })).body.detail).toContain("known: ");
+    expect((await app.send("POST /api/workers", { name: "x", engine: "nope" })).status).toBe(400);
+  });
+
+  it("keeps scopes by their syntax (contract 2)", async () => {
+    await using app = await openApp();
+    const make = (scopes: unknown) => app.send("POST /api/workers", { name: "Ada", scopes });
+    expect((await make(["read:workers", "*:*", "fly:moon"])).body.scopes).toEqual([
+      "read:workers",
+      "*:*",
+      "fly:moon",
+    ]);
+    for (
+      const bad of [["read"], ["read:"], [":x"], ["Read:workers"], ["read:workers "], "read:workers", [1]]
+    ) {
+      expect((await make(bad)).status, JSON.stringify(bad)).toBe(400);
+    }
+  });
+
+  it("lists by part of the name without case, and by exact id", async () => {
+    await using app = await openApp();
+    const ada = await app.call("POST /api/workers", { name: "Ada Ünal" });
+    await app.call("POST /api/workers", { name: "Bob" });
+    const names = async (query: string) =>
+      (await app.call(`GET /api/workers?${query}`)).map((one: { name: string }) => one.name);
+    expect(await names("name=ADA")).toEqual(["Ada Ünal"]);
+    expect(await names(`name=${encodeURIComponent("üN")}`)).toEqual(["Ada Ünal"]);
+    expect(await names("name=%25")).toEqual([]);
+    expect(await names(`id=${ada.id}`)).toEqual(["Ada Ünal"]);
+    expect(await names("id=unknown")).toEqual([]);
+    expect(await names("")).toEqual(["Bob", "Ada Ünal"]);
+  });
+
+  it("an id that is no UUID is not found, whatever it is (promises PTH-5)", async () => {
+    await using app = await openApp();
+    for (const id of ["1", "..%2f..%2fetc", "%00", "null", "x".repeat(500), "%F0%9F%91%BB", "%"]) {
+      for (
+        const path of [
+          `/api/workers/${id}`,
+          `/api/executions/${id}/logs`,
+          `/api/local/sessions/${id}/messages`,
+        ]
+      ) {
+        expect((await app.send(`GET ${path}`)).status, path).toBe(404);
+      }
+    }
+  });
+
+  it("refuses a work directory in the service's own data (promises PTH-4)", async () => {
+    await using app = await openApp();
+    const { root } = app.server.service.paths;
+    for (const dir of [root, join(root, "logs"), join(root, "workers"), `${root}/workers/../uploads`]) {
+      expect((await app.send("POST /api/workers", { name: "x", work_dir: dir })).status, dir).toBe(400);
+    }
+    const link = await Deno.makeTempDir() + "/link";
+    await Deno.symlink(root, link);
+    expect((await app.send("POST /api/workers", { name: "x", work_dir: link })).status).toBe(400);
+    expect(
+      (await app.send("POST /api/workers", { name: "x", work_dir: join(root, "workers", "own") })).status,
+    ).toBe(201);
+  });
+
+  it("DELETE keeps the directory unless asked, and the history always", async () => {
+    await using app = await openApp();
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    const session = await app.call("POST /api/local/sessions");
+    await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "@Ada hi" });
+    await app.settle();
+    expect(await app.call(`DELETE /api/workers/${worker.id}`)).toEqual({ status: "deleted" });
+    expect((await Deno.stat(worker.work_dir)).isDirectory).toBe(true);
+    expect((await app.send(`GET /api/workers/${worker.id}`)).status).toBe(404);
+    expect((await app.send(`DELETE /api/workers/${worker.id}`)).status).toBe(404);
+    const [execution] = await app.call(`GET /api/executions?worker_id=${worker.id}`);
+    expect(execution).toMatchObject({ worker_name: "Ada", status: "completed" });
+
+    const other = await app.call("POST /api/workers", { name: "Bob" });
+    await app.call(`DELETE /api/workers/${other.id}?delete_work_dir=true`);
+    await expect(Deno.stat(other.work_dir)).rejects.toThrow();
+  });
+
+  it("DELETE with the directory never takes more than the worker's own (promises PTH-3)", async () => {
+    await using app = await openApp();
+    const base = await Deno.makeTempDir({ prefix: "svc-test-work-" });
+    const canary = join(base, "outer", "inner", "canary");
+    await Deno.mkdir(join(base, "outer", "inner"), { recursive: true });
+    await Deno.writeTextFile(canary, "alive");
+    await Deno.mkdir(join(base, "target"));
+    await Deno.writeTextFile(join(base, "target", "canary"), "alive");
+    await Deno.symlink(join(base, "target"), join(base, "link"));
+    const make = async (work_dir: string) =>
+      (await app.call("POST /api/workers", { name: "w", work_dir })).id;
+    const inner = await make(join(base, "outer", "inner"));
+    const refused = [
+      "/",
+      Deno.env.get("HOME") ?? "/root",
+      "/home",
+      "/home/somebody",
+      "/root",
+      join(base, "outer"),
+      join(base, "outer", "inner", "deeper"),
+      base,
+      join(app.dataDir, ".."),
+    ];
+    for (const dir of refused) {
+      const id = await make(dir);
+      const reply = await app.send(`DELETE /api/workers/${id}?delete_work_dir=true`);
+      expect(reply.status, dir).toBe(409);
+      expect((await app.send(`GET /api/workers/${id}`)).status, dir).toBe(200);
+      await app.call(`DELETE /api/workers/${id}`);
+    }
+    expect(await Deno.readTextFile(canary)).toBe("alive");
+    const linked = await make(join(base, "link"));
+    await app.call(`DELETE /api/workers/${linked}?delete_work_dir=true`);
+    await expect(Deno.lstat(join(base, "link"))).rejects.toThrow();
+    expect(await Deno.readTextFile(join(base, "target", "canary"))).toBe("alive");
+    await app.call(`DELETE /api/workers/${inner}?delete_work_dir=true`);
+    await expect(Deno.stat(canary)).rejects.toThrow();
+    await Deno.remove(base, { recursive: true });
+  });
+
+  it("DELETE ends the worker's runs and answers when they are gone; somebody who waits is told", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    const session = await app.call("POST /api/local/sessions");
+    await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "@Ada sleep 60" });
+    await app.until("execution.started");
+    await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "@Ada say later" });
+    await app.until("task.created", 2);
+    await app.call(`DELETE /api/workers/${worker.id}`);
+    const [execution] = await app.call("GET /api/executions");
+    expect(execution).toMatchObject({ status: "failed", failure: "cancelled" });
+    const said = (await app.call(`GET /api/local/sessions/${session.id}/messages`)).map((
+      one: { content: string },
+    ) => one.content);
+    expect(said.slice(2).sort()).toEqual([
+      expect.stringMatching(/^Ada was stopped/),
+      expect.stringMatching(/^This will not be done: Ada was deleted. It was: say later/),
+    ]);
+    expect(await app.db.read("select distinct status, reason from task")).toMatchObject([
+      { status: "cancelled", reason: "worker deleted" },
+    ]);
+  });
+
+  it("status says what it does and whether it can be started", async () => {
+    await using app = await openApp({
+      config: { engines: { ...fakeEngines(), gone: { kind: "command", command: "/no/such/program" } } },
+    });
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    expect(await app.call(`GET /api/workers/${worker.id}/status`)).toMatchObject({
+      status: "idle",
+      engine: "fake",
+      usable: true,
+      pending: 0,
+      running: 0,
+      execution_ids: [],
+    });
+    const lost = await app.call("POST /api/workers", { name: "Lost", engine: "gone" });
+    expect(await app.call(`GET /api/workers/${lost.id}/status`)).toMatchObject({
+      usable: false,
+      detail: "/no/such/program does not exist",
+    });
+    const file = await Deno.makeTempFile();
+    const stuck = await app.call("POST /api/workers", { name: "Stuck", work_dir: join(file, "x") });
+    expect(await app.call(`GET /api/workers/${stuck.id}/status`)).toMatchObject({
+      usable: false,
+      detail: expect.stringContaining("not a directory"),
+    });
+  });
+});

@@ -1,0 +1,221 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { Database, guarded } from "../../src/store/database.ts";
+import { migrate, MIGRATIONS, SCHEMA_VERSION, schemaVersion } from "../../src/store/migrate.ts";
+import { tempDir } from "../harness/process.ts";
+
+// The same statements have to do the same on a local file and on a server. CI names one in SVC_TEST_LIBSQL_URL.
+const REMOTE_URL = Deno.env.get("SVC_TEST_LIBSQL_URL");
+const PLACES = [
+  { name: "a local file", open: (path: string) => Database.open(`file:${join(path, "test.db")}`) },
+  ...(REMOTE_URL === undefined ? [] : [{ name: "a remote server", open: () => Database.open(REMOTE_URL) }]),
+];
+
+describe.each(PLACES)("Database on $name", ({ open }) => {
+  it("write() commits all statements of a batch or none", async () => {
+    await using folder = await tempDir();
+    const db = await prepared(await open(folder.path));
+    await expect(db.write([insert("a", 1), insert("a", 2)])).rejects.toThrow(/UNIQUE/);
+    expect(await rows(db)).toEqual([]);
+    await db.write([insert("a", 1), insert("b", 2)]);
+    expect(await rows(db)).toEqual([["a", 1], ["b", 2]]);
+    await db.close();
+  });
+
+  it("write() takes the whole batch back when a guard is lost, and says so without throwing (house 3)", async () => {
+    await using folder = await tempDir();
+    const db = await prepared(await open(folder.path));
+    await db.write([insert("a", 1)]);
+    const lost = await db.write([...guarded("update thing set n = 5 where id = ?", ["x"]), insert("b", 2)]);
+    expect(lost).toEqual({ won: false, rows: [] });
+    expect(await rows(db)).toEqual([["a", 1]]);
+    const won = await db.write([
+      ...guarded("update thing set n = 5 where id = ? and n = 1", ["a"]),
+      insert("b", 2),
+    ]);
+    expect(won.won).toBe(true);
+    expect(await rows(db)).toEqual([["a", 5], ["b", 2]]);
+    await db.close();
+  });
+
+  it("gives each claim to exactly one of two clients that race for it (house 3)", async () => {
+    await using folder = await tempDir();
+    const one = await prepared(await open(folder.path));
+    const two = await open(folder.path);
+    const claims = Array.from({ length: 100 }, (_, index) => `t${index}`);
+    await one.write(claims.map((id) => insert(id, 0)));
+    const claim = (db: Database, by: number) => (id: string) =>
+      db.write(guarded("update thing set n = ? where id = ? and n = 0", [by, id]));
+    const results = await Promise.all([...claims.map(claim(one, 1)), ...claims.map(claim(two, 2))]);
+    expect(results.filter(({ won }) => won)).toHaveLength(claims.length);
+    expect((await rows(one)).every(([, n]) => n === 1 || n === 2)).toBe(true);
+    await one.close();
+    await two.close();
+  });
+
+  it("settles every write of a group by itself when one of them fails", async () => {
+    await using folder = await tempDir();
+    const db = await prepared(await open(folder.path));
+    const results = await Promise.allSettled([
+      db.write([insert("a", 1)]),
+      db.write([insert("a", 2)]),
+      db.write(guarded("update thing set n = 9 where id = 'none'", [])),
+      db.write([insert("b", 3)]),
+    ]);
+    expect(results.map((result) => result.status)).toEqual([
+      "fulfilled",
+      "rejected",
+      "fulfilled",
+      "fulfilled",
+    ]);
+    expect(results[2]).toMatchObject({ value: { won: false } });
+    expect(await rows(db)).toEqual([["a", 1], ["b", 3]]);
+    await db.close();
+  });
+
+  it("brings back text, integers and null as they were", async () => {
+    await using folder = await tempDir();
+    const db = await prepared(await open(folder.path));
+    const odd = ["1", "", "ü\n\t'\"\\", "👩‍🚀", "x".repeat(300_000)];
+    await db.write(odd.map((id, n) => insert(id, n)));
+    const found = await db.read<{ id: string; n: number }>("select id, n from thing order by n");
+    expect(found.map((row) => row.id)).toEqual(odd);
+    expect(await db.first("select null as gone, 8640000000000000 as late")).toMatchObject({
+      gone: null,
+      late: 8_640_000_000_000_000,
+    });
+    await db.close();
+  });
+
+  it("migrate() ends at the newest schema, once", async () => {
+    await using folder = await tempDir();
+    const db = await open(folder.path);
+    await drop(db);
+    expect(await migrate(db, 1)).toEqual({ from: 0, to: SCHEMA_VERSION });
+    expect(await migrate(db, 2)).toEqual({ from: SCHEMA_VERSION, to: SCHEMA_VERSION });
+    expect(await db.read("select version, name, applied_at from migration")).toMatchObject(
+      MIGRATIONS.map(({ name }, index) => ({ version: index + 1, name, applied_at: 1 })),
+    );
+    await drop(db);
+    await db.close();
+  });
+});
+
+describe("Database on a local file", () => {
+  it("waits for a foreign lock without blocking, and writes at once when it is gone (promises DBF-3, DBF-4)", async () => {
+    await using folder = await tempDir();
+    const db = await prepared(await Database.open(`file:${join(folder.path, "test.db")}`));
+    const holder = await lockFor(join(folder.path, "test.db"), 1_500);
+    let longest = 0;
+    let last = performance.now();
+    const ticks = setInterval(() => {
+      longest = Math.max(longest, performance.now() - last);
+      last = performance.now();
+    }, 5);
+    const started = performance.now();
+    await Promise.all([db.write([insert("a", 1)]), db.write([insert("b", 2)])]);
+    clearInterval(ticks);
+    expect(performance.now() - started).toBeGreaterThan(1_000);
+    expect(longest).toBeLessThan(250);
+    await holder.released;
+    expect(await rows(db)).toEqual([["a", 1], ["b", 2]]);
+    await db.close();
+  });
+
+  it("answers unavailable when the lock stays (promises DBF-3)", async () => {
+    await using folder = await tempDir();
+    const db = await prepared(await Database.open(`file:${join(folder.path, "test.db")}`));
+    const holder = await lockFor(join(folder.path, "test.db"), 6_500);
+    await expect(db.write([insert("a", 1)])).rejects.toMatchObject({ code: "unavailable" });
+    await holder.released;
+    await db.write([insert("b", 2)]);
+    expect(await rows(db)).toEqual([["b", 2]]);
+    await db.close();
+  });
+
+  it("is durable and checks references on every connection (promises DUR-8)", async () => {
+    await using folder = await tempDir();
+    const db = await Database.open(`file:${join(folder.path, "test.db")}`);
+    expect(await db.first("pragma journal_mode")).toMatchObject({ journal_mode: "wal" });
+    expect(await db.first("pragma synchronous")).toMatchObject({ synchronous: 2 });
+    expect(await db.first("pragma foreign_keys")).toMatchObject({ foreign_keys: 1 });
+    await db.close();
+  });
+
+  it("knows which SQLite it runs on (promises DUR-7)", async () => {
+    const db = await Database.open(":memory:");
+    expect(await db.first("select sqlite_version() as version")).toMatchObject({ version: "3.45.1" });
+    await db.close();
+  });
+
+  it("open() says what is wrong with a file that is no database, and leaves it alone (promises DBF-6, DBF-8)", async () => {
+    await using folder = await tempDir();
+    const path = join(folder.path, "garbage.db");
+    await Deno.writeTextFile(path, "this is not a database ".repeat(1000));
+    const before = await Deno.readTextFile(path);
+    await expect(Database.open(`file:${path}`)).rejects.toThrow(/damaged or not a database/);
+    expect(await Deno.readTextFile(path)).toBe(before);
+    await expect(Database.open(`file:${folder.path}/no/such/dir/x.db`)).rejects.toThrow(/directory exists/);
+  });
+
+  it("migrate() refuses a newer schema and changes nothing (promises BAK-6)", async () => {
+    await using folder = await tempDir();
+    const db = await Database.open(`file:${join(folder.path, "test.db")}`);
+    await migrate(db, 1);
+    await db.write([{ sql: "insert into migration values (?, 'later', 1)", args: [SCHEMA_VERSION + 1] }]);
+    await expect(migrate(db, 2)).rejects.toThrow(/newer program/);
+    expect(await schemaVersion(db)).toBe(SCHEMA_VERSION + 1);
+    await db.close();
+  });
+});
+
+async function prepared(db: Database): Promise<Database> {
+  await drop(db);
+  await db.write([
+    { sql: "create table thing (id text primary key, n integer not null) strict", args: [] },
+    {
+      sql: "create table guard (held integer not null constraint guard_lost check (held = 1)) strict",
+      args: [],
+    },
+  ]);
+  return db;
+}
+
+/** A server keeps what the test before made. */
+async function drop(db: Database): Promise<void> {
+  await db.write([{ sql: "pragma defer_foreign_keys = on", args: [] }]).catch(() => {});
+  for (let pass = 0; pass < 4; pass++) {
+    const tables = await db.read<{ name: string }>(
+      "select name from sqlite_master where type = 'table' and name not like 'sqlite_%' and name not like 'libsql_%'",
+    );
+    for (const { name } of tables) {
+      await db.write([{ sql: `drop table if exists ${name}`, args: [] }]).catch(() => {});
+    }
+  }
+}
+
+function insert(id: string, n: number) {
+  return { sql: "insert into thing (id, n) values (?, ?)", args: [id, n] };
+}
+
+async function rows(db: Database): Promise<[string, number][]> {
+  const found = await db.read<{ id: string; n: number }>("select id, n from thing order by id");
+  return found.map((row) => [row.id, row.n]);
+}
+
+/** Another process takes the write lock and holds it; resolves once it has it. */
+async function lockFor(path: string, ms: number): Promise<{ released: Promise<void> }> {
+  const script = `
+    const { createClient } = await import("@libsql/client");
+    const client = createClient({ url: "file:" + ${JSON.stringify(path)} });
+    const transaction = await client.transaction("write");
+    console.log("held");
+    await new Promise((resolve) => setTimeout(resolve, ${ms}));
+    await transaction.rollback();
+    client.close();`;
+  const child = new Deno.Command(Deno.execPath(), { args: ["eval", script], stdout: "piped", stderr: "null" })
+    .spawn();
+  const reader = child.stdout.getReader();
+  await reader.read();
+  return { released: child.status.then(() => reader.cancel()) };
+}
