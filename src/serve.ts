@@ -1,6 +1,7 @@
 import { loadConfig, type LoadedConfig } from "./config.ts";
 import { ConfigError } from "./config_file.ts";
 import { ServiceError } from "./domain/error.ts";
+import { keepDescriptors } from "./engine/descriptors.ts";
 import { LockedError } from "./lock.ts";
 import { configureLog, logger } from "./log.ts";
 import { Server } from "./server.ts";
@@ -28,6 +29,7 @@ export async function serve(options: { config: string | undefined }): Promise<nu
   await configureLog(level, pretty ? "pretty" : "json");
   // Whatever we write is ours alone (promises SEC-7); programs that we start get the mask that we came with.
   const umask = Deno.build.os === "windows" ? 0o022 : Deno.umask(0o077);
+  keepDescriptors();
   let server: Server;
   try {
     server = await Server.open(loaded, { umask });

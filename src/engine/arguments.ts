@@ -3,6 +3,9 @@ import { parse } from "shell-quote";
 /** Splits a worker's engine arguments like a shell, without expanding anything. Throws a plain Error when they do not parse. */
 export function splitArgs(text: string): string[] {
   if (!balanced(text)) throw new Error("has a quote that is not closed");
+  if (text.includes("`")) {
+    throw new Error("must be plain arguments; there is nothing to substitute a command with");
+  }
   // Variables are kept as they stand: an agent's arguments are no shell script.
   return parse(text, (name) => `$${name}`).map((part) => {
     if (typeof part === "string") return part;

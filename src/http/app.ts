@@ -13,12 +13,14 @@ import type { AnyRoute, ApiOf } from "./route.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { executionRoutes } from "./routes/execution.ts";
+import { taskRoutes } from "./routes/task.ts";
 import { workerRoutes } from "./routes/worker.ts";
 
 /** Every operation of the REST API. */
 export const ROUTES = [
   ...authRoutes,
   ...workerRoutes,
+  ...taskRoutes,
   ...executionRoutes,
   ...chatRoutes,
 ] as const;

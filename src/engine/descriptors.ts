@@ -1,0 +1,24 @@
+import { logger } from "../log.ts";
+
+const log = logger("engine");
+const SET_DESCRIPTOR_FLAGS = 2;
+const CLOSE_ON_EXEC = 1;
+
+/**
+ * Keeps descriptors that this process was started with (a terminal multiplexer's socket, a supervisor's pipe) away
+ * from the programs that it starts (promises CHD-11). Deno marks its own, but not those that it inherited.
+ * Linux only; elsewhere and where the C library cannot be called it does nothing.
+ */
+export function keepDescriptors(): void {
+  if (Deno.build.os !== "linux") return;
+  try {
+    const open = [...Deno.readDirSync("/proc/self/fd")].map((entry) => Number(entry.name)).filter((fd) =>
+      fd > 2
+    );
+    const libc = Deno.dlopen("libc.so.6", { fcntl: { parameters: ["i32", "i32", "i32"], result: "i32" } });
+    for (const fd of open) libc.symbols.fcntl(fd, SET_DESCRIPTOR_FLAGS, CLOSE_ON_EXEC);
+    libc.close();
+  } catch (error) {
+    log.debug("Cannot mark inherited descriptors: {error}", { error });
+  }
+}

@@ -1,0 +1,165 @@
+import { describe, expect, it } from "vitest";
+import { keepDescriptors } from "../../src/engine/descriptors.ts";
+import { detectIsolation, findMarked, type Isolation } from "../../src/engine/isolation.ts";
+import { findProgram, type ProcessSpec, runProcess, SpawnError } from "../../src/engine/process.ts";
+import { FAKE_AGENT } from "../harness/agents.ts";
+
+const best = await detectIsolation();
+const LEVELS: Isolation[] = best === "namespace" ? ["namespace", "group"] : ["group"];
+
+interface Ran {
+  reason: string;
+  code: number;
+  stdout: string;
+  stderr: string;
+  ms: number;
+  runId: string;
+}
+
+async function run(isolation: Isolation, args: string[], more: Partial<ProcessSpec> = {}): Promise<Ran> {
+  const runId = crypto.randomUUID();
+  const said = { stdout: "", stderr: "" };
+  const decoder = new TextDecoder();
+  const started = performance.now();
+  const { reason, code } = await runProcess({
+    runId,
+    command: FAKE_AGENT,
+    args,
+    cwd: "/tmp",
+    env: { PATH: "/usr/bin:/bin", SVC_RUN_ID: runId },
+    stdin: "",
+    isolation,
+    umask: 0o022,
+    timeoutMs: 20_000,
+    idleTimeoutMs: 20_000,
+    stopGraceMs: 300,
+    signal: new AbortController().signal,
+    onStart: () => {},
+    onOutput: (stream, chunk) => said[stream] += decoder.decode(chunk),
+    ...more,
+  });
+  return { reason, code, ...said, ms: performance.now() - started, runId };
+}
+
+/** Nobody carries the mark any more (promises I8). */
+async function expectGone(runId: string): Promise<void> {
+  expect(await findMarked(new Set([runId]))).toEqual([]);
+}
+
+describe.each(LEVELS)("runProcess() under %s", (level) => {
+  it("passes stdin, stdout, stderr and the exit code", async () => {
+    expect(await run(level, ["stdin"])).toMatchObject({ reason: "exited", code: 0 });
+    expect(await run(level, [], { stdin: "say 'quotes' \"and\" $dollars\n" })).toMatchObject({
+      stdout: "'quotes' \"and\" $dollars\n",
+    });
+    expect(await run(level, ["both"])).toMatchObject({ stdout: "out\n", stderr: "err\n" });
+    expect(await run(level, ["exit", "3"])).toMatchObject({ code: 3, stderr: "about to exit 3\n" });
+    expect(await run(level, ["say", "- -x\n'"])).toMatchObject({ stdout: "- -x\n'\n" });
+  });
+
+  it("ends a program that ignores INT and TERM, with its children (promises CHD-1)", async () => {
+    const abort = new AbortController();
+    const ran = await run(level, ["ignore-term"], {
+      signal: abort.signal,
+      onOutput: (_stream, chunk) => {
+        if (new TextDecoder().decode(chunk).includes("ready")) abort.abort();
+      },
+    });
+    expect(ran.reason).toBe("aborted");
+    // INT, 2 s, TERM, the grace of this test, KILL.
+    expect(ran.ms).toBeLessThan(2_000 + 300 + 1_500);
+    await expectGone(ran.runId);
+  });
+
+  it("ends a willing program at the first signal", async () => {
+    const abort = new AbortController();
+    setTimeout(() => abort.abort(), 200);
+    const ran = await run(level, ["sleep", "60"], { signal: abort.signal });
+    expect(ran.reason).toBe("aborted");
+    expect(ran.ms).toBeLessThan(1_500);
+    await expectGone(ran.runId);
+  });
+
+  it("ends what escaped into a session of its own (promises CHD-2)", async () => {
+    const ran = await run(level, ["setsid-escape"]);
+    expect(ran).toMatchObject({ reason: "exited", code: 0, stdout: "escaped\n" });
+    await expectGone(ran.runId);
+    const storm = await run(level, ["fork-storm", "64"]);
+    expect(storm.stdout).toBe("storm\n");
+    await expectGone(storm.runId);
+  });
+
+  it("does not wait for pipes that something holds open (promises CHD-5)", async () => {
+    const ran = await run(level, ["hold-stdout"]);
+    expect(ran).toMatchObject({ code: 0, stdout: "held\n" });
+    expect(ran.ms).toBeLessThan(2_500);
+    await expectGone(ran.runId);
+  });
+
+  it("ends a run over its time, and a silent one (promises CHD-9)", async () => {
+    const late = await run(level, ["sleep", "60"], { timeoutMs: 300 });
+    expect(late.reason).toBe("timeout");
+    expect(late.ms).toBeLessThan(2_000);
+    const silent = await run(level, ["sleep", "60"], { idleTimeoutMs: 300 });
+    expect(silent.reason).toBe("idle_timeout");
+    await expectGone(late.runId);
+    await expectGone(silent.runId);
+  });
+
+  it("gives exactly the environment of the list, the mask, and no descriptor but three (promises CHD-10, CHD-11)", async () => {
+    const env = await run(level, ["env-dump"]);
+    const names = env.stdout.trim().split("\n").map((line) => line.split("=")[0]).filter((name) =>
+      !/^(PWD|OLDPWD|SHLVL|_)$/.test(name ?? "")
+    );
+    expect(names.sort()).toEqual(["PATH", "SVC_RUN_ID"]);
+    // As `svc serve` does at its start.
+    keepDescriptors();
+    const file = await Deno.open(FAKE_AGENT);
+    const descriptors = await run(level, ["fd-dump"]);
+    file.close();
+    const open = descriptors.stdout.trim().split("\n").slice(1).map((line) =>
+      line.split(/\s+/).slice(8).join(" ")
+    );
+    expect(open.filter((line) => !/^[0-4] -> (pipe:|\/proc\/)|\/fake_agent\.sh$/.test(line))).toEqual([]);
+    expect((await run(level, ["umask"], { umask: 0o027 })).stdout.trim()).toMatch(/^0?027$/);
+  });
+
+  it("has no terminal and an end of input (promises CHD-12)", async () => {
+    expect((await run(level, ["stdin"])).stdout).toBe("end of input\n");
+  });
+
+  it("reads a flood without holding it (promises CHD-6)", async () => {
+    let bytes = 0;
+    const before = Deno.memoryUsage().rss;
+    const ran = await run(level, ["flood", "300000000"], {
+      onOutput: (_stream, chunk) => bytes += chunk.length,
+    });
+    expect(ran.code).toBe(0);
+    expect(bytes).toBe(300_000_000);
+    expect(Deno.memoryUsage().rss - before).toBeLessThan(120_000_000);
+  });
+});
+
+describe("findProgram() and launch errors (promises CHD-8)", () => {
+  it("says what is wrong with a program", async () => {
+    const folder = await Deno.makeTempDir();
+    await Deno.writeTextFile(`${folder}/plain`, "x", { mode: 0o644 });
+    await Deno.mkdir(`${folder}/dir`);
+    const cases: [string, RegExp][] = [
+      ["no-such-program-anywhere", /was not found on PATH/],
+      [`${folder}/none`, /does not exist/],
+      [`${folder}/plain`, /not executable/],
+      [`${folder}/dir`, /not a file/],
+      [`${folder}/plain/x`, /cannot be read|does not exist/],
+    ];
+    for (const [command, words] of cases) {
+      await expect(findProgram(command, "/usr/bin:/bin"), command).rejects.toThrow(words);
+    }
+    expect(await findProgram("sh", "/nowhere:/bin:/usr/bin")).toMatch(/\/sh$/);
+    await Deno.remove(folder, { recursive: true });
+  });
+
+  it("runProcess() throws SpawnError for a directory that is not there", async () => {
+    await expect(run("group", ["ok"], { cwd: "/no/such/directory" })).rejects.toThrow(SpawnError);
+  });
+});

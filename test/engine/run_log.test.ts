@@ -1,0 +1,81 @@
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { RunLog, type RunLogOptions } from "../../src/engine/run_log.ts";
+import { tempDir } from "../harness/process.ts";
+
+const STAMP = "2026-01-05T08:00:00.000Z ";
+
+async function logged(
+  work: (log: RunLog) => void,
+  options: Partial<RunLogOptions> = {},
+): Promise<{ bytes: Uint8Array; text: string }> {
+  await using folder = await tempDir();
+  const path = join(folder.path, "ab", "x.log");
+  const now = () => Date.parse("2026-01-05T08:00:00Z");
+  const log = await RunLog.open({
+    path,
+    maxBytes: 1_000_000,
+    now,
+    secrets: [],
+    onWrite: () => {},
+    ...options,
+  });
+  work(log);
+  await log.close();
+  const bytes = await Deno.readFile(path);
+  expect((await Deno.stat(path)).mode ?? 0 & 0o777).toBe(0o100600);
+  return { bytes, text: new TextDecoder().decode(bytes) };
+}
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+describe("RunLog (contract 3, Execution)", () => {
+  it("puts a time in front of each line, however the bytes come", async () => {
+    const { text } = await logged((log) => {
+      log.line("[starts]");
+      log.write(bytes("one\ntw"));
+      log.write(bytes("o\n\nthree"));
+      log.line("[ends]");
+    });
+    expect(text).toBe(
+      ["[starts]", "one", "two", "", "three", "[ends]"].map((line) => `${STAMP}${line}\n`).join(""),
+    );
+  });
+
+  it("keeps bytes as they are: bad UTF-8, NUL, ANSI, long lines (promises CHD-7)", async () => {
+    const odd = new Uint8Array([0xff, 0xfe, 0x00, 0x1b, 0x5b, 0x33, 0x31, 0x6d, 0x0a]);
+    const { bytes: stored } = await logged((log) => log.write(odd));
+    expect(stored.subarray(STAMP.length)).toEqual(odd);
+    const { text } = await logged((log) => log.write(new Uint8Array(900_000).fill(120)));
+    expect(text.length).toBe(STAMP.length + 900_000);
+  });
+
+  it("is cut at its limit with a line that says so", async () => {
+    const { text } = await logged((log) => {
+      for (let i = 0; i < 100; i++) log.write(bytes("0123456789\n"));
+    }, { maxBytes: 1_024 });
+    expect(text.length).toBeLessThan(1_024 + 150);
+    expect(text).toMatch(/\[log cut: it reached limits.max_log_bytes, 1024 bytes\]\n$/);
+  });
+
+  it("masks secrets, wherever a write cuts them (promises SEC-3)", async () => {
+    const secret = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl";
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 12 }),
+        async (cuts) => {
+          const whole = bytes(`token=${secret} eyJhbGci ${secret}${secret}\nrest eyJ`);
+          const { text } = await logged((log) => {
+            let at = 0;
+            for (const cut of cuts) log.write(whole.subarray(at, at += cut));
+            log.write(whole.subarray(at));
+          }, { secrets: [secret] });
+          const stars = "*".repeat(secret.length);
+          expect(text).toBe(`${STAMP}token=${stars} eyJhbGci ${stars}${stars}\n${STAMP}rest eyJ`);
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+});

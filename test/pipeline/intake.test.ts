@@ -1,0 +1,97 @@
+import { describe, expect, it } from "vitest";
+import { joinParts, quietUntil, quietWindowMs } from "../../src/domain/message.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
+
+async function say(app: App, id: string, ...texts: string[]): Promise<void> {
+  for (const content of texts) await app.call(`POST /api/local/sessions/${id}/messages`, { content });
+}
+
+describe("intake (contract 4, point 2)", () => {
+  it("quietUntil() restarts with each message and never exceeds three windows", () => {
+    expect(quietUntil(1_000, 1_000, 300)).toBe(1_300);
+    expect(quietUntil(1_000, 1_200, 300)).toBe(1_500);
+    expect(quietUntil(1_000, 1_599, 300)).toBe(1_899);
+    expect(quietUntil(1_000, 1_600, 300)).toBe(1_900);
+    expect(quietUntil(1_000, 1_601, 300)).toBe(1_900);
+    expect(quietWindowMs("local", undefined)).toBe(300);
+    expect(quietWindowMs("other", undefined)).toBe(3_000);
+    expect(quietWindowMs("other", 0)).toBe(0);
+  });
+
+  it("joinParts() keeps the order and leaves out what is empty", () => {
+    expect(joinParts([{ content: "a" }, { content: "" }, { content: "b" }])).toBe("a\nb");
+  });
+
+  it("makes one message of three lines; the first two end merged", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock, config: { bee: { quiet_window: "300ms" } } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const { id } = await app.call("POST /api/local/sessions");
+    await say(app, id, "one");
+    clock.advance(200);
+    await say(app, id, "two");
+    clock.advance(200);
+    await say(app, id, "three");
+    clock.advance(299);
+    await app.until("message.received", 3);
+    expect(await app.db.read("select distinct status from inbound_message")).toMatchObject([{
+      status: "received",
+    }]);
+    clock.advance(1);
+    await app.settle();
+    const rows = await app.db.read<{ id: string; status: string; merged_into: string | null }>(
+      "select id, status, merged_into from inbound_message order by id",
+    );
+    expect(rows.map((row) => row.status)).toEqual(["merged", "merged", "bee_processed"]);
+    expect(rows.map((row) => row.merged_into)).toEqual([rows[2]?.id, rows[2]?.id, null]);
+    expect(await app.call("GET /api/executions")).toMatchObject([{ instruction: "one\ntwo\nthree" }]);
+  });
+
+  it("does not let a chatty user postpone the bee for ever", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock, config: { bee: { quiet_window: "300ms" } } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const { id } = await app.call("POST /api/local/sessions");
+    for (let i = 0; i < 5; i++) {
+      await say(app, id, `m${i}`);
+      clock.advance(200);
+    }
+    await app.until("message.feeding");
+    const [first] = await app.db.read<{ parts: number }>(
+      "select data ->> 'parts' as parts from journal where kind = 'message.feeding'",
+    );
+    expect(Number(first?.parts)).toBe(5);
+  });
+
+  it("keeps conversations apart", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock, config: { bee: { quiet_window: "300ms" } } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const one = await app.call("POST /api/local/sessions");
+    const two = await app.call("POST /api/local/sessions");
+    await say(app, one.id, "a");
+    await say(app, two.id, "b");
+    clock.advance(300);
+    await app.settle();
+    const executions = await app.call("GET /api/executions");
+    expect(executions.map((one: { instruction: string }) => one.instruction).sort()).toEqual(["a", "b"]);
+  });
+
+  it("routes the messages of a conversation in the order in which they came (promises DSP-10)", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const { id } = await app.call("POST /api/local/sessions", { worker_id: ada.id });
+    const texts = Array.from({ length: 30 }, (_, index) => `say ${index}`);
+    for (const text of texts) {
+      await say(app, id, text);
+      await app.until("message.feeding", texts.indexOf(text) + 1);
+    }
+    await app.settle();
+    const ran = await app.db.read<{ instruction: string }>(
+      "select instruction from execution order by started_at, id",
+    );
+    expect(ran.map((row) => row.instruction)).toEqual(texts);
+  });
+});

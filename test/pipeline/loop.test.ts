@@ -1,0 +1,108 @@
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/clock.ts";
+import { Stage } from "../../src/pipeline/loop.ts";
+import { Bells } from "../../src/wake.ts";
+import { openApp } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
+
+/** Bells that nobody hears. */
+class SilentBells extends Bells {
+  override ring(): void {}
+}
+
+describe("Stage", () => {
+  it("starts and stops a hundred times, and leaves no listener", async () => {
+    const bells = new Bells();
+    for (let i = 0; i < 100; i++) {
+      let rounds = 0;
+      const step = () => Promise.resolve(++rounds && Infinity);
+      const stage = new Stage({ name: "test", bell: "test", clock: systemClock, bells, step });
+      stage.start();
+      stage.start();
+      stage.wake();
+      await stage.stop();
+      expect(rounds).toBeGreaterThan(0);
+    }
+    expect(bells.size).toBe(0);
+  });
+
+  it("logs what its step throws, backs off, and goes on (promises SHD-8)", async () => {
+    const clock = new TestClock();
+    const bells = new Bells();
+    let calls = 0;
+    const step = () => ++calls < 4 ? Promise.reject(new Error("broken")) : Promise.resolve(Infinity);
+    const stage = new Stage({ name: "test", bell: "test", clock, bells, step });
+    stage.start();
+    for (const backOffMs of [200, 400, 800]) {
+      const before = calls;
+      await until(() => stage.rounds === before + 0 && stage.idle || calls === before);
+      clock.advance(backOffMs - 1);
+      await turn();
+      expect(calls).toBe(before === 0 ? 1 : before);
+      clock.advance(1);
+      await until(() => calls > before || calls === 4);
+    }
+    await until(() => calls === 4);
+    expect(stage.well).toBe(true);
+    await stage.stop();
+  });
+
+  it("finishes the round that is going on before it stops", async () => {
+    let finished = false;
+    const bells = new Bells();
+    const step = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      finished = true;
+      return Infinity;
+    };
+    const stage = new Stage({ name: "test", bell: "test", clock: systemClock, bells, step });
+    stage.start();
+    await turn();
+    await stage.stop();
+    expect(finished).toBe(true);
+  });
+
+  it("is not well when a round does not come back for a minute (promises CRN-9)", async () => {
+    const clock = new TestClock();
+    let release = (_ms: number) => {};
+    const step = () => new Promise<number>((resolve) => release = resolve);
+    const stage = new Stage({ name: "test", bell: "test", clock, bells: new Bells(), step });
+    stage.start();
+    await turn();
+    expect(stage.well).toBe(true);
+    clock.advance(60_000);
+    expect(stage.well).toBe(false);
+    release(Infinity);
+    await turn();
+    expect(stage.well).toBe(true);
+    await stage.stop();
+  });
+});
+
+describe("with every bell lost (house, sentence 1; promises DSP-6)", () => {
+  it("each stage still finds its work within a second", async () => {
+    await using app = await openApp({ bells: new SilentBells() });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const { id } = await app.call("POST /api/local/sessions");
+    await app.call(`POST /api/local/sessions/${id}/messages`, { content: "hello" });
+    await app.settle();
+    const steps = ["message.received", "message.feeding", "task.created", "task.started", "message.sent"];
+    const times: number[] = [];
+    for (const kind of steps) {
+      const row = await app.db.first<{ at: number }>("select at from journal where kind = ?", [kind]);
+      times.push(row?.at ?? NaN);
+    }
+    for (const [index, at] of times.entries()) {
+      if (index > 0) expect(at - (times[index - 1] ?? 0), steps[index]).toBeLessThan(1_200);
+    }
+  });
+});
+
+async function turn(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+async function until(done: () => boolean): Promise<void> {
+  for (let i = 0; i < 1_000 && !done(); i++) await new Promise((resolve) => setTimeout(resolve, 1));
+  expect(done()).toBe(true);
+}
