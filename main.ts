@@ -1,3 +1,4 @@
+import { load } from "./src/load.ts";
 import { VERSION } from "./src/version.ts";
 
 const HELP = `svc runs AI worker agents: messages in, tasks out, replies back.
@@ -16,12 +17,12 @@ async function main(args: string[]): Promise<number> {
   const [command, ...rest] = args;
   switch (command) {
     case "serve": {
-      const { serve } = await import("./src/serve.ts");
+      const { serve } = await load<typeof import("./src/serve.ts")>("./src/serve.ts", import.meta.url);
       return await serve({ config: configFlag(rest) });
     }
     case "ctl": {
-      const { run } = await import("./cli/ctl.ts");
-      const { processIo } = await import("./cli/io.ts");
+      const { run } = await load<typeof import("./cli/ctl.ts")>("./cli/ctl.ts", import.meta.url);
+      const { processIo } = await load<typeof import("./cli/io.ts")>("./cli/io.ts", import.meta.url);
       const interrupted = new AbortController();
       Deno.addSignalListener("SIGINT", () => interrupted.abort());
       return await run(rest, processIo(interrupted.signal));

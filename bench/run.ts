@@ -1,1 +1,33 @@
-console.log("no benchmarks yet");
+// `make bench`: every figure beside the bare cost, measured in the same run. `make bench ARGS='rest start'` for some.
+import { type Row, table } from "./measure.ts";
+import { benchReply } from "./reply.ts";
+import { benchRest } from "./rest.ts";
+import { benchStart } from "./start.ts";
+
+const BENCHES: Record<string, () => Promise<Row[]>> = {
+  reply: benchReply,
+  rest: benchRest,
+  start: benchStart,
+};
+
+const wanted = Deno.args.length === 0 ? Object.keys(BENCHES) : Deno.args;
+const rows: Row[] = [];
+for (const name of wanted) {
+  const bench = BENCHES[name];
+  if (bench === undefined) {
+    console.error(`no bench is called ${name}; there are ${Object.keys(BENCHES).join(", ")}`);
+    Deno.exit(2);
+  }
+  console.error(`measuring ${name} …`);
+  rows.push(...await bench());
+}
+console.log(table(rows));
+const folder = new URL("./results/", import.meta.url).pathname;
+await Deno.mkdir(folder, { recursive: true });
+const file = `${folder}${new Date().toISOString().replace(/[:.]/g, "-")}.json`;
+const machine = { cores: navigator.hardwareConcurrency, deno: Deno.version.deno, os: Deno.build.target };
+await Deno.writeTextFile(
+  file,
+  JSON.stringify({ at: new Date().toISOString(), machine, rows }, null, 2) + "\n",
+);
+console.error(`written to ${file}`);

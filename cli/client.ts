@@ -3,6 +3,7 @@ import { type ClientConfig, readClientConfig } from "../src/config_file.ts";
 import { type ErrorCode, ServiceError } from "../src/domain/error.ts";
 import type { Api } from "../src/http/app.ts";
 import { usage } from "./exit.ts";
+import { keyBytes, OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../src/token.ts";
 import type { Io } from "./io.ts";
 
 type ParamsOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
@@ -119,7 +120,6 @@ export class Client {
     }
     const { dataDir, jwtSecret, username } = await this.#configuration();
     const key = jwtSecret || await readKey(join(dataDir, "secret.key"));
-    const { keyBytes, OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } = await import("../src/token.ts");
     const claims = {
       typ: "access" as const,
       sub: `operator:${username}`,

@@ -1,3 +1,4 @@
+import { load } from "../src/load.ts";
 import type { AnyCommand } from "./command.ts";
 
 interface Group {
@@ -5,19 +6,24 @@ interface Group {
   load: () => Promise<AnyCommand[] | AnyCommand>;
 }
 
+function commands<T>(name: string): Promise<T> {
+  return load<T>(`./commands/${name}.ts`, import.meta.url);
+}
+
 /** The groups of `svc ctl`. Each is loaded when it is asked for, so that a call pays for its own group only. */
 export const GROUPS: Record<string, Group> = {
   worker: {
     about: "Workers: the AI agents that this service runs",
-    load: async () => (await import("./commands/worker.ts")).workerCommands,
+    load: async () => (await commands<typeof import("./commands/worker.ts")>("worker")).workerCommands,
   },
   execution: {
     about: "Executions: one run of a worker each, with its log",
-    load: async () => (await import("./commands/execution.ts")).executionCommands,
+    load: async () =>
+      (await commands<typeof import("./commands/execution.ts")>("execution")).executionCommands,
   },
   chat: {
     about: "Send a chat message and print the reply as it comes",
-    load: async () => (await import("./commands/chat.ts")).chatCommand,
+    load: async () => (await commands<typeof import("./commands/chat.ts")>("chat")).chatCommand,
   },
 };
 

@@ -1,3 +1,4 @@
+import { load } from "../src/load.ts";
 import type { Io } from "./io.ts";
 
 /** How an answer is shown: for people, for pipes, as the server's JSON, or ids only (contract 6). */
@@ -128,43 +129,19 @@ export class Output {
   }
 
   async #table(rows: Row[], columns: Column[]): Promise<string> {
-    const { default: Table } = await import("cli-table3");
-    const none = Object.fromEntries(BORDERS.map((border) => [border, ""]));
-    const table = new Table({
-      head: columns.map((column) => this.style.bold(column.name.toUpperCase())),
-      chars: none,
-      style: { head: [], border: [], "padding-left": 0, "padding-right": 2 },
-    });
-    for (const row of rows) {
-      table.push(columns.map((column) => {
-        if (column.show !== undefined) return column.show(row, this.style);
-        const words = visible(text(column.value(row))).replaceAll("\n", " ");
-        return words.length > CELL_MAX ? `${words.slice(0, CELL_MAX - 1)}…` : words;
-      }));
-    }
-    return table.toString().split("\n").map((line) => line.trimEnd()).join("\n");
+    const { drawTable } = await load<typeof import("./table.ts")>("./table.ts", import.meta.url);
+    const head = columns.map((column) => this.style.bold(column.name.toUpperCase()));
+    return drawTable(head, rows.map((row) => columns.map((column) => this.#cell(column, row))));
+  }
+
+  #cell(column: Column, row: Row): string {
+    if (column.show !== undefined) return column.show(row, this.style);
+    const words = visible(text(column.value(row))).replaceAll("\n", " ");
+    return words.length > CELL_MAX ? `${words.slice(0, CELL_MAX - 1)}…` : words;
   }
 }
 
 const CELL_MAX = 60;
-const BORDERS = [
-  "top",
-  "top-mid",
-  "top-left",
-  "top-right",
-  "bottom",
-  "bottom-mid",
-  "bottom-left",
-  "bottom-right",
-  "left",
-  "left-mid",
-  "mid",
-  "mid-mid",
-  "right",
-  "right-mid",
-  "middle",
-];
-
 function idOf(row: Row): string {
   return text(row.id);
 }
@@ -207,7 +184,5 @@ export async function styleFor(isTerminal: boolean, env: Record<string, string>)
     const plain = (value: string) => value;
     return { bold: plain, dim: plain, red: plain, green: plain, yellow: plain, cyan: plain };
   }
-  const { createColors } = (await import("picocolors")).default;
-  const { bold, dim, red, green, yellow, cyan } = createColors(true);
-  return { bold, dim, red, green, yellow, cyan };
+  return (await load<typeof import("./table.ts")>("./table.ts", import.meta.url)).colouredStyle();
 }

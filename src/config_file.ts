@@ -1,5 +1,6 @@
 import { dirname, isAbsolute, resolve } from "node:path";
 import type { Document } from "yaml";
+import { load } from "./load.ts";
 
 /** The configuration cannot be used. Exit code 2; the message says where and what to do (contract 7). */
 export class ConfigError extends Error {
@@ -40,19 +41,12 @@ export async function readConfigSource(flag: string | undefined): Promise<Config
     throw new ConfigError(`Cannot read the configuration ${path}: ${reason}`);
   }
   // Only a file that is there costs the YAML parser: ctl starts faster without one.
-  const { LineCounter, parseDocument } = await import("yaml");
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  const position = (offset: number) => {
-    const { line, col } = lines.linePos(offset);
-    return { line, column: col };
-  };
-  const [fault] = document.errors;
-  if (fault !== undefined) {
-    const { line, column } = position(fault.pos[0]);
-    throw new ConfigError(`${path}:${line}:${column}: not valid YAML: ${fault.message}`);
+  const { parseYaml } = await load<typeof import("./config_yaml.ts")>("./config_yaml.ts", import.meta.url);
+  try {
+    return { path, base: dirname(path), ...parseYaml(text) };
+  } catch (error) {
+    throw new ConfigError(`${path}:${error instanceof Error ? error.message : error}`);
   }
-  return { path, base: dirname(path), document, position };
 }
 
 /** One key taken from the environment. */

@@ -8,7 +8,6 @@ import { Catalog } from "./engine/catalog.ts";
 import { detectIsolation, type Isolation } from "./engine/isolation.ts";
 import { ensureCredential, loadKey } from "./first_start.ts";
 import { createApp } from "./http/app.ts";
-import { JournalTail } from "./http/journal_tail.ts";
 import { logBell } from "./http/log_file.ts";
 import { Listener } from "./http/listener.ts";
 import { lockDataDirectory } from "./lock.ts";
@@ -51,7 +50,6 @@ export class Server {
   /** The password made at the very first start, to be shown once; else null. */
   readonly generatedPassword: string | null;
   readonly #rescuer: Rescuer;
-  readonly #tail: JournalTail;
   readonly #listener: Listener;
   readonly #lock: Deno.FsFile;
   readonly #stopping = new AbortController();
@@ -61,7 +59,10 @@ export class Server {
     const { loaded, paths, db, key, operator, clock, lock } = foundation;
     const { config } = loaded;
     const bells = parts.bells ?? new Bells();
-    db.onCommit = () => bells.ring(BELL.journal);
+    db.onCommit = (names) => {
+      for (const name of new Set(names)) bells.ring(name);
+      bells.ring(BELL.journal);
+    };
     const machine = {
       path: Deno.env.get("PATH") ?? "",
       umask: parts.umask ?? 0o022,
@@ -114,7 +115,6 @@ export class Server {
       this.dispatcher.stage,
       createOutbox({ ...base, platforms: parts.platforms ?? [] }),
     ];
-    this.#tail = new JournalTail(base);
     const app = createApp(service, { stagesWell: () => this.stages.every((stage) => stage.well) });
     this.#listener = new Listener(app, config.server, paths.serverFile);
   }
@@ -158,7 +158,6 @@ export class Server {
     await this.#rescuer.rescue();
     await this.#rescuer.rescueBee();
     await Deno.remove(service.paths.runs, { recursive: true }).catch(() => {});
-    this.#tail.start();
     for (const stage of this.stages) stage.start();
     await service.db.write([record(service.clock.now(), { kind: "system.started" })]);
     service.state = "ready";
@@ -204,7 +203,6 @@ export class Server {
     await service.db.write([record(service.clock.now(), { kind: "system.stopped" })]).catch(() => {});
     this.#stopping.abort();
     await this.#listener.close();
-    await this.#tail.stop();
     await service.db.close();
     this.#lock.close();
   }

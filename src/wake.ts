@@ -12,6 +12,11 @@ export const BELL = {
   journal: "journal",
 } as const;
 
+/** The bell of what happens in one conversation. */
+export function conversationBell(sessionKey: string): string {
+  return `conversation:${sessionKey}`;
+}
+
 /**
  * Bells: wake-ups by name. A bell only saves time. Whoever listens also polls, so a lost bell
  * costs a second and never a message.

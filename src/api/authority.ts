@@ -2,7 +2,8 @@ import type { Clock } from "../clock.ts";
 import { ALL_SCOPES, type Caller, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
 import type { Database } from "../store/database.ts";
 import { findRunGrant } from "../store/execution.ts";
-import { type Claims, OPERATOR_KEY_VERSION, verifyToken } from "../token.ts";
+import { type Claims, OPERATOR_KEY_VERSION } from "../token.ts";
+import { verifyToken } from "../token_verify.ts";
 
 /** A caller who was recognised, and until when the token is good. */
 export interface Authentication {

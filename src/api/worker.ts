@@ -89,7 +89,7 @@ export async function listWorkers(service: Service, filter: WorkerFilter): Promi
   const { db } = service;
   if (filter.department === undefined) return await listWorkerRows(db, filter, null, filter);
   const department = await findDepartmentRef(db, filter.department);
-  if (department === null) return { items: [], total: 0, next: null };
+  if (department === null) return { json: "[]", total: 0, next: null };
   const ids = filter.recursive ? await listDescendantIds(db, department.id) : [department.id];
   return await listWorkerRows(db, filter, ids, filter);
 }

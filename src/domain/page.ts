@@ -26,9 +26,9 @@ export interface Page {
   cursor?: string | undefined;
 }
 
-/** One page: each item as its JSON text, and what the headers need. */
+/** One page: the JSON array as text, and what the headers need. */
 export interface Listing {
-  items: string[];
+  json: string;
   /** Rows that match, counted up to COUNT_MAX + 1. */
   total: number;
   /** The cursor of the next page, or null at the end. */

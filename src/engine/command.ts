@@ -28,11 +28,14 @@ export function commandEngine(name: string, config: EngineConfig, machine: Machi
     kind: "command",
     config,
     external: true,
-    async probe() {
+    probe() {
       try {
-        return { usable: true, detail: await findProgram(config.command, machine.path) };
+        return Promise.resolve({ usable: true, detail: findProgram(config.command, machine.path) });
       } catch (error) {
-        return { usable: false, detail: error instanceof Error ? error.message : String(error) };
+        return Promise.resolve({
+          usable: false,
+          detail: error instanceof Error ? error.message : String(error),
+        });
       }
     },
     start: (run) => start(run, config, machine),
@@ -44,7 +47,7 @@ async function start(run: EngineRun, config: EngineConfig, machine: Machine): Pr
   try {
     const end = await runProcess({
       runId: run.runId,
-      command: await findProgram(config.command, machine.path),
+      command: findProgram(config.command, machine.path),
       args: [...config.args, ...splitArgs(run.extraArgs)],
       cwd: run.workDir,
       env: run.env,

@@ -187,7 +187,7 @@ async function feed(stream: WritableStream<Uint8Array>, text: string): Promise<v
  * The absolute path of a program: given with a slash, or looked for on `path`. Throws SpawnError that says what is
  * wrong: the shell in between would only say 127.
  */
-export async function findProgram(command: string, path: string): Promise<string> {
+export function findProgram(command: string, path: string): string {
   const places = command.includes("/")
     ? [command]
     : path.split(delimiter).map((folder) => join(folder, command));
@@ -195,7 +195,7 @@ export async function findProgram(command: string, path: string): Promise<string
   for (const place of places) {
     if (!isAbsolute(place)) continue;
     try {
-      const info = await Deno.stat(place);
+      const info = Deno.statSync(place);
       if (info.isFile && ((info.mode ?? 0o111) & 0o111) !== 0) return place;
       refusal = info.isFile ? `${place} is not executable` : `${place} is not a file`;
     } catch (error) {

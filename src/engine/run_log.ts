@@ -36,10 +36,10 @@ export class RunLog {
   }
 
   /** Opens the file for appending, mode 0600, and makes its directory. Throws what the file system says. */
-  static async open(options: RunLogOptions): Promise<RunLog> {
-    await Deno.mkdir(dirname(options.path), { recursive: true, mode: 0o700 });
-    const file = await Deno.open(options.path, { append: true, create: true, mode: 0o600 });
-    return new RunLog(file, (await file.stat()).size, options);
+  static open(options: RunLogOptions): RunLog {
+    Deno.mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
+    const file = Deno.openSync(options.path, { append: true, create: true, mode: 0o600 });
+    return new RunLog(file, file.statSync().size, options);
   }
 
   /** One line of our own words. */

@@ -2,7 +2,8 @@ import type { Service } from "../api/service.ts";
 import { type ConversationEvent, listConversationEvents, startOfReplay } from "../store/chat.ts";
 import { journalRange } from "../store/journal.ts";
 import type { Claims } from "../token.ts";
-import { conversationBell, eventStream, frame, resumePoint, type StreamStep } from "./stream.ts";
+import { conversationBell } from "../wake.ts";
+import { eventStream, frame, resumePoint, type StreamStep } from "./stream.ts";
 
 const EVENTS_PER_STEP = 100;
 // After a reset the client gets this much again; older messages are in the history.

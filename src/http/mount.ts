@@ -110,11 +110,11 @@ function respond(answer: Answer, route: AnyRoute, url: URL): Response {
   if ("none" in answer) return new Response(null, { status });
   const headers: Record<string, string> = { "content-type": JSON_TYPE };
   if ("listing" in answer) {
-    const { items, total } = answer.listing;
+    const { json, total } = answer.listing;
     headers["x-total-count"] = totalText(total);
     const links = pageLinks(answer.listing, url);
     if (links !== "") headers.link = links;
-    return new Response(`[${items.join(",")}]`, { status, headers });
+    return new Response(json, { status, headers });
   }
   if ("items" in answer) return new Response(`[${answer.items.join(",")}]`, { status, headers });
   if ("value" in answer) return new Response(JSON.stringify(answer.value), { status, headers });

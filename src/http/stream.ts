@@ -133,8 +133,3 @@ export function resumePoint(
   const oldest = range.first === 0 ? range.last : range.first - 1;
   return wanted < oldest || wanted > range.last ? "reset" : wanted;
 }
-
-/** The bell of one conversation's events. */
-export function conversationBell(sessionKey: string): string {
-  return `conversation:${sessionKey}`;
-}

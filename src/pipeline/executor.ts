@@ -9,7 +9,7 @@ import type { Engine, EngineOutcome } from "../engine/engine.ts";
 import { RunLog } from "../engine/run_log.ts";
 import { logger } from "../log.ts";
 import { type DataPaths, logPath } from "../paths.ts";
-import type { Database } from "../store/database.ts";
+import type { Database, Statement } from "../store/database.ts";
 import { type ExecutionEnd, startExecution } from "../store/execution.ts";
 import { record } from "../store/journal.ts";
 import { findTask } from "../store/task.ts";
@@ -34,6 +34,12 @@ export interface ExecutorOptions {
   environmentOf: (request: EnvironmentRequest) => Promise<RunEnvironment>;
   /** Rings when a log grows. */
   logBell: (executionId: string) => string;
+}
+
+/** When a run started, and whether that is in the database already. */
+interface Start {
+  at: number | null;
+  stored: boolean;
 }
 
 interface Equipment {
@@ -91,14 +97,15 @@ export class Executor {
   }
 
   async #execute(claim: Claim, signal: AbortSignal): Promise<void> {
-    const outcome = await this.#outcomeOf(claim, signal).catch((error): EngineOutcome => {
+    const start: Start = { at: null, stored: false };
+    const outcome = await this.#outcomeOf(claim, signal, start).catch((error): EngineOutcome => {
       log.error("Execution {id} broke: {error}", { id: claim.execution.id, error });
       return failed("spawn_failed", "Cannot run this: the service could not prepare it; its log tells more");
     });
-    await this.#store(claim, outcome, signal.aborted ? signal.reason as Interruption : null);
+    await this.#store(claim, outcome, start, signal.aborted ? signal.reason as Interruption : null);
   }
 
-  async #outcomeOf(claim: Claim, signal: AbortSignal): Promise<EngineOutcome> {
+  async #outcomeOf(claim: Claim, signal: AbortSignal, start: Start): Promise<EngineOutcome> {
     const { execution, workDir } = claim;
     const { clock, bells, config, engines, paths, logBell } = this.#options;
     const engine = engines.find(execution.engine);
@@ -106,12 +113,13 @@ export class Executor {
       return failed("spawn_failed", `Cannot start: no engine is called ${execution.engine}`);
     }
     try {
-      await Deno.mkdir(workDir, { recursive: true });
+      // Small and local: a synchronous call takes microseconds, an asynchronous one a turn of a busy loop.
+      Deno.mkdirSync(workDir, { recursive: true });
     } catch (error) {
       return failed("spawn_failed", `Cannot use the work directory ${workDir}: ${fileFault(error)}`);
     }
     const equipment = engine.external ? await this.#equip(claim, engine) : BARE;
-    const runLog = await RunLog.open({
+    const runLog = RunLog.open({
       path: logPath(paths, execution.id),
       maxBytes: config.limits.max_log_bytes,
       now: () => clock.now(),
@@ -127,14 +135,18 @@ export class Executor {
         ...equipment,
         log: runLog,
         signal,
-        onStart: () => void this.#started(claim),
+        onStart: () => {
+          start.at = clock.now();
+          // What runs in this process ends at once; its start is stored together with its end.
+          if (engine.external) void this.#storeStart(claim, start.at, start);
+        },
       });
       runLog.line(lastLine(outcome));
       return outcome;
     } finally {
       // On disk before the outcome is: a finished run has a whole log (promises DUR-9).
       await runLog.close();
-      if (equipment.runDir !== "") await Deno.remove(equipment.runDir, { recursive: true }).catch(() => {});
+      if (equipment.runDir !== "") void Deno.remove(equipment.runDir, { recursive: true }).catch(() => {});
     }
   }
 
@@ -146,39 +158,40 @@ export class Executor {
     const contextPath = join(runDir, "context.json");
     const briefing = await brief(db, claim);
     const { env, token } = await environmentOf({ claim, engine: engine.config, runDir, contextPath });
-    await Deno.mkdir(join(runDir, "tmp"), { recursive: true, mode: 0o700 });
-    await Deno.writeTextFile(contextPath, contextFile(briefing.context, execution.instruction), {
+    Deno.mkdirSync(join(runDir, "tmp"), { recursive: true, mode: 0o700 });
+    Deno.writeTextFileSync(contextPath, contextFile(briefing.context, execution.instruction), {
       mode: 0o600,
     });
     return { runDir, env, token, prompt: briefing.prompt, extraArgs: briefing.engineArgs[engine.name] ?? "" };
   }
 
   // Not waited for: the writer keeps the order, so the outcome always comes behind it.
-  async #started(claim: Claim): Promise<void> {
-    const { db, clock } = this.#options;
-    const { id, session_key, worker_id, task_id, message_id } = claim.execution;
-    const now = clock.now();
-    await db.write([
-      ...startExecution(id, now),
-      record(now, {
-        kind: "execution.started",
-        session_key,
-        worker_id,
-        task_id,
-        execution_id: id,
-        message_id,
-      }),
-    ]).catch((error) => log.warning("Cannot note that execution {id} started: {error}", { id, error }));
+  async #storeStart(claim: Claim, at: number, start: Start): Promise<void> {
+    const { id } = claim.execution;
+    start.stored = true;
+    try {
+      await this.#options.db.write([...startExecution(id, at), started(claim, at)]);
+    } catch (error) {
+      start.stored = false;
+      log.warning("Cannot note that execution {id} started: {error}", { id, error });
+    }
   }
 
   /** Writes the outcome, again and again while the database cannot be reached: the work is done and must not be lost. */
-  async #store(claim: Claim, outcome: EngineOutcome, interruption: Interruption | null): Promise<void> {
+  async #store(
+    claim: Claim,
+    outcome: EngineOutcome,
+    start: Start,
+    interruption: Interruption | null,
+  ): Promise<void> {
     const { db, clock, bells, rules } = this.#options;
     for (let waitMs = 100;; waitMs = Math.min(waitMs * 2, 5_000)) {
       try {
         const task = await findTask(db, claim.execution.task_id);
-        const end = endOf(claim.execution.session_key, outcome, interruption);
-        const { won } = await db.write(endRun(claim.execution, end, task, rules, clock.now()));
+        const end = { ...endOf(claim.execution.session_key, outcome, interruption), started_at: start.at };
+        const statements = endRun(claim.execution, end, task, rules, clock.now());
+        if (start.at !== null && !start.stored) statements.unshift(started(claim, start.at));
+        const { won } = await db.write(statements);
         if (!won) log.warning("Execution {id} had an outcome already", { id: claim.execution.id });
         bells.ring(BELL.outbox);
         return;
@@ -191,6 +204,18 @@ export class Executor {
       }
     }
   }
+}
+
+function started({ execution }: Claim, at: number): Statement {
+  const { id, session_key, worker_id, task_id, message_id } = execution;
+  return record(at, {
+    kind: "execution.started",
+    session_key,
+    worker_id,
+    task_id,
+    execution_id: id,
+    message_id,
+  });
 }
 
 function endOf(sessionKey: string, outcome: EngineOutcome, interruption: Interruption | null): ExecutionEnd {

@@ -1,19 +1,10 @@
-import { type Client, createClient, type InStatement, type InValue, type ResultSet } from "@libsql/client";
 import { ServiceError } from "../domain/error.ts";
 import { logger } from "../log.ts";
+import type { Driver, Row, Statement, Value } from "./driver.ts";
+
+export type { Row, Statement, Value } from "./driver.ts";
 
 const log = logger("database");
-
-export type Value = string | number | boolean | null;
-
-/** One SQL statement with its positional arguments. */
-export interface Statement {
-  sql: string;
-  args: Value[];
-}
-
-/** A row by column name. Every query names its columns, so a type per query is enough. */
-export type Row = Record<string, unknown>;
 
 /** Outcome of a write: `won` is false when a guard found that somebody else was first, and then nothing was written. */
 export interface Written {
@@ -31,6 +22,11 @@ const STATEMENTS_PER_YIELD = 500;
 
 // Writes that queued up while one was going on share a transaction, and so a disk sync.
 const GROUP_MAX_STATEMENTS = 400;
+
+// What unlessChanged() keeps: pages of lists, so a few at most.
+const RESULTS_MAX = 64;
+const RESULT_MAX_AGE_MS = 1_000;
+const RESULT_MAX_CHARACTERS = 256 * 1024;
 
 /** A lost guard rolls its batch back (house, sentence 3). Stands behind each guarded statement. */
 export const GUARD: Statement = { sql: "insert into guard (held) select 0 where changes() <> 1", args: [] };
@@ -52,55 +48,60 @@ interface Job {
  */
 export class Database {
   readonly remote: boolean;
-  /** Called after each commit that wrote something. */
-  onCommit: () => void = () => {};
-  readonly #client: Client;
+  /** Called after each commit with the bells of its statements. */
+  onCommit: (bells: string[]) => void = () => {};
+  readonly #driver: Driver;
   readonly #queue: Job[] = [];
+  readonly #results = new Map<string, { result: unknown; commits: number; until: number }>();
+  #commits = 0;
   #writing = false;
   #sinceYield = 0;
   #closed = false;
 
-  private constructor(client: Client, remote: boolean) {
-    this.#client = client;
-    this.remote = remote;
+  private constructor(driver: Driver) {
+    this.#driver = driver;
+    this.remote = driver.remote;
   }
 
   /** Opens `url` (`file:`, `:memory:`, `libsql:`, `http(s):`). Throws ServiceError `unavailable` with advice. */
   static async open(url: string, authToken = ""): Promise<Database> {
-    const remote = !/^(file:|:memory:)/.test(url);
     try {
-      const client = createClient({
-        url,
-        ...(authToken === "" ? {} : { authToken }),
-        ...(remote ? {} : { concurrency: 1, timeout: 50 }),
-      });
-      const database = new Database(client, remote);
-      if (!remote) await database.#prepareFile();
-      else await client.execute("select 1");
-      return database;
+      if (url === ":memory:" || url.startsWith("file:")) {
+        const { LocalDriver } = await import("./local_driver.ts");
+        return new Database(new LocalDriver(url.replace(/^file:/, "")));
+      }
+      const { RemoteDriver } = await import("./remote_driver.ts");
+      return new Database(await RemoteDriver.open(url, authToken));
     } catch (error) {
       throw openError(url, error);
     }
   }
 
-  // With one connection the PRAGMAs hold for its whole life; after a
-  // reconnect they have to be said again (facts, libSQL 2).
-  async #prepareFile(): Promise<void> {
-    await this.#client.execute("pragma journal_mode = wal");
-    await this.#client.execute("pragma synchronous = full");
-    await this.#client.execute("pragma foreign_keys = on");
-  }
-
   /** Rows of one query. */
   async read<T extends Row>(sql: string, args: Value[] = []): Promise<T[]> {
     await this.#yieldSometimes(1);
-    const result = await this.#run(() => this.#client.execute({ sql, args: bound(args) }));
-    return result.rows as unknown as T[];
+    return await this.#run(() => this.#driver.query({ sql, args })) as T[];
   }
 
   /** The first row of a query, or null. */
   async first<T extends Row>(sql: string, args: Value[] = []): Promise<T | null> {
     return (await this.read<T>(sql, args))[0] ?? null;
+  }
+
+  /**
+   * The result of `work`, or the one that it had before when nothing was committed since. For what many clients ask
+   * again and again, such as the first page of a list. A second old at most: somebody else may write, too.
+   */
+  async unlessChanged<T>(key: string, work: () => Promise<T>, sizeOf: (result: T) => number): Promise<T> {
+    const now = performance.now();
+    const known = this.#results.get(key);
+    if (known !== undefined && known.commits === this.#commits && known.until > now) return known.result as T;
+    const commits = this.#commits;
+    const result = await work();
+    if (sizeOf(result) > RESULT_MAX_CHARACTERS) return result;
+    if (this.#results.size >= RESULTS_MAX) this.#results.clear();
+    this.#results.set(key, { result, commits, until: now + RESULT_MAX_AGE_MS });
+    return result;
   }
 
   /** Commits the statements together or not at all. Order of calls is order of commits. */
@@ -127,7 +128,7 @@ export class Database {
     if (this.#closed) return;
     this.#closed = true;
     while (this.#writing) await new Promise((resolve) => setTimeout(resolve, 1));
-    this.#client.close();
+    this.#driver.close();
   }
 
   async #drain(): Promise<void> {
@@ -173,10 +174,10 @@ export class Database {
   }
 
   async #commit(statements: Statement[]): Promise<Row[][]> {
-    const batch: InStatement[] = statements.map(({ sql, args }) => ({ sql, args: bound(args) }));
-    const results = await this.#run(() => this.#client.batch(batch, "write"));
-    this.onCommit();
-    return results.map((result: ResultSet) => result.rows as unknown as Row[]);
+    const results = await this.#run(() => this.#driver.batch(statements));
+    this.#commits++;
+    this.onCommit(statements.flatMap(({ bell }) => bell === undefined ? [] : [bell]));
+    return results;
   }
 
   /** Runs native work; a foreign lock is waited for without blocking the event loop (facts, libSQL 13). */
@@ -188,11 +189,10 @@ export class Database {
       } catch (error) {
         if (!isBusy(error) || this.remote) throw mapped(error);
         // A BUSY poisons this connection for good: only a new one writes again.
-        await this.#client.reconnect();
+        await this.#driver.reconnect().catch(() => {});
         if (performance.now() - started > BUSY_WAIT_MAX_MS) throw mapped(error);
         log.warning("Database is locked by another process, trying again");
         await new Promise((resolve) => setTimeout(resolve, 20 + Math.random() * 80));
-        await this.#prepareFile().catch(() => {});
       }
     }
   }
@@ -205,28 +205,30 @@ export class Database {
   }
 }
 
-// Numbers would be bound as REAL, and 1 stored in a TEXT column as '1.0' (facts, libSQL 16).
-function bound(args: Value[]): InValue[] {
-  return args.map((arg) => typeof arg === "number" && Number.isInteger(arg) ? BigInt(arg) : arg);
-}
-
 function settleFailed(job: Job | undefined, error: unknown): void {
-  if (error instanceof Error && error.message.includes("guard_lost")) job?.resolve({ won: false, rows: [] });
+  if (words(error).includes("guard_lost")) job?.resolve({ won: false, rows: [] });
   else job?.reject(error);
 }
 
+/** Code and message in one: a local error has both apart, a remote one its code in the message. */
+function words(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return "code" in error ? `${error.code}: ${error.message}` : error.message;
+}
+
 function isBusy(error: unknown): boolean {
-  return error instanceof Error && /SQLITE_(BUSY|LOCKED)|SQL statements in progress/.test(error.message);
+  return /SQLITE_(BUSY|LOCKED)|SQL statements in progress/.test(words(error));
 }
 
 /** Whether an error says that a row with this unique key is there already. */
 export function isDuplicate(error: unknown): boolean {
-  return error instanceof Error && /UNIQUE constraint failed/.test(error.message);
+  return /UNIQUE constraint failed/.test(words(error));
 }
 
 function mapped(error: unknown): unknown {
-  if (!(error instanceof Error) || /constraint/i.test(error.message)) return error;
-  if (/SQLITE_FULL|disk is full|ENOSPC|No space left/i.test(error.message)) {
+  const text = words(error);
+  if (/constraint/i.test(text)) return error;
+  if (/SQLITE_FULL|disk is full|ENOSPC|No space left/i.test(text)) {
     return new ServiceError(
       "storage_full",
       "Cannot write: the disk of the database is full; free some space",
@@ -236,7 +238,7 @@ function mapped(error: unknown): unknown {
     );
   }
   const lost = isBusy(error) ||
-    /fetch|network|connect|timed? ?out|SERVER_ERROR|HTTP status 5|IOERR/i.test(error.message);
+    /fetch|network|connect|timed? ?out|SERVER_ERROR|HTTP status 5|IOERR/i.test(text);
   if (!lost) return error;
   return new ServiceError("unavailable", "Cannot reach the database at the moment; try again", {
     cause: error,
@@ -245,7 +247,7 @@ function mapped(error: unknown): unknown {
 }
 
 function openError(url: string, error: unknown): ServiceError {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = words(error);
   const place = url.replace(/^file:/, "");
   let detail = `Cannot open the database ${place}: ${reason}`;
   if (/NOTADB|CORRUPT|malformed|not a database/i.test(reason)) {

@@ -67,6 +67,8 @@ export function startExecution(id: string, now: number): Statement[] {
 
 /** How a run ended. */
 export interface ExecutionEnd {
+  /** When it started, where that is not stored yet. */
+  started_at?: number | null;
   status: "completed" | "failed";
   session_id: string;
   result: string;
@@ -82,7 +84,7 @@ export function finishExecution(id: string, end: ExecutionEnd, now: number): Sta
   return guarded(
     `update execution
     set status = ?, session_id = ?, result = ?, error = ?, failure = ?, exit_code = ?,
-      input_tokens = ?, output_tokens = ?, cost_usd = ?, completed_at = ?
+      input_tokens = ?, output_tokens = ?, cost_usd = ?, completed_at = ?, started_at = coalesce(started_at, ?)
     where id = ? and status in ('pending', 'running')`,
     [
       end.status,
@@ -95,6 +97,7 @@ export function finishExecution(id: string, end: ExecutionEnd, now: number): Sta
       output_tokens,
       cost_usd,
       now,
+      end.started_at ?? null,
       id,
     ],
   );

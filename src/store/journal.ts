@@ -1,4 +1,5 @@
 import type { EventKind, JournalEntry } from "../domain/journal.ts";
+import { conversationBell } from "../wake.ts";
 import type { Database, Row, Statement, Value } from "./database.ts";
 
 /** The statement that records an event. Put it into the batch that makes the event true (house, sentence 2). */
@@ -18,13 +19,18 @@ export function record(at: number, entry: JournalEntry): Statement {
       entry.actor ?? "system",
       JSON.stringify(entry.data ?? {}),
     ],
+    ...bellOf(entry.session_key),
   };
+}
+
+function bellOf(sessionKey: string | undefined): { bell?: string } {
+  return sessionKey ? { bell: conversationBell(sessionKey) } : {};
 }
 
 /** As record(), but only when the statement right before it changed a row. */
 export function recordIfChanged(at: number, entry: JournalEntry): Statement {
-  const { sql, args } = record(at, entry);
-  return { sql: sql.replace(/values \((.*)\)/, "select $1 where changes() = 1"), args };
+  const { sql, ...rest } = record(at, entry);
+  return { sql: sql.replace(/values \((.*)\)/, "select $1 where changes() = 1"), ...rest };
 }
 
 /**
@@ -40,6 +46,7 @@ export function recordIdle(at: number, sessionKey: string): Statement {
         and not exists (
           select 1 from inbound_message where status in ('received', 'feeding') and session_key = ?)`,
     args: [at, sessionKey, sessionKey, sessionKey],
+    ...bellOf(sessionKey),
   };
 }
 

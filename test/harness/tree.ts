@@ -1,4 +1,4 @@
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 
 /** The root of the project. */
 export const ROOT = new URL("../../", import.meta.url).pathname.replace(/\/$/, "");
@@ -27,19 +27,33 @@ export interface Import {
   dynamic: boolean;
 }
 
-/** Every import between files of the project and to packages, as `deno info` sees them from main.ts. */
+/** Modules that load() imports at need, by the files that do it; Deno itself does not see these. */
+export function loadedModules(): { from: string; to: string }[] {
+  return sourceFiles("main.ts", "src", "cli").flatMap((from) =>
+    [...textOf(from).matchAll(/typeof import\("(\.[^"]+)"\)/g)].map(([, to = ""]) => ({
+      from,
+      to: join(dirname(from), to),
+    }))
+  );
+}
+
+/** Every import between files of the project and to packages, from main.ts and whatever is loaded at need. */
 export async function projectImports(): Promise<{ files: string[]; imports: Import[] }> {
+  const loaded = loadedModules();
+  const entry = join(ROOT, ".cache", "house_entry.ts");
+  Deno.mkdirSync(dirname(entry), { recursive: true });
+  const roots = ["main.ts", ...new Set(loaded.map(({ to }) => to))];
+  Deno.writeTextFileSync(entry, roots.map((root) => `import "../${root}";\n`).join(""));
   const { stdout } = await new Deno.Command(Deno.execPath(), {
-    args: ["info", "--json", "main.ts"],
+    args: ["info", "--json", entry],
     cwd: ROOT,
     stderr: "null",
   }).output();
   const graph = JSON.parse(new TextDecoder().decode(stdout)) as Graph;
   const local = (specifier: string) => relative(ROOT, specifier.replace(/^file:\/\//, ""));
-  const files = graph.modules.map((module) => module.specifier).filter((one) => one.startsWith("file:")).map(
-    local,
-  );
-  const imports = graph.modules.flatMap((module) =>
+  const modules = graph.modules.filter((module) => local(module.specifier) !== relative(ROOT, entry));
+  const files = modules.map((module) => module.specifier).filter((one) => one.startsWith("file:")).map(local);
+  const imports = modules.flatMap((module) =>
     (module.dependencies ?? []).map((dependency) => {
       const target = dependency.code?.specifier ?? dependency.type?.specifier ?? dependency.specifier;
       return {
@@ -50,7 +64,11 @@ export async function projectImports(): Promise<{ files: string[]; imports: Impo
       };
     })
   );
-  return { files: files.filter((file) => !file.startsWith("node_modules")), imports };
+  const atNeed = loaded.map((one) => ({ ...one, typeOnly: false, dynamic: true }));
+  return {
+    files: files.filter((file) => !file.startsWith("node_modules")),
+    imports: [...imports, ...atNeed],
+  };
 }
 
 interface Graph {

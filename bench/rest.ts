@@ -1,0 +1,47 @@
+import { bareServer } from "./bare.ts";
+import { rate } from "./load.ts";
+import { median, type Row } from "./measure.ts";
+import { BenchService } from "./service.ts";
+
+const ROUNDS = 3;
+
+/** Rates of reading workers with a token, next to an empty Deno.serve that answers the same bytes. */
+export async function benchRest(): Promise<Row[]> {
+  await using service = await BenchService.start();
+  for (let i = 0; i < 50; i++) {
+    await service.call("POST /api/workers", { name: `Worker ${i}`, description: "Does one of fifty things" });
+  }
+  const list = await service.call("GET /api/workers?page_size=50");
+  const one = `/api/workers/${list[0].id}`;
+  return [
+    await compare(service, "GET /api/workers, 50 rows", "/api/workers", JSON.stringify(list), 12),
+    await compare(service, "GET /api/workers/:id", one, JSON.stringify(list[0]), 15),
+  ];
+}
+
+async function compare(
+  service: BenchService,
+  what: string,
+  path: string,
+  body: string,
+  percent: number,
+): Promise<Row> {
+  await using bare = await bareServer(body);
+  const ours: number[] = [];
+  const theirs: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    ours.push(await rate(service.url + path, { token: service.token }));
+    theirs.push(await rate(bare.url));
+  }
+  const share = 100 * median(ours) / median(theirs);
+  return {
+    what,
+    value: median(ours),
+    unit: "/s",
+    bare: median(theirs),
+    beside: "empty Deno.serve, same bytes",
+    says: `${share.toFixed(1)} % of it`,
+    goal: `at least ${percent} %`,
+    met: share >= percent,
+  };
+}

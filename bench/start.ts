@@ -1,0 +1,59 @@
+import { startServer, svc } from "../test/harness/process.ts";
+import { bareProgram } from "./bare.ts";
+import { median, type Row, timed } from "./measure.ts";
+import { BenchService } from "./service.ts";
+
+const TIMES = 15;
+const WARM = 3;
+
+/** Cold start of `serve` and of `ctl`, next to an empty program, and memory right after the start. */
+export async function benchStart(): Promise<Row[]> {
+  const folder = await Deno.makeTempDir({ prefix: "svc-bench-" });
+  const empty = median(await timed(TIMES, WARM, bareProgram));
+  const starts: number[] = [];
+  for (let i = 0; i < TIMES; i++) {
+    const started = performance.now();
+    const server = await startServer({ dataDir: folder });
+    starts.push(performance.now() - started);
+    await server.end("SIGTERM");
+  }
+  const server = await startServer({ dataDir: folder });
+  const ctl = median(
+    await timed(TIMES, WARM, async () => void await svc(["ctl", "worker", "list"], { dataDir: folder })),
+  );
+  await server.end("SIGTERM");
+  await Deno.remove(folder, { recursive: true });
+  await using service = await BenchService.start();
+  const memory = await service.memoryMb();
+  const ready = median(starts);
+  return [
+    {
+      what: "svc serve: start to ready",
+      value: ready,
+      unit: "ms",
+      bare: empty,
+      beside: "empty program",
+      says: `${(ready / empty).toFixed(1)}x`,
+      goal: "at most 500 ms",
+      met: ready <= 500,
+    },
+    {
+      what: "svc ctl worker list",
+      value: ctl,
+      unit: "ms",
+      bare: empty,
+      beside: "empty program",
+      says: `${(ctl / empty).toFixed(2)}x`,
+      goal: "at most 4x",
+      met: ctl / empty <= 4,
+    },
+    {
+      what: "memory of serve after start",
+      value: memory,
+      unit: "MB",
+      says: "",
+      goal: "under 120 MB",
+      met: memory < 120,
+    },
+  ];
+}

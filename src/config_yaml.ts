@@ -1,0 +1,19 @@
+import { type Document, LineCounter, parseDocument } from "yaml";
+
+/** A parsed configuration file. Throws a message that begins with line and column when it is not YAML. */
+export function parseYaml(
+  text: string,
+): { document: Document.Parsed; position: (offset: number) => { line: number; column: number } } {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const position = (offset: number) => {
+    const { line, col } = lines.linePos(offset);
+    return { line, column: col };
+  };
+  const [fault] = document.errors;
+  if (fault !== undefined) {
+    const { line, column } = position(fault.pos[0]);
+    throw new Error(`${line}:${column}: not valid YAML: ${fault.message}`);
+  }
+  return { document, position };
+}

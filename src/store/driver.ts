@@ -1,0 +1,32 @@
+/** A value that can be bound or read. */
+export type Value = string | number | boolean | null;
+
+/** One SQL statement with its positional arguments. */
+export interface Statement {
+  sql: string;
+  args: Value[];
+  /** Rung once this is committed. */
+  bell?: string;
+}
+
+/** A row by column name. Every query names its columns, so a type per query is enough. */
+export type Row = Record<string, unknown>;
+
+/** What a database has to do for us; the same on a local file and on a server. */
+export interface Driver {
+  readonly remote: boolean;
+  query(statement: Statement): Promise<Row[]>;
+  /** Commits all or nothing; answers the rows that each statement returned. */
+  batch(statements: Statement[]): Promise<Row[][]>;
+  /** Drops the connection and takes a new one; needed after a BUSY (facts, libSQL 13). */
+  reconnect(): Promise<void>;
+  close(): void;
+}
+
+/** Numbers that are whole as bigint: both libraries bind a number as REAL, and 1 in a TEXT column would be '1.0' (facts, libSQL 16). */
+export function bound(args: Value[]): (string | number | bigint | null)[] {
+  return args.map((arg) => {
+    if (typeof arg === "boolean") return arg ? 1n : 0n;
+    return typeof arg === "number" && Number.isInteger(arg) ? BigInt(arg) : arg;
+  });
+}

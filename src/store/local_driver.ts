@@ -1,0 +1,109 @@
+import Libsql from "libsql";
+import { bound, type Driver, type Row, type Statement } from "./driver.ts";
+
+type Prepared = ReturnType<InstanceType<typeof Libsql>["prepare"]>;
+
+interface Known {
+  statement: Prepared;
+  /** Names of the columns, or null for a statement that returns nothing. */
+  columns: string[] | null;
+}
+
+// Waiting inside of the library blocks everything, so it is short; the writer waits outside (facts, libSQL).
+const BUSY_TIMEOUT_MS = 50;
+// Texts differ by the number of their placeholders only, so there are a few hundred at most.
+const STATEMENTS_MAX = 500;
+
+/**
+ * A database file, through libSQL's own synchronous library. @libsql/client prepares every statement anew, which
+ * costs five times the work itself; here each is prepared once per connection (docs/decisions/0003).
+ */
+export class LocalDriver implements Driver {
+  readonly remote = false;
+  readonly #path: string;
+  #db: InstanceType<typeof Libsql>;
+  #known = new Map<string, Known>();
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#db = this.#open();
+  }
+
+  #open(): InstanceType<typeof Libsql> {
+    const db = new Libsql(this.#path, { timeout: BUSY_TIMEOUT_MS } as object);
+    try {
+      // They belong to the connection, and there is only this one.
+      db.exec("pragma journal_mode = wal");
+      db.exec("pragma synchronous = full");
+      db.exec("pragma foreign_keys = on");
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+    return db;
+  }
+
+  query(statement: Statement): Promise<Row[]> {
+    return Promise.resolve(this.#execute(statement));
+  }
+
+  batch(statements: Statement[]): Promise<Row[][]> {
+    this.#execute(BEGIN);
+    let results: Row[][];
+    try {
+      results = statements.map((statement) => this.#execute(statement));
+      this.#execute(COMMIT);
+    } catch (error) {
+      // A full disk has rolled back already.
+      if (this.#db.inTransaction) this.#execute(ROLLBACK);
+      throw error;
+    }
+    return Promise.resolve(results);
+  }
+
+  reconnect(): Promise<void> {
+    const fresh = this.#open();
+    this.#known = new Map();
+    this.#db.close();
+    this.#db = fresh;
+    return Promise.resolve();
+  }
+
+  close(): void {
+    this.#known = new Map();
+    this.#db.close();
+  }
+
+  #execute({ sql, args }: Statement): Row[] {
+    const { statement, columns } = this.#prepared(sql);
+    if (columns === null) {
+      statement.run(bound(args));
+      return [];
+    }
+    const rows = statement.all(bound(args)) as unknown[][];
+    return rows.map((values) => {
+      const row: Row = {};
+      for (let at = 0; at < columns.length; at++) row[columns[at] as string] = values[at];
+      return row;
+    });
+  }
+
+  #prepared(sql: string): Known {
+    const known = this.#known.get(sql);
+    if (known !== undefined) return known;
+    const statement = this.#db.prepare(sql);
+    let columns: string[] | null = null;
+    if (statement.reader) {
+      statement.raw(true);
+      columns = statement.columns().map((column) => column.name);
+    }
+    if (this.#known.size >= STATEMENTS_MAX) this.#known = new Map();
+    const made = { statement, columns };
+    this.#known.set(sql, made);
+    return made;
+  }
+}
+
+const BEGIN: Statement = { sql: "begin immediate", args: [] };
+const COMMIT: Statement = { sql: "commit", args: [] };
+const ROLLBACK: Statement = { sql: "rollback", args: [] };

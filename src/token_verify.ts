@@ -1,0 +1,27 @@
+import { jwtVerify } from "jose/jwt/verify";
+import { type Claims, ISSUER, OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION } from "./token.ts";
+
+/** The claims of a token that this key signed and that is not expired, else null. Only HS256 is accepted (promises AUT-1). */
+export async function verifyToken(key: Uint8Array, token: string, now: number): Promise<Claims | null> {
+  try {
+    const { payload } = await jwtVerify(token, key, {
+      algorithms: ["HS256"],
+      issuer: ISSUER,
+      requiredClaims: ["sub", "iat", "exp", "jti", "typ", "scope", "ver"],
+      currentDate: new Date(now),
+    });
+    return isClaims(payload) ? payload : null;
+  } catch {
+    return null;
+  }
+}
+
+function isClaims(payload: object): payload is Claims {
+  const claims = payload as Record<string, unknown>;
+  const { typ, ver, iat, exp } = claims;
+  if (typeof claims.sub !== "string" || typeof claims.scope !== "string") return false;
+  if (typeof ver !== "number" || typeof iat !== "number" || typeof exp !== "number") return false;
+  if (typ === "run") return typeof claims.execution_id === "string" && typeof claims.attempt === "number";
+  if (typ !== "access") return false;
+  return ver !== OPERATOR_KEY_VERSION || exp - iat <= OPERATOR_KEY_TTL_S;
+}

@@ -1,0 +1,66 @@
+// `make demo`: a throw-away service on a free port and an empty data directory, three messages, and what came of them.
+import { join } from "node:path";
+import { startServer, svc } from "./harness/process.ts";
+
+const folder = await Deno.makeTempDir({ prefix: "svc-demo-" });
+const program = Deno.env.get("SVC_PROGRAM")?.split(" ");
+const options = program === undefined ? {} : { program };
+
+// A worker can be any program: instruction on stdin, answer on stdout. This one is a shell pipeline.
+const counter = `tr -cs 'A-Za-z' '\\n' | tr A-Z a-z | sort | uniq -c | sort -rn | head -3`;
+await Deno.writeTextFile(
+  join(folder, "config.yaml"),
+  `engines:
+  words:
+    kind: command
+    command: /bin/sh
+    args: ["-c", ${JSON.stringify(counter)}]
+bee:
+  quiet_window: 0ms
+`,
+);
+
+async function ctl(...args: string[]): Promise<string> {
+  console.log(`\n$ svc ctl ${args.map((arg) => /^[\w./:=@-]+$/.test(arg) ? arg : `'${arg}'`).join(" ")}`);
+  const { code, out, err } = await svc(["ctl", ...args], { dataDir: folder, ...options });
+  if (err !== "") console.log(err.trimEnd());
+  console.log(out.trimEnd());
+  if (code !== 0) throw new Error(`svc ctl ${args[0]} ended with ${code}`);
+  return out;
+}
+
+let failed = false;
+const server = await startServer({ dataDir: folder, ...options });
+try {
+  console.log(`The service runs at ${server.url}, its data is in ${folder}`);
+  await ctl("worker", "create", "-n", "Echo", "--description", "Repeats what it is told", "-q");
+  await ctl(
+    "worker",
+    "create",
+    "-n",
+    "Counter",
+    "--description",
+    "Counts the words of a text",
+    "--engine",
+    "words",
+    "-q",
+  );
+  await ctl("worker", "list");
+  await ctl("chat", "@Echo good morning");
+  await ctl("chat", "@Counter the quick brown fox and the lazy dog and the cat");
+  await ctl("chat", "How many words has this text, and which of these words is the most frequent word?");
+  await ctl("execution", "list");
+  const ids = (await ctl("execution", "list", "-q", "--page-size", "1")).trim();
+  await ctl("execution", "logs", ids);
+} catch (error) {
+  failed = true;
+  console.error(error instanceof Error ? error.message : error);
+} finally {
+  const { code } = await server.end("SIGTERM");
+  if (code !== 0) failed = true;
+  await Deno.remove(folder, { recursive: true });
+}
+console.log(
+  failed ? "\nThe demo failed." : "\nThe service is stopped and its data removed. Next: make serve",
+);
+Deno.exit(failed ? 1 : 0);
