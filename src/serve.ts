@@ -51,7 +51,7 @@ export async function serve(options: { config: string | undefined }): Promise<nu
 
 function startFault(error: unknown): number {
   const words = error instanceof Error ? error.message : String(error);
-  console.error(error instanceof Error && !(error instanceof ServiceError) ? words : words);
+  console.error(words);
   if (error instanceof ServiceError && error.extras.cause !== undefined) log.debug("{error}", { error });
   return error instanceof LockedError ? EXIT_IN_USE : EXIT_UNEXPECTED;
 }
@@ -89,6 +89,7 @@ async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean)
     say("config", path ?? "defaults (no config.yaml)");
     say("data", service.paths.root);
     say("database", config.database.url.replace(/\/\/[^@/]*@/, "//"));
+    say("log in", `as ${config.auth.username}, ${passwordHint(server, loaded)}`);
   }
   const [engines, isolation] = await Promise.all([service.engines.probe(), server.isolation()]);
   if (!pretty) {
@@ -106,6 +107,14 @@ async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean)
     const standard = name === service.engines.defaultName ? " (default)" : "";
     say(usable ? "engine" : "no engine", `${name}${standard}: ${detail}`);
   }
+}
+
+function passwordHint(server: Server, loaded: LoadedConfig): string {
+  if (loaded.config.auth.password_hash !== "") return "with the password of auth.password_hash";
+  if (loaded.password !== "") return "with the password of SVC_AUTH_PASSWORD";
+  return server.generatedPassword === null
+    ? "with the password of the first start"
+    : "with the password above";
 }
 
 function say(word: string, text: string): void {

@@ -1,0 +1,273 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { fakeEngines } from "../harness/agents.ts";
+import { openApp } from "../harness/app.ts";
+import { svc, tempDir } from "../harness/process.ts";
+import { ctl } from "../harness/terminal.ts";
+
+const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
+
+describe("svc ctl worker (interface 4.2, contract 6)", () => {
+  it("creates, shows, lists, changes and deletes a worker, in all output forms", async () => {
+    await using app = await openApp();
+    const made = await ctl(app, [
+      "worker",
+      "create",
+      "-n",
+      "Ada",
+      "--description",
+      "two\nlines\tand a tab",
+      "--work-dir",
+      "here",
+    ]);
+    expect(made).toMatchObject({ code: 0, err: "" });
+    expect(made.out).toMatch(/^id\t[0-9a-f-]{36}\nname\tAda\ndescription\ttwo\\nlines\\tand a tab\n/);
+    const id = /^id\t(.*)$/m.exec(made.out)?.[1] ?? "";
+    expect(made.out).toContain(`work_dir\t/tmp/here\n`);
+
+    const tsv = await ctl(app, ["worker", "list"]);
+    expect(tsv.out.split("\t").slice(0, 3)).toEqual([id, "Ada", "idle"]);
+    expect((await ctl(app, ["worker", "list", "-q"])).out).toBe(`${id}\n`);
+    const json = await ctl(app, ["worker", "list", "--json"]);
+    expect(JSON.parse(json.out)).toEqual(await app.call("GET /api/workers"));
+    const shown = await ctl(app, ["worker", "list"], { terminal: true, env: { NO_COLOR: "1" } });
+    expect(shown.out).toMatch(
+      /^ID +NAME +STATUS +ENGINE +DEPARTMENTS +CREATED_AT\n[0-9a-f-]{36} +Ada +idle .*(now|s ago)\n$/,
+    );
+
+    expect((await ctl(app, ["worker", "get", id, "--json"])).out).toBe(
+      `${JSON.stringify(await app.call(`GET /api/workers/${id}`))}\n`,
+    );
+    expect((await ctl(app, ["worker", "status", id])).out).toContain("usable\ttrue\n");
+    const updated = await ctl(app, [
+      "worker",
+      "update",
+      id,
+      "--description",
+      "",
+      "--engine-args",
+      "echo=-x 'a b'",
+      "--scopes",
+      "read:workers,read:tasks",
+    ]);
+    expect(updated.out).toContain("description\t\n");
+    expect(updated.out).toContain("scopes\tread:workers,read:tasks\n");
+    expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({
+      name: "Ada",
+      engine_args: { echo: "-x 'a b'" },
+    });
+    await ctl(app, ["worker", "update", id, "--engine-args", "echo=", "--scopes", "", "--engine", ""]);
+    expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({
+      engine_args: {},
+      scopes: [],
+      engine: "",
+    });
+    expect(await ctl(app, ["worker", "delete", id, "--delete-work-dir"])).toEqual({
+      code: 0,
+      out: "status\tdeleted\n",
+      err: "",
+    });
+  });
+
+  it("filters and pages like the server, and says when there is more", async () => {
+    await using app = await openApp();
+    for (const name of ["a1", "a2", "b1"]) await app.call("POST /api/workers", { name });
+    const names = async (...args: string[]) =>
+      (await ctl(app, ["worker", "list", ...args])).out.trim().split("\n").map((line) => line.split("\t")[1]);
+    expect(await names("--name", "A")).toEqual(["a2", "a1"]);
+    const page = await ctl(app, ["worker", "list", "--page-size", "2"]);
+    expect(page.err).toBe("2 of 3, use --page 2\n");
+    expect(await names("--page-size", "2", "--page", "2")).toEqual(["a1"]);
+    expect((await ctl(app, ["worker", "list", "--page-size", "201"])).code).toBe(2);
+  });
+
+  it("values that look like flags, are empty, or hold anything, arrive as they are", async () => {
+    await using app = await openApp();
+    const odd = "--not-a-flag 'quotes' \"more\" $HOME \n 👩‍🚀 ";
+    const made = await ctl(app, [
+      "worker",
+      "create",
+      `--name=-n`,
+      "--description",
+      odd,
+      "--memory=--json",
+      "--constraints=",
+    ]);
+    expect(made.code).toBe(0);
+    const id = /^id\t(.*)$/m.exec(made.out)?.[1];
+    expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({
+      name: "-n",
+      description: odd,
+      memory: "--json",
+      constraints: "",
+    });
+    const large = "x".repeat(262_144);
+    expect((await ctl(app, ["worker", "create", "-n", "b", "--memory", large])).code).toBe(0);
+    expect((await ctl(app, ["worker", "create", "-n", "b", "--memory", large + "x"])).code).toBe(2);
+  });
+});
+
+describe("svc ctl execution and chat", () => {
+  it("prints the reply, lists the execution, and shows its log", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    expect(await ctl(app, ["chat", "say hello there"])).toEqual({ code: 0, out: "hello there\n", err: "" });
+    expect((await app.call("GET /api/local/sessions")).map((one: { name: string }) => one.name)).toEqual([
+      "cli",
+    ]);
+    await ctl(app, ["chat", "--session", "work", "--worker", "Ada", "say again"]);
+    expect((await app.call("GET /api/local/sessions")).map((one: { name: string }) => one.name)).toEqual([
+      "work",
+      "cli",
+    ]);
+    const id = (await ctl(app, ["execution", "list", "-q", "--page-size", "1"])).out.trim();
+    expect((await ctl(app, ["execution", "get", id])).out).toContain("result\tagain\n");
+    expect((await ctl(app, ["execution", "logs", "-f", id])).out).toMatch(/ again\n.*\[completed\]\n$/);
+    expect((await ctl(app, ["execution", "logs", "--tail", "1", id])).out).toMatch(/^\S+ \[completed\]\n$/);
+    expect((await ctl(app, ["execution", "list", "--status", "failed"])).out).toBe("");
+    expect((await ctl(app, ["execution", "list", "--status", "nope"])).err).toContain(
+      '--status: "nope" is not one of pending, running, completed, failed',
+    );
+    const failed = await ctl(app, ["chat", "exit 3"]);
+    expect(failed.out).toMatch(/Ada failed: exit_code/);
+  });
+
+  it("chat gives up after its time and says so with 124", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const late = await ctl(app, ["chat", "--timeout", "1", "sleep 30"]);
+    expect(late.code).toBe(124);
+    expect(late.err).toMatch(/No end of it after 1 s/);
+  });
+
+  it("ends quietly when nobody reads, and with 130 when it is interrupted", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    expect(await ctl(app, ["worker", "list"], { closedPipe: true })).toEqual({ code: 0, out: "", err: "" });
+    const interrupt = new AbortController();
+    const waiting = ctl(app, ["chat", "sleep 30"], { signal: interrupt.signal });
+    await app.until("execution.started");
+    interrupt.abort();
+    expect((await waiting).code).toBe(130);
+  });
+});
+
+describe("errors and exit codes (contract 6)", () => {
+  it("2 for what is no usage: one clear line on stderr, stdout clean", async () => {
+    await using app = await openApp();
+    const wrong: [string[], RegExp][] = [
+      [["wroker"], /unknown command 'wroker'\n\(Did you mean worker\?\)/],
+      [["worker", "lst"], /unknown command 'lst'\n\(Did you mean list\?\)/],
+      [["worker", "list", "--nmae", "x"], /unknown option '--nmae'\n\(Did you mean --name\?\)/],
+      [["worker", "get"], /missing required argument 'id'/],
+      [["worker", "get", "a", "b"], /too many arguments/],
+      [["worker", "get", ""], /the id must not be empty/],
+      [["worker", "get", ".."], /the id cannot be "\.\."/],
+      [["worker", "create"], /--name is needed/],
+      [["worker", "create", "--name", ""], /--name must not be empty/],
+      [["worker", "create", "--name"], /argument missing/],
+      [["worker", "create", "-n", "x", "--engine-args", "nope"], /has to look like <engine>=<args>/],
+      [["worker", "list", "--page", "x"], /--page: "x" is not a whole number/],
+      [["worker", "list", "--page", "0"], /page: must be at least 1/],
+      [["worker", "list", "--id", ""], /--id must not be empty/],
+      [
+        ["worker", "list", "-c", "/no/such.yaml"],
+        /Cannot read the configuration \/no\/such.yaml: no such file/,
+      ],
+      [["worker"], /Usage: svc ctl worker/],
+      [[], /Usage: svc ctl/],
+      [["chat", " "], /the text must not be empty/],
+    ];
+    for (const [args, words] of wrong) {
+      const { code, out, err } = await ctl(app, args);
+      expect([code, out], args.join(" ")).toEqual([2, ""]);
+      expect(err, args.join(" ")).toMatch(words);
+    }
+  });
+
+  it("3 not found, 4 not allowed, 5 conflict, 6 unreachable", async () => {
+    await using app = await openApp();
+    expect(await ctl(app, ["worker", "get", UNKNOWN])).toMatchObject({
+      code: 3,
+      out: "",
+      err: expect.stringMatching(/^svc: Cannot find worker/),
+    });
+    for (const id of ["x", "a/b", "?x=1", "#", "%2f", "$&", "é", " "]) {
+      expect((await ctl(app, ["worker", "get", id])).code, id).toBe(3);
+    }
+    expect((await ctl(app, ["worker", "list"], { env: { SVC_TOKEN: "forged" } })).code).toBe(4);
+    const home = await app.call("POST /api/workers", { name: "home", work_dir: "/" });
+    expect((await ctl(app, ["worker", "delete", home.id, "--delete-work-dir"])).code).toBe(5);
+    const down = await ctl(app, ["worker", "list"], { env: { SVC_URL: "http://127.0.0.1:1" } });
+    expect(down).toMatchObject({
+      code: 6,
+      out: "",
+      err: "svc: Cannot reach the service at http://127.0.0.1:1: is it running? Start it with: svc serve\n",
+    });
+    await using folder = await tempDir();
+    const fresh = await ctl(null, ["worker", "list"], {
+      env: { SVC_DATA_DIR: folder.path, SVC_URL: app.url },
+    });
+    expect(fresh.code).toBe(4);
+    expect(fresh.err).toMatch(/Cannot log in with the key .*secret.key: there is none/);
+  });
+
+  it("in a run it never falls back to the operator's rights (contract 2)", async () => {
+    await using app = await openApp();
+    const { code, err } = await ctl(app, ["worker", "list"], { env: { SVC_RUN_ID: "x" } });
+    expect([code, err]).toEqual([
+      4,
+      "svc: Cannot log in: this is an agent's run and its SVC_TOKEN is missing\n",
+    ]);
+  });
+
+  it("with --json an error is one JSON object on stderr, the problem document as it came", async () => {
+    await using app = await openApp();
+    const { code, out, err } = await ctl(app, ["worker", "get", UNKNOWN, "--json"]);
+    expect([code, out]).toEqual([3, ""]);
+    expect(JSON.parse(err)).toMatchObject({ code: "not_found", status: 404, request_id: expect.any(String) });
+    const usage = await ctl(app, ["worker", "list", "--page", "x", "--json"]);
+    expect(JSON.parse(usage.err)).toMatchObject({
+      code: "invalid_request",
+      detail: '--page: "x" is not a whole number',
+    });
+  });
+
+  it("help is an answer: stdout, exit 0, with examples", async () => {
+    for (
+      const args of [["--help"], ["help"], ["worker", "--help"], ["help", "worker"], [
+        "worker",
+        "create",
+        "--help",
+      ], ["worker", "help", "create"]]
+    ) {
+      const { code, out, err } = await ctl(null, args);
+      expect([code, err], args.join(" ")).toEqual([0, ""]);
+      expect(out, args.join(" ")).toMatch(/Usage: svc ctl/);
+    }
+    expect((await ctl(null, ["worker", "create", "--help"])).out).toMatch(
+      /Examples:\n {2}\$ svc ctl worker create/,
+    );
+  });
+
+  it("a real process: works from a config file, and the pieces fit together in a shell", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/workers", { name: "Ada" });
+    await using folder = await tempDir();
+    await Deno.writeTextFile(
+      join(folder.path, "config.yaml"),
+      `data_dir: ${app.dataDir}\nserver: {port: ${new URL(app.url).port}}\n`,
+    );
+    const list = await svc(["ctl", "worker", "list", "-q"], {
+      dataDir: folder.path,
+      env: { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: new URL(app.url).port },
+    });
+    expect(list).toMatchObject({ code: 0, err: "" });
+    expect((await svc(["ctl", "worker", "get", list.out.trim()], { dataDir: app.dataDir })).out).toContain(
+      "name\tAda",
+    );
+    const version = await svc(["version"], { dataDir: folder.path });
+    expect(version).toMatchObject({ code: 0, err: "" });
+    expect((await svc(["nope"], { dataDir: folder.path })).code).toBe(2);
+  });
+});

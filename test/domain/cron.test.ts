@@ -1,0 +1,148 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { cronFault, MISSED_COUNT_MAX, missedOccurrences, nextOccurrence } from "../../src/domain/cron.ts";
+
+const NOW = Date.parse("2026-01-01T00:00:00Z");
+const next = (expression: string, zone: string, after: string) => {
+  const at = nextOccurrence(expression, zone, Date.parse(after));
+  return at === null ? null : new Date(at).toISOString().slice(0, 16) + "Z";
+};
+
+describe("cronFault() (interface 7.2, contract 3, promises CRN-6)", () => {
+  it.each([
+    "* * * * *",
+    "*/5 * * * *",
+    "0 9 * * 1-5",
+    "0,30 8-18/2 1,15 jan-jun MON,wed",
+    "59 23 31 12 7",
+    "0 0 29 2 *",
+    "1-10/3 * * * *",
+    "  0 9 * * *  ",
+    "0\t9 * * *",
+  ])("%j can fire", (expression) => expect(cronFault(expression, "UTC", NOW)).toBeNull());
+
+  it.each([
+    ["", /empty/],
+    ["   ", /empty/],
+    ["61 * * * *", /^minute: 61 is not 0-59/],
+    ["* 24 * * *", /^hour: /],
+    ["* * 0 * *", /^day of month: /],
+    ["* * 32 * *", /^day of month: /],
+    ["* * * 13 *", /^month: 13 is not 1-12 or a name/],
+    ["* * * 0 *", /^month: /],
+    ["* * * * 8", /^day of week: /],
+    ["* * * *", /five fields.*has 4/],
+    ["* * * * * *", /five fields.*has 6/],
+    ["0 0 0 1 1 * 2030", /has 7/],
+    ["@daily", /nicknames/],
+    ["@reboot", /nicknames/],
+    ["@every 1h", /nicknames/],
+    ["2026-01-01T00:00:00", /has 1/],
+    ["0 0 L * *", /^day of month: /],
+    ["0 0 15W * *", /^day of month: /],
+    ["0 0 * * 5L", /^day of week: /],
+    ["0 0 * * 1#2", /^day of week: /],
+    ["? * * * *", /^minute: /],
+    ["H * * * *", /^minute: /],
+    ["*/0 * * * *", /the step 0 is outside 1-60/],
+    ["*/61 * * * *", /the step 61/],
+    ["5/15 * * * *", /a step needs a range/],
+    ["10-5 * * * *", /runs backwards/],
+    ["0 22-2 * * *", /runs backwards/],
+    ["1,,2 * * * *", /cannot read ""/],
+    ["1-2-3 * * * *", /cannot read/],
+    ["*/5/2 * * * *", /cannot read/],
+    ["-1 * * * *", /cannot read/],
+    ["+1 * * * *", /cannot read/],
+    ["1.5 * * * *", /cannot read/],
+    ["** * * * *", /cannot read/],
+    ["* * * foo *", /month: foo/],
+    ["* * * january *", /month: january/],
+    ["* * * * mon-", /cannot read/],
+    ["jan * * * *", /minute: jan/],
+    ["0 0 31 2 *", /never fires/],
+    ["0 0 30 feb *", /never fires/],
+    ["0 0 31 4,6,9,11 *", /never fires/],
+    ["* * * * * ; rm -rf /", /has 9/],
+    ["\u0660 * * * *", /cannot read/],
+  ])("%j cannot: %s", (expression, words) => expect(cronFault(expression, "UTC", NOW)).toMatch(words));
+
+  it("names an unknown zone", () => expect(cronFault("* * * * *", "Mars/Base", NOW)).not.toBeNull());
+
+  it("never throws, and never takes long, whatever it is given", () => {
+    const part = fc.stringMatching(/^[0-9*,/a-zLW#?@-]{0,8}$/);
+    const expression = fc.oneof(
+      fc.string(),
+      fc.array(part, { minLength: 4, maxLength: 6 }).map((parts) => parts.join(" ")),
+    );
+    let slowest = 0;
+    fc.assert(
+      fc.property(expression, (text) => {
+        const started = performance.now();
+        cronFault(text, "UTC", NOW);
+        slowest = Math.max(slowest, performance.now() - started);
+      }),
+      { numRuns: 5_000 },
+    );
+    expect(slowest).toBeLessThan(100);
+  });
+});
+
+describe("nextOccurrence() across changes of the clock (promises CRN-5)", () => {
+  it.each([
+    // New York: gap on 8 March 2026 at 02:00, overlap on 1 November 2026 at 02:00.
+    ["30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z", "2026-03-08T07:00Z"],
+    ["30 2 * * *", "America/New_York", "2026-03-08T12:00:00Z", "2026-03-09T06:30Z"],
+    ["30 1 * * *", "America/New_York", "2026-10-31T12:00:00Z", "2026-11-01T05:30Z"],
+    ["30 1 * * *", "America/New_York", "2026-11-01T05:30:00Z", "2026-11-02T06:30Z"],
+    ["*/30 2 * * *", "America/New_York", "2026-03-08T05:00:00Z", "2026-03-09T06:00Z"],
+    ["0 * * * *", "America/New_York", "2026-03-08T06:00:00Z", "2026-03-08T07:00Z"],
+    ["0 * * * *", "America/New_York", "2026-11-01T05:00:00Z", "2026-11-01T06:00Z"],
+    ["0 12 * * *", "America/New_York", "2026-03-08T00:00:00Z", "2026-03-08T16:00Z"],
+    // London: gap on 29 March 2026 at 01:00, overlap on 25 October 2026 at 02:00.
+    ["30 1 * * *", "Europe/London", "2026-03-28T12:00:00Z", "2026-03-29T01:00Z"],
+    ["30 1 * * *", "Europe/London", "2026-10-24T12:00:00Z", "2026-10-25T00:30Z"],
+    ["30 1 * * *", "Europe/London", "2026-10-25T00:30:00Z", "2026-10-26T01:30Z"],
+    // Lord Howe moves by half an hour: gap on 4 October 2026 at 02:00, overlap on 5 April 2026 at 02:00.
+    ["15 2 * * *", "Australia/Lord_Howe", "2026-10-03T12:00:00Z", "2026-10-03T15:30Z"],
+    ["45 1 * * *", "Australia/Lord_Howe", "2026-04-04T12:00:00Z", "2026-04-04T14:45Z"],
+    // Sao Paulo has no daylight saving any more.
+    ["0 0 * * *", "America/Sao_Paulo", "2026-10-17T12:00:00Z", "2026-10-18T03:00Z"],
+    ["30 2 * * *", "UTC", "2026-03-08T00:00:00Z", "2026-03-08T02:30Z"],
+  ])("%s in %s behind %s is %s", (expression, zone, after, expected) => {
+    expect(next(expression, zone, after)).toBe(expected);
+  });
+
+  it("is always strictly later", () => {
+    expect(next("* * * * *", "UTC", "2026-01-01T00:00:00.000Z")).toBe("2026-01-01T00:01Z");
+    expect(next("* * * * *", "UTC", "2025-12-31T23:59:59.999Z")).toBe("2026-01-01T00:00Z");
+    expect(next("0 0 29 2 *", "UTC", "2024-02-29T00:00:00Z")).toBe("2028-02-29T00:00Z");
+  });
+});
+
+describe("missedOccurrences() (promises CRN-2, CRN-3)", () => {
+  const missed = (expression: string, from: string, now: string) => {
+    const found = missedOccurrences(expression, "UTC", Date.parse(from), Date.parse(now));
+    return found === null ? null : [new Date(found.latest).toISOString().slice(0, 16), found.count];
+  };
+
+  it("counts from the expected time to now, both included", () => {
+    expect(missed("*/10 * * * *", "2026-01-01T00:00Z", "2026-01-01T00:00Z")).toEqual(["2026-01-01T00:00", 1]);
+    expect(missed("*/10 * * * *", "2026-01-01T00:00Z", "2026-01-01T00:29Z")).toEqual(["2026-01-01T00:20", 3]);
+    expect(missed("0 9 * * *", "2026-01-02T09:00Z", "2026-01-02T08:00Z")).toBeNull();
+  });
+
+  it("is bounded over decades: quick, and the latest is right", () => {
+    const started = performance.now();
+    expect(missed("* * * * *", "1970-01-01T00:01Z", "2036-06-15T12:34:56Z")).toEqual([
+      "2036-06-15T12:34",
+      MISSED_COUNT_MAX,
+    ]);
+    expect(performance.now() - started).toBeLessThan(250);
+    expect(missed("0 0 1 1 *", "1970-01-01T00:00Z", "2036-06-15T12:34Z")).toEqual(["2036-01-01T00:00", 67]);
+    expect(missed("* 3 * * *", "1990-01-01T03:00Z", "2036-06-15T12:34Z")).toEqual([
+      "2036-06-15T03:59",
+      MISSED_COUNT_MAX,
+    ]);
+  });
+});

@@ -1,0 +1,115 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type Candidate, routeByRules, routeWithoutModel } from "../../src/domain/routing.ts";
+
+const worker = (id: string, name: string, description = "", more: Partial<Candidate> = {}): Candidate => ({
+  id,
+  name,
+  description,
+  paused: false,
+  departments: [],
+  ...more,
+});
+
+const ADA = worker("a", "Ada");
+const LOVELACE = worker("l", "Ada Lovelace");
+const BOB = worker("b", "Bob", "walks the dogs");
+const ALL = [ADA, LOVELACE, BOB];
+
+const target = (text: string, candidates: Candidate[] = ALL, own: string | null = null) => {
+  const route = routeByRules(text, candidates, own);
+  return route.to === "worker" ? [route.workerId, route.instruction] : route.to;
+};
+
+describe("routeByRules() (contract 4, point 3)", () => {
+  it.each([
+    ["@Ada hi", ["a", "hi"]],
+    ["@ada: hi", ["a", "hi"]],
+    ["  @ADA,  do it", ["a", "do it"]],
+    ["@Ada Lovelace write", ["l", "write"]],
+    ["@ada lovelace", ["l", "@ada lovelace"]],
+    ["@Adam hi", "bee"],
+    ["@AdaLovelace hi", "bee"],
+    ["please @bob go", ["b", "please @bob go"]],
+    ["@ada and @ada again", ["a", "and @ada again"]],
+    ["@ada and @bob", "bee"],
+    ["write to ada@example.org", "bee"],
+    ["x@bob hi", "bee"],
+    ["(@bob)", ["b", "(@bob)"]],
+    ["@bob's turn", ["b", "'s turn"]],
+    ["@", "bee"],
+    ["@@bob hi", ["b", "@@bob hi"]],
+    ["no mention", "bee"],
+  ])("%j goes to %j", (text, expected) => expect(target(text)).toEqual(expected));
+
+  it("a name that two workers share names none of them", () => {
+    expect(target("@ada hi", [ADA, worker("a2", "ada")])).toBe("bee");
+  });
+
+  it("knows names in any script, composed or not", () => {
+    const zoe = worker("z", "Zoë");
+    expect(target("@zoe\u0308 hi", [zoe])).toEqual(["z", "hi"]);
+    expect(target("@小明 你好", [worker("x", "小明")])).toEqual(["x", "你好"]);
+    expect(target("@小明你好", [worker("x", "小明")])).toBe("bee");
+  });
+
+  it("falls back to the session's own worker, and a mention wins over it", () => {
+    expect(target("hi", ALL, "b")).toEqual(["b", "hi"]);
+    expect(target("@ada hi", ALL, "b")).toEqual(["a", "hi"]);
+    expect(target("@ada @bob hi", ALL, "l")).toEqual(["l", "@ada @bob hi"]);
+    expect(target("hi", ALL, "gone")).toBe("bee");
+  });
+
+  it("never throws, whatever is said", () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: "binary" }),
+        fc.string({ unit: "binary", minLength: 1 }),
+        (text, name) => {
+          routeByRules(`@${name} ${text}`, [worker("x", name), ADA], null);
+          routeWithoutModel(text, [worker("x", name, text), ADA]);
+        },
+      ),
+    );
+  });
+});
+
+describe("routeWithoutModel() (contract 4, point 4)", () => {
+  const invoices = worker("i", "Ivy", "Checks invoices and receipts", { departments: ["Finance"] });
+  const dogs = worker("d", "Dan", "Walks dogs");
+
+  it("takes the best overlap of words, plural or not, departments included", () => {
+    expect(routeWithoutModel("Please check this INVOICE", [invoices, dogs])).toMatchObject({
+      workerId: "i",
+      reason: "best match: check, invoice",
+    });
+    expect(routeWithoutModel("something for finance", [invoices, dogs])).toMatchObject({ workerId: "i" });
+    expect(routeWithoutModel("my dog", [invoices, dogs])).toMatchObject({ workerId: "d" });
+  });
+
+  it("takes the only worker when words do not decide, and none that is paused", () => {
+    expect(routeWithoutModel("hello", [dogs])).toMatchObject({
+      workerId: "d",
+      reason: "Dan is the only worker",
+    });
+    expect(routeWithoutModel("hello", [dogs, { ...invoices, paused: true }])).toMatchObject({
+      workerId: "d",
+    });
+    expect(routeWithoutModel("check this invoice", [{ ...invoices, paused: true }])).toMatchObject({
+      to: "reply",
+    });
+  });
+
+  it("lists the workers when nobody fits, or two do", () => {
+    expect(routeWithoutModel("hello", [invoices, dogs])).toMatchObject({
+      to: "reply",
+      text: expect.stringContaining("- @Ivy: Checks invoices"),
+    });
+    expect(routeWithoutModel("invoice for a dog", [invoices, dogs])).toMatchObject({ to: "reply" });
+    expect(routeWithoutModel("hello", [])).toMatchObject({
+      text: expect.stringContaining("svc ctl worker create"),
+    });
+    const many = Array.from({ length: 30 }, (_, index) => worker(String(index), `w${index}`));
+    expect(routeWithoutModel("hello", many)).toMatchObject({ text: expect.stringMatching(/and 10 more$/) });
+  });
+});

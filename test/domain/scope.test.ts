@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+import { boundTo, type Caller, grants, idleScopes, scope } from "../../src/domain/scope.ts";
+
+describe("scopes (contract 2)", () => {
+  it("grants() matches verb and resource, * in a held scope matches all", () => {
+    expect(grants(["read:workers"], "read:workers")).toBe(true);
+    expect(grants(["read:workers"], "write:workers")).toBe(false);
+    expect(grants(["read:workers"], "read:tasks")).toBe(false);
+    expect(grants(["read:*"], "read:tasks")).toBe(true);
+    expect(grants(["*:tasks"], "write:tasks")).toBe(true);
+    expect(grants(["*:*"], "write:system")).toBe(true);
+    expect(grants([], "read:workers")).toBe(false);
+    expect(grants(["read:work"], "read:workers")).toBe(false);
+  });
+
+  it("the syntax is <verb>:<resource>, lower case", () => {
+    for (const good of ["read:workers", "*:*", "write:some-thing", "fly:moon"]) {
+      expect(scope.safeParse(good).success).toBe(true);
+    }
+    for (const bad of ["", ":", "read", "read:", ":x", "Read:x", "read:x y", "read:x:y", "read:ä", "a1:b"]) {
+      expect(scope.safeParse(bad).success, bad).toBe(false);
+    }
+  });
+
+  it("idleScopes() names those that no route asks for", () => {
+    expect(idleScopes(["read:workers", "fly:moon", "read:moon", "*:chat", "write:*"])).toEqual([
+      "fly:moon",
+      "read:moon",
+    ]);
+  });
+
+  it("boundTo() binds a run to its conversation unless it holds *:*", () => {
+    const run = {
+      executionId: "e",
+      attempt: 1,
+      workerId: "w",
+      sessionKey: "k",
+      messageId: "m",
+      taskId: "t",
+      depth: 0,
+    };
+    const caller = (scopes: string[], bound = true): Caller => ({
+      subject: "x",
+      scopes,
+      run: bound ? run : null,
+    });
+    expect(boundTo(caller(["read:*"]))).toBe("k");
+    expect(boundTo(caller(["*:memory", "read:*", "write:*"]))).toBe("k");
+    expect(boundTo(caller(["*:*"]))).toBeNull();
+    expect(boundTo(caller(["*:*"], false))).toBeNull();
+  });
+});

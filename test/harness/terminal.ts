@@ -1,0 +1,44 @@
+import { run } from "../../cli/ctl.ts";
+import { BrokenPipe, type Io } from "../../cli/io.ts";
+import type { App } from "./app.ts";
+
+/** How a call of `svc ctl` is made: as on a terminal or in a pipe, with which environment. */
+export interface CallOptions {
+  terminal?: boolean;
+  env?: Record<string, string>;
+  stdin?: string;
+  width?: number;
+  signal?: AbortSignal;
+  /** Nobody reads what is printed. */
+  closedPipe?: boolean;
+}
+
+/** What a call printed, and its exit code. */
+export interface Called {
+  code: number;
+  out: string;
+  err: string;
+}
+
+/** Runs `svc ctl` in this process against a test's service. */
+export async function ctl(app: App | null, args: string[], options: CallOptions = {}): Promise<Called> {
+  const { terminal = false, env = {}, stdin = "", width = 200 } = options;
+  const said = { out: "", err: "" };
+  const io: Io = {
+    out: (text) => {
+      if (options.closedPipe) throw new BrokenPipe();
+      said.out += text;
+    },
+    err: (text) => said.err += text,
+    stdin: new Blob([stdin]).stream(),
+    outIsTerminal: terminal,
+    errIsTerminal: terminal,
+    inIsTerminal: terminal,
+    width,
+    env: app === null ? { ...env } : { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: "0", ...env },
+    cwd: "/tmp",
+    signal: options.signal ?? new AbortController().signal,
+  };
+  const code = await run(args, io);
+  return { code, ...said };
+}
