@@ -16,6 +16,14 @@ export const GROUPS: Record<string, Group> = {
     about: "Workers: the AI agents that this service runs",
     load: async () => (await commands<typeof import("./commands/worker.ts")>("worker")).workerCommands,
   },
+  task: {
+    about: "Tasks: what workers should do, now, at a time, or on a schedule",
+    load: async () => (await commands<typeof import("./commands/task.ts")>("task")).taskCommands,
+  },
+  session: {
+    about: "Sessions: what workers remember of a conversation",
+    load: async () => (await commands<typeof import("./commands/session.ts")>("session")).sessionCommands,
+  },
   execution: {
     about: "Executions: one run of a worker each, with its log",
     load: async () =>

@@ -82,6 +82,7 @@ export class Server {
       state: "starting",
       stopping: this.#stopping.signal,
       interrupt: (executionId) => this.executor.interrupt(executionId),
+      interruptRouting: () => Promise.resolve(),
     };
     this.service = service;
     this.generatedPassword = operator.generated;

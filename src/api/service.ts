@@ -20,6 +20,8 @@ export interface Service {
   state: "starting" | "ready" | "stopping";
   /** Aborts when open streams and waits have to end. */
   stopping: AbortSignal;
+  /** Ends what the coordinator is doing for a conversation, and resolves when it is over. */
+  interruptRouting: (sessionKey: string) => Promise<void>;
   /** Ends a run and resolves when its processes are gone and its outcome is stored. Unknown ids resolve at once. */
   interrupt: (executionId: string) => Promise<void>;
 }

@@ -5,6 +5,7 @@ import type { Listing } from "../domain/page.ts";
 import { boundTo } from "../domain/scope.ts";
 import {
   ACTIVE_TASK_STATUSES,
+  newTask,
   planTask,
   type Task,
   type TaskCreate,
@@ -38,25 +39,19 @@ export async function createTask(service: Service, call: Call, input: TaskCreate
           `(limits.max_chain_depth is ${config.limits.max_chain_depth})`,
       );
     }
-    const { due_at, ...planned } = plan;
-    const task: Task = {
+    const seed = {
       id: newId(),
       ...origin,
       worker_id: worker.id,
       instruction: input.instruction,
       type: input.type,
-      ...planned,
-      run_count: 0,
-      attempt: 0,
-      execution_id: null,
       created_by: call.caller.subject,
-      created_at: now,
-      updated_at: now,
     };
+    const task = newTask(seed, plan, now);
     const parent_task_id = call.caller.run?.taskId ?? null;
     return {
       statements: [
-        insertTask({ ...task, due_at, parent_task_id, depth }),
+        insertTask({ ...task, due_at: plan.due_at, parent_task_id, depth }),
         record(now, {
           kind: "task.created",
           session_key: task.session_key,

@@ -9,7 +9,6 @@ export const EVENT_KINDS = [
   "message.undelivered",
   "session.idle",
   "session.cleared",
-  "context.saved",
   "context.cleared",
   "task.created",
   "task.due",

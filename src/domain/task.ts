@@ -156,3 +156,38 @@ function planSchedule(
   if (fault !== null) return { ...base, status: "cancelled", reason: fault, next_run_at: null };
   return { ...base, status: "scheduled", reason: "", next_run_at: nextOccurrence(cron, zone, now) };
 }
+
+/** What a new task is made of beside its plan. */
+export interface TaskSeed {
+  id: string;
+  message_id: string;
+  worker_id: string;
+  session_key: string;
+  instruction: string;
+  type: Task["type"];
+  created_by: string;
+}
+
+/** A task at its birth, in the order of fields in which the API shows it. */
+export function newTask(seed: TaskSeed, plan: Omit<TaskPlan, "due_at">, now: number): Task {
+  return {
+    id: seed.id,
+    message_id: seed.message_id,
+    worker_id: seed.worker_id,
+    session_key: seed.session_key,
+    instruction: seed.instruction,
+    type: seed.type,
+    scheduled_at: plan.scheduled_at,
+    cron: plan.cron,
+    time_zone: plan.time_zone,
+    status: plan.status,
+    reason: plan.reason,
+    next_run_at: plan.next_run_at,
+    run_count: 0,
+    attempt: 0,
+    execution_id: null,
+    created_by: seed.created_by,
+    created_at: now,
+    updated_at: now,
+  };
+}

@@ -13,6 +13,7 @@ import type { AnyRoute, ApiOf } from "./route.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { executionRoutes } from "./routes/execution.ts";
+import { sessionRoutes } from "./routes/session.ts";
 import { taskRoutes } from "./routes/task.ts";
 import { workerRoutes } from "./routes/worker.ts";
 
@@ -22,6 +23,7 @@ export const ROUTES = [
   ...workerRoutes,
   ...taskRoutes,
   ...executionRoutes,
+  ...sessionRoutes,
   ...chatRoutes,
 ] as const;
 

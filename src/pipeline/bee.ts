@@ -3,7 +3,7 @@ import type { Clock } from "../clock.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import { joinParts, outboundOf, platformOf } from "../domain/message.ts";
 import { type Candidate, type Route, routeByRules, routeWithoutModel } from "../domain/routing.ts";
-import type { Task } from "../domain/task.ts";
+import { newTask, planTask } from "../domain/task.ts";
 import { newId } from "../id.ts";
 import { finishBeeRun, insertBeeRun } from "../store/bee_run.ts";
 import type { Database, Statement } from "../store/database.ts";
@@ -86,28 +86,19 @@ function carryOut(message: FeedingMessage, route: Route, now: number): Statement
 }
 
 function assign(message: FeedingMessage, workerId: string, instruction: string, now: number): Statement[] {
-  const task: Task = {
+  const plan = planTask({ type: "immediate" }, now, "");
+  const seed = {
     id: newId(),
     message_id: message.id,
     worker_id: workerId,
     session_key: message.session_key,
     instruction,
-    type: "immediate",
-    scheduled_at: null,
-    cron: "",
-    time_zone: "",
-    status: "pending",
-    reason: "",
-    next_run_at: null,
-    run_count: 0,
-    attempt: 0,
-    execution_id: null,
+    type: "immediate" as const,
     created_by: "bee",
-    created_at: now,
-    updated_at: now,
   };
+  const task = newTask(seed, plan, now);
   return [
-    insertTask({ ...task, due_at: now, parent_task_id: null, depth: 0 }),
+    insertTask({ ...task, due_at: plan.due_at, parent_task_id: null, depth: 0 }),
     record(now, {
       kind: "task.created",
       session_key: task.session_key,

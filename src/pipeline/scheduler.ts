@@ -1,14 +1,21 @@
 // scheduled -> pending, when a countdown's or a schedule's time has come
 import type { Clock } from "../clock.ts";
 import { missedOccurrences, nextOccurrence } from "../domain/cron.ts";
-import type { Database, Statement } from "../store/database.ts";
-import { record } from "../store/journal.ts";
-import { type DueTask, listDueTasks, nextRunAt } from "../store/task_queue.ts";
+import { logger } from "../log.ts";
+import { type Database, isDuplicate, type Statement } from "../store/database.ts";
+import { latestEventAt, record } from "../store/journal.ts";
 import { fireCountdown, fireSchedule, recordOccurrence, skipOccurrence } from "../store/task_move.ts";
+import { type DueTask, listDueTasks, listSchedulesAfter, nextRunAt } from "../store/task_queue.ts";
 import { BELL, type Bells } from "../wake.ts";
 import { Stage } from "./loop.ts";
 
+const log = logger("scheduler");
+
 const TASKS_PER_ROUND = 500;
+// A wall clock that is corrected by less is not a clock that was set back.
+const STEP_BACK_MS = 30_000;
+// When a schedule's next time cannot be told, it is looked at again after so long.
+const LATER_MS = 24 * 60 * 60 * 1000;
 
 /** What the scheduler works with. */
 export interface SchedulerOptions {
@@ -23,14 +30,17 @@ export interface SchedulerOptions {
 /** Fires what is due: never early, at most once per task and minute. Its work grows with what is due, not with what exists. */
 export function createScheduler(options: SchedulerOptions): Stage {
   const { db, clock, bells, standardZone, catchUpWindowMs } = options;
+  let latestNow: number | null = null;
   return new Stage({ name: "scheduler", bell: BELL.scheduler, clock, bells, step });
 
   async function step(): Promise<number> {
     const now = clock.now();
+    await followClock(now);
     const due = await listDueTasks(db, now, TASKS_PER_ROUND);
     if (due.length > 0) {
-      await Promise.all(due.map((task) => db.write(fire(task, now))));
+      const fired = await Promise.allSettled(due.map((task) => fire(task, now)));
       bells.ring(BELL.dispatcher);
+      for (const result of fired) if (result.status === "rejected") throw result.reason;
       if (due.length === TASKS_PER_ROUND) return 0;
     }
     const next = await nextRunAt(db);
@@ -38,40 +48,92 @@ export function createScheduler(options: SchedulerOptions): Stage {
     return next === null ? Infinity : Math.max(0, next - clock.now());
   }
 
-  function fire(task: DueTask, now: number): Statement[] {
-    const keys = {
-      session_key: task.session_key,
-      worker_id: task.worker_id,
-      task_id: task.id,
-      message_id: task.message_id,
-    };
-    const expected = task.next_run_at;
-    if (task.type === "countdown") {
-      return [
-        ...fireCountdown(task.id, expected, now),
-        record(now, { kind: "task.due", ...keys, data: { at: expected } }),
-      ];
+  /** After the wall clock was set back, schedules that were moved into a future that is none any more come back (promises CRN-4). */
+  async function followClock(now: number): Promise<void> {
+    const before: number = latestNow ?? await latestEventAt(db);
+    latestNow = now;
+    if (now >= before - STEP_BACK_MS) return;
+    log.warning("The clock was set back by {seconds} s; schedules follow it", {
+      seconds: (before - now) / 1000,
+    });
+    for (let after: DueTask | null = null;;) {
+      const tasks: DueTask[] = await listSchedulesAfter(
+        db,
+        after?.next_run_at ?? now,
+        after?.id ?? "",
+        TASKS_PER_ROUND,
+      );
+      await Promise.all(tasks.map(async (task) => {
+        const next = nextOf(task, now);
+        if (next >= task.next_run_at) return;
+        await db.write(skipOccurrence({ id: task.id, expected: task.next_run_at, next, now }));
+      }));
+      after = tasks.at(-1) ?? null;
+      if (after === null || tasks.length < TASKS_PER_ROUND) return;
     }
+  }
+
+  function nextOf(task: DueTask, now: number): number {
+    return nextOccurrence(task.cron, task.time_zone || standardZone, now) ?? now + LATER_MS;
+  }
+
+  async function fire(task: DueTask, now: number): Promise<void> {
+    let statements: Statement[];
+    try {
+      statements = task.type === "countdown" ? countdown(task, now) : occurrence(task, now);
+    } catch (error) {
+      // A zone that the system does not know any more, say: the others must not wait for this one.
+      log.error("Cannot work out when task {id} is due, looking again in a minute: {error}", {
+        id: task.id,
+        error,
+      });
+      const next = now + 60_000;
+      statements = skipOccurrence({ id: task.id, expected: task.next_run_at, next, now });
+    }
+    try {
+      await db.write(statements);
+    } catch (error) {
+      // This minute was fired before, by a clock that has been set back since: on to the next.
+      if (!isDuplicate(error)) throw error;
+      await db.write(
+        skipOccurrence({ id: task.id, expected: task.next_run_at, next: nextOf(task, now), now }),
+      );
+    }
+  }
+
+  function occurrence(task: DueTask, now: number): Statement[] {
+    const keys = keysOf(task);
     const zone = task.time_zone || standardZone;
+    const expected = task.next_run_at;
     const missed = missedOccurrences(task.cron, zone, expected, now) ?? { latest: expected, count: 1 };
-    const next = nextOccurrence(task.cron, zone, now) ?? now + catchUpWindowMs;
-    const move = { id: task.id, expected, next, now };
+    const move = { id: task.id, expected, next: nextOf(task, now), now };
     if (task.status !== "scheduled") {
       // The run before is still open: the time is skipped, and the journal says so (promises CRN-7).
-      return [
-        ...skipOccurrence(move),
-        record(now, { kind: "task.skipped", ...keys, data: { at: missed.latest, count: missed.count } }),
-      ];
+      const data = { at: missed.latest, count: missed.count };
+      return [...skipOccurrence(move), record(now, { kind: "task.skipped", ...keys, data })];
     }
     const tooOld = now - missed.latest > catchUpWindowMs;
     const lost = tooOld ? missed.count : missed.count - 1;
-    const note = record(now, { kind: "task.missed", ...keys, data: { count: lost, until: missed.latest } });
-    if (tooOld) return [...skipOccurrence(move), note];
+    const data = { count: lost, until: missed.latest };
+    const note = lost > 0 ? [record(now, { kind: "task.missed", ...keys, data })] : [];
+    if (tooOld) return [...skipOccurrence(move), ...note];
     return [
       ...fireSchedule({ ...move, dueAt: missed.latest }),
       recordOccurrence(task.id, missed.latest, now),
-      ...(lost > 0 ? [note] : []),
+      ...note,
       record(now, { kind: "task.due", ...keys, data: { at: missed.latest } }),
     ];
   }
+}
+
+function countdown(task: DueTask, now: number): Statement[] {
+  return [
+    ...fireCountdown(task.id, task.next_run_at, now),
+    record(now, { kind: "task.due", ...keysOf(task), data: { at: task.next_run_at } }),
+  ];
+}
+
+function keysOf(task: DueTask) {
+  const { session_key, worker_id, message_id } = task;
+  return { session_key, worker_id, message_id, task_id: task.id };
 }

@@ -115,6 +115,12 @@ export async function journalRange(db: Database): Promise<{ first: number; last:
   return { first: row?.first ?? 0, last: row?.last ?? 0 };
 }
 
+/** When the newest event was, Unix ms; 0 when there is none. */
+export async function latestEventAt(db: Database): Promise<number> {
+  const row = await db.first<{ at: number }>("select at from journal order by seq desc limit 1");
+  return row?.at ?? 0;
+}
+
 /** Deletes up to `limit` events older than `before`; answers how many. */
 export async function pruneJournal(db: Database, before: number, limit: number): Promise<number> {
   const { rows } = await db.write([{

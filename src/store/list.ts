@@ -4,6 +4,8 @@ import type { Database, Value } from "./database.ts";
 /** A list over one table, newest id first. Conditions hold all at once. */
 export interface ListQuery {
   table: string;
+  /** What stands behind `from` when it is more than the table; it has to be called `table`. */
+  from?: string;
   /** SQL expression of the wire object. */
   json: string;
   where: string[];
@@ -21,14 +23,14 @@ export function list(db: Database, query: ListQuery, page: Page): Promise<Listin
 }
 
 async function read(db: Database, query: ListQuery, page: Page): Promise<Listing> {
-  const { table, json, args } = query;
+  const { table, json, args, from = table } = query;
   const behind = page.cursor === undefined ? [] : [`${table}.id < ?`];
   const offset = page.cursor === undefined ? (page.page - 1) * page.page_size : 0;
   const shown = await db.first<{ json: string | null; last: string | null; rows: number }>(
     `select group_concat(json, ',') as json, min(id) as last, count(*) as rows
     from (
       select ${table}.id as id, ${json} as json
-      from ${table}
+      from ${from}
       ${where([...query.where, ...behind])}
       order by ${table}.id desc
       limit ? offset ?)`,
@@ -52,7 +54,9 @@ function where(conditions: string[]): string {
 
 async function countUpTo(db: Database, query: ListQuery): Promise<number> {
   const row = await db.first<{ total: number }>(
-    `select count(*) as total from (select 1 from ${query.table} ${where(query.where)} limit ?)`,
+    `select count(*) as total from (select 1 from ${query.from ?? query.table} ${
+      where(query.where)
+    } limit ?)`,
     [...query.args, COUNT_MAX + 1],
   );
   return row?.total ?? 0;
@@ -60,7 +64,9 @@ async function countUpTo(db: Database, query: ListQuery): Promise<number> {
 
 async function hasMore(db: Database, query: ListQuery, last: string): Promise<boolean> {
   const row = await db.first(
-    `select 1 as one from ${query.table} ${where([...query.where, `${query.table}.id < ?`])} limit 1`,
+    `select 1 as one from ${query.from ?? query.table} ${
+      where([...query.where, `${query.table}.id < ?`])
+    } limit 1`,
     [...query.args, last],
   );
   return row !== null;

@@ -83,3 +83,20 @@ export async function nextRunAt(db: Database): Promise<number | null> {
   );
   return row?.at ?? null;
 }
+
+/** Schedules with a next time behind (`nextRunAt`, `id`), in this order. */
+export function listSchedulesAfter(
+  db: Database,
+  nextRunAt: number,
+  id: string,
+  limit: number,
+): Promise<DueTask[]> {
+  return db.read<DueTask>(
+    `select id, type, status, cron, time_zone, session_key, worker_id, message_id, next_run_at
+    from task
+    where next_run_at is not null and type = 'scheduled' and (next_run_at, id) > (?, ?)
+    order by next_run_at, id
+    limit ?`,
+    [nextRunAt, id, limit],
+  );
+}

@@ -221,6 +221,8 @@ export const START: string[] = [
     run_id text not null,
     -- Who asked to end it; kept before the processes are ended, so that a crash in between is no excuse.
     cancelled_by text not null default '',
+    -- 0 once its session was cleared: then its end must not bring the context back.
+    keeps_context integer not null default 1 check (keeps_context in (0, 1)),
     input_tokens integer,
     output_tokens integer,
     cost_usd real,

@@ -1,0 +1,233 @@
+import type { Client } from "../client.ts";
+import { type AnyCommand, command, type Context, noteMore, type OptionSpec } from "../command.ts";
+import { durationMs } from "../duration.ts";
+import { EXIT, Exit, usage } from "../exit.ts";
+import { field, statusField, timeField } from "../output.ts";
+
+const TYPES = ["immediate", "countdown", "scheduled"] as const;
+const STATUSES = ["scheduled", "pending", "running", "completed", "failed", "cancelled"] as const;
+const ACTIVE = ["scheduled", "pending", "running"];
+
+const COLUMNS = [
+  field("id"),
+  statusField(),
+  field("type"),
+  field("worker_id"),
+  timeField("next_run_at"),
+  field("cron"),
+  field("reason"),
+  field("instruction"),
+];
+
+const TIMEOUT = {
+  flags: "--timeout <duration>",
+  about: "give up waiting after so long, such as 30s or 5m; exit code 124",
+  type: "text",
+} as const satisfies OptionSpec;
+
+export const taskCommands: AnyCommand[] = [
+  command({
+    name: "list",
+    about: "List tasks of a session, a message or a worker, newest first",
+    options: {
+      sessionKey: { flags: "--session-key <key>", about: "of this conversation", type: "text" },
+      messageId: {
+        flags: "--message-id <id>",
+        about: "of this message; not together with --session-key",
+        type: "text",
+      },
+      workerId: { flags: "--worker-id <id>", about: "of this worker", type: "text" },
+      status: { flags: "--status <statuses>", about: "in one of these", type: "text", choices: STATUSES },
+      type: { flags: "--type <types>", about: "of one of these", type: "text", choices: TYPES },
+      page: { flags: "--page <n>", about: "which page", type: "int", standard: 1 },
+      pageSize: { flags: "--page-size <n>", about: "rows per page, up to 100", type: "int", standard: 50 },
+    },
+    examples: [
+      "task list --worker-id $id --status pending,running",
+      "task list --session-key local:$session",
+    ],
+    async run(context) {
+      const { sessionKey, messageId, workerId, status, type, page, pageSize } = context.options;
+      if (sessionKey === undefined && messageId === undefined && workerId === undefined) {
+        throw usage("one of --session-key, --message-id and --worker-id is needed");
+      }
+      if (sessionKey !== undefined && messageId !== undefined) {
+        throw usage("--session-key and --message-id exclude each other");
+      }
+      const query = {
+        session_key: sessionKey,
+        message_id: messageId,
+        worker_id: workerId,
+        status,
+        type,
+        page,
+        page_size: pageSize,
+      };
+      const { json, value, headers } = await context.client.call("GET /api/tasks", { query });
+      await context.out.list(json, value, COLUMNS);
+      noteMore(context, value.length, headers, page);
+    },
+  }),
+  command({
+    name: "get",
+    about: "Show a task",
+    args: ["id"],
+    options: {},
+    examples: ["task get 01a1fd23-4c79-764a-afab-047dd52450e4"],
+    async run({ client, out, args: [id = ""] }) {
+      const { json, value } = await client.call("GET /api/tasks/:id", { params: { id } });
+      out.object(json, value);
+    },
+  }),
+  command({
+    name: "create",
+    about: "Give a task to a worker, past the coordinator",
+    options: {
+      messageId: {
+        flags: "--message-id <id>",
+        about: "the message that it belongs to; any text for a script's own task",
+        type: "text",
+        required: true,
+      },
+      workerId: { flags: "--worker-id <id>", about: "who does it", type: "text", required: true },
+      instruction: { flags: "--instruction <text>", about: "what to do", type: "text", required: true },
+      type: { flags: "--type <type>", about: "when", type: "text", choices: TYPES, required: true },
+      scheduledAt: {
+        flags: "--scheduled-at <ms>",
+        about: "Unix ms, for countdown; at least 5 s ahead",
+        type: "int",
+      },
+      cron: {
+        flags: "--cron <expression>",
+        about: "five fields, for scheduled",
+        type: "text",
+        mayBeEmpty: true,
+      },
+      timeZone: {
+        flags: "--time-zone <zone>",
+        about: "in which cron is read, such as Europe/Berlin",
+        type: "text",
+      },
+      idempotencyKey: {
+        flags: "--idempotency-key <key>",
+        about: "the same key makes one task, however often it is sent",
+        type: "text",
+      },
+      wait: { flags: "--wait", about: "wait until it has ended; its outcome is the exit code", type: "flag" },
+      timeout: TIMEOUT,
+    },
+    examples: [
+      "task create --message-id nightly --worker-id $id --type immediate --instruction 'Sum up the day' --wait",
+      "task create --message-id weekly --worker-id $id --type scheduled --cron '0 9 * * 1' --instruction 'Plan the week'",
+    ],
+    async run(context) {
+      const { client, out, options, note } = context;
+      const timeoutMs = waitLimit(options.timeout);
+      if (options.timeout !== undefined && !options.wait) throw usage("--timeout goes with --wait");
+      const body = {
+        message_id: options.messageId,
+        worker_id: options.workerId,
+        instruction: options.instruction,
+        type: options.type as (typeof TYPES)[number],
+        ...(options.scheduledAt === undefined ? {} : { scheduled_at: options.scheduledAt }),
+        ...(options.cron === undefined ? {} : { cron: options.cron }),
+        ...(options.timeZone === undefined ? {} : { time_zone: options.timeZone }),
+      };
+      const { idempotencyKey: key } = options;
+      const headers = key === undefined ? {} : { "idempotency-key": key };
+      const { json, value } = await client.call("POST /api/tasks", { body, headers });
+      if (!options.wait || value.status === "cancelled") {
+        out.object(json, value);
+        if (value.reason !== "") note(`svc: the task is ${value.status}: ${value.reason}`);
+        return;
+      }
+      await waitAndPrint(context, value.id, timeoutMs);
+    },
+  }),
+  command({
+    name: "cancel",
+    about: "Cancel a pending or scheduled task",
+    args: ["id"],
+    options: {},
+    examples: ["task cancel 01a1fd23-4c79-764a-afab-047dd52450e4"],
+    async run({ client, out, args: [id = ""] }) {
+      const { json, value } = await client.call("POST /api/tasks/:id/cancel", { params: { id }, body: {} });
+      out.object(json, value);
+    },
+  }),
+  command({
+    name: "run",
+    about: "Run a scheduled task now; its schedule stays as it is",
+    args: ["id"],
+    options: {},
+    examples: ["task run 01a1fd23-4c79-764a-afab-047dd52450e4"],
+    async run({ client, out, args: [id = ""] }) {
+      const { json, value } = await client.call("POST /api/tasks/:id/run", { params: { id }, body: {} });
+      out.object(json, value);
+    },
+  }),
+  command({
+    name: "wait",
+    about:
+      "Wait until a task has ended, a schedule until its current or next run has; its outcome is the exit code",
+    args: ["id"],
+    options: { timeout: TIMEOUT },
+    examples: ["task wait --timeout 30s 01a1fd23-4c79-764a-afab-047dd52450e4"],
+    async run(context) {
+      await waitAndPrint(context, context.args[0] ?? "", waitLimit(context.options.timeout));
+    },
+  }),
+];
+
+function waitLimit(timeout: string | undefined): number {
+  if (timeout === undefined) return Infinity;
+  const ms = durationMs(timeout);
+  if (ms === null) {
+    throw usage(`--timeout: ${JSON.stringify(timeout)} is not a duration such as 30s, 5m or 500ms`);
+  }
+  return ms;
+}
+
+// The server holds a wait for so long at most; longer ones are asked again.
+const POLL_MAX_MS = 60_000;
+
+/** Waits for a task, prints it, and ends with 0, 8 or 124. */
+async function waitAndPrint(context: Context, id: string, timeoutMs: number): Promise<void> {
+  const { client, out } = context;
+  const until = performance.now() + timeoutMs;
+  const before = (await client.call("GET /api/tasks/:id", { params: { id } })).value;
+  while (true) {
+    const left = Math.max(0, until - performance.now());
+    const query = { timeout_ms: Math.round(Math.min(left, POLL_MAX_MS)) };
+    const { json, value } = await client.call("GET /api/tasks/:id/wait", { params: { id }, query });
+    const ran = value.type === "scheduled" && value.status === "scheduled" &&
+      value.execution_id !== null && (value.run_count > before.run_count || before.status === "running");
+    if (!ACTIVE.includes(value.status) || ran) {
+      out.object(json, value);
+      return await judge(client, value);
+    }
+    if (performance.now() >= until) {
+      out.object(json, value);
+      throw new Exit(EXIT.timedOut, `task ${id} is still ${value.status}`);
+    }
+  }
+}
+
+async function judge(
+  client: Client,
+  task: { id: string; status: string; type: string; reason: string; execution_id: string | null },
+): Promise<void> {
+  if (task.status === "completed") return;
+  if (task.status === "scheduled" && task.execution_id !== null) {
+    const { value } = await client.call("GET /api/executions/:id", { params: { id: task.execution_id } });
+    if (value.status === "completed") return;
+    throw new Exit(
+      EXIT.awaitedFailed,
+      `the run of task ${task.id} ${value.status}: ${value.failure} ${value.error}`.trim(),
+    );
+  }
+  throw new Exit(
+    EXIT.awaitedFailed,
+    `task ${task.id} ${task.status}${task.reason === "" ? "" : `: ${task.reason}`}`,
+  );
+}

@@ -1,0 +1,42 @@
+import { usage } from "./exit.ts";
+import type { Io } from "./io.ts";
+
+// Without a terminal nobody may be there to answer: a script must not hang (contract 6).
+const PIPE_WAIT_MS = 5_000;
+
+/**
+ * Asks on stderr and reads one line. `y` or `yes` is yes, anything else no. Without a terminal the line has to be there
+ * within five seconds, or it is a usage error and nothing is done (contract 6).
+ */
+export async function confirm(io: Io, question: string): Promise<boolean> {
+  io.err(`${question} [y/N] `);
+  const line = await readLine(io);
+  if (!io.inIsTerminal) io.err("\n");
+  if (line === null) {
+    throw usage("there is no terminal to ask on and no answer on stdin; use --force to go on without asking");
+  }
+  return /^y(es)?$/i.test(line.trim());
+}
+
+/** The first line of stdin; null when it ends, or stays silent for too long, without one. */
+async function readLine(io: Io): Promise<string | null> {
+  const reader = io.stdin.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<"late">((resolve) => {
+    if (!io.inIsTerminal) timer = setTimeout(() => resolve("late"), PIPE_WAIT_MS);
+  });
+  try {
+    while (!text.includes("\n")) {
+      const next = await Promise.race([reader.read(), late]);
+      if (next === "late") return null;
+      if (next.done) break;
+      text += decoder.decode(next.value, { stream: true });
+    }
+  } finally {
+    clearTimeout(timer);
+    void reader.cancel().catch(() => {});
+  }
+  return text === "" ? null : text.split("\n")[0] ?? null;
+}

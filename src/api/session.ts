@@ -1,0 +1,72 @@
+import { notFound } from "../domain/error.ts";
+import type { Listing, Page } from "../domain/page.ts";
+import { boundTo } from "../domain/scope.ts";
+import type { Cleared } from "../domain/session.ts";
+import { listOpenExecutionsOf } from "../store/execution.ts";
+import { dropUnrouted } from "../store/inbound.ts";
+import { record, recordIdle } from "../store/journal.ts";
+import { deleteContexts, forgetContexts, listContexts as listContextRows } from "../store/session.ts";
+import { cancelTasksOf } from "../store/task_move.ts";
+import type { Call, Service } from "./service.ts";
+
+/** GET /api/contexts: the workers that remember something of a conversation (interface 4.2 session list). */
+export async function listContexts(
+  service: Service,
+  call: Call,
+  sessionKey: string,
+  page: Page,
+): Promise<Listing> {
+  checkBound(call, sessionKey);
+  return await listContextRows(service.db, sessionKey, page);
+}
+
+/**
+ * DELETE /api/contexts: cancels every active task of the conversation, running ones with their process trees, drops
+ * what is not routed yet, and forgets all contexts (interface 4.2 session clear). An unknown key answers zeros.
+ */
+export async function clearSession(service: Service, call: Call, sessionKey: string): Promise<Cleared> {
+  checkBound(call, sessionKey);
+  const { db, clock } = service;
+  const now = clock.now();
+  const by = call.caller.subject;
+  const { rows } = await db.write([
+    cancelTasksOf({ session_key: sessionKey }, `session cleared by ${by}`, now),
+    deleteContexts(sessionKey),
+    forgetContexts(sessionKey),
+    dropUnrouted(sessionKey, "session cleared", now),
+    record(now, { kind: "session.cleared", session_key: sessionKey, actor: by }),
+    recordIdle(now, sessionKey),
+  ]);
+  await service.interruptRouting(sessionKey);
+  const open = await listOpenExecutionsOf(db, sessionKey);
+  await Promise.all(open.map((executionId) => service.interrupt(executionId)));
+  return { cancelled_tasks: rows[0]?.length ?? 0, cleared_contexts: rows[1]?.length ?? 0 };
+}
+
+/** DELETE /api/contexts/:worker_id: one worker forgets one conversation (interface 4.2 session clear-worker). */
+export async function clearWorkerContext(
+  service: Service,
+  call: Call,
+  sessionKey: string,
+  workerId: string,
+): Promise<Cleared> {
+  checkBound(call, sessionKey);
+  const now = service.clock.now();
+  const { rows } = await service.db.write([
+    deleteContexts(sessionKey, workerId),
+    forgetContexts(sessionKey, workerId),
+    record(now, {
+      kind: "context.cleared",
+      session_key: sessionKey,
+      worker_id: workerId,
+      actor: call.caller.subject,
+    }),
+  ]);
+  return { cancelled_tasks: 0, cleared_contexts: rows[0]?.length ?? 0 };
+}
+
+// A run sees its own conversation and no other (contract 2).
+function checkBound(call: Call, sessionKey: string): void {
+  const bound = boundTo(call.caller);
+  if (bound !== null && bound !== sessionKey) throw notFound("session", sessionKey);
+}

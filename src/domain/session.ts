@@ -1,0 +1,28 @@
+import { z } from "zod";
+import { id, sessionKey, time } from "./field.ts";
+import { pageQuery } from "./page.ts";
+
+/** What an engine remembers for one session key and worker (interface 2, contract 3). */
+export const contextSchema = z.strictObject({
+  session_key: z.string(),
+  worker_id: id,
+  worker_name: z.string(),
+  engine: z.string(),
+  session_id: z.string(),
+  updated_at: time,
+  active_tasks: z.int(),
+}).meta({ id: "SessionContext" });
+
+/** Query of GET /api/contexts: unlike a filter, the key is needed. */
+export const contextListQuery = { session_key: sessionKey, ...pageQuery() };
+
+/** Query that names one conversation. */
+export const contextQuery = { session_key: sessionKey };
+
+/** What a clear answers (contract 1). */
+export const clearedSchema = z.strictObject({
+  cancelled_tasks: z.int(),
+  cleared_contexts: z.int(),
+}).meta({ id: "Cleared" });
+
+export type Cleared = z.output<typeof clearedSchema>;

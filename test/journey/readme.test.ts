@@ -1,0 +1,28 @@
+import { expect, it } from "vitest";
+import { openApp } from "../harness/app.ts";
+import { tempDir } from "../harness/process.ts";
+import { textOf } from "../harness/tree.ts";
+
+const hasCurl = await new Deno.Command("curl", { args: ["--version"] }).output().then(
+  () => true,
+  () => false,
+);
+
+it.skipIf(!hasCurl)("the README's walk through the REST API works as it stands", async () => {
+  await using app = await openApp({ password: "read me" });
+  await using folder = await tempDir();
+  const script = /```sh\n(# tested:[\s\S]*?)```/.exec(textOf("README.md"))?.[1] ?? "";
+  const { stdout, stderr, code } = await new Deno.Command("bash", {
+    args: ["-eu", "-c", script],
+    cwd: folder.path,
+    env: { SVC_URL: app.url, PASSWORD: "read me" },
+  }).output();
+  const out = new TextDecoder().decode(stdout);
+  expect([code, new TextDecoder().decode(stderr)]).toEqual([0, ""]);
+  expect(out).not.toMatch(/"code":/);
+  expect(out).toContain('"content":"hello"');
+  expect(out).toContain('"description":"Repeats everything"');
+  expect(out).toMatch(/event: message\ndata: .*"content":"hello"/);
+  expect(out).toMatch(/\[echo starts in /);
+  expect(out.match(/"status":"deleted"/g)).toHaveLength(2);
+});
