@@ -3,11 +3,13 @@ import { type Row, table } from "./measure.ts";
 import { benchReply } from "./reply.ts";
 import { benchRest } from "./rest.ts";
 import { benchStart } from "./start.ts";
+import { benchTasks } from "./tasks.ts";
 
 const BENCHES: Record<string, () => Promise<Row[]>> = {
   reply: benchReply,
   rest: benchRest,
   start: benchStart,
+  tasks: benchTasks,
 };
 
 const wanted = Deno.args.length === 0 ? Object.keys(BENCHES) : Deno.args;

@@ -6,25 +6,31 @@ type Json = any;
 
 /** A real service in a process of its own, with an operator's login. */
 export class BenchService implements AsyncDisposable {
-  readonly server: ServerProcess;
-  readonly token: string;
+  server: ServerProcess;
+  token: string;
   readonly #folder: string;
+  readonly #env: Record<string, string>;
 
-  private constructor(server: ServerProcess, token: string, folder: string) {
+  private constructor(server: ServerProcess, token: string, folder: string, env: Record<string, string>) {
     this.server = server;
     this.token = token;
     this.#folder = folder;
+    this.#env = env;
   }
 
   static async start(env: Record<string, string> = {}): Promise<BenchService> {
     const folder = await Deno.makeTempDir({ prefix: "svc-bench-" });
-    const server = await startServer({ dataDir: folder, env: { SVC_AUTH_PASSWORD: "bench", ...env } });
-    const response = await fetch(`${server.url}/api/auth/login`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ username: "admin", password: "bench" }),
-    });
-    return new BenchService(server, (await response.json()).access_token, folder);
+    const all = { SVC_AUTH_PASSWORD: "bench", ...env };
+    const server = await startServer({ dataDir: folder, env: all });
+    return new BenchService(server, await login(server), folder, all);
+  }
+
+  /** Stops the server, lets `work` change its data directory, and starts it again. */
+  async restartWith(work: (dataDir: string) => Promise<void>): Promise<void> {
+    await this.server.end("SIGTERM");
+    await work(this.#folder);
+    this.server = await startServer({ dataDir: this.#folder, env: this.#env });
+    this.token = await login(this.server);
   }
 
   get url(): string {
@@ -54,8 +60,24 @@ export class BenchService implements AsyncDisposable {
     return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? NaN) / 1024;
   }
 
+  /** CPU time that the server has used so far. */
+  async cpuMs(): Promise<number> {
+    const fields =
+      (await Deno.readTextFile(`/proc/${this.server.child.pid}/stat`)).split(") ")[1]?.split(" ") ?? [];
+    return (Number(fields[11]) + Number(fields[12])) * 10;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.server.end("SIGTERM");
     await Deno.remove(this.#folder, { recursive: true });
   }
+}
+
+async function login(server: ServerProcess): Promise<string> {
+  const response = await fetch(`${server.url}/api/auth/login`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ username: "admin", password: "bench" }),
+  });
+  return (await response.json()).access_token;
 }

@@ -4,8 +4,8 @@ export interface Clock {
   now(): number;
   /** Ms since an arbitrary start. It never goes back. */
   monotonic(): number;
-  /** Resolves after `ms` of monotonic time, or at once and quietly when `signal` aborts. */
-  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** Calls back after `ms` of monotonic time, unless it is cancelled by calling what is answered. */
+  after(ms: number, call: () => void): () => void;
 }
 
 // A timer longer than 2^31-1 ms fires at once, so longer waits are cut: whoever waits asks again.
@@ -15,16 +15,22 @@ const TIMER_MAX_MS = 2_147_483_647;
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  sleep(ms, signal) {
-    return new Promise((resolve) => {
-      if (signal?.aborted) return resolve();
-      const finish = () => {
-        clearTimeout(timer);
-        signal?.removeEventListener("abort", finish);
-        resolve();
-      };
-      const timer = setTimeout(finish, Math.min(Math.max(0, ms), TIMER_MAX_MS));
-      signal?.addEventListener("abort", finish, { once: true });
-    });
+  after(ms, call) {
+    const timer = setTimeout(call, Math.min(Math.max(0, ms), TIMER_MAX_MS));
+    return () => clearTimeout(timer);
   },
 };
+
+/** Resolves after `ms` of the clock's monotonic time, or at once and quietly when `signal` aborts. */
+export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const finish = () => {
+      cancel();
+      signal?.removeEventListener("abort", finish);
+      resolve();
+    };
+    const cancel = clock.after(ms, finish);
+    signal?.addEventListener("abort", finish, { once: true });
+  });
+}

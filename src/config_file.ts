@@ -67,13 +67,20 @@ export function environmentOverrides(env: Record<string, string>): EnvironmentOv
     const top = TOP_LEVEL.get(name);
     if (top !== undefined) overrides.push({ name, path: [top], text: value });
     if (!/^SVC_[A-Z0-9]+(_[A-Z0-9]+)*__[A-Z0-9_]+$/.test(name)) continue;
-    const path = name.slice(4).toLowerCase().split("__");
+    const path = keyPath(name);
     const secret = path.join(".").replace(/_file$/, "");
     if (name.endsWith("_FILE") && SECRET_KEYS.has(secret)) {
       overrides.push({ name, path: secret.split("."), text: readSecretFile(name, value) });
     } else overrides.push({ name, path, text: value });
   }
   return overrides;
+}
+
+function keyPath(name: string): string[] {
+  const parts = name.slice(4).split("__");
+  // Below engines.<name>.env stand names of variables, which keep their case.
+  const isVariable = parts[0] === "ENGINES" && parts[2] === "ENV";
+  return parts.map((part, index) => isVariable && index === 3 ? part : part.toLowerCase());
 }
 
 /** The text of a secret's file without its last line break. Throws ConfigError naming the variable. */

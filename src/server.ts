@@ -1,8 +1,7 @@
 import { Authority } from "./api/authority.ts";
 import type { Service } from "./api/service.ts";
-import { standardZone } from "./api/task.ts";
 import { realPath } from "./api/work_dir.ts";
-import { type Clock, systemClock } from "./clock.ts";
+import { type Clock, sleep, systemClock } from "./clock.ts";
 import type { LoadedConfig } from "./config.ts";
 import { Catalog } from "./engine/catalog.ts";
 import { detectIsolation, type Isolation } from "./engine/isolation.ts";
@@ -71,10 +70,12 @@ export class Server {
     const engines = new Catalog(config, machine);
     const { username, version } = operator.credential;
     const authority = new Authority({ key, username, version, db, clock });
+    const zone = config.scheduler.time_zone || Intl.DateTimeFormat().resolvedOptions().timeZone;
     const service: Service = {
       config,
       paths,
       clock,
+      timeZone: zone,
       db,
       bells,
       engines,
@@ -88,7 +89,6 @@ export class Server {
     this.generatedPassword = operator.generated;
     this.#lock = lock;
     this.#graceMs = config.shutdown_grace;
-    const zone = standardZone(service);
     const rules = { standardZone: zone, maxAttempts: config.limits.max_attempts };
     const base = { db, clock, bells };
     const environmentOf = createEnvironments({
@@ -195,7 +195,7 @@ export class Server {
         seconds: this.#graceMs / 1000,
         runs: this.dispatcher.running,
       });
-      const grace = service.clock.sleep(this.#graceMs, this.#hurried.signal);
+      const grace = sleep(service.clock, this.#graceMs, this.#hurried.signal);
       await Promise.race([this.dispatcher.settled(), grace]);
     }
     await this.executor.stopAll();

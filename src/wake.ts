@@ -68,15 +68,18 @@ export class Listener {
 
   /** Resolves at the next ring (at once when one came since the last wait), after `ms`, or when `signal` aborts. */
   async next(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
-    if (!this.#rung && ms > 0) {
-      const waiting = new AbortController();
-      const stop = () => waiting.abort();
-      signal?.addEventListener("abort", stop, { once: true });
-      if (signal?.aborted) stop();
-      this.#resolve = stop;
-      await clock.sleep(ms, waiting.signal);
-      this.#resolve = null;
-      signal?.removeEventListener("abort", stop);
+    if (!this.#rung && ms > 0 && !signal?.aborted) {
+      await new Promise<void>((resolve) => {
+        const finish = () => {
+          cancel();
+          signal?.removeEventListener("abort", finish);
+          this.#resolve = null;
+          resolve();
+        };
+        const cancel = clock.after(ms, finish);
+        signal?.addEventListener("abort", finish);
+        this.#resolve = finish;
+      });
     }
     this.#rung = false;
   }

@@ -67,13 +67,14 @@ describe("configuration (contract 7)", () => {
       SVC_SERVER__ALLOWED_HOSTS: "a.example, b.example",
       SVC_ENGINES__SHELL__KIND: "command",
       SVC_ENGINES__SHELL__COMMAND: "sh",
+      SVC_ENGINES__SHELL__ENV__MY_KEY: "v",
       SVC_SHUTDOWN_GRACE: "2s",
       SVC_AUTH_PASSWORD_FILE: secret,
       SVC_FAULT: "ignored",
     });
     expect(config.server).toMatchObject({ port: 2, allowed_hosts: ["a.example", "b.example"] });
     expect(config.auth).toMatchObject({ username: "123", jwt_secret: "s".repeat(40) });
-    expect(config.engines.shell).toMatchObject({ kind: "command", command: "sh" });
+    expect(config.engines.shell).toMatchObject({ kind: "command", command: "sh", env: { MY_KEY: "v" } });
     expect(config.shutdown_grace).toBe(2_000);
     expect(password).toBe("s".repeat(40));
   });

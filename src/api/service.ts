@@ -12,6 +12,8 @@ export interface Service {
   config: Config;
   paths: DataPaths;
   clock: Clock;
+  /** The zone in which cron fields are read when a task names none (contract 3). */
+  timeZone: string;
   db: Database;
   bells: Bells;
   engines: Catalog;

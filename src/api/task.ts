@@ -16,22 +16,19 @@ import { journalRange, listEvents, record } from "../store/journal.ts";
 import { findInbound } from "../store/inbound.ts";
 import { cancelTask as cancelTaskRow, runTaskNow } from "../store/task_move.ts";
 import { findTask, findTaskJson, insertTask, listTasks as listTaskRows } from "../store/task.ts";
-import { findWorker } from "../store/worker.ts";
 import { create, type Created } from "./create.ts";
 import { BELL } from "../wake.ts";
 import type { Call, Service } from "./service.ts";
 
 /** POST /api/tasks (interface 4.2 task create, contract 3). Throws `invalid_request`, `not_found`, `conflict`. */
 export async function createTask(service: Service, call: Call, input: TaskCreate): Promise<Created> {
-  const { db, clock, config, bells } = service;
+  const { clock, config, bells } = service;
   const created = await create(service, call, async () => {
     const now = clock.now();
-    const plan = planTask(input, now, standardZone(service));
+    const plan = planTask(input, now, service.timeZone);
     const origin = await findOrigin(service, call, input.message_id);
-    const worker = isId(input.worker_id) ? await findWorker(db, input.worker_id) : null;
-    if (worker === null) {
-      throw invalid("worker_id", `no worker has the id ${JSON.stringify(input.worker_id)}`);
-    }
+    // Whether there is such a worker is found out by the insert itself, in the same instant.
+    if (!isId(input.worker_id)) throw unknownWorker(input.worker_id);
     const depth = call.caller.run === null ? 0 : call.caller.run.depth + 1;
     if (depth > config.limits.max_chain_depth) {
       throw conflict(
@@ -42,7 +39,7 @@ export async function createTask(service: Service, call: Call, input: TaskCreate
     const seed = {
       id: newId(),
       ...origin,
-      worker_id: worker.id,
+      worker_id: input.worker_id,
       instruction: input.instruction,
       type: input.type,
       created_by: call.caller.subject,
@@ -51,11 +48,11 @@ export async function createTask(service: Service, call: Call, input: TaskCreate
     const parent_task_id = call.caller.run?.taskId ?? null;
     return {
       statements: [
-        insertTask({ ...task, due_at: plan.due_at, parent_task_id, depth }),
+        ...insertTask({ ...task, due_at: plan.due_at, parent_task_id, depth }),
         record(now, {
           kind: "task.created",
           session_key: task.session_key,
-          worker_id: worker.id,
+          worker_id: task.worker_id,
           task_id: task.id,
           message_id: task.message_id,
           actor: call.caller.subject,
@@ -63,15 +60,15 @@ export async function createTask(service: Service, call: Call, input: TaskCreate
         }),
       ],
       response: task,
+      lost: () => unknownWorker(input.worker_id),
     };
   });
   bells.ring(input.type === "immediate" ? BELL.dispatcher : BELL.scheduler);
   return created;
 }
 
-/** The zone in which cron fields are read when a task names none (contract 3). */
-export function standardZone(service: Pick<Service, "config">): string {
-  return service.config.scheduler.time_zone || Intl.DateTimeFormat().resolvedOptions().timeZone;
+function unknownWorker(id: string): ServiceError {
+  return invalid("worker_id", `no worker has the id ${JSON.stringify(id)}`);
 }
 
 // The conversation that the task joins. A script may name anything, a run only its own conversation's messages.
@@ -172,11 +169,12 @@ export async function waitForTask(
   try {
     const { last } = await journalRange(db);
     const until = clock.monotonic() + timeoutMs;
+    const ended = AbortSignal.any([signal, service.stopping]);
     while (true) {
       const json = await getTask(service, call, id);
       const left = until - clock.monotonic();
-      if (await hasEnded(service, JSON.parse(json), last) || left <= 0 || signal.aborted) return json;
-      await bell.next(clock, Math.min(left, WAIT_POLL_MS), signal);
+      if (await hasEnded(service, JSON.parse(json), last) || left <= 0 || ended.aborted) return json;
+      await bell.next(clock, Math.min(left, WAIT_POLL_MS), ended);
     }
   } finally {
     bell.close();

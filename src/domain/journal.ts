@@ -12,7 +12,6 @@ export const EVENT_KINDS = [
   "context.cleared",
   "task.created",
   "task.due",
-  "task.started",
   "task.completed",
   "task.failed",
   "task.cancelled",

@@ -65,7 +65,7 @@ export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
 }
 
 function spawn(spec: ProcessSpec): Deno.ChildProcess {
-  const { command, args } = isolated(spec.isolation, spec.umask, spec.command, spec.args);
+  const { command, args, detached } = isolated(spec.isolation, spec.umask, spec.command, spec.args);
   try {
     return new Deno.Command(command, {
       args,
@@ -76,7 +76,7 @@ function spawn(spec: ProcessSpec): Deno.ChildProcess {
       stdout: "piped",
       stderr: "piped",
       // A session and group of its own: a signal to us is not one to the agents.
-      detached: true,
+      detached,
     }).spawn();
   } catch (error) {
     throw new SpawnError(error instanceof Error ? error.message : String(error));
@@ -140,6 +140,7 @@ class Ending {
     if (await this.#goneWithin(this.#spec.stopGraceMs)) return;
     await this.#signalTree("SIGKILL");
     send(-this.#pid, "SIGKILL");
+    send(this.#pid, "SIGKILL");
   }
 
   // Tools of an agent run in sessions of their own, which a signal to the group does not reach

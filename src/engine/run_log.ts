@@ -5,8 +5,6 @@ export interface RunLogOptions {
   path: string;
   maxBytes: number;
   now: () => number;
-  /** Values that must never be stored, such as the run's token (promises SEC-3). */
-  secrets: string[];
   /** Called after each write. */
   onWrite: () => void;
 }
@@ -21,7 +19,7 @@ const encoder = new TextEncoder();
 export class RunLog {
   readonly #file: Deno.FsFile;
   readonly #options: RunLogOptions;
-  readonly #secrets: Uint8Array[];
+  readonly #secrets: Uint8Array[] = [];
   #size: number;
   #carry: Uint8Array<ArrayBufferLike> = new Uint8Array();
   #atLineStart = true;
@@ -32,14 +30,23 @@ export class RunLog {
     this.#file = file;
     this.#size = size;
     this.#options = options;
-    this.#secrets = options.secrets.filter((secret) => secret !== "").map((secret) => encoder.encode(secret));
   }
 
   /** Opens the file for appending, mode 0600, and makes its directory. Throws what the file system says. */
-  static open(options: RunLogOptions): RunLog {
-    Deno.mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
-    const file = Deno.openSync(options.path, { append: true, create: true, mode: 0o600 });
+  static async open(options: RunLogOptions): Promise<RunLog> {
+    // Making a file waits for the file system's journal when others are being synced, so not in our own thread.
+    const open = () => Deno.open(options.path, { append: true, create: true, mode: 0o600 });
+    const file = await open().catch(async (error) => {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+      await Deno.mkdir(dirname(options.path), { recursive: true, mode: 0o700 });
+      return await open();
+    });
     return new RunLog(file, file.statSync().size, options);
+  }
+
+  /** From here on this value is never stored, such as the run's token (promises SEC-3). */
+  mask(secret: string): void {
+    if (secret !== "") this.#secrets.push(encoder.encode(secret));
   }
 
   /** One line of our own words. */

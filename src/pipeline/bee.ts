@@ -26,23 +26,23 @@ export function createBee(options: { db: Database; clock: Clock; bells: Bells })
     const messages = await listFeeding(db, MESSAGES_PER_ROUND);
     if (messages.length === 0) return Infinity;
     const candidates = await listCandidates(db);
-    const outcomes = await Promise.all(messages.map((message) => decide(message, candidates)));
+    await Promise.all(messages.map((message) => decide(message, candidates)));
     bells.ring(BELL.dispatcher);
-    // Behind each message that was routed the next one of its conversation may wait.
-    return outcomes.some((won) => won) ? 0 : Infinity;
+    // Behind each message the next one of its conversation may wait.
+    return 0;
   }
 
-  async function decide(message: FeedingMessage, candidates: Candidate[]): Promise<boolean> {
+  // A lost guard means that the message was cleared or its worker deleted meanwhile; the next round sees which.
+  async function decide(message: FeedingMessage, candidates: Candidate[]): Promise<void> {
     const text = joinParts(await listParts(db, message.id));
     const ruled = routeByRules(text, candidates, message.worker_id);
     const route = ruled.to === "bee" ? routeWithoutModel(text, candidates) : ruled;
     const now = clock.now();
-    const { won } = await db.write([
+    await db.write([
       ...finishMessage(message.id, now),
       ...carryOut(message, route, now),
       recordIdle(now, message.session_key),
     ]);
-    return won;
   }
 }
 
@@ -98,7 +98,7 @@ function assign(message: FeedingMessage, workerId: string, instruction: string, 
   };
   const task = newTask(seed, plan, now);
   return [
-    insertTask({ ...task, due_at: plan.due_at, parent_task_id: null, depth: 0 }),
+    ...insertTask({ ...task, due_at: plan.due_at, parent_task_id: null, depth: 0 }),
     record(now, {
       kind: "task.created",
       session_key: task.session_key,

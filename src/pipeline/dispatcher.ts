@@ -1,10 +1,10 @@
 // pending -> running, and a new execution in the same batch
 import type { Clock } from "../clock.ts";
 import type { Catalog } from "../engine/catalog.ts";
+import type { Task } from "../domain/task.ts";
 import { newId } from "../id.ts";
 import type { Database } from "../store/database.ts";
 import { insertExecution, type NewExecution } from "../store/execution.ts";
-import { record } from "../store/journal.ts";
 import { claimTask } from "../store/task_move.ts";
 import { listLaneHeads, nextDueAt, type WaitingTask } from "../store/task_queue.ts";
 import { BELL, type Bells } from "../wake.ts";
@@ -13,6 +13,7 @@ import { Stage } from "./loop.ts";
 /** A claimed run, ready to be executed. */
 export interface Claim {
   execution: NewExecution;
+  task: Pick<Task, "type" | "cron" | "time_zone">;
   workDir: string;
 }
 
@@ -105,20 +106,11 @@ export class Dispatcher {
       ({ won } = await db.write([
         ...claimTask(task.id, execution.id, now),
         insertExecution(execution),
-        record(now, {
-          kind: "task.started",
-          session_key: task.session_key,
-          worker_id: task.worker_id,
-          task_id: task.id,
-          execution_id: execution.id,
-          message_id: task.message_id,
-          data: { attempt: execution.attempt },
-        }),
       ]));
     } finally {
       if (!won) this.#lanes.delete(lane);
     }
-    if (won) this.#run({ execution, workDir: task.work_dir }, lane);
+    if (won) this.#run({ execution, task, workDir: task.work_dir }, lane);
   }
 
   #run(claim: Claim, lane: string): void {

@@ -21,6 +21,9 @@ export interface EndedRun {
   attempt: number;
 }
 
+/** What has to be known of its task. */
+export type EndedTask = Pick<Task, "type" | "cron" | "time_zone">;
+
 /** What decides about a task after its run. */
 export interface Rules {
   standardZone: string;
@@ -37,7 +40,7 @@ export const STOPPED = "the service was stopped; the task runs again after the n
 export function endRun(
   run: EndedRun,
   end: ExecutionEnd,
-  task: Task | null,
+  task: EndedTask | null,
   rules: Rules,
   now: number,
 ): Statement[] {
@@ -56,16 +59,13 @@ export function endRun(
       data: { failure: end.failure, exit_code: end.exit_code },
     }),
   ];
-  if (end.failure === "server_lost" && task?.status !== "cancelled") {
+  if (end.failure === "server_lost") {
     const again = tryAgain(run, end, rules, now, keys);
     if (again !== null) return [...ended, ...again];
   }
-  return [
-    ...ended,
-    ...fateOf(run, end, task, rules, now, keys),
-    ...reply(run, end, now),
-    recordIdle(now, run.session_key),
-  ];
+  const fate = fateOf(run, end, task, rules, now, keys);
+  if (!hasConversation(run.session_key)) return [...ended, ...fate];
+  return [...ended, ...fate, ...reply(run, end, now), recordIdle(now, run.session_key)];
 }
 
 type Keys = Omit<JournalEntry, "kind">;
@@ -93,7 +93,7 @@ function tryAgain(
 function fateOf(
   run: EndedRun,
   end: ExecutionEnd,
-  task: Task | null,
+  task: EndedTask | null,
   rules: Rules,
   now: number,
   keys: Keys,
@@ -115,7 +115,6 @@ function fateOf(
 
 // The final text is the worker's reply; a failure is told by the system (contract 4, point 6).
 function reply(run: EndedRun, end: ExecutionEnd, now: number): Statement[] {
-  if (!hasConversation(run.session_key)) return [];
   const base = {
     id: newId(),
     session_key: run.session_key,

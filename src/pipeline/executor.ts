@@ -1,6 +1,6 @@
 // pending -> running when the engine has started; the end of a run is in ending.ts
 import { join } from "node:path";
-import type { Clock } from "../clock.ts";
+import { type Clock, sleep } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Failure } from "../domain/execution.ts";
 import { contextFile } from "../domain/prompt.ts";
@@ -12,7 +12,6 @@ import { type DataPaths, logPath } from "../paths.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { type ExecutionEnd, startExecution } from "../store/execution.ts";
 import { record } from "../store/journal.ts";
-import { findTask } from "../store/task.ts";
 import { BELL, type Bells } from "../wake.ts";
 import type { Claim } from "./dispatcher.ts";
 import { brief } from "./briefing.ts";
@@ -118,15 +117,23 @@ export class Executor {
     } catch (error) {
       return failed("spawn_failed", `Cannot use the work directory ${workDir}: ${fileFault(error)}`);
     }
-    const equipment = engine.external ? await this.#equip(claim, engine) : BARE;
-    const runLog = RunLog.open({
+    const opening = RunLog.open({
       path: logPath(paths, execution.id),
       maxBytes: config.limits.max_log_bytes,
       now: () => clock.now(),
-      secrets: [equipment.token],
       onWrite: () => bells.ring(logBell(execution.id)),
     });
+    const [opened, equipped] = await Promise.allSettled([
+      opening,
+      engine.external ? this.#equip(claim, engine) : BARE,
+    ]);
+    const runDir = equipped.status === "fulfilled" ? equipped.value.runDir : "";
+    if (opened.status === "rejected") throw opened.reason;
+    const runLog = opened.value;
     try {
+      if (equipped.status === "rejected") throw equipped.reason;
+      const equipment = equipped.value;
+      runLog.mask(equipment.token);
       runLog.line(`[${engine.name} starts in ${workDir}, attempt ${execution.attempt}]`);
       const outcome = await engine.start({
         runId: execution.run_id,
@@ -146,7 +153,7 @@ export class Executor {
     } finally {
       // On disk before the outcome is: a finished run has a whole log (promises DUR-9).
       await runLog.close();
-      if (equipment.runDir !== "") void Deno.remove(equipment.runDir, { recursive: true }).catch(() => {});
+      if (runDir !== "") void Deno.remove(runDir, { recursive: true }).catch(() => {});
     }
   }
 
@@ -156,8 +163,10 @@ export class Executor {
     const { execution } = claim;
     const runDir = join(paths.runs, execution.run_id);
     const contextPath = join(runDir, "context.json");
-    const briefing = await brief(db, claim);
-    const { env, token } = await environmentOf({ claim, engine: engine.config, runDir, contextPath });
+    const [{ env, token }, briefing] = await Promise.all([
+      environmentOf({ claim, engine: engine.config, runDir, contextPath }),
+      brief(db, claim),
+    ]);
     Deno.mkdirSync(join(runDir, "tmp"), { recursive: true, mode: 0o700 });
     Deno.writeTextFileSync(contextPath, contextFile(briefing.context, execution.instruction), {
       mode: 0o600,
@@ -187,9 +196,8 @@ export class Executor {
     const { db, clock, bells, rules } = this.#options;
     for (let waitMs = 100;; waitMs = Math.min(waitMs * 2, 5_000)) {
       try {
-        const task = await findTask(db, claim.execution.task_id);
         const end = { ...endOf(claim.execution.session_key, outcome, interruption), started_at: start.at };
-        const statements = endRun(claim.execution, end, task, rules, clock.now());
+        const statements = endRun(claim.execution, end, claim.task, rules, clock.now());
         if (start.at !== null && !start.stored) statements.unshift(started(claim, start.at));
         const { won } = await db.write(statements);
         if (!won) log.warning("Execution {id} had an outcome already", { id: claim.execution.id });
@@ -200,7 +208,7 @@ export class Executor {
           id: claim.execution.id,
           error,
         });
-        await clock.sleep(waitMs);
+        await sleep(clock, waitMs);
       }
     }
   }

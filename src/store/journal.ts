@@ -38,11 +38,14 @@ export function recordIfChanged(at: number, entry: JournalEntry): Statement {
  * It has to be the last statement, so that it sees what the others did.
  */
 export function recordIdle(at: number, sessionKey: string): Statement {
+  // Said in the words of the partial index, or the planner would walk through every task of the conversation.
   return {
     sql: `insert into journal (at, kind, session_key, actor)
       select ?, 'session.idle', ?, 'system'
       where not exists (
-          select 1 from task where session_key = ? and status in ('pending', 'running'))
+          select 1
+          from task
+          where session_key = ? and status in ('pending', 'running', 'scheduled') and status <> 'scheduled')
         and not exists (
           select 1 from inbound_message where status in ('received', 'feeding') and session_key = ?)`,
     args: [at, sessionKey, sessionKey, sessionKey],

@@ -1,6 +1,6 @@
 import type { Listing, Page } from "../domain/page.ts";
 import { ACTIVE_TASK_STATUSES, type Task, type TaskFilter } from "../domain/task.ts";
-import type { Database, Statement, Value } from "./database.ts";
+import { type Database, guarded, type Statement, type Value } from "./database.ts";
 import { list, oneOf, parsed } from "./list.ts";
 
 const TASK_JSON = `json_object(
@@ -30,17 +30,17 @@ export interface NewTask extends Task {
   depth: number;
 }
 
-/** Stores a new task in whatever state the rules gave it. */
-export function insertTask(task: NewTask): Statement {
-  return {
-    sql:
-      `insert into task (id, message_id, worker_id, session_key, instruction, type, scheduled_at, cron, time_zone,
+/** Stores a new task in whatever state the rules gave it, guarded by its worker's existence. */
+export function insertTask(task: NewTask): Statement[] {
+  return guarded(
+    `insert into task (id, message_id, worker_id, session_key, instruction, type, scheduled_at, cron, time_zone,
         status, reason, next_run_at, due_at, created_by, parent_task_id, depth, created_at, updated_at)
-      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    args: [
+      select ?, ?, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+      from worker
+      where id = ?`,
+    [
       task.id,
       task.message_id,
-      task.worker_id,
       task.session_key,
       task.instruction,
       task.type,
@@ -56,8 +56,9 @@ export function insertTask(task: NewTask): Statement {
       task.depth,
       task.created_at,
       task.updated_at,
+      task.worker_id,
     ],
-  };
+  );
 }
 
 /** The task, or null. */

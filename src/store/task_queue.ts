@@ -1,3 +1,4 @@
+import type { Task } from "../domain/task.ts";
 import type { Database, Row } from "./database.ts";
 
 /** The head of a lane: the task that a worker has to do next, with what a claim needs. */
@@ -12,6 +13,9 @@ export interface WaitingTask extends Row {
   instruction: string;
   attempt: number;
   due_at: number;
+  type: Task["type"];
+  cron: string;
+  time_zone: string;
 }
 
 /**
@@ -28,7 +32,8 @@ export function listLaneHeads(db: Database, now: number): Promise<WaitingTask[]>
       where lane.worker_id is not null
     )
     select task.id, worker.id as worker_id, worker.name as worker_name, worker.work_dir, worker.engine,
-      task.message_id, task.session_key, task.instruction, task.attempt, task.due_at
+      task.message_id, task.session_key, task.instruction, task.attempt, task.due_at,
+      task.type, task.cron, task.time_zone
     from lane
     join worker on worker.id = lane.worker_id and worker.paused = 0
     join task on task.id = (

@@ -20,6 +20,8 @@ export interface AppOptions extends ServerParts {
   config?: TestSettings;
   dataDir?: string;
   password?: string;
+  /** Keeps the database in memory: nothing is synced, and nothing survives. */
+  inMemory?: boolean;
 }
 
 /** The password of the operator in tests, stored at the lowest cost. */
@@ -177,7 +179,9 @@ export function testConfig(
 /** Starts a service for a test. */
 export async function openApp(options: AppOptions = {}): Promise<App> {
   const dataDir = options.dataDir ?? await Deno.makeTempDir({ prefix: "svc-test-" });
-  const server = await Server.open(testConfig(dataDir, options.config, options.password), options);
+  const loaded = testConfig(dataDir, options.config, options.password);
+  if (options.inMemory) loaded.config.database.url = ":memory:";
+  const server = await Server.open(loaded, options);
   await server.start();
   return new App(server, dataDir, options.dataDir === undefined);
 }

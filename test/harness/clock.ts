@@ -1,15 +1,15 @@
 import type { Clock } from "../../src/clock.ts";
 
-interface Sleeper {
+interface Waiting {
   until: number;
-  wake: () => void;
+  call: () => void;
 }
 
 /** A clock that only a test moves. Wall time and monotonic time move together with advance() and apart with jump(). */
 export class TestClock implements Clock {
   #now: number;
   #monotonic = 0;
-  #sleepers = new Set<Sleeper>();
+  #waiting = new Set<Waiting>();
 
   constructor(now: number | string = "2026-01-05T08:00:00Z") {
     this.#now = new Date(now).getTime();
@@ -23,27 +23,21 @@ export class TestClock implements Clock {
     return this.#monotonic;
   }
 
-  sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      if (signal?.aborted || ms <= 0) return resolve();
-      const sleeper = {
-        until: this.#monotonic + ms,
-        wake: () => {
-          this.#sleepers.delete(sleeper);
-          signal?.removeEventListener("abort", sleeper.wake);
-          resolve();
-        },
-      };
-      this.#sleepers.add(sleeper);
-      signal?.addEventListener("abort", sleeper.wake, { once: true });
-    });
+  after(ms: number, call: () => void): () => void {
+    const waiting = { until: this.#monotonic + ms, call };
+    this.#waiting.add(waiting);
+    return () => this.#waiting.delete(waiting);
   }
 
   /** Lets `ms` pass for everything. */
   advance(ms: number): void {
     this.#now += ms;
     this.#monotonic += ms;
-    for (const sleeper of [...this.#sleepers]) if (sleeper.until <= this.#monotonic) sleeper.wake();
+    for (const waiting of [...this.#waiting]) {
+      if (waiting.until > this.#monotonic) continue;
+      this.#waiting.delete(waiting);
+      waiting.call();
+    }
   }
 
   /** Sets the wall clock without time having passed: somebody changed it. */

@@ -1,7 +1,7 @@
 #!/bin/sh
 # An agent for tests. `fake_agent.sh MODE [ARGUMENT]`, or without arguments: the instruction on stdin is the mode.
 # With FAKE_LEDGER it writes "start <task> <attempt> <pid> <ns>" and "end ..." with one write each, and holds a lock
-# file per task, so that two runs of one task at once leave an OVERLAP.
+# per task while it lives, so that two runs of one task at once leave an OVERLAP.
 if [ $# -eq 0 ]; then
   read -r mode argument
 else
@@ -10,19 +10,17 @@ else
 fi
 
 attempt=$(sed -n 's/.*"attempt": \([0-9]*\).*/\1/p' "${SVC_CONTEXT_FILE:-/dev/null}" 2>/dev/null)
-lock=
 note() {
   [ -z "$FAKE_LEDGER" ] || echo "$1 ${SVC_TASK_ID:-none} ${attempt:-0} $$ $(date +%s%N)" >> "$FAKE_LEDGER"
 }
 leave() {
   note end
-  [ -z "$lock" ] || rm -f "$lock"
   exit "$1"
 }
 if [ -n "$FAKE_LEDGER" ]; then
-  lock="$FAKE_LEDGER.d/${SVC_TASK_ID:-none}"
   mkdir -p "$FAKE_LEDGER.d"
-  (set -C; : > "$lock") 2>/dev/null || note OVERLAP
+  exec 9> "$FAKE_LEDGER.d/${SVC_TASK_ID:-none}"
+  flock --nonblock 9 || note OVERLAP
   note start
 fi
 

@@ -86,7 +86,13 @@ describe("with every bell lost (house, sentence 1; promises DSP-6)", () => {
     const { id } = await app.call("POST /api/local/sessions");
     await app.call(`POST /api/local/sessions/${id}/messages`, { content: "hello" });
     await app.settle();
-    const steps = ["message.received", "message.feeding", "task.created", "task.started", "message.sent"];
+    const steps = [
+      "message.received",
+      "message.feeding",
+      "task.created",
+      "execution.started",
+      "message.sent",
+    ];
     const times: number[] = [];
     for (const kind of steps) {
       const row = await app.db.first<{ at: number }>("select at from journal where kind = ?", [kind]);

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { cancelTask, createTask, getTask, listTasks, runTask, waitForTask } from "../../api/task.ts";
 import { id } from "../../domain/field.ts";
 import { taskCreateSchema, taskListQuery, taskSchema, taskWaitQuery } from "../../domain/task.ts";
+import { lateJson } from "../late_json.ts";
 import { route } from "../route.ts";
 
 export const taskRoutes = [
@@ -78,8 +79,11 @@ export const taskRoutes = [
     query: taskWaitQuery,
     status: 200,
     response: taskSchema,
-    handle: async ({ service, call, params, query, raw }) => ({
-      json: await waitForTask(service, call, params.id, query.timeout_ms, raw.signal),
-    }),
+    handle: async ({ service, call, params, query }) => {
+      await getTask(service, call, params.id);
+      return {
+        response: lateJson((signal) => waitForTask(service, call, params.id, query.timeout_ms, signal)),
+      };
+    },
   }),
 ] as const;

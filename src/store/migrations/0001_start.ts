@@ -121,6 +121,7 @@ export const START: string[] = [
     processed_at integer,
     unique (platform, platform_message_id)
   ) strict`,
+  `create index inbound_platform_message on inbound_message (platform_message_id, id)`,
   `create index inbound_session on inbound_message (session_key, id)`,
   `create index inbound_status on inbound_message (status, id)`,
   `create index inbound_platform on inbound_message (platform, id)`,

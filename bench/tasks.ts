@@ -1,0 +1,154 @@
+import { newId } from "../src/id.ts";
+import { Database } from "../src/store/database.ts";
+import { median, percentile, type Row } from "./measure.ts";
+import { BenchService } from "./service.ts";
+
+const PICKUPS = 200;
+const DURABLE_TASKS = 10_000;
+const DURABLE_WORKERS = 50;
+const SCHEDULES = 100_000;
+const IDLE_SECONDS = 10;
+
+/** Tasks: how soon one is picked up, how many a second go from request to record, and what waiting schedules cost. */
+export async function benchTasks(): Promise<Row[]> {
+  const empty = await pickups(0);
+  const full = await pickups(SCHEDULES);
+  const durable = await throughput();
+  const ratio = full.p50 / empty.p50;
+  return [
+    {
+      what: "task created -> program started (p50)",
+      value: empty.p50,
+      unit: "ms",
+      says: "",
+      goal: "at most 10 ms",
+      met: empty.p50 <= 10,
+    },
+    {
+      what: "task created -> program started (p99)",
+      value: empty.p99,
+      unit: "ms",
+      says: "",
+      goal: "at most 50 ms",
+      met: empty.p99 <= 50,
+    },
+    {
+      what: `the same with ${SCHEDULES} schedules stored (p50)`,
+      value: full.p50,
+      unit: "ms",
+      bare: empty.p50,
+      beside: "with none",
+      says: `${ratio.toFixed(2)}x`,
+      goal: "at most 1.2x",
+      met: ratio <= 1.2,
+    },
+    {
+      what: `idle CPU with ${SCHEDULES} schedules, none due`,
+      value: full.idlePercent,
+      unit: "%",
+      bare: empty.idlePercent,
+      beside: "with none",
+      says: "",
+      goal: "under 1 %",
+      met: full.idlePercent < 1,
+    },
+    {
+      what: `${DURABLE_TASKS} echo tasks, ${DURABLE_WORKERS} workers, end to end`,
+      value: durable,
+      unit: "/s",
+      says: "",
+      goal: "at least 1000 /s",
+      met: durable >= 1_000,
+    },
+  ];
+}
+
+/** From the request for a task to the start of its program, by the program's own clock. */
+async function pickups(schedules: number): Promise<{ p50: number; p99: number; idlePercent: number }> {
+  const ledger = await Deno.makeTempFile();
+  await using service = await BenchService.start({
+    SVC_ENGINES__STAMP__KIND: "command",
+    // bash knows the time without starting another program.
+    SVC_ENGINES__STAMP__COMMAND: "bash",
+    SVC_ENGINES__STAMP__ARGS: `-c,echo $SVC_TASK_ID $EPOCHREALTIME >> ${ledger}`,
+  });
+  const worker = await service.call("POST /api/workers", { name: "bench", engine: "stamp" });
+  if (schedules > 0) await storeSchedules(service, worker.id, schedules);
+  const sent = new Map<string, number>();
+  const waits: number[] = [];
+  for (let i = 0; i < PICKUPS; i++) {
+    const at = performance.timeOrigin + performance.now();
+    const body = { message_id: "bench", worker_id: worker.id, instruction: "ok", type: "immediate" };
+    const { id } = await service.call("POST /api/tasks", body);
+    sent.set(id, at);
+    await service.call(`GET /api/tasks/${id}/wait?timeout_ms=10000`);
+  }
+  for (const line of (await Deno.readTextFile(ledger)).trim().split("\n")) {
+    const [task = "", seconds = "0"] = line.split(" ");
+    const at = sent.get(task);
+    if (at !== undefined) waits.push(Number(seconds) * 1e3 - at);
+  }
+  const idlePercent = await idleCpu(service);
+  await Deno.remove(ledger);
+  return { p50: median(waits), p99: percentile(waits, 99), idlePercent };
+}
+
+/** Puts schedules that are far from due straight into the database file, while its server is stopped. */
+async function storeSchedules(service: BenchService, workerId: string, count: number): Promise<void> {
+  await service.restartWith(async (dataDir) => {
+    const db = await Database.open(`file:${dataDir}/svc.db`);
+    const next = Date.now() + 300 * 86_400_000;
+    for (let at = 0; at < count; at += 500) {
+      await db.write(Array.from({ length: 500 }, () => ({
+        sql:
+          `insert into task (id, message_id, worker_id, session_key, instruction, type, cron, status, next_run_at,
+            created_by, created_at, updated_at)
+          values (?, 'bench', ?, 'cli:bench', 'x', 'scheduled', '0 0 1 1 *', 'scheduled', ?, 'bench', 1, 1)`,
+        args: [newId(), workerId, next],
+      })));
+    }
+    await db.close();
+  });
+}
+
+/** Percent of one core that the idle server uses. */
+async function idleCpu(service: BenchService): Promise<number> {
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  const before = await service.cpuMs();
+  await new Promise((resolve) => setTimeout(resolve, IDLE_SECONDS * 1_000));
+  return (await service.cpuMs() - before) / (IDLE_SECONDS * 10);
+}
+
+/** Tasks a second, from the first request to the last record. */
+async function throughput(): Promise<number> {
+  await using service = await BenchService.start({
+    SVC_LIMITS__MAX_CONCURRENT_RUNS: String(DURABLE_WORKERS),
+  });
+  const workers: string[] = [];
+  for (let i = 0; i < DURABLE_WORKERS; i++) {
+    workers.push((await service.call("POST /api/workers", { name: `w${i}` })).id);
+  }
+  const started = performance.now();
+  let sent = 0;
+  const sender = async () => {
+    while (sent < DURABLE_TASKS) {
+      const worker_id = workers[sent++ % DURABLE_WORKERS] ?? "";
+      await service.call("POST /api/tasks", {
+        message_id: "bench",
+        worker_id,
+        instruction: "x",
+        type: "immediate",
+      });
+    }
+  };
+  await Promise.all(Array.from({ length: 32 }, sender));
+  while (await left(service) > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+  return DURABLE_TASKS / ((performance.now() - started) / 1_000);
+}
+
+/** How many of the tasks have no end yet: the count of a page that lies behind all that are done. */
+async function left(service: BenchService): Promise<number> {
+  const pages = DURABLE_TASKS / 100;
+  const last = await service.call(`GET /api/executions?status=completed&page_size=100&page=${pages}`);
+  return last.length === 100 ? 0 : 1;
+}

@@ -1,0 +1,257 @@
+import { describe, expect, it } from "vitest";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { ctl } from "../harness/terminal.ts";
+
+const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
+
+async function withWorker(app: App) {
+  const { id } = await app.call("POST /api/workers", { name: "Ada" });
+  const create = (...more: string[]) =>
+    ctl(app, ["task", "create", "--message-id", "script", "--worker-id", id, "--instruction", "ok", ...more]);
+  return { id, create };
+}
+
+describe("svc ctl task (interface 4.2, contract 6)", () => {
+  it("an invalid cron prints a cancelled task, the reason on stderr, and exit 0", async () => {
+    await using app = await openApp();
+    const { create } = await withWorker(app);
+    const { code, out, err } = await create("--type", "scheduled", "--cron", "61 * * * *");
+    expect(code).toBe(0);
+    expect(out).toContain("status\tcancelled\n");
+    expect(out).toContain("reason\tminute: 61 is not 0-59\n");
+    expect(err).toBe("svc: the task is cancelled: minute: 61 is not 0-59\n");
+    const empty = await create("--type", "scheduled", "--cron", "");
+    expect([empty.code, empty.err]).toEqual([0, expect.stringContaining("empty")]);
+  });
+
+  it("a countdown that is too near exits 2 and creates nothing", async () => {
+    await using app = await openApp();
+    const { id, create } = await withWorker(app);
+    const { code, out, err } = await create(
+      "--type",
+      "countdown",
+      "--scheduled-at",
+      String(Date.now() + 2_000),
+    );
+    expect([code, out]).toEqual([2, ""]);
+    expect(err).toMatch(/^svc: scheduled_at: must be at least 5 seconds ahead/);
+    expect((await ctl(app, ["task", "list", "--worker-id", id])).out).toBe("");
+  });
+
+  it("works in a script: create, wait, and the outcome is the exit code", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const { id, create } = await withWorker(app);
+    const made = await create("--type", "immediate", "-q");
+    expect(made.out).toMatch(/^[0-9a-f-]{36}\n$/);
+    const waited = await ctl(app, ["task", "wait", made.out.trim(), "--timeout", "30s"]);
+    expect(waited.code).toBe(0);
+    expect(waited.out).toContain("status\tcompleted\n");
+    const failing = await ctl(app, [
+      "task",
+      "create",
+      "--message-id",
+      "s",
+      "--worker-id",
+      id,
+      "--instruction",
+      "exit 3",
+      "--type",
+      "immediate",
+      "--wait",
+    ]);
+    expect(failing.code).toBe(8);
+    expect(failing.err).toMatch(/^svc: task .* failed: exit_code/);
+    const slow = await ctl(app, [
+      "task",
+      "create",
+      "--message-id",
+      "s",
+      "--worker-id",
+      id,
+      "--instruction",
+      "sleep 20",
+      "--type",
+      "immediate",
+      "--wait",
+      "--timeout",
+      "300ms",
+    ]);
+    expect(slow.code).toBe(124);
+    expect(slow.err).toMatch(/is still (pending|running)/);
+    const invalid = await create("--type", "scheduled", "--cron", "x", "--wait");
+    expect(invalid.code).toBe(0);
+  });
+
+  it("a schedule is run now, waited for, and cancelled", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const { create } = await withWorker(app);
+    const id =
+      (await create("--type", "scheduled", "--cron", "0 0 1 1 *", "--time-zone", "Europe/Berlin", "-q")).out
+        .trim();
+    const waiting = ctl(app, ["task", "wait", id, "--timeout", "20s"]);
+    expect((await ctl(app, ["task", "run", id])).out).toContain("status\tpending\n");
+    expect((await waiting).code).toBe(0);
+    expect((await ctl(app, ["task", "get", id])).out).toContain("run_count\t1\n");
+    expect((await ctl(app, ["task", "cancel", id])).out).toContain("status\tcancelled\n");
+    expect((await ctl(app, ["task", "cancel", id])).code).toBe(5);
+    expect((await ctl(app, ["task", "wait", id])).code).toBe(8);
+    expect((await ctl(app, ["task", "run", id])).code).toBe(5);
+  });
+
+  it("the same idempotency key makes one task", async () => {
+    await using app = await openApp();
+    const { id, create } = await withWorker(app);
+    const first = await create("--type", "scheduled", "--cron", "0 0 1 1 *", "--idempotency-key", "k");
+    expect((await create("--type", "scheduled", "--cron", "0 0 1 1 *", "--idempotency-key", "k")).out).toBe(
+      first.out,
+    );
+    expect((await create("--type", "immediate", "--idempotency-key", "k")).code).toBe(5);
+    expect((await ctl(app, ["task", "list", "--worker-id", id, "-q"])).out.trim().split("\n")).toHaveLength(
+      1,
+    );
+  });
+
+  it("refuses missing, exclusive and wrong flags", async () => {
+    await using app = await openApp();
+    const { id } = await withWorker(app);
+    const wrong: [string[], RegExp][] = [
+      [["list"], /one of --session-key, --message-id and --worker-id is needed/],
+      [["list", "--session-key", "a", "--message-id", "b"], /exclude each other/],
+      [["list", "--worker-id", ""], /--worker-id must not be empty/],
+      [["list", "--worker-id", id, "--status", "pending,done"], /--status: "done" is not one of/],
+      [["list", "--worker-id", id, "--type", "later"], /--type: "later" is not one of/],
+      [["create"], /--message-id is needed/],
+      [["create", "--message-id", "m", "--worker-id", id, "--instruction", "x"], /--type is needed/],
+      [
+        ["create", "--message-id", "m", "--worker-id", id, "--instruction", "x", "--type", "later"],
+        /is not one of immediate, countdown, scheduled/,
+      ],
+      [[
+        "create",
+        "--message-id",
+        "m",
+        "--worker-id",
+        id,
+        "--instruction",
+        "x",
+        "--type",
+        "immediate",
+        "--cron",
+        "* * * * *",
+      ], /cron: does not go with type immediate/],
+      [
+        ["create", "--message-id", "m", "--worker-id", id, "--instruction", "x", "--type", "countdown"],
+        /scheduled_at: is missing/,
+      ],
+      [[
+        "create",
+        "--message-id",
+        "m",
+        "--worker-id",
+        id,
+        "--instruction",
+        "x",
+        "--type",
+        "countdown",
+        "--scheduled-at",
+        "soon",
+      ], /not a whole number/],
+      [[
+        "create",
+        "--message-id",
+        "m",
+        "--worker-id",
+        id,
+        "--instruction",
+        "x",
+        "--type",
+        "immediate",
+        "--timeout",
+        "3s",
+      ], /--timeout goes with --wait/],
+      [[
+        "create",
+        "--message-id",
+        "m",
+        "--worker-id",
+        id,
+        "--instruction",
+        "x",
+        "--type",
+        "immediate",
+        "--wait",
+        "--timeout",
+        "3",
+      ], /not a duration/],
+      [
+        ["create", "--message-id", "m", "--worker-id", UNKNOWN, "--instruction", "x", "--type", "immediate"],
+        /worker_id: no worker has the id/,
+      ],
+      [
+        ["create", "--message-id", "m", "--worker-id", id, "--instruction", "", "--type", "immediate"],
+        /--instruction must not be empty/,
+      ],
+    ];
+    for (const [args, words] of wrong) {
+      const { code, out, err } = await ctl(app, ["task", ...args]);
+      expect([code, out], args.join(" ")).toEqual([2, ""]);
+      expect(err, args.join(" ")).toMatch(words);
+    }
+    for (const verb of ["get", "cancel", "run", "wait"]) {
+      expect((await ctl(app, ["task", verb, UNKNOWN])).code, verb).toBe(3);
+    }
+    expect((await ctl(app, ["execution", "cancel", UNKNOWN])).code).toBe(3);
+    expect(await app.call(`GET /api/tasks?worker_id=${id}`)).toEqual([]);
+  });
+});
+
+describe("svc ctl session (interface 4.2, contract 6)", () => {
+  async function linked(app: App, ...names: string[]): Promise<string[]> {
+    const ids = [];
+    for (const name of names) {
+      const { id } = await app.call("POST /api/workers", { name });
+      ids.push(id);
+      await app.db.write([{
+        sql:
+          "insert into session_context (session_key, worker_id, engine, session_id, work_dir, updated_at) values ('k', ?, 'e', 's', '/', 1)",
+        args: [id],
+      }]);
+    }
+    return ids;
+  }
+
+  it("lists, lets one worker forget, and clears", async () => {
+    await using app = await openApp();
+    const [ada = "", bob = ""] = await linked(app, "Ada", "Bob");
+    expect((await ctl(app, ["session", "list", "--session-key", "k", "-q"])).out).toBe(`${bob}\n${ada}\n`);
+    expect((await ctl(app, ["session", "clear-worker", "--session-key", "k", "--worker-id", bob])).out).toBe(
+      "cancelled_tasks\t0\ncleared_contexts\t1\n",
+    );
+    expect(await ctl(app, ["session", "clear", "--session-key", "k"])).toEqual({
+      code: 0,
+      out: "cancelled_tasks\t0\ncleared_contexts\t1\n",
+      err: "",
+    });
+    expect((await ctl(app, ["session", "list", "--session-key", "k"])).out).toBe("");
+    expect((await ctl(app, ["session", "list"])).err).toMatch(/--session-key is needed/);
+  });
+
+  it("asks before it clears several workers: yes, no, nothing, --force", async () => {
+    await using app = await openApp();
+    const clear = (stdin: string, ...more: string[]) =>
+      ctl(app, ["session", "clear", "--session-key", "k", ...more], { stdin });
+    await linked(app, "Ada", "Bob");
+    const no = await clear("n\n");
+    expect([no.code, no.out]).toEqual([7, ""]);
+    expect(no.err).toMatch(/2 workers are linked \(Bob, Ada\). Clear them all\? \[y\/N\]/);
+    const nothing = await clear("");
+    expect([nothing.code, nothing.out]).toEqual([2, ""]);
+    expect(await app.call("GET /api/contexts?session_key=k")).toHaveLength(2);
+    expect((await clear("yes\n")).code).toBe(0);
+    await linked(app, "Carl", "Dan");
+    expect((await clear("", "--force")).out).toContain("cleared_contexts\t2\n");
+    await linked(app, "Eve", "Fred");
+    expect((await clear("", "--yes")).code).toBe(0);
+  });
+});
