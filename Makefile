@@ -48,7 +48,7 @@ bench: $(DEPS) ## Measure speed and memory next to the bare cost; prints a table
 
 # What load() imports at need; Deno does not see it by itself.
 LOADED := $(shell grep -ohE 'typeof import\("\./[^"]+"\)' main.ts | sed 's/.*"\.\/\(.*\)".*/\1/' | sort -u) \
-  src/config_yaml.ts cli/table.ts cli/commands/
+  src/config_yaml.ts src/config_show.ts cli/table.ts cli/commands/
 
 .PHONY: build
 build: $(DEPS) ## Make the one executable dist/svc (DENORT_BIN names the base where it cannot be downloaded)

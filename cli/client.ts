@@ -4,6 +4,7 @@ import { type ErrorCode, ServiceError } from "../src/domain/error.ts";
 import type { Api } from "../src/http/app.ts";
 import { usage } from "./exit.ts";
 import { keyBytes, OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../src/token.ts";
+import type { Upload } from "./form.ts";
 import type { Io } from "./io.ts";
 
 type ParamsOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
@@ -18,7 +19,9 @@ export interface RequestParts<E extends keyof Api> {
   query?: {
     [K in keyof Api[E]["query"]]?: Api[E]["query"][K] | string | number | boolean | string[] | undefined;
   };
-  body?: Api[E]["body"] | FormData;
+  body?: Api[E]["body"];
+  /** Sent instead of a JSON body. */
+  upload?: Upload;
   headers?: Record<string, string>;
 }
 
@@ -59,16 +62,17 @@ export class Client {
         if (one !== undefined) url.searchParams.append(name, String(one));
       }
     }
-    const { body } = parts;
-    const isForm = body instanceof FormData;
+    const { body, upload } = parts;
     const request = new Request(url, {
       method,
       headers: {
         authorization: `Bearer ${await this.#token()}`,
-        ...(body === undefined || isForm ? {} : { "content-type": "application/json" }),
+        ...(upload === undefined ? {} : { "content-type": upload.contentType }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
         ...parts.headers,
       },
-      ...(body === undefined ? {} : { body: isForm ? body : JSON.stringify(body) }),
+      ...(upload === undefined ? {} : { body: upload.body }),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: this.#io.signal,
     });
     const response = await this.#send(request, url);

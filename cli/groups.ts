@@ -20,6 +20,10 @@ export const GROUPS: Record<string, Group> = {
     about: "Tasks: what workers should do, now, at a time, or on a schedule",
     load: async () => (await commands<typeof import("./commands/task.ts")>("task")).taskCommands,
   },
+  memory: {
+    about: "Memory: what workers are to know, everywhere or in one conversation",
+    load: async () => (await commands<typeof import("./commands/memory.ts")>("memory")).memoryCommands,
+  },
   session: {
     about: "Sessions: what workers remember of a conversation",
     load: async () => (await commands<typeof import("./commands/session.ts")>("session")).sessionCommands,
@@ -28,6 +32,23 @@ export const GROUPS: Record<string, Group> = {
     about: "Executions: one run of a worker each, with its log",
     load: async () =>
       (await commands<typeof import("./commands/execution.ts")>("execution")).executionCommands,
+  },
+  department: {
+    about: "Departments: the tree that workers are organised in",
+    load: async () =>
+      (await commands<typeof import("./commands/department.ts")>("department")).departmentCommands,
+  },
+  message: {
+    about: "Messages: what came in, what went out, and what became of it",
+    load: async () => (await commands<typeof import("./commands/message.ts")>("message")).messageCommands,
+  },
+  events: {
+    about: "Show what has happened lately, or follow what happens",
+    load: async () => (await commands<typeof import("./commands/events.ts")>("events")).eventsCommand,
+  },
+  config: {
+    about: "Configuration: where it is, what holds, and whether it is right",
+    load: async () => (await commands<typeof import("./commands/config.ts")>("config")).configCommands,
   },
   chat: {
     about: "Send a chat message and print the reply as it comes",

@@ -103,6 +103,15 @@ export class Output {
     if (rows.length > 0) this.line(await this.#table(rows, columns));
   }
 
+  /** One row of a list that comes bit by bit: as it would stand in a pipe, or as a line for people. */
+  row(row: Row, columns: Column[], id: string): void {
+    if (this.format === "ids") return this.line(text(row[id]));
+    if (this.format === "tsv") {
+      return this.line(columns.map((column) => escaped(text(column.value(row)))).join("\t"));
+    }
+    this.line(columns.map((column) => this.#cell(column, row)).filter((cell) => cell !== "").join("  "));
+  }
+
   /** One object: `field<TAB>value` lines in a pipe, an aligned list for people. */
   object(json: string, row: Row, id: string = idOf(row)): void {
     if (this.format === "json") return this.line(json);

@@ -18,6 +18,26 @@ export async function confirm(io: Io, question: string): Promise<boolean> {
   return /^y(es)?$/i.test(line.trim());
 }
 
+/** All of stdin as text, for `--stdin`. Throws a usage error when it is longer than `max` bytes or not UTF-8. */
+export async function readText(io: Io, max: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of io.stdin) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > max) {
+      throw usage(`--stdin: the text is longer than ${max} bytes; send a file with --media-path`);
+    }
+  }
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(
+      await new Blob(chunks as BlobPart[]).arrayBuffer(),
+    );
+  } catch {
+    throw usage("--stdin: the text is not valid UTF-8; send a file with --media-path");
+  }
+}
+
 /** The first line of stdin; null when it ends, or stays silent for too long, without one. */
 async function readLine(io: Io): Promise<string | null> {
   const reader = io.stdin.getReader();

@@ -1,5 +1,13 @@
 import { resolve } from "node:path";
-import { type AnyCommand, commaList, command, noteMore, type OptionSpec, pageOptions } from "../command.ts";
+import {
+  type AnyCommand,
+  commaList,
+  command,
+  type Context,
+  noteMore,
+  type OptionSpec,
+  pageOptions,
+} from "../command.ts";
 import { usage } from "../exit.ts";
 import { field, statusField, timeField } from "../output.ts";
 
@@ -177,6 +185,22 @@ export const workerCommands: AnyCommand[] = [
     },
   }),
   command({
+    name: "pause",
+    about: "Let a worker begin nothing more; its tasks wait",
+    args: ["id"],
+    options: {},
+    examples: ["worker pause 01a1fd23-4a4c-746f-99ac-8860e2641168"],
+    run: (context) => setPaused(context, true),
+  }),
+  command({
+    name: "resume",
+    about: "Let a paused worker go on",
+    args: ["id"],
+    options: {},
+    examples: ["worker resume 01a1fd23-4a4c-746f-99ac-8860e2641168"],
+    run: (context) => setPaused(context, false),
+  }),
+  command({
     name: "delete",
     about: "Delete a worker: its tasks are cancelled and its runs ended",
     args: ["id"],
@@ -195,6 +219,11 @@ export const workerCommands: AnyCommand[] = [
     },
   }),
 ];
+
+async function setPaused({ client, out, args: [id = ""] }: Context, paused: boolean): Promise<void> {
+  const { json, value } = await client.call("PUT /api/workers/:id", { params: { id }, body: { paused } });
+  out.object(json, value);
+}
 
 function lists(
   options: { department: string | undefined; scopes: string | undefined; engineArgs: string[] | undefined },

@@ -232,7 +232,7 @@ export async function keepUpload(
 ): Promise<Media> {
   const now = service.clock.now();
   const media = await file.finish();
-  await service.db.writeOr([
+  const work = service.db.writeOr([
     ...touchChatSession(id, now),
     insertUpload({ ...media, session_id: id, original_name: originalName, created_at: now }),
     record(now, {
@@ -241,9 +241,10 @@ export async function keepUpload(
       actor: call.caller.subject,
       data: { path: media.path, size: media.size },
     }),
-  ], async () => {
+  ], () => notFound("session", id));
+  await work.catch(async (error) => {
     await Deno.remove(media.path).catch(() => {});
-    return notFound("session", id);
+    throw error;
   });
   return media;
 }

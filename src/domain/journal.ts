@@ -1,3 +1,7 @@
+import { z } from "zod";
+import { id, listOf, sessionKeyFilter, time, whole } from "./field.ts";
+import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "./page.ts";
+
 /** What can happen. A journal row names one of these and is written in the batch that makes it true (contract 4). */
 export const EVENT_KINDS = [
   "message.received",
@@ -58,3 +62,31 @@ export interface JournalEntry {
   actor?: string;
   data?: Record<string, unknown>;
 }
+
+/** An event as the API shows it (contract 4, Journal). Absent references are "". */
+export const eventSchema = z.strictObject({
+  seq: z.int().meta({ description: "grows with every event" }),
+  at: time,
+  kind: z.enum(EVENT_KINDS),
+  session_key: z.string(),
+  worker_id: z.string(),
+  task_id: z.string(),
+  execution_id: z.string(),
+  message_id: z.string(),
+  actor: z.string(),
+  data: z.record(z.string(), z.unknown()),
+}).meta({ id: "Event" });
+
+/** Query of GET /api/events (contract 4). */
+export const eventListQuery = {
+  after: whole(0, Number.MAX_SAFE_INTEGER).optional()
+    .meta({ description: "only what came behind this number; without it a page shows the latest" }),
+  session_key: sessionKeyFilter.optional(),
+  worker_id: id.optional(),
+  task_id: id.optional(),
+  kind: listOf(z.enum(EVENT_KINDS)).optional(),
+  page_size: whole(1, PAGE_SIZE_MAX).default(PAGE_SIZE_DEFAULT)
+    .meta({ type: "integer", minimum: 1, maximum: PAGE_SIZE_MAX, default: PAGE_SIZE_DEFAULT }),
+};
+
+export type EventFilter = z.output<z.ZodObject<typeof eventListQuery>>;

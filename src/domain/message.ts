@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, listOf, queryTime, sessionKeyFilter, time } from "./field.ts";
+import { content, CONTENT_MAX_BYTES, id, line, listOf, queryTime, sessionKeyFilter, time } from "./field.ts";
 import { pageQuery } from "./page.ts";
 
 export const INBOUND_STATUSES = ["received", "feeding", "bee_processed", "merged", "failed"] as const;
@@ -57,6 +57,27 @@ export const outboundSchema = z.strictObject({
 }).meta({ id: "OutboundMessage" });
 
 export type OutboundMessage = z.output<typeof outboundSchema>;
+
+/** The id of a message, ours or its platform's: 1-256 characters (contract 3, Task). */
+export const messageId = line(1024).refine((value) => [...value].length <= 256, {
+  error: "must be at most 256 characters",
+}).meta({ minLength: 1, maxLength: 256 });
+
+/** Body of POST /api/messages: something more is said in answer to a message (interface 4.2, message send). */
+export const messageSendSchema = z.strictObject({
+  message_id: messageId,
+  content: content(CONTENT_MAX_BYTES),
+}).meta({
+  id: "MessageSend",
+  examples: [{ message_id: "01a1fd23-4a4c-746f-99ac-8860e2641168", content: "Half done" }],
+});
+
+/** The texts of the form that POST /api/messages takes as well; the file is in the field `file`. */
+export const messageFormSchema = messageSendSchema.extend({
+  content: messageSendSchema.shape.content.optional(),
+});
+
+export type MessageSend = z.output<typeof messageFormSchema>;
 
 /** Query of GET /api/messages/inbound (interface 4.2, message list). */
 export const inboundListQuery = {

@@ -13,6 +13,7 @@ import {
   time,
   whole,
 } from "./field.ts";
+import { messageId } from "./message.ts";
 import { pageQuery } from "./page.ts";
 
 export const TASK_TYPES = ["immediate", "countdown", "scheduled"] as const;
@@ -51,9 +52,7 @@ export type Task = z.output<typeof taskSchema>;
 
 /** Body of POST /api/tasks. Which of the times a type needs is decided in planTask() (interface 4.2). */
 export const taskCreateSchema = z.strictObject({
-  message_id: line(1024).refine((value) => [...value].length <= 256, {
-    error: "must be at most 256 characters",
-  }),
+  message_id: messageId,
   worker_id: line(100),
   instruction: content(CONTENT_MAX_BYTES),
   type: z.enum(TASK_TYPES, { error: `must be one of ${TASK_TYPES.join(", ")}` }),

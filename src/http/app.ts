@@ -12,7 +12,11 @@ import { toProblem } from "./problem.ts";
 import type { AnyRoute, ApiOf } from "./route.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { chatRoutes } from "./routes/chat.ts";
+import { departmentRoutes } from "./routes/department.ts";
+import { eventRoutes } from "./routes/event.ts";
 import { executionRoutes } from "./routes/execution.ts";
+import { memoryRoutes } from "./routes/memory.ts";
+import { messageRoutes } from "./routes/message.ts";
 import { sessionRoutes } from "./routes/session.ts";
 import { taskRoutes } from "./routes/task.ts";
 import { workerRoutes } from "./routes/worker.ts";
@@ -24,7 +28,11 @@ export const ROUTES = [
   ...taskRoutes,
   ...executionRoutes,
   ...sessionRoutes,
+  ...memoryRoutes,
+  ...departmentRoutes,
+  ...messageRoutes,
   ...chatRoutes,
+  ...eventRoutes,
 ] as const;
 
 /** The API as a type, for the command line's client. */

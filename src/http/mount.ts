@@ -4,12 +4,12 @@ import { z } from "zod";
 import type { Authentication } from "../api/authority.ts";
 import type { Call, IdempotencyKey, Service } from "../api/service.ts";
 import { invalid, notFound, ServiceError } from "../domain/error.ts";
-import { type Listing, totalText } from "../domain/page.ts";
+import { totalText } from "../domain/page.ts";
 import type { Claims } from "../token.ts";
 import { authenticate } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
 import { parse, query, readJson, readQuery } from "./input.ts";
-import type { Answer, AnyRoute } from "./route.ts";
+import type { Answer, AnyRoute, NextPage } from "./route.ts";
 
 /** What the server knows of a request beside the request itself. */
 export interface Connection {
@@ -39,9 +39,9 @@ export function mount(app: App, service: Service, route: AnyRoute): void {
     const parsedQuery = url.search === "" && route.query === undefined
       ? {}
       : parse(querySchema, readQuery(url));
-    const body = route.body === undefined || route.bodyType !== undefined
-      ? undefined
-      : parse(route.body, await readJson(request));
+    const isForm = route.form !== undefined &&
+      /^multipart\//i.test(request.headers.get("content-type") ?? "");
+    const body = route.body === undefined || isForm ? undefined : parse(route.body, await readJson(request));
     const call: Call = {
       caller,
       idempotency: route.idempotent ? idempotencyKey(request, caller.subject, url.pathname, body) : null,
@@ -112,22 +112,24 @@ function respond(answer: Answer, route: AnyRoute, url: URL): Response {
   if ("listing" in answer) {
     const { json, total } = answer.listing;
     headers["x-total-count"] = totalText(total);
-    const links = pageLinks(answer.listing, url);
-    if (links !== "") headers.link = links;
+    const { next } = answer.listing;
+    if (next !== null) headers.link = nextLink(url, { name: "cursor", value: next });
     return new Response(json, { status, headers });
   }
-  if ("items" in answer) return new Response(`[${answer.items.join(",")}]`, { status, headers });
+  if ("items" in answer) {
+    if (answer.next !== undefined) headers.link = nextLink(url, answer.next);
+    return new Response(`[${answer.items.join(",")}]`, { status, headers });
+  }
   if ("value" in answer) return new Response(JSON.stringify(answer.value), { status, headers });
   if (answer.replayed) headers["idempotent-replayed"] = "true";
   return new Response(answer.json, { status, headers });
 }
 
 // The token never travels on in a link (promises SEC-1).
-function pageLinks(listing: Listing, url: URL): string {
-  if (listing.next === null) return "";
+function nextLink(url: URL, { name, value }: NextPage): string {
   const next = new URLSearchParams(url.search);
   next.delete("token");
   next.delete("page");
-  next.set("cursor", listing.next);
+  next.set(name, value);
   return `<${url.pathname}?${next}>; rel="next"`;
 }

@@ -56,18 +56,29 @@ function requestOf(route: AnyRoute) {
     ...(route.params === undefined ? {} : { params: z.object(route.params) }),
     query: query(route.query ?? {}).omit({ token: true }),
     ...(headers === undefined ? {} : { headers }),
-    ...(route.bodyType === "multipart/form-data"
-      ? { body: { required: true, content: { "multipart/form-data": { schema: uploadSchema } } } }
-      : route.body === undefined
-      ? {}
-      : { body: { required: needsBody(route), content: { "application/json": { schema: route.body } } } }),
+    ...bodyOf(route),
   };
 }
 
-const uploadSchema = z.object({ file: z.string().meta({ format: "binary" }) }).meta({ id: "Upload" });
-
-function needsBody(route: AnyRoute): boolean {
-  return !route.body.safeParse({}).success;
+function bodyOf(route: AnyRoute) {
+  const { body, form } = route;
+  if (body === undefined && form === undefined) return {};
+  const file = z.string().meta({ format: "binary" });
+  return {
+    body: {
+      required: body === undefined || !body.safeParse({}).success,
+      content: {
+        ...(body === undefined ? {} : { "application/json": { schema: body } }),
+        ...(form instanceof z.ZodObject
+          ? {
+            "multipart/form-data": {
+              schema: form.extend({ file: body === undefined ? file : file.optional() }),
+            },
+          }
+          : {}),
+      },
+    },
+  };
 }
 
 function responsesOf(route: AnyRoute) {
@@ -77,9 +88,10 @@ function responsesOf(route: AnyRoute) {
     headers.Link = { schema: { type: "string" }, description: "RFC 8288; rel=next" };
   }
   if (route.idempotent) headers["Idempotent-Replayed"] = { schema: { type: "string" } };
-  const content = route.status === 204
-    ? undefined
-    : { [route.responseType ?? "application/json"]: { schema: route.response } };
+  const content = route.status === 204 ? undefined : {
+    [route.responseType ?? "application/json"]: { schema: route.response },
+    ...(route.streams ? { "text/event-stream": { schema: z.string() } } : {}),
+  };
   const problem = (description: string) => ({
     description,
     content: { "application/problem+json": { schema: problemSchema } },
@@ -89,7 +101,7 @@ function responsesOf(route: AnyRoute) {
   if (route.operation === "auth.login" || route.operation === "auth.refresh") statuses.add(401);
   if (route.params !== undefined) statuses.add(404);
   if (route.method !== "GET") statuses.add(409).add(413).add(507);
-  if (route.body !== undefined || route.bodyType !== undefined) statuses.add(415);
+  if (route.body !== undefined || route.form !== undefined) statuses.add(415);
   const errors = [...statuses].sort().map((status) => {
     const titles = Object.values(PROBLEMS).filter((entry) => entry.status === status).map((entry) =>
       entry.title

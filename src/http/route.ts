@@ -25,9 +25,15 @@ export type Answer =
   | { json: string; replayed?: boolean }
   | { value: unknown }
   | { listing: Listing }
-  | { items: string[] }
+  | { items: string[]; next?: NextPage }
   | { none: true }
   | { response: Response };
+
+/** The query parameter that leads to the next page. */
+export interface NextPage {
+  name: string;
+  value: string;
+}
 
 /** The rule that a route declares: a scope, or no token at all. A route without a rule stops the start (promises AUT-10). */
 export type Access = Scope | "public";
@@ -55,12 +61,14 @@ export interface Route<
   params?: Params;
   query?: Query;
   body?: Body;
-  /** Set when the body is not JSON, such as an upload. */
-  bodyType?: "multipart/form-data";
+  /** The texts of a multipart form with a file, taken instead of a JSON body, or beside it when both are declared. */
+  form?: z.ZodType;
   status: 200 | 201 | 202 | 204;
   response: Response;
   /** Set when the answer is not JSON. */
   responseType?: "text/plain" | "text/event-stream" | "application/octet-stream";
+  /** Answers an event stream, too, to whoever does not ask for JSON. */
+  streams?: boolean;
   /** A list with paging headers. */
   paged?: boolean;
   /** Takes the header Idempotency-Key. */

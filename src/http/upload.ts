@@ -2,20 +2,19 @@ import { Buffer } from "node:buffer";
 import { Readable } from "node:stream";
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busboy";
 import { invalid, ServiceError } from "../domain/error.ts";
-import type { Media } from "../domain/message.ts";
 import type { IncomingFile } from "../platform/uploads.ts";
 
-/** What is done with the one file of an upload. */
+/** Where the one file of an upload goes, and how large it may be. */
 export interface UploadTarget {
   maxBytes: number;
   open: (originalName: string) => Promise<IncomingFile>;
-  keep: (file: IncomingFile, originalName: string) => Promise<Media>;
 }
 
-/** A form that came in: its texts, and what became of its file (null without one). */
+/** A form that came in: its texts, and its file (null without one), which the caller has to finish or discard. */
 export interface Form {
   fields: Record<string, string>;
-  media: Media | null;
+  file: IncomingFile | null;
+  originalName: string;
 }
 
 const FIELD_MAX_BYTES = 256 * 1024;
@@ -40,7 +39,7 @@ export async function readForm(request: Request, target: UploadTarget): Promise<
   const upload = new Upload(target);
   try {
     await upload.read(request.body, type);
-    return await upload.finish();
+    return upload.finish();
   } catch (error) {
     await upload.discard();
     if (error instanceof ServiceError) throw error;
@@ -153,9 +152,8 @@ class Upload {
     await this.#file.write(chunk);
   }
 
-  async finish(): Promise<Form> {
-    const media = this.#file === null ? null : await this.#target.keep(this.#file, this.#name);
-    return { fields: { ...this.#fields }, media };
+  finish(): Form {
+    return { fields: { ...this.#fields }, file: this.#file, originalName: this.#name };
   }
 
   async discard(): Promise<void> {

@@ -49,11 +49,12 @@ export class IncomingFile {
     this.size += chunk.length;
   }
 
-  /** On disk, under its name, and described. */
-  async finish(): Promise<Media> {
+  /** On disk, under its name in `folder`, and described. */
+  async finish(folder: string = this.#folder): Promise<Media> {
     await mapped(() => this.#file.sync());
     this.#close();
-    const path = join(this.#folder, this.#name);
+    await mapped(() => Deno.mkdir(folder, { recursive: true, mode: 0o700 }));
+    const path = join(folder, this.#name);
     await mapped(() => Deno.rename(this.#partial, path));
     const head = new Uint8Array(await new Blob(this.#head as BlobPart[]).arrayBuffer());
     return { path, name: this.#name, size: this.size, mime: await sniff(head) };

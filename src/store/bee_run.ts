@@ -55,6 +55,26 @@ export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement
   );
 }
 
+/** The wire object of a coordinator's run. */
+export const BEE_RUN_JSON = `json_object(
+  'id', bee_run.id,
+  'message_id', bee_run.message_id,
+  'session_key', bee_run.session_key,
+  'engine', bee_run.engine,
+  'status', bee_run.status,
+  'reason', bee_run.reason,
+  'reply', bee_run.reply,
+  'task_count', bee_run.task_count,
+  'error', bee_run.error,
+  'failure', bee_run.failure,
+  'attempt', bee_run.attempt,
+  'usage', json_object(
+    'input_tokens', bee_run.input_tokens,
+    'output_tokens', bee_run.output_tokens,
+    'cost_usd', bee_run.cost_usd),
+  'created_at', bee_run.created_at,
+  'completed_at', bee_run.completed_at)`;
+
 /** A coordinator's run that has not ended. */
 export interface OpenBeeRun extends Row {
   id: string;

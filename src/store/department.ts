@@ -1,5 +1,16 @@
+import type { Department } from "../domain/department.ts";
 import { nameKey } from "../domain/worker.ts";
-import type { Database } from "./database.ts";
+import { type Database, guarded, type Statement, type Value } from "./database.ts";
+import { parsed } from "./list.ts";
+
+const DEPARTMENT_JSON = `json_object(
+  'id', department.id,
+  'name', department.name,
+  'parent_id', department.parent_id,
+  'sort_order', department.sort_order,
+  'worker_count', (select count(*) from worker_department where department_id = department.id),
+  'created_at', department.created_at,
+  'updated_at', department.updated_at)`;
 
 /** A department by id and name. */
 export interface DepartmentRef {
@@ -16,6 +27,27 @@ export async function findDepartmentRef(db: Database, idOrName: string): Promise
   return row === null ? null : { id: row.id, name: row.name };
 }
 
+/** As findDepartmentRef(), whole. */
+export async function findDepartment(db: Database, idOrName: string): Promise<Department | null> {
+  const row = await db.first<{ json: string }>(
+    `select ${DEPARTMENT_JSON} as json
+    from department
+    where id = ? or name_key = ?
+    order by id = ? desc
+    limit 1`,
+    [idOrName, nameKey(idOrName), idOrName],
+  );
+  return parsed<Department>(row?.json);
+}
+
+/** Every department by sort order and name (contract 1). */
+export async function listDepartments(db: Database): Promise<Department[]> {
+  const rows = await db.read<{ json: string }>(
+    `select ${DEPARTMENT_JSON} as json from department order by sort_order, name_key`,
+  );
+  return rows.map((row) => JSON.parse(row.json));
+}
+
 /** A department and everything below it. */
 export async function listDescendantIds(db: Database, id: string): Promise<string[]> {
   const rows = await db.read<{ id: string }>(
@@ -28,4 +60,71 @@ export async function listDescendantIds(db: Database, id: string): Promise<strin
     [id],
   );
   return rows.map((row) => row.id);
+}
+
+/** Stores a new department, guarded by there being fewer than `max`. A name that is taken breaks the batch. */
+export function insertDepartment(department: Omit<Department, "worker_count">, max: number): Statement[] {
+  return guarded(
+    `insert into department (id, name, name_key, parent_id, sort_order, created_at, updated_at)
+    select ?, ?, ?, ?, ?, ?, ?
+    where (select count(*) from department) < ?`,
+    [
+      department.id,
+      department.name,
+      nameKey(department.name),
+      department.parent_id,
+      department.sort_order,
+      department.created_at,
+      department.updated_at,
+      max,
+    ],
+  );
+}
+
+/**
+ * Changes a department, guarded by its existence and by the new parent not being itself or below it: two moves at
+ * once cannot close a circle.
+ */
+export function updateDepartment(
+  id: string,
+  change: {
+    name?: string | undefined;
+    parent_id?: string | null | undefined;
+    sort_order?: number | undefined;
+  },
+  now: number,
+): Statement[] {
+  const set = ["updated_at = ?"];
+  const args: Value[] = [now];
+  if (change.name !== undefined) {
+    set.push("name = ?", "name_key = ?");
+    args.push(change.name, nameKey(change.name));
+  }
+  if (change.sort_order !== undefined) {
+    set.push("sort_order = ?");
+    args.push(change.sort_order);
+  }
+  if (change.parent_id === undefined) {
+    return guarded(`update department set ${set.join(", ")} where id = ?`, [...args, id]);
+  }
+  return guarded(
+    `update department
+    set ${set.join(", ")}, parent_id = ?
+    where id = ? and not exists (
+      with recursive above (id) as (
+        select ?
+        union
+        select department.parent_id from department join above on department.id = above.id
+      )
+      select 1 from above where id = ?)`,
+    [...args, change.parent_id, id, change.parent_id, id],
+  );
+}
+
+/** Deletes a department and its memberships, guarded by its existence and by its having no children. */
+export function deleteDepartment(id: string): Statement[] {
+  return guarded(
+    "delete from department where id = ? and not exists (select 1 from department where parent_id = ?)",
+    [id, id],
+  );
 }

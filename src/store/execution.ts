@@ -3,7 +3,8 @@ import type { Listing, Page } from "../domain/page.ts";
 import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
 import { between, list, oneOf, parsed } from "./list.ts";
 
-const EXECUTION_JSON = `json_object(
+/** The wire object of an execution. */
+export const EXECUTION_JSON = `json_object(
   'id', execution.id,
   'worker_id', execution.worker_id,
   'worker_name', execution.worker_name,

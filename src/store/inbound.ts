@@ -3,7 +3,8 @@ import type { Listing, Page } from "../domain/page.ts";
 import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
 import { between, list, oneOf, parsed } from "./list.ts";
 
-const INBOUND_JSON = `json_object(
+/** The wire object of an inbound message. */
+export const INBOUND_JSON = `json_object(
   'id', inbound_message.id,
   'session_key', inbound_message.session_key,
   'platform', inbound_message.platform,

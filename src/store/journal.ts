@@ -85,8 +85,26 @@ export function listEvents(
   limit: number,
   filter: JournalFilter = {},
 ): Promise<JournalRow[]> {
-  const where = ["seq > ?"];
-  const args: Value[] = [after];
+  return selectEvents(db, ["seq > ?"], [after], "seq", limit, filter);
+}
+
+/** The latest `limit` events, oldest first. */
+export async function listLatestEvents(
+  db: Database,
+  limit: number,
+  filter: JournalFilter = {},
+): Promise<JournalRow[]> {
+  return (await selectEvents(db, ["seq > 0"], [], "seq desc", limit, filter)).reverse();
+}
+
+function selectEvents(
+  db: Database,
+  where: string[],
+  args: Value[],
+  order: "seq" | "seq desc",
+  limit: number,
+  filter: JournalFilter,
+): Promise<JournalRow[]> {
   for (const name of ["session_key", "worker_id", "task_id"] as const) {
     const value = filter[name];
     if (value === undefined) continue;
@@ -102,7 +120,7 @@ export function listEvents(
     `select ${COLUMNS}
     from journal
     where ${where.join(" and ")}
-    order by seq
+    order by ${order}
     limit ?`,
     [...args, limit],
   );

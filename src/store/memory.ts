@@ -1,4 +1,9 @@
-import type { Database, Statement } from "./database.ts";
+import type { MemoryEntry } from "../domain/memory.ts";
+import { COUNT_MAX, type Listing, type Page } from "../domain/page.ts";
+import { type Database, guarded, type Statement } from "./database.ts";
+import { parsed } from "./list.ts";
+
+const MEMORY_JSON = "json_object('scope', scope, 'key', key, 'value', value, 'updated_at', updated_at)";
 
 /** All entries of a scope by key, as one object. */
 export async function findMemoryMap(db: Database, scope: string): Promise<Record<string, string>> {
@@ -9,11 +14,53 @@ export async function findMemoryMap(db: Database, scope: string): Promise<Record
   return Object.fromEntries(rows.map((row) => [row.key, row.value]));
 }
 
-/** Saves or replaces an entry. */
-export function saveMemory(scope: string, key: string, value: string, now: number): Statement {
+/** One page of a scope's entries by key (contract 1). */
+export async function listMemory(db: Database, scope: string, page: Page): Promise<Listing> {
+  const { cursor = "", page_size: size } = page;
+  const offset = page.cursor === undefined ? (page.page - 1) * size : 0;
+  const rows = await db.read<{ key: string; json: string }>(
+    `select key, ${MEMORY_JSON} as json
+    from memory
+    where scope = ? and key > ?
+    order by key
+    limit ? offset ?`,
+    // One more than is shown tells whether it goes on.
+    [scope, cursor, size + 1, offset],
+  );
+  const count = await db.first<{ total: number }>(
+    "select count(*) as total from (select 1 from memory where scope = ? limit ?)",
+    [scope, COUNT_MAX + 1],
+  );
+  const shown = rows.slice(0, size);
   return {
-    sql: `insert into memory (scope, key, value, updated_at) values (?, ?, ?, ?)
-      on conflict (scope, key) do update set value = excluded.value, updated_at = excluded.updated_at`,
-    args: [scope, key, value, now],
+    json: `[${shown.map((row) => row.json).join(",")}]`,
+    total: count?.total ?? 0,
+    next: rows.length > size ? shown.at(-1)?.key ?? null : null,
   };
+}
+
+/** The entry, or null. */
+export async function findMemory(db: Database, scope: string, key: string): Promise<MemoryEntry | null> {
+  const row = await db.first<{ json: string }>(
+    `select ${MEMORY_JSON} as json from memory where scope = ? and key = ?`,
+    [scope, key],
+  );
+  return parsed<MemoryEntry>(row?.json);
+}
+
+/** Saves or replaces an entry, guarded by a new one finding fewer than `max` in its scope. */
+export function saveMemory(entry: MemoryEntry, max: number): Statement[] {
+  const { scope, key, value, updated_at } = entry;
+  return guarded(
+    `insert into memory (scope, key, value, updated_at)
+    select ?, ?, ?, ?
+    where (select count(*) from memory where scope = ? and key <> ?) < ?
+    on conflict (scope, key) do update set value = excluded.value, updated_at = excluded.updated_at`,
+    [scope, key, value, updated_at, scope, key, max],
+  );
+}
+
+/** Deletes an entry, guarded by its existence. */
+export function deleteMemory(scope: string, key: string): Statement[] {
+  return guarded("delete from memory where scope = ? and key = ?", [scope, key]);
 }

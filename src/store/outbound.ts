@@ -5,7 +5,8 @@ import { type Database, guarded, type Row, type Statement, type Value } from "./
 import { recordIfChanged } from "./journal.ts";
 import { between, list, oneOf } from "./list.ts";
 
-const OUTBOUND_JSON = `json_object(
+/** The wire object of an outbound message. */
+export const OUTBOUND_JSON = `json_object(
   'id', outbound_message.id,
   'session_key', outbound_message.session_key,
   'platform', outbound_message.platform,

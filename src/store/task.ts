@@ -3,7 +3,8 @@ import { ACTIVE_TASK_STATUSES, type Task, type TaskFilter } from "../domain/task
 import { type Database, guarded, type Statement, type Value } from "./database.ts";
 import { list, oneOf, parsed } from "./list.ts";
 
-const TASK_JSON = `json_object(
+/** The wire object of a task. */
+export const TASK_JSON = `json_object(
   'id', task.id,
   'message_id', task.message_id,
   'worker_id', task.worker_id,

@@ -5,6 +5,7 @@ const GROUND = [
   "clock",
   "config",
   "config_file",
+  "config_show",
   "config_yaml",
   "id",
   "load",
@@ -34,7 +35,7 @@ const MAY: Record<string, string[]> = {
   ],
   http: ["api", "store", "engine/catalog", "platform/uploads", "domain", "ground"],
   ground: ["domain", "ground"],
-  cli: ["config_file", "load", "token", "version", "domain/error"],
+  cli: ["config", "config_show", "config_file", "load", "token", "version", "domain/error"],
   // The composition root sees everything.
   root: ["api", "http", "pipeline", "store", "engine", "platform", "domain", "ground", "root"],
   main: [

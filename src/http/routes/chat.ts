@@ -129,18 +129,22 @@ export const chatRoutes = [
     operation: "chat.upload",
     summary: "Upload a file, in the form field `file`",
     params: { id },
-    bodyType: "multipart/form-data",
+    form: z.strictObject({}),
     status: 200,
     response: mediaSchema,
     handle: async ({ service, call, params, raw }) => {
       await getSession(service, call, params.id);
-      const form = await readForm(raw, {
+      const { file, originalName } = await readForm(raw, {
         maxBytes: service.config.limits.max_upload_bytes,
         open: (name) => openUpload(service, call, params.id, name),
-        keep: (file, name) => keepUpload(service, call, params.id, file, name),
       });
-      if (form.media === null) throw invalid("file", 'is missing; send the file in the form field "file"');
-      return { value: form.media };
+      if (file === null) throw invalid("file", 'is missing; send the file in the form field "file"');
+      try {
+        return { value: await keepUpload(service, call, params.id, file, originalName) };
+      } catch (error) {
+        await file.discard();
+        throw error;
+      }
     },
   }),
   route({

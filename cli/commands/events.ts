@@ -1,0 +1,72 @@
+import { createParser } from "eventsource-parser";
+import { ServiceError } from "../../src/domain/error.ts";
+import { type AnyCommand, command, type Context, type OptionSpec } from "../command.ts";
+import { field, type Row, timeField } from "../output.ts";
+
+const OPTIONS = {
+  follow: { flags: "-f, --follow", about: "go on until interrupted", type: "flag" },
+  after: { flags: "--after <seq>", about: "only what came behind this number", type: "int" },
+  sessionKey: { flags: "--session-key <key>", about: "of this conversation", type: "text" },
+  workerId: { flags: "--worker-id <id>", about: "of this worker", type: "text" },
+  taskId: { flags: "--task-id <id>", about: "of this task", type: "text" },
+  kind: { flags: "--kind <kinds>", about: "of these kinds, such as task.created,task.failed", type: "text" },
+  pageSize: { flags: "--page-size <n>", about: "how many, up to 100", type: "int", standard: 50 },
+} as const satisfies Record<string, OptionSpec>;
+
+const COLUMNS = [
+  field("seq"),
+  timeField("at"),
+  field("kind"),
+  field("actor"),
+  field("session_key"),
+  field("worker_id"),
+  field("task_id"),
+  field("execution_id"),
+  field("message_id"),
+  field("data"),
+];
+
+// A person reads what, when and about what; ids are for pipes.
+const SHOWN = COLUMNS.filter(({ name }) => ["seq", "at", "kind", "actor", "data"].includes(name));
+
+export const eventsCommand: AnyCommand = command({
+  name: "events",
+  about: "Show what has happened lately, or follow what happens",
+  options: OPTIONS,
+  examples: ["events", "events -f --kind task.failed,execution.failed", "events --after 1200 --json"],
+  async run(context) {
+    const { client, out, options, note } = context;
+    const query = {
+      after: options.after,
+      session_key: options.sessionKey,
+      worker_id: options.workerId,
+      task_id: options.taskId,
+      kind: options.kind,
+      page_size: options.pageSize,
+    };
+    if (options.follow) return await follow(context, query);
+    const headers = { accept: "application/json" };
+    const { json, value, headers: answered } = await client.call("GET /api/events", { query, headers });
+    await out.list(json, value, out.format === "table" ? SHOWN : COLUMNS, (row) => String(row.seq));
+    if (answered.get("link") !== null) note(`there is more, use --after ${value.at(-1)?.seq}`);
+  },
+});
+
+async function follow(
+  { client, out }: Context,
+  query: Record<string, string | number | undefined>,
+): Promise<void> {
+  const stream = await client.open("GET /api/events", { query });
+  let ended = "";
+  const parser = createParser({
+    onEvent({ event, data }) {
+      if (event === "end") ended = String(JSON.parse(data).reason);
+      if (event !== "event") return;
+      if (out.format === "json") out.line(data);
+      else out.row(JSON.parse(data) as Row, out.format === "table" ? SHOWN : COLUMNS, "seq");
+    },
+  });
+  const decoder = new TextDecoder();
+  for await (const chunk of stream.body ?? []) parser.feed(decoder.decode(chunk, { stream: true }));
+  throw new ServiceError("unavailable", `The events ended: ${ended || "the connection was lost"}`);
+}

@@ -1,0 +1,209 @@
+import { basename, resolve } from "node:path";
+import { formOf } from "../form.ts";
+import { type AnyCommand, command, noteMore, type OptionSpec, pageOptions } from "../command.ts";
+import { usage } from "../exit.ts";
+import { field, type Row, statusField, timeField } from "../output.ts";
+import { readText } from "../prompt.ts";
+
+const INBOUND = ["received", "feeding", "bee_processed", "merged", "failed"] as const;
+const OUTBOUND = ["sent", "failed"] as const;
+const SOURCES = ["bee", "worker", "system"] as const;
+// What the server takes as text (contract 1).
+const TEXT_MAX_BYTES = 256 * 1024;
+
+const FILTERS = {
+  sessionKey: { flags: "--session-key <key>", about: "of this conversation", type: "text" },
+  platform: { flags: "--platform <name>", about: "of this platform, such as local", type: "text" },
+} as const satisfies Record<string, OptionSpec>;
+
+const COLUMNS = [
+  field("id"),
+  statusField(),
+  field("platform"),
+  field("session_key"),
+  timeField("received_at"),
+  field("content"),
+];
+
+const OUTBOUND_COLUMNS = [
+  field("id"),
+  statusField(),
+  field("platform"),
+  field("session_key"),
+  field("source_type"),
+  field("source_id"),
+  timeField("sent_at"),
+  field("content"),
+];
+
+export const messageCommands: AnyCommand[] = [
+  command({
+    name: "send",
+    about: "Say something more in the conversation of a message: text, a file, or both",
+    options: {
+      messageId: {
+        flags: "--message-id <id>",
+        about: "the message that is answered",
+        type: "text",
+        required: true,
+      },
+      stdin: { flags: "--stdin", about: "read the text from standard input", type: "flag" },
+      mediaPath: { flags: "--media-path <file>", about: "a file to upload and send", type: "text" },
+    },
+    examples: [
+      "message send --message-id $SVC_MESSAGE_ID --stdin <<< 'Half of it is done'",
+      "message send --message-id $SVC_MESSAGE_ID --media-path report.pdf",
+    ],
+    async run({ client, out, options, io, note }) {
+      const { messageId, mediaPath } = options;
+      if (!options.stdin && mediaPath === undefined) throw usage("one of --stdin and --media-path is needed");
+      const content = options.stdin ? await readText(io, TEXT_MAX_BYTES) : "";
+      if (options.stdin && content.trim() === "" && mediaPath === undefined) {
+        throw usage("--stdin: there was no text on standard input");
+      }
+      const body = { message_id: messageId, content };
+      if (mediaPath === undefined) {
+        const { json, value } = await client.call("POST /api/messages", { body });
+        return out.object(json, value);
+      }
+      const form = await formOf(resolve(io.cwd, mediaPath), {
+        message_id: messageId,
+        ...(content === "" ? {} : { content }),
+      });
+      const progress = progressBar(basename(mediaPath), io.errIsTerminal ? io.err : null);
+      const { json, value } = await client.call("POST /api/messages", { upload: form.stream(progress) });
+      progress(form.size, form.size);
+      if (io.errIsTerminal) note("");
+      out.object(json, value);
+    },
+  }),
+  command({
+    name: "list",
+    about: "List inbound messages, newest first",
+    options: {
+      ...FILTERS,
+      status: { flags: "--status <status>", about: "in this status", type: "text", choices: INBOUND },
+      receivedFrom: { flags: "--received-from <ms>", about: "received at or after (Unix ms)", type: "int" },
+      receivedTo: { flags: "--received-to <ms>", about: "received at or before (Unix ms)", type: "int" },
+      ...pageOptions(100),
+    },
+    examples: ["message list --session-key local:$session", "message list --status failed"],
+    async run(context) {
+      const { sessionKey, platform, status, receivedFrom, receivedTo, page, pageSize } = context.options;
+      const query = {
+        session_key: sessionKey,
+        platform,
+        status,
+        received_from: receivedFrom,
+        received_to: receivedTo,
+        page,
+        page_size: pageSize,
+      };
+      const { json, value, headers } = await context.client.call("GET /api/messages/inbound", { query });
+      await context.out.list(json, value, COLUMNS);
+      noteMore(context, value.length, headers, page);
+    },
+  }),
+  command({
+    name: "list-outbound",
+    about: "List outbound messages, newest first",
+    options: {
+      ...FILTERS,
+      status: { flags: "--status <status>", about: "in this status", type: "text", choices: OUTBOUND },
+      sourceType: { flags: "--source-type <type>", about: "said by", type: "text", choices: SOURCES },
+      sourceId: { flags: "--source-id <id>", about: "said by this worker", type: "text" },
+      sentFrom: { flags: "--sent-from <ms>", about: "sent at or after (Unix ms)", type: "int" },
+      sentTo: { flags: "--sent-to <ms>", about: "sent at or before (Unix ms)", type: "int" },
+      ...pageOptions(100),
+    },
+    examples: ["message list-outbound --source-type worker", "message list-outbound --status failed"],
+    async run(context) {
+      const { sessionKey, platform, status, sourceType, sourceId, sentFrom, sentTo, page, pageSize } =
+        context.options;
+      const query = {
+        session_key: sessionKey,
+        platform,
+        status,
+        source_type: sourceType,
+        source_id: sourceId,
+        sent_from: sentFrom,
+        sent_to: sentTo,
+        page,
+        page_size: pageSize,
+      };
+      const { json, value, headers } = await context.client.call("GET /api/messages/outbound", { query });
+      await context.out.list(json, value, OUTBOUND_COLUMNS);
+      noteMore(context, value.length, headers, page);
+    },
+  }),
+  command({
+    name: "trace",
+    about: "Follow a message: parts, routing and why, tasks, executions, replies, with times",
+    args: ["id"],
+    options: {},
+    examples: ["message trace 01a1fd23-4c79-764a-afab-047dd52450e4"],
+    async run({ client, out, args: [id = ""] }) {
+      const { json, value } = await client.call("GET /api/messages/:id/trace", { params: { id } });
+      await out.list(json, stepsOf(value), TRACE_COLUMNS);
+    },
+  }),
+];
+
+const TRACE_COLUMNS = [
+  timeField("at"),
+  field("step"),
+  field("id"),
+  statusField(),
+  field("took_ms"),
+  field("what"),
+];
+
+type Steps = Record<"parts" | "routing" | "tasks" | "executions" | "replies", Row[]>;
+
+/** The trace as one list by time, for reading from top to bottom. */
+function stepsOf({ parts, routing, tasks, executions, replies }: Steps): Row[] {
+  const step = (name: string, row: Row, from: unknown, to: unknown, what: unknown): Row => ({
+    at: from,
+    step: name,
+    id: row.id,
+    status: row.status,
+    took_ms: typeof from === "number" && typeof to === "number" ? to - from : null,
+    what,
+  });
+  return [
+    ...parts.map((row) => step("message", row, row.received_at, row.processed_at, row.content)),
+    ...routing.map((row) => step("routing", row, row.created_at, row.completed_at, row.reason || row.error)),
+    ...tasks.map((row) => step("task", row, row.created_at, null, `${row.type}: ${row.instruction}`)),
+    ...executions.map((row) =>
+      step(
+        "execution",
+        row,
+        row.started_at ?? row.created_at,
+        row.completed_at,
+        `${row.worker_name}: ${outcome(row)}`,
+      )
+    ),
+    ...replies.map((row) => step("reply", row, row.created_at, row.sent_at, row.content)),
+  ].sort((a, b) => Number(a.at) - Number(b.at));
+}
+
+function outcome(row: Row): unknown {
+  return row.failure ? `${row.failure} ${row.error}`.trim() : row.result || row.instruction;
+}
+
+const BAR_CELLS = 30;
+
+/** Draws how far an upload is, over and over on one line; nothing without a terminal. */
+function progressBar(
+  name: string,
+  err: ((text: string) => void) | null,
+): (sent: number, size: number) => void {
+  let shown = -1;
+  return (sent, size) => {
+    const percent = size === 0 ? 100 : Math.floor((sent / size) * 100);
+    if (err === null || percent === shown) return;
+    shown = percent;
+    const full = Math.round((percent / 100) * BAR_CELLS);
+    err(`\r${name} [${"█".repeat(full)}${" ".repeat(BAR_CELLS - full)}] ${percent} %`);
+  };
+}

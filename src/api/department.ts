@@ -1,0 +1,136 @@
+import {
+  type Department,
+  type DepartmentCreate,
+  DEPARTMENTS_MAX,
+  type DepartmentTree,
+  type DepartmentUpdate,
+  toForest,
+} from "../domain/department.ts";
+import { conflict, invalid, notFound, type ServiceError } from "../domain/error.ts";
+import { newId } from "../id.ts";
+import { isDuplicate } from "../store/database.ts";
+import {
+  deleteDepartment as deleteDepartmentRow,
+  findDepartment,
+  findDepartmentRef,
+  insertDepartment,
+  listDepartments as listDepartmentRows,
+  updateDepartment as updateDepartmentRow,
+} from "../store/department.ts";
+import { record } from "../store/journal.ts";
+import { create, type Created } from "./create.ts";
+import type { Call, Service } from "./service.ts";
+
+/** GET /api/departments: the whole forest by (sort_order, name) (interface 4.2, contract 1). */
+export async function listDepartments(
+  service: Service,
+): Promise<{ forest: DepartmentTree[]; total: number }> {
+  const departments = await listDepartmentRows(service.db);
+  return { forest: toForest(departments), total: departments.length };
+}
+
+/** GET /api/departments/:id_or_name, ids first. Throws `not_found`. */
+export async function getDepartment(service: Service, idOrName: string): Promise<Department> {
+  const department = await findDepartment(service.db, idOrName);
+  if (department === null) throw notFound("department", idOrName);
+  return department;
+}
+
+/** POST /api/departments. Throws `invalid_request` for an unknown parent, `conflict` for a name that is taken. */
+export async function createDepartment(
+  service: Service,
+  call: Call,
+  input: DepartmentCreate,
+): Promise<Created> {
+  const work = create(service, call, async () => {
+    const now = service.clock.now();
+    const department = {
+      id: newId(),
+      name: input.name,
+      parent_id: await resolveParent(service, input.parent_id),
+      sort_order: input.sort_order,
+      created_at: now,
+      updated_at: now,
+    };
+    return {
+      statements: [
+        ...insertDepartment(department, DEPARTMENTS_MAX),
+        record(now, {
+          kind: "department.created",
+          actor: call.caller.subject,
+          data: { department_id: department.id, name: department.name },
+        }),
+      ],
+      response: { ...department, worker_count: 0 },
+      lost: () => conflict(`Cannot create the department: there are ${DEPARTMENTS_MAX} already`),
+    };
+  });
+  return await work.catch((error) => {
+    throw nameTaken(error, input.name);
+  });
+}
+
+/** PUT /api/departments/:id_or_name: absent is unchanged. Throws `not_found`, `conflict` for a circle or a name that is taken. */
+export async function updateDepartment(
+  service: Service,
+  call: Call,
+  idOrName: string,
+  input: DepartmentUpdate,
+): Promise<Department> {
+  const { db, clock } = service;
+  const { id, name } = await getDepartment(service, idOrName);
+  const parentId = input.parent_id === undefined ? undefined : await resolveParent(service, input.parent_id);
+  const now = clock.now();
+  const change = { name: input.name, parent_id: parentId, sort_order: input.sort_order };
+  try {
+    await db.writeOr(
+      [
+        ...updateDepartmentRow(id, change, now),
+        record(now, {
+          kind: "department.updated",
+          actor: call.caller.subject,
+          data: { department_id: id, name: input.name ?? name },
+        }),
+      ],
+      async () =>
+        await findDepartmentRef(db, id) === null
+          ? notFound("department", idOrName)
+          : conflict(`Cannot move the department ${JSON.stringify(name)} there: that is itself or below it`),
+    );
+  } catch (error) {
+    throw nameTaken(error, input.name ?? name);
+  }
+  return await getDepartment(service, id);
+}
+
+/** DELETE /api/departments/:id_or_name: its workers leave it. Throws `not_found`, `conflict` while it has children. */
+export async function deleteDepartment(service: Service, call: Call, idOrName: string): Promise<void> {
+  const { db, clock } = service;
+  const { id, name } = await getDepartment(service, idOrName);
+  await db.writeOr([
+    ...deleteDepartmentRow(id),
+    record(clock.now(), {
+      kind: "department.deleted",
+      actor: call.caller.subject,
+      data: { department_id: id, name },
+    }),
+  ], async () =>
+    await findDepartmentRef(db, id) === null ? notFound("department", idOrName) : conflict(
+      `Cannot delete the department ${
+        JSON.stringify(name)
+      }: it has child departments; move or delete them first`,
+    ));
+}
+
+async function resolveParent(service: Service, key: string | null): Promise<string | null> {
+  if (key === null || key === "") return null;
+  const parent = await findDepartmentRef(service.db, key);
+  if (parent === null) throw invalid("parent_id", `no department has the id or name ${JSON.stringify(key)}`);
+  return parent.id;
+}
+
+function nameTaken(error: unknown, name: string): ServiceError | unknown {
+  return isDuplicate(error)
+    ? conflict(`Cannot name a department ${JSON.stringify(name)}: another one is called that`)
+    : error;
+}

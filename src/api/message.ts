@@ -1,0 +1,163 @@
+import { join } from "node:path";
+import { chatSessionId } from "../domain/chat.ts";
+import { conflict, invalid, notFound, ServiceError } from "../domain/error.ts";
+import {
+  hasConversation,
+  type InboundFilter,
+  type InboundMessage,
+  LOCAL_PLATFORM,
+  type Media,
+  type MessageSend,
+  type OutboundFilter,
+  outboundOf,
+  platformOf,
+  type SourceType,
+} from "../domain/message.ts";
+import type { Listing } from "../domain/page.ts";
+import { boundTo, type Caller } from "../domain/scope.ts";
+import { newId } from "../id.ts";
+import { IncomingFile, UPLOADS_PER_SESSION_MAX } from "../platform/uploads.ts";
+import { countUploads, findChatSession, insertUpload } from "../store/chat.ts";
+import type { Statement } from "../store/database.ts";
+import { findInbound, listInbound as listInboundRows } from "../store/inbound.ts";
+import { listOutbound as listOutboundRows, sendMessage as sendMessageRows } from "../store/outbound.ts";
+import { findTrace } from "../store/trace.ts";
+import { BELL } from "../wake.ts";
+import { create, type Created } from "./create.ts";
+import type { Call, Service } from "./service.ts";
+
+/** GET /api/messages/inbound (interface 4.2 message list). */
+export async function listInbound(service: Service, call: Call, filter: InboundFilter): Promise<Listing> {
+  return await listInboundRows(service.db, filter, boundTo(call.caller), filter);
+}
+
+/** GET /api/messages/outbound (interface 4.2 message list-outbound). */
+export async function listOutbound(service: Service, call: Call, filter: OutboundFilter): Promise<Listing> {
+  return await listOutboundRows(service.db, filter, boundTo(call.caller), filter);
+}
+
+/** GET /api/messages/:id/trace: the life of a message; of a merged part, that of the whole. Throws `not_found`. */
+export async function traceMessage(service: Service, call: Call, id: string): Promise<string> {
+  const message = await findWhole(service, call.caller, id);
+  if (message === null) throw notFound("message", id);
+  const trace = await findTrace(service.db, message.id);
+  const lists = Object.entries(trace).map(([name, rows]) => `"${name}":[${rows.join(",")}]`);
+  return `{"message":${JSON.stringify(message)},${lists.join(",")}}`;
+}
+
+// What was merged has no life of its own: the last part carries it.
+async function findWhole(service: Service, caller: Caller, id: string): Promise<InboundMessage | null> {
+  const bound = boundTo(caller);
+  const found = await findInbound(service.db, id, bound);
+  return found?.merged_into ? await findInbound(service.db, found.merged_into, bound) : found;
+}
+
+/** A file that came in with a message, not kept yet. */
+export interface SentFile {
+  file: IncomingFile;
+  originalName: string;
+}
+
+/** Opens a file that comes with a message, before it is known where it belongs. Throws `storage_full`. */
+export async function openSentFile(service: Service, name: string): Promise<IncomingFile> {
+  return await IncomingFile.open(join(service.paths.uploads, INCOMING), newId(), name);
+}
+
+const INCOMING = "incoming";
+
+/**
+ * POST /api/messages: says something more in the conversation of a message: text, a file, or both (interface 4.2
+ * message send). Throws `invalid_request`, `not_found` from a run whose message it is not, `conflict`.
+ */
+export async function sendMessage(
+  service: Service,
+  call: Call,
+  input: MessageSend,
+  sent: SentFile | null,
+): Promise<Created> {
+  let kept = "";
+  const work = create(service, call, async () => {
+    if (sent === null && (input.content ?? "").trim() === "") {
+      throw invalid("content", "must not be empty without a file");
+    }
+    const { sessionKey, message } = await findConversation(service, call.caller, input.message_id);
+    const now = service.clock.now();
+    const upload = sent === null ? null : await keepFile(service, sessionKey, sent, now);
+    kept = upload?.media.path ?? "";
+    const reply = outboundOf({
+      id: newId(),
+      session_key: sessionKey,
+      platform: message?.platform ?? platformOf(sessionKey),
+      message_id: message?.id ?? input.message_id,
+      content: input.content ?? "",
+      media: upload?.media ?? null,
+      ...sourceOf(call.caller),
+    }, now);
+    const { execution_id: _run, due_at: _due, ...shown } = reply;
+    return {
+      statements: [...(upload?.statements ?? []), ...sendMessageRows(reply)],
+      response: { ...shown, attempt: 0, error: "" },
+    };
+  });
+  const created = await work.catch(async (error) => {
+    if (kept !== "") await Deno.remove(kept).catch(() => {});
+    throw error;
+  });
+  if (created.replayed) await sent?.file.discard();
+  service.bells.ring(BELL.outbox);
+  return created;
+}
+
+async function findConversation(
+  service: Service,
+  caller: Caller,
+  id: string,
+): Promise<{ sessionKey: string; message: InboundMessage | null }> {
+  const bound = boundTo(caller);
+  const message = await findInbound(service.db, id, bound);
+  if (message !== null) return { sessionKey: message.session_key, message };
+  if (caller.run !== null && id === caller.run.messageId && !hasConversation(caller.run.sessionKey)) {
+    throw conflict(
+      "Cannot send: this task was given by a script and has no conversation; your final answer is kept with the execution",
+    );
+  }
+  if (caller.run !== null) throw notFound("message", id);
+  throw invalid("message_id", `no message has the id ${JSON.stringify(id)}`);
+}
+
+// Who says it follows from the token and is never taken from the request.
+function sourceOf(caller: Caller): { source_type: SourceType; source_id: string; execution_id: string } {
+  if (caller.run !== null) {
+    return { source_type: "worker", source_id: caller.run.workerId, execution_id: caller.run.executionId };
+  }
+  return {
+    source_type: caller.subject === "bee" ? "bee" : "system",
+    source_id: caller.subject,
+    execution_id: "",
+  };
+}
+
+async function keepFile(
+  service: Service,
+  sessionKey: string,
+  sent: SentFile,
+  now: number,
+): Promise<{ media: Media; statements: Statement[] }> {
+  const sessionId = chatSessionId(sessionKey);
+  const platform = platformOf(sessionKey);
+  if (sessionId === null) {
+    throw conflict(
+      `Cannot send a file: the platform ${platform} takes text only, ${LOCAL_PLATFORM} takes files`,
+    );
+  }
+  if (await findChatSession(service.db, sessionId) === null) throw notFound("session", sessionId);
+  if (await countUploads(service.db, sessionId) >= UPLOADS_PER_SESSION_MAX) {
+    throw new ServiceError(
+      "storage_full",
+      `Cannot store the file: the session has ${UPLOADS_PER_SESSION_MAX} files`,
+    );
+  }
+  const media = await sent.file.finish(join(service.paths.uploads, sessionId));
+  const upload = { ...media, session_id: sessionId, original_name: sent.originalName, created_at: now };
+  return { media, statements: [insertUpload(upload)] };
+}

@@ -1,0 +1,25 @@
+import { z } from "zod";
+import { FAILURES, usageSchema } from "./execution.ts";
+import { id, time } from "./field.ts";
+
+export const BEE_RUN_STATUSES = ["running", "completed", "failed"] as const;
+
+/** One run of the coordinator as the API shows it (interface 2). */
+export const beeRunSchema = z.strictObject({
+  id,
+  message_id: z.string(),
+  session_key: z.string(),
+  engine: z.string(),
+  status: z.enum(BEE_RUN_STATUSES),
+  reason: z.string().meta({ description: "why the message went where it went" }),
+  reply: z.string(),
+  task_count: z.int(),
+  error: z.string(),
+  failure: z.enum(["", ...FAILURES]),
+  attempt: z.int(),
+  usage: usageSchema,
+  created_at: time,
+  completed_at: time.nullable(),
+}).meta({ id: "BeeRun" });
+
+export type BeeRun = z.output<typeof beeRunSchema>;

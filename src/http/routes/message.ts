@@ -1,0 +1,80 @@
+import { z } from "zod";
+import { listInbound, listOutbound, openSentFile, sendMessage, traceMessage } from "../../api/message.ts";
+import {
+  inboundListQuery,
+  inboundSchema,
+  messageFormSchema,
+  messageId,
+  messageSendSchema,
+  outboundListQuery,
+  outboundSchema,
+} from "../../domain/message.ts";
+import { traceSchema } from "../../domain/trace.ts";
+import { parse } from "../input.ts";
+import { route } from "../route.ts";
+import { readForm } from "../upload.ts";
+
+export const messageRoutes = [
+  route({
+    method: "POST",
+    path: "/api/messages",
+    access: "write:messages",
+    operation: "message.send",
+    summary: "Say something more in the conversation of a message",
+    description: "Text as JSON, or a form with the fields `message_id`, `content` (optional) and `file`.",
+    body: messageSendSchema,
+    form: messageFormSchema,
+    status: 201,
+    response: outboundSchema,
+    idempotent: true,
+    handle: async ({ service, call, body, raw }) => {
+      if (body !== undefined) return await sendMessage(service, call, body, null);
+      const { fields, file, originalName } = await readForm(raw, {
+        maxBytes: service.config.limits.max_upload_bytes,
+        open: (name) => openSentFile(service, name),
+      });
+      try {
+        const input = parse(messageFormSchema, fields);
+        return await sendMessage(service, call, input, file === null ? null : { file, originalName });
+      } catch (error) {
+        await file?.discard();
+        throw error;
+      }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/api/messages/inbound",
+    access: "read:messages",
+    operation: "message.list",
+    summary: "List inbound messages, newest first",
+    query: inboundListQuery,
+    status: 200,
+    response: z.array(inboundSchema),
+    paged: true,
+    handle: async ({ service, call, query }) => ({ listing: await listInbound(service, call, query) }),
+  }),
+  route({
+    method: "GET",
+    path: "/api/messages/outbound",
+    access: "read:messages",
+    operation: "message.list_outbound",
+    summary: "List outbound messages, newest first",
+    query: outboundListQuery,
+    status: 200,
+    response: z.array(outboundSchema),
+    paged: true,
+    handle: async ({ service, call, query }) => ({ listing: await listOutbound(service, call, query) }),
+  }),
+  route({
+    method: "GET",
+    path: "/api/messages/:id/trace",
+    access: "read:messages",
+    operation: "message.trace",
+    summary: "Follow a message: its parts, the routing and why, tasks, executions, replies, with times",
+    params: { id: messageId },
+    status: 200,
+    response: traceSchema,
+    handle: async ({ service, call, params }) => ({ json: await traceMessage(service, call, params.id) }),
+  }),
+] as const;

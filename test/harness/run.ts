@@ -1,0 +1,57 @@
+import { signToken } from "../../src/token.ts";
+import type { App } from "./app.ts";
+
+/** A worker's run that is going on, and the token that its agent holds. */
+export interface GoingRun {
+  workerId: string;
+  sessionId: string;
+  sessionKey: string;
+  messageId: string;
+  executionId: string;
+  taskId: string;
+  token: string;
+  /** The header that makes a request the agent's. */
+  headers: { authorization: string };
+}
+
+/** Starts a run that lasts until it is ended; the app needs fakeEngines(). */
+export async function startRun(app: App, scopes: string[] = [], name = "Agent"): Promise<GoingRun> {
+  const worker = await app.call("POST /api/workers", { name, scopes });
+  const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+  const before = await app.db.first<{ started: number }>(
+    "select count(*) as started from journal where kind = 'execution.started'",
+  );
+  const { message_id } = await app.call(`POST /api/local/sessions/${session.id}/messages`, {
+    content: "sleep 60",
+  });
+  await app.until("execution.started", (before?.started ?? 0) + 1);
+  const execution = await app.db.first<{ id: string; task_id: string; attempt: number }>(
+    "select id, task_id, attempt from execution where message_id = ?",
+    [message_id],
+  );
+  if (execution === null) throw new Error("the run did not start");
+  const { authority, clock } = app.server.service;
+  const token = await signToken(
+    authority.key,
+    {
+      typ: "run",
+      sub: `worker:${worker.id}`,
+      scope: scopes.join(" "),
+      ver: 1,
+      execution_id: execution.id,
+      attempt: execution.attempt,
+    },
+    600,
+    clock.now(),
+  );
+  return {
+    workerId: worker.id,
+    sessionId: session.id,
+    sessionKey: `local:${session.id}`,
+    messageId: message_id,
+    executionId: execution.id,
+    taskId: execution.task_id,
+    token,
+    headers: { authorization: `Bearer ${token}` },
+  };
+}
