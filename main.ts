@@ -6,6 +6,7 @@ const HELP = `svc runs AI worker agents: messages in, tasks out, replies back.
 Usage:
   svc serve [-c config.yaml]        Run the service
   svc ctl <group> <command> ...     Control a running service
+  svc completion bash|zsh|fish      Print the completion script of a shell
   svc version                       Print the version
   svc help                          Print this
 
@@ -26,6 +27,16 @@ async function main(args: string[]): Promise<number> {
       const interrupted = new AbortController();
       Deno.addSignalListener("SIGINT", () => interrupted.abort());
       return await run(rest, processIo(interrupted.signal));
+    }
+    case "completion":
+    case "complete": {
+      const { complete, completion } = await load<typeof import("./cli/completion.ts")>(
+        "./cli/completion.ts",
+        import.meta.url,
+      );
+      const { processIo } = await load<typeof import("./cli/io.ts")>("./cli/io.ts", import.meta.url);
+      const io = processIo(new AbortController().signal);
+      return command === "complete" ? await complete(rest, io) : completion(rest, io);
     }
     case "version":
     case "--version":

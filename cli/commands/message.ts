@@ -2,7 +2,7 @@ import { basename, resolve } from "node:path";
 import { formOf } from "../form.ts";
 import { type AnyCommand, command, noteMore, type OptionSpec, pageOptions } from "../command.ts";
 import { usage } from "../exit.ts";
-import { field, type Row, statusField, timeField } from "../output.ts";
+import { type Column, field, type Row, statusField, timeField } from "../output.ts";
 import { readText } from "../prompt.ts";
 
 const INBOUND = ["received", "feeding", "bee_processed", "merged", "failed"] as const;
@@ -16,12 +16,15 @@ const FILTERS = {
   platform: { flags: "--platform <name>", about: "of this platform, such as local", type: "text" },
 } as const satisfies Record<string, OptionSpec>;
 
+const MEDIA: Column = { name: "media", value: (row) => (row.media as Row | null)?.name };
+
 const COLUMNS = [
   field("id"),
   statusField(),
   field("platform"),
   field("session_key"),
   timeField("received_at"),
+  MEDIA,
   field("content"),
 ];
 
@@ -33,6 +36,7 @@ const OUTBOUND_COLUMNS = [
   field("source_type"),
   field("source_id"),
   timeField("sent_at"),
+  MEDIA,
   field("content"),
 ];
 
@@ -57,7 +61,8 @@ export const messageCommands: AnyCommand[] = [
     async run({ client, out, options, io, note }) {
       const { messageId, mediaPath } = options;
       if (!options.stdin && mediaPath === undefined) throw usage("one of --stdin and --media-path is needed");
-      const content = options.stdin ? await readText(io, TEXT_MAX_BYTES) : "";
+      // What echo and heredocs put at the end is not part of what is said.
+      const content = options.stdin ? (await readText(io, TEXT_MAX_BYTES)).replace(/[\r\n]+$/, "") : "";
       if (options.stdin && content.trim() === "" && mediaPath === undefined) {
         throw usage("--stdin: there was no text on standard input");
       }

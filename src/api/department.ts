@@ -49,6 +49,7 @@ export async function createDepartment(
       name: input.name,
       parent_id: await resolveParent(service, input.parent_id),
       sort_order: input.sort_order,
+      worker_count: 0,
       created_at: now,
       updated_at: now,
     };
@@ -61,7 +62,7 @@ export async function createDepartment(
           data: { department_id: department.id, name: department.name },
         }),
       ],
-      response: { ...department, worker_count: 0 },
+      response: department,
       lost: () => conflict(`Cannot create the department: there are ${DEPARTMENTS_MAX} already`),
     };
   });

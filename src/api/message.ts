@@ -9,6 +9,7 @@ import {
   type Media,
   type MessageSend,
   type OutboundFilter,
+  type OutboundMessage,
   outboundOf,
   platformOf,
   type SourceType,
@@ -93,10 +94,9 @@ export async function sendMessage(
       media: upload?.media ?? null,
       ...sourceOf(call.caller),
     }, now);
-    const { execution_id: _run, due_at: _due, ...shown } = reply;
     return {
       statements: [...(upload?.statements ?? []), ...sendMessageRows(reply)],
-      response: { ...shown, attempt: 0, error: "" },
+      response: shownOutbound(reply),
     };
   });
   const created = await work.catch(async (error) => {
@@ -123,6 +123,14 @@ async function findConversation(
   }
   if (caller.run !== null) throw notFound("message", id);
   throw invalid("message_id", `no message has the id ${JSON.stringify(id)}`);
+}
+
+function shownOutbound(reply: ReturnType<typeof outboundOf>): OutboundMessage {
+  const { execution_id: _run, due_at: _due, ...row } = reply;
+  const { id, session_key, platform, message_id, content, media, status, source_type, source_id } = row;
+  const { created_at, sent_at } = row;
+  const said = { id, session_key, platform, message_id, content, media, status, source_type, source_id };
+  return { ...said, attempt: 0, error: "", created_at, sent_at };
 }
 
 // Who says it follows from the token and is never taken from the request.

@@ -63,7 +63,7 @@ export async function listDescendantIds(db: Database, id: string): Promise<strin
 }
 
 /** Stores a new department, guarded by there being fewer than `max`. A name that is taken breaks the batch. */
-export function insertDepartment(department: Omit<Department, "worker_count">, max: number): Statement[] {
+export function insertDepartment(department: Department, max: number): Statement[] {
   return guarded(
     `insert into department (id, name, name_key, parent_id, sort_order, created_at, updated_at)
     select ?, ?, ?, ?, ?, ?, ?
