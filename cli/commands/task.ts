@@ -91,7 +91,13 @@ export const taskCommands: AnyCommand[] = [
       },
       workerId: { flags: "--worker-id <id>", about: "who does it", type: "text", required: true },
       instruction: { flags: "--instruction <text>", about: "what to do", type: "text", required: true },
-      type: { flags: "--type <type>", about: "when", type: "text", choices: TYPES, required: true },
+      type: {
+        flags: "--type <type>",
+        about: "when it is to run",
+        type: "text",
+        choices: TYPES,
+        required: true,
+      },
       scheduledAt: {
         flags: "--scheduled-at <ms>",
         about: "Unix ms, for countdown; at least 5 s ahead",

@@ -23,7 +23,7 @@ export type ChatSession = z.output<typeof chatSessionSchema>;
 export const chatCreateSchema = z.strictObject({
   name: line(NAME_MAX_BYTES).default(SESSION_NAME_DEFAULT),
   worker_id: id.nullable().default(null),
-}).meta({ id: "LocalSessionCreate" });
+}).meta({ id: "LocalSessionCreate", examples: [{ name: "Ideas" }] });
 
 /** Body of PUT /api/local/sessions/:id; `worker_id: ""` takes the default worker away. */
 export const chatUpdateSchema = z.strictObject({
@@ -32,7 +32,7 @@ export const chatUpdateSchema = z.strictObject({
   id: z.unknown(),
   created_at: z.unknown(),
   updated_at: z.unknown(),
-}).partial().meta({ id: "LocalSessionUpdate" });
+}).partial().meta({ id: "LocalSessionUpdate", examples: [{ name: "Plans" }] });
 
 export const chatListQuery = pageQuery();
 
@@ -40,7 +40,7 @@ export const chatListQuery = pageQuery();
 export const chatSendSchema = z.strictObject({
   content: text(CONTENT_MAX_BYTES),
   media_path: text(4_000).optional(),
-}).meta({ id: "LocalMessageCreate" });
+}).meta({ id: "LocalMessageCreate", examples: [{ content: "What is new?" }] });
 
 /** One message of a chat history (interface 2, contract 3). */
 export const chatMessageSchema = z.strictObject({

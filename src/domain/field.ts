@@ -41,7 +41,8 @@ export function content(max: number) {
     .meta({ minLength: 1, maxLength: max });
 }
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
+// Without flags: the pattern stands in the OpenAPI document, too.
+const UUID = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$/;
 
 /** Whether `value` is a UUID. Ids are checked before they touch a query or a path (promises PTH-5). */
 export function isId(value: string): boolean {

@@ -59,7 +59,25 @@ export const taskCreateSchema = z.strictObject({
   scheduled_at: time.optional(),
   cron: text(1_000).optional(),
   time_zone: text(100).optional(),
-}).meta({ id: "TaskCreate" });
+}).meta({
+  id: "TaskCreate",
+  examples: [
+    {
+      message_id: "nightly-report",
+      worker_id: "01a1fd23-4a4c-746f-99ac-8860e2641168",
+      instruction: "Sum up the day",
+      type: "scheduled",
+      cron: "0 22 * * 1-5",
+      time_zone: "Europe/Berlin",
+    },
+    {
+      message_id: "nightly-report",
+      worker_id: "01a1fd23-4a4c-746f-99ac-8860e2641168",
+      instruction: "Say hello",
+      type: "immediate",
+    },
+  ],
+});
 
 export type TaskCreate = z.output<typeof taskCreateSchema>;
 

@@ -5,6 +5,7 @@ import { ServiceError } from "../domain/error.ts";
 import { logger } from "../log.ts";
 import { VERSION } from "../version.ts";
 import { checkHost, isLoopback } from "./authenticate.ts";
+import { DOCS_PATHS, mountDocs } from "./docs.ts";
 import { type Health, mountHealth } from "./health.ts";
 import { type App, mount } from "./mount.ts";
 import { openApiDocument } from "./openapi.ts";
@@ -39,7 +40,7 @@ export const ROUTES = [
 export type Api = ApiOf<(typeof ROUTES)[number]>;
 
 // Reachable without a token, on purpose and for ever.
-const OPEN_PATHS = ["/livez", "/readyz", "/openapi.json"];
+const OPEN_PATHS = ["/livez", "/readyz", "/openapi.json", ...DOCS_PATHS];
 
 const log = logger("http");
 
@@ -80,6 +81,7 @@ export function createApp(service: Service, health: Health): App {
   mountHealth(app, service, health);
   let document: Promise<object> | null = null;
   app.get("/openapi.json", async (c) => c.json(await (document ??= openApiDocument(ROUTES, VERSION))));
+  mountDocs(app);
   for (const route of ROUTES) mount(app, service, route);
   checkRules(app);
   return app;

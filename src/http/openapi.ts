@@ -97,9 +97,9 @@ function responsesOf(route: AnyRoute) {
     content: { "application/problem+json": { schema: problemSchema } },
   });
   const statuses = new Set([400, 405, 429, 500, 503]);
-  if (route.access !== "public") statuses.add(401).add(403);
+  // What a run may not see does not exist for it, with or without an id in the path.
+  if (route.access !== "public") statuses.add(401).add(403).add(404);
   if (route.operation === "auth.login" || route.operation === "auth.refresh") statuses.add(401);
-  if (route.params !== undefined) statuses.add(404);
   if (route.method !== "GET") statuses.add(409).add(413).add(507);
   if (route.body !== undefined || route.form !== undefined) statuses.add(415);
   const errors = [...statuses].sort().map((status) => {

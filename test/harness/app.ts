@@ -8,6 +8,7 @@ import type { EventKind } from "../../src/domain/journal.ts";
 import { Server, type ServerParts } from "../../src/server.ts";
 import { OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../../src/token.ts";
 import { BELL } from "../../src/wake.ts";
+import { breach } from "./contract.ts";
 
 /** Keys of config.yaml; what stands under `engines` is checked when it is parsed. */
 export type TestSettings = Omit<z.input<typeof configSchema>, "engines"> & {
@@ -82,8 +83,27 @@ export class App {
       }),
     );
     const text = await response.text();
-    const isJson = /json/.test(response.headers.get("content-type") ?? "");
-    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+    const contentType = response.headers.get("content-type") ?? "";
+    const reply = {
+      status: response.status,
+      headers: response.headers,
+      body: /json/.test(contentType) ? JSON.parse(text) : text,
+    };
+    await this.#checkContract(method, path, body, reply);
+    return reply;
+  }
+
+  // Every exchange of every test has to be as the OpenAPI document says (contract 5).
+  async #checkContract(method: string, path: string, body: unknown, reply: Reply): Promise<void> {
+    const said = await breach({
+      method,
+      path: new URL(path, "http://localhost").pathname,
+      requestBody: typeof body === "string" ? undefined : body,
+      status: reply.status,
+      contentType: reply.headers.get("content-type") ?? "",
+      responseBody: reply.body,
+    });
+    expect(said, "the OpenAPI document").toBe("");
   }
 
   /** As send(), for what has to succeed. */

@@ -32,7 +32,10 @@ export const authRoutes = [
     access: "public",
     operation: "auth.refresh",
     summary: "Get a new access token",
-    body: z.strictObject({ refresh_token: text(PASSWORD_MAX_BYTES) }).meta({ id: "Refresh" }),
+    body: z.strictObject({ refresh_token: text(PASSWORD_MAX_BYTES) }).meta({
+      id: "Refresh",
+      examples: [{ refresh_token: "from the login" }],
+    }),
     status: 200,
     response: z.strictObject({
       access_token: z.string(),
@@ -47,7 +50,10 @@ export const authRoutes = [
     access: "public",
     operation: "auth.logout",
     summary: "Revoke a refresh token",
-    body: z.strictObject({ refresh_token: text(PASSWORD_MAX_BYTES) }).meta({ id: "Logout" }),
+    body: z.strictObject({ refresh_token: text(PASSWORD_MAX_BYTES) }).meta({
+      id: "Logout",
+      examples: [{ refresh_token: "from the login" }],
+    }),
     status: 204,
     response: z.undefined(),
     handle: async ({ service, body }) => {

@@ -156,7 +156,7 @@ export const chatRoutes = [
     params: { id, name: z.string().min(1).max(300) },
     status: 200,
     response: z.string(),
-    responseType: "application/octet-stream",
+    responseType: "*/*",
     handle: async ({ service, call, params }) => {
       const { media, originalName } = await findMedia(service, call, params.id, params.name);
       return { response: await download(media.path, media.mime, originalName) };

@@ -1,0 +1,71 @@
+import type { App } from "./mount.ts";
+
+/** Paths of the reference: the page, and what it loads. */
+export const DOCS_PATHS = ["/docs", "/docs/start.js", "/docs/swagger-ui.js", "/docs/swagger-ui.css"];
+
+const SWAGGER = "swagger-ui-dist";
+
+// Nothing from elsewhere, nothing inline: what an agent wrote into a description cannot become a program here.
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>svc: API reference</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+</head>
+<body>
+<div id="reference"></div>
+<noscript>This page needs JavaScript. The same is in <a href="/openapi.json">/openapi.json</a>.</noscript>
+<script src="/docs/swagger-ui.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`;
+
+const START = `SwaggerUIBundle({
+  url: "/openapi.json",
+  dom_id: "#reference",
+  deepLinking: true,
+  docExpansion: "list",
+  displayRequestDuration: true,
+  validatorUrl: null,
+});
+`;
+
+/** GET /docs: the API reference, from this server alone (contract 5). */
+export function mountDocs(app: App): void {
+  app.get("/docs", () => answer(PAGE, "text/html", "no-cache"));
+  app.get("/docs/start.js", () => answer(START, "text/javascript", "no-cache"));
+  app.get("/docs/swagger-ui.js", () => asset("swagger-ui-bundle.js", "text/javascript"));
+  app.get("/docs/swagger-ui.css", () => asset("swagger-ui.css", "text/css"));
+}
+
+async function asset(name: string, type: string): Promise<Response> {
+  const file = await Deno.open(new URL(import.meta.resolve(`${SWAGGER}/${name}`)), { read: true });
+  return answer(file.readable, type, "public, max-age=86400");
+}
+
+function answer(body: BodyInit, type: string, cache: string): Response {
+  return new Response(body, {
+    headers: {
+      "content-type": `${type}; charset=utf-8`,
+      "content-security-policy": CONTENT_SECURITY_POLICY,
+      "x-content-type-options": "nosniff",
+      "referrer-policy": "no-referrer",
+      "cache-control": cache,
+    },
+  });
+}

@@ -1,0 +1,221 @@
+// Everything that interface.md 4 and contract 5 and 6 name, by hand: a row that goes missing fails here.
+import { describe, expect, it } from "vitest";
+import { GROUPS, loadGroup } from "../../cli/groups.ts";
+import { ROUTES } from "../../src/http/app.ts";
+import type { AnyRoute } from "../../src/http/route.ts";
+import { contract } from "../harness/contract.ts";
+
+const ENDPOINTS: [route: string, status: number][] = [
+  // interface 4.1
+  ["POST /api/auth/login", 200],
+  ["POST /api/auth/refresh", 200],
+  ["POST /api/workers", 201],
+  ["GET /api/workers", 200],
+  ["GET /api/workers/:id", 200],
+  ["PUT /api/workers/:id", 200],
+  ["DELETE /api/workers/:id", 200],
+  ["GET /api/executions", 200],
+  ["GET /api/executions/:id", 200],
+  ["GET /api/executions/:id/logs", 200],
+  ["GET /api/workers/:id/executions", 200],
+  ["GET /api/sessions/:sessionId/executions", 200],
+  ["POST /api/local/sessions", 201],
+  ["GET /api/local/sessions", 200],
+  ["DELETE /api/local/sessions/:id", 200],
+  ["POST /api/local/sessions/:id/messages", 202],
+  ["GET /api/local/sessions/:id/messages", 200],
+  ["POST /api/local/sessions/:id/media", 200],
+  ["GET /api/local/sessions/:id/stream", 200],
+  // contract 5
+  ["POST /api/auth/logout", 204],
+  ["GET /api/workers/:id/status", 200],
+  ["GET /api/tasks", 200],
+  ["POST /api/tasks", 201],
+  ["GET /api/tasks/:id", 200],
+  ["POST /api/tasks/:id/cancel", 200],
+  ["POST /api/tasks/:id/run", 200],
+  ["GET /api/tasks/:id/wait", 200],
+  ["POST /api/executions/:id/cancel", 200],
+  ["GET /api/local/sessions/:id", 200],
+  ["PUT /api/local/sessions/:id", 200],
+  ["GET /api/local/sessions/:id/media/:name", 200],
+  ["GET /api/memory", 200],
+  ["GET /api/memory/entry", 200],
+  ["PUT /api/memory/entry", 200],
+  ["DELETE /api/memory/entry", 200],
+  ["GET /api/contexts", 200],
+  ["DELETE /api/contexts", 200],
+  ["DELETE /api/contexts/:worker_id", 200],
+  ["GET /api/departments", 200],
+  ["POST /api/departments", 201],
+  ["GET /api/departments/:id_or_name", 200],
+  ["PUT /api/departments/:id_or_name", 200],
+  ["DELETE /api/departments/:id_or_name", 200],
+  ["POST /api/messages", 201],
+  ["GET /api/messages/inbound", 200],
+  ["GET /api/messages/outbound", 200],
+  ["GET /api/messages/:id/trace", 200],
+  ["GET /api/events", 200],
+];
+
+const PAGE = ["page", "page-size"];
+const SESSION_KEY = ["session-key!"];
+
+// Flags of each command; "!" marks a needed one, arguments stand in angle brackets.
+const COMMANDS: Record<string, string[]> = {
+  // interface 4.2
+  "worker list": ["department", "no-recursive", "name", "id", ...PAGE],
+  "worker get": ["<id>"],
+  "worker status": ["<id>"],
+  "worker create": [
+    "name!",
+    "description",
+    "constraints",
+    "memory",
+    "work-dir",
+    "engine",
+    "department",
+    "scopes",
+    "engine-args",
+  ],
+  "worker update": [
+    "<id>",
+    "name",
+    "description",
+    "constraints",
+    "memory",
+    "engine",
+    "department",
+    "scopes",
+    "engine-args",
+  ],
+  "worker delete": ["<id>", "delete-work-dir"],
+  "task list": ["session-key", "message-id", "worker-id", "status", "type", ...PAGE],
+  "task create": [
+    "message-id!",
+    "worker-id!",
+    "instruction!",
+    "type!",
+    "scheduled-at",
+    "cron",
+    "time-zone",
+    "wait",
+    "timeout",
+    "idempotency-key",
+  ],
+  "task cancel": ["<id>"],
+  "memory get": ["scope!", "key"],
+  "memory save": ["scope!", "key!", "value!"],
+  "memory delete": ["scope!", "key!"],
+  "session list": [...SESSION_KEY, ...PAGE],
+  "session clear": [...SESSION_KEY, "force", "yes"],
+  "session clear-worker": [...SESSION_KEY, "worker-id!"],
+  "execution list": [
+    "worker-id",
+    "session-id",
+    "status",
+    "started-from",
+    "started-to",
+    "completed-from",
+    "completed-to",
+    ...PAGE,
+  ],
+  "department list": [],
+  "department get": ["<id|name>"],
+  "department create": ["name!", "parent", "sort-order"],
+  "department update": ["<id|name>", "name", "parent", "sort-order"],
+  "department delete": ["<id|name>"],
+  "message send": ["message-id!", "stdin", "media-path"],
+  "message list": ["session-key", "platform", "status", "received-from", "received-to", ...PAGE],
+  "message list-outbound": [
+    "session-key",
+    "platform",
+    "status",
+    "source-type",
+    "source-id",
+    "sent-from",
+    "sent-to",
+    ...PAGE,
+  ],
+  // contract 6
+  "worker pause": ["<id>"],
+  "worker resume": ["<id>"],
+  "task get": ["<id>"],
+  "task run": ["<id>"],
+  "task wait": ["<id>", "timeout"],
+  "execution get": ["<id>"],
+  "execution logs": ["<id>", "follow", "tail"],
+  "execution cancel": ["<id>"],
+  "message trace": ["<id>"],
+  "events": ["follow", "after"],
+  "chat": ["<text>", "session", "worker"],
+  "config path": [],
+  "config show": [],
+  "config validate": [],
+  "config schema": [],
+};
+
+const SHORT: Record<string, string> = {
+  "worker create name": "-n",
+  "department create name": "-n",
+  "execution logs follow": "-f",
+  "events follow": "-f",
+};
+
+describe("the interface, row by row (interface 4, contract 5 and 6)", () => {
+  it("every endpoint is there, answers its status, asks for a scope and is documented", async () => {
+    const { document } = await contract();
+    const routes = new Map((ROUTES as readonly AnyRoute[]).map((one) => [`${one.method} ${one.path}`, one]));
+    for (const [row, status] of ENDPOINTS) {
+      const route = routes.get(row);
+      expect([row, route?.status]).toEqual([row, status]);
+      expect([row, route?.summary]).toEqual([row, expect.stringMatching(/^[A-Z].{5,}/)]);
+      const operation = document.paths[row.split(" ")[1]?.replace(/:(\w+)/g, "{$1}") ?? ""]
+        ?.[row.split(" ")[0]?.toLowerCase() ?? ""];
+      expect([row, operation?.operationId]).toEqual([row, route?.operation]);
+      expect(Object.keys(operation?.responses ?? {})).toEqual(
+        expect.arrayContaining([String(status), "400", "500"]),
+      );
+    }
+  });
+
+  it("every command is there with its flags, each with a word about it", async () => {
+    for (const [row, wanted] of Object.entries(COMMANDS)) {
+      const spec = await findCommand(row);
+      expect([row, spec?.about]).toEqual([row, expect.stringMatching(/^[A-Z].{5,}/)]);
+      expect([row, (spec?.examples ?? []).length]).not.toEqual([row, 0]);
+      const args = wanted.filter((one) => one.startsWith("<")).map((one) => one.slice(1, -1));
+      expect([row, spec?.args ?? []]).toEqual([row, args]);
+      const options = Object.values(spec?.options ?? {});
+      for (const flag of wanted.filter((one) => !one.startsWith("<"))) {
+        const name = flag.replace("!", "");
+        const option = options.find((one) => one.flags.split(/[ ,]+/).includes(`--${name}`));
+        expect([row, flag, option?.about]).toEqual([row, flag, expect.stringMatching(/^.{5,}/)]);
+        expect([row, flag, option?.required ?? false]).toEqual([row, flag, flag.endsWith("!")]);
+        const short = SHORT[`${row} ${name}`];
+        if (short !== undefined) expect(option?.flags).toContain(`${short}, `);
+      }
+    }
+  });
+
+  it("every group and command that there is stands in the table, too", async () => {
+    for (const name of Object.keys(GROUPS)) {
+      const group = await loadGroup(name);
+      const rows = Array.isArray(group) ? group.map((spec) => `${name} ${spec.name}`) : [name];
+      expect(Object.keys(COMMANDS)).toEqual(expect.arrayContaining(rows));
+    }
+    const known = new Set(ENDPOINTS.map(([row]) => row));
+    expect(
+      (ROUTES as readonly AnyRoute[]).map((one) => `${one.method} ${one.path}`).filter((row) =>
+        !known.has(row)
+      ),
+    )
+      .toEqual([]);
+  });
+});
+
+async function findCommand(row: string) {
+  const [name = "", command] = row.split(" ");
+  const group = name in GROUPS ? await loadGroup(name) : [];
+  return Array.isArray(group) ? group.find((spec) => spec.name === command) : group;
+}
