@@ -56,6 +56,10 @@ build: $(DEPS) ## Make the one executable dist/svc (DENORT_BIN names the base wh
 	@$${DENO_FOR_COMPILE:-$(DENO)} compile -A --no-check --quiet $(LOADED:%=--include %) --output dist/svc main.ts
 	@ls -lh dist/svc
 
+.PHONY: docs
+docs: $(DEPS) ## Write docs/cli.md from the commands
+	@$(DENO) run -A test/reference.ts
+
 .PHONY: deps
 deps: $(DENO) ## Install the packages that deno.lock names
 	@$(DENO) install $(FROZEN) --quiet

@@ -33,6 +33,15 @@ export function timeField(name: string): Column {
   };
 }
 
+/** A column of a time where the exact one matters: to the millisecond for people, too. */
+export function clockField(name: string): Column {
+  return { name, value: (row) => row[name], show: (row, style) => style.dim(exactTime(row[name] as number)) };
+}
+
+function exactTime(at: number): string {
+  return `${localTime(at)}.${String(at % 1000).padStart(3, "0")}`;
+}
+
 const STATUS_STYLE: Record<string, keyof Style> = {
   idle: "dim",
   working: "cyan",

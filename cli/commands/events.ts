@@ -1,7 +1,7 @@
 import { createParser } from "eventsource-parser";
 import { ServiceError } from "../../src/domain/error.ts";
 import { type AnyCommand, command, type Context, type OptionSpec } from "../command.ts";
-import { field, type Row, timeField } from "../output.ts";
+import { clockField, field, type Row } from "../output.ts";
 
 const OPTIONS = {
   follow: { flags: "-f, --follow", about: "go on until interrupted", type: "flag" },
@@ -15,7 +15,7 @@ const OPTIONS = {
 
 const COLUMNS = [
   field("seq"),
-  timeField("at"),
+  clockField("at"),
   field("kind"),
   field("actor"),
   field("session_key"),

@@ -2,7 +2,7 @@ import { basename, resolve } from "node:path";
 import { formOf } from "../form.ts";
 import { type AnyCommand, command, noteMore, type OptionSpec, pageOptions } from "../command.ts";
 import { usage } from "../exit.ts";
-import { type Column, field, type Row, statusField, timeField } from "../output.ts";
+import { clockField, type Column, field, type Row, statusField, timeField } from "../output.ts";
 import { readText } from "../prompt.ts";
 
 const INBOUND = ["received", "feeding", "bee_processed", "merged", "failed"] as const;
@@ -155,7 +155,7 @@ export const messageCommands: AnyCommand[] = [
 ];
 
 const TRACE_COLUMNS = [
-  timeField("at"),
+  clockField("at"),
   field("step"),
   field("id"),
   statusField(),

@@ -1,9 +1,11 @@
+import { createRequire } from "node:module";
 import type { App } from "./mount.ts";
 
 /** Paths of the reference: the page, and what it loads. */
 export const DOCS_PATHS = ["/docs", "/docs/start.js", "/docs/swagger-ui.js", "/docs/swagger-ui.css"];
 
 const SWAGGER = "swagger-ui-dist";
+const packages = createRequire(import.meta.url);
 
 // Nothing from elsewhere, nothing inline: what an agent wrote into a description cannot become a program here.
 const CONTENT_SECURITY_POLICY = [
@@ -54,7 +56,7 @@ export function mountDocs(app: App): void {
 }
 
 async function asset(name: string, type: string): Promise<Response> {
-  const file = await Deno.open(new URL(import.meta.resolve(`${SWAGGER}/${name}`)), { read: true });
+  const file = await Deno.open(packages.resolve(`${SWAGGER}/${name}`), { read: true });
   return answer(file.readable, type, "public, max-age=86400");
 }
 

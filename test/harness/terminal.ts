@@ -9,6 +9,8 @@ export interface CallOptions {
   stdin?: string;
   width?: number;
   signal?: AbortSignal;
+  /** Told of each piece of stdout as it comes. */
+  onOut?: (text: string) => void;
   /** Nobody reads what is printed. */
   closedPipe?: boolean;
 }
@@ -28,6 +30,7 @@ export async function ctl(app: App | null, args: string[], options: CallOptions 
     out: (text) => {
       if (options.closedPipe) throw new BrokenPipe();
       said.out += text;
+      options.onOut?.(text);
     },
     err: (text) => said.err += text,
     stdin: new Blob([stdin]).stream(),

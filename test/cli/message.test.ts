@@ -1,0 +1,161 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { type App, openApp } from "../harness/app.ts";
+import { tempDir } from "../harness/process.ts";
+import { ctl } from "../harness/terminal.ts";
+
+async function conversation(app: App) {
+  await app.call("POST /api/workers", { name: "Ada" });
+  const session = await app.call("POST /api/local/sessions");
+  const { message_id } = await app.call(`POST /api/local/sessions/${session.id}/messages`, {
+    content: "hello",
+  });
+  await app.settle();
+  return { session, message: message_id as string };
+}
+
+describe("svc ctl message (interface 4.2)", () => {
+  it("sends text, a file, or both, one file per call", async () => {
+    await using app = await openApp();
+    await using dir = await tempDir();
+    const { session, message } = await conversation(app);
+    const file = join(dir.path, 'report "1".txt');
+    await Deno.writeTextFile(file, "data".repeat(100_000));
+    const send = (args: string[], stdin = "", terminal = false) =>
+      ctl(app, ["message", "send", "--message-id", message, ...args], { stdin, terminal });
+    expect((await send(["--stdin"], "text\n")).out).toContain("content\ttext\n");
+    expect((await send(["--media-path", file])).out).toContain("content\t\n");
+    const both = await send(["--stdin", "--media-path", file, "--json"], "see this");
+    expect(JSON.parse(both.out)).toMatchObject({
+      content: "see this",
+      media: { size: 400_000, mime: "text/plain" },
+    });
+    const shown = await send(["--media-path", file], "", true);
+    expect(shown.err).toMatch(/\r.*\[█+ *\] \d+ %/);
+    expect(shown.err).toMatch(/100 %\n$/);
+    const history = await app.call(`GET /api/local/sessions/${session.id}/messages`);
+    expect(history.filter((one: { role: string }) => one.role === "bee")).toHaveLength(5);
+    const name = JSON.parse(both.out).media.name;
+    expect((await app.send(`GET /api/local/sessions/${session.id}/media/${name}`)).body).toHaveLength(
+      400_000,
+    );
+  });
+
+  it("takes text as it comes: quotes, dashes, emoji, 200 KB; and says what it cannot take", async () => {
+    await using app = await openApp();
+    const { message } = await conversation(app);
+    const send = (stdin: string) =>
+      ctl(app, ["message", "send", "--message-id", message, "--stdin", "--json"], { stdin });
+    for (const text of ["--json", "🚀 'a' \"b\" $HOME `x` \\n", "a\n\nb", "x".repeat(200_000)]) {
+      expect(JSON.parse((await send(text)).out).content).toBe(text);
+    }
+    const long = await send("x".repeat(256 * 1024 + 1));
+    expect([long.code, long.out]).toEqual([2, ""]);
+    expect(JSON.parse(long.err).detail).toMatch(/--media-path/);
+    expect((await send(" \n")).code).toBe(2);
+  });
+
+  it("refuses missing flags and files, and unknown messages", async () => {
+    await using app = await openApp();
+    const { message } = await conversation(app);
+    const cases: [string[], number, RegExp][] = [
+      [["--message-id", message], 2, /one of --stdin and --media-path is needed/],
+      [["--stdin"], 2, /--message-id is needed/],
+      [["--message-id", "", "--stdin"], 2, /--message-id must not be empty/],
+      [["--message-id", "nobody", "--stdin"], 2, /message_id: no message has the id "nobody"/],
+      [["--message-id", message, "--media-path", "/nowhere/a"], 2, /cannot read \/nowhere\/a: no such file/],
+      [["--message-id", message, "--media-path", "/tmp"], 2, /\/tmp is not a file/],
+      [["--message-id", message, "--media-path", ""], 2, /--media-path must not be empty/],
+    ];
+    for (const [args, code, err] of cases) {
+      const called = await ctl(app, ["message", "send", ...args], { stdin: "x" });
+      expect([args, called.code, called.out, called.err]).toEqual([
+        args,
+        code,
+        "",
+        expect.stringMatching(err),
+      ]);
+      expect(called.err.trimEnd().split("\n")).toHaveLength(1);
+    }
+    expect((await ctl(app, ["message", "list", "--status", "done"])).err).toMatch(
+      /"done" is not one of received/,
+    );
+    expect((await ctl(app, ["message", "trace", "nobody"])).code).toBe(3);
+    expect((await ctl(app, ["message", "trace", ""])).code).toBe(2);
+  });
+
+  it("trace reads from top to bottom: message, routing with its reason, task, execution, reply", async () => {
+    await using app = await openApp();
+    const { message } = await conversation(app);
+    const rows = (await ctl(app, ["message", "trace", message])).out.trimEnd().split("\n").map((row) =>
+      row.split("\t")
+    );
+    expect(rows.map((row) => row[1])).toEqual(["message", "routing", "task", "execution", "reply"]);
+    expect(rows[1]?.[5]).toBe("Ada is the only worker");
+    expect((await ctl(app, ["message", "trace", message], { terminal: true })).out).toMatch(
+      /AT.*STEP.*ID.*STATUS.*\n.*\d\d:\d\d:\d\d\.\d{3}/,
+    );
+  });
+});
+
+describe("svc ctl memory, department and events (interface 4.2, contract 6)", () => {
+  it("memory get answers the bare value in a pipe, and all entries however many", async () => {
+    await using app = await openApp();
+    const save = ["memory", "save", "--scope", "global", "--key"];
+    expect((await ctl(app, [...save, "tone", "--value", "a\nb"])).code).toBe(0);
+    expect((await ctl(app, ["memory", "get", "--scope", "global", "--key", "tone"])).out).toBe("a\nb\n");
+    expect((await ctl(app, [...save, "empty", "--value", ""])).code).toBe(0);
+    await app.db.write([{
+      sql: `insert into memory (scope, key, value, updated_at)
+        with recursive n (i) as (select 1 union all select i + 1 from n where i < 250)
+        select 'many', printf('k%03d', i), i, 0 from n`,
+      args: [],
+    }]);
+    const all = await ctl(app, ["memory", "get", "--scope", "many", "-q"]);
+    expect(all.out.trimEnd().split("\n")).toHaveLength(250);
+    expect(JSON.parse((await ctl(app, ["memory", "get", "--scope", "many", "--json"])).out)).toHaveLength(
+      250,
+    );
+    expect((await ctl(app, ["memory", "get", "--scope", "global", "--key", "nothing"])).code).toBe(3);
+    expect((await ctl(app, ["memory", "save", "--scope", "global", "--key", "x"])).err).toMatch(
+      /--value is needed/,
+    );
+  });
+
+  it("department list draws the tree for people and gives parents to pipes", async () => {
+    await using app = await openApp();
+    const make = (...args: string[]) => ctl(app, ["department", "create", "-n", ...args, "-q"]);
+    const { out: top } = await make("Acme");
+    await make("Labs", "--parent", "acme");
+    const seen = await ctl(app, ["department", "list"], { terminal: true });
+    expect(seen.out).toMatch(/Acme +/);
+    expect(seen.out).toMatch(/ {2}Labs +/);
+    const rows = (await ctl(app, ["department", "list"])).out.trimEnd().split("\n").map((row) =>
+      row.split("\t")
+    );
+    expect(rows.map((row) => [row[1], row[2]])).toEqual([["Acme", ""], ["Labs", top.trim()]]);
+    expect((await ctl(app, ["department", "update", "Acme", "--parent", "Labs"])).code).toBe(5);
+    expect((await ctl(app, ["department", "delete", "Acme"])).code).toBe(5);
+    expect((await ctl(app, ["department", "get", "Nowhere"])).code).toBe(3);
+    expect((await make("labs")).code).toBe(5);
+    expect((await make("a,b")).code).toBe(2);
+  });
+
+  it("events -f follows until it is interrupted, and ends with 6 when the server stops", async () => {
+    await using app = await openApp();
+    const stop = new AbortController();
+    const following = ctl(app, ["events", "-f", "--kind", "worker.created", "--after", "0", "--json"], {
+      signal: stop.signal,
+      onOut: () => stop.abort(),
+    });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const { code, out } = await following;
+    expect(code).toBe(130);
+    expect(JSON.parse(out)).toMatchObject({ kind: "worker.created", data: { name: "Ada" } });
+    const ended = await ctl(app, ["events", "-f", "--after", "0"], { onOut: () => void app.stop() });
+    expect([ended.code, ended.err]).toEqual([
+      6,
+      expect.stringMatching(/^svc: The events ended: shutdown\n$/),
+    ]);
+  });
+});

@@ -1,0 +1,79 @@
+// Writes docs/cli.md from the commands themselves: `make docs`. A test fails when the file is not what this makes.
+import { GROUPS, loadGroup } from "../cli/groups.ts";
+import { type AnyCommand, type OptionSpec, SHARED_OPTIONS } from "../cli/command.ts";
+import { EXIT } from "../cli/exit.ts";
+
+const EXIT_MEANINGS: Record<keyof typeof EXIT, string> = {
+  done: "done",
+  unexpected: "something unexpected went wrong",
+  usage: "wrong usage, or the server refused the input",
+  notFound: "no such thing",
+  notAllowed: "not logged in, or not allowed",
+  conflict: "its state does not allow it",
+  tryAgain: "the server is unreachable, stopping or overloaded: try again",
+  declined: "you answered no",
+  awaitedFailed: "what was waited for failed or was cancelled",
+  timedOut: "the wait took too long",
+  interrupted: "interrupted with Ctrl-C",
+};
+
+const HEAD = `# svc ctl: every command
+
+Made from the commands by \`make docs\`; do not edit. The same is in \`svc ctl help <group> <command>\`.
+
+\`\`\`
+svc ctl <group> <command> [arguments] [flags]
+\`\`\`
+
+Output: a table on a terminal; tab-separated lines without a header in a pipe, with full ids, nothing cut, and tabs and line
+breaks written as \`\\t\` and \`\\n\`; the server's JSON with \`--json\`; ids only with \`-q\`. Answers go to stdout, everything else to stderr.
+
+How it finds and convinces the server: [api.md](api.md#from-the-command-line).
+`;
+
+/** The whole reference as Markdown. */
+export async function reference(): Promise<string> {
+  const parts = [HEAD, flagTable("Flags of every command", SHARED_OPTIONS), exitCodes()];
+  for (const [name, { about }] of Object.entries(GROUPS)) {
+    const group = await loadGroup(name);
+    parts.push(`## ${name}\n\n${about}.\n`);
+    if (Array.isArray(group)) parts.push(...group.map((spec) => section(`${name} ${spec.name}`, spec)));
+    else parts.push(section(name, group));
+  }
+  return parts.join("\n");
+}
+
+function exitCodes(): string {
+  const rows = Object.entries(EXIT).map(([name, code]) =>
+    `| ${code} | ${EXIT_MEANINGS[name as keyof typeof EXIT]} |`
+  );
+  return `## Exit codes\n\n| code | meaning |\n|---|---|\n${rows.join("\n")}\n`;
+}
+
+function section(title: string, spec: AnyCommand): string {
+  const args = (spec.args ?? []).map((arg) => ` <${arg}>`).join("");
+  const usage = `\`\`\`\nsvc ctl ${title}${args} [flags]\n\`\`\`\n`;
+  const examples = `\`\`\`sh\n${spec.examples.map((example) => `svc ctl ${example}`).join("\n")}\n\`\`\`\n`;
+  const flags = Object.keys(spec.options).length === 0 ? "" : `\n${flagTable("", spec.options)}`;
+  return `### ${title}\n\n${spec.about}.\n\n${usage}${flags}\n${examples}`;
+}
+
+function flagTable(title: string, options: Record<string, OptionSpec>): string {
+  const rows = Object.values(options).map((option) => `| \`${option.flags}\` | ${meaning(option)} |`);
+  const head = title === "" ? "" : `## ${title}\n\n`;
+  return `${head}| flag | meaning |\n|---|---|\n${
+    rows.join("\n").replaceAll("<id|name>", "<id\\|name>").replaceAll("<ids|names>", "<ids\\|names>")
+  }\n`;
+}
+
+function meaning({ about, required, standard, choices, type }: OptionSpec): string {
+  return [
+    about,
+    choices === undefined ? "" : `: ${choices.map((choice) => `\`${choice}\``).join(", ")}`,
+    required ? " **(needed)**" : "",
+    standard === undefined ? "" : ` (default \`${standard}\`)`,
+    type === "list" ? " (repeatable)" : "",
+  ].join("");
+}
+
+if (import.meta.main) await Deno.writeTextFile(new URL("../docs/cli.md", import.meta.url), await reference());
