@@ -1,4 +1,5 @@
 // `make bench`: every figure beside the bare cost, measured in the same run. `make bench ARGS='rest start'` for some.
+import { benchLists } from "./lists.ts";
 import { type Row, table } from "./measure.ts";
 import { benchReply } from "./reply.ts";
 import { benchRest } from "./rest.ts";
@@ -6,6 +7,7 @@ import { benchStart } from "./start.ts";
 import { benchTasks } from "./tasks.ts";
 
 const BENCHES: Record<string, () => Promise<Row[]>> = {
+  lists: benchLists,
   reply: benchReply,
   rest: benchRest,
   start: benchStart,

@@ -1,7 +1,7 @@
 import type { InboundFilter, InboundMessage, Media } from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
-import { between, list, oneOf, parsed } from "./list.ts";
+import { list, oneOf, parsed, within } from "./list.ts";
 
 /** The wire object of an inbound message. */
 export const INBOUND_JSON = `json_object(
@@ -184,7 +184,7 @@ export async function findInbound(
 }
 
 /** Inbound messages newest first. */
-export function listInbound(
+export async function listInbound(
   db: Database,
   filter: Omit<InboundFilter, keyof Page>,
   boundTo: string | null,
@@ -197,6 +197,12 @@ export function listInbound(
   if (filter.session_key !== undefined) oneOf(where, args, `${table}.session_key`, [filter.session_key]);
   if (filter.platform !== undefined) oneOf(where, args, `${table}.platform`, filter.platform);
   if (filter.status !== undefined) oneOf(where, args, `${table}.status`, filter.status);
-  between(where, args, `${table}.received_at`, filter.received_from, filter.received_to);
-  return list(db, { table, json: INBOUND_JSON, where, args }, page);
+  const received = { column: "received_at", index: "inbound_received" };
+  const from = await within(db, where, args, {
+    table,
+    ...received,
+    from: filter.received_from,
+    to: filter.received_to,
+  });
+  return list(db, { table, from, json: INBOUND_JSON, where, args }, page);
 }

@@ -3,7 +3,7 @@ import type { OutboundFilter, OutboundMessage } from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
 import { recordIfChanged } from "./journal.ts";
-import { between, list, oneOf } from "./list.ts";
+import { list, oneOf, within } from "./list.ts";
 
 /** The wire object of an outbound message. */
 export const OUTBOUND_JSON = `json_object(
@@ -95,7 +95,7 @@ export function sendMessage(message: NewOutbound, unless: Unless = "always"): St
 }
 
 /** Outbound messages newest first. */
-export function listOutbound(
+export async function listOutbound(
   db: Database,
   filter: Omit<OutboundFilter, keyof Page>,
   boundTo: string | null,
@@ -110,8 +110,9 @@ export function listOutbound(
   if (filter.status !== undefined) oneOf(where, args, `${table}.status`, filter.status);
   if (filter.source_type !== undefined) oneOf(where, args, `${table}.source_type`, filter.source_type);
   if (filter.source_id !== undefined) oneOf(where, args, `${table}.source_id`, filter.source_id);
-  between(where, args, `${table}.sent_at`, filter.sent_from, filter.sent_to);
-  return list(db, { table, json: OUTBOUND_JSON, where, args }, page);
+  const sent = { column: "sent_at", index: "outbound_sent" };
+  const from = await within(db, where, args, { table, ...sent, from: filter.sent_from, to: filter.sent_to });
+  return list(db, { table, from, json: OUTBOUND_JSON, where, args }, page);
 }
 
 /** An outbound message that has to be delivered. */

@@ -232,7 +232,7 @@ export const START: string[] = [
     completed_at integer
   ) strict`,
   `create index execution_worker on execution (worker_id, id)`,
-  `create index execution_session on execution (session_id, id)`,
+  `create index execution_session on execution (session_id, session_key, id)`,
   `create index execution_session_key on execution (session_key, id)`,
   `create index execution_status on execution (status, id)`,
   `create index execution_task on execution (task_id, id)`,

@@ -1,0 +1,155 @@
+import { join } from "node:path";
+import { Database } from "../src/store/database.ts";
+import { median, percentile, type Row, short, timed } from "./measure.ts";
+import { BenchService } from "./service.ts";
+
+const FEW = 1_000;
+const MANY = 1_000_000;
+const CHUNK = 50_000;
+const WORKERS = 50;
+const SESSIONS = 1_000;
+const START_MS = 1_700_000_000_000;
+const STEP_MS = 1_000;
+const REQUESTS = 200;
+
+/** One kind of page: its path for the n-th request, so that no two ask for the same and nothing is remembered. */
+interface Page {
+  what: string;
+  path: (n: number, rows: number) => string;
+  /** p99 with many rows at most so many times that with few; no goal without it and `maxMs`. */
+  ratio?: number;
+  /** p99 with many rows at most, in ms. */
+  maxMs?: number;
+}
+
+const size = (n: number) => `page_size=${51 + (n % 50)}`;
+const spot = (n: number, rows: number) => Math.floor(((n * 7_919) % 1_000) / 1_000 * rows);
+const from = (n: number, rows: number) => START_MS + spot(n, rows) * STEP_MS;
+
+const PAGES: Page[] = [
+  ...list("executions", "/api/executions"),
+  ...list("messages", "/api/messages/inbound"),
+  {
+    what: "executions of a worker",
+    path: (n) => `/api/executions?worker_id=${uuid(n % WORKERS)}&${size(n)}`,
+  },
+  { what: "failed executions", path: (n) => `/api/executions?status=failed&${size(n)}` },
+  {
+    what: "executions of a session",
+    path: (n) => `/api/sessions/s${n % SESSIONS}/executions?${size(n)}`,
+  },
+  {
+    what: "executions of a minute",
+    path: (n, rows) => `/api/executions?started_from=${from(n, rows)}&started_to=${from(n, rows) + 60_000}`,
+  },
+  {
+    what: "failed executions of an hour",
+    path: (n, rows) =>
+      `/api/executions?status=failed&completed_from=${from(n, rows)}&completed_to=${
+        from(n, rows) + 3_600_000
+      }`,
+  },
+  {
+    what: "messages of a minute",
+    path: (n, rows) =>
+      `/api/messages/inbound?received_from=${from(n, rows)}&received_to=${from(n, rows) + 60_000}`,
+  },
+];
+
+function list(what: string, path: string): Page[] {
+  return [
+    { what: `${what}, first page`, path: (n) => `${path}?${size(n)}`, ratio: 2 },
+    {
+      what: `${what}, a page by cursor`,
+      path: (n, rows) => `${path}?cursor=${uuid(spot(n, rows) + 200)}&${size(n)}`,
+      ratio: 2,
+    },
+    {
+      what: `${what}, last page by number`,
+      path: (n, rows) => `${path}?page=${Math.ceil(rows / (51 + (n % 50)))}&${size(n)}`,
+      maxMs: 60,
+    },
+  ];
+}
+
+/** Pages of lists with a thousand and with a million rows, side by side: p99 in ms. */
+export async function benchLists(): Promise<Row[]> {
+  await using few = await filled(FEW);
+  await using many = await filled(MANY);
+  const rows: Row[] = [];
+  for (const page of PAGES) {
+    const [little, much] = [await measure(few, page, FEW), await measure(many, page, MANY)];
+    const ratio = percentile(much, 99) / percentile(little, 99);
+    rows.push({
+      what: `${page.what} (p99)`,
+      value: percentile(much, 99),
+      unit: "ms",
+      bare: percentile(little, 99),
+      beside: `with ${FEW} rows`,
+      says: `${ratio.toFixed(2)}x; p50 ${short(median(much))} ms`,
+      ...goalOf(page, ratio, percentile(much, 99)),
+    });
+  }
+  return rows;
+}
+
+function goalOf(page: Page, ratio: number, ms: number): { goal: string; met: boolean | null } {
+  if (page.maxMs !== undefined) return { goal: `at most ${page.maxMs} ms`, met: ms <= page.maxMs };
+  if (page.ratio !== undefined) return { goal: `at most ${page.ratio}x`, met: ratio <= page.ratio };
+  return { goal: "-", met: null };
+}
+
+function measure(service: BenchService, page: Page, rows: number): Promise<number[]> {
+  return timed(REQUESTS, 20, async (n) => {
+    await service.call(`GET ${page.path(n + 20, rows)}`);
+  });
+}
+
+function uuid(n: number): string {
+  return `${hex(Math.floor(n / 65_536), 8)}-${hex(n % 65_536, 4)}-7000-8000-${hex(n, 12)}`;
+}
+
+function hex(n: number, digits: number): string {
+  return n.toString(16).padStart(digits, "0");
+}
+
+const UUID = "printf('%08x-%04x-7000-8000-%012x', i / 65536, i % 65536, i)";
+const WORKER_ID = `printf('00000000-%04x-7000-8000-%012x', i % ${WORKERS}, i % ${WORKERS})`;
+
+async function filled(rows: number): Promise<BenchService> {
+  const service = await BenchService.start();
+  await service.restartWith(async (dataDir) => {
+    const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+    for (let at = 0; at < rows; at += CHUNK) {
+      const last = Math.min(rows, at + CHUNK) - 1;
+      const numbers =
+        `with recursive n (i) as (select ${at} union all select i + 1 from n where i < ${last})`;
+      await db.write([
+        {
+          sql:
+            `insert into execution (id, worker_id, worker_name, task_id, message_id, session_key, session_id, engine,
+              instruction, status, result, failure, attempt, run_id, created_at, started_at, completed_at)
+            ${numbers}
+            select ${UUID}, ${WORKER_ID}, 'w', ${UUID}, 'm' || i, 'cli:s' || (i % ${SESSIONS}),
+              's' || (i % ${SESSIONS}), 'echo', 'do it', iif(i % 10 = 0, 'failed', 'completed'), 'done',
+              iif(i % 10 = 0, 'exit_code', ''), 1, '', ${START_MS} + i * ${STEP_MS}, ${START_MS} + i * ${STEP_MS},
+              ${START_MS} + i * ${STEP_MS} + 500
+            from n`,
+          args: [],
+        },
+        {
+          sql:
+            `insert into inbound_message (id, session_key, platform, platform_message_id, content, status, due_at,
+              received_at, processed_at)
+            ${numbers}
+            select ${UUID}, 'cli:s' || (i % ${SESSIONS}), 'local', 'p' || i, 'hello', 'bee_processed', 0,
+              ${START_MS} + i * ${STEP_MS}, ${START_MS} + i * ${STEP_MS}
+            from n`,
+          args: [],
+        },
+      ]);
+    }
+    await db.close();
+  });
+  return service;
+}

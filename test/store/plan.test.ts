@@ -1,0 +1,125 @@
+import { describe, expect, it } from "vitest";
+import type { Statement, Value } from "../../src/store/database.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { startRun } from "../harness/run.ts";
+
+// What grows for months. Workers, departments and sessions are read whole where that is the question.
+const GROWING = [
+  "execution",
+  "task",
+  "inbound_message",
+  "outbound_message",
+  "journal",
+  "occurrence",
+  "upload",
+  "bee_run",
+  "session_context",
+  "memory",
+  "idempotency",
+  "refresh_token",
+];
+
+/** Notes every statement that the service runs, with arguments, so that it can be explained afterwards. */
+function listen(app: App): Map<string, Value[]> {
+  const seen = new Map<string, Value[]>();
+  const { db } = app;
+  const read = db.read.bind(db);
+  const write = db.write.bind(db);
+  db.read = (sql, args = []) => {
+    seen.set(sql, args);
+    return read(sql, args);
+  };
+  db.write = (statements: Statement[]) => {
+    for (const { sql, args } of statements) seen.set(sql, args);
+    return write(statements);
+  };
+  return seen;
+}
+
+async function walk(app: App): Promise<void> {
+  const run = await startRun(app, ["*:*"]);
+  const key = encodeURIComponent(run.sessionKey);
+  const lists = [
+    `/api/executions?worker_id=${run.workerId}&status=running,failed`,
+    "/api/executions?started_from=1&started_to=2",
+    "/api/executions?completed_from=1&status=failed",
+    "/api/executions?page=3&page_size=2",
+    `/api/executions?cursor=${run.executionId}`,
+    `/api/executions?session_id=${run.sessionId}`,
+    `/api/executions?session_id=a,b`,
+    `/api/sessions/${key}/executions`,
+    `/api/workers/${run.workerId}/executions`,
+    `/api/tasks?session_key=${key}&status=running&type=immediate`,
+    `/api/tasks?message_id=${run.messageId}`,
+    `/api/tasks?worker_id=${run.workerId}&status=pending,running`,
+    `/api/messages/inbound?session_key=${key}&status=failed`,
+    "/api/messages/inbound?platform=local",
+    "/api/messages/inbound?status=received",
+    "/api/messages/inbound?received_from=1&received_to=2",
+    `/api/messages/outbound?session_key=${key}`,
+    "/api/messages/outbound?source_type=worker&source_id=x",
+    "/api/messages/outbound?platform=local&status=sent",
+    "/api/messages/outbound?sent_from=1",
+    `/api/messages/${run.messageId}/trace`,
+    "/api/memory?scope=global",
+    `/api/contexts?session_key=${key}`,
+    `/api/workers?name=a`,
+    `/api/workers/${run.workerId}/status`,
+    "/api/departments",
+    "/api/local/sessions",
+    `/api/local/sessions/${run.sessionId}/messages?limit=5`,
+    `/api/local/sessions/${run.sessionId}/messages?before=${run.messageId}`,
+  ];
+  for (const path of lists) await app.call(`GET ${path}`);
+  for (
+    const query of [
+      "after=0",
+      `session_key=${key}`,
+      `worker_id=${run.workerId}`,
+      `task_id=${run.taskId}`,
+      "kind=task.created",
+    ]
+  ) {
+    await app.call(`GET /api/events?${query}`, undefined, { accept: "application/json" });
+  }
+  await app.call("PUT /api/memory/entry", { scope: "global", key: "k", value: "v" });
+  await app.call("POST /api/messages", { message_id: run.messageId, content: "more" }, {
+    "idempotency-key": "k",
+  });
+  const schedule = {
+    message_id: "m",
+    worker_id: run.workerId,
+    instruction: "x",
+    type: "scheduled",
+    cron: "* * * * *",
+  };
+  const { id } = await app.call("POST /api/tasks", schedule);
+  await app.call(`POST /api/tasks/${id}/run`);
+  await app.call(`POST /api/executions/${run.executionId}/cancel`);
+  await app.call(`DELETE /api/contexts?session_key=${key}`);
+  await app.call(`DELETE /api/local/sessions/${run.sessionId}`);
+  await app.call(`DELETE /api/workers/${run.workerId}`);
+  await app.settle();
+}
+
+describe("query plans (style, SQL)", () => {
+  it("no statement walks through a table that grows", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const seen = listen(app);
+    await walk(app);
+    expect(seen.size).toBeGreaterThan(80);
+    const walks: string[] = [];
+    for (const [sql, args] of [...seen]) {
+      const plan = await app.db.read<{ detail: string }>(`explain query plan ${sql}`, args);
+      for (const { detail } of plan) {
+        const table = /^SCAN (\w+)/.exec(detail)?.[1];
+        if (table === undefined || !GROWING.includes(table)) continue;
+        // A page or a bounded count may go along an index from its end.
+        const bounded = /USING (COVERING )?INDEX/.test(detail) && /\blimit\b/.test(sql);
+        if (!bounded) walks.push(`${detail}: ${sql.replace(/\s+/g, " ")}`);
+      }
+    }
+    expect(walks).toEqual([]);
+  });
+});
