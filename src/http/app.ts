@@ -2,9 +2,10 @@ import { Hono } from "hono";
 import { cors } from "hono/cors";
 import type { Service } from "../api/service.ts";
 import { ServiceError } from "../domain/error.ts";
+import { load } from "../load.ts";
 import { logger } from "../log.ts";
 import { VERSION } from "../version.ts";
-import { checkHost, isLoopback } from "./authenticate.ts";
+import { authenticate, checkHost, isLoopback, tokenOf } from "./authenticate.ts";
 import { DOCS_PATHS, mountDocs } from "./docs.ts";
 import { type Health, mountHealth } from "./health.ts";
 import { type App, mount } from "./mount.ts";
@@ -41,6 +42,9 @@ export type Api = ApiOf<(typeof ROUTES)[number]>;
 
 // Reachable without a token, on purpose and for ever.
 const OPEN_PATHS = ["/livez", "/readyz", "/openapi.json", ...DOCS_PATHS];
+
+// Asks for a token by itself; what may be called there is decided route by route.
+const MCP_PATH = "/mcp";
 
 const log = logger("http");
 
@@ -82,9 +86,28 @@ export function createApp(service: Service, health: Health): App {
   let document: Promise<object> | null = null;
   app.get("/openapi.json", async (c) => c.json(await (document ??= openApiDocument(ROUTES, VERSION))));
   mountDocs(app);
+  mountMcp(app, service);
   for (const route of ROUTES) mount(app, service, route);
   checkRules(app);
   return app;
+}
+
+// The protocol's library is loaded by the first agent that asks.
+function mountMcp(app: App, service: Service): void {
+  let answering: Promise<ReturnType<typeof import("./mcp.ts").createMcp>> | null = null;
+  app.all(MCP_PATH, async (c) => {
+    const url = new URL(c.req.url);
+    const { caller } = await authenticate(service, c.req.raw, url);
+    answering ??= load<typeof import("./mcp.ts")>("./mcp.ts", import.meta.url)
+      .then(({ createMcp }) => createMcp(service.stopping));
+    const answer = await answering;
+    return await answer(c.req.raw, {
+      routes: ROUTES,
+      caller,
+      token: tokenOf(c.req.raw, url) ?? "",
+      dispatch: async (request) => await app.fetch(request, c.env),
+    });
+  });
 }
 
 function requestIdOf(request: Request): string {

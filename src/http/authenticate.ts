@@ -16,7 +16,8 @@ export async function authenticate(service: Service, request: Request, url: URL)
   );
 }
 
-function tokenOf(request: Request, url: URL): string | null {
+/** The token that a request carries, or null. */
+export function tokenOf(request: Request, url: URL): string | null {
   const header = request.headers.get("authorization");
   if (header !== null) return /^bearer +(\S+)$/i.exec(header)?.[1] ?? "";
   return url.searchParams.get("token");

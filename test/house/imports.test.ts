@@ -56,6 +56,7 @@ const PACKAGES: Record<string, RegExp> = {
   "libsql": /^src\/store\/local_driver\.ts$/,
   "croner": /^src\/domain\/cron\.ts$/,
   "commander": /^cli\//,
+  "@modelcontextprotocol/server": /^src\/http\/mcp\.ts$/,
   "@bomb.sh/tab": /^cli\/completion\.ts$/,
   "hono": /^src\/http\//,
   "@hono/zod-openapi": /^src\/http\/openapi\.ts$/,

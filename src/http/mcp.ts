@@ -1,0 +1,138 @@
+import {
+  createMcpHandler,
+  fromJsonSchema,
+  type jsonSchemaValidator,
+  McpServer,
+} from "@modelcontextprotocol/server";
+import { z } from "zod";
+import { type Caller, grants } from "../domain/scope.ts";
+import { VERSION } from "../version.ts";
+import { BODY_MAX_BYTES } from "./input.ts";
+import type { AnyRoute } from "./route.ts";
+
+/** Sends a request through the whole application, as if it had come over the network. */
+export type Dispatch = (request: Request) => Promise<Response>;
+
+/** The door for one caller: what may be called, and in whose name. */
+export interface McpDoor {
+  routes: readonly AnyRoute[];
+  caller: Caller;
+  token: string;
+  dispatch: Dispatch;
+}
+
+// What has another door: people's chats, the operator's business, and answers that are not for a model to read.
+const NOT_FOR_AGENTS = ["chat", "auth", "system", "event"];
+
+/**
+ * The door for agents: Streamable HTTP of the Model Context Protocol, without sessions. The tools are the REST routes
+ * that the caller's scopes allow. Closes what is open when `stopping` aborts.
+ */
+export function createMcp(stopping: AbortSignal): (request: Request, door: McpDoor) => Promise<Response> {
+  const handler = createMcpHandler(({ authInfo }) => serverFor(authInfo?.extra?.door as McpDoor), {
+    maxRequestBodySize: BODY_MAX_BYTES,
+  });
+  stopping.addEventListener("abort", () => void handler.close());
+  return (request, door) => {
+    const { token, caller } = door;
+    const authInfo = { token, clientId: caller.subject, scopes: [...caller.scopes], extra: { door } };
+    // Without the request's own signal, which Deno aborts after success, too (facts, Deno).
+    const { method, headers, body } = request;
+    return handler.fetch(new Request(request.url, { method, headers, body }), { authInfo });
+  };
+}
+
+/** The routes that are tools for this caller. */
+export function toolsOf(routes: readonly AnyRoute[], caller: Caller): AnyRoute[] {
+  return routes.filter((route) => {
+    const [noun = ""] = route.operation.split(".");
+    if (route.access === "public" || NOT_FOR_AGENTS.includes(noun)) return false;
+    const readable = route.responseType === undefined || route.responseType === "text/plain";
+    return readable && grants(caller.scopes, route.access);
+  });
+}
+
+function serverFor(door: McpDoor): McpServer {
+  const server = new McpServer({ name: "svc", version: VERSION });
+  for (const route of toolsOf(door.routes, door.caller)) {
+    const description = route.description === undefined
+      ? route.summary
+      : `${route.summary}. ${route.description}`;
+    server.registerTool(toolName(route), {
+      description,
+      inputSchema: fromJsonSchema<Arguments>(inputOf(route), TRUSTING),
+      annotations: { readOnlyHint: route.method === "GET", destructiveHint: route.method === "DELETE" },
+    }, async (input: Arguments) => {
+      const response = await door.dispatch(requestOf(route, input, door.token));
+      const text = await response.text();
+      return { content: [{ type: "text" as const, text }], ...(response.ok ? {} : { isError: true }) };
+    });
+  }
+  return server;
+}
+
+type Arguments = Record<string, unknown>;
+
+// Input is checked by the route that gets it, with words that name the field.
+const TRUSTING: jsonSchemaValidator = {
+  getValidator<T>() {
+    // With the `undefined` of a loose cast no T would be certain.
+    return (input: unknown) => ({
+      valid: true as const,
+      data: input as NonNullable<T>,
+      errorMessage: undefined,
+    });
+  },
+};
+
+/** `worker.get` -> `worker_get`. */
+export function toolName(route: AnyRoute): string {
+  return route.operation.replaceAll(".", "_");
+}
+
+type Schema = Parameters<typeof fromJsonSchema>[0];
+
+const known = new WeakMap<AnyRoute, Schema>();
+
+/** One flat object of everything that a route takes: path, query and body. */
+function inputOf(route: AnyRoute): Schema {
+  const made = known.get(route) ?? z.toJSONSchema(
+    z.strictObject({ ...bodyShape(route), ...route.query, ...route.params }),
+    { io: "input", unrepresentable: "any" },
+  ) as unknown as Schema;
+  known.set(route, made);
+  return made;
+}
+
+function bodyShape(route: AnyRoute): Record<string, z.ZodType> {
+  if (!(route.body instanceof z.ZodObject)) return {};
+  // What an update ignores is there for whoever sends back what was read; a model need not know of it.
+  return Object.fromEntries(
+    Object.entries(route.body.shape).filter(([, field]) => !isIgnored(field as z.ZodType)),
+  ) as Record<string, z.ZodType>;
+}
+
+function isIgnored(field: z.ZodType): boolean {
+  return field instanceof z.ZodUnknown ||
+    field instanceof z.ZodOptional && field.unwrap() instanceof z.ZodUnknown;
+}
+
+function requestOf(route: AnyRoute, input: Arguments, token: string): Request {
+  const left = { ...input };
+  const path = route.path.replace(/:(\w+)/g, (_match, name: string) => {
+    const value = String(left[name] ?? "");
+    delete left[name];
+    // An empty part or a dot would be another path; a blank names nothing and is told so.
+    return encodeURIComponent(/^\.{0,2}$/.test(value) ? " " : value.toWellFormed());
+  });
+  const url = new URL(path, "http://localhost");
+  const headers: Record<string, string> = { authorization: `Bearer ${token}` };
+  if (route.body === undefined) {
+    for (const [name, value] of Object.entries(left)) {
+      for (const one of Array.isArray(value) ? value : [value]) url.searchParams.append(name, String(one));
+    }
+    return new Request(url, { method: route.method, headers });
+  }
+  headers["content-type"] = "application/json";
+  return new Request(url, { method: route.method, headers, body: JSON.stringify(left) });
+}
