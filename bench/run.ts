@@ -4,6 +4,7 @@ import { type Row, table } from "./measure.ts";
 import { benchReply } from "./reply.ts";
 import { benchRest } from "./rest.ts";
 import { benchStart } from "./start.ts";
+import { benchSystem } from "./system.ts";
 import { benchTasks } from "./tasks.ts";
 
 const BENCHES: Record<string, () => Promise<Row[]>> = {
@@ -11,6 +12,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   reply: benchReply,
   rest: benchRest,
   start: benchStart,
+  system: benchSystem,
   tasks: benchTasks,
 };
 

@@ -50,6 +50,10 @@ export const GROUPS: Record<string, Group> = {
     about: "Configuration: where it is, what holds, and whether it is right",
     load: async () => (await commands<typeof import("./commands/config.ts")>("config")).configCommands,
   },
+  system: {
+    about: "The service itself: overview, health, password, backup",
+    load: async () => (await commands<typeof import("./commands/system.ts")>("system")).systemCommands,
+  },
   chat: {
     about: "Send a chat message and print the reply as it comes",
     load: async () => (await commands<typeof import("./commands/chat.ts")>("chat")).chatCommand,

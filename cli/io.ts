@@ -4,6 +4,8 @@ export interface Io {
   out: (text: string) => void;
   err: (text: string) => void;
   stdin: ReadableStream<Uint8Array>;
+  /** Stops a terminal from showing what is typed, and lets it again. */
+  hideInput: (hidden: boolean) => void;
   /** Whether stdout, stderr and stdin are terminals. */
   outIsTerminal: boolean;
   errIsTerminal: boolean;
@@ -51,6 +53,8 @@ export function processIo(signal: AbortSignal): Io {
       }
     },
     stdin: Deno.stdin.readable,
+    // Line by line and with Ctrl-C as ever, only unseen: the reader takes care of Enter and of nothing else.
+    hideInput: (hidden) => Deno.stdin.setRaw(hidden, { cbreak: true }),
     outIsTerminal,
     errIsTerminal: Deno.stderr.isTerminal(),
     inIsTerminal: Deno.stdin.isTerminal(),

@@ -54,6 +54,10 @@ const STATUS_STYLE: Record<string, keyof Style> = {
   bee_processed: "green",
   failed: "red",
   cancelled: "red",
+  ready: "green",
+  ok: "green",
+  warn: "yellow",
+  fail: "red",
 };
 
 /** A column of a status, coloured by what it means. */

@@ -38,6 +38,65 @@ export async function readText(io: Io, max: number): Promise<string> {
   }
 }
 
+const ERASE = ["\b", "\u007f"];
+
+/** Reads lines that are not shown while they are typed. Needs a terminal on stdin; Ctrl-C aborts the io's signal and ends it. */
+export class SecretPrompt {
+  readonly #io: Io;
+  readonly #decoder = new TextDecoder();
+  /** Typed ahead. */
+  #pending: string[] = [];
+
+  constructor(io: Io) {
+    if (!io.inIsTerminal) throw usage("there is no terminal to ask on; use --stdin");
+    this.#io = io;
+  }
+
+  /** Asks on stderr and answers the line. */
+  async ask(question: string): Promise<string> {
+    this.#io.err(`${question}: `);
+    this.#io.hideInput(true);
+    try {
+      return await this.#line();
+    } finally {
+      this.#io.hideInput(false);
+      this.#io.err("\n");
+    }
+  }
+
+  async #line(): Promise<string> {
+    const typed: string[] = [];
+    while (true) {
+      const character = this.#pending.shift();
+      if (character === undefined) this.#pending = [...await this.#more()];
+      else if (character === "\n" || character === "\r") return typed.join("");
+      else if (ERASE.includes(character)) typed.pop();
+      else typed.push(character);
+    }
+  }
+
+  async #more(): Promise<string> {
+    const { stdin, signal } = this.#io;
+    const reader = stdin.getReader();
+    const interrupted = new Promise<null>((resolve) =>
+      signal.addEventListener("abort", () => resolve(null), { once: true })
+    );
+    try {
+      const next = await Promise.race([reader.read(), interrupted]);
+      if (next === null || next.done) throw usage("nothing was entered");
+      return this.#decoder.decode(next.value, { stream: true });
+    } finally {
+      reader.releaseLock();
+    }
+  }
+}
+
+/** Every line of stdin, without their ends. For secrets that a script hands over. */
+export async function readLines(io: Io): Promise<string[]> {
+  const text = await new Response(io.stdin).text();
+  return text.replace(/\r?\n$/, "").split(/\r?\n/);
+}
+
 /** The first line of stdin; null when it ends, or stays silent for too long, without one. */
 async function readLine(io: Io): Promise<string | null> {
   const reader = io.stdin.getReader();

@@ -80,7 +80,14 @@ export class Server {
       bells,
       engines,
       authority,
+      passwordFrom: config.auth.password_hash !== ""
+        ? "config"
+        : loaded.password !== ""
+        ? "environment"
+        : "store",
+      startedAt: clock.now(),
       state: "starting",
+      stages: () => this.stages,
       stopping: this.#stopping.signal,
       interrupt: (executionId) => this.executor.interrupt(executionId),
       interruptRouting: () => Promise.resolve(),

@@ -18,8 +18,14 @@ export interface Service {
   bells: Bells;
   engines: Catalog;
   authority: Authority;
+  /** Where the operator's password is set; only a stored one can be changed over the API (contract 5). */
+  passwordFrom: "config" | "environment" | "store";
+  /** When this process started, Unix ms. */
+  startedAt: number;
   /** `stopping`: runs are being drained, new work is refused. */
   state: "starting" | "ready" | "stopping";
+  /** Every background stage, and whether it is alive. */
+  stages: () => { name: string; well: boolean }[];
   /** Aborts when open streams and waits have to end. */
   stopping: AbortSignal;
   /** Ends what the coordinator is doing for a conversation, and resolves when it is over. */

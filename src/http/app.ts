@@ -20,6 +20,7 @@ import { executionRoutes } from "./routes/execution.ts";
 import { memoryRoutes } from "./routes/memory.ts";
 import { messageRoutes } from "./routes/message.ts";
 import { sessionRoutes } from "./routes/session.ts";
+import { systemRoutes } from "./routes/system.ts";
 import { taskRoutes } from "./routes/task.ts";
 import { workerRoutes } from "./routes/worker.ts";
 
@@ -35,6 +36,7 @@ export const ROUTES = [
   ...messageRoutes,
   ...chatRoutes,
   ...eventRoutes,
+  ...systemRoutes,
 ] as const;
 
 /** The API as a type, for the command line's client. */

@@ -1,5 +1,5 @@
 import type { Failure, Usage } from "../domain/execution.ts";
-import { type Database, guarded, type Row, type Statement } from "./database.ts";
+import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
 
 /** A run of the coordinator when it starts; the built-in rules start and end in the same batch. */
 export interface NewBeeRun {
@@ -85,4 +85,18 @@ export interface OpenBeeRun extends Row {
 /** Every coordinator's run that is running. */
 export function listOpenBeeRuns(db: Database): Promise<OpenBeeRun[]> {
   return db.read<OpenBeeRun>("select id, message_id, run_id from bee_run where status = 'running'");
+}
+
+/** The newest runs of the coordinator as JSON texts; of one conversation only when the caller is bound to it. */
+export async function listBeeRuns(db: Database, boundTo: string | null, limit: number): Promise<string[]> {
+  const args: Value[] = boundTo === null ? [limit] : [boundTo, limit];
+  const rows = await db.read<{ json: string }>(
+    `select ${BEE_RUN_JSON} as json
+    from bee_run
+    ${boundTo === null ? "" : "where session_key = ?"}
+    order by id desc
+    limit ?`,
+    args,
+  );
+  return rows.map((row) => row.json);
 }

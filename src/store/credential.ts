@@ -1,4 +1,4 @@
-import type { Database, Row, Statement } from "./database.ts";
+import { type Database, guarded, type Row, type Statement } from "./database.ts";
 
 /** The operator's stored password. */
 export interface Credential extends Row {
@@ -23,6 +23,16 @@ export function saveCredential(credential: Credential, now: number): Statement[]
       args: [credential.username, credential.password_hash, credential.source, credential.version, now],
     },
   ];
+}
+
+/** Another password for the operator, guarded by the version that the caller saw; all older tokens are worth nothing. */
+export function changePassword(passwordHash: string, version: number, now: number): Statement[] {
+  return guarded(
+    `update credential
+    set password_hash = ?, source = 'operator', version = version + 1, updated_at = ?
+    where version = ?`,
+    [passwordHash, now, version],
+  );
 }
 
 /** A refresh token as stored: its hash only. */

@@ -34,6 +34,7 @@ export async function ctl(app: App | null, args: string[], options: CallOptions 
     },
     err: (text) => said.err += text,
     stdin: new Blob([stdin]).stream(),
+    hideInput: (hidden) => said.err += hidden ? "[hidden]" : "[shown]",
     outIsTerminal: terminal,
     errIsTerminal: terminal,
     inIsTerminal: terminal,

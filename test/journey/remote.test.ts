@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { openApp } from "../harness/app.ts";
+import { expectCounters } from "../harness/counters.ts";
 
 const REMOTE_URL = Deno.env.get("SVC_TEST_LIBSQL_URL");
 
@@ -19,5 +20,13 @@ describe.skipIf(REMOTE_URL === undefined)("the whole service on a real libSQL se
     const messages = await app.call(`GET /api/local/sessions/${sessionId}/messages`);
     expect(messages.map((one: { content: string }) => one.content)).toEqual(["@Ada hello", "hello"]);
     expect(await app.call("GET /api/executions")).toMatchObject([{ status: "completed" }]);
+    expect(await app.call("GET /api/system/overview")).toMatchObject({
+      workers: { total: 1, idle: 1 },
+      tasks: { completed: 1 },
+      executions: { total: 1, completed: 1 },
+      usage_today: { executions: 1, workers: [{ worker_name: "Ada" }] },
+    });
+    expect(await app.call("GET /api/system/executions")).toMatchObject([{ status: "completed" }]);
+    await expectCounters(app.db);
   });
 });

@@ -15,6 +15,7 @@ import { claimTask } from "../../src/store/task_move.ts";
 import { listLaneHeads } from "../../src/store/task_queue.ts";
 import { openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
+import { expectCounters } from "../harness/counters.ts";
 import { random } from "../harness/schedule.ts";
 
 // CI runs all fifty; at home a few of them say most of it in a fifth of the time.
@@ -382,4 +383,5 @@ async function agree(service: Service, model: Model, label: string): Promise<voi
       select count(*) from execution where execution.task_id = task.id and execution.status in ('pending', 'running')) <> 1`,
   );
   expect(broken, label).toEqual([]);
+  await expectCounters(service.db);
 }

@@ -1,0 +1,159 @@
+import { type AnyCommand, command } from "../command.ts";
+import { EXIT, Exit, usage } from "../exit.ts";
+import { field, relativeTime, type Row, statusField, timeField } from "../output.ts";
+import { readLines, SecretPrompt } from "../prompt.ts";
+import { ServiceError } from "../../src/domain/error.ts";
+import { Problem } from "../client.ts";
+
+const BEE_RUN_COLUMNS = [
+  field("id"),
+  field("message_id"),
+  field("session_key"),
+  field("engine"),
+  statusField(),
+  field("reason"),
+  field("task_count"),
+  timeField("created_at"),
+];
+
+const RECENT_COLUMNS = [
+  field("id"),
+  field("worker_name"),
+  statusField(),
+  field("failure"),
+  timeField("created_at"),
+  field("instruction"),
+];
+
+const CHECK_COLUMNS = [field("name"), statusField(), field("detail"), field("hint")];
+
+export const systemCommands: AnyCommand[] = [
+  command({
+    name: "overview",
+    about: "Show how many workers, tasks and executions are in which state, today's use, and what ran last",
+    options: {},
+    examples: ["system overview", "system overview --json"],
+    async run({ client, out }) {
+      const { json, value } = await client.call("GET /api/system/overview");
+      const recent = value.recent_executions;
+      if (out.format === "json" || out.format === "ids") {
+        return await out.list(json, recent, RECENT_COLUMNS);
+      }
+      if (out.format === "tsv") {
+        for (const [name, one] of Object.entries(flat(value))) out.object(json, { [name]: one }, "");
+        return;
+      }
+      const { bold, dim } = out.style;
+      out.line(`svc ${value.version}  ${value.state}, started ${relativeTime(value.started_at)}`);
+      for (const group of ["workers", "tasks", "executions"] as const) {
+        const { total, ...counts } = value[group];
+        const words = Object.entries(counts).map(([name, count]) =>
+          count === 0 ? dim(`${name} 0`) : `${name} ${count}`
+        );
+        out.line(`${bold(group.padEnd(11))} ${String(total).padStart(7)}   ${words.join("   ")}`);
+      }
+      const { executions, failed, ...used } = value.usage_today;
+      out.line(
+        `${bold("today".padEnd(11))} ${String(executions).padStart(7)}   failed ${failed}${tokens(used)}`,
+      );
+      for (const worker of used.workers) {
+        out.line(`  ${dim(worker.worker_name)}  ${worker.executions} runs${tokens(worker)}`);
+      }
+      if (recent.length > 0) out.line("");
+      await out.list(json, recent, RECENT_COLUMNS);
+    },
+  }),
+  command({
+    name: "executions",
+    about: "List the coordinator's latest runs, newest first",
+    options: { limit: { flags: "--limit <n>", about: "how many, 1 to 100", type: "int", standard: 10 } },
+    examples: ["system executions", "system executions --limit 50 --json"],
+    async run({ client, out, options }) {
+      const { json, value } = await client.call("GET /api/system/executions", {
+        query: { limit: options.limit },
+      });
+      await out.list(json, value, BEE_RUN_COLUMNS);
+    },
+  }),
+  command({
+    name: "password",
+    about: "Change the operator's password; every older token ends",
+    options: {
+      stdin: {
+        flags: "--stdin",
+        about:
+          "read the new password from the first line of stdin, and the current one, if it is needed, from the second",
+        type: "flag",
+      },
+    },
+    examples: ["system password", "system password --stdin < new-password"],
+    async run({ client, out, options, io }) {
+      const ask = options.stdin ? null : new SecretPrompt(io);
+      const [fresh = "", current] = ask === null ? await readLines(io) : [await chosen(ask)];
+      const change = (body: { new_password: string; current_password?: string }) =>
+        client.call("PUT /api/system/password", { body });
+      let answer = await change({ new_password: fresh, ...(current ? { current_password: current } : {}) })
+        .catch((error) => {
+          // Only a token from a login has to prove that its holder knows the password (docs/decisions/0030).
+          if (ask === null || !asksForCurrent(error)) throw error;
+          return null;
+        });
+      if (answer === null && ask !== null) {
+        answer = await change({ new_password: fresh, current_password: await ask.ask("Current password") });
+      }
+      if (answer !== null) out.object(answer.json, answer.value, answer.value.username);
+    },
+  }),
+  command({
+    name: "doctor",
+    about: "Check the service and say what to do about what is not well; exit code 1 when a check fails",
+    options: {},
+    examples: ["system doctor", "system doctor -q"],
+    async run(context) {
+      const { client, out } = context;
+      const { json, value } = await client.call("GET /api/system/doctor");
+      if (out.format === "ids") {
+        for (const check of value.checks) if (check.status !== "ok") out.line(check.name);
+      } else await out.list(json, value.checks, CHECK_COLUMNS, (row) => String(row.name));
+      const failed = value.checks.filter((check) => check.status === "fail").map((check) => check.name);
+      if (failed.length === 0) return;
+      // With --json the answer has said it all.
+      throw new Exit(EXIT.unexpected, out.format === "json" ? "" : `not well: ${failed.join(", ")}`);
+    },
+  }),
+];
+
+async function chosen(ask: SecretPrompt): Promise<string> {
+  const fresh = await ask.ask("New password");
+  if (await ask.ask("Again") !== fresh) {
+    throw usage("the two passwords are not the same; nothing was changed");
+  }
+  return fresh;
+}
+
+function asksForCurrent(error: unknown): boolean {
+  return error instanceof Problem && error instanceof ServiceError &&
+    error.json.includes('"current_password"');
+}
+
+/** Nested objects as `outer.inner`; lists as they are. */
+function flat(row: Row, prefix = ""): Row {
+  return Object.fromEntries(
+    Object.entries(row).flatMap(([name, value]) =>
+      typeof value === "object" && value !== null && !Array.isArray(value)
+        ? Object.entries(flat(value as Row, `${prefix}${name}.`))
+        : [[`${prefix}${name}`, Array.isArray(value) ? JSON.stringify(value) : value]]
+    ),
+  );
+}
+
+function tokens(
+  used: { input_tokens: number | null; output_tokens: number | null; cost_usd: number | null },
+): string {
+  const parts = [
+    used.input_tokens === null ? "" : `${used.input_tokens} tokens in`,
+    used.output_tokens === null ? "" : `${used.output_tokens} out`,
+    used.cost_usd === null ? "" : `$${used.cost_usd.toFixed(2)}`,
+  ].filter((part) => part !== "");
+  return parts.length === 0 ? "" : `   ${parts.join(", ")}`;
+}

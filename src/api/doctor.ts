@@ -1,0 +1,219 @@
+import { statfs } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { ServiceError } from "../domain/error.ts";
+import { boundTo } from "../domain/scope.ts";
+import { type Check, worstOf } from "../domain/system.ts";
+import { detectIsolation } from "../engine/isolation.ts";
+import { newId } from "../id.ts";
+import { listFaults, readBacklog, readDatabaseFacts } from "../store/health.ts";
+import { findSetting } from "../store/setting.ts";
+import { listWorkDirs } from "../store/worker.ts";
+import type { Call, Service } from "./service.ts";
+
+const MB = 1_000_000;
+// Walking through a larger file would hold everything up for too long; the next backup checks its copy.
+const CHECKED_MAX_BYTES = 200 * MB;
+const DISK_WARN_BYTES = 1_000 * MB;
+const DISK_FAIL_BYTES = 100 * MB;
+const WAITING_WARN_MS = 5 * 60_000;
+const UNROUTED_WARN_MS = 60_000;
+const OVERDUE_FAIL_MS = 60_000;
+const BACKUP_WARN_MS = 7 * 24 * 60 * 60_000;
+
+type Finding = Omit<Check, "name">;
+
+/** GET /api/system/doctor: looks at everything that an operator can put right, and says how (contract 5, 6). */
+export async function examine(
+  service: Service,
+  call: Call,
+): Promise<{ status: Check["status"]; checks: Check[] }> {
+  if (boundTo(call.caller) !== null) {
+    throw new ServiceError(
+      "forbidden",
+      "Cannot examine the service from an agent's run: it would show the machine",
+    );
+  }
+  const checks: Check[] = [];
+  for (const [name, look] of Object.entries(EXAMINATIONS)) {
+    // One after the other: a doctor must not be a burden. One that breaks is a finding, too.
+    const finding = await look(service).catch((error): Finding =>
+      fail(error instanceof Error ? error.message : String(error), "see the log of the service")
+    );
+    checks.push({ name, ...finding });
+  }
+  return { status: worstOf(checks), checks };
+}
+
+const EXAMINATIONS: Record<string, (service: Service) => Promise<Finding>> = {
+  database: lookAtDatabase,
+  disk: lookAtDisk,
+  permissions: lookAtPermissions,
+  stages: lookAtStages,
+  queue: lookAtQueue,
+  engines: lookAtEngines,
+  isolation: lookAtIsolation,
+  work_dirs: lookAtWorkDirs,
+  backup: lookAtBackup,
+  network: lookAtNetwork,
+};
+
+function ok(detail: string): Finding {
+  return { status: "ok", detail, hint: "" };
+}
+
+function warn(detail: string, hint: string): Finding {
+  return { status: "warn", detail, hint };
+}
+
+function fail(detail: string, hint: string): Finding {
+  return { status: "fail", detail, hint };
+}
+
+async function lookAtDatabase({ db }: Service): Promise<Finding> {
+  if (db.remote) {
+    const started = performance.now();
+    await db.first("select 1 as one");
+    return ok(`a libSQL server, answers in ${Math.round(performance.now() - started)} ms`);
+  }
+  const { sqlite, bytes } = await readDatabaseFacts(db);
+  const words = `SQLite ${sqlite}, ${(bytes / MB).toFixed(1)} MB`;
+  if (bytes > CHECKED_MAX_BYTES) return ok(`${words}; too large to walk through now, every backup does it`);
+  const faults = await listFaults(db);
+  if (faults.length === 0) return ok(`${words}, sound`);
+  return fail(
+    `${words}, damaged: ${faults.join("; ")}`,
+    "stop the service and bring back a backup with: svc restore <file>",
+  );
+}
+
+async function lookAtDisk({ paths }: Service): Promise<Finding> {
+  const { bavail, bsize } = await statfs(paths.root);
+  const free = bavail * bsize;
+  const probe = join(paths.root, `.${newId()}.probe`);
+  await Deno.writeTextFile(probe, "probe", { mode: 0o600 });
+  await Deno.remove(probe);
+  const words = `${Math.round(free / MB)} MB free in ${paths.root}`;
+  const hint = "free some space, or keep less (retention in the configuration)";
+  if (free < DISK_FAIL_BYTES) return fail(words, hint);
+  return free < DISK_WARN_BYTES ? warn(words, hint) : ok(words);
+}
+
+async function lookAtPermissions({ paths }: Service): Promise<Finding> {
+  if (Deno.build.os === "windows") return ok("not looked at on Windows");
+  const open: string[] = [];
+  for (const path of [paths.root, paths.secretKey, paths.logs, paths.uploads, join(paths.root, "svc.db")]) {
+    const mode = (await Deno.stat(path).catch(() => null))?.mode ?? 0;
+    if ((mode & 0o077) !== 0) open.push(path);
+  }
+  if (open.length === 0) return ok(`only the service's user may read ${paths.root}`);
+  const words = `others may read ${open.join(", ")}`;
+  const hint = `chmod go= ${open.join(" ")}`;
+  // Behind a directory that is closed nobody gets at them, but they should not depend on it.
+  return open.includes(paths.root) ? fail(words, hint) : warn(words, hint);
+}
+
+function lookAtStages({ stages, state }: Service): Promise<Finding> {
+  const all = stages();
+  const stalled = all.filter((stage) => !stage.well).map((stage) => stage.name);
+  if (stalled.length > 0) {
+    return Promise.resolve(
+      fail(`not alive for over a minute: ${stalled.join(", ")}`, "see the log, and start the service again"),
+    );
+  }
+  return Promise.resolve(ok(`${all.map((stage) => stage.name).join(", ")}; the service is ${state}`));
+}
+
+async function lookAtQueue({ db, clock, config }: Service): Promise<Finding> {
+  const now = clock.now();
+  const backlog = await readBacklog(db, now);
+  const age = (since: number | null) => since === null ? 0 : now - since;
+  const words =
+    `${backlog.pending} tasks wait for a run, ${backlog.unrouted} messages for the coordinator, ` +
+    `${backlog.undelivered} replies for their delivery`;
+  if (age(backlog.overdueSince) > OVERDUE_FAIL_MS) {
+    return fail(
+      `${backlog.overdue} tasks are overdue, the first for ${minutes(age(backlog.overdueSince))}`,
+      SEE_LOG,
+    );
+  }
+  if (age(backlog.unroutedSince) > UNROUTED_WARN_MS) {
+    return warn(`${words}; the first message for ${minutes(age(backlog.unroutedSince))}`, SEE_LOG);
+  }
+  if (age(backlog.pendingSince) > WAITING_WARN_MS) {
+    return warn(
+      `${words}; the first task for ${minutes(age(backlog.pendingSince))}`,
+      `runs at once are limits.max_concurrent_runs (${config.limits.max_concurrent_runs}), one per work directory`,
+    );
+  }
+  return ok(words);
+}
+
+const SEE_LOG = "see the log of the service";
+
+function minutes(ms: number): string {
+  return ms < 120_000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`;
+}
+
+async function lookAtEngines({ engines, config }: Service): Promise<Finding> {
+  const found = await engines.probe();
+  const configured = Object.keys(config.engines).filter((name) => name !== "default");
+  const wanted = [...new Set([engines.defaultName, ...configured])];
+  const missing = wanted.filter((name) => found[name]?.usable !== true);
+  const words = missing.map((name) => `${name}: ${found[name]?.detail ?? "there is none"}`).join("; ");
+  const hint = "install the program, or name its path in engines.<name>.command";
+  if (missing.includes(engines.defaultName)) return fail(words, hint);
+  return missing.length > 0 ? warn(words, hint) : ok(`usable: ${wanted.join(", ")}`);
+}
+
+async function lookAtIsolation(): Promise<Finding> {
+  if (await detectIsolation() === "namespace") {
+    return ok("a pid namespace per run, under the service's own user");
+  }
+  return warn(
+    "a process group per run: a program that clears its environment can outlive its run",
+    "allow user and pid namespaces (docs/operations.md), or run the service in a container of its own",
+  );
+}
+
+async function lookAtWorkDirs({ db }: Service): Promise<Finding> {
+  const dirs = await listWorkDirs(db, "");
+  const unusable: string[] = [];
+  for (const { id, work_dir: path } of dirs) {
+    // One that is missing is made by the first run, where its parent allows it.
+    const isFolder = await Deno.stat(path).then((info) => info.isDirectory, () => null);
+    const usable = isFolder ?? await Deno.stat(dirname(path)).then((info) => info.isDirectory, () => false);
+    if (!usable) unusable.push(`${path} (worker ${id})`);
+  }
+  if (unusable.length === 0) return ok(`${dirs.length} work directories`);
+  return warn(
+    `not usable: ${unusable.slice(0, 5).join(", ")}`,
+    "make the directory, or give the worker another one",
+  );
+}
+
+async function lookAtBackup({ db, clock }: Service): Promise<Finding> {
+  if (db.remote) {
+    return ok("the database is on a libSQL server, which has its own backup; logs and uploads are here");
+  }
+  const at = Number(await findSetting(db, "last_backup_at") ?? 0);
+  const hint = "svc ctl system backup <file>, from a timer (docs/operations.md)";
+  if (at === 0) return warn("none was ever made", hint);
+  const days = Math.floor((clock.now() - at) / 86_400_000);
+  const words = `the last one is ${days} days old`;
+  return clock.now() - at > BACKUP_WARN_MS ? warn(words, hint) : ok(words);
+}
+
+function lookAtNetwork({ config }: Service): Promise<Finding> {
+  const { host, trusted_proxies } = config.server;
+  const loopback = host === "localhost" || host === "::1" || host.startsWith("127.");
+  if (loopback) return Promise.resolve(ok(`reached from this machine only (${host})`));
+  if (trusted_proxies.length > 0) {
+    return Promise.resolve(ok(`reached at ${host}, behind ${trusted_proxies.join(", ")}`));
+  }
+  return Promise.resolve(
+    warn(
+      `reached at ${host} without TLS`,
+      "put a proxy with TLS in front and name it in server.trusted_proxies",
+    ),
+  );
+}

@@ -1,0 +1,131 @@
+import { createHash } from "node:crypto";
+import { conflict, invalid, ServiceError } from "../domain/error.ts";
+import { EXECUTION_STATUSES } from "../domain/execution.ts";
+import { boundTo } from "../domain/scope.ts";
+import {
+  type Overview,
+  OVERVIEW_EXECUTIONS_MAX,
+  OVERVIEW_WORKERS_MAX,
+  type PasswordChange,
+  startOfDay,
+} from "../domain/system.ts";
+import { TASK_STATUSES } from "../domain/task.ts";
+import { listBeeRuns as listBeeRunRows } from "../store/bee_run.ts";
+import { readCounters, tally } from "../store/counter.ts";
+import {
+  changePassword as changePasswordRow,
+  clearLogins,
+  countLogin,
+  deleteRefreshTokens,
+  findCredential,
+} from "../store/credential.ts";
+import { record } from "../store/journal.ts";
+import { countWorkers, findRecentExecutions, listUsageByWorker, sumUsage } from "../store/overview.ts";
+import { type Claims, OPERATOR_KEY_VERSION } from "../token.ts";
+import { VERSION } from "../version.ts";
+import { CHOSEN_COST, hashPassword, verifyPassword } from "./password.ts";
+import type { Call, Service } from "./service.ts";
+
+const MINUTE_MS = 60_000;
+
+/**
+ * GET /api/system/overview: how many of what in which state, what was used today, what ran last (interface 4.2).
+ * Every number comes from counters or from an index over open work, so it does not grow with what is stored.
+ */
+export async function getOverview(service: Service, call: Call): Promise<Overview> {
+  const { db, clock, timeZone, state, startedAt } = service;
+  const since = startOfDay(clock.now(), timeZone);
+  const [counters, workers, used, usedBy, recent] = await Promise.all([
+    readCounters(db),
+    countWorkers(db),
+    sumUsage(db, since),
+    listUsageByWorker(db, since, OVERVIEW_WORKERS_MAX),
+    findRecentExecutions(db, boundTo(call.caller), OVERVIEW_EXECUTIONS_MAX),
+  ]);
+  return {
+    version: VERSION,
+    state,
+    started_at: startedAt,
+    workers,
+    tasks: tally(counters, "task", TASK_STATUSES),
+    executions: tally(counters, "execution", EXECUTION_STATUSES),
+    usage_today: { since, ...used, workers: usedBy },
+    recent_executions: JSON.parse(recent),
+  };
+}
+
+/** GET /api/system/executions: the coordinator's latest runs, newest first (interface 4.2, system executions). */
+export async function listBeeRuns(service: Service, call: Call, limit: number): Promise<string[]> {
+  return await listBeeRunRows(service.db, boundTo(call.caller), limit);
+}
+
+/** Throws `forbidden` for an agent's run, whatever its scopes: what it would get outlives the run (contract 2). */
+export function refuseRuns(call: Call, action: string): void {
+  if (call.caller.run === null) return;
+  throw new ServiceError("forbidden", `Cannot ${action} from an agent's run: only an operator may`);
+}
+
+/**
+ * PUT /api/system/password: another password for the operator; every older token ends (contract 2, 5). With a token
+ * from a login the current password is needed: a token that was stolen must not become the account. Throws
+ * `forbidden` for runs, `conflict` while configuration or environment sets the password, `invalid_request`, `rate_limited`.
+ */
+export async function changePassword(
+  service: Service,
+  call: Call,
+  input: PasswordChange,
+  from: { claims: Claims | null; address: string },
+): Promise<{ username: string; updated_at: number }> {
+  const { db, clock, authority, passwordFrom } = service;
+  refuseRuns(call, "change the password");
+  if (passwordFrom !== "store") {
+    const place = passwordFrom === "config" ? "auth.password_hash" : "SVC_AUTH_PASSWORD";
+    throw conflict(
+      `Cannot change the password: ${place} sets it at every start; change it there, or take it away`,
+    );
+  }
+  const credential = await findCredential(db);
+  if (credential === null) throw conflict("Cannot change the password: there is none yet");
+  const who = digest(`password\n${from.address}`);
+  if (from.claims?.ver !== OPERATOR_KEY_VERSION) {
+    await checkCurrent(service, credential.password_hash, input.current_password, who);
+  }
+  const hash = await hashPassword(input.new_password, CHOSEN_COST);
+  const now = clock.now();
+  await db.writeOr([
+    ...changePasswordRow(hash, credential.version, now),
+    deleteRefreshTokens(),
+    clearLogins(who),
+    record(now, { kind: "auth.password_changed", actor: call.caller.subject }),
+  ], () => conflict("Cannot change the password: somebody else changed it meanwhile"));
+  authority.version = credential.version + 1;
+  return { username: credential.username, updated_at: now };
+}
+
+async function checkCurrent(
+  service: Service,
+  hash: string,
+  current: string | undefined,
+  who: string,
+): Promise<void> {
+  const { db, clock, config } = service;
+  if (current === undefined) {
+    throw invalid("current_password", "is needed with a token from a login");
+  }
+  const now = clock.now();
+  const minute = Math.floor(now / MINUTE_MS);
+  if (await countLogin(db, who, minute) > config.auth.login_failures_per_minute) {
+    throw new ServiceError(
+      "rate_limited",
+      "Cannot change the password: too many wrong ones; wait for the next minute",
+      {
+        retry_after_s: Math.ceil(((minute + 1) * MINUTE_MS - now) / 1000),
+      },
+    );
+  }
+  if (!await verifyPassword(current, hash)) throw invalid("current_password", "is wrong");
+}
+
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}

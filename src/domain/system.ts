@@ -1,0 +1,137 @@
+import { z } from "zod";
+import { EXECUTION_STATUSES, executionSchema, usageSchema } from "./execution.ts";
+import { id, text, time, whole } from "./field.ts";
+import { TASK_STATUSES } from "./task.ts";
+import { WORKER_STATUSES } from "./worker.ts";
+
+function countsOf<const T extends readonly string[]>(names: T) {
+  return z.strictObject({
+    total: z.int(),
+    ...Object.fromEntries(names.map((name) => [name, z.int()])) as { [K in T[number]]: z.ZodInt },
+  });
+}
+
+const usageTotal = z.strictObject({ executions: z.int(), failed: z.int(), ...usageSchema.shape });
+
+/** How much of an instruction a recent execution shows, in characters. */
+export const INSTRUCTION_SHOWN_MAX = 200;
+
+/** Recent executions and workers with use today that an overview names. */
+export const OVERVIEW_EXECUTIONS_MAX = 10;
+export const OVERVIEW_WORKERS_MAX = 20;
+
+/** Answer of GET /api/system/overview (interface 4.2, system overview). */
+export const overviewSchema = z.strictObject({
+  version: z.string(),
+  state: z.enum(["starting", "ready", "stopping", "failed"]),
+  started_at: time,
+  workers: countsOf(WORKER_STATUSES),
+  tasks: countsOf(TASK_STATUSES),
+  executions: countsOf(EXECUTION_STATUSES),
+  usage_today: usageTotal.extend({
+    since: time.meta({ description: "the start of the day in the service's time zone" }),
+    workers: z.array(usageTotal.extend({ worker_id: id, worker_name: z.string() }))
+      .meta({ description: `by worker, most executions first, at most ${OVERVIEW_WORKERS_MAX}` }),
+  }),
+  recent_executions: z.array(
+    executionSchema.pick({
+      id: true,
+      worker_id: true,
+      worker_name: true,
+      task_id: true,
+      session_key: true,
+      engine: true,
+      instruction: true,
+      status: true,
+      failure: true,
+      attempt: true,
+      created_at: true,
+      started_at: true,
+      completed_at: true,
+    }),
+  ).meta({ description: `newest first; instructions cut to ${INSTRUCTION_SHOWN_MAX} characters` }),
+}).meta({ id: "Overview" });
+
+export type Overview = z.output<typeof overviewSchema>;
+
+/** Query of GET /api/system/executions (interface 8; contract 5). */
+export const beeRunQuery = {
+  limit: whole(1, 100).default(10).meta({ type: "integer", minimum: 1, maximum: 100, default: 10 }),
+};
+
+export const CHECK_STATUSES = ["ok", "warn", "fail"] as const;
+
+/** One thing that the doctor looked at, and the way out when it is not well. */
+export const checkSchema = z.strictObject({
+  name: z.string(),
+  status: z.enum(CHECK_STATUSES),
+  detail: z.string(),
+  hint: z.string().meta({ description: "what to do; empty when all is well" }),
+}).meta({ id: "Check" });
+
+export type Check = z.output<typeof checkSchema>;
+
+/** Answer of GET /api/system/doctor: the worst status, and every check. */
+export const doctorSchema = z.strictObject({
+  status: z.enum(CHECK_STATUSES),
+  checks: z.array(checkSchema),
+}).meta({ id: "Doctor" });
+
+/** The worst of the checks. */
+export function worstOf(checks: readonly Check[]): Check["status"] {
+  return checks.some((check) => check.status === "fail")
+    ? "fail"
+    : checks.some((check) => check.status === "warn")
+    ? "warn"
+    : "ok";
+}
+
+/** Shortest password that the operator may choose, in characters (docs/decisions/0030). */
+export const PASSWORD_MIN_CHARACTERS = 10;
+export const PASSWORD_MAX_BYTES = 1_000;
+
+/** Body of PUT /api/system/password (contract 5). */
+export const passwordChangeSchema = z.strictObject({
+  current_password: text(PASSWORD_MAX_BYTES).optional()
+    .meta({ description: "needed with a token from a login" }),
+  new_password: text(PASSWORD_MAX_BYTES).refine(
+    (value) => [...value].length >= PASSWORD_MIN_CHARACTERS,
+    { error: `must be at least ${PASSWORD_MIN_CHARACTERS} characters` },
+  ).meta({ minLength: PASSWORD_MIN_CHARACTERS }),
+}).meta({ id: "PasswordChange" });
+
+export type PasswordChange = z.output<typeof passwordChangeSchema>;
+
+/** Answer of PUT /api/system/password. */
+export const passwordChangedSchema = z.strictObject({ username: z.string(), updated_at: time })
+  .meta({ id: "PasswordChanged" });
+
+/** The instant at which the day of `now` began in this time zone, in Unix ms. */
+export function startOfDay(now: number, timeZone: string): number {
+  const format = new Intl.DateTimeFormat("en-u-ca-gregory-nu-latn", {
+    timeZone,
+    hourCycle: "h23",
+    year: "numeric",
+    month: "numeric",
+    day: "numeric",
+    hour: "numeric",
+    minute: "numeric",
+    second: "numeric",
+  });
+  // What the wall clock shows at `at`, read as if it were UTC.
+  const shown = (at: number) => {
+    const parts = Object.fromEntries(
+      format.formatToParts(at).map(({ type, value }) => [type, Number(value)]),
+    );
+    const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts;
+    return {
+      midnight: Date.UTC(year, month - 1, day),
+      at: Date.UTC(year, month - 1, day, hour, minute, second),
+    };
+  };
+  const { midnight } = shown(now);
+  const offset = (at: number) => shown(at).at - Math.floor(at / 1000) * 1000;
+  // Twice, because the clock may have been changed between midnight and now.
+  const first = midnight - offset(now);
+  return midnight - offset(first);
+}

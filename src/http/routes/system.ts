@@ -1,0 +1,62 @@
+import { z } from "zod";
+import { examine } from "../../api/doctor.ts";
+import { changePassword, getOverview, listBeeRuns } from "../../api/system.ts";
+import { beeRunSchema } from "../../domain/bee_run.ts";
+import {
+  beeRunQuery,
+  doctorSchema,
+  overviewSchema,
+  passwordChangedSchema,
+  passwordChangeSchema,
+} from "../../domain/system.ts";
+import { route } from "../route.ts";
+
+export const systemRoutes = [
+  route({
+    method: "GET",
+    path: "/api/system/overview",
+    access: "read:system",
+    operation: "system.overview",
+    summary: "How many of what in which state, what was used today, what ran last",
+    status: 200,
+    response: overviewSchema,
+    handle: async ({ service, call }) => ({ value: await getOverview(service, call) }),
+  }),
+  route({
+    method: "GET",
+    path: "/api/system/executions",
+    access: "read:system",
+    operation: "system.executions",
+    summary: "List the coordinator's latest runs, newest first",
+    query: beeRunQuery,
+    status: 200,
+    response: z.array(beeRunSchema),
+    handle: async ({ service, call, query }) => ({ items: await listBeeRuns(service, call, query.limit) }),
+  }),
+  route({
+    method: "GET",
+    path: "/api/system/doctor",
+    access: "read:system",
+    operation: "system.doctor",
+    summary: "Examine the service: each check ok, warn or fail, with the way out",
+    description: "Refused for agents' runs that are bound to a conversation: it shows the machine.",
+    status: 200,
+    response: doctorSchema,
+    handle: async ({ service, call }) => ({ value: await examine(service, call) }),
+  }),
+  route({
+    method: "PUT",
+    path: "/api/system/password",
+    access: "write:system",
+    operation: "system.password",
+    summary: "Change the operator's password; every older token ends",
+    description:
+      "Refused for agents' runs, and while the configuration or the environment sets the password.",
+    body: passwordChangeSchema,
+    status: 200,
+    response: passwordChangedSchema,
+    handle: async ({ service, call, body, claims, address }) => ({
+      value: await changePassword(service, call, body, { claims, address }),
+    }),
+  }),
+] as const;

@@ -1,0 +1,25 @@
+import type { Database } from "./database.ts";
+
+/** Numbers by name and key, kept by triggers (store/migrations/0001_counters.ts). */
+export type Counters = Record<string, Record<string, number>>;
+
+/** Every counter there is: a few dozen rows, however many things they count. */
+export async function readCounters(db: Database): Promise<Counters> {
+  const rows = await db.read<{ name: string; key: string; value: number }>(
+    "select name, key, value from counter",
+  );
+  const counters: Counters = {};
+  for (const { name, key, value } of rows) (counters[name] ??= {})[key] = value;
+  return counters;
+}
+
+/** The counts of `name` by these keys, with their sum as total. */
+export function tally<const K extends readonly string[]>(
+  counters: Counters,
+  name: string,
+  keys: K,
+): { total: number } & { [P in K[number]]: number } {
+  const counts = Object.fromEntries(keys.map((key) => [key, counters[name]?.[key] ?? 0]));
+  const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  return { total, ...counts } as { total: number } & { [P in K[number]]: number };
+}

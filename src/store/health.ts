@@ -1,0 +1,68 @@
+import type { Database } from "./database.ts";
+
+/** What is known of the database itself. */
+export interface DatabaseFacts {
+  sqlite: string;
+  bytes: number;
+  /** Of it, what is free inside of the file. */
+  freeBytes: number;
+}
+
+/** Version and size of the database. */
+export async function readDatabaseFacts(db: Database): Promise<DatabaseFacts> {
+  const row = await db.first<{ sqlite: string; pages: number; free: number; size: number }>(
+    `select sqlite_version() as sqlite,
+      (select page_count from pragma_page_count()) as pages,
+      (select freelist_count from pragma_freelist_count()) as free,
+      (select page_size from pragma_page_size()) as size`,
+  );
+  const { sqlite = "", pages = 0, free = 0, size = 0 } = row ?? {};
+  return { sqlite, bytes: pages * size, freeBytes: free * size };
+}
+
+/** The first faults that a walk through the whole file finds; none when it is sound. It blocks for about 1 ms per MB. */
+export async function listFaults(db: Database): Promise<string[]> {
+  const rows = await db.read<{ quick_check: string }>("pragma quick_check(5)");
+  return rows.map((row) => row.quick_check).filter((text) => text !== "ok");
+}
+
+/** Work that waits, and since when; times are Unix ms and null when nothing waits. */
+export interface Backlog {
+  /** Tasks of awake workers that are due and that no run has begun. */
+  pending: number;
+  pendingSince: number | null;
+  /** Messages that no coordinator has routed. */
+  unrouted: number;
+  unroutedSince: number | null;
+  /** Tasks whose time has come and that the scheduler has not fired. */
+  overdue: number;
+  overdueSince: number | null;
+  /** Outbound messages that are to be delivered, and those that nobody tries any more. */
+  undelivered: number;
+}
+
+/** How much waits. Every number comes from an index over open work. */
+export async function readBacklog(db: Database, now: number): Promise<Backlog> {
+  const row = await db.first<Record<string, number | null>>(
+    `select
+      (select count(*) from task join worker on worker.id = worker_id and paused = 0
+        where status = 'pending' and due_at <= ?) as pending,
+      (select min(due_at) from task join worker on worker.id = worker_id and paused = 0
+        where status = 'pending' and due_at <= ?) as pending_since,
+      (select count(*) from inbound_message where status in ('received', 'feeding')) as unrouted,
+      (select min(received_at) from inbound_message where status in ('received', 'feeding')) as unrouted_since,
+      (select count(*) from task where next_run_at is not null and next_run_at <= ?) as overdue,
+      (select min(next_run_at) from task where next_run_at is not null and next_run_at <= ?) as overdue_since,
+      (select count(*) from outbound_message where status = 'failed' and due_at is not null and due_at > 0) as undelivered`,
+    [now, now, now, now],
+  );
+  return {
+    pending: row?.pending ?? 0,
+    pendingSince: row?.pending_since ?? null,
+    unrouted: row?.unrouted ?? 0,
+    unroutedSince: row?.unrouted_since ?? null,
+    overdue: row?.overdue ?? 0,
+    overdueSince: row?.overdue_since ?? null,
+    undelivered: row?.undelivered ?? 0,
+  };
+}

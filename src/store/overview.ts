@@ -1,0 +1,99 @@
+import { INSTRUCTION_SHOWN_MAX, type Overview } from "../domain/system.ts";
+import type { Database, Row, Value } from "./database.ts";
+
+/** Usage is kept by quarters of an hour. */
+export const QUARTER_MS = 900_000;
+
+const RECENT_JSON = `json_object(
+  'id', id,
+  'worker_id', worker_id,
+  'worker_name', worker_name,
+  'task_id', task_id,
+  'session_key', session_key,
+  'engine', engine,
+  'instruction', substr(instruction, 1, ${INSTRUCTION_SHOWN_MAX}),
+  'status', status,
+  'failure', failure,
+  'attempt', attempt,
+  'created_at', created_at,
+  'started_at', started_at,
+  'completed_at', completed_at)`;
+
+/** How many workers there are in each status; exact, and as fast with a million executions as with none. */
+export async function countWorkers(db: Database): Promise<Overview["workers"]> {
+  const row = await db.first<{ total: number; paused: number; working: number; both: number }>(
+    `select
+      (select value from counter where name = 'worker' and key = 'all') as total,
+      (select value from counter where name = 'worker' and key = 'paused') as paused,
+      count(distinct worker.id) as working,
+      count(distinct iif(worker.paused, worker.id, null)) as both
+    from execution
+    join worker on worker.id = execution.worker_id
+    where execution.status in ('pending', 'running')`,
+  );
+  const { total = 0, paused = 0, working = 0, both = 0 } = row ?? {};
+  // A paused worker that still works counts as working, as in its own status.
+  return { total, idle: total - working - (paused - both), working, paused: paused - both };
+}
+
+/** The newest executions as a JSON array; of one conversation only when the caller is bound to it. */
+export async function findRecentExecutions(
+  db: Database,
+  boundTo: string | null,
+  limit: number,
+): Promise<string> {
+  const args: Value[] = boundTo === null ? [limit] : [boundTo, limit];
+  const row = await db.first<{ json: string }>(
+    `select json_group_array(json(json)) as json
+    from (
+      select ${RECENT_JSON} as json
+      from execution
+      ${boundTo === null ? "" : "where session_key = ?"}
+      order by id desc
+      limit ?)`,
+    args,
+  );
+  return row?.json ?? "[]";
+}
+
+interface UsageRow extends Row {
+  executions: number;
+  failed: number;
+  input_tokens: number | null;
+  output_tokens: number | null;
+  cost_usd: number | null;
+}
+
+const USAGE_SUMS = `coalesce(sum(executions), 0) as executions, coalesce(sum(failed), 0) as failed,
+  sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd`;
+
+/** What was used since a time, in all. */
+export async function sumUsage(db: Database, since: number): Promise<UsageRow> {
+  const row = await db.first<UsageRow>(`select ${USAGE_SUMS} from usage where quarter >= ?`, [
+    Math.floor(since / QUARTER_MS),
+  ]);
+  return row ?? { executions: 0, failed: 0, input_tokens: null, output_tokens: null, cost_usd: null };
+}
+
+/** What was used since a time by each worker, most executions first. */
+export function listUsageByWorker(
+  db: Database,
+  since: number,
+  limit: number,
+): Promise<(UsageRow & { worker_id: string; worker_name: string })[]> {
+  // A worker that is gone is still known to its executions.
+  return db.read(
+    `select used.*, coalesce(
+      (select name from worker where id = used.worker_id),
+      (select worker_name from execution where execution.worker_id = used.worker_id order by id desc limit 1),
+      '') as worker_name
+    from (
+      select worker_id, ${USAGE_SUMS}
+      from usage
+      where quarter >= ?
+      group by worker_id
+      order by sum(executions) desc, worker_id
+      limit ?) as used`,
+    [Math.floor(since / QUARTER_MS), limit],
+  );
+}

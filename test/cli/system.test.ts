@@ -1,0 +1,127 @@
+import { describe, expect, it } from "vitest";
+import { openApp } from "../harness/app.ts";
+import { ctl } from "../harness/terminal.ts";
+
+const STORED = { config: { auth: { password_hash: "" } } };
+
+describe("svc ctl system (interface 4.2, contract 6)", () => {
+  it("overview: a table for people, names and values in a pipe, the server's JSON, ids of what ran last", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/workers", { name: "Ada" });
+    const { id } = await app.call("POST /api/local/sessions");
+    await app.call(`POST /api/local/sessions/${id}/messages`, { content: "@Ada hello" });
+    await app.settle();
+    const [execution] = await app.call("GET /api/executions");
+    const shown = await ctl(app, ["system", "overview"], { terminal: true, env: { NO_COLOR: "1" } });
+    expect(shown).toMatchObject({ code: 0, err: "" });
+    expect(shown.out).toMatch(/^svc \d+\.\d+\.\d+ {2}ready, started (now|\d+s ago)\n/);
+    expect(shown.out).toMatch(/^workers +1 {3}idle 1 {3}working 0 {3}paused 0$/m);
+    expect(shown.out).toMatch(/^tasks +1 .*completed 1/m);
+    expect(shown.out).toMatch(
+      /^ID +WORKER_NAME +STATUS +FAILURE +CREATED_AT +INSTRUCTION\n[0-9a-f-]{36} +Ada +completed/m,
+    );
+    const tsv = await ctl(app, ["system", "overview"]);
+    expect(tsv.out).toContain("workers.total\t1\nworkers.idle\t1\n");
+    expect(tsv.out).toContain("usage_today.input_tokens\t\n");
+    expect((await ctl(app, ["system", "overview", "-q"])).out).toBe(`${execution.id}\n`);
+    const json = await ctl(app, ["system", "overview", "--json"]);
+    expect(JSON.parse(json.out)).toEqual(await app.call("GET /api/system/overview"));
+  });
+
+  it("executions: the coordinator's runs, up to --limit", async () => {
+    await using app = await openApp();
+    const { id } = await app.call("POST /api/local/sessions");
+    for (const content of ["one", "two"]) {
+      await app.call(`POST /api/local/sessions/${id}/messages`, { content });
+      await app.settle();
+    }
+    const [newest] = await app.call("GET /api/system/executions");
+    const tsv = await ctl(app, ["system", "executions", "--limit", "1"]);
+    expect(tsv.out.split("\t").slice(0, 5)).toEqual([
+      newest.id,
+      newest.message_id,
+      newest.session_key,
+      "rules",
+      "completed",
+    ]);
+    expect(tsv.out.trim().split("\n")).toHaveLength(1);
+    expect((await ctl(app, ["system", "executions", "-q"])).out.trim().split("\n")).toHaveLength(2);
+    expect(JSON.parse((await ctl(app, ["system", "executions", "--json"])).out)).toHaveLength(2);
+    for (const limit of ["0", "101", "x", ""]) {
+      expect((await ctl(app, ["system", "executions", "--limit", limit])).code, limit).toBe(2);
+    }
+  });
+
+  it("doctor: 0 when nothing fails, 1 when a check does, with the way out", async () => {
+    await using well = await openApp();
+    const good = await ctl(well, ["system", "doctor"]);
+    expect(good.code).toBe(0);
+    expect(good.out).toMatch(/^engines\tok\tusable: echo\t$/m);
+    expect((await ctl(well, ["system", "doctor", "-q"])).out).toContain("backup\n");
+    await using ill = await openApp({
+      config: { engines: { default: "gone", gone: { kind: "command", command: "no-such-program" } } },
+    });
+    const bad = await ctl(ill, ["system", "doctor"], { terminal: true, env: { NO_COLOR: "1" } });
+    expect(bad).toMatchObject({ code: 1, err: expect.stringMatching(/^svc: not well: .*engines/) });
+    expect(bad.out).toMatch(/^engines +fail +gone: no-such-program/m);
+    const json = await ctl(ill, ["system", "doctor", "--json"]);
+    expect(json).toMatchObject({ code: 1, err: "" });
+    expect(JSON.parse(json.out).status).toBe("fail");
+  });
+
+  it("password: asked for twice and never shown on a terminal", async () => {
+    await using app = await openApp(STORED);
+    const typed = (stdin: string) =>
+      ctl(app, ["system", "password"], { terminal: true, stdin, env: { NO_COLOR: "1" } });
+    const differ = await typed("a longer secret\na longer secre\n");
+    expect(differ).toMatchObject({ code: 2, out: "" });
+    expect(differ.err).toContain("not the same");
+    // Somebody mistypes, erases, and goes on.
+    const changed = await typed("a longer secrex\u007ft\r\na longer secret\r".replace("\r\n", "\r"));
+    expect(changed.code).toBe(0);
+    expect(changed.err).toBe("New password: [hidden][shown]\nAgain: [hidden][shown]\n");
+    expect(changed.out).toMatch(/^username +admin\n/);
+    const login = { username: "admin", password: "a longer secret" };
+    expect((await app.send("POST /api/auth/login", login)).status).toBe(200);
+    expect((await typed("")).code).toBe(2);
+  });
+
+  it("password --stdin: for scripts; without it and without a terminal it is a usage error", async () => {
+    await using app = await openApp(STORED);
+    const lost = await ctl(app, ["system", "password"], { stdin: "a longer secret\n" });
+    expect(lost).toMatchObject({ code: 2, out: "", err: expect.stringContaining("--stdin") });
+    expect((await ctl(app, ["system", "password", "--stdin"], { stdin: "short" })).code).toBe(2);
+    const done = await ctl(app, ["system", "password", "--stdin", "-q"], { stdin: "a longer secret\n" });
+    expect(done).toEqual({ code: 0, out: "admin\n", err: "" });
+  });
+
+  it("password: a token from a login has to prove that it knows the current one", async () => {
+    await using app = await openApp(STORED);
+    const current = app.server.generatedPassword ?? "";
+    const login = async (password: string) =>
+      (await app.call("POST /api/auth/login", { username: "admin", password })).access_token;
+    const env = { SVC_URL: app.url, SVC_TOKEN: await login(current), NO_COLOR: "1" };
+    expect((await ctl(null, ["system", "password", "--stdin"], { env, stdin: "a longer secret" })).code).toBe(
+      2,
+    );
+    const scripted = await ctl(null, ["system", "password", "--stdin"], {
+      env,
+      stdin: `a longer secret\n${current}\n`,
+    });
+    expect(scripted.code).toBe(0);
+    const again = { ...env, SVC_TOKEN: await login("a longer secret") };
+    const asked = await ctl(null, ["system", "password"], {
+      terminal: true,
+      env: again,
+      stdin: "even longer than that\neven longer than that\na longer secret\n",
+    });
+    expect(asked).toMatchObject({ code: 0, err: expect.stringContaining("Current password: [hidden]") });
+    await login("even longer than that");
+  });
+
+  it("password: 5 while the configuration sets it", async () => {
+    await using app = await openApp();
+    const refused = await ctl(app, ["system", "password", "--stdin"], { stdin: "a longer secret" });
+    expect(refused).toMatchObject({ code: 5, err: expect.stringContaining("auth.password_hash") });
+  });
+});

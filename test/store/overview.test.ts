@@ -1,0 +1,117 @@
+import { describe, expect, it } from "vitest";
+import { newId } from "../../src/id.ts";
+import { Database, type Statement } from "../../src/store/database.ts";
+import { finishExecution, insertExecution } from "../../src/store/execution.ts";
+import { migrate } from "../../src/store/migrate.ts";
+import { listUsageByWorker, QUARTER_MS, sumUsage } from "../../src/store/overview.ts";
+import { readCounters } from "../../src/store/counter.ts";
+import { expectCounters } from "../harness/counters.ts";
+
+const NOTHING = { input_tokens: null, output_tokens: null, cost_usd: null };
+
+describe("usage and counters (interface 4.2, system overview)", () => {
+  it("add up what is known, stay null where nothing is, and count each end of a run once", async () => {
+    const db = await fresh();
+    const at = 1_000 * QUARTER_MS;
+    await run(db, "a", at, { input_tokens: 10, output_tokens: null, cost_usd: 0.25 });
+    await run(db, "a", at + 1, NOTHING);
+    await run(db, "a", at + QUARTER_MS, { input_tokens: 5, output_tokens: 7, cost_usd: 0.5 });
+    await run(db, "b", at, NOTHING, "timeout");
+    expect(await sumUsage(db, at)).toEqual({
+      executions: 4,
+      failed: 1,
+      input_tokens: 15,
+      output_tokens: 7,
+      cost_usd: 0.75,
+    });
+    expect(await sumUsage(db, at + QUARTER_MS)).toMatchObject({ executions: 1, input_tokens: 5 });
+    expect(await listUsageByWorker(db, at, 1)).toMatchObject([{
+      worker_id: "a",
+      worker_name: "worker a",
+      executions: 3,
+    }]);
+    expect((await listUsageByWorker(db, at, 9))[1]).toMatchObject({ executions: 1, failed: 1, ...NOTHING });
+    expect((await readCounters(db)).ended).toEqual({ completed: 3, timeout: 1 });
+    await expectCounters(db);
+    await db.close();
+  });
+
+  it("a batch that is taken back counts nothing, and a lost guard stays one (house 3)", async () => {
+    const db = await fresh();
+    const id = await run(db, "a", 0, NOTHING);
+    const before = await readCounters(db);
+    const again = finishExecution(id, end("completed", NOTHING), 5);
+    expect((await db.write(again)).won).toBe(false);
+    expect(await readCounters(db)).toEqual(before);
+    await db.close();
+  });
+
+  it("ask their questions of indexes and counters, never of a table that grows", async () => {
+    const db = await fresh();
+    const plans: string[] = [];
+    const real = db.read.bind(db);
+    db.read = async (sql: string, args = []) => {
+      const plan = await real<{ detail: string }>(`explain query plan ${sql}`, args);
+      plans.push(...plan.map((step) => step.detail));
+      return [];
+    };
+    const { countWorkers, findRecentExecutions } = await import("../../src/store/overview.ts");
+    const { readBacklog } = await import("../../src/store/health.ts");
+    const { listBeeRuns } = await import("../../src/store/bee_run.ts");
+    await countWorkers(db);
+    await findRecentExecutions(db, null, 10);
+    await findRecentExecutions(db, "local:x", 10);
+    await sumUsage(db, 0);
+    await listUsageByWorker(db, 0, 20);
+    await readBacklog(db, 0);
+    await listBeeRuns(db, null, 10);
+    await listBeeRuns(db, "local:x", 10);
+    const scans = plans.filter((detail) =>
+      /^SCAN (task|execution|inbound_message|outbound_message|bee_run|usage)\b/.test(detail)
+    );
+    // Newest first is a walk along an index that stops at the limit.
+    expect(scans.filter((detail) => !/USING (COVERING )?INDEX/.test(detail))).toEqual([]);
+    await db.close();
+  });
+});
+
+async function fresh(): Promise<Database> {
+  const db = await Database.open(":memory:");
+  await migrate(db, 0);
+  return db;
+}
+
+type Usage = { input_tokens: number | null; output_tokens: number | null; cost_usd: number | null };
+
+async function run(
+  db: Database,
+  worker: string,
+  at: number,
+  usage: Usage,
+  failure: "" | "timeout" = "",
+): Promise<string> {
+  const id = newId();
+  const statements: Statement[] = [
+    insertExecution({
+      id,
+      worker_id: worker,
+      worker_name: `worker ${worker}`,
+      task_id: newId(),
+      message_id: "m",
+      session_key: "s",
+      session_id: "s",
+      engine: "echo",
+      instruction: "i",
+      attempt: 1,
+      run_id: "r",
+      created_at: at,
+    }),
+    ...finishExecution(id, end(failure === "" ? "completed" : "failed", usage, failure), at),
+  ];
+  expect((await db.write(statements)).won).toBe(true);
+  return id;
+}
+
+function end(status: "completed" | "failed", usage: Usage, failure: "" | "timeout" = "") {
+  return { status, session_id: "s", result: "", error: "", failure, exit_code: null, usage };
+}
