@@ -7,6 +7,8 @@ Usage:
   svc serve [-c config.yaml]        Run the service
   svc ctl <group> <command> ...     Control a running service
   svc completion bash|zsh|fish      Print the completion script of a shell
+  svc restore <file> [-c config.yaml] [--yes] [--new-key]
+                                    Put a backup in the place of the data, with the service stopped
   svc version                       Print the version
   svc help                          Print this
 
@@ -38,6 +40,8 @@ async function main(args: string[]): Promise<number> {
       const io = processIo(new AbortController().signal);
       return command === "complete" ? await complete(rest, io) : completion(rest, io);
     }
+    case "restore":
+      return await restoreFrom(rest);
     case "version":
     case "--version":
     case "-V":
@@ -53,6 +57,24 @@ async function main(args: string[]): Promise<number> {
       console.error(`svc: no command is called ${JSON.stringify(command)}; see: svc help`);
       return 2;
   }
+}
+
+async function restoreFrom(args: string[]): Promise<number> {
+  const { restoreArguments, askToRestore } = await load<typeof import("./cli/restore.ts")>(
+    "./cli/restore.ts",
+    import.meta.url,
+  );
+  if (args.includes("--help") || args.includes("-h")) {
+    console.log(HELP.trimEnd());
+    return 0;
+  }
+  const parsed = restoreArguments(args);
+  if (typeof parsed === "string") {
+    console.error(parsed);
+    return 2;
+  }
+  const { restore } = await load<typeof import("./src/restore.ts")>("./src/restore.ts", import.meta.url);
+  return await restore({ ...parsed, confirm: askToRestore(parsed.yes), say: (text) => console.error(text) });
 }
 
 function configFlag(args: string[]): string | undefined {

@@ -15,6 +15,13 @@ export interface DataPaths {
   bin: string;
   /** Default work directories. */
   workers: string;
+  /** Which database belongs to this directory. */
+  marker: string;
+  /** A backup, and a restore, while it is made; nothing in it is worth keeping. */
+  backup: string;
+  restore: string;
+  /** There while a restore changes things; a start refuses. */
+  restoring: string;
 }
 
 /** The layout of a data directory. */
@@ -29,6 +36,10 @@ export function dataPaths(root: string): DataPaths {
     runs: join(root, "runs"),
     bin: join(root, "bin"),
     workers: join(root, "workers"),
+    marker: join(root, "database.json"),
+    backup: join(root, "backup.part"),
+    restore: join(root, "restore.part"),
+    restoring: join(root, "restoring"),
   };
 }
 

@@ -5,6 +5,7 @@ import { type Clock, sleep, systemClock } from "./clock.ts";
 import type { LoadedConfig } from "./config.ts";
 import { Catalog } from "./engine/catalog.ts";
 import { detectIsolation, type Isolation } from "./engine/isolation.ts";
+import { DataMarker } from "./data_marker.ts";
 import { ensureCredential, loadKey } from "./first_start.ts";
 import { createApp } from "./http/app.ts";
 import { logBell } from "./http/log_file.ts";
@@ -138,8 +139,11 @@ export class Server {
     const lock = await lockDataDirectory(paths.lock);
     try {
       const { url, auth_token: authToken } = loaded.config.database;
+      const marker = await DataMarker.read(paths, url);
       const db = await Database.open(url, authToken);
+      await marker.check(db);
       await migrate(db, clock.now());
+      await marker.write(db);
       const key = await loadKey(loaded.config.auth.jwt_secret, paths.secretKey);
       const operator = await ensureCredential(db, loaded, clock.now());
       return new Server({ loaded, paths, db, key, operator, clock, lock }, parts);
@@ -161,6 +165,7 @@ export class Server {
     await Promise.all([
       installShim(service.paths.bin),
       removePartials(service.paths.uploads),
+      Deno.remove(service.paths.backup, { recursive: true }).catch(() => {}),
       this.#listener.announce(),
     ]);
     await this.#rescuer.rescue();

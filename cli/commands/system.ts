@@ -1,4 +1,6 @@
+import { resolve } from "node:path";
 import { type AnyCommand, command } from "../command.ts";
+import { alreadyThere, exists, saveArchive } from "../archive_file.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
 import { field, relativeTime, type Row, statusField, timeField } from "../output.ts";
 import { readLines, SecretPrompt } from "../prompt.ts";
@@ -102,6 +104,22 @@ export const systemCommands: AnyCommand[] = [
         answer = await change({ new_password: fresh, current_password: await ask.ask("Current password") });
       }
       if (answer !== null) out.object(answer.json, answer.value, answer.value.username);
+    },
+  }),
+  command({
+    name: "backup",
+    about: "Write a backup of everything to a new file that only you may read; the service goes on",
+    args: ["file"],
+    options: { force: { flags: "--force", about: "replace the file when it is there", type: "flag" } },
+    examples: ["system backup svc.tar", "system backup /backups/svc-$(date +%F).tar -q"],
+    async run({ client, out, options, io, args: [file = ""] }) {
+      const path = resolve(io.cwd, file);
+      if (file === "" || file.endsWith("/")) throw usage("the file must have a name");
+      if (!options.force && await exists(path)) throw alreadyThere(path);
+      const response = await client.open("POST /api/system/backup", { body: {} });
+      const bytes = await saveArchive(response, path, options.force === true);
+      const row = { file: path, bytes };
+      out.object(JSON.stringify(row), row, path);
     },
   }),
   command({

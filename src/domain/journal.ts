@@ -46,6 +46,7 @@ export const EVENT_KINDS = [
   "system.started",
   "system.stopped",
   "system.backup",
+  "system.restored",
 ] as const;
 
 export type EventKind = (typeof EVENT_KINDS)[number];

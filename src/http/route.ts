@@ -66,7 +66,7 @@ export interface Route<
   status: 200 | 201 | 202 | 204;
   response: Response;
   /** Set when the answer is not JSON. */
-  responseType?: "text/plain" | "text/event-stream" | "*/*";
+  responseType?: "text/plain" | "text/event-stream" | "application/x-tar" | "*/*";
   /** Answers an event stream, too, to whoever does not ask for JSON. */
   streams?: boolean;
   /** A list with paging headers. */

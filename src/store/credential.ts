@@ -35,6 +35,14 @@ export function changePassword(passwordHash: string, version: number, now: numbe
   );
 }
 
+/** Makes every token that was ever given out worth nothing, and leaves the password as it is. */
+export function endAllLogins(now: number): Statement[] {
+  return [
+    { sql: "update credential set version = version + 1, updated_at = ?", args: [now] },
+    deleteRefreshTokens(),
+  ];
+}
+
 /** A refresh token as stored: its hash only. */
 export interface RefreshToken extends Row {
   id: string;

@@ -129,6 +129,16 @@ export class Database {
     return rows;
   }
 
+  /**
+   * Writes a consistent copy of everything to a new file and makes sure that it is sound. A local file only. Blocks for
+   * about 7 ms per MB (facts, libSQL 7). Throws `storage_full`, `unavailable`, and Error for a copy that is damaged.
+   */
+  async copyTo(path: string): Promise<void> {
+    await this.#run(() => Promise.resolve(this.#driver.copyTo(path)));
+    const faults = await inspect(path);
+    if (faults.length > 0) throw new Error(`the copy is damaged: ${faults.join("; ")}`);
+  }
+
   /** Waits until every queued write is done, then closes. */
   async close(): Promise<void> {
     if (this.#closed) return;
@@ -212,6 +222,12 @@ export class Database {
     this.#sinceYield = 0;
     await new Promise((resolve) => setTimeout(resolve, 0));
   }
+}
+
+/** Whatever is wrong with a database file that nobody has open; it is left as it was. */
+export async function inspect(path: string): Promise<string[]> {
+  const { inspectFile } = await import("./local_driver.ts");
+  return inspectFile(path);
 }
 
 function settleFailed(job: Job | undefined, error: unknown): void {

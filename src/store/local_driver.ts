@@ -61,6 +61,10 @@ export class LocalDriver implements Driver {
     return Promise.resolve(results);
   }
 
+  copyTo(path: string): void {
+    this.#execute({ sql: "vacuum into ?", args: [path] });
+  }
+
   reconnect(): Promise<void> {
     const fresh = this.#open();
     this.#known = new Map();
@@ -70,8 +74,19 @@ export class LocalDriver implements Driver {
   }
 
   close(): void {
+    // Statements are freed by the garbage collector, and until then the connection is not really closed: what is in the
+    // log beside the file has to be put into it by hand, or a stopped service would leave half of itself in there.
+    this.#checkpoint();
     this.#known = new Map();
     this.#db.close();
+  }
+
+  #checkpoint(): void {
+    try {
+      this.#execute({ sql: "pragma wal_checkpoint(truncate)", args: [] });
+    } catch {
+      // Another reader, or a full disk: the log stays, and the next start takes it from there.
+    }
   }
 
   #execute({ sql, args }: Statement): Row[] {
@@ -101,6 +116,26 @@ export class LocalDriver implements Driver {
     const made = { statement, columns };
     this.#known.set(sql, made);
     return made;
+  }
+}
+
+/**
+ * Whatever is wrong with a database file that nobody has open: damage, and rows that refer to none. It is opened and
+ * closed by libSQL alone and left as it was (facts, libSQL).
+ */
+export function inspectFile(path: string): string[] {
+  const db = new Libsql(path);
+  try {
+    const faults = db.prepare("pragma integrity_check(5)").all() as { integrity_check: string }[];
+    const broken = db.prepare("pragma foreign_key_check").all() as { table: string }[];
+    return [
+      ...faults.map((row) => row.integrity_check).filter((text) => text !== "ok"),
+      ...broken.slice(0, 5).map((row) => `a row of ${row.table} refers to one that is not there`),
+    ];
+  } catch (error) {
+    return [error instanceof Error ? error.message : String(error)];
+  } finally {
+    db.close();
   }
 }
 

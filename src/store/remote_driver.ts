@@ -28,6 +28,10 @@ export class RemoteDriver implements Driver {
     return results.map((result) => result.rows as unknown as Row[]);
   }
 
+  copyTo(): void {
+    throw new Error("a libSQL server has its own backup");
+  }
+
   reconnect(): Promise<void> {
     return Promise.resolve();
   }

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { projectImports, sourceFiles } from "../harness/tree.ts";
 
 const GROUND = [
+  "archive",
   "clock",
   "config",
   "config_file",
@@ -44,6 +45,7 @@ const MAY: Record<string, string[]> = {
     "src/version.ts",
     "src/restore.ts",
     "cli/ctl.ts",
+    "cli/restore.ts",
     "cli/io.ts",
     "cli/service.ts",
     "cli/completion.ts",
@@ -54,6 +56,7 @@ const MAY: Record<string, string[]> = {
 const PACKAGES: Record<string, RegExp> = {
   "@libsql/client": /^src\/store\/remote_driver\.ts$/,
   "libsql": /^src\/store\/local_driver\.ts$/,
+  "modern-tar": /^src\/archive\.ts$/,
   "croner": /^src\/domain\/cron\.ts$/,
   "commander": /^cli\//,
   "@modelcontextprotocol/server": /^src\/http\/mcp\.ts$/,

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { createBackup } from "../../api/backup.ts";
+import { backupName } from "../../domain/backup.ts";
 import { examine } from "../../api/doctor.ts";
 import { changePassword, getOverview, listBeeRuns } from "../../api/system.ts";
 import { beeRunSchema } from "../../domain/bee_run.ts";
@@ -58,5 +60,28 @@ export const systemRoutes = [
     handle: async ({ service, call, body, claims, address }) => ({
       value: await changePassword(service, call, body, { claims, address }),
     }),
+  }),
+  route({
+    method: "POST",
+    path: "/api/system/backup",
+    access: "write:system",
+    operation: "system.backup",
+    summary: "Make a backup: a tar archive of database, signing key, uploads and logs",
+    description:
+      "Whoever holds it holds everything. Its last entry is SHA256SUMS: without it the archive was cut off. " +
+      "Bring it back with svc restore. Refused for agents' runs, and on a libSQL server, which has its own backup.",
+    body: z.strictObject({}),
+    status: 200,
+    response: z.string(),
+    responseType: "application/x-tar",
+    handle: async ({ service, call }) => {
+      const { archive, createdAt } = await createBackup(service, call);
+      const headers = {
+        "content-type": "application/x-tar",
+        "content-disposition": `attachment; filename="${backupName(createdAt)}"`,
+        "cache-control": "no-store",
+      };
+      return { response: new Response(archive, { headers }) };
+    },
   }),
 ] as const;

@@ -1,0 +1,48 @@
+import { EXIT, Exit } from "./exit.ts";
+import { processIo } from "./io.ts";
+import { confirm } from "./prompt.ts";
+
+const USAGE = "svc restore <file> [-c config.yaml] [--yes] [--new-key]";
+
+/** What `svc restore` was asked for. */
+export interface RestoreArguments {
+  file: string;
+  config: string | undefined;
+  yes: boolean;
+  newKey: boolean;
+}
+
+/** The arguments of `svc restore`, or the words of a usage error. */
+export function restoreArguments(args: string[]): RestoreArguments | string {
+  const files: string[] = [];
+  const found: RestoreArguments = { file: "", config: undefined, yes: false, newKey: false };
+  for (let at = 0; at < args.length; at++) {
+    const [flag = "", value] = (args[at] ?? "").split(/=(.*)/s);
+    if (flag === "-c" || flag === "--config") {
+      found.config = value ?? args[++at] ?? "";
+      if (found.config === "") return "svc: --config must not be empty";
+    } else if (flag === "--yes" || flag === "--force") found.yes = true;
+    else if (flag === "--new-key") found.newKey = true;
+    else if (flag.startsWith("-")) return `svc: restore has no flag ${flag}; it is: ${USAGE}`;
+    else files.push(args[at] ?? "");
+  }
+  const [file = "", ...more] = files;
+  if (file === "" || more.length > 0) return `svc: one file is needed: ${USAGE}`;
+  return { ...found, file };
+}
+
+/** The question before anything is changed; without a terminal its answer is read from stdin (contract 6). */
+export function askToRestore(yes: boolean): (question: string) => Promise<boolean> {
+  return async (question) => {
+    if (yes) return true;
+    try {
+      return await confirm(processIo(new AbortController().signal), question);
+    } catch (error) {
+      if (!(error instanceof Exit) || error.code !== EXIT.usage) throw error;
+      throw new Exit(
+        EXIT.usage,
+        "there is no terminal to ask on and no answer on stdin; use --yes to go on without asking",
+      );
+    }
+  };
+}

@@ -1,0 +1,105 @@
+import { join } from "node:path";
+import { type ArchiveFile, filesBelow, packArchive } from "../archive.ts";
+import { BACKUP, BACKUP_FORMAT, type Manifest } from "../domain/backup.ts";
+import { conflict } from "../domain/error.ts";
+import { EXECUTION_STATUSES } from "../domain/execution.ts";
+import { TASK_STATUSES } from "../domain/task.ts";
+import { logger } from "../log.ts";
+import { readCounters, tally } from "../store/counter.ts";
+import { record } from "../store/journal.ts";
+import { SCHEMA_VERSION } from "../store/migrate.ts";
+import { saveSetting } from "../store/setting.ts";
+import { VERSION } from "../version.ts";
+import type { Call, Service } from "./service.ts";
+import { refuseRuns } from "./system.ts";
+
+const log = logger("backup");
+
+// One at a time: each needs the room of a whole database.
+const going = new WeakSet<Service>();
+
+/**
+ * POST /api/system/backup: a tar archive of a consistent and checked copy of the database, then signing key, uploads and
+ * logs (promises BAK-1). Throws `forbidden` for runs, `conflict` on a libSQL server and while another one is made,
+ * `storage_full`.
+ */
+export async function createBackup(
+  service: Service,
+  call: Call,
+): Promise<{ archive: ReadableStream<Uint8Array>; createdAt: number }> {
+  refuseRuns(call, "make a backup");
+  const { db, clock, paths } = service;
+  if (db.remote) {
+    throw conflict(
+      "Cannot back up: the database is on a libSQL server, and its own backup is the one to make; " +
+        `uploads and logs are files below ${paths.root}`,
+    );
+  }
+  if (going.has(service)) throw conflict("Cannot back up: another backup is being made; wait for it");
+  going.add(service);
+  const end = async () => {
+    going.delete(service);
+    await Deno.remove(paths.backup, { recursive: true }).catch(() => {});
+  };
+  try {
+    await Deno.remove(paths.backup, { recursive: true }).catch(() => {});
+    await Deno.mkdir(paths.backup, { mode: 0o700 });
+    const createdAt = clock.now();
+    const copy = join(paths.backup, BACKUP.database);
+    await db.copyTo(copy);
+    const { size } = await Deno.stat(copy);
+    await db.write([
+      record(createdAt, {
+        kind: "system.backup",
+        actor: call.caller.subject,
+        data: { database_bytes: size },
+      }),
+    ]);
+    const manifest = await manifestOf(service, createdAt);
+    const archive = await packArchive(contents(service, manifest, copy), async (fault) => {
+      await end();
+      if (fault !== null) {
+        return log.warning("The backup was not read to its end: {fault}", { fault: fault.message });
+      }
+      const noted = db.write([saveSetting("last_backup_at", String(createdAt))]);
+      await noted.catch((error) => log.warning("Cannot note that a backup was made: {error}", { error }));
+    });
+    return { archive, createdAt };
+  } catch (error) {
+    await end();
+    throw error;
+  }
+}
+
+async function manifestOf({ db, paths }: Service, createdAt: number): Promise<Manifest> {
+  const counters = await readCounters(db);
+  return {
+    backup: "svc",
+    format: BACKUP_FORMAT,
+    created_at: createdAt,
+    svc_version: VERSION,
+    schema_version: SCHEMA_VERSION,
+    data_dir: paths.root,
+    counts: {
+      workers: counters.worker?.all ?? 0,
+      tasks: tally(counters, "task", TASK_STATUSES).total,
+      executions: tally(counters, "execution", EXECUTION_STATUSES).total,
+    },
+  };
+}
+
+// The files come behind the copy: an upload is on the disk before its row is in the database.
+async function* contents(service: Service, manifest: Manifest, copy: string): AsyncGenerator<ArchiveFile> {
+  const { paths, stopping } = service;
+  yield { name: BACKUP.manifest, content: { text: JSON.stringify(manifest, null, 2) + "\n" } };
+  yield { name: BACKUP.database, content: { path: copy } };
+  yield { name: BACKUP.secretKey, content: { path: paths.secretKey } };
+  for await (const file of filesBelow(paths.uploads, BACKUP.uploads)) {
+    if (stopping.aborted) throw new Error("the service is stopping");
+    if (!file.name.endsWith(".part")) yield file;
+  }
+  for await (const file of filesBelow(paths.logs, BACKUP.logs)) {
+    if (stopping.aborted) throw new Error("the service is stopping");
+    yield file;
+  }
+}

@@ -1,0 +1,60 @@
+import { expect } from "vitest";
+import { StreamClient } from "./stream.ts";
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+/** A client of a server process, with a login of its own. */
+export interface Client {
+  token: string;
+  refreshToken: string;
+  /** Sends a request and answers whatever came back. */
+  send: (
+    route: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ) => Promise<{ status: number; body: Json }>;
+  /** As send(), for what has to succeed. */
+  call: (route: string, body?: unknown, headers?: Record<string, string>) => Promise<Json>;
+  text: (path: string) => Promise<string>;
+  upload: (path: string, form: FormData) => Promise<Json>;
+  stream: (sessionId: string, headers?: Record<string, string>) => Promise<StreamClient>;
+}
+
+/** Logs in to a server whose operator is admin with this password. */
+export async function client(url: string, password = "pass"): Promise<Client> {
+  const login = await fetch(`${url}/api/auth/login`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ username: "admin", password }),
+  });
+  const { access_token: token, refresh_token: refreshToken } = await login.json();
+  const authorization = `Bearer ${token}`;
+  const send: Client["send"] = async (route, body, headers = {}) => {
+    const [method = "GET", path = ""] = route.split(/ (.*)/);
+    const response = await fetch(url + path, {
+      method,
+      headers: { authorization, "content-type": "application/json", ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, body: text === "" ? null : JSON.parse(text) };
+  };
+  return {
+    token,
+    refreshToken,
+    send,
+    call: async (route, body, headers) => {
+      const reply = await send(route, body, headers);
+      expect(reply.status, JSON.stringify(reply.body)).toBeLessThan(300);
+      return reply.body;
+    },
+    text: async (path) => await (await fetch(url + path, { headers: { authorization } })).text(),
+    upload: async (path, form) => {
+      const response = await fetch(url + path, { method: "POST", headers: { authorization }, body: form });
+      return await response.json();
+    },
+    stream: (id, headers = {}) =>
+      StreamClient.open(`${url}/api/local/sessions/${id}/stream`, { authorization, ...headers }),
+  };
+}
