@@ -20,6 +20,7 @@ import { Executor } from "./pipeline/executor.ts";
 import { createIntake } from "./pipeline/intake.ts";
 import type { Stage } from "./pipeline/loop.ts";
 import { createOutbox } from "./pipeline/outbox.ts";
+import { createRetention } from "./pipeline/retention.ts";
 import { Rescuer } from "./pipeline/rescuer.ts";
 import { createScheduler } from "./pipeline/scheduler.ts";
 import type { Platform } from "./platform/platform.ts";
@@ -123,6 +124,7 @@ export class Server {
       createScheduler({ ...base, standardZone: zone, catchUpWindowMs: config.scheduler.catch_up_window }),
       this.dispatcher.stage,
       createOutbox({ ...base, platforms: parts.platforms ?? [] }),
+      createRetention({ ...base, paths, config: config.retention }),
     ];
     const app = createApp(service, { stagesWell: () => this.stages.every((stage) => stage.well) });
     this.#listener = new Listener(app, config.server, paths.serverFile);

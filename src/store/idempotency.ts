@@ -22,8 +22,3 @@ export function findAnswer(db: Database, key: string, since: number): Promise<St
     [key, since],
   );
 }
-
-/** Forgets answers older than `before`. */
-export function pruneAnswers(before: number): Statement {
-  return { sql: "delete from idempotency where created_at <= ?", args: [before] };
-}

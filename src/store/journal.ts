@@ -141,13 +141,3 @@ export async function latestEventAt(db: Database): Promise<number> {
   const row = await db.first<{ at: number }>("select at from journal order by seq desc limit 1");
   return row?.at ?? 0;
 }
-
-/** Deletes up to `limit` events older than `before`; answers how many. */
-export async function pruneJournal(db: Database, before: number, limit: number): Promise<number> {
-  const { rows } = await db.write([{
-    sql:
-      "delete from journal where seq in (select seq from journal where at < ? order by at limit ?) returning seq",
-    args: [before, limit],
-  }]);
-  return rows[0]?.length ?? 0;
-}

@@ -1,11 +1,12 @@
 import { ServiceError } from "../domain/error.ts";
 import type { Database } from "./database.ts";
 import { COUNTERS } from "./migrations/0001_counters.ts";
+import { RETENTION } from "./migrations/0001_retention.ts";
 import { START } from "./migrations/0001_start.ts";
 
 /** Every migration in order. A released one is never edited: the next one is added behind it. */
 export const MIGRATIONS: { name: string; statements: string[] }[] = [
-  { name: "0001_start", statements: [...START, ...COUNTERS] },
+  { name: "0001_start", statements: [...START, ...COUNTERS, ...RETENTION] },
 ];
 
 /** The schema version that this program needs. */

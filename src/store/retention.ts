@@ -1,0 +1,168 @@
+// Only what has ended goes, each statement says so itself, and none deletes more than a batch (promises DUR-11).
+import type { Database, Statement } from "./database.ts";
+
+/** Rows that one statement deletes at most: some milliseconds of work. */
+export const BATCH_ROWS = 200;
+
+const ACTIVE = "status in ('pending', 'running', 'scheduled')";
+
+/** Up to a batch of executions that ended before `before`. The latest one of an active task is kept with it. */
+export async function listOldExecutions(db: Database, before: number): Promise<string[]> {
+  const rows = await db.read<{ id: string }>(
+    `select id
+    from execution
+    where completed_at < ? and status in ('completed', 'failed') and not exists (
+      select 1 from task where task.id = execution.task_id and execution_id = execution.id and ${ACTIVE})
+    order by completed_at
+    limit ?`,
+    [before, BATCH_ROWS],
+  );
+  return rows.map((row) => row.id);
+}
+
+/** Deletes these executions, as long as they have ended. */
+export function deleteExecutions(ids: string[]): Statement {
+  return {
+    sql:
+      `delete from execution where id in (select value from json_each(?)) and status in ('completed', 'failed')`,
+    args: [JSON.stringify(ids)],
+  };
+}
+
+/** A kind of row that gets old: deletes up to a batch of those older than `before` and returns one row for each. */
+export type Prune = (before: number) => Statement;
+
+/** Tasks that ended and of which no execution is left. */
+export const pruneTasks: Prune = (before) => ({
+  sql: `delete from task
+    where id in (
+      select id
+      from task
+      where status in ('completed', 'failed', 'cancelled') and updated_at < ? and not exists (
+        select 1 from execution where task_id = task.id)
+      limit ?)
+    returning 1`,
+  args: [before, BATCH_ROWS],
+});
+
+/** The coordinator's runs that ended. */
+export const pruneBeeRuns: Prune = (before) => ({
+  sql: `delete from bee_run
+    where id in (
+      select id from bee_run where completed_at is not null and completed_at < ? and status <> 'running' limit ?)
+    returning 1`,
+  args: [before, BATCH_ROWS],
+});
+
+/** Messages that were routed, merged or given up, unless an active task still answers them. */
+export const pruneInbound: Prune = (before) => ({
+  sql: `delete from inbound_message
+    where id in (
+      select id
+      from inbound_message
+      where received_at < ? and status in ('bee_processed', 'merged', 'failed') and not exists (
+        select 1
+        from task
+        where message_id = coalesce(inbound_message.merged_into, inbound_message.id) and ${ACTIVE})
+      limit ?)
+    returning 1`,
+  args: [before, BATCH_ROWS],
+});
+
+/** Replies that were delivered. */
+export const pruneSent: Prune = (before) => ({
+  sql: `delete from outbound_message
+    where id in (select id from outbound_message where sent_at < ? and status = 'sent' limit ?)
+    returning 1`,
+  args: [before, BATCH_ROWS],
+});
+
+/** Replies that nobody tries to deliver any more. */
+export const pruneGivenUp: Prune = (before) => ({
+  sql: `delete from outbound_message
+    where id in (
+      select id from outbound_message where status = 'failed' and due_at is null and created_at < ? limit ?)
+    returning 1`,
+  args: [before, BATCH_ROWS],
+});
+
+/** Events. */
+export const pruneJournal: Prune = (before) => ({
+  sql:
+    "delete from journal where seq in (select seq from journal where at < ? order by at limit ?) returning 1",
+  args: [before, BATCH_ROWS],
+});
+
+/** Firings of schedules. */
+export const pruneOccurrences: Prune = (before) => ({
+  sql: `delete from occurrence
+    where (task_id, minute) in (select task_id, minute from occurrence where created_at < ? limit ?)
+    returning 1`,
+  args: [before, BATCH_ROWS],
+});
+
+/** Answers that are kept for repeated requests. */
+export const pruneAnswers: Prune = (before) => ({
+  sql:
+    "delete from idempotency where key in (select key from idempotency where created_at < ? limit ?) returning 1",
+  args: [before, BATCH_ROWS],
+});
+
+/** Refresh tokens that expired before `before`. */
+export const pruneRefreshTokens: Prune = (before) => ({
+  sql:
+    "delete from refresh_token where id in (select id from refresh_token where expires_at < ? limit ?) returning 1",
+  args: [before, BATCH_ROWS],
+});
+
+/** What runs used. */
+export const pruneUsage: Prune = (before) => ({
+  sql: `delete from usage
+    where (quarter, worker_id) in (select quarter, worker_id from usage where quarter < ? / 900000 limit ?)
+    returning 1`,
+  args: [before, BATCH_ROWS],
+});
+
+/** Paths of up to a batch of uploads from before `before` that no message shows any more. */
+export async function listOldUploads(db: Database, before: number): Promise<string[]> {
+  const rows = await db.read<{ path: string }>(
+    `select path
+    from upload
+    where created_at < ?
+      and not exists (select 1 from inbound_message where media <> 'null' and media ->> '$.path' = upload.path)
+      and not exists (select 1 from outbound_message where media <> 'null' and media ->> '$.path' = upload.path)
+    limit ?`,
+    [before, BATCH_ROWS],
+  );
+  return rows.map((row) => row.path);
+}
+
+/** Deletes the rows of these uploads. */
+export function deleteUploads(paths: string[]): Statement {
+  return {
+    sql: "delete from upload where path in (select value from json_each(?))",
+    args: [JSON.stringify(paths)],
+  };
+}
+
+/** Which of these paths nothing in the database knows. */
+export async function listUnknownPaths(db: Database, paths: string[]): Promise<string[]> {
+  const rows = await db.read<{ path: string }>(
+    `select value as path
+    from json_each(?)
+    where not exists (select 1 from upload where path = value)
+      and not exists (select 1 from inbound_message where media <> 'null' and media ->> '$.path' = value)
+      and not exists (select 1 from outbound_message where media <> 'null' and media ->> '$.path' = value)`,
+    [JSON.stringify(paths)],
+  );
+  return rows.map((row) => row.path);
+}
+
+/** Which of these ids no execution has. */
+export async function listUnknownExecutions(db: Database, ids: string[]): Promise<string[]> {
+  const rows = await db.read<{ id: string }>(
+    "select value as id from json_each(?) where not exists (select 1 from execution where execution.id = value)",
+    [JSON.stringify(ids)],
+  );
+  return rows.map((row) => row.id);
+}
