@@ -98,7 +98,10 @@ export const passwordChangeSchema = z.strictObject({
     (value) => [...value].length >= PASSWORD_MIN_CHARACTERS,
     { error: `must be at least ${PASSWORD_MIN_CHARACTERS} characters` },
   ).meta({ minLength: PASSWORD_MIN_CHARACTERS }),
-}).meta({ id: "PasswordChange" });
+}).meta({
+  id: "PasswordChange",
+  examples: [{ current_password: "the old one", new_password: "a longer secret" }],
+});
 
 export type PasswordChange = z.output<typeof passwordChangeSchema>;
 

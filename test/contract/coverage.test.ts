@@ -56,6 +56,11 @@ const ENDPOINTS: [route: string, status: number][] = [
   ["GET /api/messages/outbound", 200],
   ["GET /api/messages/:id/trace", 200],
   ["GET /api/events", 200],
+  ["GET /api/system/overview", 200],
+  ["GET /api/system/executions", 200],
+  ["GET /api/system/doctor", 200],
+  ["PUT /api/system/password", 200],
+  ["POST /api/system/backup", 200],
 ];
 
 const PAGE = ["page", "page-size"];
@@ -137,7 +142,12 @@ const COMMANDS: Record<string, string[]> = {
     "sent-to",
     ...PAGE,
   ],
+  "system overview": [],
+  "system executions": ["limit"],
   // contract 6
+  "system doctor": [],
+  "system backup": ["<file>", "force"],
+  "system password": ["stdin"],
   "worker pause": ["<id>"],
   "worker resume": ["<id>"],
   "task get": ["<id>"],

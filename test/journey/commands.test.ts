@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { GROUPS, loadGroup } from "../../cli/groups.ts";
 import { fakeEngines } from "../harness/agents.ts";
@@ -123,6 +124,12 @@ async function walk(app: App, script: Script): Promise<void> {
   await script.run("chat", ["@Ada say bye", "--session", session.id], /^$|Ada/);
   await script.run("worker delete", [worker.id, "--delete-work-dir"]);
 
+  await script.run("system overview");
+  await script.run("system executions", ["--limit", "2"]);
+  await script.run("system doctor");
+  await script.run("system backup", [join(app.dataDir, "backup.tar")]);
+  await script.run("system password", ["--stdin"], /^$/, "another secret\n");
+
   await script.run("config path", [], /no such file|^$/);
   await script.run("config show");
   await script.run("config validate");
@@ -142,7 +149,8 @@ async function startLong(app: App, workerId: string): Promise<string> {
 describe("svc ctl, every command once (interface 4.2, contract 6)", () => {
   for (const form of Object.keys(FORMS) as Form[]) {
     it(`in the form for ${form}`, async () => {
-      await using app = await openApp({ config: { engines: fakeEngines() } });
+      // Only a stored password can be changed.
+      await using app = await openApp({ config: { engines: fakeEngines(), auth: { password_hash: "" } } });
       const script = new Script(app, form);
       await walk(app, script);
       expect([...script.used].sort()).toEqual((await everyCommand()).sort());
