@@ -29,6 +29,7 @@ const from = (n: number, rows: number) => START_MS + spot(n, rows) * STEP_MS;
 const PAGES: Page[] = [
   ...list("executions", "/api/executions"),
   ...list("messages", "/api/messages/inbound"),
+  { what: "system overview", path: () => "/api/system/overview", maxMs: 20 },
   {
     what: "executions of a worker",
     path: (n) => `/api/executions?worker_id=${uuid(n % WORKERS)}&${size(n)}`,

@@ -146,7 +146,8 @@ export async function listExecutions(
   if (filter.status !== undefined) oneOf(where, args, "execution.status", filter.status);
   if (boundTo !== null) oneOf(where, args, "execution.session_key", [boundTo]);
   if (filter.session_id !== undefined) await ofSessions(db, where, args, filter.session_id);
-  return list(db, { table: "execution", from, json: EXECUTION_JSON, where, args }, page);
+  const counter = { name: "execution" };
+  return list(db, { table: "execution", from, json: EXECUTION_JSON, where, args, counter }, page);
 }
 
 // One of the two times leads, the other only checks.

@@ -204,5 +204,6 @@ export async function listInbound(
     from: filter.received_from,
     to: filter.received_to,
   });
-  return list(db, { table, from, json: INBOUND_JSON, where, args }, page);
+  const counter = { name: "message", key: "inbound" };
+  return list(db, { table, from, json: INBOUND_JSON, where, args, counter }, page);
 }

@@ -10,6 +10,8 @@ export interface ListQuery {
   json: string;
   where: string[];
   args: Value[];
+  /** The counters that together know how many rows there are in all (store/counter.ts). */
+  counter?: { name: string; key?: string };
 }
 
 /**
@@ -24,6 +26,8 @@ export function list(db: Database, query: ListQuery, page: Page): Promise<Listin
 
 async function read(db: Database, query: ListQuery, page: Page): Promise<Listing> {
   const { table, json, args, from = table } = query;
+  const late = await readFromEnd(db, query, page);
+  if (late !== null) return late;
   const behind = page.cursor === undefined ? [] : [`${table}.id < ?`];
   const offset = page.cursor === undefined ? (page.page - 1) * page.page_size : 0;
   const shown = await db.first<{ json: string | null; last: string | null; rows: number }>(
@@ -46,6 +50,35 @@ async function read(db: Database, query: ListQuery, page: Page): Promise<Listing
       ? total > offset + rows
       : await hasMore(db, query, last));
   return { json: `[${shown?.json ?? ""}]`, total, next: more ? last : null };
+}
+
+/**
+ * A page by number of a whole list that lies nearer to its end than to its start, read from the end; else null. An
+ * offset is walked row by row, so half of the way is the longest.
+ */
+async function readFromEnd(db: Database, query: ListQuery, page: Page): Promise<Listing | null> {
+  const { table, json, counter } = query;
+  const offset = (page.page - 1) * page.page_size;
+  if (counter === undefined || query.where.length > 0 || page.cursor !== undefined || offset <= COUNT_MAX) {
+    return null;
+  }
+  const counted = await db.first<{ total: number }>(
+    "select sum(value) as total from counter where name = ? and (? = '' or key = ?)",
+    [counter.name, counter.key ?? "", counter.key ?? ""],
+  );
+  const total = counted?.total ?? 0;
+  const rows = Math.max(0, Math.min(page.page_size, total - offset));
+  const behind = total - offset - rows;
+  if (behind > offset) return null;
+  const shown = await db.first<{ json: string | null; last: string | null }>(
+    `select group_concat(json, ',') as json, min(id) as last
+    from (
+      select id, json
+      from (select ${table}.id as id, ${json} as json from ${table} order by ${table}.id limit ? offset ?)
+      order by id desc)`,
+    [rows, Math.max(0, behind)],
+  );
+  return { json: `[${shown?.json ?? ""}]`, total, next: behind > 0 ? shown?.last ?? null : null };
 }
 
 function where(conditions: string[]): string {

@@ -112,7 +112,8 @@ export async function listOutbound(
   if (filter.source_id !== undefined) oneOf(where, args, `${table}.source_id`, filter.source_id);
   const sent = { column: "sent_at", index: "outbound_sent" };
   const from = await within(db, where, args, { table, ...sent, from: filter.sent_from, to: filter.sent_to });
-  return list(db, { table, from, json: OUTBOUND_JSON, where, args }, page);
+  const counter = { name: "message", key: "outbound" };
+  return list(db, { table, from, json: OUTBOUND_JSON, where, args, counter }, page);
 }
 
 /** An outbound message that has to be delivered. */

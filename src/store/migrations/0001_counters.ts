@@ -4,7 +4,7 @@
  * trigger does, so guards are not disturbed.
  */
 export const COUNTERS: string[] = [
-  // worker: all, paused. task and execution: rows by status. ended: runs by outcome since ever, which retention leaves alone.
+  // message: inbound, outbound, however they are. worker: all, paused. task and execution: rows by status. ended: runs by outcome since ever, which retention leaves alone.
   `create table counter (
     name text not null,
     key text not null,
@@ -12,7 +12,7 @@ export const COUNTERS: string[] = [
     primary key (name, key)
   ) strict, without rowid`,
   `insert into counter (name, key) values
-    ('worker', 'all'), ('worker', 'paused'),
+    ('worker', 'all'), ('worker', 'paused'), ('message', 'inbound'), ('message', 'outbound'),
     ('task', 'scheduled'), ('task', 'pending'), ('task', 'running'),
     ('task', 'completed'), ('task', 'failed'), ('task', 'cancelled'),
     ('execution', 'pending'), ('execution', 'running'), ('execution', 'completed'), ('execution', 'failed')`,
@@ -40,6 +40,15 @@ export const COUNTERS: string[] = [
   `create trigger worker_counted_over after update of paused on worker when old.paused <> new.paused begin
     update counter set value = value + new.paused - old.paused where name = 'worker' and key = 'paused';
   end`,
+
+  ...["inbound", "outbound"].flatMap((key) => [
+    `create trigger ${key}_counted_in after insert on ${key}_message begin
+      update counter set value = value + 1 where name = 'message' and key = '${key}';
+    end`,
+    `create trigger ${key}_counted_out after delete on ${key}_message begin
+      update counter set value = value - 1 where name = 'message' and key = '${key}';
+    end`,
+  ]),
 
   ...(["task", "execution"].flatMap((table) => [
     `create trigger ${table}_counted_in after insert on ${table} begin
