@@ -50,7 +50,7 @@ export class Client {
   ): Promise<Answer<Api[E]["response"]>> {
     const response = await this.open(endpoint, parts);
     const json = await response.text();
-    return { json, value: json === "" ? undefined : JSON.parse(json), headers: response.headers };
+    return { json, value: json === "" ? undefined : parsed(json, response), headers: response.headers };
   }
 
   /** Sends a request and answers the response as it comes, for streams. Throws like call(). */
@@ -96,7 +96,12 @@ export class Client {
   /** Where the server is: SVC_URL, else what the configuration says, else what the server left in its data directory. */
   async url(): Promise<string> {
     const given = this.#io.env.SVC_URL;
-    if (given) return given.replace(/\/+$/, "");
+    if (given) {
+      if (!/^https?:\/\//.test(given) || !URL.canParse(given)) {
+        throw usage(`SVC_URL: ${JSON.stringify(given)} is not an address such as http://127.0.0.1:8080`);
+      }
+      return given.replace(/\/+$/, "");
+    }
     const { host, port, dataDir } = await this.#configuration();
     if (port !== 0) {
       const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
@@ -162,6 +167,22 @@ function fill(path: string, params: Record<string, string>): string {
   });
 }
 
+function parsed(json: string, response: Response) {
+  try {
+    return JSON.parse(json);
+  } catch {
+    throw strange(response.status);
+  }
+}
+
+function strange(status: number): ServiceError {
+  const code = status === 503 || status === 502 ? "unavailable" : "internal";
+  return new ServiceError(
+    code,
+    `The server answered ${status} and not as a service of this kind does: is it another program's port?`,
+  );
+}
+
 /** A problem document the way it came. */
 export class Problem extends ServiceError {
   readonly json: string;
@@ -182,9 +203,5 @@ async function problemOf(response: Response): Promise<ServiceError> {
   } catch {
     // Something that is not our server answered.
   }
-  const code = response.status === 503 || response.status === 502 ? "unavailable" : "internal";
-  return new ServiceError(
-    code,
-    `The server answered ${response.status} and not as a service of this kind does`,
-  );
+  return strange(response.status);
 }

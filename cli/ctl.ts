@@ -2,7 +2,7 @@ import { Command, CommanderError } from "commander";
 import { ServiceError } from "../src/domain/error.ts";
 import { Client, Problem } from "./client.ts";
 import { type AnyCommand, checkedValues, type Context, type OptionSpec, SHARED_OPTIONS } from "./command.ts";
-import { EXIT, Exit, exitCodeOf } from "./exit.ts";
+import { EXIT, Exit, exitCodeOf, usage } from "./exit.ts";
 import { GROUPS, loadGroup } from "./groups.ts";
 import { BrokenPipe, type Io } from "./io.ts";
 import { Output, styleFor } from "./output.ts";
@@ -11,7 +11,7 @@ import { Output, styleFor } from "./output.ts";
 export async function run(args: string[], io: Io): Promise<number> {
   const json = args.includes("--json");
   try {
-    const root = await program(args, io);
+    const root = await program(args, io, json);
     await root.parseAsync(args, { from: "user" });
     return EXIT.done;
   } catch (error) {
@@ -24,7 +24,18 @@ function fail(error: unknown, io: Io, json: boolean): number {
   if (io.signal.aborted) return EXIT.interrupted;
   if (error instanceof CommanderError) {
     // Help that was asked for is an answer; everything else is a usage error, and commander has said what.
-    return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+    if (error.exitCode === 0) return EXIT.done;
+    if (json) {
+      io.err(problemJson(usage(""), error.message.replace(/^error: /, "").replace(/\n+/g, " ")) + "\n");
+    }
+    return EXIT.usage;
+  }
+  if (isConnectionLost(error)) {
+    return fail(
+      new ServiceError("unavailable", "The connection to the service was lost; try again"),
+      io,
+      json,
+    );
   }
   const words = error instanceof Error ? error.message : String(error);
   const known = error instanceof Exit || error instanceof ServiceError || isConfigError(error);
@@ -34,6 +45,12 @@ function fail(error: unknown, io: Io, json: boolean): number {
   }
   if (!known && error instanceof Error && io.env.SVC_DEBUG) io.err(`${error.stack}\n`);
   return isConfigError(error) ? EXIT.usage : exitCodeOf(error);
+}
+
+// The server went away in the middle of an answer (facts, Deno: fetch says so with a TypeError).
+function isConnectionLost(error: unknown): boolean {
+  return error instanceof Deno.errors.ConnectionReset || error instanceof Deno.errors.Interrupted ||
+    error instanceof TypeError && /body|connection/i.test(error.message);
 }
 
 function isConfigError(error: unknown): boolean {
@@ -57,13 +74,13 @@ function problemJson(error: unknown, words: string): string {
   });
 }
 
-async function program(args: string[], io: Io): Promise<Command> {
+async function program(args: string[], io: Io, json: boolean): Promise<Command> {
   const root = new Command("svc ctl");
   // Before any subcommand is added, or those would still end the process (facts, Deno).
   root.exitOverride().configureOutput({
     writeOut: (text) => io.out(text),
     writeErr: (text) => io.err(text),
-    outputError: (text, write) => write(text.replace(/^error: /, "svc: ")),
+    outputError: (text, write) => json ? undefined : write(text.replace(/^error: /, "svc: ")),
     getOutHelpWidth: () => io.width || 100,
     getErrHelpWidth: () => io.width || 100,
   });
@@ -71,7 +88,7 @@ async function program(args: string[], io: Io): Promise<Command> {
     "help [group] [command]",
     "Show the help of a command",
   );
-  root.showSuggestionAfterError(true).enablePositionalOptions(false);
+  root.showSuggestionAfterError(true).enablePositionalOptions();
   declare(root, SHARED_OPTIONS);
   const wanted = args.find((arg, index) => arg in GROUPS && !/^(-c|--config)$/.test(args[index - 1] ?? ""));
   for (const [name, { about }] of Object.entries(GROUPS)) {

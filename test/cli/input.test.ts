@@ -1,0 +1,157 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { openApp } from "../harness/app.ts";
+import { svc, tempDir } from "../harness/process.ts";
+import { ctl } from "../harness/terminal.ts";
+
+/** A server that answers every connection with these bytes and hangs up. */
+function answering(bytes: string): { url: string } & AsyncDisposable {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const serving = (async () => {
+    for await (const connection of listener) {
+      await connection.read(new Uint8Array(64 * 1024));
+      await connection.write(new TextEncoder().encode(bytes)).catch(() => {});
+      connection.close();
+    }
+  })();
+  const { port } = listener.addr as Deno.NetAddr;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async [Symbol.asyncDispose]() {
+      listener.close();
+      await serving.catch(() => {});
+    },
+  };
+}
+
+const list = (url: string, ...flags: string[]) =>
+  ctl(null, ["worker", "list", ...flags], { env: { SVC_URL: url, SVC_TOKEN: "x" } });
+
+describe("svc ctl and a server that is not well (contract 6)", () => {
+  it("6 when the connection is cut in the middle of an answer", async () => {
+    await using server = answering(
+      'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 900\r\n\r\n[{"id":',
+    );
+    const { code, out, err } = await list(server.url);
+    expect([code, out, err]).toEqual([6, "", "svc: The connection to the service was lost; try again\n"]);
+    const json = await list(server.url, "--json");
+    expect([json.code, JSON.parse(json.err).code]).toEqual([6, "unavailable"]);
+  });
+
+  it("6 when it hangs up at once, 1 when another program answers", async () => {
+    await using silent = answering("");
+    const hungUp = await list(silent.url);
+    expect([hungUp.code, hungUp.out]).toEqual([6, ""]);
+    expect(hungUp.err.trimEnd().split("\n")).toHaveLength(1);
+    await using other = answering("HTTP/1.1 200 OK\r\ncontent-length: 14\r\n\r\n<html>hello</h>");
+    const html = await list(other.url);
+    expect([html.code, html.out]).toEqual([1, ""]);
+    expect(html.err).toMatch(/^svc: The server answered 200 and not as a service of this kind does/);
+    await using missing = answering("HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno");
+    expect((await list(missing.url)).code).toBe(1);
+  });
+
+  it("2 for an address that is none, 4 for a key that is another server's", async () => {
+    const bad = await list("not a url");
+    expect([bad.code, bad.out]).toEqual([2, ""]);
+    expect(bad.err).toMatch(/SVC_URL/);
+    await using app = await openApp();
+    await using other = await openApp();
+    const wrongKey = await ctl(null, ["worker", "list"], {
+      env: { SVC_URL: app.url, SVC_DATA_DIR: other.dataDir },
+    });
+    expect([wrongKey.code, wrongKey.out]).toEqual([4, ""]);
+  });
+});
+
+describe("svc ctl and what it is given (contract 6)", () => {
+  it("names unknown groups, commands, flags and values, each in one line, with what was meant", async () => {
+    await using app = await openApp();
+    const cases: [string[], RegExp][] = [
+      [["wroker"], /unknown command 'wroker'\n\(Did you mean worker\?\)/],
+      [["worker", "delte"], /Did you mean delete\?/],
+      [["worker", "list", "--pagesize", "3"], /unknown option '--pagesize'\n\(Did you mean --page-size\?\)/],
+      [["worker", "get"], /missing required argument 'id'/],
+      [["worker", "get", "a", "b"], /too many arguments/],
+      [
+        ["task", "list", "--worker-id", "x", "--status", "done"],
+        /--status: "done" is not one of scheduled, pending/,
+      ],
+      [["events", "--after", "soon"], /--after: "soon" is not a whole number/],
+      [["memory", "get", "--scope", ""], /--scope must not be empty/],
+      [["department", "create", "-n", ""], /--name must not be empty/],
+      [["department", "get", ".."], /cannot be "\.\."/],
+      [["department", "get", ""], /must not be empty/],
+      [["execution", "list", "--page", "0"], /page: must be at least 1/],
+      [["message", "list", "--page-size", "101"], /page_size: must be at most 100/],
+    ];
+    for (const [args, wanted] of cases) {
+      const { code, out, err } = await ctl(app, args);
+      expect([args, code, out, err]).toEqual([args, 2, "", expect.stringMatching(wanted)]);
+    }
+  });
+
+  it("with --json a usage error is one JSON object, too", async () => {
+    await using app = await openApp();
+    for (const args of [["worker", "lst"], ["wroker"], ["worker", "list", "--nope"], ["worker", "get"]]) {
+      const { code, out, err } = await ctl(app, [...args, "--json"]);
+      expect([code, out]).toEqual([2, ""]);
+      expect(JSON.parse(err)).toMatchObject({ code: "invalid_request", detail: expect.any(String) });
+    }
+  });
+
+  it("a value may start with dashes, hold line breaks and emoji, and be as long as the server allows", async () => {
+    await using app = await openApp();
+    for (const value of ["--json", "-q", "a\nb\tc", "🚀 ~'\"$(x)", "x".repeat(200_000)]) {
+      const saved = await ctl(app, [
+        "memory",
+        "save",
+        "--scope",
+        "global",
+        "--key",
+        "k",
+        "--value",
+        value,
+        "--json",
+      ]);
+      expect([saved.code, saved.err]).toEqual([0, ""]);
+      expect(JSON.parse(saved.out).value).toBe(value);
+    }
+    const long = await ctl(app, [
+      "memory",
+      "save",
+      "--scope",
+      "global",
+      "--key",
+      "k",
+      "--value",
+      "x".repeat(300_000),
+    ]);
+    expect([long.code, long.err]).toEqual([2, "svc: value: must be at most 262144 bytes\n"]);
+  });
+
+  it("config commands say where and what, and exit 2", async () => {
+    await using dir = await tempDir();
+    const path = join(dir.path, "config.yaml");
+    const run = (...args: string[]) => svc(["ctl", ...args], { dataDir: dir.path });
+    expect(await run("config", "validate")).toMatchObject({ code: 0 });
+    await Deno.writeTextFile(path, "server:\n  prot: 1\n");
+    const faulty = await run("config", "validate");
+    expect([faulty.code, faulty.out]).toEqual([2, ""]);
+    expect(faulty.err).toMatch(/config\.yaml:2:3: server\.prot: no such key; known here: host, port/);
+    await Deno.writeTextFile(path, "server: [\n");
+    expect((await run("config", "show")).err).toMatch(/config\.yaml:\d+:\d+/);
+    expect((await run("worker", "list")).code).toBe(2);
+    const missing = await run("config", "show", "-c", "nowhere.yaml");
+    expect([missing.code, missing.err]).toEqual([2, expect.stringMatching(/nowhere\.yaml: no such file/)]);
+    await Deno.writeTextFile(
+      path,
+      "auth: {jwt_secret: 0123456789abcdef0123456789abcdef}\nshutdown_grace: 2m\n",
+    );
+    const shown = await run("config", "show");
+    expect(shown.out).toContain("shutdown_grace\t2m\n");
+    expect(shown.out).toContain("auth.jwt_secret\t(set, not shown)\n");
+    expect(shown.out).not.toContain("0123456789abcdef");
+    expect(JSON.parse((await run("config", "schema")).out).properties.limits).toBeDefined();
+  });
+});
