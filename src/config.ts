@@ -8,6 +8,7 @@ import {
   readConfigSource,
   readSecretFile,
 } from "./config_file.ts";
+import { reservedFlag } from "./domain/engine_flags.ts";
 import { isTimeZone } from "./domain/field.ts";
 import { LOG_LEVELS } from "./log.ts";
 
@@ -187,6 +188,10 @@ function checkEngines(config: Config, source: ConfigSource): void {
     }
     if (kind === "command" && engine.command === "") {
       throw new ConfigError(`${at}.command: is missing; name the program that is the worker`);
+    }
+    const flag = reservedFlag(kind, engine.args);
+    if (flag !== null) {
+      throw new ConfigError(`${at}.args: cannot have ${flag}: the service itself decides this`);
     }
     if (engine.command.includes("/")) engine.command = absolutePath(source.base, engine.command);
     engine.kind = kind;

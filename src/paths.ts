@@ -22,6 +22,8 @@ export interface DataPaths {
   restore: string;
   /** There while a restore changes things; a start refuses. */
   restoring: string;
+  /** What engines keep of each worker: logins and sessions. */
+  state: string;
 }
 
 /** The layout of a data directory. */
@@ -40,10 +42,31 @@ export function dataPaths(root: string): DataPaths {
     backup: join(root, "backup.part"),
     restore: join(root, "restore.part"),
     restoring: join(root, "restoring"),
+    state: join(root, "state"),
   };
+}
+
+/** `svc` as agents call it. */
+export function ctlPath(paths: DataPaths): string {
+  return join(paths.bin, "svc");
 }
 
 /** The log of an execution. The id is a checked UUID; its end spreads the files over 256 directories. */
 export function logPath(paths: DataPaths, executionId: string): string {
   return join(paths.logs, executionId.slice(-2), `${executionId}.log`);
+}
+
+/** The events of an execution as its engine wrote them, beside its log. */
+export function eventsPath(paths: DataPaths, executionId: string): string {
+  return join(paths.logs, executionId.slice(-2), `${executionId}.jsonl`);
+}
+
+/** Where an engine keeps what is this worker's alone; null where it keeps everything in its usual place (contract 7, state). */
+export function stateDirOf(
+  paths: DataPaths,
+  workerId: string,
+  engine: { name: string; agent: boolean; config: { state: "per_worker" | "shared" } },
+): string | null {
+  const apart = engine.agent && engine.config.state === "per_worker";
+  return apart ? join(paths.state, workerId, engine.name) : null;
 }

@@ -66,6 +66,8 @@ export class Server {
     };
     const machine = {
       path: Deno.env.get("PATH") ?? "",
+      inherited: Deno.env.toObject(),
+      root: Deno.uid() === 0,
       umask: parts.umask ?? 0o022,
       stopGraceMs: config.limits.stop_grace,
     };

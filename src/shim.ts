@@ -9,11 +9,23 @@ export async function installShim(folder: string): Promise<void> {
   const path = join(folder, "svc");
   const script = Deno.build.standalone
     ? `#!/bin/sh\nexec ${quoted(Deno.execPath())} "$@"\n`
-    : `#!/bin/sh\nexec ${quoted(Deno.execPath())} run -A ${quoted(mainPath())} "$@"\n`;
+    : `#!/bin/sh\n${fromSource()} "$@"\n`;
   const fresh = `${path}.new`;
   await Deno.writeTextFile(fresh, script, { mode: 0o755 });
   await Deno.chmod(fresh, 0o755);
   await Deno.rename(fresh, path);
+}
+
+// An agent may have another home than we, and there Deno would get every package anew.
+function fromSource(): string {
+  const { DENO_DIR, XDG_CACHE_HOME, HOME } = Deno.env.toObject();
+  const caches = XDG_CACHE_HOME ??
+    (HOME && join(HOME, Deno.build.os === "darwin" ? "Library/Caches" : ".cache"));
+  const cache = DENO_DIR ?? (caches && join(caches, "deno"));
+  const setting = cache ? `DENO_DIR=${quoted(cache)} ` : "";
+  return `${setting}DENO_NO_UPDATE_CHECK=1 exec ${quoted(Deno.execPath())} run -A --quiet ${
+    quoted(mainPath())
+  }`;
 }
 
 function mainPath(): string {

@@ -80,10 +80,15 @@ export const executionCommands: AnyCommand[] = [
     options: {
       follow: { flags: "-f, --follow", about: "go on until the execution has ended", type: "flag" },
       tail: { flags: "--tail <n>", about: "only the last lines", type: "int" },
+      raw: { flags: "--raw", about: "the engine's own events, one JSON object per line", type: "flag" },
     },
-    examples: ["execution logs -f 01a1fd23-4c7d-7750-a391-3a9041dee235"],
+    examples: [
+      "execution logs -f 01a1fd23-4c7d-7750-a391-3a9041dee235",
+      "execution logs --raw 01a1fd23-4c7d-7750-a391-3a9041dee235 | jq .type",
+    ],
     async run({ client, out, args: [id = ""], options, io }) {
-      const query = { follow: options.follow ? true : undefined, tail: options.tail };
+      const { follow, tail, raw } = options;
+      const query = { follow: follow ? true : undefined, tail, raw: raw ? true : undefined };
       const response = await client.open("GET /api/executions/:id/logs", { params: { id }, query });
       const decoder = new TextDecoder();
       for await (const chunk of response.body ?? []) {

@@ -2,7 +2,7 @@ import { conflict, notFound } from "../domain/error.ts";
 import type { Execution, ExecutionFilter } from "../domain/execution.ts";
 import type { Listing } from "../domain/page.ts";
 import { boundTo } from "../domain/scope.ts";
-import { logPath } from "../paths.ts";
+import { eventsPath, logPath } from "../paths.ts";
 import {
   findExecution,
   findExecutionJson,
@@ -69,13 +69,14 @@ export async function cancelExecution(service: Service, call: Call, id: string):
   return await getExecution(service, call, id);
 }
 
-/** What is needed to send a log: where it lies and whether more can come. Throws `not_found`. */
+/** What is needed to send a log, or the events that it was made of: where it lies and whether more can come. Throws `not_found`. */
 export async function findLog(
   service: Service,
   call: Call,
   id: string,
+  raw: boolean,
 ): Promise<{ path: string; ended: boolean }> {
   const execution = JSON.parse(await getExecution(service, call, id)) as Execution;
   const ended = execution.status === "completed" || execution.status === "failed";
-  return { path: logPath(service.paths, id), ended };
+  return { path: raw ? eventsPath(service.paths, id) : logPath(service.paths, id), ended };
 }

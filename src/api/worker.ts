@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { reservedFlag } from "../domain/engine_flags.ts";
 import { invalid, notFound, ServiceError } from "../domain/error.ts";
 import { outboundOf, platformOf } from "../domain/message.ts";
 import type { Listing } from "../domain/page.ts";
@@ -7,6 +8,7 @@ import { grants, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
 import type { Worker, WorkerCreate, WorkerFilter, WorkerStatus, WorkerUpdate } from "../domain/worker.ts";
 import { splitArgs } from "../engine/arguments.ts";
 import { newId } from "../id.ts";
+import { stateDirOf } from "../paths.ts";
 import type { Statement } from "../store/database.ts";
 import { findDepartmentRef, listDescendantIds } from "../store/department.ts";
 import { listOpenExecutionIds } from "../store/execution.ts";
@@ -107,7 +109,7 @@ export async function getWorkerStatus(service: Service, id: string): Promise<Wor
   const worker = await findWorker(db, id);
   if (worker === null) throw notFound("worker", id);
   const engine = engines.find(worker.engine);
-  const found = await engine?.probe() ?? { usable: false, detail: `no engine is called ${worker.engine}` };
+  const found = await engines.probeOne(worker.engine, (engine) => stateDirOf(service.paths, id, engine));
   const fault = workDirFault(worker.work_dir);
   const counts = await countTasksByStatus(db, id);
   return {
@@ -115,6 +117,7 @@ export async function getWorkerStatus(service: Service, id: string): Promise<Wor
     name: worker.name,
     status: worker.status,
     engine: engine?.name ?? worker.engine,
+    version: found.version,
     usable: found.usable && fault === null,
     detail: fault ?? found.detail,
     work_dir: worker.work_dir,
@@ -221,6 +224,8 @@ export async function deleteWorker(
   // After the commit there can be no new claim, so these are all.
   const open = await listOpenExecutionIds(db, id);
   await Promise.all(open.map((executionId) => service.interrupt(executionId)));
+  // What its engines remembered is of no use to anybody any more.
+  await Deno.remove(join(service.paths.state, id), { recursive: true }).catch(() => {});
   if (deleteWorkDir) {
     await removeWorkDir(worker.work_dir).catch((error) => {
       throw new ServiceError("internal", `The worker is deleted, but not its directory ${worker.work_dir}`, {
@@ -257,11 +262,16 @@ function checkEngines(service: Service, input: Pick<WorkerUpdate, "engine" | "en
   for (const [name, text] of Object.entries(input.engine_args ?? {})) {
     const path = `engine_args.${name}`;
     if (!known.includes(name)) throw invalid(path, `no engine is called that; known: ${known.join(", ")}`);
-    try {
-      splitArgs(text);
-    } catch (error) {
-      throw invalid(path, error instanceof Error ? error.message : String(error));
-    }
+    const flag = reservedFlag(service.engines.find(name)?.kind ?? "", argsIn(path, text));
+    if (flag !== null) throw invalid(path, `cannot have ${flag}: the service itself decides this`);
+  }
+}
+
+function argsIn(path: string, text: string): string[] {
+  try {
+    return splitArgs(text);
+  } catch (error) {
+    throw invalid(path, error instanceof Error ? error.message : String(error));
   }
 }
 

@@ -72,4 +72,10 @@ export type ExecutionFilter = z.output<z.ZodObject<typeof executionListQuery>>;
 export const logQuery = {
   follow: flag.default(false).meta({ type: "boolean", default: false, description: "stream until the end" }),
   tail: whole(0, 1_000_000).optional().meta({ description: "only the last lines" }),
+  raw: flag.default(false).meta({
+    type: "boolean",
+    default: false,
+    description:
+      "the events as the engine wrote them, one JSON object per line; nothing for engines without any",
+  }),
 };

@@ -1,4 +1,4 @@
-import type { Media } from "./message.ts";
+import { hasConversation, type Media } from "./message.ts";
 
 /** Everything a run is told, beside the instruction itself. */
 export interface RunContext {
@@ -14,13 +14,132 @@ export interface RunContext {
   message: { id: string; session_key: string; attachments: Media[] };
   memory: { global: Record<string, string>; session: Record<string, string> };
   /** The recent conversation, oldest first. */
-  conversation: { role: "user" | "bee"; content: string; ts: number }[];
+  conversation: Said[];
 }
 
-/** Most messages of the conversation that a run is given, and how much of each. */
+/** One message of a conversation. */
+export interface Said {
+  role: "user" | "bee";
+  content: string;
+  ts: number;
+}
+
+/** Most messages of the conversation that a run is given. */
 export const CONVERSATION_MAX_MESSAGES = 20;
+const SAID_MAX_CHARACTERS = 4_000;
+const MEMORY_VALUE_MAX_CHARACTERS = 4_000;
+const MEMORY_MAX_CHARACTERS = 40_000;
 
 /** The context as JSON for the file SVC_CONTEXT_FILE of a `command` engine (contract 7). */
 export function contextFile(context: RunContext, instruction: string): string {
   return JSON.stringify({ ...context, task: { ...context.task, instruction } }, null, 2) + "\n";
+}
+
+/** What a prompt says beyond context and instruction. */
+export interface PromptExtras {
+  /** The conversation before the message, for a session that begins anew in the middle of it. */
+  said: readonly Said[];
+  /** The task was begun before. */
+  interrupted: boolean;
+  /** Absolute path of `svc`. */
+  ctl: string;
+}
+
+/**
+ * What an agent is told (contract 4, point 7): who it is, what it always keeps to, memory, how to talk to the service,
+ * the message, and last the instruction.
+ */
+export function workerPrompt(context: RunContext, instruction: string, extras: PromptExtras): string {
+  const { worker, memory, message } = context;
+  const { said, interrupted, ctl } = extras;
+  return [
+    section("Who you are", identity(context)),
+    section("What you always keep to", worker.memory),
+    section("What you must not do", worker.constraints),
+    section("Memory of all workers (scope global)", entries(memory.global)),
+    section(`Memory of this conversation (scope ${message.session_key})`, entries(memory.session)),
+    section("The service", service(message, ctl)),
+    section("The conversation so far", said.map(quoted).join("\n")),
+    section("The message", messageText(message)),
+    interrupted ? section("Interrupted", INTERRUPTED) : "",
+    `# Your task\n\n${instruction}\n`,
+  ].filter((text) => text !== "").join("\n");
+}
+
+function section(title: string, text: string): string {
+  return text.trim() === "" ? "" : `# ${title}\n\n${text.trim()}\n`;
+}
+
+function identity({ worker, message }: RunContext): string {
+  return [
+    `You are ${worker.name}, a worker of a service that runs agents.${
+      worker.description === "" ? "" : ` ${worker.description}`
+    }`,
+    `You work in the directory ${worker.work_dir}. Nobody watches you: never ask and wait, decide yourself, and say in your answer what is still open.`,
+    hasConversation(message.session_key)
+      ? "Your last words are sent as your reply. Say in them what came of it; the one who reads them has seen nothing of your work."
+      : "Your last words are kept as the result of this task.",
+  ].join("\n");
+}
+
+const INTERRUPTED = "You began this task before and were interrupted. Look first at what is done already.";
+
+function entries(memory: Record<string, string>): string {
+  const lines: string[] = [];
+  let left = MEMORY_MAX_CHARACTERS;
+  for (const [key, value] of Object.entries(memory)) {
+    if (left <= 0) {
+      lines.push("(there is more: svc ctl memory get)");
+      break;
+    }
+    const line = `- ${key}: ${cut(value, MEMORY_VALUE_MAX_CHARACTERS)}`;
+    left -= line.length;
+    lines.push(line.replaceAll("\n", "\n  "));
+  }
+  return lines.join("\n");
+}
+
+// Every value is written out: some engines refuse a command with a variable in it, unless they may do everything.
+function service({ id, session_key }: RunContext["message"], ctl: string): string {
+  const scope = `--scope ${word(session_key)}`;
+  const talk = hasConversation(session_key)
+    ? [
+      "- tell something before you are done, such as progress (not your answer: that is sent by itself):",
+      `  echo "half of it is done" | svc ctl message send --message-id ${word(id)} --stdin`,
+      "- send a file, one per call:",
+      `  svc ctl message send --message-id ${word(id)} --media-path report.pdf`,
+    ]
+    : [];
+  return [
+    `From your shell you reach the service with \`svc ctl\`. Should svc not be found, its path is ${ctl}.`,
+    "What your token does not allow is refused. What you may need:",
+    ...talk,
+    "- remember something for the next time, or look it up:",
+    `  svc ctl memory save ${scope} --key <key> --value <value>`,
+    `  svc ctl memory get ${scope}`,
+    "- see what else there is: svc ctl --help",
+  ].join("\n");
+}
+
+/** The text as one word of a shell. */
+function word(text: string): string {
+  return /^[\w:.@/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+function quoted({ role, content, ts }: Said): string {
+  const who = role === "user" ? "user" : "answer";
+  return `[${new Date(ts).toISOString()}] ${who}: ${cut(content, SAID_MAX_CHARACTERS)}`;
+}
+
+function messageText({ id, attachments }: RunContext["message"]): string {
+  const files = attachments.map(({ path, name, mime, size }) =>
+    `- ${path} (${name}, ${mime}, ${size} bytes)`
+  );
+  return [`Message id: ${id}`, ...(files.length === 0 ? [] : ["Attached files:", ...files])].join("\n");
+}
+
+function cut(text: string, maxCharacters: number): string {
+  return text.length <= maxCharacters
+    ? text
+    : `${text.slice(0, maxCharacters)} … (${text.length} characters)`;
 }

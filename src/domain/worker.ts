@@ -47,6 +47,7 @@ export const workerStatusSchema = z.strictObject({
   name: z.string(),
   status: z.enum(WORKER_STATUSES),
   engine: z.string(),
+  version: z.string().meta({ description: 'of the engine\'s program; "" where it has none' }),
   usable: z.boolean().meta({ description: "whether a run could be started now" }),
   detail: z.string().meta({ description: "the program found, or what is missing" }),
   work_dir: z.string(),

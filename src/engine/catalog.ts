@@ -1,7 +1,13 @@
 import { type Config, ENGINE_KINDS, type EngineConfig } from "../config.ts";
-import { commandEngine, type Machine } from "./command.ts";
+import type { Adapter } from "./adapter.ts";
+import { agentEngine } from "./agent.ts";
+import { claude } from "./claude.ts";
+import { codex } from "./codex.ts";
+import { commandEngine } from "./command.ts";
 import { echoEngine } from "./echo.ts";
-import type { Availability, Engine } from "./engine.ts";
+import type { Availability, Engine, Machine } from "./engine.ts";
+
+const ADAPTERS: Record<string, Adapter> = { claude, codex };
 
 /** The engines that are configured or exist by their own name, and which is the default (contract 7). */
 export class Catalog {
@@ -18,8 +24,10 @@ export class Catalog {
   }
 
   #add(name: string, config: EngineConfig, machine: Machine): void {
-    if (config.kind === "echo") this.#engines.set(name, echoEngine(name, config));
+    const adapter = ADAPTERS[config.kind ?? ""];
+    if (adapter !== undefined) this.#engines.set(name, agentEngine(name, config, machine, adapter));
     else if (config.kind === "command") this.#engines.set(name, commandEngine(name, config, machine));
+    else if (config.kind === "echo") this.#engines.set(name, echoEngine(name, config));
   }
 
   /** Names in alphabetical order. */
@@ -32,10 +40,17 @@ export class Catalog {
     return this.#engines.get(name === "" ? this.defaultName : name) ?? null;
   }
 
+  /** Whether the engine of this name can be started, with the state that it would have. */
+  async probeOne(name: string, stateDirOf: (engine: Engine) => string | null): Promise<Availability> {
+    const engine = this.find(name);
+    if (engine === null) return { usable: false, version: "", detail: `no engine is called ${name}` };
+    return await engine.probe(stateDirOf(engine));
+  }
+
   /** Whether each engine can be started, by name. */
   async probe(): Promise<Record<string, Availability>> {
     const entries = await Promise.all(
-      this.names.map(async (name) => [name, await this.#engines.get(name)?.probe()] as const),
+      this.names.map(async (name) => [name, await this.#engines.get(name)?.probe(null)] as const),
     );
     return Object.fromEntries(entries.flatMap(([name, found]) => found === undefined ? [] : [[name, found]]));
   }

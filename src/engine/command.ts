@@ -1,21 +1,18 @@
 import type { EngineConfig } from "../config.ts";
-import { type Failure, USAGE_UNKNOWN } from "../domain/execution.ts";
-import type { Engine, EngineOutcome, EngineRun } from "./engine.ts";
+import { USAGE_UNKNOWN } from "../domain/execution.ts";
+import {
+  type Engine,
+  type EngineOutcome,
+  type EngineRun,
+  failedOutcome,
+  type Machine,
+  NO_SESSION,
+} from "./engine.ts";
 import { splitArgs } from "./arguments.ts";
 import { detectIsolation } from "./isolation.ts";
 import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process.ts";
+import { RESULT_MAX_BYTES } from "./result.ts";
 
-/** What the machine gives to every program that is started. */
-export interface Machine {
-  /** PATH on which programs are looked for. */
-  path: string;
-  /** The file mode mask that the service was started with. */
-  umask: number;
-  stopGraceMs: number;
-}
-
-/** Most bytes of standard output that are kept as the final text; the log has the rest. */
-export const RESULT_MAX_BYTES = 200 * 1024;
 const ERROR_TAIL_BYTES = 2_000;
 
 /**
@@ -28,12 +25,16 @@ export function commandEngine(name: string, config: EngineConfig, machine: Machi
     kind: "command",
     config,
     external: true,
+    agent: false,
+    passes: config.pass_env,
     probe() {
       try {
-        return Promise.resolve({ usable: true, detail: findProgram(config.command, machine.path) });
+        const detail = findProgram(config.command, machine.path);
+        return Promise.resolve({ usable: true, version: "", detail });
       } catch (error) {
         return Promise.resolve({
           usable: false,
+          version: "",
           detail: error instanceof Error ? error.message : String(error),
         });
       }
@@ -67,7 +68,7 @@ async function start(run: EngineRun, config: EngineConfig, machine: Machine): Pr
     return outcome(end, output, config);
   } catch (error) {
     if (error instanceof SpawnError) {
-      return failed("spawn_failed", `Cannot start the program: ${error.message}`, null);
+      return failedOutcome("spawn_failed", `Cannot start the program: ${error.message}`);
     }
     throw error;
   }
@@ -75,21 +76,25 @@ async function start(run: EngineRun, config: EngineConfig, machine: Machine): Pr
 
 function outcome(end: ProcessEnd, output: Output, config: EngineConfig): EngineOutcome {
   const text = output.text();
-  if (end.reason === "aborted") return { ...failed("cancelled", "the run was ended", end.code), text };
+  if (end.reason === "aborted") return { ...failedOutcome("cancelled", "the run was ended", end.code), text };
   if (end.reason === "timeout") {
     return {
-      ...failed("timeout", `ran longer than ${config.timeout / 1000} s (engines.<name>.timeout)`, end.code),
+      ...failedOutcome(
+        "timeout",
+        `ran longer than ${config.timeout / 1000} s (engines.<name>.timeout)`,
+        end.code,
+      ),
       text,
     };
   }
   if (end.reason === "idle_timeout") {
     const words = `said nothing for ${config.idle_timeout / 1000} s (engines.<name>.idle_timeout)`;
-    return { ...failed("idle_timeout", words, end.code), text };
+    return { ...failedOutcome("idle_timeout", words, end.code), text };
   }
   if (end.code !== 0) {
     const last = output.lastWords();
     return {
-      ...failed("exit_code", `exit code ${end.code}${last === "" ? "" : `: ${last}`}`, end.code),
+      ...failedOutcome("exit_code", `exit code ${end.code}${last === "" ? "" : `: ${last}`}`, end.code),
       text,
     };
   }
@@ -100,12 +105,8 @@ function outcome(end: ProcessEnd, output: Output, config: EngineConfig): EngineO
     error: "",
     exitCode: 0,
     usage: USAGE_UNKNOWN,
-    sessionId: "",
+    ...NO_SESSION,
   };
-}
-
-function failed(failure: Failure, error: string, exitCode: number | null): EngineOutcome {
-  return { status: "failed", text: "", failure, error, exitCode, usage: USAGE_UNKNOWN, sessionId: "" };
 }
 
 /** Keeps the start of stdout and the end of stderr. */

@@ -1,6 +1,6 @@
 import type { EngineConfig } from "../config.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
-import type { Engine } from "./engine.ts";
+import { type Engine, NO_SESSION } from "./engine.ts";
 
 /** The built-in engine for trying and testing: it answers with its instruction (contract 7). */
 export function echoEngine(name: string, config: EngineConfig): Engine {
@@ -9,7 +9,9 @@ export function echoEngine(name: string, config: EngineConfig): Engine {
     kind: "echo",
     config,
     external: false,
-    probe: () => Promise.resolve({ usable: true, detail: "built in" }),
+    agent: false,
+    passes: [],
+    probe: () => Promise.resolve({ usable: true, version: "", detail: "built in" }),
     start(run) {
       run.onStart();
       run.log.line(run.instruction);
@@ -20,7 +22,7 @@ export function echoEngine(name: string, config: EngineConfig): Engine {
         error: "",
         exitCode: 0,
         usage: USAGE_UNKNOWN,
-        sessionId: "",
+        ...NO_SESSION,
       });
     },
   };

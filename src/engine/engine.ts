@@ -1,6 +1,28 @@
 import type { EngineConfig } from "../config.ts";
-import type { Failure, Usage } from "../domain/execution.ts";
+import { type Failure, type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
+import type { ToolServer } from "./adapter.ts";
+import type { Reset } from "./reset.ts";
 import type { RunLog } from "./run_log.ts";
+
+/** What the machine gives to every program that is started. */
+export interface Machine {
+  /** PATH on which programs are looked for. */
+  path: string;
+  /** The service's own environment, to see which logins are there. */
+  inherited: Readonly<Record<string, string | undefined>>;
+  /** The file mode mask that the service was started with. */
+  umask: number;
+  stopGraceMs: number;
+  /** Whether the service runs as root. */
+  root: boolean;
+}
+
+/** A session of an engine to go on with. */
+export interface EngineSession {
+  id: string;
+  /** What it had used, where the engine reports totals only. */
+  usage: Usage;
+}
 
 /** One run, as an engine gets it. */
 export interface EngineRun {
@@ -11,17 +33,29 @@ export interface EngineRun {
   instruction: string;
   /** Instruction with everything that an agent has to know in front. */
   prompt: string;
+  /** As `prompt`, with the conversation so far: for a new session in place of one that is gone. */
+  retelling: string;
+  /** The session to go on with; null begins a new one. */
+  session: EngineSession | null;
   /** The complete environment of the run. */
   env: Record<string, string>;
   /** A private directory for files of this run only. */
   runDir: string;
+  /** Where the engine keeps what is this worker's alone; null: in its usual, shared place. */
+  stateDir: string | null;
   /** The worker's own arguments for this engine, as typed. */
   extraArgs: string;
+  /** The service's tools over MCP, where the run is offered them. */
+  tools: ToolServer | null;
   log: RunLog;
+  /** For the engine's events as they come; null where nobody keeps them. */
+  events: RunLog | null;
   /** Aborts when the run has to end. */
   signal: AbortSignal;
-  /** Called once, as soon as the engine is under way. */
+  /** Called as soon as the engine is under way; once more for each process that it takes. */
   onStart: () => void;
+  /** Called when the engine has told which session this is. */
+  onSession: (id: string) => void;
 }
 
 /** How an engine's run ended. A failed run is an outcome and never an exception. */
@@ -35,11 +69,29 @@ export interface EngineOutcome {
   usage: Usage;
   /** The engine's own session id, or "" when it has no sessions. */
   sessionId: string;
+  /** What that session has used so far, as far as the engine reports totals. */
+  sessionUsage: Usage;
+  /** When a rate limit is over, as far as the engine says. */
+  reset: Reset | null;
+}
+
+/** What an outcome says of sessions where there are none. */
+export const NO_SESSION = { sessionId: "", sessionUsage: USAGE_UNKNOWN, reset: null } as const;
+
+/** An outcome without any session: the run of a program that has none, or that never began. */
+export function failedOutcome(
+  failure: Failure,
+  error: string,
+  exitCode: number | null = null,
+): EngineOutcome {
+  return { status: "failed", text: "", failure, error, exitCode, usage: USAGE_UNKNOWN, ...NO_SESSION };
 }
 
 /** Whether an engine can be started, and if not, why. */
 export interface Availability {
   usable: boolean;
+  /** The program's version, "" where it has none or it is not known. */
+  version: string;
   /** The program found, or what is missing and how to get it. */
   detail: string;
 }
@@ -51,6 +103,11 @@ export interface Engine {
   readonly config: EngineConfig;
   /** Runs outside of this process: it needs an environment, a private directory and a briefing. */
   readonly external: boolean;
-  probe(): Promise<Availability>;
+  /** Has sessions, events and a state of its own. */
+  readonly agent: boolean;
+  /** Variables of the service's environment that its runs are given. */
+  readonly passes: readonly string[];
+  /** Whether it could be started, for the worker whose state directory this is; null: for any. */
+  probe(stateDir: string | null): Promise<Availability>;
   start(run: EngineRun): Promise<EngineOutcome>;
 }

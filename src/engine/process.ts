@@ -17,6 +17,10 @@ export interface ProcessSpec {
   idleTimeoutMs: number;
   stopGraceMs: number;
   signal: AbortSignal;
+  /** Aborts when the program has said its last word: then it has a few seconds to end by itself. */
+  finished?: AbortSignal;
+  /** Called right before its end is begun by us. */
+  onEnding?: () => void;
   /** Called for each piece of output; reading waits for it. */
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
   /** Called once the process runs. */
@@ -25,7 +29,7 @@ export interface ProcessSpec {
 
 /** Why a process ended and with what. */
 export interface ProcessEnd {
-  reason: "exited" | "timeout" | "idle_timeout" | "aborted";
+  reason: "exited" | "lingered" | "timeout" | "idle_timeout" | "aborted";
   code: number;
 }
 
@@ -39,6 +43,8 @@ export class SpawnError extends Error {
 
 // INT first: agents save their session on it. Then TERM, then there is no asking any more (contract 3, Execution).
 const INTERRUPT_GRACE_MS = 2_000;
+// Some stay for ten seconds after their last word, waiting for a network (facts, engines 2.5).
+const LINGER_MAX_MS = 3_000;
 // The pipes may be held open by something that escaped.
 const PIPES_MAX_MS = 2_000;
 // A longer timer fires at once.
@@ -90,6 +96,8 @@ class Ending {
   readonly #pid: number;
   readonly #deadline: number;
   readonly #onAbort = () => this.#end("aborted");
+  readonly #onFinished = () => this.#linger ??= setTimeout(() => this.#end("lingered"), LINGER_MAX_MS);
+  #linger: ReturnType<typeof setTimeout> | undefined;
   #idle: ReturnType<typeof setTimeout>;
   #total: ReturnType<typeof setTimeout>;
   #heardAt = performance.now();
@@ -104,6 +112,7 @@ class Ending {
     this.#idle = setTimeout(() => this.#checkIdle(), Math.min(spec.idleTimeoutMs, TIMER_MAX_MS));
     spec.signal.addEventListener("abort", this.#onAbort, { once: true });
     if (spec.signal.aborted) this.#onAbort();
+    spec.finished?.addEventListener("abort", this.#onFinished, { once: true });
   }
 
   heard(pass: () => void): void {
@@ -116,6 +125,8 @@ class Ending {
     this.#over = true;
     clearTimeout(this.#total);
     clearTimeout(this.#idle);
+    clearTimeout(this.#linger);
+    this.#spec.finished?.removeEventListener("abort", this.#onFinished);
     this.#spec.signal.removeEventListener("abort", this.#onAbort);
     await this.#escalation;
   }
@@ -130,6 +141,7 @@ class Ending {
   #end(reason: ProcessEnd["reason"]): void {
     if (this.#escalation !== null || this.#over) return;
     this.reason = reason;
+    this.#spec.onEnding?.();
     this.#escalation = this.#escalate();
   }
 

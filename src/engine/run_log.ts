@@ -4,6 +4,8 @@ import { dirname } from "node:path";
 export interface RunLogOptions {
   path: string;
   maxBytes: number;
+  /** Puts the time in front of each line. */
+  stamped: boolean;
   now: () => number;
   /** Called after each write. */
   onWrite: () => void;
@@ -83,9 +85,7 @@ export class RunLog {
     const room = this.#options.maxBytes - this.#size;
     let stamped = this.#stamped(bytes);
     if (stamped.length > room) {
-      const words =
-        `\n${this.#stamp()}[log cut: it reached limits.max_log_bytes, ${this.#options.maxBytes} bytes]\n`;
-      stamped = joined(stamped.subarray(0, Math.max(0, room)), encoder.encode(words));
+      stamped = joined(stamped.subarray(0, Math.max(0, room)), encoder.encode(this.#cut()));
       this.#full = true;
     }
     try {
@@ -98,11 +98,21 @@ export class RunLog {
     this.#options.onWrite();
   }
 
+  #cut(): string {
+    const { maxBytes, stamped } = this.#options;
+    const words = `log cut: it reached limits.max_log_bytes, ${maxBytes} bytes`;
+    return stamped ? `\n${this.#stamp()}[${words}]\n` : `\n${JSON.stringify({ type: "svc", text: words })}\n`;
+  }
+
   #stamp(): string {
     return `${new Date(this.#options.now()).toISOString()} `;
   }
 
   #stamped(bytes: Uint8Array): Uint8Array {
+    if (!this.#options.stamped) {
+      this.#atLineStart = bytes.at(-1) === NEWLINE;
+      return bytes;
+    }
     const stamp = encoder.encode(this.#stamp());
     const parts: Uint8Array[] = [];
     let length = 0;

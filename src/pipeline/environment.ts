@@ -1,8 +1,8 @@
 import { delimiter, join } from "node:path";
 import type { Clock } from "../clock.ts";
-import type { EngineConfig } from "../config.ts";
 import { WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
-import type { DataPaths } from "../paths.ts";
+import type { Engine } from "../engine/engine.ts";
+import { ctlPath, type DataPaths } from "../paths.ts";
 import type { Database } from "../store/database.ts";
 import { findWorker } from "../store/worker.ts";
 import { signToken } from "../token.ts";
@@ -11,15 +11,15 @@ import type { Claim } from "./dispatcher.ts";
 /** For which run an environment is made. */
 export interface EnvironmentRequest {
   claim: Claim;
-  engine: EngineConfig;
+  engine: Engine;
   runDir: string;
   contextPath: string;
 }
 
-/** The complete environment of a run, and the token in it. */
+/** The complete environment of a run, and what of it must not be stored anywhere. */
 export interface RunEnvironment {
   env: Record<string, string>;
-  token: string;
+  secrets: string[];
 }
 
 /** What environments are made from. */
@@ -48,6 +48,7 @@ export function createEnvironments(
   const { db, clock, paths, key, timeZone, url, inherited } = options;
   return async ({ claim, engine, runDir, contextPath }) => {
     const { execution } = claim;
+    const { config } = engine;
     const worker = await findWorker(db, execution.worker_id);
     const scopes = worker === null || worker.scopes.length === 0 ? WORKER_SCOPES_DEFAULT : worker.scopes;
     const token = await signToken(
@@ -63,9 +64,10 @@ export function createEnvironments(
         session_key: execution.session_key,
         message_id: execution.message_id,
       },
-      Math.ceil(engine.timeout / 1000) + TOKEN_MARGIN_S,
+      Math.ceil(config.timeout / 1000) + TOKEN_MARGIN_S,
       clock.now(),
     );
+    const own = { ...picked(inherited, engine.passes), ...config.env };
     const env: Record<string, string> = {
       HOME: inherited.HOME ?? runDir,
       SHELL: inherited.SHELL ?? "/bin/sh",
@@ -74,12 +76,11 @@ export function createEnvironments(
       TZ: timeZone,
       TMPDIR: join(runDir, "tmp"),
       NO_COLOR: "1",
-      ...picked(inherited, engine.pass_env),
-      ...engine.env,
-      PATH: [paths.bin, engine.env.PATH ?? inherited.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
+      ...own,
+      PATH: [paths.bin, config.env.PATH ?? inherited.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
       SVC_URL: url(),
       SVC_TOKEN: token,
-      SVC_CTL: join(paths.bin, "svc"),
+      SVC_CTL: ctlPath(paths),
       SVC_RUN_ID: execution.run_id,
       SVC_EXECUTION_ID: execution.id,
       SVC_TASK_ID: execution.task_id,
@@ -88,8 +89,20 @@ export function createEnvironments(
       SVC_MESSAGE_ID: execution.message_id,
       SVC_CONTEXT_FILE: contextPath,
     };
-    return { env, token };
+    return { env, secrets: [token, ...secretsOf(own)] };
   };
+}
+
+// A short value is no secret that could be guarded: it would be masked in the middle of words.
+const SECRET_MIN_CHARACTERS = 12;
+
+/** The values that, by their names, are keys of the engine's own (promises SEC-2). */
+function secretsOf(env: Record<string, string>): string[] {
+  return Object.entries(env)
+    .filter(([name, value]) =>
+      /KEY|TOKEN|SECRET|PASSWORD/i.test(name) && value.length >= SECRET_MIN_CHARACTERS
+    )
+    .map(([, value]) => value);
 }
 
 function picked(from: Record<string, string | undefined>, names: readonly string[]): Record<string, string> {

@@ -1,36 +1,28 @@
 // pending -> running when the engine has started; the end of a run is in ending.ts
-import { join } from "node:path";
 import { type Clock, sleep } from "../clock.ts";
-import type { Config } from "../config.ts";
-import type { Failure } from "../domain/execution.ts";
-import { contextFile } from "../domain/prompt.ts";
+import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { Catalog } from "../engine/catalog.ts";
-import type { Engine, EngineOutcome } from "../engine/engine.ts";
+import { type Engine, type EngineOutcome, failedOutcome } from "../engine/engine.ts";
 import { RunLog } from "../engine/run_log.ts";
 import { logger } from "../log.ts";
-import { type DataPaths, logPath } from "../paths.ts";
-import type { Database, Statement } from "../store/database.ts";
-import { type ExecutionEnd, startExecution } from "../store/execution.ts";
+import { eventsPath, logPath } from "../paths.ts";
+import type { Statement } from "../store/database.ts";
+import { type ExecutionEnd, setSession, startExecution } from "../store/execution.ts";
 import { record } from "../store/journal.ts";
+import { keepContext } from "../store/session.ts";
 import { BELL, type Bells } from "../wake.ts";
 import type { Claim } from "./dispatcher.ts";
-import { brief } from "./briefing.ts";
 import { endRun, type Rules, STOPPED } from "./ending.ts";
-import type { EnvironmentRequest, RunEnvironment } from "./environment.ts";
+import { BARE, equip, type Equipment, type EquipmentOptions } from "./equipment.ts";
 
 const log = logger("executor");
 
 /** What the executor works with. */
-export interface ExecutorOptions {
-  db: Database;
+export interface ExecutorOptions extends EquipmentOptions {
   clock: Clock;
   bells: Bells;
   engines: Catalog;
-  config: Config;
-  paths: DataPaths;
   rules: Rules;
-  /** The environment and token of a run. */
-  environmentOf: (request: EnvironmentRequest) => Promise<RunEnvironment>;
   /** Rings when a log grows. */
   logBell: (executionId: string) => string;
 }
@@ -40,16 +32,6 @@ interface Start {
   at: number | null;
   stored: boolean;
 }
-
-interface Equipment {
-  runDir: string;
-  env: Record<string, string>;
-  token: string;
-  prompt: string;
-  extraArgs: string;
-}
-
-const BARE: Equipment = { runDir: "", env: {}, token: "", prompt: "", extraArgs: "" };
 
 /** Why a run is to be ended before it ends by itself. */
 type Interruption = "cancelled" | "shutdown";
@@ -99,41 +81,38 @@ export class Executor {
     const start: Start = { at: null, stored: false };
     const outcome = await this.#outcomeOf(claim, signal, start).catch((error): EngineOutcome => {
       log.error("Execution {id} broke: {error}", { id: claim.execution.id, error });
-      return failed("spawn_failed", "Cannot run this: the service could not prepare it; its log tells more");
+      return failedOutcome(
+        "spawn_failed",
+        "Cannot run this: the service could not prepare it; its log tells more",
+      );
     });
     await this.#store(claim, outcome, start, signal.aborted ? signal.reason as Interruption : null);
   }
 
   async #outcomeOf(claim: Claim, signal: AbortSignal, start: Start): Promise<EngineOutcome> {
     const { execution, workDir } = claim;
-    const { clock, bells, config, engines, paths, logBell } = this.#options;
+    const { engines } = this.#options;
     const engine = engines.find(execution.engine);
     if (engine === null) {
-      return failed("spawn_failed", `Cannot start: no engine is called ${execution.engine}`);
+      return failedOutcome("spawn_failed", `Cannot start: no engine is called ${execution.engine}`);
     }
     try {
       // Small and local: a synchronous call takes microseconds, an asynchronous one a turn of a busy loop.
       Deno.mkdirSync(workDir, { recursive: true });
     } catch (error) {
-      return failed("spawn_failed", `Cannot use the work directory ${workDir}: ${fileFault(error)}`);
+      return failedOutcome("spawn_failed", `Cannot use the work directory ${workDir}: ${fileFault(error)}`);
     }
-    const opening = RunLog.open({
-      path: logPath(paths, execution.id),
-      maxBytes: config.limits.max_log_bytes,
-      now: () => clock.now(),
-      onWrite: () => bells.ring(logBell(execution.id)),
-    });
     const [opened, equipped] = await Promise.allSettled([
-      opening,
-      engine.external ? this.#equip(claim, engine) : BARE,
+      this.#openLogs(execution.id, engine),
+      engine.external ? equip(this.#options, claim, engine) : BARE,
     ]);
     const runDir = equipped.status === "fulfilled" ? equipped.value.runDir : "";
     if (opened.status === "rejected") throw opened.reason;
-    const runLog = opened.value;
+    const { log: runLog, events } = opened.value;
     try {
       if (equipped.status === "rejected") throw equipped.reason;
-      const equipment = equipped.value;
-      runLog.mask(equipment.token);
+      const { secrets, ...equipment } = equipped.value;
+      for (const secret of secrets) for (const file of [runLog, events]) file?.mask(secret);
       runLog.line(`[${engine.name} starts in ${workDir}, attempt ${execution.attempt}]`);
       const outcome = await engine.start({
         runId: execution.run_id,
@@ -141,37 +120,40 @@ export class Executor {
         instruction: execution.instruction,
         ...equipment,
         log: runLog,
+        events,
         signal,
-        onStart: () => {
-          start.at = clock.now();
-          // What runs in this process ends at once; its start is stored together with its end.
-          if (engine.external) void this.#storeStart(claim, start.at, start);
-        },
+        onStart: () => this.#onStart(claim, engine, start),
+        onSession: (id) => void this.#storeSession(claim, id, equipment.session),
       });
       runLog.line(lastLine(outcome));
       return outcome;
     } finally {
       // On disk before the outcome is: a finished run has a whole log (promises DUR-9).
-      await runLog.close();
+      await Promise.all([runLog.close(), events?.close()]);
       if (runDir !== "") void Deno.remove(runDir, { recursive: true }).catch(() => {});
     }
   }
 
-  // What a program outside of this process gets: its briefing, its environment, and a directory of its own.
-  async #equip(claim: Claim, engine: Engine): Promise<Equipment> {
-    const { db, paths, environmentOf } = this.#options;
-    const { execution } = claim;
-    const runDir = join(paths.runs, execution.run_id);
-    const contextPath = join(runDir, "context.json");
-    const [{ env, token }, briefing] = await Promise.all([
-      environmentOf({ claim, engine: engine.config, runDir, contextPath }),
-      brief(db, claim),
+  async #openLogs(id: string, engine: Engine): Promise<{ log: RunLog; events: RunLog | null }> {
+    const { clock, bells, config, paths, logBell } = this.#options;
+    const common = {
+      maxBytes: config.limits.max_log_bytes,
+      now: () => clock.now(),
+      onWrite: () => bells.ring(logBell(id)),
+    };
+    const [log, events] = await Promise.all([
+      RunLog.open({ ...common, path: logPath(paths, id), stamped: true }),
+      engine.agent ? RunLog.open({ ...common, path: eventsPath(paths, id), stamped: false }) : null,
     ]);
-    Deno.mkdirSync(join(runDir, "tmp"), { recursive: true, mode: 0o700 });
-    Deno.writeTextFileSync(contextPath, contextFile(briefing.context, execution.instruction), {
-      mode: 0o600,
-    });
-    return { runDir, env, token, prompt: briefing.prompt, extraArgs: briefing.engineArgs[engine.name] ?? "" };
+    return { log, events };
+  }
+
+  #onStart(claim: Claim, engine: Engine, start: Start): void {
+    // An engine that has to begin anew starts more than one process.
+    if (start.at !== null) return;
+    start.at = this.#options.clock.now();
+    // What runs in this process ends at once; its start is stored together with its end.
+    if (engine.external) void this.#storeStart(claim, start.at, start);
   }
 
   // Not waited for: the writer keeps the order, so the outcome always comes behind it.
@@ -186,6 +168,27 @@ export class Executor {
     }
   }
 
+  // Kept as soon as the engine has told it: should the service die, the next attempt goes on with this session.
+  async #storeSession(claim: Claim, sessionId: string, resumed: Equipment["session"]): Promise<void> {
+    const { db, clock } = this.#options;
+    const { id } = claim.execution;
+    const usage = resumed?.id === sessionId ? resumed.usage : USAGE_UNKNOWN;
+    try {
+      await db.write([
+        setSession(id, sessionId),
+        ...this.#contextOf(claim, { sessionId, usage }, clock.now()),
+      ]);
+    } catch (error) {
+      log.warning("Cannot note the session of execution {id}: {error}", { id, error });
+    }
+  }
+
+  #contextOf(claim: Claim, session: { sessionId: string; usage: Usage }, now: number): Statement[] {
+    if (claim.task.type !== "immediate" || session.sessionId === "") return [];
+    const context = { session_id: session.sessionId, work_dir: claim.workDir, usage: session.usage };
+    return [keepContext(claim.execution.id, context, now)];
+  }
+
   /** Writes the outcome, again and again while the database cannot be reached: the work is done and must not be lost. */
   async #store(
     claim: Claim,
@@ -196,8 +199,13 @@ export class Executor {
     const { db, clock, bells, rules } = this.#options;
     for (let waitMs = 100;; waitMs = Math.min(waitMs * 2, 5_000)) {
       try {
+        const now = clock.now();
         const end = { ...endOf(claim.execution.session_key, outcome, interruption), started_at: start.at };
-        const statements = endRun(claim.execution, end, claim.task, rules, clock.now());
+        const session = { sessionId: outcome.sessionId, usage: outcome.sessionUsage };
+        const statements = [
+          ...this.#contextOf(claim, session, now),
+          ...endRun(claim.execution, end, claim.task, rules, now),
+        ];
         if (start.at !== null && !start.stored) statements.unshift(started(claim, start.at));
         const { won } = await db.write(statements);
         if (!won) log.warning("Execution {id} had an outcome already", { id: claim.execution.id });
@@ -244,11 +252,6 @@ function endOf(sessionKey: string, outcome: EngineOutcome, interruption: Interru
     usage,
     ...ours,
   };
-}
-
-function failed(failure: Failure, error: string): EngineOutcome {
-  const usage = { input_tokens: null, output_tokens: null, cost_usd: null };
-  return { status: "failed", text: "", failure, error, exitCode: null, usage, sessionId: "" };
 }
 
 function lastLine(outcome: EngineOutcome): string {

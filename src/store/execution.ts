@@ -66,6 +66,14 @@ export function startExecution(id: string, now: number): Statement[] {
   );
 }
 
+/** Notes which session of its engine an open execution is. */
+export function setSession(id: string, sessionId: string): Statement {
+  return {
+    sql: "update execution set session_id = ? where id = ? and status in ('pending', 'running')",
+    args: [sessionId, id],
+  };
+}
+
 /** How a run ended. */
 export interface ExecutionEnd {
   /** When it started, where that is not stored yet. */
@@ -256,6 +264,14 @@ export async function listOpenExecutionsOf(
     [sessionKey, workerId, workerId],
   );
   return rows.map((row) => row.id);
+}
+
+/** How many runs a task has had, the present one included. */
+export async function countExecutionsOf(db: Database, taskId: string): Promise<number> {
+  const row = await db.first<{ runs: number }>("select count(*) as runs from execution where task_id = ?", [
+    taskId,
+  ]);
+  return row?.runs ?? 0;
 }
 
 /** What a run token is checked against at every request: the open run it was made for, and its worker's scopes. */

@@ -157,12 +157,12 @@ export function listFeeding(db: Database, limit: number): Promise<FeedingMessage
 export async function listParts(
   db: Database,
   id: string,
-): Promise<{ content: string; media: Media | null }[]> {
-  const rows = await db.read<{ content: string; media: string }>(
-    "select content, media from inbound_message where id = ? or merged_into = ? order by id",
+): Promise<{ id: string; content: string; media: Media | null }[]> {
+  const rows = await db.read<{ id: string; content: string; media: string }>(
+    "select id, content, media from inbound_message where id = ? or merged_into = ? order by id",
     [id, id],
   );
-  return rows.map((row) => ({ content: row.content, media: JSON.parse(row.media) }));
+  return rows.map((row) => ({ id: row.id, content: row.content, media: JSON.parse(row.media) }));
 }
 
 /** The inbound message with this id, or with this id on its platform; null when there is none. */

@@ -1,3 +1,4 @@
+import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import type { Database, Statement } from "./database.ts";
 import { list } from "./list.ts";
@@ -50,5 +51,48 @@ export function forgetContexts(sessionKey: string, workerId = ""): Statement {
       set keeps_context = 0
       where status in ('pending', 'running') and session_key = ? and (? = '' or worker_id = ?)`,
     args: [sessionKey, workerId, workerId],
+  };
+}
+
+/** What an engine's session is resumed with. */
+export interface StoredContext {
+  session_id: string;
+  work_dir: string;
+  /** What the session has used so far, where the engine reports totals. */
+  usage: Usage;
+}
+
+/** What this engine remembers for a session key and a worker, or null. */
+export async function findContext(
+  db: Database,
+  sessionKey: string,
+  workerId: string,
+  engine: string,
+): Promise<StoredContext | null> {
+  const row = await db.first<{ session_id: string; work_dir: string; usage: string }>(
+    `select session_id, work_dir, usage
+    from session_context
+    where session_key = ? and worker_id = ? and engine = ?`,
+    [sessionKey, workerId, engine],
+  );
+  return row === null ? null : { ...row, usage: { ...USAGE_UNKNOWN, ...JSON.parse(row.usage) } };
+}
+
+/**
+ * Keeps what an engine's run remembers, for the next one. Nothing when the context was cleared meanwhile, when the
+ * worker is gone, or when it has changed to another engine (contract 3, Session context).
+ */
+export function keepContext(executionId: string, context: StoredContext, now: number): Statement {
+  return {
+    sql:
+      `insert into session_context (session_key, worker_id, engine, session_id, work_dir, usage, updated_at)
+      select execution.session_key, execution.worker_id, execution.engine, ?, ?, ?, ?
+      from execution
+      join worker on worker.id = execution.worker_id and worker.engine in ('', execution.engine)
+      where execution.id = ? and execution.keeps_context = 1
+      on conflict (session_key, worker_id) do update set
+        engine = excluded.engine, session_id = excluded.session_id, work_dir = excluded.work_dir,
+        usage = excluded.usage, updated_at = excluded.updated_at`,
+    args: [context.session_id, context.work_dir, JSON.stringify(context.usage), now, executionId],
   };
 }

@@ -16,6 +16,7 @@ async function logged(
   const log = await RunLog.open({
     path,
     maxBytes: 1_000_000,
+    stamped: true,
     now,
     onWrite: () => {},
     ...options,

@@ -50,9 +50,10 @@ export const executionRoutes = [
     response: z.string(),
     responseType: "text/plain",
     handle: async ({ service, call, params, query }) => {
-      const log = await findLog(service, call, params.id);
-      const hasEnded = () => findLog(service, call, params.id).then((found) => found.ended);
-      const { follow, tail } = query;
+      const { follow, tail, raw } = query;
+      const find = () => findLog(service, call, params.id, raw);
+      const log = await find();
+      const hasEnded = () => find().then((found) => found.ended);
       return {
         response: await logResponse(service, { ...log, executionId: params.id, follow, tail, hasEnded }),
       };

@@ -1,0 +1,137 @@
+import type { Usage } from "../domain/execution.ts";
+import type { Reset } from "./reset.ts";
+
+/** Why an agent did not do its work, by what has to be done about it. */
+export type FaultKind =
+  /** The session that was to be resumed is not there any more. */
+  | "unknown_session"
+  /** The id of a new session is taken. */
+  | "session_exists"
+  /** No login, or one that was refused. */
+  | "auth"
+  | "rate_limited"
+  /** The model or its provider failed. */
+  | "model"
+  /** The engine did not like how it was started or configured. */
+  | "setup"
+  /** It ended without saying why. */
+  | "crashed";
+
+/** What went wrong, in the engine's own words. */
+export interface Fault {
+  kind: FaultKind;
+  words: string;
+  /** When a rate limit is over; null where the engine does not say. */
+  reset: Reset | null;
+}
+
+/**
+ * Which span a figure counts: this run, one step of it, or the engine's session since it began. Figures of steps are
+ * added up; of a session's the difference to the last known one is the run's.
+ */
+export type UsageSpan = "run" | "step" | "session";
+
+/** What a line of an agent's output means. */
+export type AgentEvent =
+  | { kind: "session"; id: string }
+  /** Words of the agent. A `piece` goes on where the last one ended, a `part` stands below it, a `whole` is all of it. */
+  | { kind: "text"; text: string; mode: "piece" | "part" | "whole" }
+  | { kind: "tool_start"; name: string; input: string }
+  | { kind: "tool_end"; output: string; ok: boolean }
+  | { kind: "notice"; text: string }
+  | { kind: "usage"; span: UsageSpan; usage: Partial<Usage> }
+  /** Something failed; whether the run did is decided by its end. */
+  | { kind: "fault"; fault: Fault }
+  /** The engine's last word. `text` is the answer where it is named, else it is what was said last. */
+  | { kind: "done"; ok: boolean; text: string | null; fault: Fault | null };
+
+/** A parsed line of output. */
+export type Line = Record<string, unknown>;
+
+/** A tool server that an agent is offered over HTTP; its token is in the environment, under `tokenVariable`. */
+export interface ToolServer {
+  url: string;
+  tokenVariable: string;
+}
+
+/** What an adapter makes a command of. */
+export interface Order {
+  /** The session to begin with this id (where the engine takes one), or to go on with. */
+  sessionId: string;
+  resume: boolean;
+  prompt: string;
+  /** A private directory for files of this run only. */
+  runDir: string;
+  /** Where the engine keeps logins and sessions of this worker; null: in its usual, shared place. */
+  stateDir: string | null;
+  /** Absolute path of `svc`. */
+  ctl: string;
+  model: string;
+  permissions: "read" | "edit" | "full";
+  /** engines.<name>.args and the worker's own, behind ours. */
+  extraArgs: readonly string[];
+  /** Whether the service, and so the engine, runs as root. */
+  root: boolean;
+  /** The engine's own variables, as configured. */
+  env: Readonly<Record<string, string>>;
+  /** The service's tools over MCP, where they are offered. */
+  tools: ToolServer | null;
+}
+
+/** A file that has to be there before the engine starts. */
+export interface EngineFile {
+  path: string;
+  /** Its new text, given the present one; null when there is none. */
+  content: (present: string | null) => string;
+}
+
+/** A program to start as an agent. The prompt goes in by stdin, tokens by environment or file, never by argv. */
+export interface AgentCommand {
+  args: string[];
+  env: Record<string, string>;
+  stdin: string;
+  files: EngineFile[];
+  /** A file in which the engine leaves its usage at its end. */
+  usageFile: string | null;
+}
+
+/** How a process ended that said no last word. */
+export interface SilentEnd {
+  code: number;
+  /** The end of stderr. */
+  stderr: string;
+  /** Whether it was to go on with a session. */
+  resume: boolean;
+}
+
+/** Where an engine looks for its login. */
+export interface Login {
+  /** Variables of which one is enough. */
+  variables: readonly string[];
+  /** The engine's usual state directory, below the home. */
+  home: string;
+  /** Files of which one is enough, below the state directory. */
+  files: readonly string[];
+  /** What to do when there is neither. */
+  advice: string;
+}
+
+/** One agent CLI as pure functions: how it is started, and what its lines mean (facts, engines 12). */
+export interface Adapter {
+  kind: string;
+  /** The program's name on PATH. */
+  program: string;
+  /** The package and version that this was measured with. */
+  measured: { package: string; version: string };
+  /** It takes our id for a new session; else it makes one up. */
+  plansSession: boolean;
+  login: Login;
+  /** Variables of the service's environment that belong to this engine and are passed on. */
+  variables: readonly string[];
+  command(order: Order): AgentCommand;
+  events(line: Line): AgentEvent[];
+  /** Names the fault of a process that ended without a last word. */
+  faultOf(end: SilentEnd): Fault;
+  /** What the usage file says. */
+  usageOf?(text: string): AgentEvent[];
+}

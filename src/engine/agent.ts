@@ -1,0 +1,122 @@
+import type { EngineConfig } from "../config.ts";
+import type { Failure } from "../domain/execution.ts";
+import type { Adapter, Fault, FaultKind } from "./adapter.ts";
+import { type AgentParts, type Ran, runAgentProcess, type Start } from "./agent_process.ts";
+import { probeAgent } from "./availability.ts";
+import { type Engine, type EngineOutcome, type EngineRun, failedOutcome, type Machine } from "./engine.ts";
+import { faultOfKind, lastWords } from "./fault.ts";
+import { type ProcessEnd, SpawnError } from "./process.ts";
+import { cutResult } from "./result.ts";
+
+/** An agent CLI as an engine. One driver for all of them; what differs is in their adapters (facts, engines 12). */
+export function agentEngine(name: string, config: EngineConfig, machine: Machine, adapter: Adapter): Engine {
+  const parts = { config, machine, adapter };
+  return {
+    name,
+    kind: adapter.kind,
+    config,
+    external: true,
+    agent: true,
+    passes: [...adapter.variables, ...adapter.login.variables, ...config.pass_env],
+    probe: (stateDir) => probeAgent(name, parts, stateDir),
+    start: (run) => runAgent(parts, run),
+  };
+}
+
+// A session that is gone is begun anew once, and an id that is taken is resumed once.
+const STARTS_MAX = 3;
+
+async function runAgent(parts: AgentParts, run: EngineRun): Promise<EngineOutcome> {
+  const { adapter } = parts;
+  let start: Start = run.session === null
+    ? { sessionId: newSessionId(adapter), resume: false, prompt: run.prompt }
+    : { sessionId: run.session.id, resume: true, prompt: run.prompt };
+  try {
+    for (let starts = 1;; starts++) {
+      const ran = await runAgentProcess(parts, run, start);
+      const next = starts < STARTS_MAX ? nextStart(adapter, run, ran) : null;
+      if (next === null) return outcomeOf(parts, ran);
+      start = next;
+    }
+  } catch (error) {
+    if (!(error instanceof SpawnError)) throw error;
+    return failedOutcome("spawn_failed", `Cannot start ${adapter.kind}: ${error.message}`);
+  }
+}
+
+function newSessionId(adapter: Adapter): string {
+  return adapter.plansSession ? crypto.randomUUID() : "";
+}
+
+/** The start that mends a refused session, or null when there is nothing to mend. */
+function nextStart(adapter: Adapter, run: EngineRun, ran: Ran): Start | null {
+  const { start, finished, strayed } = ran;
+  if (run.signal.aborted || !finished) return null;
+  const fault = strayed ? "unknown_session" : faultOf(adapter, ran)?.kind;
+  if (fault === "unknown_session" && start.resume) {
+    run.log.line("[the engine has lost the session: a new one begins, told what was said before]");
+    return { sessionId: newSessionId(adapter), resume: false, prompt: run.retelling };
+  }
+  if (fault === "session_exists" && !start.resume) {
+    run.log.line("[the session exists already: it goes on]");
+    return { ...start, resume: true };
+  }
+  return null;
+}
+
+/** What went wrong in a run that was left to itself, or null when it went well. */
+function faultOf(adapter: Adapter, { start, end, reading }: Ran): Fault | null {
+  const { done, fault, stderr } = reading;
+  if (done !== null) {
+    if (done.ok) return null;
+    return done.fault ?? fault ?? faultOfKind("model", reading.text || lastWords(stderr));
+  }
+  if (fault !== null) return fault;
+  if (end.code === 0) {
+    return faultOfKind("crashed", `it ended without saying that it is done: ${lastWords(stderr)}`);
+  }
+  return adapter.faultOf({ code: end.code, stderr, resume: start.resume });
+}
+
+/** Our own cancel or time limit first, then the engine's last word, then its exit code (facts, engines 2.4). */
+function outcomeOf({ config, adapter }: AgentParts, ran: Ran): EngineOutcome {
+  const { end, reading, finished } = ran;
+  const rest = {
+    text: cutResult(reading.text),
+    usage: reading.usage.run,
+    sessionId: reading.session,
+    sessionUsage: reading.usage.session,
+  };
+  if (!finished) return { ...failedOutcome(...endedByUs(end.reason, config), end.code), ...rest };
+  const fault = faultOf(adapter, ran);
+  if (fault !== null) {
+    const { kind, reset } = fault;
+    const words = kind === "auth" ? `${fault.words} (${adapter.login.advice})` : fault.words;
+    return { ...failedOutcome(FAILURE_OF[kind], `${kind}: ${words}`, end.code), ...rest, reset };
+  }
+  // A success in which nothing was said and nothing was done is none.
+  if (!reading.acted) {
+    return { ...failedOutcome("engine_error", "crashed: it said and did nothing", end.code), ...rest };
+  }
+  return { ...failedOutcome("exit_code", "", end.code), status: "completed", failure: "", ...rest };
+}
+
+const FAILURE_OF: Record<FaultKind, Failure> = {
+  unknown_session: "engine_error",
+  session_exists: "engine_error",
+  auth: "engine_error",
+  rate_limited: "rate_limited",
+  model: "engine_error",
+  setup: "engine_error",
+  crashed: "exit_code",
+};
+
+function endedByUs(reason: ProcessEnd["reason"], config: EngineConfig): [Failure, string] {
+  if (reason === "timeout") {
+    return ["timeout", `ran longer than ${config.timeout / 1000} s (engines.<name>.timeout)`];
+  }
+  if (reason === "idle_timeout") {
+    return ["idle_timeout", `said nothing for ${config.idle_timeout / 1000} s (engines.<name>.idle_timeout)`];
+  }
+  return ["cancelled", "the run was ended"];
+}

@@ -1,0 +1,173 @@
+import { dirname } from "node:path";
+import type { EngineConfig } from "../config.ts";
+import { USAGE_UNKNOWN } from "../domain/execution.ts";
+import type { Adapter, AgentCommand, AgentEvent, Order } from "./adapter.ts";
+import { splitArgs } from "./arguments.ts";
+import type { EngineRun, Machine } from "./engine.ts";
+import { detectIsolation } from "./isolation.ts";
+import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process.ts";
+import { Reading } from "./reading.ts";
+
+/** What an agent is run with, beside the run itself. */
+export interface AgentParts {
+  config: EngineConfig;
+  machine: Machine;
+  adapter: Adapter;
+}
+
+/** One process of a run: of a new session, or of one that goes on. */
+export interface Start {
+  sessionId: string;
+  resume: boolean;
+  prompt: string;
+}
+
+/** How that process went. */
+export interface Ran {
+  start: Start;
+  end: ProcessEnd;
+  reading: Reading;
+  /** It was left to itself, or had said its last word before we ended it. */
+  finished: boolean;
+  /** It was asked to go on with a session and began another one. */
+  strayed: boolean;
+}
+
+// An engine that waits for a limit to be over holds a slot for nothing: the task can wait as well.
+const LIMIT_WAIT_MAX_MS = 60_000;
+
+/** Runs one process of an agent to its end. Throws SpawnError when it cannot be started. */
+export async function runAgentProcess(parts: AgentParts, run: EngineRun, start: Start): Promise<Ran> {
+  const { config, machine, adapter } = parts;
+  const program = findProgram(config.command || adapter.program, machine.path);
+  const command = adapter.command(orderOf(parts, run, start));
+  writeFiles(command, run.stateDir);
+  const watch = new Watch(run, start);
+  const reading = new Reading({
+    adapter,
+    log: run.log,
+    events: run.events,
+    usedBefore: start.resume && run.session !== null ? run.session.usage : USAGE_UNKNOWN,
+    onEvent: (event) => watch.event(event),
+  });
+  const end = await runProcess({
+    runId: run.runId,
+    command: program,
+    args: command.args,
+    cwd: run.workDir,
+    env: environmentOf(config, run, command),
+    stdin: command.stdin,
+    isolation: await detectIsolation(),
+    umask: machine.umask,
+    timeoutMs: config.timeout,
+    idleTimeoutMs: config.idle_timeout,
+    stopGraceMs: machine.stopGraceMs,
+    signal: watch.signal,
+    finished: watch.finished.signal,
+    onStart: run.onStart,
+    onEnding: () => watch.end(),
+    onOutput: (stream, chunk) => reading.add(stream, chunk),
+  });
+  watch.end();
+  const { usageFile } = command;
+  reading.end(usageFile === null ? null : await Deno.readTextFile(usageFile).catch(() => null));
+  return { start, end, reading, finished: end.reason === "exited" || watch.left, strayed: watch.strayed };
+}
+
+/** Ends a process that is of no use any more, and tells whether it was done before it was ended. */
+class Watch {
+  readonly finished = new AbortController();
+  readonly signal: AbortSignal;
+  strayed = false;
+  /** Its outcome is its own, whoever ended it. */
+  left = false;
+  readonly #run: EngineRun;
+  readonly #start: Start;
+  readonly #useless = new AbortController();
+  #limit: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(run: EngineRun, start: Start) {
+    this.#run = run;
+    this.#start = start;
+    this.signal = AbortSignal.any([run.signal, this.#useless.signal]);
+  }
+
+  event(event: AgentEvent): void {
+    if (event.kind === "session") this.#session(event.id);
+    else if (event.kind === "done") this.finished.abort();
+    if (event.kind === "fault" && event.fault.kind === "rate_limited") {
+      this.#limit ??= setTimeout(() => this.#useless.abort(), LIMIT_WAIT_MAX_MS);
+    } else if (event.kind !== "notice") this.#forgetLimit();
+  }
+
+  /** From here on nothing that the process says counts as its own will. */
+  end(): void {
+    this.#forgetLimit();
+    this.left ||= this.finished.signal.aborted || this.#useless.signal.aborted && !this.#run.signal.aborted;
+  }
+
+  #session(id: string): void {
+    if (!this.#start.resume || id === this.#start.sessionId) return this.#run.onSession(id);
+    this.strayed = true;
+    this.#useless.abort();
+  }
+
+  #forgetLimit(): void {
+    clearTimeout(this.#limit);
+    this.#limit = undefined;
+  }
+}
+
+function orderOf({ config, machine }: AgentParts, run: EngineRun, start: Start): Order {
+  return {
+    ...start,
+    runDir: run.runDir,
+    stateDir: run.stateDir,
+    ctl: run.env.SVC_CTL ?? "svc",
+    model: config.model,
+    permissions: config.permissions,
+    extraArgs: [...config.args, ...splitArgs(run.extraArgs)],
+    root: machine.root,
+    env: run.env,
+    tools: run.tools,
+  };
+}
+
+// Ours go over the run's, and what the operator configured goes over ours. PATH and SVC_* are the run's own.
+function environmentOf(config: EngineConfig, run: EngineRun, command: AgentCommand): Record<string, string> {
+  const fixed = Object.entries(run.env).filter(([name]) => name === "PATH" || name.startsWith("SVC_"));
+  return { ...run.env, ...SHELL, ...command.env, ...config.env, ...Object.fromEntries(fixed) };
+}
+
+// Some take their tools' shell from here, and none knows every shell (facts, engines 2.10).
+const bash = ["/bin/bash", "/usr/bin/bash"].find((path) => {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false;
+  }
+});
+const SHELL = bash === undefined ? {} : { SHELL: bash };
+
+function writeFiles(command: AgentCommand, stateDir: string | null): void {
+  try {
+    if (stateDir !== null) Deno.mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+    for (const { path, content } of command.files) {
+      Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      const present = textOf(path);
+      const text = content(present);
+      if (text !== present) Deno.writeTextFileSync(path, text, { mode: 0o600 });
+    }
+  } catch (error) {
+    throw new SpawnError(`its files cannot be written: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+function textOf(path: string): string | null {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,114 @@
+import { join } from "node:path";
+import { logger } from "../log.ts";
+import type { AgentParts } from "./agent_process.ts";
+import type { Availability } from "./engine.ts";
+import { findProgram } from "./process.ts";
+
+const log = logger("engine");
+const VERSION_MAX_MS = 20_000;
+
+/** Whether an agent could be started: its program is found, of a version that is known to work, and has a login. */
+export async function probeAgent(
+  name: string,
+  parts: AgentParts,
+  stateDir: string | null,
+): Promise<Availability> {
+  const { config, machine, adapter } = parts;
+  const { package: npm, version: measured } = adapter.measured;
+  const command = config.command || adapter.program;
+  let program: string;
+  try {
+    program = findProgram(command, machine.path);
+  } catch (error) {
+    const words = error instanceof Error ? error.message : String(error);
+    const advice = `npm install -g ${npm}@${measured}, or set engines.${name}.command`;
+    return { usable: false, version: "", detail: `${words}; install it with: ${advice}` };
+  }
+  const version = await versionOf(program, machine.inherited);
+  if (version === null) {
+    return {
+      usable: false,
+      version: "",
+      detail: `${program} does not tell its version; does it run at all?`,
+    };
+  }
+  if (isOlder(version, measured)) {
+    const detail = `${program} is version ${version}; at least ${minor(measured)} is needed`;
+    return { usable: false, version, detail };
+  }
+  const fault = loginFault(parts, stateDir);
+  return { usable: fault === null, version, detail: fault ?? program };
+}
+
+/** Why no login is seen, or null where there is one. Whether it is any good only the provider knows. */
+function loginFault({ config, machine, adapter }: AgentParts, stateDir: string | null): string | null {
+  const { login } = adapter;
+  const { inherited } = machine;
+  const passed = [...adapter.variables, ...login.variables, ...config.pass_env];
+  const known = new Set([...Object.keys(config.env), ...passed.filter((name) => inherited[name])]);
+  if (login.variables.some((name) => known.has(name))) return null;
+  const home = join(config.env.HOME ?? inherited.HOME ?? "/", login.home);
+  const place = stateDir ?? home;
+  if (login.files.some((file) => isFile(join(place, file)))) return null;
+  if (stateDir !== null && login.files.some((file) => isFile(join(home, file)))) {
+    return `no login in ${stateDir}; there is one in ${home}, which state: shared would use`;
+  }
+  return `no login was found; ${login.advice}`;
+}
+
+function isFile(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false;
+  }
+}
+
+const versions = new Map<string, Promise<string | null>>();
+
+/** What `<program> --version` says, asked once for each version of the file. */
+async function versionOf(
+  program: string,
+  inherited: Readonly<Record<string, string | undefined>>,
+): Promise<string | null> {
+  const info = await Deno.stat(program).catch(() => null);
+  const key = `${program} ${info?.mtime?.getTime()} ${info?.size}`;
+  const known = versions.get(key) ?? askVersion(program, inherited);
+  versions.set(key, known);
+  const version = await known;
+  // What failed may work the next time.
+  if (version === null) versions.delete(key);
+  return version;
+}
+
+async function askVersion(
+  program: string,
+  inherited: Readonly<Record<string, string | undefined>>,
+): Promise<string | null> {
+  const { PATH = "/usr/local/bin:/usr/bin:/bin", HOME = "/" } = inherited;
+  try {
+    const { stdout } = await new Deno.Command(program, {
+      args: ["--version"],
+      clearEnv: true,
+      env: { PATH, HOME, NO_COLOR: "1", LANG: "C.UTF-8", TERM: "dumb" },
+      stdin: "null",
+      stderr: "null",
+      signal: AbortSignal.timeout(VERSION_MAX_MS),
+    }).output();
+    return /\d+\.\d+\.\d+/.exec(new TextDecoder().decode(stdout))?.[0] ?? null;
+  } catch (error) {
+    log.debug("{program} --version failed: {error}", { program, error });
+    return null;
+  }
+}
+
+function minor(version: string): string {
+  return version.split(".").slice(0, 2).join(".");
+}
+
+// Behind the minor version that was measured nothing is known; fixes of it and later ones are trusted.
+function isOlder(version: string, measured: string): boolean {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const [majorMeasured = 0, minorMeasured = 0] = measured.split(".").map(Number);
+  return major < majorMeasured || major === majorMeasured && minor < minorMeasured;
+}

@@ -1,0 +1,66 @@
+const NEWLINE = 10;
+const HEAD_BYTES = 200;
+
+/** Cuts a stream of bytes into lines. A line beyond the limit is never held: it is told by its start and its size. */
+export class LineSplitter {
+  readonly #maxBytes: number;
+  readonly #onLine: (line: string) => void;
+  readonly #onLong: (head: string, bytes: number) => void;
+  #parts: Uint8Array[] = [];
+  #size = 0;
+
+  constructor(
+    maxBytes: number,
+    onLine: (line: string) => void,
+    onLong: (head: string, bytes: number) => void,
+  ) {
+    this.#maxBytes = maxBytes;
+    this.#onLine = onLine;
+    this.#onLong = onLong;
+  }
+
+  add(chunk: Uint8Array): void {
+    for (let at = 0; at < chunk.length;) {
+      const end = chunk.indexOf(NEWLINE, at);
+      this.#hold(chunk.subarray(at, end === -1 ? chunk.length : end));
+      if (end === -1) return;
+      this.#emit();
+      at = end + 1;
+    }
+  }
+
+  /** The stream is over: what is held is a line, too. */
+  end(): void {
+    if (this.#size > 0) this.#emit();
+  }
+
+  #hold(part: Uint8Array): void {
+    if (part.length === 0) return;
+    this.#size += part.length;
+    if (this.#size <= this.#maxBytes) this.#parts.push(part.slice());
+    // Of a line that is too long only the head is of use.
+    else if (this.#parts.length > 0) this.#parts = [joined(this.#parts).slice(0, HEAD_BYTES)];
+    else this.#parts = [part.slice(0, HEAD_BYTES)];
+  }
+
+  #emit(): void {
+    const size = this.#size;
+    const text = new TextDecoder().decode(joined(this.#parts));
+    this.#parts = [];
+    this.#size = 0;
+    if (size > this.#maxBytes) this.#onLong(text.slice(0, HEAD_BYTES), size);
+    else this.#onLine(text.endsWith("\r") ? text.slice(0, -1) : text);
+  }
+}
+
+function joined(parts: Uint8Array[]): Uint8Array {
+  const [first = new Uint8Array()] = parts;
+  if (parts.length <= 1) return first;
+  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}

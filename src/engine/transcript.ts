@@ -1,0 +1,84 @@
+import { stripVTControlCharacters } from "node:util";
+import type { Usage } from "../domain/execution.ts";
+import type { AgentEvent } from "./adapter.ts";
+import type { RunLog } from "./run_log.ts";
+
+const INPUT_MAX_CHARACTERS = 1_000;
+const OUTPUT_MAX_CHARACTERS = 1_000;
+const OUTPUT_MAX_LINES = 10;
+
+/**
+ * Writes what an agent does for a person to read: its words as they are, `>` a tool that it calls, `<` what came
+ * back, shortened and with its size, `!` what went wrong, and our own words in brackets (contract 3, Execution).
+ */
+export class Transcript {
+  readonly #log: RunLog;
+
+  constructor(log: RunLog) {
+    this.#log = log;
+  }
+
+  event(event: AgentEvent): void {
+    if (event.kind === "text") {
+      if (event.mode === "piece") this.#piece(event.text);
+      else this.#line(event.text.trimEnd());
+    } else if (event.kind === "tool_start") {
+      const input = shortened(plain(event.input), INPUT_MAX_CHARACTERS, OUTPUT_MAX_LINES);
+      this.#line(`> ${event.name}${input === "" ? "" : `: ${indented(input)}`}`);
+    } else if (event.kind === "tool_end") {
+      const output = plain(event.output).trimEnd();
+      const short = shortened(output, OUTPUT_MAX_CHARACTERS, OUTPUT_MAX_LINES);
+      const size = byteSize(new TextEncoder().encode(event.output).length);
+      this.#line(`< ${event.ok ? "" : "failed: "}${short === "" ? "" : `${indented(short)} `}(${size})`);
+    } else if (event.kind === "notice") this.#line(`[${plain(event.text)}]`);
+    else if (event.kind === "session") this.#line(`[session ${event.id}]`);
+    else if (event.kind === "fault") this.#line(`! ${event.fault.kind}: ${plain(event.fault.words)}`);
+  }
+
+  /** A line of stderr, or of stdout that is no event. */
+  other(line: string): void {
+    if (line.trim() !== "") this.#line(plain(line));
+  }
+
+  /** What the run used, as far as that is known. */
+  usage(usage: Usage): void {
+    const { input_tokens, output_tokens, cost_usd } = usage;
+    const parts = [
+      ...(input_tokens === null ? [] : [`${input_tokens} tokens in`]),
+      ...(output_tokens === null ? [] : [`${output_tokens} tokens out`]),
+      ...(cost_usd === null ? [] : [`${cost_usd} USD`]),
+    ];
+    if (parts.length > 0) this.#line(`[used ${parts.join(", ")}]`);
+  }
+
+  #piece(text: string): void {
+    this.#log.write(new TextEncoder().encode(text));
+  }
+
+  // It ends the line that pieces have left open.
+  #line(text: string): void {
+    this.#log.line(text);
+  }
+}
+
+/** The text without the escape sequences of terminals. */
+export function plain(text: string): string {
+  return text.includes("\u001b") ? stripVTControlCharacters(text) : text;
+}
+
+/** The start of a text, and how much of it that is not. */
+export function shortened(text: string, maxCharacters: number, maxLines: number): string {
+  const head = text.slice(0, maxCharacters).split("\n").slice(0, maxLines).join("\n");
+  return head.length === text.length ? text : `${head} …`;
+}
+
+/** A size in the unit that suits it. */
+export function byteSize(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} bytes`;
+  if (bytes < 1_000_000) return `${(bytes / 1_000).toFixed(1)} KB`;
+  return `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+function indented(text: string): string {
+  return text.replaceAll("\n", "\n  ");
+}

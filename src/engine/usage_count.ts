@@ -1,0 +1,50 @@
+import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
+import type { UsageSpan } from "./adapter.ts";
+
+const FIELDS = ["input_tokens", "output_tokens", "cost_usd"] as const;
+
+/** Makes the usage of one run out of what an engine reports: per run, per step, or as a session's total. */
+export class UsageCount {
+  readonly #before: Usage;
+  readonly #run: Usage = { ...USAGE_UNKNOWN };
+  readonly #session: Usage = { ...USAGE_UNKNOWN };
+
+  /** `before` is what the session had used before this run. */
+  constructor(before: Usage) {
+    this.#before = before;
+  }
+
+  add(span: UsageSpan, usage: Partial<Usage>): void {
+    for (const field of FIELDS) {
+      const value = usage[field];
+      if (value === undefined || value === null) continue;
+      if (span === "session") this.#session[field] = value;
+      else this.#run[field] = span === "step" ? (this.#run[field] ?? 0) + value : value;
+    }
+  }
+
+  /** What this run used. */
+  get run(): Usage {
+    return byField((field) => {
+      const total = this.#session[field];
+      if (total === null) return rounded(this.#run[field]);
+      const before = this.#before[field] ?? 0;
+      // A total below the last one began anew.
+      return rounded(total < before ? total : total - before);
+    });
+  }
+
+  /** The session's totals after this run, as far as the engine reports any. */
+  get session(): Usage {
+    return byField((field) => this.#session[field] ?? this.#before[field]);
+  }
+}
+
+function byField(of: (field: (typeof FIELDS)[number]) => number | null): Usage {
+  return { input_tokens: of("input_tokens"), output_tokens: of("output_tokens"), cost_usd: of("cost_usd") };
+}
+
+// Sums of prices such as 0.1 + 0.2 are not shown with their seventeen digits.
+function rounded(value: number | null): number | null {
+  return value === null ? null : Number(value.toFixed(9));
+}

@@ -1,0 +1,78 @@
+import { join } from "node:path";
+import type { Config } from "../config.ts";
+import { contextFile } from "../domain/prompt.ts";
+import type { Engine, EngineRun } from "../engine/engine.ts";
+import { ctlPath, type DataPaths, stateDirOf } from "../paths.ts";
+import type { Database } from "../store/database.ts";
+import { findContext } from "../store/session.ts";
+import { brief } from "./briefing.ts";
+import type { Claim } from "./dispatcher.ts";
+import type { EnvironmentRequest, RunEnvironment } from "./environment.ts";
+
+/** What equipment is made of. */
+export interface EquipmentOptions {
+  db: Database;
+  config: Config;
+  paths: DataPaths;
+  /** The environment and token of a run. */
+  environmentOf: (request: EnvironmentRequest) => Promise<RunEnvironment>;
+}
+
+/** What a run is given beside its claim. */
+export interface Equipment extends
+  Pick<
+    EngineRun,
+    "runDir" | "stateDir" | "env" | "prompt" | "retelling" | "session" | "extraArgs" | "tools"
+  > {
+  /** Values that must not be stored in a log. */
+  secrets: string[];
+}
+
+/** What a run in this very process needs: nothing. */
+export const BARE: Equipment = {
+  runDir: "",
+  stateDir: null,
+  env: {},
+  prompt: "",
+  retelling: "",
+  session: null,
+  extraArgs: "",
+  tools: null,
+  secrets: [],
+};
+
+/** What a program outside of this process gets: its briefing, its environment, a directory of its own, and its session. */
+export async function equip(options: EquipmentOptions, claim: Claim, engine: Engine): Promise<Equipment> {
+  const { db, paths, environmentOf } = options;
+  const { execution } = claim;
+  const runDir = join(paths.runs, execution.run_id);
+  const contextPath = join(runDir, "context.json");
+  const [{ env, secrets }, briefing, session] = await Promise.all([
+    environmentOf({ claim, engine, runDir, contextPath }),
+    brief(db, claim, ctlPath(paths)),
+    sessionOf(db, claim, engine),
+  ]);
+  Deno.mkdirSync(join(runDir, "tmp"), { recursive: true, mode: 0o700 });
+  Deno.writeTextFileSync(contextPath, contextFile(briefing.context, execution.instruction), { mode: 0o600 });
+  return {
+    runDir,
+    stateDir: stateDirOf(paths, execution.worker_id, engine),
+    env,
+    secrets,
+    prompt: briefing.prompt,
+    retelling: briefing.retelling,
+    session,
+    extraArgs: briefing.engineArgs[engine.name] ?? "",
+    tools: null,
+  };
+}
+
+// Only immediate tasks go on with a conversation, and only where it began: most engines look for a session in the
+// directory in which they are (contract 3, Session context; facts, engines 2.11).
+async function sessionOf(db: Database, claim: Claim, engine: Engine): Promise<Equipment["session"]> {
+  if (!engine.agent || claim.task.type !== "immediate") return null;
+  const { session_key, worker_id } = claim.execution;
+  const context = await findContext(db, session_key, worker_id, engine.name);
+  if (context === null || context.work_dir !== claim.workDir) return null;
+  return { id: context.session_id, usage: context.usage };
+}

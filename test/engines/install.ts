@@ -1,0 +1,39 @@
+// Puts the pinned agent CLIs into .cache/engines, one by one; what is there stays. `install.ts claude codex` for some.
+import { folderOf, type Pin, PINS, programOf } from "./pins.ts";
+
+const wanted = PINS.filter((pin) => Deno.args.length === 0 || Deno.args.includes(pin.kind));
+for (const pin of wanted) {
+  if (await isFile(programOf(pin))) continue;
+  console.error(`installing ${pin.kind} ${pin.version} …`);
+  await install(pin);
+}
+
+async function install(pin: Pin): Promise<void> {
+  const folder = folderOf(pin);
+  await Deno.mkdir(folder, { recursive: true });
+  const { code } = await new Deno.Command("npm", {
+    args: [
+      "install",
+      `--prefix=${folder}`,
+      // No install script is needed for these, and none is trusted.
+      "--ignore-scripts",
+      "--omit=optional",
+      "--no-save",
+      "--no-audit",
+      "--no-fund",
+      "--loglevel=error",
+      pin.package,
+    ],
+    stdin: "null",
+    stdout: "inherit",
+    stderr: "inherit",
+  }).output();
+  if (code !== 0 || !await isFile(programOf(pin))) {
+    console.error(`Cannot install ${pin.package}: npm ended with ${code} and ${programOf(pin)} is not there`);
+    Deno.exit(1);
+  }
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return await Deno.stat(path).then((info) => info.isFile, () => false);
+}

@@ -1,0 +1,55 @@
+#!/bin/sh
+# Speaks like Claude Code (facts, engines 3), for what a real one cannot be made to do. The last line of the prompt is
+# the mode. It knows the sessions that it began, by files in its state directory.
+[ "$1" = --version ] && { echo "${FAKE_VERSION:-2.1.329} (Claude Code)"; exit 0; }
+session='' resume=''
+while [ $# -gt 0 ]; do
+  case $1 in
+    --session-id) session=$2; shift ;;
+    --resume) session=$2 resume=1; shift ;;
+  esac
+  shift
+done
+prompt=$(cat)
+mode=$(printf '%s\n' "$prompt" | tail -n 1)
+argument=${mode#* }
+mode=${mode%% *}
+known=$CLAUDE_CONFIG_DIR/$session
+
+init() { printf '{"type":"system","subtype":"init","session_id":"%s"}\n' "${1:-$session}"; touch "$known"; }
+say() { printf '{"type":"assistant","message":{"content":[{"type":"text","text":"%s"}]},"parent_tool_use_id":null}\n' "$1"; }
+use() { printf '{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"%s"}}]}}\n' "$1"; }
+result() { printf '{"type":"result","subtype":"success","is_error":%s,"result":"%s","total_cost_usd":%s,"usage":{"input_tokens":1,"output_tokens":2}}\n' "${2:-false}" "$1" "${3:-0.5}"; }
+
+if [ -n "$resume" ] && [ ! -e "$known" ]; then
+  echo '{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["No conversation found with session ID: '"$session"'"]}'
+  exit 1
+fi
+case $mode in
+  ok) init; say hello; result "done $argument" ;;
+  prompt) init; printf '%s' "$prompt" > prompt.txt; result "${resume:-0}" ;;
+  cost) init; result ok false "$argument" ;;
+  silent) ;;
+  speechless) init; result "" ;;
+  acted) init; use "true"; result "" ;;
+  half) init; say hello; printf '{"type":"result","subtype":"succ' ;;
+  garbage) printf 'no json \377\376 \033[31mred\033[0m\n{"type":}\n[1]\n'; echo "it broke" >&2; exit 3 ;;
+  linger) init; result "done early"; trap '' INT; sleep 300 ;;
+  exists)
+    if [ -z "$resume" ]; then touch "$known"; echo "Error: Session ID $session is already in use." >&2; exit 1; fi
+    init; result resumed ;;
+  stray) if [ -n "$resume" ]; then init 00000000-0000-0000-0000-000000000000; sleep 300; fi; init; result "told: $(printf '%s' "$prompt" | grep -c 'so far')" ;;
+  forget) init; rm -f "$known"; result forgotten ;;
+  long-line) init; printf '{"type":"user","message":"'; head -c "$argument" /dev/zero | tr '\0' x; printf '"}\n'; result long ;;
+  hang) init; sleep 300 ;;
+  partial-hang) init; say "so far"; sleep 300 ;;
+  finish-then-fail) init; result fine; exit 9 ;;
+  ask) init; if read -r answer < /dev/tty; then result "answered"; else result "no terminal"; fi 2>/dev/null ;;
+  key) init; result "$ANTHROPIC_API_KEY" ;;
+  limit) # limit SECONDS: refused until then; without it no time is told
+    init
+    [ "$argument" = limit ] || printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s,"rateLimitType":"five_hour"}}\n' "$(($(date +%s) + argument))"
+    printf '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"terminal_reason":"api_error","result":"API Error: 429"}\n'
+    exit 1 ;;
+  *) init; result "no mode $mode" ;;
+esac
