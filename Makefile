@@ -35,7 +35,7 @@ test: $(DEPS) ## Run every test (ARGS='test/store -t guard' for some)
 check: $(DEPS) ## Format, lint, types and the rules of the house
 	@$(DENO) fmt --check --quiet
 	@$(DENO) lint --quiet
-	@$(DENO) check --quiet main.ts src cli test bench
+	@$(DENO) check --quiet main.ts src cli build test bench
 	@$(DENO) run -A npm:vitest@5.1.0 run test/house --reporter=dot
 
 .PHONY: format
@@ -46,15 +46,9 @@ format: $(DEPS) ## Format every file
 bench: $(DEPS) ## Measure speed and memory next to the bare cost; prints a table, writes bench/results/
 	@$(DENO) run -A bench/run.ts $(ARGS)
 
-# What load() imports at need; Deno does not see it by itself.
-LOADED := $(shell grep -ohE 'typeof import\("\./[^"]+"\)' main.ts | sed 's/.*"\.\/\(.*\)".*/\1/' | sort -u) \
-  src/config_yaml.ts src/config_show.ts cli/table.ts cli/commands/
-
 .PHONY: build
 build: $(DEPS) ## Make the one executable dist/svc (DENORT_BIN names the base where it cannot be downloaded)
-	@mkdir -p dist
-	@$${DENO_FOR_COMPILE:-$(DENO)} compile -A --no-check --quiet $(LOADED:%=--include %) --output dist/svc main.ts
-	@ls -lh dist/svc
+	@$(DENO) run -A build/main.ts
 
 .PHONY: docs
 docs: $(DEPS) ## Write docs/cli.md from the commands

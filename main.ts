@@ -1,15 +1,17 @@
 import { load } from "./src/load.ts";
-import { VERSION } from "./src/version.ts";
+import { versionText } from "./src/version.ts";
 
 const HELP = `svc runs AI worker agents: messages in, tasks out, replies back.
 
 Usage:
   svc serve [-c config.yaml]        Run the service
   svc ctl <group> <command> ...     Control a running service
-  svc completion bash|zsh|fish      Print the completion script of a shell
   svc restore <file> [-c config.yaml] [--yes] [--new-key]
                                     Put a backup in the place of the data, with the service stopped
-  svc version                       Print the version
+  svc service <command>             Run it under systemd or launchd: print, install, uninstall, status
+  svc health [-c config.yaml]       Exit 0 when the service is ready, 6 when not
+  svc completion bash|zsh|fish      Print the completion script of a shell
+  svc version [--json]              Print the version, or with --json all that is inside
   svc help                          Print this
 
 Try: svc ctl help
@@ -45,7 +47,7 @@ async function main(args: string[]): Promise<number> {
     case "version":
     case "--version":
     case "-V":
-      console.log(VERSION);
+      console.log(versionText(rest.includes("--json")));
       return 0;
     case undefined:
     case "help":

@@ -24,6 +24,8 @@ export interface DataPaths {
   restoring: string;
   /** What engines keep of each worker: logins and sessions. */
   state: string;
+  /** Where a compiled svc keeps libSQL's addon unpacked. */
+  addon: string;
 }
 
 /** The layout of a data directory. */
@@ -43,6 +45,7 @@ export function dataPaths(root: string): DataPaths {
     restore: join(root, "restore.part"),
     restoring: join(root, "restoring"),
     state: join(root, "state"),
+    addon: join(root, "addon"),
   };
 }
 

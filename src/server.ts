@@ -26,6 +26,7 @@ import { createScheduler } from "./pipeline/scheduler.ts";
 import type { Platform } from "./platform/platform.ts";
 import { removePartials } from "./platform/uploads.ts";
 import { installShim } from "./shim.ts";
+import { keepAddonIn } from "./store/addon.ts";
 import { Database } from "./store/database.ts";
 import { record } from "./store/journal.ts";
 import { migrate } from "./store/migrate.ts";
@@ -144,6 +145,7 @@ export class Server {
     try {
       const { url, auth_token: authToken } = loaded.config.database;
       const marker = await DataMarker.read(paths, url);
+      keepAddonIn(paths.addon);
       const db = await Database.open(url, authToken);
       await marker.check(db);
       await migrate(db, clock.now());

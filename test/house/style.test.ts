@@ -3,7 +3,7 @@ import { sourceFiles, textOf } from "../harness/tree.ts";
 
 const LINES_MAX = 300;
 const SOURCES = sourceFiles("main.ts", "src", "cli");
-const ALL = [...SOURCES, ...sourceFiles("test", "bench")];
+const ALL = [...SOURCES, ...sourceFiles("build", "test", "bench")];
 
 /** Every place where `pattern` stands in the files, as `file:line`. */
 function places(files: string[], pattern: RegExp): string[] {

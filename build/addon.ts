@@ -1,0 +1,86 @@
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import type { Plugin } from "rolldown";
+import { type Locked, readLock, ROOT } from "./lock.ts";
+import type { Target } from "./target.ts";
+
+/** libSQL's addon for one target, compressed, the way it travels. */
+export interface Addon {
+  /** The package that it came from. */
+  locked: Locked;
+  bytes: Uint8Array;
+  /** The name that it gets where it is unpacked: another content, another name. */
+  name: string;
+}
+
+/** The file beside the bundle that holds the addon. */
+export const PACKED = "libsql.node.gz";
+
+const VIRTUAL = "svc:libsql-addon";
+
+/**
+ * Reads the addon of a target: from node_modules when it is this machine's, else through Deno into a directory of
+ * its own. Its integrity is the one in deno.lock either way (promises SUP-2). Throws Error when it is not.
+ */
+export async function addonOf(target: Target): Promise<Addon> {
+  const locked = (await readLock()).get(target.addon)?.[0];
+  if (locked === undefined) {
+    throw new Error(`Cannot build for ${target.name}: deno.lock has no ${target.addon}`);
+  }
+  const folder = `${locked.name.replace("/", "+")}@${locked.version}`;
+  const installed = join(ROOT, "node_modules", ".deno", folder, "node_modules", locked.name, "index.node");
+  const plain = await Deno.readFile(installed).catch(() => fetched(locked));
+  const hash = createHash("sha256").update(plain).digest("hex");
+  return { locked, bytes: gzipSync(plain, { level: 9 }), name: `libsql-${hash.slice(0, 16)}.node` };
+}
+
+async function fetched(locked: Locked): Promise<Uint8Array> {
+  const folder = await Deno.makeTempDir({ prefix: "svc-addon-" });
+  try {
+    await Deno.writeTextFile(
+      join(folder, "package.json"),
+      JSON.stringify({ dependencies: { [locked.name]: locked.version } }),
+    );
+    const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["install", "--quiet"],
+      cwd: folder,
+    }).output();
+    if (!success) {
+      throw new Error(
+        `Cannot get ${locked.name}@${locked.version}: ${new TextDecoder().decode(stderr).trim()}`,
+      );
+    }
+    const got = (await readLock(join(folder, "deno.lock"))).get(locked.name)?.[0];
+    if (got === undefined || got.integrity !== locked.integrity) {
+      throw new Error(`Cannot use ${locked.name}@${locked.version}: it is not the one that deno.lock names`);
+    }
+    return await Deno.readFile(join(folder, "node_modules", locked.name, "index.node"));
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/**
+ * Puts the one addon in the place of libsql's own search, which looks for the package of the machine's kind when it
+ * runs and so cannot be followed at build time.
+ */
+export function addonPlugin(addon: Addon): Plugin {
+  return {
+    name: "libsql-addon",
+    resolveId: (id) => id === VIRTUAL ? id : null,
+    load: (id) =>
+      id === VIRTUAL
+        ? `import { loadPackedAddon } from ${JSON.stringify(join(ROOT, "src/store/addon.ts"))};
+export const addon = loadPackedAddon(new URL("./${PACKED}", import.meta.url), "${addon.name}");`
+        : null,
+    transform(code, id) {
+      if (!/\/node_modules\/libsql\/(index|promise)\.js$/.test(id)) return null;
+      const search = /function requireNative\(\) \{[\s\S]*?\n\}/;
+      if (!search.test(code)) throw new Error(`${id} looks for its addon in a new way; adapt build/addon.ts`);
+      return {
+        code: code.replace(search, `function requireNative() { return require("${VIRTUAL}").addon; }`),
+      };
+    },
+  };
+}

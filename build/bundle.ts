@@ -1,0 +1,85 @@
+import { createHash } from "node:crypto";
+import { join, relative } from "node:path";
+import { rolldown } from "rolldown";
+import { type Addon, addonPlugin, PACKED } from "./addon.ts";
+import { loadCallsPlugin } from "./load_calls.ts";
+import { type Locked, readLock, ROOT } from "./lock.ts";
+import { type Stamp, stampPlugin } from "./stamp.ts";
+
+/** What goes into one executable. */
+export interface Bundle {
+  /** SHA-256 of each file by its name. */
+  files: Record<string, string>;
+  /** Modules of ours that are inside, as paths from the root. */
+  modules: string[];
+  /** Packages whose code is inside, as deno.lock pins them. */
+  packages: Locked[];
+}
+
+/** The file that the program starts with. */
+export const ENTRY = "main.js";
+
+/**
+ * Writes everything that main.ts reaches, and nothing else, into an empty `folder`: our modules and those of packages in a
+ * few files, and the one addon (docs/decisions/0040). The same source gives the same bytes (promises SUP-4).
+ */
+export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promise<Bundle> {
+  await Deno.remove(folder, { recursive: true }).catch(() => {});
+  await Deno.mkdir(folder, { recursive: true });
+  const build = await rolldown({
+    cwd: ROOT,
+    input: { main: "main.ts" },
+    platform: "node",
+    plugins: [loadCallsPlugin(), stampPlugin(stamp), addonPlugin(addon)],
+    onLog(level, log, report) {
+      // A package that asks for another which is not installed does so inside of a try.
+      if (level === "warn" && log.code !== "EVAL") report("error", log);
+    },
+  });
+  const { output } = await build.generate({ format: "esm", chunkFileNames: "[name]-[hash].js" });
+  await build.close();
+  const contents = new Map<string, Uint8Array>([[PACKED, addon.bytes]]);
+  const modules: string[] = [];
+  for (const file of output) {
+    if (file.type !== "chunk") throw new Error(`Cannot build: ${file.fileName} is not code`);
+    contents.set(file.fileName, new TextEncoder().encode(file.code));
+    modules.push(...file.moduleIds);
+  }
+  if (modules.includes(join(ROOT, "src/load.ts"))) {
+    throw new Error(
+      "Cannot build: a call of load() is written in a form that build/load_calls.ts does not know",
+    );
+  }
+  const files: Record<string, string> = {};
+  const writtenAt = new Date(stamp.commitTime || 0);
+  for (const name of [...contents.keys()].sort()) {
+    const bytes = contents.get(name) ?? new Uint8Array();
+    files[name] = createHash("sha256").update(bytes).digest("hex");
+    await Deno.writeFile(join(folder, name), bytes);
+    // Deno writes the times of files into the executable: with this, two builds of one commit are the same bytes.
+    await Deno.utime(join(folder, name), writtenAt, writtenAt);
+  }
+  const ours = modules.map((id) => relative(ROOT, id)).filter((file) => /^(main\.ts|src\/|cli\/)/.test(file))
+    .sort();
+  return { files, modules: ours, packages: [...await packagesOf(modules), addon.locked].sort(byName) };
+}
+
+/** The packages that modules belong to, by the paths that Deno gives them in node_modules. */
+async function packagesOf(modules: string[]): Promise<Locked[]> {
+  const lock = await readLock();
+  const found = new Map<string, Locked>();
+  for (const id of modules) {
+    const [, store = "", name = ""] =
+      /\/node_modules\/\.deno\/([^/]+)\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(id) ?? [];
+    if (name === "") continue;
+    const version = /@(\d[^_]*)/.exec(store.slice(1))?.[1] ?? "";
+    const locked = lock.get(name)?.find((one) => one.version === version);
+    if (locked === undefined) throw new Error(`Cannot build: deno.lock has no ${name}@${version}`);
+    found.set(`${name}@${version}`, locked);
+  }
+  return [...found.values()];
+}
+
+function byName(a: Locked, b: Locked): number {
+  return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+}

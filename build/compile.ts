@@ -1,0 +1,57 @@
+import { createHash } from "node:crypto";
+import { basename, dirname, join } from "node:path";
+import { addonOf, PACKED } from "./addon.ts";
+import { type Bundle, bundle, ENTRY } from "./bundle.ts";
+import { ROOT } from "./lock.ts";
+import type { Stamp } from "./stamp.ts";
+import { type Target, targetOf } from "./target.ts";
+
+/** Makes the executable `output` for a target and answers what is in it. Throws Error in one line when it cannot. */
+export async function compile(target: Target, output: string, stamp: Stamp): Promise<Bundle> {
+  const base = baseFor(target);
+  const folder = join(ROOT, ".cache", "build", target.name);
+  const made = await bundle(folder, await addonOf(target), stamp);
+  await Deno.mkdir(dirname(output), { recursive: true });
+  const deno = Deno.env.get("DENO_FOR_COMPILE") ?? Deno.execPath();
+  const { success, stderr } = await new Deno.Command(deno, {
+    // No code cache: Deno keeps it under a name that anybody may take in the shared temporary directory, and
+    // with a bundle it saves nothing (docs/decisions/0041).
+    args: [
+      ...["compile", "-A", "--quiet", "--no-check", "--no-config", "--no-lock", "--no-code-cache"],
+      ...["--include", PACKED, "--target", target.triple, "--output", output, ENTRY],
+    ],
+    cwd: folder,
+    env: { ...base, NO_COLOR: "1" },
+  }).output();
+  if (!success) {
+    const words = new TextDecoder().decode(stderr).trim();
+    throw new Error(
+      `Cannot build for ${target.name}: ${words.split("\n").map((line) => line.trim()).join(" ")}`,
+    );
+  }
+  return made;
+}
+
+/**
+ * The environment that names the runtime base. DENORT_BIN is for this machine's kind; for another it is
+ * DENORT_BIN_<TARGET>, such as DENORT_BIN_LINUX_ARM64. Without one Deno downloads it.
+ */
+function baseFor(target: Target): Record<string, string> {
+  const variable = `DENORT_BIN_${target.name.toUpperCase().replace("-", "_")}`;
+  const own = Deno.env.get(variable);
+  if (own !== undefined) return { DENORT_BIN: own };
+  const foreign = target.triple !== targetOf(undefined).triple;
+  if (foreign && Deno.env.get("DENORT_BIN") !== undefined) {
+    throw new Error(
+      `Cannot build for ${target.name}: DENORT_BIN is a base for this machine's kind; name one for that target in ${variable}`,
+    );
+  }
+  return {};
+}
+
+/** Writes `<file>.sha256` beside a file, in the form that `sha256sum --check` reads, and answers the sum. */
+export async function writeSum(file: string): Promise<string> {
+  const sum = createHash("sha256").update(await Deno.readFile(file)).digest("hex");
+  await Deno.writeTextFile(`${file}.sha256`, `${sum}  ${basename(file)}\n`);
+  return sum;
+}

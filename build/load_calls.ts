@@ -1,0 +1,48 @@
+import { basename, dirname, join, relative } from "node:path";
+import type { Plugin } from "rolldown";
+import { ROOT } from "./lock.ts";
+
+const CALL = /\bload<(?:typeof import\("[^"]+"\)|\w+)>\(\s*("[^"]+"|`[^`]+`),\s*import\.meta\.url,?\s*\)/g;
+
+// Where a module may ask for its own place: load() itself, which is gone from a bundle, and what runs from source only.
+const KNOWS_ITS_PLACE = ["src/load.ts", "src/shim.ts"];
+
+/**
+ * Turns each load() of ours back into the import that it hides from Deno (decision 0005): in one file an import that
+ * does not run costs nothing. Throws Error for anything that would look for a file of the source tree when it runs.
+ */
+export function loadCallsPlugin(): Plugin {
+  return {
+    name: "load-calls",
+    transform(code, id) {
+      const file = relative(ROOT, id);
+      if (!/^(main\.ts|(src|cli)\/.*\.ts)$/.test(file)) return null;
+      const plain = code.replace(CALL, (_call, path: string) => importOf(path, id));
+      const left = /\bload<|import\.meta\b/.exec(plain);
+      if (left !== null && !KNOWS_ITS_PLACE.includes(file)) {
+        throw new Error(
+          `${file}: ${
+            left[0]
+          } cannot travel in one file; name the module in a load() call, or make the asset a module`,
+        );
+      }
+      return { code: plain };
+    },
+  };
+}
+
+/** `"./x.ts"` becomes import("./x.ts"); a template with one name in it, one import for each file that it can mean. */
+function importOf(path: string, from: string): string {
+  if (path.startsWith('"')) return `import(${path})`;
+  const [, folder = "", name = "", end = ""] = /^`([^`$]*\/)\$\{(\w+)\}([^`$/]*)`$/.exec(path) ?? [];
+  if (name === "") {
+    throw new Error(`${from}: load(${path}) can mean any module; put one name into it at most`);
+  }
+  const files = [...Deno.readDirSync(join(dirname(from), folder))].map((entry) => entry.name).filter((file) =>
+    file.endsWith(end)
+  ).sort();
+  const imports = files.map((file) =>
+    `${JSON.stringify(basename(file, end))}: () => import("${folder}${file}")`
+  );
+  return `({ ${imports.join(", ")} })[${name}]()`;
+}

@@ -1,0 +1,21 @@
+// `make build`: the one executable for this machine, dist/svc, its checksum, and the list of what is inside.
+import { join } from "node:path";
+import { compile, writeSum } from "./compile.ts";
+import { ROOT } from "./lock.ts";
+import { readStamp } from "./stamp.ts";
+import { targetOf } from "./target.ts";
+
+try {
+  const target = targetOf(undefined);
+  const output = join(ROOT, "dist", target.program);
+  const { files } = await compile(target, output, await readStamp());
+  await writeSum(output);
+  await Deno.writeTextFile(`${output}.files.json`, JSON.stringify(files, null, 2) + "\n");
+  const { size } = await Deno.stat(output);
+  console.log(
+    `dist/${target.program}  ${(size / 1e6).toFixed(1)} MB, ${Object.keys(files).length} files inside`,
+  );
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  Deno.exit(1);
+}

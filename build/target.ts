@@ -1,0 +1,38 @@
+/** A kind of machine that a release is built for. */
+export interface Target {
+  /** As it stands in the names of archives. */
+  name: string;
+  /** What Deno calls it. */
+  triple: string;
+  /** The package that brings libSQL's addon for it. */
+  addon: string;
+  program: "svc" | "svc.exe";
+  archive: "tar.gz" | "zip";
+}
+
+const unix = { program: "svc", archive: "tar.gz" } as const;
+
+/** What a release consists of. Deno has no base for musl. */
+export const TARGETS: readonly Target[] = [
+  { name: "linux-x64", triple: "x86_64-unknown-linux-gnu", addon: "@libsql/linux-x64-gnu", ...unix },
+  { name: "linux-arm64", triple: "aarch64-unknown-linux-gnu", addon: "@libsql/linux-arm64-gnu", ...unix },
+  { name: "macos-x64", triple: "x86_64-apple-darwin", addon: "@libsql/darwin-x64", ...unix },
+  { name: "macos-arm64", triple: "aarch64-apple-darwin", addon: "@libsql/darwin-arm64", ...unix },
+  {
+    name: "windows-x64",
+    triple: "x86_64-pc-windows-msvc",
+    addon: "@libsql/win32-x64-msvc",
+    program: "svc.exe",
+    archive: "zip",
+  },
+];
+
+/** The target of that name, or the machine that this runs on. Throws Error naming the ones that exist. */
+export function targetOf(name: string | undefined): Target {
+  const found = TARGETS.find((target) =>
+    name === undefined ? target.triple === Deno.build.target : target.name === name
+  );
+  if (found !== undefined) return found;
+  const names = TARGETS.map((target) => target.name).join(", ");
+  throw new Error(`Cannot build for ${name ?? Deno.build.target}: there are ${names}`);
+}

@@ -1,0 +1,81 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { addonOf } from "../../build/addon.ts";
+import { type Bundle, bundle, ENTRY } from "../../build/bundle.ts";
+import { readLock } from "../../build/lock.ts";
+import { targetOf } from "../../build/target.ts";
+import { startServer, svc, tempDir } from "../harness/process.ts";
+import { sourceFiles, textOf } from "../harness/tree.ts";
+
+const STAMP = { version: "0.1.0", commit: "0123456789abcdef", commitTime: "2026-01-02T03:04:05.000Z" };
+
+describe("bundle()", () => {
+  let folder = "";
+  let made: Bundle;
+  const program = () => [Deno.execPath(), "run", "-A", "--no-config", join(folder, ENTRY)];
+
+  beforeAll(async () => {
+    folder = await Deno.makeTempDir({ prefix: "svc-bundle-" });
+    made = await bundle(folder, await addonOf(targetOf(undefined)), STAMP);
+  });
+  afterAll(() => Deno.remove(folder, { recursive: true }));
+
+  it("gives the same bytes and times for the same source (SUP-4)", async () => {
+    await using other = await tempDir();
+    const again = await bundle(other.path, await addonOf(targetOf(undefined)), STAMP);
+    expect(again).toEqual(made);
+    for (const name of Object.keys(made.files)) {
+      const [first, second] = [await Deno.stat(join(folder, name)), await Deno.stat(join(other.path, name))];
+      expect([name, second.mtime, second.size]).toEqual([name, first.mtime, first.size]);
+    }
+  });
+
+  it("holds every module of ours that runs, found by its imports and load() calls", () => {
+    // A file of types and lists alone may leave nothing, and load() itself is gone.
+    const absent = sourceFiles("src", "cli").filter((file) => !made.modules.includes(file));
+    const withCode = absent.filter((file) =>
+      /^export (async function|function|class) (?!load\b)/m.test(textOf(file))
+    );
+    expect(withCode).toEqual([]);
+    expect(made.modules).toContain("cli/commands/worker.ts");
+  });
+
+  it("holds one addon and no package that only development needs", () => {
+    const names = made.packages.map(({ name }) => name);
+    expect(names).toContain("hono");
+    expect(names.filter((name) => name.startsWith("@libsql/") && /linux|darwin|win32/.test(name))).toEqual([
+      targetOf(undefined).addon,
+    ]);
+    for (const name of ["vitest", "vite", "rolldown", "fast-check", "@types/node"]) {
+      expect(names).not.toContain(name);
+    }
+    expect(Object.keys(made.files).filter((name) => !/\.(js|node\.gz)$/.test(name))).toEqual([]);
+  });
+
+  it("names packages as deno.lock pins them (SUP-1)", async () => {
+    const lock = await readLock();
+    for (const { name, version, integrity } of made.packages) {
+      expect(lock.get(name)).toContainEqual({ name, version, integrity });
+      expect(integrity).toMatch(/^sha512-/);
+    }
+  });
+
+  it("runs: a message gets its reply, and the addon is kept in the data directory", async () => {
+    await using data = await tempDir();
+    await using server = await startServer({ dataDir: data.path, program: program() });
+    const ctl = (...args: string[]) => svc(["ctl", ...args], { dataDir: data.path, program: program() });
+    expect((await ctl("worker", "create", "-n", "Echo", "-q")).code).toBe(0);
+    expect(await ctl("chat", "@Echo good morning")).toMatchObject({ code: 0, out: "good morning\n" });
+    const kept = [...Deno.readDirSync(join(data.path, "addon"))].map((entry) => entry.name);
+    expect(kept).toEqual([(await addonOf(targetOf(undefined))).name]);
+    expect((await server.end()).code).toBe(0);
+  });
+
+  it("carries the stamp of its commit", async () => {
+    await using data = await tempDir();
+    const { out } = await svc(["version", "--json"], { dataDir: data.path, program: program() });
+    expect(JSON.parse(out)).toMatchObject({ commit: STAMP.commit, commit_time: STAMP.commitTime });
+    const short = await svc(["version"], { dataDir: data.path, program: program() });
+    expect(short.out).toBe("svc 0.1.0 (0123456789ab, 2026-01-02)\n");
+  });
+});

@@ -1,0 +1,42 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { loadCallsPlugin } from "../../build/load_calls.ts";
+import { ROOT } from "../../build/lock.ts";
+
+type Transform = (code: string, id: string) => { code: string } | null;
+
+function transformed(code: string, file = "cli/groups.ts"): string | undefined {
+  const transform = loadCallsPlugin().transform as unknown as Transform;
+  return transform(code, join(ROOT, file))?.code;
+}
+
+describe("loadCallsPlugin() (decision 0005, 0040)", () => {
+  it("turns a load() call into an import", () => {
+    expect(transformed('await load<typeof import("./x.ts")>("./x.ts", import.meta.url);')).toBe(
+      'await import("./x.ts");',
+    );
+    expect(transformed('load<typeof import("./x.ts")>(\n  "./x.ts",\n  import.meta.url,\n)')).toBe(
+      'import("./x.ts")',
+    );
+  });
+
+  it("turns a name in the path into one import for each file that it can mean", () => {
+    const code = transformed("return load<T>(`./commands/${name}.ts`, import.meta.url);") ?? "";
+    expect(code).toContain('"worker": () => import("./commands/worker.ts")');
+    expect(code).toMatch(/\}\)\[name\]\(\);$/);
+    const files = [...Deno.readDirSync(join(ROOT, "cli/commands"))].length;
+    expect(code.match(/import\(/g)).toHaveLength(files);
+  });
+
+  it("refuses what it cannot follow, naming the file", () => {
+    expect(() => transformed("load<T>(path, import.meta.url)")).toThrow(/^cli\/groups\.ts: load</);
+    expect(() => transformed("load<T>(`${a}/${b}.ts`, import.meta.url)")).toThrow(/one name/);
+    expect(() => transformed('Deno.readTextFile(new URL("./page.html", import.meta.url))')).toThrow(
+      /make the asset a module/,
+    );
+  });
+
+  it("leaves packages alone", () => {
+    expect(transformed("import.meta.url", "node_modules/x/index.js")).toBeUndefined();
+  });
+});

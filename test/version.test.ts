@@ -1,0 +1,45 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { Database } from "../src/store/database.ts";
+import { COMMIT, LIBSQL_VERSION, SQLITE_VERSION, VERSION, versionText } from "../src/version.ts";
+import { svc, tempDir } from "./harness/process.ts";
+import { ROOT } from "./harness/tree.ts";
+
+describe("version", () => {
+  it("is the one of deno.json, and names libSQL as it is pinned there", async () => {
+    const { version, imports } = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json")));
+    expect(VERSION).toBe(version);
+    expect(imports.libsql).toBe(`npm:libsql@${LIBSQL_VERSION}`);
+  });
+
+  it("names the SQLite that really runs (DUR-7)", async () => {
+    const db = await Database.open(":memory:");
+    expect(await db.first("select sqlite_version() as version")).toEqual({ version: SQLITE_VERSION });
+    await db.close();
+  });
+
+  it("versionText() is one line, or with --json one object", () => {
+    expect(COMMIT).toBe("");
+    expect(versionText(false)).toBe(`svc ${VERSION} (from source)`);
+    expect(JSON.parse(versionText(true))).toEqual({
+      version: VERSION,
+      commit: "",
+      commit_time: "",
+      target: Deno.build.target,
+      deno: Deno.version.deno,
+      v8: Deno.version.v8,
+      sqlite: SQLITE_VERSION,
+      libsql: LIBSQL_VERSION,
+    });
+  });
+
+  it("svc help names every command, and an unknown one is exit 2 (contract 6)", async () => {
+    await using data = await tempDir();
+    const { code, out, err } = await svc(["help"], { dataDir: data.path });
+    expect([code, err]).toEqual([0, ""]);
+    for (const command of ["serve", "ctl", "restore", "service", "health", "version", "completion", "help"]) {
+      expect(out).toMatch(new RegExp(`^  svc ${command}\\b`, "m"));
+    }
+    expect(await svc(["frobnicate"], { dataDir: data.path })).toMatchObject({ code: 2, out: "" });
+  });
+});
