@@ -44,6 +44,16 @@ async function main(args: string[]): Promise<number> {
     }
     case "restore":
       return await restoreFrom(rest);
+    case "service": {
+      const { service } = await load<typeof import("./cli/service.ts")>("./cli/service.ts", import.meta.url);
+      const { processIo } = await load<typeof import("./cli/io.ts")>("./cli/io.ts", import.meta.url);
+      return await service(rest, processIo(new AbortController().signal));
+    }
+    case "health": {
+      const { health } = await load<typeof import("./cli/health.ts")>("./cli/health.ts", import.meta.url);
+      const { processIo } = await load<typeof import("./cli/io.ts")>("./cli/io.ts", import.meta.url);
+      return await health(rest, processIo(new AbortController().signal));
+    }
     case "version":
     case "--version":
     case "-V":

@@ -18,6 +18,8 @@ export async function compile(target: Target, output: string, stamp: Stamp): Pro
     // with a bundle it saves nothing (docs/decisions/0041).
     args: [
       ...["compile", "-A", "--quiet", "--no-check", "--no-config", "--no-lock", "--no-code-cache"],
+      // Datagrams over Unix sockets: what systemd is told goes that way (src/notify.ts).
+      "--unstable-net",
       ...["--include", PACKED, "--target", target.triple, "--output", output, ENTRY],
     ],
     cwd: folder,

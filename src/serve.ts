@@ -4,6 +4,7 @@ import { ServiceError } from "./domain/error.ts";
 import { keepDescriptors } from "./engine/descriptors.ts";
 import { LockedError } from "./lock.ts";
 import { configureLog, logger } from "./log.ts";
+import { feedWatchdog, tellManager } from "./notify.ts";
 import { Server } from "./server.ts";
 import { VERSION } from "./version.ts";
 
@@ -44,6 +45,8 @@ export async function serve(options: { config: string | undefined }): Promise<nu
     await server.stop();
     return startFault(error);
   }
+  feedWatchdog();
+  void tellManager("READY=1", `STATUS=ready at ${server.url}`);
   void sayStarted(server, loaded, pretty);
   await stopped;
   return EXIT_DONE;
@@ -73,7 +76,9 @@ function onSignals(server: Server): Promise<void> {
       if (stopping) return server.hurry();
       stopping = true;
       log.info("{signal}: stopping", { signal });
-      server.stop().catch((error) => log.error("The stop failed: {error}", { error })).finally(resolve);
+      const told = tellManager("STOPPING=1", "STATUS=letting runs finish");
+      Promise.all([server.stop(), told]).catch((error) => log.error("The stop failed: {error}", { error }))
+        .finally(() => resolve());
     };
     for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, () => stop(signal));
   });

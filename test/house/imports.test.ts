@@ -48,6 +48,7 @@ const MAY: Record<string, string[]> = {
     "cli/restore.ts",
     "cli/io.ts",
     "cli/service.ts",
+    "cli/health.ts",
     "cli/completion.ts",
   ],
 };

@@ -1,0 +1,33 @@
+import { Client } from "./client.ts";
+import { EXIT, exitCodeOf } from "./exit.ts";
+import type { Io } from "./io.ts";
+
+// Shorter than what container engines wait for a check.
+const ANSWER_MAX_MS = 4_000;
+
+/**
+ * `svc health`: exit 0 when the service answers that it is ready, 6 when it does not (contract 6). For the health checks of
+ * containers and scripts: needs no token, no curl and no shell.
+ */
+export async function health(args: string[], io: Io): Promise<number> {
+  const at = args.findIndex((arg) => arg === "-c" || arg === "--config");
+  const flag = at === -1 ? undefined : args[at + 1];
+  if (args.length !== (at === -1 ? 0 : 2) || flag === "") {
+    io.err("svc: usage: svc health [-c config.yaml]\n");
+    return EXIT.usage;
+  }
+  try {
+    const url = await new Client(io, flag).url();
+    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(ANSWER_MAX_MS) });
+    await response.body?.cancel();
+    io.out(response.ok ? "ready\n" : "not ready\n");
+    return response.ok ? EXIT.done : EXIT.tryAgain;
+  } catch (error) {
+    if (error instanceof Error && error.name === "ConfigError") {
+      io.err(`svc: ${error.message}\n`);
+      return EXIT.usage;
+    }
+    io.out("not ready\n");
+    return Math.max(exitCodeOf(error), EXIT.tryAgain);
+  }
+}

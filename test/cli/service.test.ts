@@ -1,0 +1,190 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Io } from "../../cli/io.ts";
+import { type Machine, service } from "../../cli/service.ts";
+import { tempDir } from "../harness/process.ts";
+
+const ROOT_MACHINE: Partial<Machine> = { os: "linux", uid: 0, program: "/usr/local/bin/svc" };
+
+async function call(args: string[], machine: Partial<Machine> = {}, env: Record<string, string> = {}) {
+  const said = { out: "", err: "" };
+  const io: Io = {
+    out: (text) => said.out += text,
+    err: (text) => said.err += text,
+    stdin: new Blob([]).stream(),
+    outIsTerminal: false,
+    errIsTerminal: false,
+    inIsTerminal: false,
+    width: 0,
+    env,
+    cwd: "/work",
+    signal: new AbortController().signal,
+  };
+  const initSystem = () => {
+    throw new Error("no init system is asked here");
+  };
+  const code = await service(args, io, { ...ROOT_MACHINE, initSystem, ...machine } as Machine);
+  return { code, ...said };
+}
+
+describe("svc service print (contract 6)", () => {
+  it("writes the unit of the whole machine for root, and changes nothing", async () => {
+    const { code, out, err } = await call(["print"]);
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toContain("\nExecStart=/usr/local/bin/svc serve -c /etc/svc/config.yaml\n");
+    expect(out).toContain("\nUser=svc\n");
+    expect(out).toContain("\nStateDirectory=svc\n");
+    expect(out).toContain("\nEnvironmentFile=-/etc/svc/environment\n");
+    expect(out).toContain("\nWantedBy=multi-user.target\n");
+  });
+
+  it("leaves out what would stop V8 or take the namespaces of runs (facts, Deno; decision 0042)", async () => {
+    const { out } = await call(["print"]);
+    const lines = out.split("\n").filter((line) => !line.startsWith("#"));
+    expect(
+      lines.filter((line) =>
+        /MemoryDenyWriteExecute|ProtectKernel(Tunables|Logs)|ProtectHostname/.test(line)
+      ),
+    ).toEqual([]);
+    expect(lines).toContain("RestrictNamespaces=user pid mnt");
+    expect(lines).toContain("NotifyAccess=main");
+  });
+
+  it("writes a unit of one's own without root, in one's own places", async () => {
+    const { out } = await call(["print"], { uid: 1000 }, { HOME: "/home/ada" });
+    expect(out).toContain("\nExecStart=/usr/local/bin/svc serve -c /home/ada/.config/svc/config.yaml\n");
+    expect(out).toContain("\nWorkingDirectory=/home/ada/.local/share/svc\n");
+    expect(out).not.toMatch(/^(User|StateDirectory|ProtectSystem)=/m);
+    const other = await call(["print"], { uid: 1000 }, {
+      HOME: "/home/ada",
+      XDG_DATA_HOME: "/d",
+      XDG_CONFIG_HOME: "/c",
+    });
+    expect(other.out).toContain("\nWorkingDirectory=/d/svc\n");
+    expect(other.out).toContain("-c /c/svc/config.yaml\n");
+  });
+
+  it("takes every flag, relative paths from here", async () => {
+    const flags = [
+      "--run-as",
+      "bee",
+      "--env-file",
+      "keys",
+      "--name",
+      "bees",
+      "--program",
+      "bin/svc",
+      "-c",
+      "my.yaml",
+    ];
+    const { out } = await call(["print", ...flags]);
+    expect(out).toContain("\nUser=bee\n");
+    expect(out).toContain("\nEnvironmentFile=-/work/keys\n");
+    expect(out).toContain("\nExecStart=/work/bin/svc serve -c /work/my.yaml\n");
+    expect(out).toContain("\nStateDirectory=bees\n");
+  });
+
+  it("opens other directories: those of homes by a bind, the others for writing", async () => {
+    const { out } = await call([
+      "print",
+      "--data-dir",
+      "/srv/svc",
+      "--writable",
+      "/home/ada/code",
+      "--writable",
+      "/opt/a b",
+    ]);
+    expect(out).toContain("\nProtectHome=tmpfs\n");
+    expect(out).toContain("\nBindPaths=/home/ada/code\n");
+    expect(out).toContain('\nReadWritePaths="/opt/a b" /srv/svc\n');
+    expect(out).not.toContain("StateDirectory");
+    expect((await call(["print"])).out).toContain("\nProtectHome=yes\n");
+  });
+
+  it("quotes what systemd would read as its own", async () => {
+    const { out } = await call(["print", "--program", '/opt/50% "x"/$HOME/svc', "--data-dir", "/srv/50%"]);
+    expect(out).toContain('\nExecStart="/opt/50%% \\"x\\"/$$HOME/svc" serve -c /etc/svc/config.yaml\n');
+    expect(out).toContain("\nWorkingDirectory=/srv/50%%\n");
+  });
+
+  it("takes the data directory that the configuration names", async () => {
+    await using folder = await tempDir();
+    const config = join(folder.path, "config.yaml");
+    await Deno.writeTextFile(config, "data_dir: data\n");
+    expect((await call(["print", "-c", config])).out).toContain(`SVC_DATA_DIR=${folder.path}/data\n`);
+    expect((await call(["print", "-c", config, "--data-dir", "/d"])).out).toContain("SVC_DATA_DIR=/d\n");
+    await Deno.writeTextFile(config, "data_dir: [\n");
+    expect(await call(["print", "-c", config])).toMatchObject({ code: 2, out: "" });
+  });
+
+  it("writes a property list on macOS", async () => {
+    const { code, out } = await call(["print", "--program", "/opt/a&b/svc"], { os: "darwin" });
+    expect(code).toBe(0);
+    expect(out).toContain("<string>/opt/a&amp;b/svc</string>\n    <string>serve</string>");
+    expect(out).toContain("<key>UserName</key><string>svc</string>");
+    const mine = await call(["print"], { os: "darwin", uid: 501 }, { HOME: "/Users/ada" });
+    expect(mine.out).not.toContain("UserName");
+  });
+});
+
+describe("svc service refuses", () => {
+  const cases: [string, string[], Partial<Machine>, number, RegExp][] = [
+    ["an unknown command", ["start"], {}, 2, /print, install, uninstall, status/],
+    ["an unknown flag", ["print", "--frob"], {}, 2, /--frob/],
+    ["a word too many", ["print", "x"], {}, 2, /one word too many/],
+    ["both scopes", ["print", "--user", "--system"], {}, 2, /exclude each other/],
+    ["another account for a service of one's own", ["print", "--user", "--run-as", "x"], {}, 2, /--run-as/],
+    ["a name that is no file name", ["print", "--name", "../x"], {}, 2, /--name/],
+    ["an account that is none", ["print", "--run-as", "a b"], {}, 2, /--run-as/],
+    ["a path with a line break", ["print", "--data-dir", "/a\nUser=root"], {}, 2, /control characters/],
+    ["a program that is not built", ["print"], { program: null }, 2, /make build/],
+    ["Windows, in words", ["install"], { os: "windows" }, 2, /WSL 2/],
+    ["a service of the machine without root", ["install", "--system"], { uid: 1000 }, 4, /takes root/],
+    ["no command, with the help", [], {}, 2, /^$/],
+  ];
+  it.each(cases)("%s", async (_what, args, machine, code, words) => {
+    const ran = await call(args, machine, { HOME: "/home/ada" });
+    expect(ran.code).toBe(code);
+    expect(ran.err).toMatch(words);
+    if (args.length > 0) expect(ran.out).toBe("");
+  });
+
+  it("a service of one's own without a home", async () => {
+    expect(await call(["print", "--user"])).toMatchObject({ code: 2, err: expect.stringContaining("HOME") });
+  });
+
+  it("to install a program that the service could not see, before anything is changed", async () => {
+    const { Systemd } = await import("../../cli/systemd.ts");
+    const ran = await call(["install"], { program: "/root/svc", initSystem: (_os, io) => new Systemd(io) });
+    expect(ran).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("install -m 755 /root/svc /usr/local/bin/svc"),
+    });
+  });
+});
+
+describe("svc service status", () => {
+  it("exits 0, 6 or 3, and prints what the manager says", async () => {
+    const status = {
+      state: "active (running)",
+      starts_at_boot: true,
+      pid: 7,
+      restarts: 0,
+      says: "",
+      unit: "/u",
+    };
+    const initSystem = (installed: boolean, running: boolean) => () => ({
+      install: () => Promise.resolve(),
+      uninstall: () => Promise.resolve(),
+      status: () => Promise.resolve({ installed, running, ...status }),
+    });
+    const up = await call(["status"], { initSystem: initSystem(true, true) });
+    expect([up.code, up.out]).toEqual([0, expect.stringContaining("state\tactive (running)\n")]);
+    expect((await call(["status"], { initSystem: initSystem(true, false) })).code).toBe(6);
+    const none = await call(["status", "--json"], { initSystem: initSystem(false, false) });
+    expect([none.code, JSON.parse(none.out)]).toEqual([
+      3,
+      expect.objectContaining({ installed: false, pid: 7 }),
+    ]);
+  });
+});
