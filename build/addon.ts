@@ -76,11 +76,10 @@ export const addon = loadPackedAddon(new URL("./${PACKED}", import.meta.url), "$
         : null,
     transform(code, id) {
       if (!/\/node_modules\/libsql\/(index|promise)\.js$/.test(id)) return null;
-      const search = /function requireNative\(\) \{[\s\S]*?\n\}/;
+      const search =
+        /const \{ load, currentTarget \} = require[\s\S]*?function requireNative\(\) \{[\s\S]*?\n\}/;
       if (!search.test(code)) throw new Error(`${id} looks for its addon in a new way; adapt build/addon.ts`);
-      return {
-        code: code.replace(search, `function requireNative() { return require("${VIRTUAL}").addon; }`),
-      };
+      return { code: code.replace(search, `const requireNative = () => require("${VIRTUAL}").addon;`) };
     },
   };
 }

@@ -25,13 +25,23 @@ export async function compile(target: Target, output: string, stamp: Stamp): Pro
     cwd: folder,
     env: { ...base, NO_COLOR: "1" },
   }).output();
-  if (!success) {
-    const words = new TextDecoder().decode(stderr).trim();
-    throw new Error(
-      `Cannot build for ${target.name}: ${words.split("\n").map((line) => line.trim()).join(" ")}`,
-    );
-  }
+  if (!success) throw new Error(fault(target, new TextDecoder().decode(stderr)));
   return made;
+}
+
+function fault(target: Target, said: string): string {
+  const lines =
+    said.split("Stack backtrace")[0]?.split("\n").map((line) => line.trim()).filter((line) => line !== "") ??
+      [];
+  if (!said.includes("base binary")) return `Cannot build for ${target.name}: ${lines.join(" ")}`;
+  return `Cannot build for ${target.name}: Deno's base for it cannot be downloaded here (${
+    lines.at(-1)?.replace(/^\d+: /, "")
+  }); ` +
+    `name one in ${baseVariable(target)}`;
+}
+
+function baseVariable(target: Target): string {
+  return `DENORT_BIN_${target.name.toUpperCase().replace("-", "_")}`;
 }
 
 /**
@@ -39,7 +49,7 @@ export async function compile(target: Target, output: string, stamp: Stamp): Pro
  * DENORT_BIN_<TARGET>, such as DENORT_BIN_LINUX_ARM64. Without one Deno downloads it.
  */
 function baseFor(target: Target): Record<string, string> {
-  const variable = `DENORT_BIN_${target.name.toUpperCase().replace("-", "_")}`;
+  const variable = baseVariable(target);
   const own = Deno.env.get(variable);
   if (own !== undefined) return { DENORT_BIN: own };
   const foreign = target.triple !== targetOf(undefined).triple;
@@ -51,9 +61,12 @@ function baseFor(target: Target): Record<string, string> {
   return {};
 }
 
-/** Writes `<file>.sha256` beside a file, in the form that `sha256sum --check` reads, and answers the sum. */
-export async function writeSum(file: string): Promise<string> {
-  const sum = createHash("sha256").update(await Deno.readFile(file)).digest("hex");
-  await Deno.writeTextFile(`${file}.sha256`, `${sum}  ${basename(file)}\n`);
-  return sum;
+/** The SHA-256 of a file, in hexadecimal. */
+export async function sha256(file: string): Promise<string> {
+  return createHash("sha256").update(await Deno.readFile(file)).digest("hex");
+}
+
+/** Writes `<file>.sha256` beside a file, in the form that `sha256sum --check` reads. */
+export async function writeSum(file: string): Promise<void> {
+  await Deno.writeTextFile(`${file}.sha256`, `${await sha256(file)}  ${basename(file)}\n`);
 }

@@ -1,0 +1,110 @@
+// `make release`: an archive for each target, SHA256SUMS, and the bill of materials, in dist/release.
+import { join } from "node:path";
+import { type Entry, tarGz, zip } from "./archive.ts";
+import type { Bundle } from "./bundle.ts";
+import { compile, sha256 } from "./compile.ts";
+import { type Locked, ROOT } from "./lock.ts";
+import { bom, licenceOf, notices, type Part } from "./sbom.ts";
+import { readStamp } from "./stamp.ts";
+import { type Target, targetOf, TARGETS } from "./target.ts";
+
+const FOLDER = join(ROOT, "dist", "release");
+const stamp = await readStamp();
+const writtenAt = new Date(stamp.commitTime || 0);
+
+const wanted = Deno.args.length === 0 ? TARGETS : Deno.args.map(targetOf);
+await Deno.remove(FOLDER, { recursive: true }).catch(() => {});
+await Deno.mkdir(FOLDER, { recursive: true });
+
+let runtime = await denoVersion();
+const packages = new Map<string, Part>();
+const files: string[] = [];
+let failed = 0;
+for (const target of wanted) {
+  try {
+    const program = join(FOLDER, target.name, target.program);
+    const parts = await partsOf(await compile(target, program, stamp), target);
+    if (target === targetOf(undefined)) runtime = await denoInside(program);
+    for (const part of parts) packages.set(`${part.name}@${part.version}`, part);
+    files.push(await pack(target, program, parts));
+  } catch (error) {
+    failed++;
+    console.error(error instanceof Error ? error.message : error);
+  }
+  await Deno.remove(join(FOLDER, target.name), { recursive: true }).catch(() => {});
+}
+if (files.length > 0) {
+  const bill = bom([...packages.values()].sort((a, b) => a.name < b.name ? -1 : 1), runtime, stamp);
+  files.push(
+    await write(
+      `svc-${stamp.version}.cdx.json`,
+      new TextEncoder().encode(JSON.stringify(bill, null, 2) + "\n"),
+    ),
+  );
+  files.push(await writeInstaller());
+  const sums = await Promise.all(files.map(async (file) => `${await sha256(join(FOLDER, file))}  ${file}\n`));
+  await Deno.writeTextFile(join(FOLDER, "SHA256SUMS"), sums.join(""));
+}
+console.log(
+  `${
+    files.length === 0 ? "nothing" : [...files, "SHA256SUMS"].join(" ")
+  } in dist/release, ${failed} targets failed`,
+);
+Deno.exit(failed === 0 ? 0 : 1);
+
+async function pack(target: Target, program: string, parts: Part[]): Promise<string> {
+  const name = `svc-${stamp.version}-${target.name}`;
+  const text = async (file: string) => await Deno.readFile(join(ROOT, file));
+  const entries: Entry[] = [
+    { name: `${name}/${target.program}`, bytes: await Deno.readFile(program), executable: true },
+    { name: `${name}/LICENSE`, bytes: await text("LICENSE"), executable: false },
+    { name: `${name}/README.md`, bytes: await text("README.md"), executable: false },
+    { name: `${name}/CHANGELOG.md`, bytes: await text("CHANGELOG.md"), executable: false },
+    { name: `${name}/config.yaml.example`, bytes: await text("config.yaml.example"), executable: false },
+    {
+      name: `${name}/NOTICES.txt`,
+      bytes: new TextEncoder().encode(notices(parts, runtime)),
+      executable: false,
+    },
+  ];
+  const bytes = target.archive === "zip" ? zip(entries, writtenAt) : tarGz(entries, writtenAt);
+  console.log(`${name}.${target.archive}  ${(bytes.length / 1e6).toFixed(1)} MB`);
+  return await write(`${name}.${target.archive}`, bytes);
+}
+
+/** Licences of what is inside. The addon of another machine is not installed here, but this machine's comes from the same source. */
+async function partsOf({ packages: inside }: Bundle, target: Target): Promise<Part[]> {
+  const here = targetOf(undefined).addon;
+  const licence = (locked: Locked) =>
+    licenceOf(locked, locked.name === target.addon ? { ...locked, name: here } : locked);
+  return await Promise.all(inside.map(async (locked) => ({ ...locked, licence: await licence(locked) })));
+}
+
+async function write(name: string, bytes: Uint8Array): Promise<string> {
+  await Deno.writeFile(join(FOLDER, name), bytes);
+  return name;
+}
+
+/** install.sh with this version, and the place that the archives will be at when SVC_BASE_URL names it. */
+async function writeInstaller(): Promise<string> {
+  const script = (await Deno.readTextFile(join(ROOT, "install.sh")))
+    .replace(/^version=.*$/m, `version=\${SVC_VERSION:-${stamp.version}}`)
+    .replace(/^base=.*$/m, `base=\${SVC_BASE_URL:-${Deno.env.get("SVC_BASE_URL") ?? ""}}`);
+  await Deno.writeTextFile(join(FOLDER, "install.sh"), script, { mode: 0o755 });
+  return "install.sh";
+}
+
+/** The version of the Deno that compiles, which is that of the base unless DENORT_BIN names another. */
+async function denoVersion(): Promise<string> {
+  const deno = Deno.env.get("DENO_FOR_COMPILE") ?? Deno.execPath();
+  return await said(deno, "eval", "console.log(Deno.version.deno)");
+}
+
+async function denoInside(program: string): Promise<string> {
+  return JSON.parse(await said(program, "version", "--json")).deno;
+}
+
+async function said(command: string, ...args: string[]): Promise<string> {
+  const { stdout } = await new Deno.Command(command, { args, stderr: "inherit" }).output();
+  return new TextDecoder().decode(stdout).trim();
+}

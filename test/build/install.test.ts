@@ -1,0 +1,114 @@
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { tarGz } from "../../build/archive.ts";
+import { targetOf } from "../../build/target.ts";
+import { tempDir } from "../harness/process.ts";
+import { ROOT } from "../harness/tree.ts";
+
+const NAME = `svc-9.9.9-${targetOf(undefined).name}`;
+const WORKS = "#!/bin/sh\necho svc 9.9.9\n";
+
+/** A place of archives on loopback. */
+function serve(files: Record<string, Uint8Array | string>): { url: string } & AsyncDisposable {
+  const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
+    const file = files[new URL(request.url).pathname.slice(1)];
+    return file === undefined ? new Response("no", { status: 404 }) : new Response(file as BodyInit);
+  });
+  return { url: `http://127.0.0.1:${server.addr.port}`, [Symbol.asyncDispose]: () => server.shutdown() };
+}
+
+function archives(program = WORKS): Record<string, Uint8Array | string> {
+  const bytes = new TextEncoder().encode(program);
+  const archive = tarGz([{ name: `${NAME}/svc`, bytes, executable: true }], new Date(0));
+  const sum = createHash("sha256").update(archive).digest("hex");
+  return {
+    [`${NAME}.tar.gz`]: archive,
+    "SHA256SUMS": `${"0".repeat(64)}  other.tar.gz\n${sum}  ${NAME}.tar.gz\n`,
+  };
+}
+
+async function install(env: Record<string, string>) {
+  const { code, stdout, stderr } = await new Deno.Command("/bin/sh", {
+    args: [join(ROOT, "install.sh")],
+    clearEnv: true,
+    env: { PATH: "/usr/bin:/bin", SVC_VERSION: "9.9.9", ...env },
+    stdin: "null",
+  }).output();
+  const words = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+  return { code, out: words(stdout), err: words(stderr) };
+}
+
+async function entries(folder: string): Promise<string[]> {
+  return (await Array.fromAsync(Deno.readDir(folder))).map((entry) => entry.name);
+}
+
+describe("install.sh", () => {
+  it("puts the program that the sum names where it is told, and says how to go on", async () => {
+    await using home = await tempDir();
+    await using place = serve(archives());
+    const folder = join(home.path, "my bin");
+    const ran = await install({ SVC_BASE_URL: place.url, SVC_INSTALL_DIR: folder });
+    expect(ran).toMatchObject({ code: 0, err: "" });
+    expect(ran.out).toContain(`svc 9.9.9 is at ${folder}/svc\n`);
+    expect(ran.out).toContain("add it to your PATH");
+    expect(await Deno.readTextFile(join(folder, "svc"))).toBe(WORKS);
+    expect((await Deno.stat(join(folder, "svc"))).mode ?? 0).toSatisfy((mode: number) =>
+      (mode & 0o777) === 0o755
+    );
+  });
+
+  it("takes the place of an older program in one step", async () => {
+    await using folder = await tempDir();
+    await using place = serve(archives());
+    await Deno.writeTextFile(join(folder.path, "svc"), "old", { mode: 0o755 });
+    const env = {
+      SVC_BASE_URL: place.url,
+      SVC_INSTALL_DIR: folder.path,
+      PATH: `/usr/bin:/bin:${folder.path}`,
+    };
+    expect((await install(env)).out).not.toContain("add it to your PATH");
+    expect(await Deno.readTextFile(join(folder.path, "svc"))).toBe(WORKS);
+    expect(await entries(folder.path)).toEqual(["svc"]);
+  });
+
+  const refusals: [string, (files: Record<string, Uint8Array | string>) => void, RegExp][] = [
+    [
+      "an archive that is not what the sum says",
+      (files) => files[`${NAME}.tar.gz`] = "evil",
+      /the sum of .* is .* and should be/,
+    ],
+    ["an archive that the sums do not name", (files) => files.SHA256SUMS = "", /does not name/],
+    ["a place without the archive", (files) => delete files[`${NAME}.tar.gz`], /cannot get .*tar\.gz/],
+    ["a place without sums", (files) => delete files.SHA256SUMS, /cannot get .*SHA256SUMS/],
+  ];
+  it.each(refusals)("refuses %s and installs nothing", async (_what, spoil, words) => {
+    await using folder = await tempDir();
+    const files = archives();
+    spoil(files);
+    await using place = serve(files);
+    const ran = await install({ SVC_BASE_URL: place.url, SVC_INSTALL_DIR: folder.path });
+    expect(ran).toMatchObject({ code: 1, out: "" });
+    expect(ran.err).toMatch(words);
+    expect(await entries(folder.path)).toEqual([]);
+  });
+
+  it("leaves the old program when the new one does not run here", async () => {
+    await using folder = await tempDir();
+    await using place = serve(archives("#!/bin/sh\nexit 1\n"));
+    await Deno.writeTextFile(join(folder.path, "svc"), "old");
+    const ran = await install({ SVC_BASE_URL: place.url, SVC_INSTALL_DIR: folder.path });
+    expect(ran).toMatchObject({ code: 1, err: expect.stringContaining("does not run on this machine") });
+    expect(await entries(folder.path)).toEqual(["svc"]);
+    expect(await Deno.readTextFile(join(folder.path, "svc"))).toBe("old");
+  });
+
+  it("says what it needs to know", async () => {
+    expect(await install({ SVC_INSTALL_DIR: "/x" })).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("SVC_BASE_URL"),
+    });
+    const unversioned = await install({ SVC_VERSION: "", SVC_BASE_URL: "http://127.0.0.1:9" });
+    expect(unversioned).toMatchObject({ code: 1, err: expect.stringContaining("SVC_VERSION") });
+  });
+});
