@@ -53,6 +53,7 @@ build: $(DEPS) ## Make the one executable dist/svc (DENORT_BIN names the base wh
 .PHONY: docs
 docs: $(DEPS) ## Write docs/cli.md from the commands
 	@$(DENO) run -A test/reference.ts
+
 .PHONY: release
 release: $(DEPS) ## Archives, checksums and bill of materials in dist/release (TARGETS='linux-x64' for some)
 	@$(DENO) run -A build/release.ts $(TARGETS)

@@ -1,3 +1,4 @@
+import type { Io } from "./cli/io.ts";
 import { load } from "./src/load.ts";
 import { versionText } from "./src/version.ts";
 
@@ -27,32 +28,22 @@ async function main(args: string[]): Promise<number> {
     }
     case "ctl": {
       const { run } = await load<typeof import("./cli/ctl.ts")>("./cli/ctl.ts", import.meta.url);
-      const { processIo } = await load<typeof import("./cli/io.ts")>("./cli/io.ts", import.meta.url);
       const interrupted = new AbortController();
       Deno.addSignalListener("SIGINT", () => interrupted.abort());
-      return await run(rest, processIo(interrupted.signal));
+      return await run(rest, await processIo(interrupted.signal));
     }
     case "completion":
-    case "complete": {
-      const { complete, completion } = await load<typeof import("./cli/completion.ts")>(
-        "./cli/completion.ts",
-        import.meta.url,
-      );
-      const { processIo } = await load<typeof import("./cli/io.ts")>("./cli/io.ts", import.meta.url);
-      const io = processIo(new AbortController().signal);
-      return command === "complete" ? await complete(rest, io) : completion(rest, io);
-    }
+    case "complete":
+      return await completeFor(command, rest);
     case "restore":
       return await restoreFrom(rest);
     case "service": {
       const { service } = await load<typeof import("./cli/service.ts")>("./cli/service.ts", import.meta.url);
-      const { processIo } = await load<typeof import("./cli/io.ts")>("./cli/io.ts", import.meta.url);
-      return await service(rest, processIo(new AbortController().signal));
+      return await service(rest, await processIo());
     }
     case "health": {
       const { health } = await load<typeof import("./cli/health.ts")>("./cli/health.ts", import.meta.url);
-      const { processIo } = await load<typeof import("./cli/io.ts")>("./cli/io.ts", import.meta.url);
-      return await health(rest, processIo(new AbortController().signal));
+      return await health(rest, await processIo());
     }
     case "version":
     case "--version":
@@ -69,6 +60,19 @@ async function main(args: string[]): Promise<number> {
       console.error(`svc: no command is called ${JSON.stringify(command)}; see: svc help`);
       return 2;
   }
+}
+
+async function completeFor(command: "complete" | "completion", args: string[]): Promise<number> {
+  const { complete, completion } = await load<typeof import("./cli/completion.ts")>(
+    "./cli/completion.ts",
+    import.meta.url,
+  );
+  const io = await processIo();
+  return command === "complete" ? await complete(args, io) : completion(args, io);
+}
+
+async function processIo(signal = new AbortController().signal): Promise<Io> {
+  return (await load<typeof import("./cli/io.ts")>("./cli/io.ts", import.meta.url)).processIo(signal);
 }
 
 async function restoreFrom(args: string[]): Promise<number> {

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { join, relative } from "node:path";
 import { rolldown } from "rolldown";
 import { type Addon, addonPlugin, PACKED } from "./addon.ts";
+import { type Asset, assetsPlugin } from "./assets.ts";
 import { loadCallsPlugin } from "./load_calls.ts";
 import { type Locked, readLock, ROOT } from "./lock.ts";
 import { type Stamp, stampPlugin } from "./stamp.ts";
@@ -26,11 +27,12 @@ export const ENTRY = "main.js";
 export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promise<Bundle> {
   await Deno.remove(folder, { recursive: true }).catch(() => {});
   await Deno.mkdir(folder, { recursive: true });
+  const assets = new Map<string, Asset>();
   const build = await rolldown({
     cwd: ROOT,
     input: { main: "main.ts" },
     platform: "node",
-    plugins: [loadCallsPlugin(), stampPlugin(stamp), addonPlugin(addon)],
+    plugins: [assetsPlugin(assets), loadCallsPlugin(), stampPlugin(stamp), addonPlugin(addon)],
     onLog(level, log, report) {
       // A package that asks for another which is not installed does so inside of a try.
       if (level === "warn" && log.code !== "EVAL") report("error", log);
@@ -39,7 +41,8 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
   const { output } = await build.generate({ format: "esm", chunkFileNames: "[name]-[hash].js" });
   await build.close();
   const contents = new Map<string, Uint8Array>([[PACKED, addon.bytes]]);
-  const modules: string[] = [];
+  for (const { name, bytes } of assets.values()) contents.set(name, bytes);
+  const modules: string[] = [...assets.values()].map(({ path }) => path);
   for (const file of output) {
     if (file.type !== "chunk") throw new Error(`Cannot build: ${file.fileName} is not code`);
     contents.set(file.fileName, new TextEncoder().encode(file.code));

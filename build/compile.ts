@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { basename, dirname, join } from "node:path";
-import { addonOf, PACKED } from "./addon.ts";
+import { addonOf } from "./addon.ts";
 import { type Bundle, bundle, ENTRY } from "./bundle.ts";
 import { ROOT } from "./lock.ts";
 import type { Stamp } from "./stamp.ts";
@@ -20,7 +20,10 @@ export async function compile(target: Target, output: string, stamp: Stamp): Pro
       ...["compile", "-A", "--quiet", "--no-check", "--no-config", "--no-lock", "--no-code-cache"],
       // Datagrams over Unix sockets: what systemd is told goes that way (src/notify.ts).
       "--unstable-net",
-      ...["--include", PACKED, "--target", target.triple, "--output", output, ENTRY],
+      ...Object.keys(made.files).filter((name) => !name.endsWith(".js")).flatMap((
+        name,
+      ) => ["--include", name]),
+      ...["--target", target.triple, "--output", output, ENTRY],
     ],
     cwd: folder,
     env: { ...base, NO_COLOR: "1" },

@@ -4,8 +4,10 @@ import { ROOT } from "./lock.ts";
 
 const CALL = /\bload<(?:typeof import\("[^"]+"\)|\w+)>\(\s*("[^"]+"|`[^`]+`),\s*import\.meta\.url,?\s*\)/g;
 
+// What build/assets.ts has written.
+const PACKED_ASSET = /openPackedAsset\(new URL\("[^"]+", import\.meta\.url\)\)/g;
 // Where a module may ask for its own place: load() itself, which is gone from a bundle, and what runs from source only.
-const KNOWS_ITS_PLACE = ["src/load.ts", "src/shim.ts"];
+const KNOWS_ITS_PLACE = ["src/load.ts", "src/shim.ts", "src/asset.ts"];
 
 /**
  * Turns each load() of ours back into the import that it hides from Deno (decision 0005): in one file an import that
@@ -18,12 +20,12 @@ export function loadCallsPlugin(): Plugin {
       const file = relative(ROOT, id);
       if (!/^(main\.ts|(src|cli)\/.*\.ts)$/.test(file)) return null;
       const plain = code.replace(CALL, (_call, path: string) => importOf(path, id));
-      const left = /\bload<|import\.meta\b/.exec(plain);
+      const left = /\bload<|import\.meta\b/.exec(plain.replaceAll(PACKED_ASSET, ""));
       if (left !== null && !KNOWS_ITS_PLACE.includes(file)) {
         throw new Error(
           `${file}: ${
             left[0]
-          } cannot travel in one file; name the module in a load() call, or make the asset a module`,
+          } cannot travel in one file; name the module in a load() call, or the file in an openAsset() call`,
         );
       }
       return { code: plain };

@@ -1,11 +1,8 @@
-import { createRequire } from "node:module";
+import { openAsset } from "../asset.ts";
 import type { App } from "./mount.ts";
 
 /** Paths of the reference: the page, and what it loads. */
 export const DOCS_PATHS = ["/docs", "/docs/start.js", "/docs/swagger-ui.js", "/docs/swagger-ui.css"];
-
-const SWAGGER = "swagger-ui-dist";
-const packages = createRequire(import.meta.url);
 
 // Nothing from elsewhere, nothing inline: what an agent wrote into a description cannot become a program here.
 const CONTENT_SECURITY_POLICY = [
@@ -47,17 +44,20 @@ const START = `SwaggerUIBundle({
 });
 `;
 
+const KEPT_A_DAY = "public, max-age=86400";
+
 /** GET /docs: the API reference, from this server alone (contract 5). */
 export function mountDocs(app: App): void {
   app.get("/docs", () => answer(PAGE, "text/html", "no-cache"));
   app.get("/docs/start.js", () => answer(START, "text/javascript", "no-cache"));
-  app.get("/docs/swagger-ui.js", () => asset("swagger-ui-bundle.js", "text/javascript"));
-  app.get("/docs/swagger-ui.css", () => asset("swagger-ui.css", "text/css"));
-}
-
-async function asset(name: string, type: string): Promise<Response> {
-  const file = await Deno.open(packages.resolve(`${SWAGGER}/${name}`), { read: true });
-  return answer(file.readable, type, "public, max-age=86400");
+  app.get("/docs/swagger-ui.js", async () => {
+    const script = await openAsset("swagger-ui-dist/swagger-ui-bundle.js", import.meta.url);
+    return answer(script, "text/javascript", KEPT_A_DAY);
+  });
+  app.get("/docs/swagger-ui.css", async () => {
+    const sheet = await openAsset("swagger-ui-dist/swagger-ui.css", import.meta.url);
+    return answer(sheet, "text/css", KEPT_A_DAY);
+  });
 }
 
 function answer(body: BodyInit, type: string, cache: string): Response {

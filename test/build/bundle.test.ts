@@ -1,3 +1,4 @@
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { addonOf } from "../../build/addon.ts";
@@ -5,9 +6,13 @@ import { type Bundle, bundle, ENTRY } from "../../build/bundle.ts";
 import { readLock } from "../../build/lock.ts";
 import { targetOf } from "../../build/target.ts";
 import { startServer, svc, tempDir } from "../harness/process.ts";
-import { sourceFiles, textOf } from "../harness/tree.ts";
+import { ROOT, sourceFiles, textOf } from "../harness/tree.ts";
 
 const STAMP = { version: "0.1.0", commit: "0123456789abcdef", commitTime: "2026-01-02T03:04:05.000Z" };
+
+function swaggerCss(): string {
+  return createRequire(join(ROOT, "main.ts")).resolve("swagger-ui-dist/swagger-ui.css");
+}
 
 describe("bundle()", () => {
   let folder = "";
@@ -49,7 +54,11 @@ describe("bundle()", () => {
     for (const name of ["vitest", "vite", "rolldown", "fast-check", "@types/node"]) {
       expect(names).not.toContain(name);
     }
-    expect(Object.keys(made.files).filter((name) => !/\.(js|node\.gz)$/.test(name))).toEqual([]);
+    expect(Object.keys(made.files).filter((name) => !/\.(js|node\.gz)$/.test(name))).toEqual([
+      expect.stringMatching(/^swagger-ui-bundle\.js-[0-9a-f]{8}\.gz$/),
+      expect.stringMatching(/^swagger-ui\.css-[0-9a-f]{8}\.gz$/),
+    ]);
+    expect(names).toContain("swagger-ui-dist");
   });
 
   it("names packages as deno.lock pins them (SUP-1)", async () => {
@@ -66,6 +75,8 @@ describe("bundle()", () => {
     const ctl = (...args: string[]) => svc(["ctl", ...args], { dataDir: data.path, program: program() });
     expect((await ctl("worker", "create", "-n", "Echo", "-q")).code).toBe(0);
     expect(await ctl("chat", "@Echo good morning")).toMatchObject({ code: 0, out: "good morning\n" });
+    const page = await fetch(`${server.url}/docs/swagger-ui.css`);
+    expect([page.status, await page.text()]).toEqual([200, await Deno.readTextFile(swaggerCss())]);
     const kept = [...Deno.readDirSync(join(data.path, "addon"))].map((entry) => entry.name);
     expect(kept).toEqual([(await addonOf(targetOf(undefined))).name]);
     expect((await server.end()).code).toBe(0);

@@ -32,7 +32,7 @@ describe("loadCallsPlugin() (decision 0005, 0040)", () => {
     expect(() => transformed("load<T>(path, import.meta.url)")).toThrow(/^cli\/groups\.ts: load</);
     expect(() => transformed("load<T>(`${a}/${b}.ts`, import.meta.url)")).toThrow(/one name/);
     expect(() => transformed('Deno.readTextFile(new URL("./page.html", import.meta.url))')).toThrow(
-      /make the asset a module/,
+      /openAsset/,
     );
   });
 

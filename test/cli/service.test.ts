@@ -12,6 +12,7 @@ async function call(args: string[], machine: Partial<Machine> = {}, env: Record<
     out: (text) => said.out += text,
     err: (text) => said.err += text,
     stdin: new Blob([]).stream(),
+    hideInput: () => {},
     outIsTerminal: false,
     errIsTerminal: false,
     inIsTerminal: false,

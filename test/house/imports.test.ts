@@ -3,6 +3,7 @@ import { projectImports, sourceFiles } from "../harness/tree.ts";
 
 const GROUND = [
   "archive",
+  "asset",
   "clock",
   "config",
   "config_file",
