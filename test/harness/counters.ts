@@ -8,6 +8,8 @@ export async function expectCounters(db: Database): Promise<void> {
     `select counter.name, counter.key, case counter.name
       when 'task' then (select count(*) from task where status = counter.key)
       when 'execution' then (select count(*) from execution where status = counter.key)
+      when 'message' then iif(counter.key = 'inbound',
+        (select count(*) from inbound_message), (select count(*) from outbound_message))
       else (select count(*) from worker where counter.key = 'all' or paused = 1) end as value
     from counter
     where name <> 'ended'
