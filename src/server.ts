@@ -13,7 +13,7 @@ import { Listener } from "./http/listener.ts";
 import { lockDataDirectory } from "./lock.ts";
 import { logger } from "./log.ts";
 import { type DataPaths, dataPaths } from "./paths.ts";
-import { createBee } from "./pipeline/bee.ts";
+import { Bee } from "./pipeline/bee.ts";
 import { Dispatcher } from "./pipeline/dispatcher.ts";
 import { createEnvironments } from "./pipeline/environment.ts";
 import { Executor } from "./pipeline/executor.ts";
@@ -52,6 +52,7 @@ export class Server {
   /** The password made at the very first start, to be shown once; else null. */
   readonly generatedPassword: string | null;
   readonly #rescuer: Rescuer;
+  readonly #bee: Bee;
   readonly #listener: Listener;
   readonly #lock: Deno.FsFile;
   readonly #stopping = new AbortController();
@@ -95,7 +96,7 @@ export class Server {
       stages: () => this.stages,
       stopping: this.#stopping.signal,
       interrupt: (executionId) => this.executor.interrupt(executionId),
-      interruptRouting: () => Promise.resolve(),
+      interruptRouting: (sessionKey) => this.#bee.interrupt(sessionKey),
     };
     this.service = service;
     this.generatedPassword = operator.generated;
@@ -104,7 +105,6 @@ export class Server {
     const rules = { standardZone: zone, maxAttempts: config.limits.max_attempts };
     const base = { db, clock, bells };
     const environmentOf = createEnvironments({
-      db,
       clock,
       paths,
       key,
@@ -120,10 +120,11 @@ export class Server {
       execute: (claim) => this.executor.execute(claim),
     });
     this.#rescuer = new Rescuer({ ...base, rules, running: () => this.executor.running });
+    this.#bee = new Bee({ ...base, config, engines, paths, environmentOf, timeZone: zone });
     this.stages = [
       this.#rescuer.stage,
       createIntake({ ...base, quietWindow: config.bee.quiet_window }),
-      createBee(base),
+      this.#bee.stage,
       createScheduler({ ...base, standardZone: zone, catchUpWindowMs: config.scheduler.catch_up_window }),
       this.dispatcher.stage,
       createOutbox({ ...base, platforms: parts.platforms ?? [] }),
@@ -208,6 +209,7 @@ export class Server {
     const { service } = this;
     service.state = "stopping";
     this.dispatcher.drain();
+    this.#bee.drain();
     if (this.dispatcher.running > 0 && this.#graceMs > 0) {
       log.info("Waiting up to {seconds} s for {runs} runs to finish; a second signal ends them now", {
         seconds: this.#graceMs / 1000,
@@ -216,7 +218,7 @@ export class Server {
       const grace = sleep(service.clock, this.#graceMs, this.#hurried.signal);
       await Promise.race([this.dispatcher.settled(), grace]);
     }
-    await this.executor.stopAll();
+    await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);
     await this.dispatcher.settled();
     await Promise.all(this.stages.map((stage) => stage.stop()));
     await service.db.write([record(service.clock.now(), { kind: "system.stopped" })]).catch(() => {});

@@ -1,5 +1,6 @@
 import type { Clock } from "../clock.ts";
-import { ALL_SCOPES, type Caller, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
+import { ALL_SCOPES, BEE_SCOPES, BEE_SUBJECT, type Caller, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
+import { findBeeGrant } from "../store/bee_run.ts";
 import type { Database } from "../store/database.ts";
 import { findRunGrant } from "../store/execution.ts";
 import { type Claims, OPERATOR_KEY_VERSION } from "../token.ts";
@@ -66,6 +67,7 @@ export class Authority {
   // The rights are read at every request: a scope taken away, or a run that ended, counts at once (promises SCP-5).
   async #run(claims: Claims): Promise<Authentication | null> {
     const { execution_id: executionId = "", attempt = 0 } = claims;
+    if (claims.sub === BEE_SUBJECT) return await this.#bee(claims, executionId, attempt);
     const grant = await findRunGrant(this.#db, executionId, attempt);
     if (grant === null) return null;
     const own = JSON.parse(grant.scopes) as string[];
@@ -80,5 +82,13 @@ export class Authority {
       depth: grant.depth,
     };
     return { caller: { subject: claims.sub, scopes, run }, claims };
+  }
+
+  async #bee(claims: Claims, runId: string, attempt: number): Promise<Authentication | null> {
+    const grant = await findBeeGrant(this.#db, runId, attempt);
+    if (grant === null) return null;
+    const { session_key: sessionKey, message_id: messageId } = grant;
+    const run = { executionId: runId, attempt, workerId: "", sessionKey, messageId, taskId: null, depth: -1 };
+    return { caller: { subject: BEE_SUBJECT, scopes: BEE_SCOPES, run }, claims };
   }
 }

@@ -9,6 +9,7 @@ import {
   listExecutions as listExecutionRows,
   markCancelled,
 } from "../store/execution.ts";
+import { findBeeRunStatus } from "../store/bee_run.ts";
 import { record } from "../store/journal.ts";
 import { cancelRunOf } from "../store/task_move.ts";
 import { findWorker } from "../store/worker.ts";
@@ -69,14 +70,18 @@ export async function cancelExecution(service: Service, call: Call, id: string):
   return await getExecution(service, call, id);
 }
 
-/** What is needed to send a log, or the events that it was made of: where it lies and whether more can come. Throws `not_found`. */
+/** What is needed to send the log of an execution, or of a coordinator's run: where it lies and whether more can come. Throws `not_found`. */
 export async function findLog(
   service: Service,
   call: Call,
   id: string,
   raw: boolean,
 ): Promise<{ path: string; ended: boolean }> {
-  const execution = JSON.parse(await getExecution(service, call, id)) as Execution;
-  const ended = execution.status === "completed" || execution.status === "failed";
+  const json = await findExecutionJson(service.db, id, boundTo(call.caller));
+  const status = json === null
+    ? await findBeeRunStatus(service.db, id, boundTo(call.caller))
+    : (JSON.parse(json) as Execution).status;
+  if (status === null) throw notFound("execution", id);
+  const ended = status === "completed" || status === "failed";
   return { path: raw ? eventsPath(service.paths, id) : logPath(service.paths, id), ended };
 }

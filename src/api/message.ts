@@ -15,7 +15,7 @@ import {
   type SourceType,
 } from "../domain/message.ts";
 import type { Listing } from "../domain/page.ts";
-import { boundTo, type Caller } from "../domain/scope.ts";
+import { BEE_SUBJECT, boundTo, type Caller } from "../domain/scope.ts";
 import { newId } from "../id.ts";
 import { IncomingFile, UPLOADS_PER_SESSION_MAX } from "../platform/uploads.ts";
 import { countUploads, findChatSession, insertUpload } from "../store/chat.ts";
@@ -135,14 +135,13 @@ function shownOutbound(reply: ReturnType<typeof outboundOf>): OutboundMessage {
 
 // Who says it follows from the token and is never taken from the request.
 function sourceOf(caller: Caller): { source_type: SourceType; source_id: string; execution_id: string } {
+  if (caller.subject === BEE_SUBJECT && caller.run !== null) {
+    return { source_type: "bee", source_id: caller.run.executionId, execution_id: caller.run.executionId };
+  }
   if (caller.run !== null) {
     return { source_type: "worker", source_id: caller.run.workerId, execution_id: caller.run.executionId };
   }
-  return {
-    source_type: caller.subject === "bee" ? "bee" : "system",
-    source_id: caller.subject,
-    execution_id: "",
-  };
+  return { source_type: "system", source_id: caller.subject, execution_id: "" };
 }
 
 async function keepFile(

@@ -34,6 +34,9 @@ export const WORKER_SCOPES_DEFAULT = [
   "write:messages",
 ];
 
+/** Who the coordinator is, as a caller and as an actor. */
+export const BEE_SUBJECT = "bee";
+
 /** What the bee's run token carries (contract 2). */
 export const BEE_SCOPES = ["read:*", "write:tasks", "write:memory", "write:sessions", "write:messages"];
 
@@ -68,11 +71,13 @@ export interface Caller {
 export interface RunBinding {
   executionId: string;
   attempt: number;
+  /** "" for the coordinator. */
   workerId: string;
   sessionKey: string;
   messageId: string;
-  taskId: string;
-  /** How many tasks of agents stand above this run's task. */
+  /** null for the coordinator, which is given messages and not tasks. */
+  taskId: string | null;
+  /** How many tasks of agents stand above this run's task; -1 for the coordinator, whose tasks stand at the top. */
   depth: number;
 }
 

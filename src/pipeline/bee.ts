@@ -1,112 +1,256 @@
-// feeding -> bee_processed, together with the tasks and the reply that the routing decided
-import type { Clock } from "../clock.ts";
+// feeding -> bee_processed by rules at once, or by a run of the coordinator's engine; the moves are in routing.ts
+import type { BeeContext } from "../domain/bee_prompt.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
-import { joinParts, outboundOf, platformOf } from "../domain/message.ts";
+import { joinParts, type Media } from "../domain/message.ts";
+import { CONVERSATION_MAX_MESSAGES, type Said } from "../domain/prompt.ts";
 import { type Candidate, type Route, routeByRules, routeWithoutModel } from "../domain/routing.ts";
-import { newTask, planTask } from "../domain/task.ts";
 import { newId } from "../id.ts";
-import { finishBeeRun, insertBeeRun } from "../store/bee_run.ts";
+import { logger } from "../log.ts";
+import { ctlPath } from "../paths.ts";
+import { insertBeeRun } from "../store/bee_run.ts";
+import { listHistory } from "../store/chat.ts";
 import type { Database, Statement } from "../store/database.ts";
-import { record, recordIdle } from "../store/journal.ts";
-import { type FeedingMessage, finishMessage, listFeeding, listParts } from "../store/inbound.ts";
-import { sendMessage } from "../store/outbound.ts";
-import { insertTask } from "../store/task.ts";
+import { listDepartments } from "../store/department.ts";
+import { attemptMessage, type FeedingMessage, listFeeding, listParts } from "../store/inbound.ts";
+import { findMemoryMap } from "../store/memory.ts";
 import { listCandidates } from "../store/worker.ts";
 import { BELL, type Bells } from "../wake.ts";
+import { sleep } from "../clock.ts";
 import { Stage } from "./loop.ts";
+import {
+  carryOut,
+  dropRun,
+  giveUp,
+  planFor,
+  putBack,
+  type RoutedMessage,
+  type Routing,
+  routingOf,
+  ruledRun,
+  tryLater,
+} from "./routing.ts";
+import { type Interruption, Thinker, type ThinkerOptions, type Thought } from "./thinker.ts";
+
+const log = logger("bee");
 
 const MESSAGES_PER_ROUND = 200;
+// Each is a process of its own that waits for a model most of the time.
+const THINKING_MAX = 4;
+
+/** What the coordinator works with. */
+export interface BeeOptions extends ThinkerOptions {
+  db: Database;
+  bells: Bells;
+  timeZone: string;
+}
 
 /** The coordinator: turns each message into tasks for workers, or into an answer of its own (contract 4, points 3 and 4). */
-export function createBee(options: { db: Database; clock: Clock; bells: Bells }): Stage {
-  const { db, clock, bells } = options;
-  return new Stage({ name: "bee", bell: BELL.bee, clock, bells, step });
+export class Bee {
+  readonly stage: Stage;
+  readonly #options: BeeOptions;
+  readonly #thinker: Thinker;
+  #draining = false;
 
-  async function step(): Promise<number> {
+  constructor(options: BeeOptions) {
+    this.#options = options;
+    this.#thinker = new Thinker(options);
+    const { clock, bells } = options;
+    this.stage = new Stage({ name: "bee", bell: BELL.bee, clock, bells, step: () => this.#step() });
+  }
+
+  /** Begins no more runs of its engine; those that are going on may finish. */
+  drain(): void {
+    this.#draining = true;
+  }
+
+  /** Ends what is going on for a conversation; resolves when it is over. */
+  interrupt(sessionKey: string): Promise<void> {
+    return this.#thinker.interrupt(sessionKey);
+  }
+
+  /** Ends every run; the messages are routed after the next start. */
+  stopAll(): Promise<void> {
+    return this.#thinker.stopAll();
+  }
+
+  async #step(): Promise<number> {
+    const { db, clock, bells } = this.#options;
     const messages = await listFeeding(db, MESSAGES_PER_ROUND);
     if (messages.length === 0) return Infinity;
     const candidates = await listCandidates(db);
-    await Promise.all(messages.map((message) => decide(message, candidates)));
+    const now = clock.now();
+    const waits = await Promise.all(messages.map((message) => this.#decide(message, candidates, now)));
     bells.ring(BELL.dispatcher);
-    // Behind each message the next one of its conversation may wait.
-    return 0;
+    return Math.min(...waits);
+  }
+
+  /** Answers in how many ms there is more to do: 0 when the next message of the conversation may be there. */
+  async #decide(message: FeedingMessage, candidates: Candidate[], now: number): Promise<number> {
+    const { config, db } = this.#options;
+    if (this.#thinker.has(message.id)) return Infinity;
+    if (message.due_at > now) return message.due_at - now;
+    const parts = await listParts(db, message.id);
+    const text = joinParts(parts);
+    const ruled = routeByRules(text, candidates, message.worker_id);
+    if (ruled.to !== "bee" || config.bee.engine === "rules") {
+      const route = ruled.to === "bee" ? routeWithoutModel(text, candidates) : ruled;
+      await this.#route(message, ruledRouting(route, now), now);
+      return 0;
+    }
+    if (this.#draining || this.#thinker.running >= THINKING_MAX) return Infinity;
+    return await this.#think(message, { text, parts }, candidates, now);
   }
 
   // A lost guard means that the message was cleared or its worker deleted meanwhile; the next round sees which.
-  async function decide(message: FeedingMessage, candidates: Candidate[]): Promise<void> {
-    const text = joinParts(await listParts(db, message.id));
-    const ruled = routeByRules(text, candidates, message.worker_id);
-    const route = ruled.to === "bee" ? routeWithoutModel(text, candidates) : ruled;
-    const now = clock.now();
-    await db.write([
-      ...finishMessage(message.id, now),
-      ...carryOut(message, route, now),
-      recordIdle(now, message.session_key),
+  async #route(message: FeedingMessage, routing: Routing, now: number): Promise<void> {
+    const id = newId();
+    const attempt = message.attempt + 1;
+    await this.#options.db.write([
+      ...attemptMessage(message.id, attempt),
+      ruledRun(message, id, attempt, now),
+      ...carryOut(message, id, routing, USAGE_UNKNOWN, now),
     ]);
+  }
+
+  async #think(
+    message: FeedingMessage,
+    said: { text: string; parts: Part[] },
+    candidates: Candidate[],
+    now: number,
+  ): Promise<number> {
+    const { db, config } = this.#options;
+    if (message.attempt >= config.bee.max_attempts) {
+      const error = `the coordinator was tried ${message.attempt} times in vain`;
+      await db.write(giveUp(message, null, { failure: "server_lost", error, usage: USAGE_UNKNOWN }, now));
+      return 0;
+    }
+    const question = {
+      id: newId(),
+      runId: crypto.randomUUID(),
+      attempt: message.attempt + 1,
+      sessionKey: message.session_key,
+      context: await this.#contextOf(message, said, candidates, now),
+    };
+    const { won } = await db.write([
+      ...attemptMessage(message.id, question.attempt),
+      insertBeeRun({
+        id: question.id,
+        message_id: message.id,
+        session_key: message.session_key,
+        engine: config.bee.engine,
+        attempt: question.attempt,
+        run_id: question.runId,
+        created_at: now,
+      }),
+    ]);
+    if (!won) return 0;
+    this.#thinker.begin(
+      question,
+      (thought, interruption) => this.#conclude(message, question, thought, interruption),
+    );
+    return Infinity;
+  }
+
+  async #contextOf(
+    message: FeedingMessage,
+    { text, parts }: { text: string; parts: Part[] },
+    candidates: Candidate[],
+    now: number,
+  ): Promise<BeeContext> {
+    const { db, config, timeZone, paths } = this.#options;
+    const key = message.session_key;
+    const [departments, global, session, history] = await Promise.all([
+      listDepartments(db),
+      findMemoryMap(db, "global"),
+      findMemoryMap(db, key),
+      listHistory(db, key, { limit: CONVERSATION_MAX_MESSAGES, before: message.id }),
+    ]);
+    const names = new Map(departments.map((one) => [one.id, one.name]));
+    return {
+      persona: config.bee.persona,
+      now,
+      timeZone,
+      workers: candidates,
+      departments: departments.map(({ name, parent_id }) => ({
+        name,
+        parent: names.get(parent_id ?? "") ?? "",
+      })),
+      memory: { global, session },
+      conversation: before(history, parts),
+      message: {
+        id: message.id,
+        session_key: key,
+        text,
+        attachments: parts.map((part) => part.media).filter((media): media is Media => media !== null),
+      },
+      ctl: ctlPath(paths),
+    };
+  }
+
+  /** Stores what came of a run, again and again while the database cannot be reached. */
+  async #conclude(
+    message: FeedingMessage,
+    run: { id: string; attempt: number },
+    thought: Thought,
+    interruption: Interruption | null,
+  ): Promise<void> {
+    const { db, clock, bells } = this.#options;
+    for (let waitMs = 100;; waitMs = Math.min(waitMs * 2, 5_000)) {
+      try {
+        const now = clock.now();
+        const { won } = await db.write(this.#endOf(message, run, thought, interruption, now));
+        if (!won) await db.write(dropRun(run.id, thought.usage, now));
+        bells.ring(BELL.dispatcher);
+        return bells.ring(BELL.bee);
+      } catch (error) {
+        log.error("Cannot store what came of the coordinator's run {id}, trying again: {error}", {
+          id: run.id,
+          error,
+        });
+        await sleep(clock, waitMs);
+      }
+    }
+  }
+
+  #endOf(
+    message: RoutedMessage,
+    run: { id: string; attempt: number },
+    thought: Thought,
+    interruption: Interruption | null,
+    now: number,
+  ): Statement[] {
+    const { max_attempts, timeout } = this.#options.config.bee;
+    if ("plan" in thought) return carryOut(message, run.id, routingOf(thought.plan), thought.usage, now);
+    if (interruption === "shutdown") return putBack(message, run.id, now);
+    const late = {
+      failure: "timeout" as const,
+      error: `thought longer than ${timeout / 1000} s (bee.timeout)`,
+    };
+    const { failure, error, usage, again } = { ...thought, ...(interruption === "late" ? late : {}) };
+    const miss = { failure, error, usage };
+    return again && run.attempt < max_attempts
+      ? tryLater(message, run.id, miss, run.attempt, now)
+      : giveUp(message, run.id, miss, now);
   }
 }
 
-/** Everything that a routing decision brings about, for one batch. */
-function carryOut(message: FeedingMessage, route: Route, now: number): Statement[] {
-  if (route.to === "bee") return [];
-  const runId = newId();
-  const keys = { session_key: message.session_key, message_id: message.id };
-  const run = {
-    id: runId,
-    ...keys,
-    engine: "rules",
-    attempt: message.attempt + 1,
-    run_id: "",
-    created_at: now,
-  };
-  const end = {
-    status: "completed" as const,
-    reason: route.reason,
-    reply: route.to === "reply" ? route.text : "",
-    task_count: route.to === "worker" ? 1 : 0,
-    error: "",
-    failure: "" as const,
-    usage: USAGE_UNKNOWN,
-  };
-  return [
-    insertBeeRun(run),
-    ...finishBeeRun(runId, end, now),
-    record(now, { kind: "message.routed", ...keys, actor: "bee", data: { reason: route.reason } }),
-    ...(route.to === "worker"
-      ? assign(message, route.workerId, route.instruction, now)
-      : sendMessage(outboundOf({
-        id: newId(),
-        ...keys,
-        platform: platformOf(message.session_key),
-        content: route.text,
-        source_type: "bee",
-        source_id: runId,
-      }, now))),
-  ];
+interface Part {
+  id: string;
+  media: Media | null;
 }
 
-function assign(message: FeedingMessage, workerId: string, instruction: string, now: number): Statement[] {
-  const plan = planTask({ type: "immediate" }, now, "");
-  const seed = {
-    id: newId(),
-    message_id: message.id,
-    worker_id: workerId,
-    session_key: message.session_key,
-    instruction,
-    type: "immediate" as const,
-    created_by: "bee",
-  };
-  const task = newTask(seed, plan, now);
-  return [
-    ...insertTask({ ...task, due_at: plan.due_at, parent_task_id: null, depth: 0 }),
-    record(now, {
-      kind: "task.created",
-      session_key: task.session_key,
-      worker_id: workerId,
-      task_id: task.id,
-      message_id: message.id,
-      actor: "bee",
-      data: { type: task.type, status: task.status },
-    }),
-  ];
+// What was merged into the message is told as a part of it.
+function before(history: string[], parts: readonly Part[]): Said[] {
+  const own = new Set(parts.map((part) => part.id));
+  return history.map((json) => JSON.parse(json) as Said & { id: string })
+    .filter(({ id }) => !own.has(id))
+    .map(({ role, content, ts }) => ({ role, content, ts }));
+}
+
+function ruledRouting(route: Route, now: number): Routing {
+  if (route.to === "worker") {
+    return { plan: planFor(route.workerId, route.instruction, now), reason: route.reason };
+  }
+  if (route.to === "reply") return { plan: { reply: route.text, tasks: [] }, reason: route.reason };
+  throw new Error("the rules without a model always decide");
 }

@@ -1,16 +1,27 @@
 import { delimiter, join } from "node:path";
 import type { Clock } from "../clock.ts";
-import { WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
 import type { Engine } from "../engine/engine.ts";
 import { ctlPath, type DataPaths } from "../paths.ts";
-import type { Database } from "../store/database.ts";
-import { findWorker } from "../store/worker.ts";
 import { signToken } from "../token.ts";
-import type { Claim } from "./dispatcher.ts";
+
+/** Who runs, for what: what its token says and its environment shows. */
+export interface RunIdentity {
+  /** `worker:<id>` or `bee`. */
+  subject: string;
+  scopes: readonly string[];
+  /** The execution, or the coordinator's run. */
+  id: string;
+  attempt: number;
+  runId: string;
+  workerId: string;
+  taskId: string;
+  sessionKey: string;
+  messageId: string;
+}
 
 /** For which run an environment is made. */
 export interface EnvironmentRequest {
-  claim: Claim;
+  identity: RunIdentity;
   engine: Engine;
   runDir: string;
   contextPath: string;
@@ -24,7 +35,6 @@ export interface RunEnvironment {
 
 /** What environments are made from. */
 export interface EnvironmentOptions {
-  db: Database;
   clock: Clock;
   paths: DataPaths;
   key: Uint8Array;
@@ -45,24 +55,21 @@ const TOKEN_MARGIN_S = 600;
 export function createEnvironments(
   options: EnvironmentOptions,
 ): (request: EnvironmentRequest) => Promise<RunEnvironment> {
-  const { db, clock, paths, key, timeZone, url, inherited } = options;
-  return async ({ claim, engine, runDir, contextPath }) => {
-    const { execution } = claim;
+  const { clock, paths, key, timeZone, url, inherited } = options;
+  return async ({ identity, engine, runDir, contextPath }) => {
     const { config } = engine;
-    const worker = await findWorker(db, execution.worker_id);
-    const scopes = worker === null || worker.scopes.length === 0 ? WORKER_SCOPES_DEFAULT : worker.scopes;
     const token = await signToken(
       key,
       {
         typ: "run",
-        sub: `worker:${execution.worker_id}`,
-        scope: scopes.join(" "),
+        sub: identity.subject,
+        scope: identity.scopes.join(" "),
         ver: 1,
-        execution_id: execution.id,
-        attempt: execution.attempt,
-        worker_id: execution.worker_id,
-        session_key: execution.session_key,
-        message_id: execution.message_id,
+        execution_id: identity.id,
+        attempt: identity.attempt,
+        worker_id: identity.workerId,
+        session_key: identity.sessionKey,
+        message_id: identity.messageId,
       },
       Math.ceil(config.timeout / 1000) + TOKEN_MARGIN_S,
       clock.now(),
@@ -81,12 +88,12 @@ export function createEnvironments(
       SVC_URL: url(),
       SVC_TOKEN: token,
       SVC_CTL: ctlPath(paths),
-      SVC_RUN_ID: execution.run_id,
-      SVC_EXECUTION_ID: execution.id,
-      SVC_TASK_ID: execution.task_id,
-      SVC_WORKER_ID: execution.worker_id,
-      SVC_SESSION_KEY: execution.session_key,
-      SVC_MESSAGE_ID: execution.message_id,
+      SVC_RUN_ID: identity.runId,
+      SVC_EXECUTION_ID: identity.id,
+      SVC_TASK_ID: identity.taskId,
+      SVC_WORKER_ID: identity.workerId,
+      SVC_SESSION_KEY: identity.sessionKey,
+      SVC_MESSAGE_ID: identity.messageId,
       SVC_CONTEXT_FILE: contextPath,
     };
     return { env, secrets: [token, ...secretsOf(own)] };

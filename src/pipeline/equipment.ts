@@ -1,13 +1,15 @@
 import { join } from "node:path";
 import type { Config } from "../config.ts";
 import { contextFile } from "../domain/prompt.ts";
+import { WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
 import type { Engine, EngineRun } from "../engine/engine.ts";
 import { ctlPath, type DataPaths, stateDirOf } from "../paths.ts";
 import type { Database } from "../store/database.ts";
 import { findContext } from "../store/session.ts";
+import { findWorker } from "../store/worker.ts";
 import { brief } from "./briefing.ts";
 import type { Claim } from "./dispatcher.ts";
-import type { EnvironmentRequest, RunEnvironment } from "./environment.ts";
+import type { EnvironmentRequest, RunEnvironment, RunIdentity } from "./environment.ts";
 
 /** What equipment is made of. */
 export interface EquipmentOptions {
@@ -48,7 +50,7 @@ export async function equip(options: EquipmentOptions, claim: Claim, engine: Eng
   const runDir = join(paths.runs, execution.run_id);
   const contextPath = join(runDir, "context.json");
   const [{ env, secrets }, briefing, session] = await Promise.all([
-    environmentOf({ claim, engine, runDir, contextPath }),
+    identityOf(db, claim).then((identity) => environmentOf({ identity, engine, runDir, contextPath })),
     brief(db, claim, ctlPath(paths)),
     sessionOf(db, claim, engine),
   ]);
@@ -64,6 +66,21 @@ export async function equip(options: EquipmentOptions, claim: Claim, engine: Eng
     session,
     extraArgs: briefing.engineArgs[engine.name] ?? "",
     tools: null,
+  };
+}
+
+async function identityOf(db: Database, { execution }: Claim): Promise<RunIdentity> {
+  const worker = await findWorker(db, execution.worker_id);
+  return {
+    subject: `worker:${execution.worker_id}`,
+    scopes: worker === null || worker.scopes.length === 0 ? WORKER_SCOPES_DEFAULT : worker.scopes,
+    id: execution.id,
+    attempt: execution.attempt,
+    runId: execution.run_id,
+    workerId: execution.worker_id,
+    taskId: execution.task_id,
+    sessionKey: execution.session_key,
+    messageId: execution.message_id,
   };
 }
 

@@ -55,6 +55,31 @@ export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement
   );
 }
 
+/** What a coordinator's token is checked against at every request; null once its run is over (promises SCP-5). */
+export function findBeeGrant(
+  db: Database,
+  id: string,
+  attempt: number,
+): Promise<{ session_key: string; message_id: string } | null> {
+  return db.first(
+    "select session_key, message_id from bee_run where id = ? and attempt = ? and status = 'running'",
+    [id, attempt],
+  );
+}
+
+/** Status of a coordinator's run, or null; null as well when it is outside the conversation that the caller is bound to. */
+export async function findBeeRunStatus(
+  db: Database,
+  id: string,
+  boundTo: string | null,
+): Promise<"running" | "completed" | "failed" | null> {
+  const row = await db.first<{ status: "running" | "completed" | "failed" }>(
+    "select status from bee_run where id = ? and (? is null or session_key = ?)",
+    [id, boundTo, boundTo],
+  );
+  return row?.status ?? null;
+}
+
 /** The wire object of a coordinator's run. */
 export const BEE_RUN_JSON = `json_object(
   'id', bee_run.id,

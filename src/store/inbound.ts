@@ -72,11 +72,30 @@ export function feedMessage(id: string, partIds: string[], now: number): Stateme
   ];
 }
 
+/** feeding stays feeding: it is tried once more, counted before so that a try which takes the service down counts, too. */
+export function attemptMessage(id: string, attempt: number): Statement[] {
+  return guarded(
+    "update inbound_message set attempt = ? where id = ? and status = 'feeding' and attempt = ?",
+    [
+      attempt,
+      id,
+      attempt - 1,
+    ],
+  );
+}
+
+/** feeding stays feeding, as if it had not been tried: an orderly stop uses up no attempt. */
+export function releaseMessage(id: string): Statement[] {
+  return guarded("update inbound_message set attempt = attempt - 1 where id = ? and status = 'feeding'", [
+    id,
+  ]);
+}
+
 /** feeding -> bee_processed: it is routed. */
 export function finishMessage(id: string, now: number): Statement[] {
   return guarded(
     `update inbound_message
-    set status = 'bee_processed', attempt = attempt + 1, processed_at = ?, error = ''
+    set status = 'bee_processed', processed_at = ?, error = ''
     where id = ? and status = 'feeding'`,
     [now, id],
   );
@@ -86,7 +105,7 @@ export function finishMessage(id: string, now: number): Statement[] {
 export function failMessage(id: string, error: string, now: number): Statement[] {
   return guarded(
     `update inbound_message
-    set status = 'failed', attempt = attempt + 1, processed_at = ?, error = ?
+    set status = 'failed', processed_at = ?, error = ?
     where id = ? and status = 'feeding'`,
     [now, error, id],
   );
@@ -95,7 +114,7 @@ export function failMessage(id: string, error: string, now: number): Statement[]
 /** feeding stays feeding, not to be tried before `dueAt`. */
 export function postponeMessage(id: string, error: string, dueAt: number): Statement[] {
   return guarded(
-    "update inbound_message set attempt = attempt + 1, error = ?, due_at = ? where id = ? and status = 'feeding'",
+    "update inbound_message set error = ?, due_at = ? where id = ? and status = 'feeding'",
     [error, dueAt, id],
   );
 }

@@ -1,0 +1,129 @@
+import { z } from "zod";
+import { ServiceError } from "./error.ts";
+import { content, CONTENT_MAX_BYTES, line, NAME_MAX_BYTES, text, time } from "./field.ts";
+import type { Candidate } from "./routing.ts";
+import { planTask, TASK_TYPES, type TaskPlan } from "./task.ts";
+import { nameKey } from "./worker.ts";
+
+/** Most tasks that one plan may hold: a message that needs more is a misunderstanding. */
+export const PLAN_TASKS_MAX = 20;
+
+/** What the coordinator answers (contract 4, point 4). */
+export const beePlanSchema = z.strictObject({
+  reply: text(CONTENT_MAX_BYTES).optional(),
+  tasks: z.array(z.strictObject({
+    worker: line(NAME_MAX_BYTES + 1),
+    instruction: content(CONTENT_MAX_BYTES),
+    type: z.enum(TASK_TYPES).default("immediate"),
+    scheduled_at: time.nullish(),
+    cron: text(200).nullish(),
+    time_zone: text(100).nullish(),
+  })).max(PLAN_TASKS_MAX, { error: `must be at most ${PLAN_TASKS_MAX} tasks` }).default([]),
+});
+
+/** A task of a plan, checked: whose it is, and when it runs. */
+export interface PlannedTask {
+  workerId: string;
+  workerName: string;
+  instruction: string;
+  type: (typeof TASK_TYPES)[number];
+  plan: TaskPlan;
+}
+
+/** A plan that can be carried out. */
+export interface BeePlan {
+  reply: string;
+  tasks: PlannedTask[];
+}
+
+/** What a plan is checked against. */
+export interface PlanContext {
+  candidates: readonly Candidate[];
+  now: number;
+  timeZone: string;
+}
+
+/**
+ * Reads the coordinator's answer: one JSON object, alone, in a code block, or with words around it. Answers the plan, or in
+ * words for the coordinator what is wrong with it. All or nothing: one bad task spoils the plan (contract 4, point 4).
+ */
+export function readPlan(answer: string, context: PlanContext): BeePlan | { fault: string } {
+  const json = findJson(answer);
+  if (json === null) return { fault: "the answer is not one JSON object" };
+  const parsed = beePlanSchema.safeParse(json);
+  if (!parsed.success) {
+    const faults = parsed.error.issues.slice(0, 5).map(({ path, message }) =>
+      `${path.join(".") || "plan"}: ${message}`
+    );
+    return { fault: faults.join("; ") };
+  }
+  const { reply = "", tasks } = parsed.data;
+  if (reply.trim() === "" && tasks.length === 0) return { fault: "it holds neither a reply nor a task" };
+  const planned: PlannedTask[] = [];
+  for (const [index, task] of tasks.entries()) {
+    const found = checkTask(task, context);
+    if ("fault" in found) return { fault: `tasks.${index}.${found.fault}` };
+    planned.push(found);
+  }
+  return { reply: reply.trim(), tasks: planned };
+}
+
+function findJson(answer: string): unknown {
+  const fenced = /```(?:json)?\s*\n([\s\S]*?)\n\s*```/.exec(answer)?.[1];
+  const braced = answer.slice(answer.indexOf("{"), answer.lastIndexOf("}") + 1);
+  for (const text of [answer, fenced, braced]) {
+    try {
+      const value = JSON.parse(text ?? "");
+      if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+    } catch {
+      // The next form, perhaps.
+    }
+  }
+  return null;
+}
+
+type RawTask = z.output<typeof beePlanSchema>["tasks"][number];
+
+function checkTask(
+  task: RawTask,
+  { candidates, now, timeZone }: PlanContext,
+): PlannedTask | { fault: string } {
+  const named = findByName(task.worker, candidates);
+  const [worker] = named;
+  if (worker === undefined) {
+    const known = candidates.slice(0, 50).map((one) => one.name).join(", ");
+    return { fault: `worker: no worker is called ${JSON.stringify(task.worker)}; there are: ${known}` };
+  }
+  if (named.length > 1) {
+    return { fault: `worker: ${named.length} workers are called ${worker.name}; give the id` };
+  }
+  const { type, instruction } = task;
+  const times = {
+    type,
+    scheduled_at: task.scheduled_at ?? undefined,
+    cron: task.cron || undefined,
+    time_zone: task.time_zone || undefined,
+  };
+  try {
+    const plan = planTask(times, now, timeZone);
+    if (plan.status === "cancelled") return { fault: `cron: ${plan.reason}` };
+    return { workerId: worker.id, workerName: worker.name, instruction, type, plan };
+  } catch (error) {
+    if (error instanceof ServiceError) return { fault: error.message };
+    throw error;
+  }
+}
+
+function findByName(wanted: string, candidates: readonly Candidate[]): Candidate[] {
+  const byId = candidates.filter((one) => one.id === wanted.toLowerCase());
+  const key = nameKey(wanted.replace(/^@/, ""));
+  return byId.length > 0 ? byId : candidates.filter((one) => nameKey(one.name) === key);
+}
+
+/** Why the messages went where they went, for the record (shown by message trace). */
+export function planReason({ reply, tasks }: BeePlan): string {
+  if (tasks.length === 0) return "the coordinator answers itself";
+  const names = [...new Set(tasks.map((task) => task.workerName))].join(", ");
+  const count = tasks.length === 1 ? "1 task" : `${tasks.length} tasks`;
+  return `the coordinator's plan: ${count} for ${names}${reply === "" ? "" : ", and a reply"}`;
+}

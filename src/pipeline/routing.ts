@@ -1,0 +1,190 @@
+// feeding -> bee_processed or failed, or feeding again later: everything that a routing decision brings about
+import type { BeePlan, PlannedTask } from "../domain/bee_plan.ts";
+import { planReason } from "../domain/bee_plan.ts";
+import { type Failure, type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
+import { outboundOf, platformOf } from "../domain/message.ts";
+import { BEE_SUBJECT } from "../domain/scope.ts";
+import { newTask, planTask, retryDelayMs } from "../domain/task.ts";
+import { newId } from "../id.ts";
+import { type BeeRunEnd, finishBeeRun, insertBeeRun } from "../store/bee_run.ts";
+import type { Statement } from "../store/database.ts";
+import { failMessage, finishMessage, postponeMessage, releaseMessage } from "../store/inbound.ts";
+import { record, recordIdle } from "../store/journal.ts";
+import { sendMessage } from "../store/outbound.ts";
+import { insertTask } from "../store/task.ts";
+
+/** The message that is routed. */
+export interface RoutedMessage {
+  id: string;
+  session_key: string;
+  platform: string;
+}
+
+/** A routing: the plan, and why. */
+export interface Routing {
+  plan: BeePlan;
+  reason: string;
+}
+
+/** A plan that gives the message to one worker, as rules do. */
+export function planFor(workerId: string, instruction: string, now: number): BeePlan {
+  const plan = planTask({ type: "immediate" }, now, "");
+  return { reply: "", tasks: [{ workerId, workerName: "", instruction, type: "immediate", plan }] };
+}
+
+/** A run of the built-in rules: it starts and ends in the batch of its routing. */
+export function ruledRun(message: RoutedMessage, id: string, attempt: number, now: number): Statement {
+  const { id: message_id, session_key } = message;
+  return insertBeeRun({ id, message_id, session_key, engine: "rules", attempt, run_id: "", created_at: now });
+}
+
+/** The message is routed: plan, tasks, reply, run and journal, all or nothing (contract 4, point 4). */
+export function carryOut(
+  message: RoutedMessage,
+  beeRunId: string,
+  { plan, reason }: Routing,
+  usage: Usage,
+  now: number,
+): Statement[] {
+  const keys = keysOf(message);
+  const end = {
+    ...ENDED,
+    status: "completed" as const,
+    reason,
+    reply: plan.reply,
+    task_count: plan.tasks.length,
+    usage,
+  };
+  return [
+    ...finishMessage(message.id, now),
+    ...finishBeeRun(beeRunId, end, now),
+    record(now, { kind: "message.routed", ...keys, actor: BEE_SUBJECT, data: { reason } }),
+    ...plan.tasks.flatMap((task) => assign(message, task, now)),
+    ...(plan.reply === "" ? [] : say(message, { content: plan.reply, source: "bee", id: beeRunId }, now)),
+    recordIdle(now, message.session_key),
+  ];
+}
+
+/** A coordinator's plan as a routing. */
+export function routingOf(plan: BeePlan): Routing {
+  return { plan, reason: planReason(plan) };
+}
+
+/** Why a try to route a message came to nothing. */
+export interface Miss {
+  failure: Failure;
+  error: string;
+  usage: Usage;
+}
+
+/** The try failed and is repeated, less and less soon. */
+export function tryLater(
+  message: RoutedMessage,
+  beeRunId: string,
+  miss: Miss,
+  attempt: number,
+  now: number,
+): Statement[] {
+  return [
+    ...postponeMessage(message.id, miss.error, now + retryDelayMs(attempt)),
+    ...finishBeeRun(beeRunId, { ...ENDED, ...miss }, now),
+  ];
+}
+
+/** Nobody could route it: the message has failed, and the person is told (contract 4, point 4). */
+export function giveUp(
+  message: RoutedMessage,
+  beeRunId: string | null,
+  miss: Miss,
+  now: number,
+): Statement[] {
+  const content = `This message could not be given to anybody: ${miss.failure}, ${miss.error}. ` +
+    "Say it again with the name of a worker in front, such as @name.";
+  return [
+    ...failMessage(message.id, miss.error, now),
+    ...(beeRunId === null ? [] : finishBeeRun(beeRunId, { ...ENDED, ...miss }, now)),
+    record(now, {
+      kind: "message.failed",
+      ...keysOf(message),
+      actor: BEE_SUBJECT,
+      data: { error: miss.error },
+    }),
+    ...say(message, { content, source: "system", id: beeRunId ?? "" }, now),
+    recordIdle(now, message.session_key),
+  ];
+}
+
+/** The service stops: the message waits for the next start, as if it had not been tried. */
+export function putBack(message: RoutedMessage, beeRunId: string, now: number): Statement[] {
+  return [...releaseMessage(message.id), ...finishBeeRun(beeRunId, { ...ENDED, ...STOPPED }, now)];
+}
+
+/** The message was cleared away meanwhile: only the run has to end. */
+export function dropRun(beeRunId: string, usage: Usage, now: number): Statement[] {
+  const end = { ...ENDED, failure: "cancelled" as const, error: "the message was cleared meanwhile", usage };
+  return finishBeeRun(beeRunId, end, now);
+}
+
+const STOPPED = {
+  failure: "server_lost",
+  error: "the service was stopped; it is routed after the next start",
+} as const;
+const ENDED: BeeRunEnd = {
+  status: "failed",
+  reason: "",
+  reply: "",
+  task_count: 0,
+  error: "",
+  failure: "",
+  usage: USAGE_UNKNOWN,
+};
+
+function keysOf({ id, session_key }: RoutedMessage) {
+  return { session_key, message_id: id };
+}
+
+function say(
+  message: RoutedMessage,
+  { content, source, id }: { content: string; source: "bee" | "system"; id: string },
+  now: number,
+): Statement[] {
+  return sendMessage(
+    outboundOf({
+      id: newId(),
+      ...keysOf(message),
+      platform: message.platform || platformOf(message.session_key),
+      content,
+      source_type: source,
+      source_id: id,
+      execution_id: source === "bee" ? id : "",
+    }, now),
+    source === "bee" ? "unless-same" : "always",
+  );
+}
+
+function assign(
+  message: RoutedMessage,
+  { workerId, instruction, type, plan }: PlannedTask,
+  now: number,
+): Statement[] {
+  const seed = {
+    id: newId(),
+    ...keysOf(message),
+    worker_id: workerId,
+    instruction,
+    type,
+    created_by: BEE_SUBJECT,
+  };
+  const task = newTask(seed, plan, now);
+  return [
+    ...insertTask({ ...task, due_at: plan.due_at, parent_task_id: null, depth: 0 }),
+    record(now, {
+      kind: "task.created",
+      ...keysOf(message),
+      worker_id: workerId,
+      task_id: task.id,
+      actor: BEE_SUBJECT,
+      data: { type: task.type, status: task.status },
+    }),
+  ];
+}

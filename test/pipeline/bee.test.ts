@@ -1,0 +1,263 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { type App, openApp, type TestSettings } from "../harness/app.ts";
+
+const FAKE_BEE = new URL("../harness/fake_bee.sh", import.meta.url).pathname;
+
+/** A service whose coordinator is a program; `answers` are what it says, run by run. */
+async function withBee(answers: (string | object)[], bee: TestSettings["bee"] = {}) {
+  const folder = await Deno.makeTempDir({ prefix: "svc-test-" });
+  for (const [index, answer] of answers.entries()) {
+    const text = typeof answer === "string" ? answer : JSON.stringify(answer);
+    await Deno.writeTextFile(join(folder, `answer-${index + 1}`), text);
+  }
+  const thinker = { kind: "command", command: FAKE_BEE, env: { FAKE_BEE: folder } };
+  const app = await openApp({
+    config: { bee: { engine: "thinker", ...bee }, engines: { default: "echo", thinker } },
+  });
+  const ada = await app.call("POST /api/workers", { name: "Ada", description: "Writes" });
+  const grace = await app.call("POST /api/workers", { name: "Grace", description: "Counts" });
+  const session = await app.call("POST /api/local/sessions");
+  const send = async (content: string): Promise<string> =>
+    (await app.call(`POST /api/local/sessions/${session.id}/messages`, { content })).message_id;
+  return {
+    app,
+    ada,
+    grace,
+    session,
+    send,
+    prompt: (n: number) => Deno.readTextFile(join(folder, `prompt-${n}`)),
+    count: async () => Number(await Deno.readTextFile(join(folder, "count")).catch(() => "0")),
+    async [Symbol.asyncDispose]() {
+      await app[Symbol.asyncDispose]();
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+async function replies(app: App, sessionId: string): Promise<string[]> {
+  const history = await app.call(`GET /api/local/sessions/${sessionId}/messages`);
+  return history.filter((one: { role: string }) => one.role === "bee").map((one: { content: string }) =>
+    one.content
+  );
+}
+
+const give = (worker: string, instruction: string, more: object = {}) => ({ worker, instruction, ...more });
+
+describe("the coordinator on an engine (contract 4, point 4)", () => {
+  it("splits one message into tasks for two workers, a schedule and a reply, all in one", async () => {
+    await using it = await withBee([{
+      reply: "Both are on it.",
+      tasks: [
+        give("Ada", "write it"),
+        give("grace", "count it"),
+        give("Grace", "count every Monday", {
+          type: "scheduled",
+          cron: "0 9 * * 1",
+          time_zone: "Europe/Berlin",
+        }),
+      ],
+    }]);
+    const message = await it.send("please write and count, and count every Monday");
+    await it.app.settle();
+    expect((await replies(it.app, it.session.id)).sort()).toEqual([
+      "Both are on it.",
+      "count it",
+      "write it",
+    ]);
+    const trace = await it.app.call(`GET /api/messages/${message}/trace`);
+    expect(trace.message).toMatchObject({ status: "bee_processed", attempt: 1 });
+    expect(trace.routing).toEqual([expect.objectContaining({
+      engine: "thinker",
+      status: "completed",
+      reason: "the coordinator's plan: 3 tasks for Ada, Grace, and a reply",
+      reply: "Both are on it.",
+      task_count: 3,
+    })]);
+    expect(
+      trace.tasks.map((one: { status: string; created_by: string }) => [one.status, one.created_by]).sort(),
+    ).toEqual([
+      ["completed", "bee"],
+      ["completed", "bee"],
+      ["scheduled", "bee"],
+    ]);
+    const log = await it.app.send(`GET /api/executions/${trace.routing[0].id}/logs`);
+    expect([log.status, log.body]).toEqual([
+      200,
+      expect.stringMatching(/thinker thinks, attempt 1[\s\S]*thinking/),
+    ]);
+  });
+
+  it("is told of workers, departments, memory, what was said before, and the message with its parts", async () => {
+    await using it = await withBee([{ reply: "hm" }], {
+      persona: "You speak like a pirate.",
+      quiet_window: "50ms",
+    });
+    await it.app.call("POST /api/departments", { name: "Labs" });
+    await it.app.call(`PUT /api/workers/${it.ada.id}`, { departments: ["Labs"] });
+    await it.app.call("PUT /api/memory/entry", { scope: "global", key: "tone", value: "short" });
+    await it.app.call("PUT /api/memory/entry", {
+      scope: `local:${it.session.id}`,
+      key: "name",
+      value: "Bob",
+    });
+    await it.send("first question");
+    await it.app.settle();
+    await it.send("one");
+    const last = await it.send("two");
+    await it.app.settle();
+    const prompt = await it.prompt(2);
+    for (
+      const wanted of [
+        "You speak like a pirate.",
+        `- Ada (id ${it.ada.id}) [Labs]: Writes`,
+        "- Labs",
+        "- tone: short",
+        "- name: Bob",
+        "person: first question",
+        "answer: hm",
+        `Message id: ${last}\n\none\ntwo`,
+      ]
+    ) expect(prompt).toContain(wanted);
+    expect(prompt).not.toContain("person: one");
+  });
+
+  it("mentions and the session's own worker go before it", async () => {
+    await using it = await withBee([{ reply: "hm" }]);
+    await it.send("@Ada hello");
+    await it.app.settle();
+    await it.app.call(`PUT /api/local/sessions/${it.session.id}`, { worker_id: it.grace.id });
+    await it.send("hello again");
+    await it.app.settle();
+    expect(await replies(it.app, it.session.id)).toEqual(["hello", "hello again"]);
+    expect(await it.count()).toBe(0);
+  });
+
+  it("sends a plan that cannot be used back once, with what is wrong, and takes the better one", async () => {
+    await using it = await withBee([{ tasks: [give("Eve", "spy")] }, { tasks: [give("Ada", "write")] }]);
+    const message = await it.send("hello");
+    await it.app.settle();
+    expect(await replies(it.app, it.session.id)).toEqual(["write"]);
+    expect(await it.prompt(2)).toMatch(/could not be used[\s\S]*no worker is called "Eve"/);
+    const { routing } = await it.app.call(`GET /api/messages/${message}/trace`);
+    expect(routing).toHaveLength(1);
+  });
+
+  it("gives up after the second bad plan, and the person is told", async () => {
+    await using it = await withBee(["I would rather not say."]);
+    const message = await it.send("hello");
+    await it.app.settle();
+    expect(await it.count()).toBe(2);
+    expect(await replies(it.app, it.session.id)).toEqual([
+      expect.stringMatching(/could not be given to anybody: engine_error, its plan cannot be used: .*@name/),
+    ]);
+    const trace = await it.app.call(`GET /api/messages/${message}/trace`);
+    expect(trace.message).toMatchObject({
+      status: "failed",
+      error: expect.stringContaining("not one JSON object"),
+    });
+    expect(trace.tasks).toEqual([]);
+    expect(trace.replies).toEqual([expect.objectContaining({ source_type: "system" })]);
+  });
+
+  it("tries a run that fails again with back-off, up to bee.max_attempts, and the message waits meanwhile", async () => {
+    await using it = await withBee(["!exit 3", { tasks: [give("Ada", "write")] }]);
+    const message = await it.send("hello");
+    await it.app.settle();
+    expect(await replies(it.app, it.session.id)).toEqual(["write"]);
+    const { routing, message: routed } = await it.app.call(`GET /api/messages/${message}/trace`);
+    expect(
+      routing.map((
+        one: { status: string; failure: string; attempt: number },
+      ) => [one.status, one.failure, one.attempt]),
+    )
+      .toEqual([["failed", "exit_code", 1], ["completed", "", 2]]);
+    expect(routing[1].created_at - routing[0].completed_at).toBeGreaterThanOrEqual(1_000);
+    expect(routed.attempt).toBe(2);
+  });
+
+  it("ends a run that thinks too long, and gives up when that was the last try", async () => {
+    await using it = await withBee(["!sleep 60"], { timeout: "300ms", max_attempts: 1 });
+    const message = await it.send("hello");
+    await it.app.settle();
+    const { routing } = await it.app.call(`GET /api/messages/${message}/trace`);
+    expect(routing).toEqual([
+      expect.objectContaining({ failure: "timeout", error: "thought longer than 0.3 s (bee.timeout)" }),
+    ]);
+    expect(await replies(it.app, it.session.id)).toEqual([expect.stringContaining("timeout")]);
+  });
+
+  it("names an engine that is missing", async () => {
+    await using app = await openApp({
+      config: {
+        bee: { engine: "gone", max_attempts: 1 },
+        engines: { gone: { kind: "command", command: "/nowhere/bee" } },
+      },
+    });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const { id } = await app.call("POST /api/local/sessions");
+    await app.call(`POST /api/local/sessions/${id}/messages`, { content: "hello" });
+    await app.settle();
+    expect(await replies(app, id)).toEqual([expect.stringMatching(/spawn_failed, Cannot start the program/)]);
+  });
+
+  it("a clear ends it with its processes, and nothing of its plan is carried out", async () => {
+    await using it = await withBee(["!sleep 60"]);
+    const message = await it.send("hello");
+    while (await it.count() === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await it.app.call(`DELETE /api/contexts?session_key=local:${it.session.id}`);
+    await it.app.settle();
+    const trace = await it.app.call(`GET /api/messages/${message}/trace`);
+    expect(trace).toMatchObject({ message: { status: "failed" }, tasks: [], replies: [] });
+    expect(trace.routing).toEqual([expect.objectContaining({ status: "failed", failure: "cancelled" })]);
+  });
+
+  it("an orderly stop puts the message back; the next start routes it, as its first try", async () => {
+    const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
+    await Deno.writeTextFile(join(dataDir, "answer-1"), "!sleep 60");
+    await Deno.writeTextFile(
+      join(dataDir, "answer-2"),
+      '{"tasks": [{"worker": "Ada", "instruction": "write"}]}',
+    );
+    const thinker = { kind: "command", command: FAKE_BEE, env: { FAKE_BEE: dataDir } };
+    const config = { bee: { engine: "thinker" }, engines: { default: "echo", thinker } };
+    const first = await openApp({ dataDir, config });
+    await first.call("POST /api/workers", { name: "Ada" });
+    const { id } = await first.call("POST /api/local/sessions");
+    const { message_id } = await first.call(`POST /api/local/sessions/${id}/messages`, { content: "hello" });
+    while (!await Deno.stat(join(dataDir, "prompt-1")).then(() => true, () => false)) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    await first.stop();
+    await using second = await openApp({ dataDir, config });
+    await second.settle();
+    const { message, routing } = await second.call(`GET /api/messages/${message_id}/trace`);
+    expect(message).toMatchObject({ status: "bee_processed", attempt: 1 });
+    expect(routing.map((one: { failure: string }) => one.failure)).toEqual(["server_lost", ""]);
+    expect(await replies(second, id)).toEqual(["write"]);
+    await second.stop();
+    await Deno.remove(dataDir, { recursive: true });
+  });
+
+  it("its token reads widely, writes tasks and messages as the bee, and is dead with the run (contract 2)", async () => {
+    await using it = await withBee([
+      `!"$SVC_CTL" ctl worker list -q > "$FAKE_BEE/workers"; echo hold on | "$SVC_CTL" ctl message send --message-id "$SVC_MESSAGE_ID" --stdin > /dev/null
+       "$SVC_CTL" ctl worker create -n Evil 2> "$FAKE_BEE/refused"; echo $? >> "$FAKE_BEE/refused"; echo "$SVC_TOKEN" > "$FAKE_BEE/token"
+       echo '{"reply": "done"}'`,
+    ]);
+    await it.send("hello");
+    await it.app.settle(30_000);
+    expect(await replies(it.app, it.session.id)).toEqual(["hold on", "done"]);
+    const folder =
+      (it.app.server.service.config.engines.thinker as { env: Record<string, string> }).env.FAKE_BEE ?? "";
+    const kept = (name: string) => Deno.readTextFile(join(folder, name));
+    expect((await kept("workers")).trim().split("\n")).toHaveLength(2);
+    expect(await kept("refused")).toMatch(/lacks the scope write:workers\n4\n$/);
+    const dead = await it.app.send("GET /api/workers", undefined, {
+      authorization: `Bearer ${(await kept("token")).trim()}`,
+    });
+    expect(dead.status).toBe(401);
+    const said = await it.app.call("GET /api/messages/outbound?source_type=bee");
+    expect(said).toHaveLength(2);
+  });
+});
