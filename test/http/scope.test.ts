@@ -1,0 +1,150 @@
+import { describe, expect, it } from "vitest";
+import { ROUTES } from "../../src/http/app.ts";
+import type { AnyRoute } from "../../src/http/route.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { openApp } from "../harness/app.ts";
+import { startRun } from "../harness/run.ts";
+
+const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
+const guarded = (ROUTES as readonly AnyRoute[]).filter((route) => route.access !== "public");
+
+/** Scopes to try a route with, and whether they are enough. */
+function tries(access: string): [scopes: string[], enough: boolean][] {
+  const [verb = "", resource = ""] = access.split(":");
+  const otherVerb = verb === "read" ? "write" : "read";
+  const otherResource = resource === "workers" ? "memory" : "workers";
+  return [
+    [["nothing:at-all"], false],
+    [[access], true],
+    [[`${otherVerb}:${resource}`], false],
+    [[`${verb}:${otherResource}`], false],
+    [[`${otherVerb}:*`, `*:${otherResource}`], false],
+    [[`*:${resource}`], true],
+    [[`${verb}:*`], true],
+  ];
+}
+
+describe("scopes of run tokens (contract 2, promises SCP-1)", () => {
+  it(`each of ${guarded.length} routes asks for its scope, and for nothing less or else`, async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startRun(app, ["read:workers"]);
+    const requests = guarded.flatMap((route) =>
+      tries(String(route.access)).map(([scopes, enough]) => ({ route, scopes, enough }))
+    );
+    const bySet = Map.groupBy(requests, ({ scopes }) => scopes.join(" "));
+    for (const [scopes, group] of bySet) {
+      // The rights are read at every request, so a change counts at once.
+      await app.call(`PUT /api/workers/${run.workerId}`, { scopes: scopes.split(" ") });
+      for (const { route, enough } of group) {
+        const path = route.path.replace(/:\w+/g, UNKNOWN);
+        const reply = await app.server.fetch(
+          new Request(`http://localhost${path}`, {
+            method: route.method,
+            headers: { ...run.headers, accept: "application/json", "content-type": "application/json" },
+            ...(route.method === "GET" || route.method === "DELETE" ? {} : { body: '{"nothing": 1}' }),
+          }),
+        );
+        const body = reply.headers.get("content-type")?.includes("json") ? await reply.json() : null;
+        if (body === null) await reply.body?.cancel();
+        const what = `${route.method} ${route.path} with ${scopes}`;
+        if (enough) expect([what, body?.required_scope]).toEqual([what, undefined]);
+        else expect([what, reply.status, body?.required_scope]).toEqual([what, 403, route.access]);
+      }
+    }
+  }, 60_000);
+
+  it("an agent never changes what decides how far a worker reaches, nor grants what it does not hold (SCP-3, SCP-4)", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startRun(app, ["read:*", "write:workers"]);
+    await app.call("POST /api/departments", { name: "Labs" });
+    const other = await app.call("POST /api/workers", { name: "Other" });
+    const fields = {
+      scopes: ["*:*"],
+      engine: "echo",
+      engine_args: { echo: "x" },
+      constraints: "none",
+      departments: ["Labs"],
+    };
+    for (const id of [run.workerId, other.id]) {
+      for (const [name, value] of Object.entries(fields)) {
+        const reply = await app.send(`PUT /api/workers/${id}`, { [name]: value }, run.headers);
+        expect([name, reply.status, reply.body.code]).toEqual([name, 403, "forbidden"]);
+      }
+      expect((await app.send(`PUT /api/workers/${id}`, { work_dir: "/tmp/x" }, run.headers)).status).toBe(
+        400,
+      );
+    }
+    for (const more of [...Object.entries(fields), ["work_dir", "/tmp/x"] as const]) {
+      const reply = await app.send("POST /api/workers", { name: "x", [more[0]]: more[1] }, run.headers);
+      expect([more[0], reply.status]).toEqual([more[0], 403]);
+    }
+    // Even the default scopes are more than this token holds.
+    const plain = await app.send("POST /api/workers", { name: "x" }, run.headers);
+    expect([plain.status, plain.body.required_scope]).toEqual([403, "write:memory"]);
+    expect((await app.send(`PUT /api/workers/${other.id}`, { description: "ok" }, run.headers)).status).toBe(
+      200,
+    );
+  });
+
+  it("what another conversation owns does not exist (SCP-2)", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const own = await startRun(app, [
+      "read:*",
+      "write:tasks",
+      "write:executions",
+      "write:sessions",
+      "write:chat",
+      "write:messages",
+    ]);
+    const other = await startRun(app, [], "Other");
+    const foreign = [
+      `GET /api/tasks/${other.taskId}`,
+      `GET /api/tasks/${other.taskId}/wait?timeout_ms=1`,
+      `POST /api/tasks/${other.taskId}/cancel`,
+      `POST /api/tasks/${other.taskId}/run`,
+      `GET /api/executions/${other.executionId}`,
+      `GET /api/executions/${other.executionId}/logs`,
+      `POST /api/executions/${other.executionId}/cancel`,
+      `GET /api/local/sessions/${other.sessionId}`,
+      `DELETE /api/local/sessions/${other.sessionId}`,
+      `GET /api/local/sessions/${other.sessionId}/messages`,
+      `GET /api/local/sessions/${other.sessionId}/stream`,
+      `GET /api/contexts?session_key=${other.sessionKey}`,
+      `DELETE /api/contexts?session_key=${other.sessionKey}`,
+      `DELETE /api/contexts/${other.workerId}?session_key=${other.sessionKey}`,
+      `GET /api/messages/${other.messageId}/trace`,
+      `GET /api/memory?scope=${other.sessionKey}`,
+      `GET /api/events?session_key=${other.sessionKey}`,
+    ];
+    for (const route of foreign) {
+      const reply = await app.send(route, route.startsWith("POST") ? {} : undefined, own.headers);
+      expect([route, reply.status, reply.body.code]).toEqual([route, 404, "not_found"]);
+    }
+    const lists = [
+      "GET /api/executions",
+      `GET /api/tasks?worker_id=${other.workerId}`,
+      `GET /api/workers/${other.workerId}/executions`,
+      `GET /api/sessions/${other.sessionId}/executions`,
+      "GET /api/messages/inbound",
+      "GET /api/messages/outbound",
+      "GET /api/local/sessions",
+    ];
+    for (const route of lists) {
+      const reply = await app.send(route, undefined, own.headers);
+      expect([route, reply.status]).toEqual([route, 200]);
+      expect([route, JSON.stringify(reply.body)]).not.toEqual([
+        route,
+        expect.stringContaining(other.sessionId),
+      ]);
+      expect(JSON.stringify(reply.body)).not.toContain(other.messageId);
+    }
+  });
+
+  it("a token ends with its run within a second, and with its attempt (SCP-5, SCP-6)", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startRun(app);
+    expect((await app.send("GET /api/workers", undefined, run.headers)).status).toBe(200);
+    await app.call(`POST /api/executions/${run.executionId}/cancel`);
+    expect((await app.send("GET /api/workers", undefined, run.headers)).status).toBe(401);
+  });
+});
