@@ -54,6 +54,10 @@ build: $(DEPS) ## Make the one executable dist/svc (DENORT_BIN names the base wh
 docs: $(DEPS) ## Write docs/cli.md from the commands
 	@$(DENO) run -A test/reference.ts
 
+.PHONY: fixture
+fixture: $(DEPS) ## Write down the schema of this release, for tests of upgrades
+	@$(DENO) run -A build/fixture.ts
+
 .PHONY: release
 release: $(DEPS) ## Archives, checksums and bill of materials in dist/release (TARGETS='linux-x64' for some)
 	@$(DENO) run -A build/release.ts $(TARGETS)

@@ -24,6 +24,8 @@ export interface DataPaths {
   restoring: string;
   /** What engines keep of each worker: logins and sessions. */
   state: string;
+  /** Copies of the database from before upgrades. */
+  backups: string;
   /** Where a compiled svc keeps libSQL's addon unpacked. */
   addon: string;
 }
@@ -45,6 +47,7 @@ export function dataPaths(root: string): DataPaths {
     restore: join(root, "restore.part"),
     restoring: join(root, "restoring"),
     state: join(root, "state"),
+    backups: join(root, "backups"),
     addon: join(root, "addon"),
   };
 }

@@ -29,7 +29,7 @@ import { installShim } from "./shim.ts";
 import { keepAddonIn } from "./store/addon.ts";
 import { Database } from "./store/database.ts";
 import { record } from "./store/journal.ts";
-import { migrate } from "./store/migrate.ts";
+import { upgrade } from "./upgrade.ts";
 import { BELL, Bells } from "./wake.ts";
 
 const log = logger("server");
@@ -149,7 +149,7 @@ export class Server {
       keepAddonIn(paths.addon);
       const db = await Database.open(url, authToken);
       await marker.check(db);
-      await migrate(db, clock.now());
+      await upgrade(db, paths, clock);
       await marker.write(db);
       const key = await loadKey(loaded.config.auth.jwt_secret, paths.secretKey);
       const operator = await ensureCredential(db, loaded, clock.now());

@@ -4,8 +4,14 @@ import { COUNTERS } from "./migrations/0001_counters.ts";
 import { RETENTION } from "./migrations/0001_retention.ts";
 import { START } from "./migrations/0001_start.ts";
 
+/** One step from a schema version to the next. */
+export interface Migration {
+  name: string;
+  statements: string[];
+}
+
 /** Every migration in order. A released one is never edited: the next one is added behind it. */
-export const MIGRATIONS: { name: string; statements: string[] }[] = [
+export const MIGRATIONS: readonly Migration[] = [
   { name: "0001_start", statements: [...START, ...COUNTERS, ...RETENTION] },
 ];
 
@@ -24,12 +30,16 @@ export async function schemaVersion(db: Database): Promise<number> {
  * Brings the schema up to date, one transaction per step together with its version row: a kill in between
  * leaves a whole step, and the next start goes on. A newer schema is refused and nothing is changed.
  */
-export async function migrate(db: Database, now: number): Promise<{ from: number; to: number }> {
+export async function migrate(
+  db: Database,
+  now: number,
+  steps: readonly Migration[] = MIGRATIONS,
+): Promise<{ from: number; to: number }> {
   const from = await schemaVersion(db);
-  if (from > SCHEMA_VERSION) {
+  if (from > steps.length) {
     throw new ServiceError(
       "unavailable",
-      `Cannot open the database: its schema is version ${from}, this program knows ${SCHEMA_VERSION}; ` +
+      `Cannot open the database: its schema is version ${from}, this program knows ${steps.length}; ` +
         "start the newer program again, or restore a backup made by this one. Nothing was changed",
     );
   }
@@ -43,8 +53,8 @@ export async function migrate(db: Database, now: number): Promise<{ from: number
       args: [],
     }]);
   }
-  for (let version = from + 1; version <= SCHEMA_VERSION; version++) {
-    const step = MIGRATIONS[version - 1];
+  for (let version = from + 1; version <= steps.length; version++) {
+    const step = steps[version - 1];
     if (step === undefined) break;
     await db.write([
       {
@@ -54,5 +64,5 @@ export async function migrate(db: Database, now: number): Promise<{ from: number
       ...step.statements.map((sql) => ({ sql, args: [] })),
     ]);
   }
-  return { from, to: SCHEMA_VERSION };
+  return { from, to: steps.length };
 }
