@@ -1,6 +1,7 @@
 // `make bench`: every figure beside the bare cost, measured in the same run. `make bench ARGS='rest start'` for some.
 import { benchLists } from "./lists.ts";
 import { type Row, table } from "./measure.ts";
+import { benchOneFile } from "./one_file.ts";
 import { benchReply } from "./reply.ts";
 import { benchRest } from "./rest.ts";
 import { benchStart } from "./start.ts";
@@ -9,6 +10,7 @@ import { benchTasks } from "./tasks.ts";
 
 const BENCHES: Record<string, () => Promise<Row[]>> = {
   lists: benchLists,
+  "one-file": benchOneFile,
   reply: benchReply,
   rest: benchRest,
   start: benchStart,

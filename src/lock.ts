@@ -1,3 +1,5 @@
+import { dirname } from "node:path";
+
 /** The data directory belongs to another server that is alive. Exit code 5 (contract 6). */
 export class LockedError extends Error {
   constructor(message: string) {
@@ -14,7 +16,11 @@ const WAIT_MS = 500;
  * It is free again when the holder ends, however it ends. Throws LockedError that names the holder.
  */
 export async function lockDataDirectory(path: string): Promise<Deno.FsFile> {
-  const file = await Deno.open(path, { create: true, read: true, write: true, mode: 0o600 });
+  const file = await Deno.open(path, { create: true, read: true, write: true, mode: 0o600 }).catch(
+    (error) => {
+      throw unusable(dirname(path), error);
+    },
+  );
   if (!await taken(file)) {
     const holder = await Deno.readTextFile(path).catch(() => "");
     const pid = /^\d+/.exec(holder)?.[0];
@@ -28,6 +34,21 @@ export async function lockDataDirectory(path: string): Promise<Deno.FsFile> {
   await file.truncate();
   await file.write(new TextEncoder().encode(`${Deno.pid}\n`));
   return file;
+}
+
+/** Makes the data directory where it is missing. Throws Error in words for the operator. */
+export async function makeDataDirectory(path: string): Promise<void> {
+  await Deno.mkdir(path, { recursive: true, mode: 0o700 }).catch((error) => {
+    throw unusable(path, error);
+  });
+}
+
+function unusable(path: string, error: Error): Error {
+  const reason = error.message.replace(/ \(os error.*/s, "");
+  return new Error(
+    `Cannot use the data directory ${path}: ${reason}; set data_dir to a directory that this user may write to`,
+    { cause: error },
+  );
 }
 
 async function taken(file: Deno.FsFile): Promise<boolean> {

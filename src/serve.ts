@@ -17,6 +17,13 @@ const log = logger("server");
 
 /** `svc serve`: runs until SIGTERM or SIGINT. Answers the exit code (contract 6). */
 export async function serve(options: { config: string | undefined }): Promise<number> {
+  if (Deno.build.os === "windows") {
+    console.error(
+      "Cannot serve on Windows: agents are started, held together and ended by means of Unix; use WSL 2 or a container. " +
+        "svc ctl works here",
+    );
+    return EXIT_CONFIG;
+  }
   let loaded: LoadedConfig;
   try {
     loaded = await loadConfig(options.config, Deno.env.toObject());
@@ -29,7 +36,7 @@ export async function serve(options: { config: string | undefined }): Promise<nu
   const pretty = format === "pretty" || format === "auto" && Deno.stderr.isTerminal();
   await configureLog(level, pretty ? "pretty" : "json");
   // Whatever we write is ours alone (promises SEC-7); programs that we start get the mask that we came with.
-  const umask = Deno.build.os === "windows" ? 0o022 : Deno.umask(0o077);
+  const umask = Deno.umask(0o077);
   keepDescriptors();
   let server: Server;
   try {

@@ -10,7 +10,7 @@ import { ensureCredential, loadKey } from "./first_start.ts";
 import { createApp } from "./http/app.ts";
 import { logBell } from "./http/log_file.ts";
 import { Listener } from "./http/listener.ts";
-import { lockDataDirectory } from "./lock.ts";
+import { lockDataDirectory, makeDataDirectory } from "./lock.ts";
 import { logger } from "./log.ts";
 import { type DataPaths, dataPaths } from "./paths.ts";
 import { Bee } from "./pipeline/bee.ts";
@@ -140,7 +140,7 @@ export class Server {
    */
   static async open(loaded: LoadedConfig, parts: ServerParts = {}): Promise<Server> {
     const clock = parts.clock ?? systemClock;
-    await Deno.mkdir(loaded.config.data_dir, { recursive: true, mode: 0o700 });
+    await makeDataDirectory(loaded.config.data_dir);
     const paths = dataPaths(realPath(loaded.config.data_dir));
     const lock = await lockDataDirectory(paths.lock);
     try {

@@ -7,12 +7,14 @@ import { join } from "node:path";
 export async function installShim(folder: string): Promise<void> {
   await Deno.mkdir(folder, { recursive: true, mode: 0o755 });
   const path = join(folder, "svc");
-  const script = Deno.build.standalone
-    ? `#!/bin/sh\nexec ${quoted(Deno.execPath())} "$@"\n`
-    : `#!/bin/sh\n${fromSource()} "$@"\n`;
   const fresh = `${path}.new`;
-  await Deno.writeTextFile(fresh, script, { mode: 0o755 });
-  await Deno.chmod(fresh, 0o755);
+  await Deno.remove(fresh).catch(() => {});
+  if (Deno.build.standalone) {
+    await Deno.symlink(Deno.execPath(), fresh);
+  } else {
+    await Deno.writeTextFile(fresh, `#!/bin/sh\n${fromSource()} "$@"\n`, { mode: 0o755 });
+    await Deno.chmod(fresh, 0o755);
+  }
   await Deno.rename(fresh, path);
 }
 

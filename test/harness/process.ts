@@ -46,6 +46,10 @@ export interface ProcessOptions {
   args?: string[];
   /** Runs this instead of `deno run -A main.ts`; a compiled svc. */
   program?: string[];
+  /** Gives it nothing but `env`, and not the settings of tests. */
+  bare?: boolean;
+  /** Where it is started, when not in the data directory. */
+  cwd?: string;
 }
 
 /** The command that runs `svc` from source. */
@@ -53,13 +57,14 @@ export const SVC = [Deno.execPath(), "run", "-A", join(ROOT, "main.ts")];
 
 /** Starts `svc serve` on a free port and waits until it is ready. */
 export async function startServer(options: ProcessOptions): Promise<ServerProcess> {
-  const { dataDir, env = {}, args = [], program = SVC } = options;
+  const { dataDir, env = {}, args = [], program = SVC, bare = false, cwd = dataDir } = options;
   await Deno.remove(join(dataDir, "server.json")).catch(() => {});
   const [command = "", ...rest] = program;
   const child = new Deno.Command(command, {
     args: [...rest, "serve", ...args],
-    cwd: dataDir,
-    env: { SVC_DATA_DIR: dataDir, SVC_SERVER__PORT: "0", SVC_BEE__QUIET_WINDOW: "0ms", ...env },
+    cwd,
+    clearEnv: bare,
+    env: bare ? env : { SVC_DATA_DIR: dataDir, SVC_SERVER__PORT: "0", SVC_BEE__QUIET_WINDOW: "0ms", ...env },
     stdin: "null",
     stdout: "null",
     stderr: "piped",

@@ -1,0 +1,108 @@
+import { join } from "node:path";
+import { startServer, svc } from "../test/harness/process.ts";
+import { median, type Row, timed } from "./measure.ts";
+
+const TIMES = 25;
+const WARM = 3;
+const SIZE_MAX_MB = 110;
+const START_MAX = 4;
+const SETTLE_MS = 3_000;
+
+/**
+ * The executable that `make build` left in dist/ (or SVC_PROGRAM): its size, its starts beside the same base with an empty
+ * program, and what `serve` holds at rest. Needs what `make build` needs.
+ */
+export async function benchOneFile(): Promise<Row[]> {
+  const path = Deno.env.get("SVC_PROGRAM") ?? new URL("../dist/svc", import.meta.url).pathname;
+  const size = await Deno.stat(path).then(({ size }) => size, () => null);
+  if (size === null) {
+    console.error("left out: there is no dist/svc; make build");
+    return [];
+  }
+  const program = [path];
+  const folder = await Deno.makeTempDir({ prefix: "svc-bench-" });
+  try {
+    const base = await emptyProgram(folder);
+    const dataDir = join(folder, "data");
+    await Deno.mkdir(dataDir);
+    await using server = await startServer({ dataDir, program });
+    const call = (...args: string[]) => async () => void await svc(args, { dataDir, program });
+    // Round by round, so that what else the machine does meets all three alike.
+    const [empty, version, list]: [number[], number[], number[]] = [[], [], []];
+    await timed(TIMES, WARM, async (index) => {
+      const took = [
+        await timed(1, 0, () => run(base)),
+        await timed(1, 0, call("version")),
+        await timed(1, 0, call("ctl", "worker", "list")),
+      ];
+      if (index >= 0) [empty, version, list].forEach((all, at) => all.push(took[at]?.[0] ?? NaN));
+    });
+    await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+    const status = await Deno.readTextFile(`/proc/${server.child.pid}/status`);
+    const memory = Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? NaN) / 1024;
+    const bare = median(empty);
+    const baseSize = (await Deno.stat(base)).size;
+    return [
+      {
+        what: "one file: size",
+        value: size / 1e6,
+        unit: "MB",
+        bare: baseSize / 1e6,
+        beside: "base with an empty program",
+        says: `+${((size - baseSize) / 1e6).toFixed(1)} MB`,
+        goal: `at most ${SIZE_MAX_MB} MB`,
+        met: size / 1e6 <= SIZE_MAX_MB,
+      },
+      start("one file: svc version", median(version), bare),
+      start("one file: svc ctl worker list", median(list), bare),
+      {
+        what: "one file: memory of serve at rest",
+        value: memory,
+        unit: "MB",
+        says: "",
+        goal: "under 120 MB",
+        met: memory < 120,
+      },
+    ];
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+function start(what: string, value: number, bare: number): Row {
+  const times = value / bare;
+  return {
+    what,
+    value,
+    unit: "ms",
+    bare,
+    beside: "base with an empty program",
+    says: `${times.toFixed(2)}x`,
+    goal: `at most ${START_MAX}x`,
+    met: times <= START_MAX,
+  };
+}
+
+async function emptyProgram(folder: string): Promise<string> {
+  const [source, output] = [join(folder, "empty.js"), join(folder, "empty")];
+  await Deno.writeTextFile(source, "");
+  const { success, stderr } = await new Deno.Command(Deno.env.get("DENO_FOR_COMPILE") ?? Deno.execPath(), {
+    args: [
+      "compile",
+      "-A",
+      "--quiet",
+      "--no-check",
+      "--no-config",
+      "--no-code-cache",
+      "--output",
+      output,
+      source,
+    ],
+  }).output();
+  if (!success) throw new Error(new TextDecoder().decode(stderr));
+  return output;
+}
+
+async function run(program: string): Promise<void> {
+  await new Deno.Command(program, { stdout: "piped", stderr: "piped", stdin: "null" }).output();
+}

@@ -1,0 +1,128 @@
+// What needs the compiled svc: SVC_PROGRAM=dist/svc make test ARGS=test/alone
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { Alone, bare, pathWithoutRuntimes, PROGRAM } from "../harness/alone.ts";
+import { startServer, tempDir } from "../harness/process.ts";
+import { everyCommand, walkAllCommands } from "../harness/walk.ts";
+
+const asRoot = Deno.uid() === 0;
+
+describe.skipIf(PROGRAM === undefined)("the one file, without Deno and Node, in an empty directory", () => {
+  const program = PROGRAM ?? "";
+
+  it("passes every command of ctl", async () => {
+    await using alone = await Alone.open();
+    await walkAllCommands(alone);
+    expect([...alone.used].sort()).toEqual((await everyCommand()).sort());
+    expect((await alone.svc(["health"])).out).toBe("ready\n");
+    expect((await alone.svc(["completion", "bash"])).out).toContain("svc");
+    expect((await alone.svc(["service", "print", "--user"])).err).toContain("HOME is not set");
+    expect((await alone.svc(["service", "print", "--system"])).out).toContain(
+      `ExecStart=${alone.program} serve`,
+    );
+  }, 120_000);
+
+  it("is what an agent calls as svc", async () => {
+    await using alone = await Alone.open();
+    const config = join(alone.folder, "here", "config.yaml");
+    await Deno.writeTextFile(
+      config,
+      `engines: { default: ask, ask: { kind: command, command: /bin/sh, args: ["-c", 'readlink -f "$(command -v svc)"; readlink -f "$SVC_CTL"; svc version --json'] } }\n`,
+    );
+    await alone.server.end("SIGTERM");
+    const env = alone.env;
+    await using server = await startServer({
+      dataDir: alone.dataDir,
+      cwd: join(alone.folder, "here"),
+      env,
+      bare: true,
+      program: [alone.program],
+    });
+    expect(server.stderr).not.toContain("First start");
+    await alone.svc(["ctl", "worker", "create", "-n", "Ask"]);
+    const { out } = await alone.svc(["ctl", "chat", "@Ask who are you"]);
+    const version = (await alone.svc(["version", "--json"])).out;
+    expect(out).toBe(`${alone.program}\n${alone.program}\n${version}`);
+  }, 60_000);
+
+  it("runs without HOME, TMPDIR, terminal, in another zone and locale, with text of any script", async () => {
+    const env = { TMPDIR: "/nowhere", TZ: "Pacific/Auckland", LC_ALL: "C" };
+    await using alone = await Alone.open(env);
+    expect((await alone.svc(["ctl", "worker", "create", "-n", "Größe 工人"])).code).toBe(0);
+    expect((await alone.svc(["ctl", "chat", "@Größe 工人 ok übung 日本"])).out).toBe("übung 日本\n");
+    const made = await alone.svc([
+      ...["ctl", "task", "create", "--message-id", "zone", "--worker-id"],
+      (await alone.svc(["ctl", "worker", "list", "-q"])).out.trim(),
+      ...["--instruction", "ok", "--type", "scheduled", "--cron", "0 9 * * *", "--json"],
+    ]);
+    const next = new Date(JSON.parse(made.out).next_run_at);
+    expect(next.toLocaleTimeString("en-GB", { timeZone: "Pacific/Auckland" })).toBe("09:00:00");
+    // Neither input nor output: closed, not empty.
+    const closed = await bare(
+      ["/bin/sh", "-c", `exec "${alone.program}" ctl worker list <&- >&- 2>&-`],
+      alone.folder,
+      {
+        ...alone.env,
+        SVC_DATA_DIR: alone.dataDir,
+      },
+    );
+    expect([0, 1]).toContain(closed.code);
+    expect((await alone.svc(["health"])).code).toBe(0);
+  }, 60_000);
+
+  it("takes both a read-only directory and one that is not there for what they are", async () => {
+    await using folder = await tempDir();
+    const path = await pathWithoutRuntimes(folder.path);
+    // Root may write anywhere, so the read-only place is one where there is nothing to write to.
+    const ran = await bare([program, "serve"], "/proc", { PATH: path });
+    expect(ran.code).toBe(1);
+    expect(ran.err.trim().split("\n")).toHaveLength(1);
+    expect(ran.err).toMatch(/^Cannot use the data directory \/proc\/data: .*; set data_dir/);
+    const data = join(folder.path, "data");
+    await using server = await startServer({
+      dataDir: data,
+      cwd: "/proc",
+      env: { PATH: path, SVC_DATA_DIR: data, SVC_SERVER__PORT: "0" },
+      bare: true,
+      program: [program],
+    });
+    expect((await server.end("SIGTERM")).code).toBe(0);
+  });
+
+  it.skipIf(!asRoot)(
+    "runs where TMPDIR is noexec, and where the data is, and says in one line what is missing when both are",
+    async () => {
+      await using folder = await tempDir();
+      const path = await pathWithoutRuntimes(folder.path);
+      const tried = async (noexec: string[]) => {
+        const [data, temporary] = [join(folder.path, "data"), join(folder.path, "tmp")];
+        const mounts = noexec.map((one) => `mount -t tmpfs -o noexec,nosuid tmpfs ${join(folder.path, one)}`);
+        const script = [
+          "set -e",
+          `mkdir -p ${data} ${temporary}`,
+          ...mounts,
+          `exec timeout -s TERM 3 ${program} serve`,
+        ].join("\n");
+        const env = { PATH: path, SVC_DATA_DIR: data, TMPDIR: temporary, SVC_SERVER__PORT: "0" };
+        return await bare(["/usr/bin/unshare", "--mount", "/bin/sh", "-c", script], "/", env);
+      };
+      for (const one of ["tmp", "data"]) {
+        const ran = await tried([one]);
+        // 124 is timeout's: it was still serving.
+        expect([one, ran.err.includes("is ready at"), ran.code]).toEqual([one, true, 124]);
+      }
+      const neither = await tried(["tmp", "data"]);
+      expect(neither.code).toBe(1);
+      expect(neither.err.trim().split("\n")).toHaveLength(1);
+      expect(neither.err).toMatch(/^Cannot open the database .*must be writable and not mounted noexec/);
+    },
+    60_000,
+  );
+
+  it("leaves nothing in the temporary directory (decision 0041)", async () => {
+    await using temporary = await tempDir();
+    await using alone = await Alone.open({ TMPDIR: temporary.path });
+    expect((await alone.svc(["ctl", "worker", "list"])).code).toBe(0);
+    expect([...Deno.readDirSync(temporary.path)].map((entry) => entry.name)).toEqual([]);
+  });
+});
