@@ -2,7 +2,7 @@ import { isAbsolute, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { absolutePath, readConfigSource } from "../src/config_file.ts";
 import { EXIT, Exit, exitCodeOf, usage } from "./exit.ts";
-import type { Io } from "./io.ts";
+import { BrokenPipe, type Io } from "./io.ts";
 import { Output, styleFor } from "./output.ts";
 import type { InitSystem } from "./init_system.ts";
 import { Launchd } from "./launchd.ts";
@@ -74,6 +74,7 @@ export async function service(args: string[], io: Io, machine: Machine = THIS_MA
     }
     return await run(verb, values, io, machine);
   } catch (error) {
+    if (error instanceof BrokenPipe) return EXIT.done;
     io.err(`svc: ${error instanceof Error ? error.message : error}\n`);
     return error instanceof Error && error.name === "ConfigError" ? EXIT.usage : exitCodeOf(error);
   }

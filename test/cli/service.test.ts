@@ -1,15 +1,23 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { Io } from "../../cli/io.ts";
+import { BrokenPipe, type Io } from "../../cli/io.ts";
 import { type Machine, service } from "../../cli/service.ts";
 import { tempDir } from "../harness/process.ts";
 
 const ROOT_MACHINE: Partial<Machine> = { os: "linux", uid: 0, program: "/usr/local/bin/svc" };
 
-async function call(args: string[], machine: Partial<Machine> = {}, env: Record<string, string> = {}) {
+async function call(
+  args: string[],
+  machine: Partial<Machine> = {},
+  env: Record<string, string> = {},
+  closedPipe = false,
+) {
   const said = { out: "", err: "" };
   const io: Io = {
-    out: (text) => said.out += text,
+    out: (text) => {
+      if (closedPipe) throw new BrokenPipe();
+      said.out += text;
+    },
     err: (text) => said.err += text,
     stdin: new Blob([]).stream(),
     hideInput: () => {},
@@ -126,6 +134,10 @@ describe("svc service print (contract 6)", () => {
     const mine = await call(["print"], { os: "darwin", uid: 501 }, { HOME: "/Users/ada" });
     expect(mine.out).not.toContain("UserName");
   });
+});
+
+it("svc service ends quietly when nobody reads what it prints", async () => {
+  expect(await call(["print"], {}, {}, true)).toEqual({ code: 0, out: "", err: "" });
 });
 
 describe("svc service refuses", () => {

@@ -134,6 +134,25 @@ describe("upgrade()", () => {
   });
 });
 
+describe("the way back (docs/install.md)", () => {
+  it("is the copy in the place of the database: the older program serves it as it was", async () => {
+    await using folder = await tempDir();
+    const [paths, path] = [dataPaths(folder.path), join(folder.path, "svc.db")];
+    const ctl = async (...args: string[]) => (await svc(["ctl", ...args], { dataDir: folder.path })).out;
+    const first = await startServer({ dataDir: folder.path });
+    const worker = await ctl("worker", "create", "-n", "Ada", "-q");
+    await first.end("SIGTERM");
+    const db = await Database.open(`file:${path}`);
+    await upgrade(db, paths, clock, NEXT);
+    await db.close();
+    expect((await svc(["serve"], { dataDir: folder.path })).code).toBe(1);
+    await Deno.copyFile(join(paths.backups, names(paths.backups)[0] ?? ""), path);
+    for (const end of ["-wal", "-shm"]) await Deno.remove(path + end).catch(() => {});
+    await using _server = await startServer({ dataDir: folder.path });
+    expect(await ctl("worker", "list", "-q")).toBe(worker);
+  });
+});
+
 describe("svc serve on the data of a newer version", () => {
   it("refuses, names both versions, and changes nothing (BAK-6)", async () => {
     await using folder = await tempDir();
