@@ -93,6 +93,15 @@ check "it runs as svc" inside sh -c 'ps -o user= -C svc | grep -qx svc'
 check "a message gets its reply" inside sh -c \
   'svc ctl -c /etc/svc/config.yaml worker create -n Echo -q && [ "$(svc ctl -c /etc/svc/config.yaml chat "@Echo hi")" = hi ]'
 check "killed, it is started again" killed_and_back
+hung_and_back() {
+  inside sh -c 'mkdir -p /run/systemd/system/svc.service.d
+    printf "[Service]\nWatchdogSec=2s\n" >/run/systemd/system/svc.service.d/watchdog.conf
+    systemctl daemon-reload && systemctl reset-failed svc && systemctl restart svc
+    kill -STOP "$(systemctl show svc -p MainPID --value)"'
+  for _ in $(seq 100); do sleep 0.2 && field restarts 1 && field running true && break; done
+  field restarts 1 && inside sh -c 'rm -r /run/systemd/system/svc.service.d && systemctl daemon-reload && systemctl restart svc'
+}
+check "hung, it is started again (watchdog)" hung_and_back
 check "health" inside svc health -c /etc/svc/config.yaml
 check "installing again changes nothing" inside sh -c 'svc service install 2>&1 | grep -q "as it should be"'
 check "systemd-analyze verify has no word about it" inside sh -c '! systemd-analyze verify svc.service 2>&1 | grep svc'
@@ -114,6 +123,9 @@ as_ada() { inside setpriv --reuid ada --regid ada --init-groups env HOME=/home/a
 check "a user installs one of her own" as_ada 'svc service install && svc service status | grep -q "ready at"'
 check "and uses it" as_ada 'svc ctl -c ~/.config/svc/config.yaml worker create -n Echo -q && svc service uninstall'
 check "but none of the machine (4)" as_ada 'code=0; svc service install --system || code=$?; [ $code = 4 ]'
+
+check "V8 dies under MemoryDenyWriteExecute, which is why it is not in the unit" fails_with 1 sh -c \
+  'systemd-run --quiet --wait --pipe -p MemoryDenyWriteExecute=yes /usr/local/bin/svc version >/dev/null 2>&1 || exit 1'
 
 echo "systemd-analyze security: $(inside sh -c 'svc service install 2>/dev/null; systemd-analyze security svc.service --no-pager | tail -1')"
 echo "$passed passed, $failed failed"
