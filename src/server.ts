@@ -5,13 +5,14 @@ import { type Clock, sleep, systemClock } from "./clock.ts";
 import type { LoadedConfig } from "./config.ts";
 import { Catalog } from "./engine/catalog.ts";
 import { detectIsolation, type Isolation } from "./engine/isolation.ts";
-import { DataMarker } from "./data_marker.ts";
+import { DataMarker, filePath } from "./data_marker.ts";
+import { DatabaseWatch } from "./store/watch.ts";
 import { ensureCredential, loadKey } from "./first_start.ts";
 import { createApp } from "./http/app.ts";
 import { logBell } from "./http/log_file.ts";
 import { Listener } from "./http/listener.ts";
 import { lockDataDirectory, makeDataDirectory } from "./lock.ts";
-import { logger } from "./log.ts";
+import { logger, redact } from "./log.ts";
 import { type DataPaths, dataPaths } from "./paths.ts";
 import { Bee } from "./pipeline/bee.ts";
 import { Dispatcher } from "./pipeline/dispatcher.ts";
@@ -66,6 +67,8 @@ export class Server {
       for (const name of new Set(names)) bells.ring(name);
       bells.ring(BELL.journal);
     };
+    db.onBroken = (reason, cause) => void this.#failStop(reason, cause);
+    const file = filePath(config.database.url);
     const machine = {
       path: Deno.env.get("PATH") ?? "",
       inherited: Deno.env.toObject(),
@@ -93,6 +96,7 @@ export class Server {
         : "store",
       startedAt: clock.now(),
       state: "starting",
+      watch: file === null ? null : new DatabaseWatch(db, file, clock),
       stages: () => this.stages,
       stopping: this.#stopping.signal,
       interrupt: (executionId) => this.executor.interrupt(executionId),
@@ -180,12 +184,31 @@ export class Server {
     await Deno.remove(service.paths.runs, { recursive: true }).catch(() => {});
     for (const stage of this.stages) stage.start();
     await service.db.write([record(service.clock.now(), { kind: "system.started" })]);
+    service.watch?.start();
     service.state = "ready";
   }
 
+  /**
+   * Nothing can be stored any more: no new runs, those that go on are ended in order, writes are refused. Reading goes on,
+   * and so does the process, until somebody has looked at it (promises DBF-9).
+   */
+  async #failStop(reason: string, cause: unknown): Promise<void> {
+    const { service } = this;
+    if (service.state === "stopping") return;
+    service.state = "failed";
+    service.watch?.stop();
+    log.error(
+      "STOPPED WRITING to the database {database}: {reason}. No run is started and every write is refused. Stop the " +
+        "service, find out why, and start it again; a damaged database comes back with: svc restore <file>",
+      { database: redact(service.config.database.url), reason, cause },
+    );
+    this.dispatcher.drain();
+    await this.executor.stopAll();
+  }
+
   /** Answers a request without a port; for tests. */
-  fetch(request: Request): Promise<Response> {
-    return this.#listener.handle(request, "127.0.0.1");
+  fetch(request: Request, peer = "127.0.0.1"): Promise<Response> {
+    return this.#listener.handle(request, peer);
   }
 
   /** How runs are held together on this machine. */
@@ -208,6 +231,7 @@ export class Server {
   async stop(): Promise<void> {
     const { service } = this;
     service.state = "stopping";
+    service.watch?.stop();
     this.dispatcher.drain();
     this.#bee.drain();
     if (this.dispatcher.running > 0 && this.#graceMs > 0) {

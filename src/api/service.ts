@@ -1,5 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { DatabaseWatch } from "../store/watch.ts";
 import type { Caller } from "../domain/scope.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import type { DataPaths } from "../paths.ts";
@@ -22,8 +23,10 @@ export interface Service {
   passwordFrom: "config" | "environment" | "store";
   /** When this process started, Unix ms. */
   startedAt: number;
-  /** `stopping`: runs are being drained, new work is refused. */
-  state: "starting" | "ready" | "stopping";
+  /** `stopping`: runs are being drained, new work is refused. `failed`: nothing can be stored any more. */
+  state: "starting" | "ready" | "stopping" | "failed";
+  /** The files of the database, where it is one. */
+  watch: DatabaseWatch | null;
   /** Every background stage, and whether it is alive. */
   stages: () => { name: string; well: boolean }[];
   /** Aborts when open streams and waits have to end. */

@@ -8,6 +8,7 @@ import { VERSION } from "../version.ts";
 import { authenticate, checkHost, isLoopback, tokenOf } from "./authenticate.ts";
 import { DOCS_PATHS, mountDocs } from "./docs.ts";
 import { type Health, mountHealth } from "./health.ts";
+import { mountMetrics } from "./metrics.ts";
 import { type App, mount } from "./mount.ts";
 import { openApiDocument } from "./openapi.ts";
 import { toProblem } from "./problem.ts";
@@ -42,8 +43,8 @@ export const ROUTES = [
 /** The API as a type, for the command line's client. */
 export type Api = ApiOf<(typeof ROUTES)[number]>;
 
-// Reachable without a token, on purpose and for ever.
-const OPEN_PATHS = ["/livez", "/readyz", "/openapi.json", ...DOCS_PATHS];
+// Reachable without a token, on purpose and for ever; /metrics asks whoever is not on this machine for one.
+const OPEN_PATHS = ["/livez", "/readyz", "/metrics", "/openapi.json", ...DOCS_PATHS];
 
 // Asks for a token by itself; what may be called there is decided route by route.
 const MCP_PATH = "/mcp";
@@ -85,6 +86,7 @@ export function createApp(service: Service, health: Health): App {
   }
 
   mountHealth(app, service, health);
+  mountMetrics(app, service);
   let document: Promise<object> | null = null;
   app.get("/openapi.json", async (c) => c.json(await (document ??= openApiDocument(ROUTES, VERSION))));
   mountDocs(app);

@@ -212,6 +212,8 @@ export class Executor {
         bells.ring(BELL.outbox);
         return;
       } catch (error) {
+        // Nothing will be stored any more; the next start finds the run open and tries it again.
+        if (db.broken !== null) return;
         log.error("Cannot store the outcome of execution {id}, trying again: {error}", {
           id: claim.execution.id,
           error,

@@ -1,8 +1,9 @@
 import { setImmediate } from "node:timers";
-import { ServiceError } from "../domain/error.ts";
 import { logger } from "../log.ts";
+import { damaged, isBusy, isDamage, isLockedOut, isLostGuard, mapped, openError } from "./database_error.ts";
 import type { Driver, Row, Statement, Value } from "./driver.ts";
 
+export { isDuplicate } from "./database_error.ts";
 export type { Row, Statement, Value } from "./driver.ts";
 
 const log = logger("database");
@@ -41,6 +42,8 @@ export function guarded(sql: string, args: Value[]): Statement[] {
 
 interface Job {
   statements: Statement[];
+  /** When it was asked for, monotonic ms. */
+  at: number;
   resolve: (written: Written) => void;
   reject: (error: unknown) => void;
 }
@@ -53,6 +56,12 @@ export class Database {
   readonly remote: boolean;
   /** Called after each commit with the bells of its statements. */
   onCommit: (bells: string[]) => void = () => {};
+  /** Called once when nothing is written any more: the database is damaged, or was taken away. */
+  onBroken: (reason: string, cause?: unknown) => void = () => {};
+  /** Why nothing is written any more, or null while all is well. */
+  broken: string | null = null;
+  /** How often a lock of another process was met. Our own never meet each other (promises DBF-5). */
+  busy = 0;
   readonly #driver: Driver;
   readonly #queue: Job[] = [];
   readonly #results = new Map<string, { result: unknown; commits: number; until: number }>();
@@ -110,8 +119,9 @@ export class Database {
 
   /** Commits the statements together or not at all. Order of calls is order of commits. */
   write(statements: Statement[]): Promise<Written> {
+    if (this.broken !== null) return Promise.reject(damaged(this.broken));
     return new Promise((resolve, reject) => {
-      this.#queue.push({ statements, resolve, reject });
+      this.#queue.push({ statements, at: performance.now(), resolve, reject });
       if (this.#writing) return;
       this.#writing = true;
       // Writes of the same turn travel together. Under load, when one commit follows another, it pays to let
@@ -139,6 +149,26 @@ export class Database {
     if (faults.length > 0) throw new Error(`the copy is damaged: ${faults.join("; ")}`);
   }
 
+  /** How many writes wait, and for how long the first of them has, in ms. */
+  get waiting(): { writes: number; oldestMs: number } {
+    const [first] = this.#queue;
+    return { writes: this.#queue.length, oldestMs: first === undefined ? 0 : performance.now() - first.at };
+  }
+
+  /** Brings everything that was committed from the log beside the file into the file itself. A local file only. */
+  async checkpoint(): Promise<void> {
+    const [row] = await this.#driver.query({ sql: "pragma wal_checkpoint(truncate)", args: [] });
+    if (row?.busy !== 0) throw new Error("another program is reading or writing");
+  }
+
+  /** From here on every write is refused; what waits is refused as well. */
+  break(reason: string, cause?: unknown): void {
+    if (this.broken !== null) return;
+    this.broken = reason;
+    for (const job of this.#queue.splice(0)) job.reject(damaged(reason, cause));
+    this.onBroken(reason, cause);
+  }
+
   /** Waits until every queued write is done, then closes. */
   async close(): Promise<void> {
     if (this.#closed) return;
@@ -155,13 +185,14 @@ export class Database {
       const statements = group.flatMap((job) => job.statements);
       await this.#yieldSometimes(statements.length);
       try {
-        const results = await this.#commit(statements);
+        const results = await this.#commit(statements, group[0]?.at ?? 0);
         let at = 0;
         for (const job of group) {
           job.resolve({ won: true, rows: results.slice(at, at += job.statements.length) });
         }
       } catch (error) {
-        if (group.length > 1) await this.#oneByOne(group);
+        if (isLockedOut(error)) this.#giveUp(group, error);
+        else if (group.length > 1) await this.#oneByOne(group);
         else settleFailed(group[0], error);
       }
     }
@@ -184,15 +215,23 @@ export class Database {
   async #oneByOne(group: Job[]): Promise<void> {
     for (const job of group) {
       try {
-        job.resolve({ won: true, rows: await this.#commit(job.statements) });
+        job.resolve({ won: true, rows: await this.#commit(job.statements, job.at) });
       } catch (error) {
         settleFailed(job, error);
       }
     }
   }
 
-  async #commit(statements: Statement[]): Promise<Row[][]> {
-    const results = await this.#run(() => this.#driver.batch(statements));
+  // A foreign lock stays: whoever has waited for long enough is told so, the others wait on in their places.
+  #giveUp(group: Job[], error: unknown): void {
+    const oldest = performance.now() - BUSY_WAIT_MAX_MS;
+    this.#queue.unshift(...group.filter((job) => job.at > oldest));
+    for (const job of group) if (job.at <= oldest) job.reject(error);
+  }
+
+  async #commit(statements: Statement[], since: number): Promise<Row[][]> {
+    if (this.broken !== null) throw damaged(this.broken);
+    const results = await this.#run(() => this.#driver.batch(statements), since);
     this.#commits++;
     this.#committedAt = performance.now();
     this.onCommit(statements.flatMap(({ bell }) => bell === undefined ? [] : [bell]));
@@ -200,16 +239,17 @@ export class Database {
   }
 
   /** Runs native work; a foreign lock is waited for without blocking the event loop (facts, libSQL 13). */
-  async #run<T>(work: () => Promise<T>): Promise<T> {
-    const started = performance.now();
+  async #run<T>(work: () => Promise<T>, since = performance.now()): Promise<T> {
     while (true) {
       try {
         return await work();
       } catch (error) {
+        if (isDamage(error)) this.break("it is damaged", error);
         if (!isBusy(error) || this.remote) throw mapped(error);
+        this.busy++;
         // A BUSY poisons this connection for good: only a new one writes again.
         await this.#driver.reconnect().catch(() => {});
-        if (performance.now() - started > BUSY_WAIT_MAX_MS) throw mapped(error);
+        if (performance.now() - since > BUSY_WAIT_MAX_MS || this.broken !== null) throw mapped(error);
         log.warning("Database is locked by another process, trying again");
         await new Promise((resolve) => setTimeout(resolve, 20 + Math.random() * 80));
       }
@@ -231,56 +271,6 @@ export async function inspect(path: string): Promise<string[]> {
 }
 
 function settleFailed(job: Job | undefined, error: unknown): void {
-  if (words(error).includes("guard_lost")) job?.resolve({ won: false, rows: [] });
+  if (isLostGuard(error)) job?.resolve({ won: false, rows: [] });
   else job?.reject(error);
-}
-
-/** Code and message in one: a local error has both apart, a remote one its code in the message. */
-function words(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return "code" in error ? `${error.code}: ${error.message}` : error.message;
-}
-
-function isBusy(error: unknown): boolean {
-  return /SQLITE_(BUSY|LOCKED)|SQL statements in progress/.test(words(error));
-}
-
-/** Whether an error says that a row with this unique key is there already. */
-export function isDuplicate(error: unknown): boolean {
-  return /UNIQUE constraint failed/.test(words(error));
-}
-
-function mapped(error: unknown): unknown {
-  const text = words(error);
-  if (/constraint/i.test(text)) return error;
-  if (/SQLITE_FULL|disk is full|ENOSPC|No space left/i.test(text)) {
-    return new ServiceError(
-      "storage_full",
-      "Cannot write: the disk of the database is full; free some space",
-      {
-        cause: error,
-      },
-    );
-  }
-  const lost = isBusy(error) ||
-    /fetch|network|connect|timed? ?out|SERVER_ERROR|HTTP status 5|IOERR/i.test(text);
-  if (!lost) return error;
-  return new ServiceError("unavailable", "Cannot reach the database at the moment; try again", {
-    cause: error,
-    retry_after_s: 2,
-  });
-}
-
-function openError(url: string, error: unknown): ServiceError {
-  const reason = words(error);
-  const place = url.replace(/^file:/, "");
-  let detail = `Cannot open the database ${place}: ${reason}`;
-  if (/NOTADB|CORRUPT|malformed|not a database/i.test(reason)) {
-    detail = `Cannot open the database ${place}: it is damaged or not a database. Nothing was changed. ` +
-      "Move it away and bring back a backup with: svc restore <file>";
-  } else if (/ConnectionFailed|unable to open|CANTOPEN/i.test(reason)) {
-    detail =
-      `Cannot open the database ${place}: check that its directory exists and that this user may write there`;
-  }
-  return new ServiceError("unavailable", detail, { cause: error });
 }

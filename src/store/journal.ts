@@ -141,3 +141,8 @@ export async function latestEventAt(db: Database): Promise<number> {
   const row = await db.first<{ at: number }>("select at from journal order by seq desc limit 1");
   return row?.at ?? 0;
 }
+
+/** When the oldest event that is kept was, Unix ms, or null when there is none. */
+export async function oldestEventAt(db: Database): Promise<number | null> {
+  return (await db.first<{ at: number | null }>("select min(at) as at from journal"))?.at ?? null;
+}

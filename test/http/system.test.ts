@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { startOfDay } from "../../src/domain/system.ts";
-import { signToken } from "../../src/token.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { expectCounters } from "../harness/counters.ts";
+import { startRun } from "../harness/run.ts";
 
 const OVERVIEW = "GET /api/system/overview";
 const PASSWORD = "PUT /api/system/password";
@@ -201,9 +201,11 @@ describe("PUT /api/system/password (contract 2, 5)", () => {
 
   it("is not for agents, whatever their scopes (promises SCP-4)", async () => {
     await using app = await openStored(undefined, {}, { engines: fakeEngines() });
-    const token = await runToken(app, ["*:*"]);
-    for (const [route, body] of [[PASSWORD, { new_password: FRESH }]] as const) {
-      expect(await app.send(route, body, bearer(token))).toMatchObject({
+    const { headers } = await startRun(app, ["*:*"]);
+    for (
+      const [route, body] of [[PASSWORD, { new_password: FRESH }], ["POST /api/system/backup", {}]] as const
+    ) {
+      expect(await app.send(route, body, headers)).toMatchObject({
         status: 403,
         body: { code: "forbidden" },
       });
@@ -220,14 +222,14 @@ describe("PUT /api/system/password (contract 2, 5)", () => {
       instruction: "ok",
     });
     await app.settle();
-    const token = await runToken(app, ["read:system"]);
-    const overview = (await app.send(OVERVIEW, undefined, bearer(token))).body;
+    const { headers } = await startRun(app, ["read:system"]);
+    const overview = (await app.send(OVERVIEW, undefined, headers)).body;
     expect(overview.recent_executions).toHaveLength(1);
     expect(overview.executions.total).toBe(2);
-    expect((await app.send("GET /api/system/executions", undefined, bearer(token))).body).toHaveLength(1);
-    expect((await app.send("GET /api/system/doctor", undefined, bearer(token))).status).toBe(403);
-    const unscoped = await runToken(app, ["read:tasks"]);
-    expect((await app.send(OVERVIEW, undefined, bearer(unscoped))).body.detail).toContain("read:system");
+    expect((await app.send("GET /api/system/executions", undefined, headers)).body).toHaveLength(1);
+    expect((await app.send("GET /api/system/doctor", undefined, headers)).status).toBe(403);
+    const unscoped = await startRun(app, ["read:tasks"]);
+    expect((await app.send(OVERVIEW, undefined, unscoped.headers)).body.detail).toContain("read:system");
   });
 });
 
@@ -322,28 +324,4 @@ async function login(app: App, password: string): Promise<{ access_token: string
 
 function bearer(token: string): Record<string, string> {
   return { authorization: `Bearer ${token}` };
-}
-
-/** The token of a run that is going on, of a worker with these scopes. */
-async function runToken(app: App, scopes: string[]): Promise<string> {
-  const worker = await app.call("POST /api/workers", { name: `run-${scopes.join("-")}`, scopes });
-  const { id } = await app.call("POST /api/local/sessions", { worker_id: worker.id });
-  await app.call(`POST /api/local/sessions/${id}/messages`, { content: "sleep 30" });
-  let run: { id: string; attempt: number } | null = null;
-  for (let started = 1; run === null; started++) {
-    await app.until("execution.started", started);
-    run = await app.db.first("select id, attempt from execution where worker_id = ? and status = 'running'", [
-      worker.id,
-    ]);
-  }
-  const { authority, clock } = app.server.service;
-  const claims = {
-    typ: "run" as const,
-    sub: `worker:${worker.id}`,
-    scope: "",
-    ver: 1,
-    execution_id: run.id,
-    attempt: run.attempt,
-  };
-  return await signToken(authority.key, claims, 60, clock.now());
 }

@@ -28,5 +28,17 @@ describe.skipIf(REMOTE_URL === undefined)("the whole service on a real libSQL se
     });
     expect(await app.call("GET /api/system/executions")).toMatchObject([{ status: "completed" }]);
     await expectCounters(app.db);
+    expect(await (await app.server.fetch(new Request("http://localhost/metrics"))).text()).toContain(
+      "svc_ready 1\n",
+    );
+    expect((await app.call("GET /api/system/doctor")).checks[0]).toMatchObject({
+      name: "database",
+      status: "ok",
+    });
+    // It has a backup of its own, and saying so is all that we do.
+    expect(await app.send("POST /api/system/backup", {})).toMatchObject({
+      status: 409,
+      body: { detail: expect.stringContaining("its own backup") },
+    });
   });
 });
