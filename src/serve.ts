@@ -2,6 +2,7 @@ import { loadConfig, type LoadedConfig } from "./config.ts";
 import { ConfigError } from "./config_file.ts";
 import { ServiceError } from "./domain/error.ts";
 import { keepDescriptors } from "./engine/descriptors.ts";
+import { load } from "./load.ts";
 import { LockedError } from "./lock.ts";
 import { configureLog, logger } from "./log.ts";
 import { feedWatchdog, tellManager } from "./notify.ts";
@@ -31,6 +32,15 @@ export async function serve(options: { config: string | undefined }): Promise<nu
     if (!(error instanceof ConfigError)) throw error;
     console.error(error.message);
     return EXIT_CONFIG;
+  }
+  const faults = Deno.env.get("SVC_FAULT");
+  if (faults) {
+    try {
+      (await load<typeof import("./fault_plan.ts")>("./fault_plan.ts", import.meta.url)).armPlan(faults);
+    } catch (error) {
+      console.error(error instanceof Error ? error.message : String(error));
+      return EXIT_CONFIG;
+    }
   }
   const { level, format } = loaded.config.log;
   const pretty = format === "pretty" || format === "auto" && Deno.stderr.isTerminal();

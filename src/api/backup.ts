@@ -4,6 +4,7 @@ import { BACKUP, BACKUP_FORMAT, type Manifest } from "../domain/backup.ts";
 import { conflict } from "../domain/error.ts";
 import { EXECUTION_STATUSES } from "../domain/execution.ts";
 import { TASK_STATUSES } from "../domain/task.ts";
+import { faultPoint } from "../fault.ts";
 import { logger } from "../log.ts";
 import { readCounters, tally } from "../store/counter.ts";
 import { record } from "../store/journal.ts";
@@ -93,6 +94,7 @@ async function* contents(service: Service, manifest: Manifest, copy: string): As
   const { paths, stopping } = service;
   yield { name: BACKUP.manifest, content: { text: JSON.stringify(manifest, null, 2) + "\n" } };
   yield { name: BACKUP.database, content: { path: copy } };
+  faultPoint("backup.mid");
   yield { name: BACKUP.secretKey, content: { path: paths.secretKey } };
   for await (const file of filesBelow(paths.uploads, BACKUP.uploads)) {
     if (stopping.aborted) throw new Error("the service is stopping");

@@ -1,4 +1,5 @@
 import { conflict, ServiceError } from "../domain/error.ts";
+import { faultPoint } from "../fault.ts";
 import { isDuplicate, type Statement } from "../store/database.ts";
 import { findAnswer, insertAnswer } from "../store/idempotency.ts";
 import type { Call, IdempotencyKey, Service } from "./service.ts";
@@ -42,10 +43,12 @@ export async function create(service: Service, call: Call, plan: () => Promise<C
     ),
   ];
   try {
+    faultPoint("accept.pre-commit");
     await db.writeOr(
       [...statements, ...stored],
       lost ?? (() => conflict("Cannot create: it was changed meanwhile")),
     );
+    faultPoint("accept.post-commit");
   } catch (error) {
     // Two requests with one key at once: the other one was first, so its answer is ours, too.
     const earlier = idempotency !== null && isDuplicate(error) ? await replay(service, idempotency) : null;

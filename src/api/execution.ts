@@ -1,6 +1,7 @@
 import { conflict, notFound } from "../domain/error.ts";
 import type { Execution, ExecutionFilter } from "../domain/execution.ts";
 import type { Listing } from "../domain/page.ts";
+import { faultPoint } from "../fault.ts";
 import { boundTo } from "../domain/scope.ts";
 import { eventsPath, logPath } from "../paths.ts";
 import {
@@ -66,6 +67,7 @@ export async function cancelExecution(service: Service, call: Call, id: string):
       ? notFound("execution", id)
       : conflict(`Cannot cancel execution ${id}: it is ${status}`);
   });
+  faultPoint("cancel.mid");
   await service.interrupt(id);
   return await getExecution(service, call, id);
 }

@@ -2,6 +2,7 @@ import { notFound } from "../domain/error.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { boundTo } from "../domain/scope.ts";
 import type { Cleared } from "../domain/session.ts";
+import { faultPoint } from "../fault.ts";
 import { listOpenExecutionsOf } from "../store/execution.ts";
 import { dropUnrouted } from "../store/inbound.ts";
 import { record, recordIdle } from "../store/journal.ts";
@@ -37,6 +38,7 @@ export async function clearSession(service: Service, call: Call, sessionKey: str
     record(now, { kind: "session.cleared", session_key: sessionKey, actor: by }),
     recordIdle(now, sessionKey),
   ]);
+  faultPoint("cancel.mid");
   await service.interruptRouting(sessionKey);
   const open = await listOpenExecutionsOf(db, sessionKey);
   await Promise.all(open.map((executionId) => service.interrupt(executionId)));

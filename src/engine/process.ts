@@ -1,4 +1,5 @@
 import { delimiter, isAbsolute, join } from "node:path";
+import { faultPoint } from "../fault.ts";
 import { findMarked, isolated, type Isolation, signal as send, sweep } from "./isolation.ts";
 
 /** A program to run as an agent, and its limits. */
@@ -55,7 +56,9 @@ const TIMER_MAX_MS = 2_147_483_647;
  * SpawnError when it cannot be started, and nothing else.
  */
 export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
+  faultPoint("spawn.pre");
   const child = spawn(spec);
+  faultPoint("spawn.post");
   spec.onStart(child.pid);
   const ending = new Ending(spec, child.pid);
   const reading = Promise.all([
@@ -64,6 +67,7 @@ export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
   ]);
   void feed(child.stdin, spec.stdin);
   const status = await child.status;
+  faultPoint("exit.seen");
   await ending.finish();
   if (spec.isolation === "group") await endLeftovers(spec.runId, child.pid);
   await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, PIPES_MAX_MS))]);

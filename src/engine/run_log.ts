@@ -1,4 +1,5 @@
 import { dirname } from "node:path";
+import { faultPoint } from "../fault.ts";
 
 /** How a RunLog is opened. */
 export interface RunLogOptions {
@@ -91,6 +92,7 @@ export class RunLog {
     try {
       for (let at = 0; at < stamped.length;) at += this.#file.writeSync(stamped.subarray(at));
       this.#size += stamped.length;
+      faultPoint("log.append");
     } catch {
       // A full disk must not take the run's answer with it; the log just ends here (promises DBF-2).
       this.#full = true;

@@ -2,6 +2,7 @@
 import type { Clock } from "../clock.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import type { Task } from "../domain/task.ts";
+import { faultPoint } from "../fault.ts";
 import { newId } from "../id.ts";
 import type { Database } from "../store/database.ts";
 import { insertExecution, type NewExecution } from "../store/execution.ts";
@@ -110,6 +111,7 @@ export class Dispatcher {
     } finally {
       if (!won) this.#lanes.delete(lane);
     }
+    if (won) faultPoint("claim.post");
     if (won) this.#run({ execution, task, workDir: task.work_dir }, lane);
   }
 

@@ -4,6 +4,7 @@ import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { type Engine, type EngineOutcome, failedOutcome } from "../engine/engine.ts";
 import { RunLog } from "../engine/run_log.ts";
+import { faultPoint } from "../fault.ts";
 import { logger } from "../log.ts";
 import { eventsPath, logPath } from "../paths.ts";
 import type { Statement } from "../store/database.ts";
@@ -162,6 +163,7 @@ export class Executor {
     start.stored = true;
     try {
       await this.#options.db.write([...startExecution(id, at), started(claim, at)]);
+      faultPoint("pid.recorded");
     } catch (error) {
       start.stored = false;
       log.warning("Cannot note that execution {id} started: {error}", { id, error });
@@ -207,7 +209,9 @@ export class Executor {
           ...endRun(claim.execution, end, claim.task, rules, now),
         ];
         if (start.at !== null && !start.stored) statements.unshift(started(claim, start.at));
+        faultPoint("outcome.pre-commit");
         const { won } = await db.write(statements);
+        faultPoint("outcome.post-commit");
         if (!won) log.warning("Execution {id} had an outcome already", { id: claim.execution.id });
         bells.ring(BELL.outbox);
         return;

@@ -1,5 +1,6 @@
 // failed (waiting) -> sent, or failed for good
 import type { Clock } from "../clock.ts";
+import { faultPoint } from "../fault.ts";
 import { logger } from "../log.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { Database } from "../store/database.ts";
@@ -36,6 +37,7 @@ export function createOutbox(
       if (platform === undefined) throw new Error(`no platform called ${message.platform} is connected`);
       await platform.deliver({ ...message, media: JSON.parse(message.media) });
     } catch (error) {
+      faultPoint("outbox.post");
       const reason = error instanceof Error ? error.message : String(error);
       const waitMs = Math.min(RETRY_FIRST_MS * 4 ** (attempt - 1), RETRY_LAST_MS);
       const now = clock.now();
@@ -51,6 +53,7 @@ export function createOutbox(
       ]);
       return;
     }
+    faultPoint("outbox.post");
     const now = clock.now();
     await db.write([
       ...deliveredOutbound(message.id, now),

@@ -1,6 +1,7 @@
 // scheduled -> pending, when a countdown's or a schedule's time has come
 import type { Clock } from "../clock.ts";
 import { missedOccurrences, nextOccurrence } from "../domain/cron.ts";
+import { faultPoint } from "../fault.ts";
 import { logger } from "../log.ts";
 import { type Database, isDuplicate, type Statement } from "../store/database.ts";
 import { latestEventAt, record } from "../store/journal.ts";
@@ -91,6 +92,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
       statements = skipOccurrence({ id: task.id, expected: task.next_run_at, next, now });
     }
     try {
+      faultPoint("cron.tick");
       await db.write(statements);
     } catch (error) {
       // This minute was fired before, by a clock that has been set back since: on to the next.

@@ -1,5 +1,6 @@
 import { basename, join } from "node:path";
 import { ServiceError } from "../domain/error.ts";
+import { faultPoint } from "../fault.ts";
 import type { Media } from "../domain/message.ts";
 
 /** Most files of one conversation (promises UPL-2). */
@@ -47,6 +48,7 @@ export class IncomingFile {
       for (let at = 0; at < chunk.length;) at += await this.#file.write(chunk.subarray(at));
     });
     this.size += chunk.length;
+    faultPoint("upload.part");
   }
 
   /** On disk, under its name in `folder`, and described. */

@@ -1,4 +1,5 @@
 import { ServiceError } from "../domain/error.ts";
+import { faultPoint } from "../fault.ts";
 import type { Database } from "./database.ts";
 import { COUNTERS } from "./migrations/0001_counters.ts";
 import { RETENTION } from "./migrations/0001_retention.ts";
@@ -43,6 +44,7 @@ export async function migrate(
         "start the newer program again, or restore a backup made by this one. Nothing was changed",
     );
   }
+  faultPoint("migrate.step");
   if (from === 0) {
     await db.write([{
       sql: `create table if not exists migration (
@@ -56,6 +58,7 @@ export async function migrate(
   for (let version = from + 1; version <= steps.length; version++) {
     const step = steps[version - 1];
     if (step === undefined) break;
+    faultPoint("migrate.step");
     await db.write([
       {
         sql: "insert into migration (version, name, applied_at) values (?, ?, ?)",
@@ -64,5 +67,6 @@ export async function migrate(
       ...step.statements.map((sql) => ({ sql, args: [] })),
     ]);
   }
+  faultPoint("migrate.step");
   return { from, to: steps.length };
 }

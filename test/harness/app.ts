@@ -25,9 +25,9 @@ export interface AppOptions extends ServerParts {
   inMemory?: boolean;
 }
 
-/** The password of the operator in tests, stored at the lowest cost. */
+/** The password of the operator in tests, and its hash at the lowest cost. */
 export const PASSWORD = "correct horse";
-const PASSWORD_HASH =
+export const PASSWORD_HASH =
   "$scrypt$ln=4,r=8,p=1$mXpDP+PBVc6YKyWTmRHhEA$ppxUQaTdgPTSzytgW9hvHoiR4nMtrL0E3lUD50PRx+U";
 
 /** One answer: status, headers, and the body as JSON or text. */

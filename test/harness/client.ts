@@ -6,6 +6,7 @@ type Json = any;
 
 /** A client of a server process, with a login of its own. */
 export interface Client {
+  url: string;
   token: string;
   refreshToken: string;
   /** Sends a request and answers whatever came back. */
@@ -41,6 +42,7 @@ export async function client(url: string, password = "pass"): Promise<Client> {
     return { status: response.status, body: text === "" ? null : JSON.parse(text) };
   };
   return {
+    url,
     token,
     refreshToken,
     send,

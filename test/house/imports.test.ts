@@ -9,6 +9,8 @@ const GROUND = [
   "config_file",
   "config_show",
   "config_yaml",
+  "fault",
+  "fault_plan",
   "id",
   "load",
   "log",

@@ -1,0 +1,317 @@
+// The server is killed at each place where it could be half done, and started again (promises, test bench).
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { FAULT_POINTS, type FaultPoint } from "../../src/fault.ts";
+import { newId } from "../../src/id.ts";
+import { Database } from "../../src/store/database.ts";
+import { FAKE_AGENT } from "../harness/agents.ts";
+import { PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
+import { type Client, client } from "../harness/client.ts";
+import { insertRows } from "../harness/counters.ts";
+import { type ServerProcess, startServer, svc, tempDir } from "../harness/process.ts";
+import { checkAtAnyMoment, checkAtRest, type Evidence } from "../torture/checker.ts";
+
+// At home each point is passed once; CI takes more, the nightly run twenty.
+const SEEDS = Number(Deno.env.get("SVC_TEST_FAULT_SEEDS") ?? 1);
+// Kills between commit and answer; CI takes fifty.
+const RETRIES = Number(Deno.env.get("SVC_TEST_FAULT_RETRIES") ?? 4);
+
+const ENV = {
+  SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH,
+  SVC_ENGINES__DEFAULT: "fake",
+  SVC_ENGINES__FAKE__KIND: "command",
+  SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,
+  SVC_LIMITS__MAX_ATTEMPTS: "5",
+};
+
+/** One data directory that servers come to and die in. */
+class World implements AsyncDisposable {
+  readonly dataDir: string;
+  readonly ledger: string;
+  readonly evidence: Evidence & { messages: string[]; once: string[]; uploads: string[] };
+  sessionId = "";
+  readonly #folder: { path: string } & AsyncDisposable;
+  #server: ServerProcess | null = null;
+
+  private constructor(folder: { path: string } & AsyncDisposable) {
+    this.#folder = folder;
+    this.dataDir = join(folder.path, "data");
+    this.ledger = join(folder.path, "ledger");
+    this.evidence = {
+      dataDir: this.dataDir,
+      messages: [],
+      once: [],
+      uploads: [],
+      agentLedger: this.ledger,
+      maxAttempts: 5,
+      secrets: [PASSWORD],
+    };
+  }
+
+  static async open(): Promise<World> {
+    const world = new World(await tempDir());
+    await Deno.mkdir(world.dataDir, { mode: 0o700 });
+    return world;
+  }
+
+  path(name: string): string {
+    return join(this.#folder.path, name);
+  }
+
+  async start(fault?: string): Promise<{ server: ServerProcess; api: Client }> {
+    const env = {
+      ...ENV,
+      SVC_ENGINES__FAKE__ENV__FAKE_LEDGER: this.ledger,
+      ...(fault ? { SVC_FAULT: fault } : {}),
+    };
+    this.#server = await startServer({ dataDir: this.dataDir, env });
+    return { server: this.#server, api: await client(this.#server.url, PASSWORD) };
+  }
+
+  /** A worker and a session that a server made in peace, and so many things that are due at its next start. */
+  async prepare(due = 0): Promise<void> {
+    const { server, api } = await this.start();
+    const worker = await api.call("POST /api/workers", { name: "Ada" });
+    this.sessionId = (await api.call("POST /api/local/sessions", { worker_id: worker.id })).id;
+    await server.end("SIGTERM");
+    const db = await Database.open(`file:${join(this.dataDir, "svc.db")}`);
+    const now = Date.now();
+    for (let i = 0; i < due; i++) {
+      await db.write(insertRows("task", [{
+        id: newId(),
+        message_id: "due",
+        worker_id: worker.id,
+        session_key: "cli:due",
+        instruction: "ok",
+        type: "scheduled",
+        cron: "0 0 1 1 *",
+        status: "scheduled",
+        next_run_at: now - 60_000,
+        created_by: "x",
+        created_at: now,
+        updated_at: now,
+      }]));
+      // No platform takes it: it is given up after the first attempt.
+      await db.write(insertRows("outbound_message", [{
+        id: newId(),
+        session_key: "elsewhere:1",
+        platform: "elsewhere",
+        message_id: "m",
+        content: "hello",
+        status: "failed",
+        source_type: "system",
+        due_at: now,
+        created_at: now,
+      }]));
+    }
+    await db.close();
+  }
+
+  /** Sends a message under a key, to a server that may die of it; again and again after that until there is an answer. */
+  async say(api: Client, content: string): Promise<boolean> {
+    this.evidence.once.push(content);
+    return await this.sayAgain(api, content);
+  }
+
+  async sayAgain(api: Client, content: string): Promise<boolean> {
+    try {
+      const route = `POST /api/local/sessions/${this.sessionId}/messages`;
+      const answer = await api.call(route, { content }, { "idempotency-key": content.replaceAll(" ", "-") });
+      this.evidence.messages.push(answer.message_id);
+      return true;
+    } catch (error) {
+      if (error instanceof TypeError) return false;
+      throw error;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server?.end("SIGKILL");
+    await this.#folder[Symbol.asyncDispose]();
+  }
+}
+
+/** Resolves when nothing is waiting or going on. */
+async function quiet(api: Client): Promise<void> {
+  const until = performance.now() + 60_000;
+  while (performance.now() < until) {
+    const { tasks, executions } = await api.call("GET /api/system/overview");
+    const unrouted = await api.call("GET /api/messages/inbound?status=received,feeding&page_size=1");
+    if (tasks.pending + tasks.running + executions.pending + executions.running + unrouted.length === 0) {
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error("it did not come to rest");
+}
+
+/** Does what passes the point until the server is gone. */
+const WAYS: Partial<Record<FaultPoint, (world: World, api: Client, gone: () => boolean) => Promise<void>>> = {
+  "upload.part": async (world, api, gone) => {
+    for (let i = 0; !gone(); i++) {
+      const form = new FormData();
+      form.append("file", new Blob([new Uint8Array(300_000).fill(i)]), `file-${i}`);
+      const media = await api.upload(`/api/local/sessions/${world.sessionId}/media`, form).catch(() => null);
+      if (media?.path !== undefined) world.evidence.uploads.push(media.path);
+    }
+  },
+  "cancel.mid": async (world, api, gone) => {
+    for (let i = 0; !gone(); i++) {
+      if (!await world.say(api, `sleep 60 # ${i}`)) return;
+      let run: { id: string } | undefined;
+      while (run === undefined) [run] = await api.call("GET /api/executions?status=running");
+      await api.send(`POST /api/executions/${run.id}/cancel`, {}).catch(() => {});
+    }
+  },
+  "backup.mid": async (world, api, gone) => {
+    for (let i = 0; !gone(); i++) {
+      const env = { SVC_URL: api.url, SVC_TOKEN: api.token };
+      const made = await svc(["ctl", "system", "backup", world.path(`${i}.tar`)], {
+        dataDir: world.dataDir,
+        env,
+      });
+      expect(await Deno.stat(world.path(`${i}.tar`)).then(() => true, () => false)).toBe(made.code === 0);
+    }
+    expect([...Deno.readDirSync(world.path("."))].filter((entry) => entry.name.includes(".part"))).toEqual(
+      [],
+    );
+  },
+};
+
+async function talk(world: World, api: Client, gone: () => boolean): Promise<void> {
+  for (let i = 0; !gone(); i++) if (!await world.say(api, `say hello ${i}`)) return;
+}
+
+describe(`kill -9 at each of ${FAULT_POINTS.length} places, ${SEEDS} times each (promises DUR-2, DUR-3, BAK-3, UPL-5)`, () => {
+  for (const point of FAULT_POINTS.filter((one) => one !== "migrate.step")) {
+    it(`${point}: nothing is half done then, and all is done after the next start`, async () => {
+      for (let seed = 1; seed <= SEEDS; seed++) {
+        await using world = await World.open();
+        const early = point === "cron.tick" || point === "outbox.post";
+        await world.prepare(early ? SEEDS : 0);
+        if (early) {
+          // What is due kills the server before anybody can talk to it.
+          const dead = await svc(["serve"], {
+            dataDir: world.dataDir,
+            env: { ...ENV, SVC_FAULT: `${point}:${seed}:kill` },
+          });
+          expect([point, seed, dead.err]).toEqual([point, seed, expect.stringContaining("SVC_FAULT fired")]);
+        } else {
+          const { server, api } = await world.start(`${point}:${seed}:kill`);
+          let ended = false;
+          void server.child.status.then(() => ended = true);
+          await (WAYS[point] ?? talk)(world, api, () => ended);
+          const { signal } = await server.end("SIGTERM");
+          expect([point, seed, signal, server.stderr]).toEqual([
+            point,
+            seed,
+            "SIGKILL",
+            expect.stringContaining(`SVC_FAULT fired: ${point}:${seed}:kill\n`),
+          ]);
+        }
+        expect([point, seed, await checkAtAnyMoment(world.dataDir)]).toEqual([point, seed, []]);
+        const again = await world.start();
+        for (const content of world.evidence.once) await world.sayAgain(again.api, content);
+        await quiet(again.api);
+        expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });
+        expect([point, seed, await checkAtRest(world.evidence)]).toEqual([point, seed, []]);
+      }
+    }, 20_000 + SEEDS * 20_000);
+  }
+
+  it(
+    "migrate.step: the next start goes on where it stopped, and does nothing twice (promises BAK-5)",
+    async () => {
+      for (let step = 1; step <= 3; step++) {
+        await using world = await World.open();
+        const dead = await svc(["serve"], {
+          dataDir: world.dataDir,
+          env: { ...ENV, SVC_FAULT: `migrate.step:${step}:kill` },
+        });
+        expect(dead.err).toContain(`SVC_FAULT fired: migrate.step:${step}:kill`);
+        await world.prepare();
+        const { server, api } = await world.start();
+        await world.say(api, "say hello");
+        await quiet(api);
+        await server.end("SIGTERM");
+        expect([step, await checkAtRest(world.evidence)]).toEqual([step, []]);
+        const db = await Database.open(`file:${join(world.dataDir, "svc.db")}`);
+        const schema = await schemaOf(db);
+        await db.close();
+        expect([step, schema]).toEqual([step, await freshSchema()]);
+      }
+    },
+    60_000,
+  );
+});
+
+it(
+  `${RETRIES} times killed between commit and answer, and sent again under its key: each message once (promises DUR-2)`,
+  async () => {
+    await using world = await World.open();
+    await world.prepare();
+    for (let k = 1; k <= RETRIES; k++) {
+      const { server, api } = await world.start("accept.post-commit:1:kill");
+      expect(await world.say(api, `say number ${k}`)).toBe(false);
+      expect((await server.end("SIGKILL")).signal).toBe("SIGKILL");
+      expect(server.stderr).toContain("SVC_FAULT fired");
+    }
+    const { server, api } = await world.start();
+    const before = await api.call("GET /api/messages/inbound?page_size=100");
+    expect(before).toHaveLength(Math.min(RETRIES, 100));
+    for (const content of world.evidence.once) expect(await world.sayAgain(api, content)).toBe(true);
+    expect(await api.call("GET /api/messages/inbound?page_size=100")).toHaveLength(Math.min(RETRIES, 100));
+    await quiet(api);
+    await server.end("SIGTERM");
+    expect(await checkAtRest(world.evidence)).toEqual([]);
+  },
+  20_000 + RETRIES * 3_000,
+);
+
+it("the log of a run is on the disk before its outcome is (promises DUR-9)", async () => {
+  await using world = await World.open();
+  await world.prepare();
+  for (let k = 1; k <= RETRIES; k++) {
+    const { server, api } = await world.start("outcome.post-commit:1:kill");
+    await world.say(api, `say the last words ${k}`);
+    await server.child.status;
+    expect(server.stderr).toContain("SVC_FAULT fired: outcome.post-commit:1:kill");
+    const db = await Database.open(`file:${join(world.dataDir, "svc.db")}`);
+    const run = await db.first<{ id: string; result: string }>(
+      "select id, result from execution where status = 'completed' and completed_at is not null order by completed_at desc, id desc limit 1",
+    );
+    await db.close();
+    const id = run?.id ?? "";
+    const log = await Deno.readTextFile(join(world.dataDir, "logs", id.slice(-2), `${id}.log`));
+    expect(log).toMatch(new RegExp(`Z ${run?.result || "ok"}\n.*\\[completed\\]\n$`));
+  }
+}, 20_000 + RETRIES * 3_000);
+
+it("SVC_FAULT: what is none is exit 2; without it nothing is loaded and nothing happens", async () => {
+  await using world = await World.open();
+  for (const wrong of ["nowhere:1:kill", "claim.post:0:kill", "claim.post:1:explode", "claim.post", ","]) {
+    const refused = await svc(["serve"], { dataDir: world.dataDir, env: { SVC_FAULT: wrong } });
+    expect(refused).toMatchObject({ code: 2, err: expect.stringContaining("SVC_FAULT") });
+  }
+  await world.prepare(20);
+  const { server, api } = await world.start();
+  const { tasks } = await api.call("GET /api/system/overview");
+  expect(tasks.total).toBe(20);
+  await server.end("SIGTERM");
+  expect(server.stderr).not.toContain("SVC_FAULT");
+});
+
+async function schemaOf(db: Database): Promise<unknown[]> {
+  return await db.read(
+    "select type, name, sql from sqlite_master where name not like 'sqlite_%' order by type, name",
+  );
+}
+
+async function freshSchema(): Promise<unknown[]> {
+  const { migrate } = await import("../../src/store/migrate.ts");
+  const db = await Database.open(":memory:");
+  await migrate(db, 0);
+  const schema = await schemaOf(db);
+  await db.close();
+  return schema;
+}

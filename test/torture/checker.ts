@@ -1,0 +1,218 @@
+// What must hold of a data directory after whatever was done to its server (promises, test bench, I1 to I9).
+import { join } from "node:path";
+import { findMarked } from "../../src/engine/isolation.ts";
+import { STOPPED } from "../../src/pipeline/ending.ts";
+import { Database, inspect, type Value } from "../../src/store/database.ts";
+import { brokenCounters } from "../harness/counters.ts";
+
+/** What a client knows for sure, and what was given to agents. */
+export interface Evidence {
+  dataDir: string;
+  /** Ids of messages and tasks, and paths of uploads, that were acknowledged. */
+  messages?: Iterable<string>;
+  tasks?: Iterable<string>;
+  uploads?: Iterable<string>;
+  /** Contents that were sent, perhaps again and again under one idempotency key: each must be there at most once. */
+  once?: Iterable<string>;
+  /** Contents that may be there twice: sent again without a key because no answer came. */
+  atMostTwice?: Iterable<string>;
+  /** The ledger of the fake agents. */
+  agentLedger?: string;
+  maxAttempts: number;
+  /** Texts that must not be in any log or row. */
+  secrets?: string[];
+}
+
+/** Invariants that hold at any moment, also right after a SIGKILL. Answers what is broken; [] when all is well. */
+export async function checkAtAnyMoment(dataDir: string): Promise<string[]> {
+  const path = join(dataDir, "svc.db");
+  const faults = (await inspect(path)).map((fault) => `I7: ${fault}`);
+  const db = await Database.open(`file:${path}`);
+  try {
+    return [...faults, ...await brokenRows(db, HALF_STATES), ...await brokenCounters(db)];
+  } finally {
+    await db.close();
+  }
+}
+
+/** All invariants, of a server that was left alone until nothing was to be done any more, and then stopped. */
+export async function checkAtRest(evidence: Evidence): Promise<string[]> {
+  const { dataDir, agentLedger } = evidence;
+  const faults = await checkAtAnyMoment(dataDir);
+  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+  try {
+    faults.push(...await brokenRows(db, AT_REST, evidence.maxAttempts), ...await lost(db, evidence));
+    const runs = await db.read<{ run_id: string }>(
+      "select run_id from execution union select run_id from bee_run",
+    );
+    const alive = await findMarked(new Set(runs.map((row) => row.run_id).filter((id) => id !== "")));
+    if (alive.length > 0) faults.push(`I8: processes of ended runs are alive: ${alive.join(", ")}`);
+    for (const path of evidence.uploads ?? []) {
+      const known = await db.first("select 1 as one from upload where path = ?", [path]);
+      const there = await Deno.stat(path).then((info) => info.isFile, () => false);
+      if (known === null || !there) faults.push(`I1: the upload ${path} is gone`);
+    }
+  } finally {
+    await db.close();
+  }
+  if (agentLedger !== undefined) {
+    const lines = (await Deno.readTextFile(agentLedger).catch(() => "")).split("\n");
+    for (const line of lines) if (line.startsWith("OVERLAP")) faults.push(`I3: ${line}`);
+  }
+  faults.push(...await leaks(dataDir, evidence.secrets ?? []), ...await leftovers(dataDir));
+  return faults;
+}
+
+type Rule = [words: string, sql: string];
+
+/** Each query finds what must not be. */
+const HALF_STATES: Rule[] = [
+  [
+    "a running task has not exactly one open execution",
+    `select id from task where status = 'running' and (
+      select count(*) from execution where task_id = task.id and id = task.execution_id
+        and status in ('pending', 'running')) <> 1`,
+  ],
+  [
+    "an open execution belongs to a task that is neither running nor cancelled",
+    `select execution.id from execution join task on task.id = task_id
+    where execution.status in ('pending', 'running') and task.status not in ('running', 'cancelled')`,
+  ],
+  [
+    "an execution is half ended",
+    `select id from execution where (status in ('completed', 'failed')) <> (completed_at is not null)`,
+  ],
+  [
+    "a reply of a run is there before its end",
+    `select outbound_message.id from outbound_message join execution on execution.id = execution_id
+    where source_type = 'worker' and execution.status in ('pending', 'running')
+      and outbound_message.content = execution.result`,
+  ],
+  [
+    "an ended run of a conversation, that is not tried again, left no word",
+    `select execution.id from execution join task on task.id = task_id
+    where execution.status in ('completed', 'failed') and task.execution_id = execution.id
+      and task.status in ('completed', 'failed') and task.session_key like 'local:%'
+      and not exists (select 1 from outbound_message where execution_id = execution.id)`,
+  ],
+  [
+    "a routed message left neither task nor word",
+    `select id from inbound_message where status = 'bee_processed'
+      and not exists (select 1 from task where message_id = inbound_message.id)
+      and not exists (select 1 from outbound_message where message_id = inbound_message.id)`,
+  ],
+  [
+    "a message was merged into none",
+    `select id from inbound_message as part where status = 'merged'
+    and not exists (select 1 from inbound_message where id = part.merged_into)`,
+  ],
+];
+
+const AT_REST: Rule[] = [
+  ["I2: a message has no end", "select id from inbound_message where status in ('received', 'feeding')"],
+  [
+    "I2: a task has no end",
+    `select id from task where status in ('pending', 'running')
+    or status = 'scheduled' and type = 'countdown'`,
+  ],
+  ["I6: an execution is open", "select id from execution where status in ('pending', 'running')"],
+  ["I6: the coordinator's run is open", "select id from bee_run where status = 'running'"],
+  [
+    "I6: a reply is not sent",
+    "select id from outbound_message where status = 'failed' and due_at is not null",
+  ],
+  // A graceful stop gives its attempt back, and a schedule counts anew each time.
+  [
+    "I4: attempts do not increase",
+    `select later.id from execution as later
+    join task on task.id = later.task_id and task.type <> 'scheduled'
+    join execution as earlier on earlier.task_id = later.task_id and earlier.id < later.id
+    where later.attempt <= earlier.attempt and earlier.error <> '${STOPPED}'`,
+  ],
+  ["I4: more attempts than allowed", "select id from execution where attempt > ?"],
+  [
+    "I5: a task has more than one completed run",
+    `select task.id from task where type <> 'scheduled' and (
+      select count(*) from execution where task_id = task.id and status = 'completed') > 1`,
+  ],
+  [
+    "I5: a task's outcome is not that of its latest run",
+    `select task.id from task join execution on execution.id = (select max(id) from execution where task_id = task.id)
+    where task.type <> 'scheduled' and (execution_id <> execution.id
+      or task.status in ('completed', 'failed') and task.status <> execution.status)`,
+  ],
+];
+
+async function brokenRows(db: Database, rules: Rule[], maxAttempts = 0): Promise<string[]> {
+  const faults: string[] = [];
+  for (const [words, sql] of rules) {
+    const args: Value[] = sql.includes("?") ? [maxAttempts] : [];
+    const rows = await db.read<{ id: string }>(sql, args);
+    if (rows.length > 0) faults.push(`${words}: ${rows.map((row) => row.id).slice(0, 5).join(", ")}`);
+  }
+  return faults;
+}
+
+async function lost(db: Database, evidence: Evidence): Promise<string[]> {
+  const faults: string[] = [];
+  for (const [table, ids] of [["inbound_message", evidence.messages], ["task", evidence.tasks]] as const) {
+    for (const id of ids ?? []) {
+      const row = await db.first(`select 1 as one from ${table} where id = ?`, [id]);
+      if (row === null) faults.push(`I1: ${table} ${id} was acknowledged and is gone`);
+    }
+  }
+  const limits: [Iterable<string>, number][] = [[evidence.once ?? [], 1], [evidence.atMostTwice ?? [], 2]];
+  for (const [contents, most] of limits) {
+    for (const content of contents) {
+      const row = await db.first<{ n: number }>(
+        `select (select count(*) from inbound_message where content = ?)
+          + (select count(*) from task where instruction = ? and created_by <> 'bee') as n`,
+        [content, content],
+      );
+      if ((row?.n ?? 0) > most) faults.push(`DUR-2: ${JSON.stringify(content)} is there ${row?.n} times`);
+    }
+  }
+  return faults;
+}
+
+/** I9: secrets in logs and rows. The key's own file, and the hash of the password, are where they belong. */
+async function leaks(dataDir: string, secrets: string[]): Promise<string[]> {
+  const faults: string[] = [];
+  const encoder = new TextEncoder();
+  for await (const path of walk(dataDir)) {
+    if (path.endsWith("secret.key") || path.endsWith("-shm")) continue;
+    const text = new TextDecoder("latin1").decode(await Deno.readFile(path));
+    for (const secret of secrets) {
+      if (text.includes(new TextDecoder("latin1").decode(encoder.encode(secret)))) {
+        faults.push(`I9: a secret is in ${path}`);
+      }
+    }
+  }
+  return faults;
+}
+
+/** What only lives while something is going on. */
+async function leftovers(dataDir: string): Promise<string[]> {
+  const faults: string[] = [];
+  for await (const path of walk(dataDir)) {
+    if (/\.part(\/|$)/.test(path)) faults.push(`half a file is left: ${path}`);
+  }
+  // A kill can leave a file whose row was never written: retention takes it after a day. Never the other way round.
+  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+  const known = new Set((await db.read<{ path: string }>("select path from upload")).map((row) => row.path));
+  await db.close();
+  for (const path of known) {
+    if (!await Deno.stat(path).then(() => true, () => false)) {
+      faults.push(`an upload's file is gone: ${path}`);
+    }
+  }
+  return faults;
+}
+
+async function* walk(folder: string): AsyncGenerator<string> {
+  for await (const entry of Deno.readDir(folder)) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory) yield* walk(path);
+    else if (entry.isFile) yield path;
+  }
+}
