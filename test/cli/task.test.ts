@@ -89,9 +89,9 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
     const id =
       (await create("--type", "scheduled", "--cron", "0 0 1 1 *", "--time-zone", "Europe/Berlin", "-q")).out
         .trim();
-    const waiting = ctl(app, ["task", "wait", id, "--timeout", "20s"]);
+    const { done } = await app.listening(() => ctl(app, ["task", "wait", id, "--timeout", "20s"]));
     expect((await ctl(app, ["task", "run", id])).out).toContain("status\tpending\n");
-    expect((await waiting).code).toBe(0);
+    expect((await done).code).toBe(0);
     expect((await ctl(app, ["task", "get", id])).out).toContain("run_count\t1\n");
     expect((await ctl(app, ["task", "cancel", id])).out).toContain("status\tcancelled\n");
     expect((await ctl(app, ["task", "cancel", id])).code).toBe(5);

@@ -139,6 +139,15 @@ export class App {
     throw new Error("The service did not settle");
   }
 
+  /** Does `work`, and resolves when something of it listens to a bell: a wait or a stream is open. */
+  async listening<T>(work: () => Promise<T>): Promise<{ done: Promise<T> }> {
+    const { bells } = this.server.service;
+    const before = bells.size;
+    const done = work();
+    while (bells.size <= before) await new Promise((resolve) => setTimeout(resolve, 2));
+    return { done };
+  }
+
   /** Resolves when the journal holds `count` events of this kind. */
   async until(kind: EventKind, count = 1, timeoutMs = 10_000): Promise<void> {
     const { db, bells } = this.server.service;
