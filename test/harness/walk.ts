@@ -54,9 +54,11 @@ export async function walkAllCommands(world: World): Promise<void> {
   await world.run("task create", schedule);
   await world.run("task list", ["--worker-id", worker.id, "--type", "immediate"]);
   await world.run("task get", [made.id]);
-  const waiting = world.run("task wait", [made.id, "--timeout", "20s"]);
   await world.run("task run", [made.id]);
-  await waiting;
+  const body = { message_id: "script", worker_id: worker.id, instruction: "say done", type: "immediate" };
+  const awaited = await world.call("POST /api/tasks", body);
+  await world.run("task wait", [awaited.id, "--timeout", "20s"]);
+  await world.settle();
   await world.run("task cancel", [made.id]);
 
   await world.run("execution list", ["--session-id", session.id]);
