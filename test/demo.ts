@@ -1,6 +1,9 @@
 // `make demo`: a throw-away service on a free port and an empty data directory, three messages, and what came of them.
+// Where an agent CLI is installed and logged in, it is asked, too; SVC_DEMO_AGENT names one, or none.
 import { join } from "node:path";
 import { startServer, svc } from "./harness/process.ts";
+
+const AGENTS = ["claude", "codex", "gemini", "opencode", "qwen", "copilot", "goose"];
 
 const folder = await Deno.makeTempDir({ prefix: "svc-demo-" });
 const program = Deno.env.get("SVC_PROGRAM")?.split(" ");
@@ -15,6 +18,7 @@ await Deno.writeTextFile(
     kind: command
     command: /bin/sh
     args: ["-c", ${JSON.stringify(counter)}]
+${AGENTS.map((kind) => `  ${kind}: {state: shared, permissions: read, timeout: 2m}`).join("\n")}
 bee:
   quiet_window: 0ms
 `,
@@ -27,6 +31,22 @@ async function ctl(...args: string[]): Promise<string> {
   console.log(out.trimEnd());
   if (code !== 0) throw new Error(`svc ctl ${args[0]} ended with ${code}`);
   return out;
+}
+
+/** The first agent CLI that this machine has and that is logged in, or null. */
+async function findAgent(): Promise<string | null> {
+  const wanted = Deno.env.get("SVC_DEMO_AGENT");
+  for (const kind of wanted === undefined ? AGENTS : AGENTS.filter((one) => one === wanted)) {
+    const quiet = async (...args: string[]) =>
+      await svc(["ctl", "worker", ...args], { dataDir: folder, ...options });
+    const made = await quiet("create", "-n", kind, "--engine", kind, "-q");
+    if (made.code !== 0) continue;
+    const id = made.out.trim();
+    const { usable } = JSON.parse((await quiet("status", id, "--json")).out);
+    await quiet("delete", id);
+    if (usable) return kind;
+  }
+  return null;
 }
 
 let failed = false;
@@ -49,6 +69,19 @@ try {
   await ctl("chat", "@Echo good morning");
   await ctl("chat", "@Counter the quick brown fox and the lazy dog and the cat");
   await ctl("chat", "How many words has this text, and which of these words is the most frequent word?");
+  const agent = await findAgent();
+  if (agent === null) {
+    console.log("\nNo agent CLI with a login was found here, so only built-in workers were asked.");
+  } else {
+    console.log(`\n${agent} is installed here and logged in, so a real agent is asked, too:`);
+    await ctl("worker", "create", "-n", "Agent", "--engine", agent, "-q");
+    await ctl(
+      "chat",
+      "@Agent Say hello and tell in one sentence which model you are. Use no tools.",
+      "--timeout",
+      "150",
+    );
+  }
   await ctl("execution", "list");
   const ids = (await ctl("execution", "list", "-q", "--page-size", "1")).trim();
   await ctl("execution", "logs", ids);
