@@ -11,6 +11,9 @@ export const SHELLS = ["bash", "zsh", "fish"] as const;
 const TOP: Record<string, string> = {
   serve: "Run the service",
   ctl: "Control a running service",
+  restore: "Put a backup in the place of the data, with the service stopped",
+  service: "Run it under systemd or launchd",
+  health: "Tell by the exit code whether the service is ready",
   version: "Print the version",
   completion: "Print the completion script of a shell",
   help: "Print the help",
@@ -36,6 +39,7 @@ export async function complete(args: string[], io: Io): Promise<number> {
   root.command("completion", TOP.completion ?? "").argument("shell", (found) => {
     for (const shell of SHELLS) found(shell, "");
   });
+  for (const name of ["print", "install", "uninstall", "status"]) root.command(`service ${name}`, "");
   configOption(root.command("serve", TOP.serve ?? ""));
   for (const [name, { about }] of Object.entries(GROUPS)) root.command(`ctl ${name}`, about);
   const group = words[0] === "ctl" ? words.slice(1).find((word) => word in GROUPS) : undefined;
