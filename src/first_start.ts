@@ -15,6 +15,23 @@ import { keyBytes } from "./token.ts";
 
 const KEY_BYTES = 48;
 
+/** Makes the data directory, mode 0700, when it is missing; answers its real path. Throws Error with words for the operator. */
+export async function openDataDirectory(path: string): Promise<string> {
+  try {
+    await Deno.mkdir(path, { recursive: true, mode: 0o700 });
+    return await Deno.realPath(path);
+  } catch (error) {
+    const why = error instanceof Deno.errors.AlreadyExists || error instanceof Deno.errors.NotADirectory
+      ? "it is not a directory, or lies in one that is none"
+      : error instanceof Deno.errors.PermissionDenied
+      ? "this user may not make or enter it"
+      : error instanceof Error
+      ? error.message.replace(/ \(os error.*/, "")
+      : String(error);
+    throw new Error(`Cannot use the data directory ${path}: ${why}; set data_dir to another place`);
+  }
+}
+
 /** The signing key: configured, or made at the first start and kept in the data directory, mode 0600 (contract 2). */
 export async function loadKey(configured: string, path: string): Promise<Uint8Array> {
   if (configured !== "") return keyBytes(configured);

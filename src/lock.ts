@@ -36,13 +36,6 @@ export async function lockDataDirectory(path: string): Promise<Deno.FsFile> {
   return file;
 }
 
-/** Makes the data directory where it is missing. Throws Error in words for the operator. */
-export async function makeDataDirectory(path: string): Promise<void> {
-  await Deno.mkdir(path, { recursive: true, mode: 0o700 }).catch((error) => {
-    throw unusable(path, error);
-  });
-}
-
 function unusable(path: string, error: Error): Error {
   const reason = error.message.replace(/ \(os error.*/s, "");
   return new Error(

@@ -5,6 +5,7 @@ import { ConfigError } from "./config_file.ts";
 import { DataMarker, filePath } from "./data_marker.ts";
 import { BACKUP, type Manifest, manifestSchema } from "./domain/backup.ts";
 import { ServiceError } from "./domain/error.ts";
+import { openDataDirectory } from "./first_start.ts";
 import { lockDataDirectory, LockedError } from "./lock.ts";
 import { type DataPaths, dataPaths } from "./paths.ts";
 import { endAllLogins } from "./store/credential.ts";
@@ -43,8 +44,7 @@ export async function restore(options: RestoreOptions): Promise<number> {
       return EXIT.usage;
     }
     Deno.umask(0o077);
-    await Deno.mkdir(loaded.config.data_dir, { recursive: true, mode: 0o700 });
-    const paths = dataPaths(await Deno.realPath(loaded.config.data_dir));
+    const paths = dataPaths(await openDataDirectory(loaded.config.data_dir));
     lock = await lockDataDirectory(paths.lock);
     return await restoreInto(paths, database, loaded, options);
   } catch (error) {

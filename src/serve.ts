@@ -7,6 +7,7 @@ import { LockedError } from "./lock.ts";
 import { configureLog, logger } from "./log.ts";
 import { feedWatchdog, tellManager } from "./notify.ts";
 import { Server } from "./server.ts";
+import { sqliteVersion } from "./store/health.ts";
 import { VERSION } from "./version.ts";
 
 const EXIT_DONE = 0;
@@ -104,13 +105,19 @@ function onSignals(server: Server): Promise<void> {
 async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean): Promise<void> {
   const { config, path } = loaded;
   const { service, url } = server;
+  const sqlite = await sqliteVersion(service.db).catch(() => "");
   if (!pretty) {
-    log.info("svc {version} is ready at {url}", { version: VERSION, url, data_dir: service.paths.root });
+    log.info("svc {version} is ready at {url}", {
+      version: VERSION,
+      url,
+      data_dir: service.paths.root,
+      sqlite,
+    });
   } else {
     say("ready", `svc ${VERSION} at ${url}`);
     say("config", path ?? "defaults (no config.yaml)");
     say("data", service.paths.root);
-    say("database", config.database.url.replace(/\/\/[^@/]*@/, "//"));
+    say("database", `${config.database.url.replace(/\/\/[^@/]*@/, "//")} (SQLite ${sqlite})`);
     say("log in", `as ${config.auth.username}, ${passwordHint(server, loaded)}`);
   }
   const [engines, isolation] = await Promise.all([service.engines.probe(), server.isolation()]);

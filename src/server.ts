@@ -1,17 +1,16 @@
 import { Authority } from "./api/authority.ts";
 import type { Service } from "./api/service.ts";
-import { realPath } from "./api/work_dir.ts";
 import { type Clock, sleep, systemClock } from "./clock.ts";
 import type { LoadedConfig } from "./config.ts";
 import { Catalog } from "./engine/catalog.ts";
 import { detectIsolation, type Isolation } from "./engine/isolation.ts";
 import { DataMarker, filePath } from "./data_marker.ts";
 import { DatabaseWatch } from "./store/watch.ts";
-import { ensureCredential, loadKey } from "./first_start.ts";
+import { ensureCredential, loadKey, openDataDirectory } from "./first_start.ts";
 import { createApp } from "./http/app.ts";
 import { logBell } from "./http/log_file.ts";
 import { Listener } from "./http/listener.ts";
-import { lockDataDirectory, makeDataDirectory } from "./lock.ts";
+import { lockDataDirectory } from "./lock.ts";
 import { logger, redact } from "./log.ts";
 import { type DataPaths, dataPaths } from "./paths.ts";
 import { Bee } from "./pipeline/bee.ts";
@@ -144,8 +143,7 @@ export class Server {
    */
   static async open(loaded: LoadedConfig, parts: ServerParts = {}): Promise<Server> {
     const clock = parts.clock ?? systemClock;
-    await makeDataDirectory(loaded.config.data_dir);
-    const paths = dataPaths(realPath(loaded.config.data_dir));
+    const paths = dataPaths(await openDataDirectory(loaded.config.data_dir));
     const lock = await lockDataDirectory(paths.lock);
     try {
       const { url, auth_token: authToken } = loaded.config.database;

@@ -1,5 +1,8 @@
 import { dirname } from "node:path";
 import { faultPoint } from "../fault.ts";
+import { logger } from "../log.ts";
+
+const log = logger("engine");
 
 /** How a RunLog is opened. */
 export interface RunLogOptions {
@@ -75,10 +78,20 @@ export class RunLog {
     this.#closed = true;
     try {
       await this.#file.syncData();
+    } catch (error) {
+      this.#giveUp(error);
     } finally {
       this.#file.close();
       this.#options.onWrite();
     }
+  }
+
+  // A full disk must not take the run's answer with it: the log just ends here (promises DBF-2).
+  #giveUp(error: unknown): void {
+    if (!this.#full) {
+      log.warning("The log {path} could not be written: {error}", { path: this.#options.path, error });
+    }
+    this.#full = true;
   }
 
   #emit(bytes: Uint8Array): void {
@@ -93,9 +106,8 @@ export class RunLog {
       for (let at = 0; at < stamped.length;) at += this.#file.writeSync(stamped.subarray(at));
       this.#size += stamped.length;
       faultPoint("log.append");
-    } catch {
-      // A full disk must not take the run's answer with it; the log just ends here (promises DBF-2).
-      this.#full = true;
+    } catch (error) {
+      this.#giveUp(error);
     }
     this.#options.onWrite();
   }

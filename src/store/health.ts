@@ -8,6 +8,11 @@ export interface DatabaseFacts {
   freeBytes: number;
 }
 
+/** Version of the SQLite that does the work; the start says it, because a package's update can change it (promises DUR-7). */
+export async function sqliteVersion(db: Database): Promise<string> {
+  return (await db.first<{ version: string }>("select sqlite_version() as version"))?.version ?? "";
+}
+
 /** Version and size of the database. */
 export async function readDatabaseFacts(db: Database): Promise<DatabaseFacts> {
   const row = await db.first<{ sqlite: string; pages: number; free: number; size: number }>(

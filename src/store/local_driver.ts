@@ -11,6 +11,7 @@ interface Known {
 
 // Waiting inside of the library blocks everything, so it is short; the writer waits outside (facts, libSQL).
 const BUSY_TIMEOUT_MS = 50;
+const WAL_KEPT_BYTES = 16 * 1024 * 1024;
 // Texts differ by the number of their placeholders only, so there are a few hundred at most.
 const STATEMENTS_MAX = 500;
 
@@ -26,7 +27,21 @@ export class LocalDriver implements Driver {
 
   constructor(path: string) {
     this.#path = path;
+    const before = path === ":memory:" ? null : sizesOf(path);
     this.#db = this.#open();
+    if (before !== null) this.#expectWhole(before);
+  }
+
+  // A file that was cut short opens well, and its missing pages would be noticed one by one, as they are needed.
+  #expectWhole(before: { file: number; wal: number }): void {
+    if (before.file === 0 || before.wal > 0) return;
+    const pages = this.#execute({
+      sql: "select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()",
+      args: [],
+    });
+    if (Number(pages[0]?.bytes) <= before.file) return;
+    this.#db.close();
+    throw new Error("SQLITE_CORRUPT: the file is shorter than it should be");
   }
 
   #open(): InstanceType<typeof Libsql> {
@@ -36,6 +51,8 @@ export class LocalDriver implements Driver {
       db.exec("pragma journal_mode = wal");
       db.exec("pragma synchronous = full");
       db.exec("pragma foreign_keys = on");
+      // A reader that held the log up lets it grow; afterwards it gives the disk its room back.
+      db.exec(`pragma journal_size_limit = ${WAL_KEPT_BYTES}`);
     } catch (error) {
       db.close();
       throw error;
@@ -117,6 +134,18 @@ export class LocalDriver implements Driver {
     this.#known.set(sql, made);
     return made;
   }
+}
+
+/** Lengths of a database file and of the log beside it. They are not opened: that would cost SQLite its locks. */
+function sizesOf(path: string): { file: number; wal: number } {
+  const size = (name: string) => {
+    try {
+      return Deno.statSync(name).size;
+    } catch {
+      return 0;
+    }
+  };
+  return { file: size(path), wal: size(`${path}-wal`) };
 }
 
 /**

@@ -173,6 +173,8 @@ export class App {
     this.#stopped = true;
     this.server.hurry();
     await this.server.stop();
+    // Nothing of ours may ever wait for a lock of ours (promises DBF-5).
+    expect(this.db.busy).toBe(0);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

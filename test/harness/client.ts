@@ -60,3 +60,17 @@ export async function client(url: string, password = "pass"): Promise<Client> {
       StreamClient.open(`${url}/api/local/sessions/${id}/stream`, { authorization, ...headers }),
   };
 }
+
+/** Resolves when nothing is waiting or going on any more. */
+export async function quiet(api: Client, timeoutMs = 60_000): Promise<void> {
+  const until = performance.now() + timeoutMs;
+  while (performance.now() < until) {
+    const { tasks, executions } = await api.call("GET /api/system/overview");
+    const unrouted = await api.call("GET /api/messages/inbound?status=received,feeding&page_size=1");
+    if (tasks.pending + tasks.running + executions.pending + executions.running + unrouted.length === 0) {
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error("it did not come to rest");
+}

@@ -57,6 +57,19 @@ describe("files (house, style)", () => {
     expect(places(SOURCES, banned)).toEqual([]);
   });
 
+  // An open and a close by anybody else in this process would drop SQLite's locks, and rows with them (facts, libSQL 3).
+  it("leave the files of the database to libSQL (promises DUR-6)", () => {
+    const opening =
+      /Deno\.(open|create|readFile|readTextFile|writeFile|writeTextFile|copyFile|truncate|link|symlink)(Sync)?\(/;
+    expect(places(SOURCES.filter((file) => file.startsWith("src/store/")), opening)).toEqual([]);
+    // Who may know its name: the default, the archive (where it is a copy), and who only looks at it.
+    const named = SOURCES.filter((file) => /svc\.db/.test(textOf(file)));
+    expect(named).toEqual(["src/api/doctor.ts", "src/config.ts", "src/domain/backup.ts"]);
+    expect(places(["src/api/doctor.ts"], opening).length).toBe(
+      places(["src/api/doctor.ts"], /writeTextFile\(probe/).length,
+    );
+  });
+
   it("give every write its mode", () => {
     expect(places(SOURCES, /client\.batch\((?!.*"write")/)).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { newId } from "../../src/id.ts";
 import { Database } from "../../src/store/database.ts";
 import { FAKE_AGENT } from "../harness/agents.ts";
 import { PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
-import { type Client, client } from "../harness/client.ts";
+import { type Client, client, quiet } from "../harness/client.ts";
 import { insertRows } from "../harness/counters.ts";
 import { type ServerProcess, startServer, svc, tempDir } from "../harness/process.ts";
 import { checkAtAnyMoment, checkAtRest, type Evidence } from "../torture/checker.ts";
@@ -129,20 +129,6 @@ class World implements AsyncDisposable {
     await this.#server?.end("SIGKILL");
     await this.#folder[Symbol.asyncDispose]();
   }
-}
-
-/** Resolves when nothing is waiting or going on. */
-async function quiet(api: Client): Promise<void> {
-  const until = performance.now() + 60_000;
-  while (performance.now() < until) {
-    const { tasks, executions } = await api.call("GET /api/system/overview");
-    const unrouted = await api.call("GET /api/messages/inbound?status=received,feeding&page_size=1");
-    if (tasks.pending + tasks.running + executions.pending + executions.running + unrouted.length === 0) {
-      return;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error("it did not come to rest");
 }
 
 /** Does what passes the point until the server is gone. */

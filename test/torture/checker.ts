@@ -21,6 +21,8 @@ export interface Evidence {
   maxAttempts: number;
   /** Texts that must not be in any log or row. */
   secrets?: string[];
+  /** Files beside the data directory that are searched for them, too. */
+  alsoSearched?: string[];
 }
 
 /** Invariants that hold at any moment, also right after a SIGKILL. Answers what is broken; [] when all is well. */
@@ -59,7 +61,10 @@ export async function checkAtRest(evidence: Evidence): Promise<string[]> {
     const lines = (await Deno.readTextFile(agentLedger).catch(() => "")).split("\n");
     for (const line of lines) if (line.startsWith("OVERLAP")) faults.push(`I3: ${line}`);
   }
-  faults.push(...await leaks(dataDir, evidence.secrets ?? []), ...await leftovers(dataDir));
+  faults.push(
+    ...await leaks(dataDir, evidence.secrets ?? [], evidence.alsoSearched ?? []),
+    ...await leftovers(dataDir),
+  );
   return faults;
 }
 
@@ -176,12 +181,14 @@ async function lost(db: Database, evidence: Evidence): Promise<string[]> {
 }
 
 /** I9: secrets in logs and rows. The key's own file, and the hash of the password, are where they belong. */
-async function leaks(dataDir: string, secrets: string[]): Promise<string[]> {
+async function leaks(dataDir: string, secrets: string[], more: string[]): Promise<string[]> {
   const faults: string[] = [];
   const encoder = new TextEncoder();
-  for await (const path of walk(dataDir)) {
+  for (const path of [...await Array.fromAsync(walk(dataDir)), ...more]) {
     if (path.endsWith("secret.key") || path.endsWith("-shm")) continue;
-    const text = new TextDecoder("latin1").decode(await Deno.readFile(path));
+    // A connection of this very process that is freed only now takes its -wal along.
+    const bytes = await Deno.readFile(path).catch(() => new Uint8Array());
+    const text = new TextDecoder("latin1").decode(bytes);
     for (const secret of secrets) {
       if (text.includes(new TextDecoder("latin1").decode(encoder.encode(secret)))) {
         faults.push(`I9: a secret is in ${path}`);

@@ -1,0 +1,64 @@
+import { join } from "node:path";
+
+/** A file system of its own with so many megabytes, where this machine lets us have one. */
+export class SmallDisk implements AsyncDisposable {
+  readonly path: string;
+
+  private constructor(path: string) {
+    this.path = path;
+  }
+
+  /** Mounts it on `path`, which is made when missing. Throws where mounting is not allowed; see canMount(). */
+  static async mount(path: string, megabytes: number): Promise<SmallDisk> {
+    await Deno.mkdir(path, { recursive: true, mode: 0o700 });
+    const options = `size=${megabytes}m,mode=0700`;
+    if (!await succeeds("mount", ["-t", "tmpfs", "-o", options, "none", path])) {
+      throw new Error("cannot mount");
+    }
+    return new SmallDisk(path);
+  }
+
+  /** Fills all that is left. */
+  async fill(): Promise<void> {
+    const file = await Deno.open(join(this.path, "filler"), { write: true, create: true, append: true });
+    for (let size = 1 << 20; size >= 1;) {
+      try {
+        await file.write(new Uint8Array(size));
+      } catch {
+        size = Math.floor(size / 4);
+      }
+    }
+    file.close();
+  }
+
+  /** Gives the room back. */
+  async free(): Promise<void> {
+    await Deno.remove(join(this.path, "filler"));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await succeeds("umount", ["-l", this.path]);
+  }
+}
+
+/** Whether small disks can be had here: as root, and where mounting is not forbidden. */
+export async function canMount(): Promise<boolean> {
+  if (Deno.build.os !== "linux" || Deno.uid() !== 0) return false;
+  const path = await Deno.makeTempDir({ prefix: "svc-mount-" });
+  try {
+    await using _disk = await SmallDisk.mount(path, 1);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await Deno.remove(path, { recursive: true }).catch(() => {});
+  }
+}
+
+async function succeeds(command: string, args: string[]): Promise<boolean> {
+  try {
+    return (await new Deno.Command(command, { args, stdout: "null", stderr: "null" }).output()).success;
+  } catch {
+    return false;
+  }
+}

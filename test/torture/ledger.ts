@@ -1,0 +1,69 @@
+const encoder = new TextEncoder();
+
+/** What a client wanted, and what it knows of it: no answer means that nobody can tell. */
+export interface Entry {
+  key: string;
+  kind: "message" | "task" | "upload" | "cancel" | "backup";
+  /** The text that finds it again in the database. */
+  content: string;
+  /** Whether it was sent under an idempotency key. */
+  keyed: boolean;
+  /** How often it was sent. */
+  sent: number;
+  outcome: "unknown" | "accepted" | "refused";
+  /** What the server called it. */
+  id: string;
+}
+
+/** Every request is written down before it is sent and after its answer, so that a kill of anything leaves what is known. */
+export class ClientLedger {
+  readonly entries: Entry[] = [];
+  readonly #file: Deno.FsFile;
+
+  constructor(path: string) {
+    this.#file = Deno.openSync(path, { create: true, append: true });
+  }
+
+  begin(kind: Entry["kind"], content: string, keyed: boolean): Entry {
+    const entry: Entry = {
+      key: `${kind}-${this.entries.length}`,
+      kind,
+      content,
+      keyed,
+      sent: 0,
+      outcome: "unknown",
+      id: "",
+    };
+    this.entries.push(entry);
+    return entry;
+  }
+
+  sending(entry: Entry): void {
+    entry.sent++;
+    this.#write(entry, "send");
+  }
+
+  answered(entry: Entry, outcome: "accepted" | "refused", id = ""): void {
+    entry.outcome = outcome;
+    entry.id = id;
+    this.#write(entry, outcome);
+  }
+
+  /** Accepted ids of a kind. */
+  accepted(kind: Entry["kind"]): string[] {
+    return this.entries.filter((entry) => entry.kind === kind && entry.outcome === "accepted").map((entry) =>
+      entry.id
+    );
+  }
+
+  close(): void {
+    this.#file.close();
+  }
+
+  #write(entry: Entry, what: string): void {
+    const line = `${Date.now()} ${what} ${entry.key} ${entry.id} ${
+      JSON.stringify(entry.content.slice(0, 80))
+    }\n`;
+    this.#file.writeSync(encoder.encode(line));
+  }
+}

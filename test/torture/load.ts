@@ -1,0 +1,193 @@
+import { ServiceError } from "../../src/domain/error.ts";
+import type { Client } from "../harness/client.ts";
+import type { ClientLedger, Entry } from "./ledger.ts";
+import type { Victim } from "./victim.ts";
+
+const WORKERS = 6;
+const SESSIONS = 4;
+// A request without an answer is sent again, mostly under its key.
+const KEYED = 0.7;
+const ATTEMPTS_MAX = 40;
+
+/** What agents are told to do; the number makes each text unique. */
+const DEEDS: [share: number, text: (n: number, dice: number) => string][] = [
+  [0.45, (n) => `say hello ${n}`],
+  [0.25, (n, dice) => `sleep ${(dice * 1.5).toFixed(2)} # ${n}`],
+  [0.06, (n) => `exit 3 # ${n}`],
+  [0.05, (n) => `setsid-escape ${n}`],
+  [0.04, (n) => `fork-storm 8 # ${n}`],
+  [0.05, (n) => `flood 200000 # ${n}`],
+  [0.05, (n) => `bad-utf8 ${n}`],
+  [0.05, (n) => `env-dump ${n}`],
+];
+
+/** Clients of a server that keeps dying: they send, lose the answer, and send again. */
+export class Load {
+  readonly #victim: Victim;
+  readonly #ledger: ClientLedger;
+  readonly #chance: () => number;
+  readonly #going = new Set<Promise<void>>();
+  workers: string[] = [];
+  sessions: string[] = [];
+  #count = 0;
+
+  constructor(victim: Victim, ledger: ClientLedger, chance: () => number) {
+    this.#victim = victim;
+    this.#ledger = ledger;
+    this.#chance = chance;
+  }
+
+  async prepare(): Promise<void> {
+    const api = await this.#victim.reach();
+    for (let i = 0; i < WORKERS; i++) {
+      this.workers.push((await api.call("POST /api/workers", { name: `w${i}` })).id);
+    }
+    for (let i = 0; i < SESSIONS; i++) {
+      this.sessions.push((await api.call("POST /api/local/sessions", { worker_id: this.workers[i] })).id);
+    }
+  }
+
+  /** One thing more, whatever becomes of it. Nobody waits for it. */
+  begin(): void {
+    const n = this.#count++;
+    const dice = this.#chance();
+    const keyed = this.#chance() < KEYED;
+    const deed = this.#deed(n);
+    const work = dice < 0.62
+      ? this.#message(deed, keyed)
+      : dice < 0.86
+      ? this.#task(deed, keyed, this.#chance())
+      : dice < 0.93
+      ? this.#upload(n)
+      : dice < 0.98
+      ? this.#cancel()
+      : this.#backup();
+    const going = work.finally(() => this.#going.delete(going));
+    this.#going.add(going);
+  }
+
+  /** Resolves when every request has its answer. */
+  async finished(): Promise<void> {
+    while (this.#going.size > 0) await Promise.all([...this.#going]);
+  }
+
+  get sent(): number {
+    return this.#count;
+  }
+
+  #deed(n: number): string {
+    let dice = this.#chance();
+    for (const [share, text] of DEEDS) {
+      if (dice < share) return text(n, this.#chance());
+      dice -= share;
+    }
+    return `say hello ${n}`;
+  }
+
+  #pick(ids: string[]): string {
+    return ids[Math.floor(this.#chance() * ids.length)] ?? "";
+  }
+
+  async #message(content: string, keyed: boolean): Promise<void> {
+    const session = this.#pick(this.sessions);
+    const entry = this.#ledger.begin("message", content, keyed);
+    await this.#send(
+      entry,
+      (api, headers) => api.send(`POST /api/local/sessions/${session}/messages`, { content }, headers),
+    );
+  }
+
+  async #task(instruction: string, keyed: boolean, dice: number): Promise<void> {
+    const type = dice < 0.6 ? "immediate" : dice < 0.95 ? "countdown" : "scheduled";
+    // A key stands for one body, and the time of a countdown has to be ahead whenever it is sent.
+    const entry = this.#ledger.begin("task", instruction, keyed && type !== "countdown");
+    const base = { message_id: "torture", worker_id: this.#pick(this.workers), instruction, type };
+    await this.#send(entry, (api, headers) => {
+      const when = type === "countdown"
+        ? { scheduled_at: Date.now() + 5_500 + Math.floor(dice * 2_000) }
+        : type === "scheduled"
+        ? { cron: "* * * * *" }
+        : {};
+      return api.send("POST /api/tasks", { ...base, ...when }, headers);
+    });
+  }
+
+  async #upload(n: number): Promise<void> {
+    const session = this.#pick(this.sessions);
+    const entry = this.#ledger.begin("upload", `upload ${n}`, false);
+    await this.#send(entry, async (api) => {
+      const form = new FormData();
+      form.append("file", new Blob([new Uint8Array(200_000).fill(n)]), `f${n}.bin`);
+      const body = await api.upload(`/api/local/sessions/${session}/media`, form);
+      return { status: body.status ?? 200, body };
+    });
+  }
+
+  async #cancel(): Promise<void> {
+    const api = this.#victim.api;
+    if (api === null) return;
+    try {
+      const [run] = (await api.send("GET /api/executions?status=running")).body;
+      if (run !== undefined) await api.send(`POST /api/executions/${run.id}/cancel`, {});
+    } catch (error) {
+      if (!lostAnswer(error)) throw error;
+    }
+  }
+
+  async #backup(): Promise<void> {
+    const api = this.#victim.api;
+    if (api === null) return;
+    try {
+      const headers = { authorization: `Bearer ${api.token}`, "content-type": "application/json" };
+      const response = await fetch(`${api.url}/api/system/backup`, { method: "POST", headers, body: "{}" });
+      await response.bytes();
+    } catch (error) {
+      if (!lostAnswer(error)) throw error;
+    }
+  }
+
+  async #send(
+    entry: Entry,
+    request: (
+      api: Client,
+      headers: Record<string, string>,
+    ) => Promise<{ status: number; body: Record<string, unknown> }>,
+  ): Promise<void> {
+    const headers: Record<string, string> = entry.keyed ? { "idempotency-key": entry.key } : {};
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+      const api = await this.#victim.reach();
+      this.#ledger.sending(entry);
+      try {
+        const { status, body } = await request(api, headers);
+        if (status === 503 || status === 429 || status === 401) {
+          // Not now: stopping, or a login of the server before. Nothing was done.
+          entry.sent--;
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          continue;
+        }
+        const id = String(body.message_id ?? body.id ?? body.path ?? "");
+        this.#ledger.answered(
+          entry,
+          status < 300 ? "accepted" : "refused",
+          entry.kind === "task" ? String(body.id) : id,
+        );
+        if (status >= 300) {
+          throw new ServiceError("internal", `${entry.key} was answered ${status}: ${JSON.stringify(body)}`);
+        }
+        return;
+      } catch (error) {
+        if (!lostAnswer(error)) throw error;
+        // Without a key sending it again may make two of it; once is enough to show that.
+        if (!entry.keyed && entry.sent >= 2) return;
+        await new Promise((resolve) => setTimeout(resolve, 30));
+      }
+    }
+  }
+}
+
+/** Whether the connection broke, so that nobody knows whether it was done. */
+function lostAnswer(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof SyntaxError ||
+    error instanceof Error &&
+      /connection|reset|closed|error reading a body|unexpected end/i.test(error.message);
+}

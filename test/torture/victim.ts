@@ -1,0 +1,112 @@
+import { join } from "node:path";
+import { FAULT_POINTS } from "../../src/fault.ts";
+import { FAKE_AGENT } from "../harness/agents.ts";
+import { PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
+import { type Client, client } from "../harness/client.ts";
+import { type ServerProcess, startServer } from "../harness/process.ts";
+
+/** What a server that is killed again and again has been through. */
+export interface Deaths {
+  kills: number;
+  /** Kills by a fault point, of all. */
+  faults: number;
+  /** Ms from each start to ready. */
+  starts: number[];
+}
+
+/** The server of a torture: one data directory, and a process on it that is killed and started again. */
+export class Victim {
+  readonly dataDir: string;
+  readonly agentLedger: string;
+  readonly deaths: Deaths = { kills: 0, faults: 0, starts: [] };
+  /** How to reach the server; null while there is none. */
+  api: Client | null = null;
+  readonly #env: Record<string, string>;
+  readonly #log: Deno.FsFile;
+  #server: ServerProcess | null = null;
+  #changed = Promise.withResolvers<void>();
+
+  constructor(folder: string) {
+    this.dataDir = join(folder, "data");
+    this.agentLedger = join(folder, "agents.log");
+    Deno.mkdirSync(this.dataDir, { mode: 0o700 });
+    this.#log = Deno.openSync(join(folder, "server.log"), { create: true, append: true });
+    this.#env = {
+      SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH,
+      SVC_ENGINES__DEFAULT: "fake",
+      SVC_ENGINES__FAKE__KIND: "command",
+      SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,
+      SVC_ENGINES__FAKE__TIMEOUT: "20s",
+      SVC_ENGINES__FAKE__ENV__FAKE_LEDGER: this.agentLedger,
+      SVC_BEE__QUIET_WINDOW: "50ms",
+    };
+  }
+
+  /** Starts a server, perhaps one that will die at a fault point; resolves when it is ready, or has died before. */
+  async start(fault = ""): Promise<void> {
+    const program = Deno.env.get("SVC_PROGRAM");
+    const began = performance.now();
+    try {
+      this.#server = await startServer({
+        dataDir: this.dataDir,
+        env: { ...this.#env, ...(fault === "" ? {} : { SVC_FAULT: fault }) },
+        ...(program === undefined ? {} : { program: [program] }),
+      });
+      this.deaths.starts.push(performance.now() - began);
+      this.api = await client(this.#server.url, PASSWORD);
+    } catch (error) {
+      if (fault === "" || !String(error).match(/SVC_FAULT fired|fetch failed|error sending/)) throw error;
+      this.api = null;
+      this.deaths.kills++;
+      this.deaths.faults++;
+      await this.#server?.end("SIGKILL");
+      this.#server = null;
+      return;
+    }
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+
+  /** Ends the server as roughly as can be. */
+  async kill(): Promise<void> {
+    const server = this.#server;
+    if (server === null) return;
+    this.api = null;
+    this.#server = null;
+    const { signal } = await server.end("SIGKILL");
+    this.#keep(server.stderr);
+    if (signal !== "SIGKILL") throw new Error(`the server ended by itself: ${server.stderr.slice(-2_000)}`);
+    this.deaths.kills++;
+    if (server.stderr.includes("SVC_FAULT fired")) this.deaths.faults++;
+  }
+
+  /** Ends the server in order; answers its exit code. */
+  async stop(): Promise<number> {
+    const server = this.#server;
+    if (server === null) return 0;
+    this.api = null;
+    const { code } = await server.end("SIGTERM");
+    this.#keep(server.stderr);
+    this.#log.close();
+    return code;
+  }
+
+  /** A client of a server that is there, waiting for one if need be. */
+  async reach(): Promise<Client> {
+    while (this.api === null) await this.#changed.promise;
+    return this.api;
+  }
+
+  // The signing key and tokens must not be in here either; the checker reads it.
+  #keep(text: string): void {
+    this.#log.writeSync(new TextEncoder().encode(text));
+  }
+}
+
+/** A fault at a point and passage by chance; "" for none. */
+export function randomFault(chance: () => number): string {
+  if (chance() > 0.35) return "";
+  const points = FAULT_POINTS.filter((point) => point !== "migrate.step");
+  const point = points[Math.floor(chance() * points.length)] ?? "claim.post";
+  return `${point}:${1 + Math.floor(chance() * 12)}:kill`;
+}
