@@ -46,6 +46,10 @@ format: $(DEPS) ## Format every file
 bench: $(DEPS) ## Measure speed and memory next to the bare cost; prints a table, writes bench/results/
 	@$(DENO) run -A bench/run.ts $(ARGS)
 
+.PHONY: torture
+torture: $(DEPS) ## Kill the service at random under load for 15 minutes, then check that nothing is lost (ARGS='--seconds=60 --seed=7')
+	@$(DENO) run -A test/torture/torture.ts $(ARGS)
+
 .PHONY: build
 build: $(DEPS) ## Make the one executable dist/svc (DENORT_BIN names the base where it cannot be downloaded)
 	@$(DENO) run -A build/main.ts

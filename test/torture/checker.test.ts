@@ -1,0 +1,70 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { openApp } from "../harness/app.ts";
+import { tempDir } from "../harness/process.ts";
+import { Database } from "../../src/store/database.ts";
+import { checkAtAnyMoment, checkAtRest, type Evidence } from "./checker.ts";
+
+/** A data directory after a message, its task, its run and its reply, and an upload. */
+async function peaceful(dataDir: string): Promise<Evidence> {
+  await using app = await openApp({ dataDir });
+  const worker = await app.call("POST /api/workers", { name: "Ada" });
+  const { id } = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+  const { message_id } = await app.call(`POST /api/local/sessions/${id}/messages`, { content: "hello" });
+  await app.settle();
+  const [task] = await app.call(`GET /api/tasks?worker_id=${worker.id}`);
+  return {
+    dataDir,
+    messages: [message_id],
+    tasks: [task.id],
+    once: ["hello"],
+    maxAttempts: 3,
+    secrets: ["canary-4711"],
+  };
+}
+
+const BREAKS: [rule: RegExp, sql: string][] = [
+  [/I1: inbound_message/, "delete from inbound_message"],
+  [/I1: task/, "delete from task"],
+  [/I2: a message has no end/, "update inbound_message set status = 'feeding'"],
+  [/I2: a task has no end/, "update task set status = 'pending', due_at = 1"],
+  [/I6: an execution is open/, "update execution set status = 'running', completed_at = null"],
+  [/a running task has not exactly one open execution/, "update task set status = 'running'"],
+  [/an execution is half ended/, "update execution set completed_at = null"],
+  [/left no word/, "delete from outbound_message"],
+  [/left neither task nor word/, "delete from task where 1; delete from outbound_message"],
+  [/I4: more attempts/, "update execution set attempt = 4"],
+  [/I5: a task's outcome/, "update task set execution_id = 'another'"],
+  [/the counter task completed/, "update counter set value = 9 where name = 'task' and key = 'completed'"],
+  [
+    /DUR-2/,
+    `insert into inbound_message (id, session_key, platform, platform_message_id, content, status, due_at, received_at)
+    values ('x', 's', 'local', 'x', 'hello', 'failed', 1, 1)`,
+  ],
+  [/I9/, "update execution set result = 'it said canary-4711'"],
+  [/an upload's file is gone/, "insert into upload values ('/none', 's', 'n', 'n', 1, 'text/plain', 1)"],
+];
+
+describe("the checker of the torture", () => {
+  it("finds nothing where nothing is wrong, and each fault where there is one", async () => {
+    await using folder = await tempDir();
+    const dataDir = join(folder.path, "data");
+    const evidence = await peaceful(dataDir);
+    expect(await checkAtAnyMoment(dataDir)).toEqual([]);
+    expect(await checkAtRest(evidence)).toEqual([]);
+    for (const [rule, sql] of BREAKS) {
+      const broken = join(folder.path, "broken");
+      await new Deno.Command("cp", { args: ["-r", dataDir, broken] }).output();
+      const db = await Database.open(`file:${join(broken, "svc.db")}`);
+      for (const one of sql.split(";")) await db.write([{ sql: one, args: [] }]);
+      await db.close();
+      const faults = await checkAtRest({ ...evidence, dataDir: broken });
+      expect([sql, faults.some((fault) => rule.test(fault)), faults]).toEqual([sql, true, expect.any(Array)]);
+      await Deno.remove(broken, { recursive: true });
+    }
+    await Deno.writeTextFile(join(folder.path, "ledger"), "start t 1 1 1\nOVERLAP t 2 2 2\n");
+    expect(await checkAtRest({ ...evidence, agentLedger: join(folder.path, "ledger") })).toEqual([
+      expect.stringMatching(/^I3: OVERLAP/),
+    ]);
+  });
+});
