@@ -273,6 +273,27 @@ it("the log of a run is on the disk before its outcome is (promises DUR-9)", asy
   }
 }, 20_000 + RETRIES * 3_000);
 
+it("a reply that was stored and not yet heard reaches a reader that comes back, once (promises DUR-4)", async () => {
+  await using world = await World.open();
+  await world.prepare();
+  const { server, api } = await world.start("outcome.post-commit:1:kill");
+  const before = await api.stream(world.sessionId);
+  await world.say(api, "say hello");
+  await server.child.status;
+  await before.close();
+  expect(server.stderr).toContain("SVC_FAULT fired: outcome.post-commit:1:kill");
+  expect(before.named("message")).toEqual([]);
+  const lastId = before.events.findLast((event) => event.id !== undefined)?.id ?? "0";
+  const again = await world.start();
+  const after = await again.api.stream(world.sessionId, { "last-event-id": lastId });
+  await after.until((one) => one.named("message").length > 0);
+  await quiet(again.api);
+  expect(after.named("message").map(({ data }) => data.content)).toEqual(["hello"]);
+  await after.close();
+  await again.server.end("SIGTERM");
+  expect(await checkAtRest(world.evidence)).toEqual([]);
+});
+
 it("SVC_FAULT: what is none is exit 2; without it nothing is loaded and nothing happens", async () => {
   await using world = await World.open();
   for (const wrong of ["nowhere:1:kill", "claim.post:0:kill", "claim.post:1:explode", "claim.post", ","]) {

@@ -1,0 +1,163 @@
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { newId } from "../../src/id.ts";
+import { Database } from "../../src/store/database.ts";
+import { PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
+import { client, quiet } from "../harness/client.ts";
+import { insertRows } from "../harness/counters.ts";
+import { startServer, SVC, tempDir } from "../harness/process.ts";
+import { checkAtRest } from "../torture/checker.ts";
+
+const ENV = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
+const STREAMS = 200;
+const UPLOADS = 20;
+const OLD = 100_000;
+const OPEN = 500;
+
+it(
+  `${STREAMS} open streams are ended by us, each with its last event, and hold nothing up (promises SHD-4)`,
+  async () => {
+    await using folder = await tempDir();
+    await using server = await startServer({ dataDir: folder.path, env: ENV });
+    const api = await client(server.url, PASSWORD);
+    const { id } = await api.call("POST /api/local/sessions");
+    const streams = await Promise.all(Array.from({ length: STREAMS }, () => api.stream(id)));
+    const { code, ms } = await server.end("SIGTERM");
+    expect(code).toBe(0);
+    expect(ms).toBeLessThan(5_000);
+    for (const stream of streams) await stream.close();
+    expect(streams.filter((one) => one.named("end")[0]?.data.reason !== "shutdown")).toEqual([]);
+  },
+  30_000,
+);
+
+it(
+  `${UPLOADS} uploads that are on their way at SIGTERM: stored whole or refused, never half a file (promises SHD-5)`,
+  async () => {
+    await using folder = await tempDir();
+    const dataDir = folder.path;
+    const server = await startServer({ dataDir, env: ENV });
+    const api = await client(server.url, PASSWORD);
+    const { id } = await api.call("POST /api/local/sessions");
+    const data = new Uint8Array(8_000_000).fill(7);
+    const sending = Array.from({ length: UPLOADS }, async (_, i) => {
+      const form = new FormData();
+      form.append("file", new Blob([data]), `f${i}.bin`);
+      const headers = { authorization: `Bearer ${api.token}` };
+      const response = await fetch(`${server.url}/api/local/sessions/${id}/media`, {
+        method: "POST",
+        headers,
+        body: form,
+      })
+        .catch(() => null);
+      return response === null
+        ? null
+        : { status: response.status, body: await response.json().catch(() => null) };
+    });
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
+    const answers = await Promise.all(sending);
+    const stored: string[] = [];
+    for (const answer of answers) {
+      if (answer === null) continue;
+      expect([200, 503]).toContain(answer.status);
+      if (answer.status === 200) stored.push(answer.body.path);
+    }
+    for (const path of stored) expect((await Deno.stat(path)).size).toBe(data.length);
+    const again = await startServer({ dataDir, env: ENV });
+    await again.end("SIGTERM");
+    expect(await checkAtRest({ dataDir, uploads: stored, maxAttempts: 3 })).toEqual([]);
+  },
+  60_000,
+);
+
+it(
+  `a start with ${OLD} old rows and ${OPEN} open tasks is ready within three seconds (promises SHD-7)`,
+  async () => {
+    await using folder = await tempDir();
+    const dataDir = folder.path;
+    const first = await startServer({ dataDir, env: ENV });
+    const { id: worker } = await (await client(first.url, PASSWORD)).call("POST /api/workers", {
+      name: "Ada",
+    });
+    await first.end("SIGTERM");
+    await fill(dataDir, worker);
+    const started = performance.now();
+    await using server = await startServer({ dataDir, env: ENV });
+    expect(performance.now() - started).toBeLessThan(3_000);
+    const api = await client(server.url, PASSWORD);
+    await quiet(api);
+    expect((await api.call("GET /api/system/overview")).tasks).toMatchObject({ completed: OLD + OPEN });
+  },
+  60_000,
+);
+
+it("files and directories are the service's own, whatever mask it was started with (promises SEC-7)", async () => {
+  await using folder = await tempDir();
+  const dataDir = join(folder.path, "data");
+  const program = ["sh", "-c", 'umask 000; exec "$@"', "sh", ...SVC];
+  await using server = await startServer({ dataDir, env: ENV, program, cwd: folder.path });
+  const api = await client(server.url, PASSWORD);
+  const { id: worker } = await api.call("POST /api/workers", { name: "Ada" });
+  const { id } = await api.call("POST /api/local/sessions", { worker_id: worker });
+  const form = new FormData();
+  form.append("file", new Blob(["text"]), "note.txt");
+  const { path } = await api.upload(`/api/local/sessions/${id}/media`, form);
+  await api.call(`POST /api/local/sessions/${id}/messages`, { content: "hello", media_path: path });
+  await quiet(api);
+  const open: string[] = [];
+  for await (const found of walk(dataDir)) {
+    // The program on the agents' PATH holds no secret.
+    const allowed = found.path.endsWith("/bin/svc") ? 0o755 : found.isDirectory ? 0o700 : 0o600;
+    if ((found.mode & 0o777 & ~allowed) !== 0) open.push(`${found.path} ${(found.mode & 0o777).toString(8)}`);
+  }
+  expect(open).toEqual([]);
+  await server.end("SIGTERM");
+});
+
+async function fill(dataDir: string, worker: string): Promise<void> {
+  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+  const now = Date.now();
+  await db.write([
+    {
+      sql: `with recursive n (i) as (select 0 union all select i + 1 from n where i + 1 < ?)
+        insert into task (id, message_id, worker_id, session_key, instruction, type, status, created_by, created_at, updated_at)
+        select printf('00000000-0000-7000-8000-%012d', i), 'm', ?, 'cli:m', 'x', 'immediate', 'completed', 'bee', ?, ? from n`,
+      args: [OLD, worker, now, now],
+    },
+    {
+      sql: `with recursive n (i) as (select 0 union all select i + 1 from n where i + 1 < ?)
+        insert into execution (id, worker_id, worker_name, task_id, message_id, session_key, engine, instruction, status,
+          attempt, run_id, created_at, completed_at)
+        select printf('00000000-0000-7000-8000-%012d', i), ?, 'Ada', printf('00000000-0000-7000-8000-%012d', i), 'm', 'cli:m',
+          'echo', 'x', 'completed', 1, 'r', ?, ? from n`,
+      args: [OLD, worker, now, now],
+    },
+  ]);
+  for (let i = 0; i < OPEN; i++) {
+    await db.write(insertRows("task", [{
+      id: newId(),
+      message_id: "m",
+      worker_id: worker,
+      session_key: "cli:m",
+      instruction: "x",
+      type: "immediate",
+      status: "pending",
+      due_at: now,
+      created_by: "bee",
+      created_at: now,
+      updated_at: now,
+    }]));
+  }
+  await db.close();
+}
+
+async function* walk(folder: string): AsyncGenerator<{ path: string; mode: number; isDirectory: boolean }> {
+  const { mode } = await Deno.stat(folder);
+  yield { path: folder, mode: mode ?? 0, isDirectory: true };
+  for await (const entry of Deno.readDir(folder)) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory) yield* walk(path);
+    else if (entry.isFile) yield { path, mode: (await Deno.stat(path)).mode ?? 0, isDirectory: false };
+  }
+}
