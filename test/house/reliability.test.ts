@@ -1,0 +1,45 @@
+import { expect, it } from "vitest";
+import { sourceFiles, textOf } from "../harness/tree.ts";
+
+/** Rows of the promises, by family. */
+const FAMILIES: Record<string, number> = {
+  DUR: 11,
+  DSP: 15,
+  CRN: 10,
+  CHD: 14,
+  SHD: 9,
+  DBF: 13,
+  BKP: 6,
+  SSE: 8,
+  UPL: 6,
+  AUT: 11,
+  SCP: 8,
+  PTH: 5,
+  SEC: 7,
+  SUP: 5,
+  BAK: 8,
+};
+const WITHOUT_TEST = /^(not proven|does not apply|measured)\b/;
+
+it("docs/reliability.md has a row for each promise, and the test that it names is there and says so", () => {
+  const rows = [...textOf("docs/reliability.md").matchAll(/^\| ([A-Z]{3}-\d+) \| (.+?) \| (.+) \|$/gm)];
+  const ids = Object.entries(FAMILIES).flatMap(([family, count]) =>
+    Array.from({ length: count }, (_, index) => `${family}-${index + 1}`)
+  );
+  expect(rows.map(([, id]) => id)).toEqual(ids);
+  const files = new Set(sourceFiles("test"));
+  const wrong: string[] = [];
+  for (const [, id, , shown = ""] of rows) {
+    const proofs = [...shown.matchAll(/`(test\/[\w./]+)` "([^"]+)"/g)];
+    if (proofs.length === 0 && !WITHOUT_TEST.test(shown)) {
+      wrong.push(`${id} names no test and does not say why`);
+    }
+    for (const [, file = "", words = ""] of proofs) {
+      if (!files.has(file)) wrong.push(`${id}: there is no ${file}`);
+      else if (!textOf(file).includes(words)) {
+        wrong.push(`${id}: ${file} has no test that says ${JSON.stringify(words)}`);
+      }
+    }
+  }
+  expect(wrong).toEqual([]);
+});
