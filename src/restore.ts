@@ -8,6 +8,7 @@ import { ServiceError } from "./domain/error.ts";
 import { openDataDirectory } from "./first_start.ts";
 import { lockDataDirectory, LockedError } from "./lock.ts";
 import { type DataPaths, dataPaths } from "./paths.ts";
+import { keepAddonIn } from "./store/addon.ts";
 import { endAllLogins } from "./store/credential.ts";
 import { Database, inspect } from "./store/database.ts";
 import { record } from "./store/journal.ts";
@@ -46,6 +47,7 @@ export async function restore(options: RestoreOptions): Promise<number> {
     Deno.umask(0o077);
     const paths = dataPaths(await openDataDirectory(loaded.config.data_dir));
     lock = await lockDataDirectory(paths.lock);
+    keepAddonIn(paths.addon);
     return await restoreInto(paths, database, loaded, options);
   } catch (error) {
     options.say(`svc: ${error instanceof Error ? error.message : error}`);

@@ -201,7 +201,8 @@ export class Server {
       { database: redact(service.config.database.url), reason, cause },
     );
     this.dispatcher.drain();
-    await this.executor.stopAll();
+    this.#bee.drain();
+    await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);
   }
 
   /** Answers a request without a port; for tests. */

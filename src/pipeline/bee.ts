@@ -203,6 +203,8 @@ export class Bee {
         bells.ring(BELL.dispatcher);
         return bells.ring(BELL.bee);
       } catch (error) {
+        // Nothing will be stored any more; the next start finds the run open and routes the message again.
+        if (db.broken !== null) return;
         log.error("Cannot store what came of the coordinator's run {id}, trying again: {error}", {
           id: run.id,
           error,
