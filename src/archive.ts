@@ -12,7 +12,8 @@ export interface ArchiveFile {
 const SUMS = "SHA256SUMS";
 
 const BLOCK_BYTES = 64 * 1024;
-const NAME = /^[A-Za-z0-9._][A-Za-z0-9._-]*(\/[A-Za-z0-9._][A-Za-z0-9._-]*)*$/;
+// Below the folder, whatever the archive says: no empty, current or parent step, no root, nothing that only looks like one.
+const STEP = /^(?!\.{1,2}$)[^/\\\p{Cc}]+$/u;
 
 /**
  * A tar stream of the files, read while it is read; its last entry holds their checksums. A file that is gone when its
@@ -122,7 +123,7 @@ export async function unpackArchive(archive: ReadableStream<Uint8Array>, folder:
     for await (const { header, body } of entries) {
       const { name, type = "file" } = header;
       if (
-        type !== "file" || !NAME.test(name) || name.split("/").includes("..") || sums !== null ||
+        type !== "file" || !name.split("/").every((step) => STEP.test(step)) || sums !== null ||
         found.has(name)
       ) {
         throw new ArchiveError(`it holds ${JSON.stringify(name.slice(0, 200))}, which no backup does`);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { logger } from "../log.ts";
-import { type DataPaths, logPath } from "../paths.ts";
+import { type DataPaths, eventsPath, logPath } from "../paths.ts";
 import type { Database } from "../store/database.ts";
 import {
   BATCH_ROWS,
@@ -111,7 +111,7 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
 async function pruneExecutions({ db, paths }: RetentionOptions, before: number): Promise<boolean> {
   const ids = await listOldExecutions(db, before);
   if (ids.length === 0) return false;
-  for (const id of ids) await remove(logPath(paths, id));
+  for (const id of ids) await Promise.all([remove(logPath(paths, id)), remove(eventsPath(paths, id))]);
   await db.write([deleteExecutions(ids)]);
   return ids.length >= BATCH_ROWS;
 }
@@ -133,10 +133,10 @@ async function removeOrphanLogs(
 ): Promise<void> {
   for (const folder of await folders(paths.logs)) {
     const names = await files(join(paths.logs, folder));
-    const ids = names.filter((name) => name.endsWith(".log")).map((name) => name.slice(0, -".log".length));
+    const ids = [...new Set(names.map((name) => name.replace(/\.(log|jsonl)$/, "")))];
     for (let at = 0; at < ids.length && !signal.aborted; at += BATCH_ROWS) {
       for (const id of await listUnknownExecutions(db, ids.slice(at, at + BATCH_ROWS))) {
-        await removeOld(join(paths.logs, folder, `${id}.log`), now);
+        for (const end of ["log", "jsonl"]) await removeOld(join(paths.logs, folder, `${id}.${end}`), now);
       }
     }
   }

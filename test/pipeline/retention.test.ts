@@ -2,7 +2,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { configSchema } from "../../src/config.ts";
 import { newId } from "../../src/id.ts";
-import { dataPaths, logPath } from "../../src/paths.ts";
+import { dataPaths, eventsPath, logPath } from "../../src/paths.ts";
 import { createRetention } from "../../src/pipeline/retention.ts";
 import { Database } from "../../src/store/database.ts";
 import { migrate } from "../../src/store/migrate.ts";
@@ -118,7 +118,10 @@ describe("retention (promises DUR-11, contract 7)", () => {
     const ended = (id: string, days: number) =>
       execution(id, newId(), "completed", clock.now() - days * DAY_MS);
     await db.write(insertRows("execution", [ended(old, 91), ended(young, 89)]));
-    for (const id of [old, young, orphan]) await bench.file(logPath(paths, id), 2 * DAY_MS);
+    for (const id of [old, young, orphan]) {
+      await bench.file(logPath(paths, id), 2 * DAY_MS);
+      await bench.file(eventsPath(paths, id), 2 * DAY_MS);
+    }
     await bench.file(logPath(paths, fresh), DAY_MS / 2);
     const upload = (name: string) => join(paths.uploads, "session", name);
     const kept = ["shown", "young", "written"];
@@ -146,6 +149,11 @@ describe("retention (promises DUR-11, contract 7)", () => {
       true,
       false,
       true,
+    ]);
+    expect(await Promise.all([old, young, orphan].map((id) => exists(eventsPath(paths, id))))).toEqual([
+      false,
+      true,
+      false,
     ]);
     const names = [...Deno.readDirSync(join(paths.uploads, "session"))].map((entry) => entry.name);
     expect(names.sort()).toEqual(kept.sort());
