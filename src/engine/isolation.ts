@@ -13,6 +13,22 @@ export type Isolation = "namespace" | "group";
 // and hands on the exit code. Its end is the end of all others.
 const FIRST_PROCESS = 'umask "$0"; "$@"; exit $?';
 const LEADER = 'umask "$0"; exec "$@"';
+// Without a namespace a child of the program watches over it. The kernel tells it when the program ends, which ends with
+// the server, and it ends whatever the program has left: no agent works on without us. It does not hear what the
+// program is told, and does not hold its output open.
+const WATCHED_LEADER =
+  'umask "$0"; "$1" --pdeathsig USR1 -- /bin/sh -c "$2" </dev/null >/dev/null 2>&1 & shift 2; exec "$@"';
+const WATCH = `end() {
+  for file in /proc/[0-9]*/environ; do
+    pid=$(echo $file | tr -dc 0-9)
+    if [ $pid != $$ ] && grep -qzx "SVC_RUN_ID=$SVC_RUN_ID" $file; then kill -KILL $pid; fi
+  done
+  kill -KILL 0
+}
+trap "" INT TERM HUP
+trap end USR1
+sleep 2147483647 &
+wait`;
 
 /** How a program is started under an isolation. */
 export interface Launch {
@@ -26,7 +42,7 @@ export interface Launch {
 export function isolated(isolation: Isolation, umask: number, command: string, args: string[]): Launch {
   const mask = umask.toString(8).padStart(4, "0");
   const leader = isolation === "group"
-    ? ["/bin/sh", "-c", LEADER, mask, command, ...args]
+    ? group(mask, command, args)
     : [...namespace(), "/bin/sh", "-c", FIRST_PROCESS, mask, command, ...args];
   const [first = "", ...rest] = leader;
   // Deno's own way to a new session forks this whole process, which takes ten milliseconds and stops everything
@@ -35,6 +51,13 @@ export function isolated(isolation: Isolation, umask: number, command: string, a
   return setsid === null
     ? { command: first, args: rest, detached: true }
     : { command: setsid, args: leader, detached: false };
+}
+
+function group(mask: string, command: string, args: string[]): string[] {
+  const setpriv = Deno.build.os === "linux" ? tool("setpriv") : null;
+  if (setpriv === null) return ["/bin/sh", "-c", LEADER, mask, command, ...args];
+  const watched = ["/bin/sh", "-c", WATCHED_LEADER, mask, setpriv, WATCH, command, ...args];
+  return [setpriv, "--pdeathsig", "KILL", "--", ...watched];
 }
 
 function namespace(): string[] {

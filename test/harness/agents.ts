@@ -16,3 +16,32 @@ export function fakeEngines(
     },
   };
 }
+
+/** The same for a server of its own, as its environment; its operator's password is `pass`. */
+export function fakeEnvironment(ledger?: string): Record<string, string> {
+  return {
+    SVC_AUTH_PASSWORD: "pass",
+    SVC_ENGINES__DEFAULT: "fake",
+    SVC_ENGINES__FAKE__KIND: "command",
+    SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,
+    ...(ledger === undefined ? {} : { SVC_ENGINES__FAKE__ENV__FAKE_LEDGER: ledger }),
+  };
+}
+
+/** One line of the fake agents' ledger. */
+export interface LedgerLine {
+  word: string;
+  task: string;
+  attempt: number;
+  /** Unix ms. */
+  at: number;
+}
+
+/** What the fake agents have noted so far. */
+export async function readLedger(path: string): Promise<LedgerLine[]> {
+  const text = await Deno.readTextFile(path).catch(() => "");
+  return text.split("\n").filter((line) => line !== "").map((line) => {
+    const [word = "", task = "", attempt = "0", , at = "0"] = line.split(" ");
+    return { word, task, attempt: Number(attempt), at: Number(at) / 1e6 };
+  });
+}

@@ -40,6 +40,14 @@ case $mode in
     setsid sh -c 'trap "" INT TERM HUP; sleep 300' > /dev/null 2>&1 &
     setsid sh -c '(sleep 300 &) ; exit' > /dev/null 2>&1
     echo escaped ;;
+  setsid-escape-and-stay)
+    for _ in 1 2 3; do setsid sh -c 'trap "" INT TERM HUP; sleep 300' > /dev/null 2>&1 & done
+    echo ready
+    sleep 300 ;;
+  fork-storm-and-stay)
+    i=0; while [ $i -lt 64 ]; do setsid sleep 300 > /dev/null 2>&1 & i=$((i + 1)); done
+    echo ready
+    sleep 300 ;;
   hold-stdout) setsid sleep 300 & echo held ;;
   flood) yes "flood flood flood flood flood flood flood flood" | head -c "${argument:-1000000000}" ;;
   bad-utf8) printf 'ok \377\376 \303 \000 end\n' ;;
@@ -55,7 +63,11 @@ case $mode in
   svc) shift; eval "\"$SVC_CTL\" $argument" ;;
   umask) umask ;;
   kill-server) kill -9 "$argument"; sleep 5 ;;
+  touch-and-stay) touch "$argument"; sleep 300 ;;
+  show-token-and-leave) echo "$SVC_TOKEN" > "$argument"; sleep 0.3; setsid sleep 300 > /dev/null 2>&1 & sleep 0.5; echo left ;;
+  show-token-and-stay) echo "$SVC_TOKEN" > "$argument"; sleep 300 ;;
   touch) touch "$argument"; echo touched ;;
+  tick) trap '' INT TERM; while :; do note tick; sleep 0.1; done ;;
   *) echo "fake agent: no mode $mode" >&2; leave 64 ;;
 esac
 leave 0

@@ -20,6 +20,28 @@ export class ServerProcess {
     return this.#stderr();
   }
 
+  /** Resident memory, in bytes. */
+  async memory(): Promise<number> {
+    const status = await Deno.readTextFile(`/proc/${this.child.pid}/status`);
+    return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? NaN) * 1024;
+  }
+
+  /** How many descriptors it holds open. */
+  descriptors(): number {
+    return [...Deno.readDirSync(`/proc/${this.child.pid}/fd`)].length;
+  }
+
+  /** Its children as `ps` shows them: state and name, zombies with state Z. */
+  async children(): Promise<{ pid: number; state: string; name: string }[]> {
+    const found: { pid: number; state: string; name: string }[] = [];
+    for (const { name: pid } of Deno.readDirSync("/proc")) {
+      const stat = /^\d+$/.test(pid) ? await Deno.readTextFile(`/proc/${pid}/stat`).catch(() => "") : "";
+      const [, name = "", state = "", parent = ""] = /^\d+ \((.*)\) (\S) (\d+)/s.exec(stat) ?? [];
+      if (Number(parent) === this.child.pid) found.push({ pid: Number(pid), state, name });
+    }
+    return found;
+  }
+
   /** Sends a signal and waits for the end; answers exit code and ms. */
   async end(
     signal: Deno.Signal = "SIGTERM",

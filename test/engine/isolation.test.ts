@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { detectIsolation, findMarked, type Isolation, sweep } from "../../src/engine/isolation.ts";
+
+const best = await detectIsolation();
+const LEVELS: Isolation[] = best === "namespace" ? ["namespace", "group"] : ["group"];
+const ORPHAN = new URL("../harness/orphan.ts", import.meta.url).pathname;
+
+/** A foreign process with this environment, alive until the test lets go of it. */
+function bystander(env: Record<string, string>): { alive: () => Promise<boolean> } & AsyncDisposable {
+  const child = new Deno.Command("/bin/sleep", { args: ["300"], clearEnv: true, env }).spawn();
+  let ended = false;
+  void child.status.then(() => ended = true);
+  return {
+    async alive() {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return !ended;
+    },
+    async [Symbol.asyncDispose]() {
+      if (!ended) child.kill("SIGKILL");
+      await child.status;
+    },
+  };
+}
+
+describe("sweep() (promises CHD-4)", () => {
+  it("ends what carries the mark, and nobody else, whatever their numbers and however close they come", async () => {
+    const id = crypto.randomUUID();
+    await using marked = bystander({ SVC_RUN_ID: id });
+    const near = [
+      { SVC_RUN_ID: crypto.randomUUID() },
+      { SVC_RUN_ID: `${id}0` },
+      { SVC_RUN_ID: id.slice(1) },
+      { X_SVC_RUN_ID: id },
+      { NOTE: `SVC_RUN_ID=${id}` },
+      { NOTE: `\nSVC_RUN_ID=${id}` },
+      {},
+    ];
+    await using stack = new AsyncDisposableStack();
+    const others = near.map((env) => stack.use(bystander(env)));
+    expect(await sweep(new Set([id]))).toBe(1);
+    expect(await marked.alive()).toBe(false);
+    for (const [index, other] of others.entries()) {
+      expect([near[index], await other.alive()]).toEqual([near[index], true]);
+    }
+  });
+
+  it("ends nobody where nobody is meant", async () => {
+    await using other = bystander({ SVC_RUN_ID: "" });
+    expect(await sweep(new Set())).toBe(0);
+    expect(await other.alive()).toBe(true);
+  });
+});
+
+describe.each(LEVELS)("a server that is killed, its runs under %s (promises CHD-2, CHD-3)", (level) => {
+  it.each(["ignore-term", "setsid-escape-and-stay", "fork-storm-and-stay"])(
+    "leaves nobody alive: %s",
+    async (mode) => {
+      const runId = crypto.randomUUID();
+      const server = new Deno.Command(Deno.execPath(), {
+        args: ["run", "-A", ORPHAN, level, runId, mode],
+        stdout: "piped",
+        stderr: "inherit",
+      }).spawn();
+      const reader = server.stdout.getReader();
+      const { value } = await reader.read();
+      expect(new TextDecoder().decode(value)).toContain("ready");
+      expect((await findMarked(new Set([runId]))).length).toBeGreaterThan(3);
+      server.kill("SIGKILL");
+      const killedAt = performance.now();
+      await server.status;
+      while ((await findMarked(new Set([runId]))).length > 0 && performance.now() - killedAt < 10_000) {
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      expect(await findMarked(new Set([runId]))).toEqual([]);
+      expect(performance.now() - killedAt).toBeLessThan(5_000);
+      await reader.cancel();
+    },
+  );
+});
