@@ -2,6 +2,9 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { cronFault, MISSED_COUNT_MAX, missedOccurrences, nextOccurrence } from "../../src/domain/cron.ts";
 
+// The long run: SVC_TEST_CRON=100000.
+const STRINGS = Number(Deno.env.get("SVC_TEST_CRON") ?? 5_000);
+const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 const NOW = Date.parse("2026-01-01T00:00:00Z");
 const next = (expression: string, zone: string, after: string) => {
   const at = nextOccurrence(expression, zone, Date.parse(after));
@@ -69,23 +72,31 @@ describe("cronFault() (interface 7.2, contract 3, promises CRN-6)", () => {
 
   it("names an unknown zone", () => expect(cronFault("* * * * *", "Mars/Base", NOW)).not.toBeNull());
 
-  it("never throws, and never takes long, whatever it is given", () => {
-    const part = fc.stringMatching(/^[0-9*,/a-zLW#?@-]{0,8}$/);
-    const expression = fc.oneof(
-      fc.string(),
-      fc.array(part, { minLength: 4, maxLength: 6 }).map((parts) => parts.join(" ")),
-    );
-    let slowest = 0;
-    fc.assert(
-      fc.property(expression, (text) => {
-        const started = performance.now();
-        cronFault(text, "UTC", NOW);
-        slowest = Math.max(slowest, performance.now() - started);
-      }),
-      { numRuns: 5_000 },
-    );
-    expect(slowest).toBeLessThan(100);
-  });
+  it(
+    `never throws, and never takes long, whatever it is given: ${STRINGS} random strings (promises CRN-6; seed ${SEED})`,
+    () => {
+      const part = fc.stringMatching(/^[0-9*,/a-zLW#?@-]{0,8}$/);
+      const expression = fc.oneof(
+        fc.string(),
+        fc.array(part, { minLength: 4, maxLength: 6 }).map((parts) => parts.join(" ")),
+      );
+      const times: number[] = [];
+      fc.assert(
+        fc.property(expression, (text) => {
+          const started = performance.now();
+          cronFault(text, "UTC", NOW);
+          times.push(performance.now() - started);
+        }),
+        { numRuns: STRINGS, seed: SEED },
+      );
+      times.sort((a, b) => a - b);
+      expect(times).toHaveLength(STRINGS);
+      expect(times[Math.floor(STRINGS * 0.999)]).toBeLessThan(5);
+      // One may meet the garbage collector, or another program that wants the core.
+      expect(times.at(-1)).toBeLessThan(100);
+    },
+    20_000 + STRINGS,
+  );
 });
 
 describe("nextOccurrence() across changes of the clock (promises CRN-5)", () => {
