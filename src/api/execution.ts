@@ -4,13 +4,9 @@ import type { Listing } from "../domain/page.ts";
 import { faultPoint } from "../fault.ts";
 import { boundTo } from "../domain/scope.ts";
 import { eventsPath, logPath } from "../paths.ts";
-import {
-  findExecution,
-  findExecutionJson,
-  listExecutions as listExecutionRows,
-  markCancelled,
-} from "../store/execution.ts";
+import { findExecution, findExecutionJson, markCancelled } from "../store/execution.ts";
 import { findBeeRunStatus } from "../store/bee_run.ts";
+import { listExecutions as listExecutionRows } from "../store/execution_list.ts";
 import { record } from "../store/journal.ts";
 import { cancelRunOf } from "../store/task_move.ts";
 import { findWorker } from "../store/worker.ts";

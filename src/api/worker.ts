@@ -5,10 +5,9 @@ import { outboundOf, platformOf } from "../domain/message.ts";
 import type { Listing } from "../domain/page.ts";
 import type { Caller } from "../domain/scope.ts";
 import { grants, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
-import type { Worker, WorkerCreate, WorkerFilter, WorkerStatus, WorkerUpdate } from "../domain/worker.ts";
+import type { Worker, WorkerCreate, WorkerFilter, WorkerUpdate } from "../domain/worker.ts";
 import { splitArgs } from "../engine/arguments.ts";
 import { newId } from "../id.ts";
-import { stateDirOf } from "../paths.ts";
 import type { Statement } from "../store/database.ts";
 import { findDepartmentRef, listDescendantIds } from "../store/department.ts";
 import { listOpenExecutionIds } from "../store/execution.ts";
@@ -16,7 +15,7 @@ import { record } from "../store/journal.ts";
 import { sendMessage } from "../store/outbound.ts";
 import { deleteForeignContexts } from "../store/session.ts";
 import { cancelTasksOf } from "../store/task_move.ts";
-import { countTasksByStatus, listWaitingReplies } from "../store/task.ts";
+import { listWaitingReplies } from "../store/task.ts";
 import {
   deleteWorker as deleteWorkerRow,
   findWorker,
@@ -30,7 +29,7 @@ import {
 import { create, type Created } from "./create.ts";
 import { BELL } from "../wake.ts";
 import type { Call, Service } from "./service.ts";
-import { checkDeletable, makeWorkDir, removeWorkDir, resolveWorkDir, workDirFault } from "./work_dir.ts";
+import { checkDeletable, makeWorkDir, removeWorkDir, resolveWorkDir } from "./work_dir.ts";
 
 // What decides how far a worker reaches is the operator's alone (contract 2, promises SCP-3).
 const OPERATOR_FIELDS = [
@@ -101,31 +100,6 @@ export async function getWorker(service: Service, id: string): Promise<string> {
   const json = await findWorkerJson(service.db, id);
   if (json === null) throw notFound("worker", id);
   return json;
-}
-
-/** GET /api/workers/:id/status (contract 5). Throws `not_found`. */
-export async function getWorkerStatus(service: Service, id: string): Promise<WorkerStatus> {
-  const { db, engines } = service;
-  const worker = await findWorker(db, id);
-  if (worker === null) throw notFound("worker", id);
-  const engine = engines.find(worker.engine);
-  const found = await engines.probeOne(worker.engine, (engine) => stateDirOf(service.paths, id, engine));
-  const fault = workDirFault(worker.work_dir);
-  const counts = await countTasksByStatus(db, id);
-  return {
-    id,
-    name: worker.name,
-    status: worker.status,
-    engine: engine?.name ?? worker.engine,
-    version: found.version,
-    usable: found.usable && fault === null,
-    detail: fault ?? found.detail,
-    work_dir: worker.work_dir,
-    pending: counts.pending ?? 0,
-    running: counts.running ?? 0,
-    scheduled: counts.scheduled ?? 0,
-    execution_ids: await listOpenExecutionIds(db, id),
-  };
 }
 
 /** PUT /api/workers/:id: absent is unchanged (interface 4.1, contract 3). Throws `invalid_request`, `not_found`, `forbidden`. */

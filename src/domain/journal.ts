@@ -27,6 +27,7 @@ export const EVENT_KINDS = [
   "execution.cancelling",
   "execution.completed",
   "execution.failed",
+  "engine.limited",
   "worker.created",
   "worker.updated",
   "worker.deleted",

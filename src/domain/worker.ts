@@ -50,6 +50,9 @@ export const workerStatusSchema = z.strictObject({
   version: z.string().meta({ description: 'of the engine\'s program; "" where it has none' }),
   usable: z.boolean().meta({ description: "whether a run could be started now" }),
   detail: z.string().meta({ description: "the program found, or what is missing" }),
+  limited_until: time.nullable().meta({
+    description: "until when its engine's provider lets nothing through",
+  }),
   work_dir: z.string(),
   pending: z.int(),
   running: z.int(),

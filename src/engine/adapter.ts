@@ -33,14 +33,15 @@ export type UsageSpan = "run" | "step" | "session";
 
 /** What a line of an agent's output means. */
 export type AgentEvent =
-  | { kind: "session"; id: string }
+  /** Which session this is; null: the one that was asked for. */
+  | { kind: "session"; id: string | null }
   /** Words of the agent. A `piece` goes on where the last one ended, a `part` stands below it, a `whole` is all of it. */
   | { kind: "text"; text: string; mode: "piece" | "part" | "whole" }
   | { kind: "tool_start"; name: string; input: string }
   | { kind: "tool_end"; output: string; ok: boolean }
   | { kind: "notice"; text: string }
   | { kind: "usage"; span: UsageSpan; usage: Partial<Usage> }
-  /** Something failed; whether the run did is decided by its end. */
+  /** Something failed. So did the run, unless the agent speaks or acts after it. */
   | { kind: "fault"; fault: Fault }
   /** The engine's last word. `text` is the answer where it is named, else it is what was said last. */
   | { kind: "done"; ok: boolean; text: string | null; fault: Fault | null };
@@ -83,12 +84,17 @@ export interface EngineFile {
   path: string;
   /** Its new text, given the present one; null when there is none. */
   content: (present: string | null) => string;
+  /** A program, and not a text. */
+  executable?: boolean;
 }
 
 /** A program to start as an agent. The prompt goes in by stdin, tokens by environment or file, never by argv. */
 export interface AgentCommand {
   args: string[];
+  /** Variables that hold unless the operator has set them. */
   env: Record<string, string>;
+  /** Variables that hold in any case. */
+  fixedEnv: Record<string, string>;
   stdin: string;
   files: EngineFile[];
   /** A file in which the engine leaves its usage at its end. */
@@ -112,6 +118,8 @@ export interface Login {
   home: string;
   /** Files of which one is enough, below the state directory. */
   files: readonly string[];
+  /** The login is in the home, whatever the state directory. */
+  sharedLogin?: boolean;
   /** What to do when there is neither. */
   advice: string;
 }
@@ -121,6 +129,8 @@ export interface Adapter {
   kind: string;
   /** The program's name on PATH. */
   program: string;
+  /** Lines of stderr that say the same in every run, and nothing to anybody. */
+  noise?: RegExp;
   /** The package and version that this was measured with. */
   measured: { package: string; version: string };
   /** It takes our id for a new session; else it makes one up. */
@@ -130,6 +140,8 @@ export interface Adapter {
   variables: readonly string[];
   command(order: Order): AgentCommand;
   events(line: Line): AgentEvent[];
+  /** What a line of stderr means beyond its words, where the engine tells there that it has to wait. */
+  complaints?(line: string): AgentEvent[];
   /** Names the fault of a process that ended without a last word. */
   faultOf(end: SilentEnd): Fault;
   /** What the usage file says. */

@@ -4,7 +4,7 @@ import type { Adapter, Fault, FaultKind } from "./adapter.ts";
 import { type AgentParts, type Ran, runAgentProcess, type Start } from "./agent_process.ts";
 import { probeAgent } from "./availability.ts";
 import { type Engine, type EngineOutcome, type EngineRun, failedOutcome, type Machine } from "./engine.ts";
-import { faultOfKind, lastWords } from "./fault.ts";
+import { faultFrom, faultOfKind, lastWords } from "./fault.ts";
 import { type ProcessEnd, SpawnError } from "./process.ts";
 import { cutResult } from "./result.ts";
 
@@ -68,8 +68,7 @@ function nextStart(adapter: Adapter, run: EngineRun, ran: Ran): Start | null {
 function faultOf(adapter: Adapter, { start, end, reading }: Ran): Fault | null {
   const { done, fault, stderr } = reading;
   if (done !== null) {
-    if (done.ok) return null;
-    return done.fault ?? fault ?? faultOfKind("model", reading.text || lastWords(stderr));
+    return fault ?? (done.ok ? null : faultFrom(reading.said || lastWords(stderr), "model"));
   }
   if (fault !== null) return fault;
   if (end.code === 0) {

@@ -45,6 +45,7 @@ export async function runAgentProcess(parts: AgentParts, run: EngineRun, start: 
   const watch = new Watch(run, start);
   const reading = new Reading({
     adapter,
+    sessionId: start.sessionId,
     log: run.log,
     events: run.events,
     usedBefore: start.resume && run.session !== null ? run.session.usage : USAGE_UNKNOWN,
@@ -85,6 +86,7 @@ class Watch {
   readonly #start: Start;
   readonly #useless = new AbortController();
   #limit: ReturnType<typeof setTimeout> | undefined;
+  #ended = false;
 
   constructor(run: EngineRun, start: Start) {
     this.#run = run;
@@ -93,17 +95,20 @@ class Watch {
   }
 
   event(event: AgentEvent): void {
-    if (event.kind === "session") this.#session(event.id);
+    if (event.kind === "session") this.#session(event.id ?? this.#start.sessionId);
     else if (event.kind === "done") this.finished.abort();
+    if (this.#ended) return;
     if (event.kind === "fault" && event.fault.kind === "rate_limited") {
       this.#limit ??= setTimeout(() => this.#useless.abort(), LIMIT_WAIT_MAX_MS);
     } else if (event.kind !== "notice") this.#forgetLimit();
   }
 
-  /** From here on nothing that the process says counts as its own will. */
+  /** It is over, or is being ended: from here on nothing that it says counts as its own will. */
   end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
     this.#forgetLimit();
-    this.left ||= this.finished.signal.aborted || this.#useless.signal.aborted && !this.#run.signal.aborted;
+    this.left = this.finished.signal.aborted || this.#useless.signal.aborted && !this.#run.signal.aborted;
   }
 
   #session(id: string): void {
@@ -136,7 +141,14 @@ function orderOf({ config, machine }: AgentParts, run: EngineRun, start: Start):
 // Ours go over the run's, and what the operator configured goes over ours. PATH and SVC_* are the run's own.
 function environmentOf(config: EngineConfig, run: EngineRun, command: AgentCommand): Record<string, string> {
   const fixed = Object.entries(run.env).filter(([name]) => name === "PATH" || name.startsWith("SVC_"));
-  return { ...run.env, ...SHELL, ...command.env, ...config.env, ...Object.fromEntries(fixed) };
+  return {
+    ...run.env,
+    ...SHELL,
+    ...command.env,
+    ...config.env,
+    ...command.fixedEnv,
+    ...Object.fromEntries(fixed),
+  };
 }
 
 // Some take their tools' shell from here, and none knows every shell (facts, engines 2.10).
@@ -152,11 +164,11 @@ const SHELL = bash === undefined ? {} : { SHELL: bash };
 function writeFiles(command: AgentCommand, stateDir: string | null): void {
   try {
     if (stateDir !== null) Deno.mkdirSync(stateDir, { recursive: true, mode: 0o700 });
-    for (const { path, content } of command.files) {
+    for (const { path, content, executable } of command.files) {
       Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
       const present = textOf(path);
       const text = content(present);
-      if (text !== present) Deno.writeTextFileSync(path, text, { mode: 0o600 });
+      if (text !== present) Deno.writeTextFileSync(path, text, { mode: executable ? 0o700 : 0o600 });
     }
   } catch (error) {
     throw new SpawnError(`its files cannot be written: ${error instanceof Error ? error.message : error}`);

@@ -48,7 +48,7 @@ function loginFault({ config, machine, adapter }: AgentParts, stateDir: string |
   const known = new Set([...Object.keys(config.env), ...passed.filter((name) => inherited[name])]);
   if (login.variables.some((name) => known.has(name))) return null;
   const home = join(config.env.HOME ?? inherited.HOME ?? "/", login.home);
-  const place = stateDir ?? home;
+  const place = login.sharedLogin ? home : stateDir ?? home;
   if (login.files.some((file) => isFile(join(place, file)))) return null;
   if (stateDir !== null && login.files.some((file) => isFile(join(home, file)))) {
     return `no login in ${stateDir}; there is one in ${home}, which state: shared would use`;

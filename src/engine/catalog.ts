@@ -4,10 +4,15 @@ import { agentEngine } from "./agent.ts";
 import { claude } from "./claude.ts";
 import { codex } from "./codex.ts";
 import { commandEngine } from "./command.ts";
+import { copilot } from "./copilot.ts";
 import { echoEngine } from "./echo.ts";
 import type { Availability, Engine, Machine } from "./engine.ts";
+import { gemini } from "./gemini.ts";
+import { goose } from "./goose.ts";
+import { opencode } from "./opencode.ts";
+import { qwen } from "./qwen.ts";
 
-const ADAPTERS: Record<string, Adapter> = { claude, codex };
+const ADAPTERS: Record<string, Adapter> = { claude, codex, gemini, opencode, qwen, copilot, goose };
 
 /** The engines that are configured or exist by their own name, and which is the default (contract 7). */
 export class Catalog {

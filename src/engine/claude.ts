@@ -1,6 +1,7 @@
 import type { Adapter, AgentEvent, Fault, Line, Order } from "./adapter.ts";
 import { faultFrom, faultFromStatus, faultOfKind, lastWords } from "./fault.ts";
-import { contentText, inputText, listAt, numberAt, objectAt, textAt } from "./line.ts";
+import { contentText, numberAt, objectAt, textAt } from "./line.ts";
+import { assistantEvents, toolResults } from "./messages.ts";
 
 /** Claude Code: `claude -p` with a stream of JSON lines (facts, engines 3). */
 export const claude: Adapter = {
@@ -46,6 +47,7 @@ export const claude: Adapter = {
         // As root it refuses to skip permissions unless told that it is alone on its machine.
         ...(root && permissions === "full" ? { IS_SANDBOX: "1" } : {}),
       },
+      fixedEnv: {},
       stdin: prompt,
       files: [],
       usageFile: null,
@@ -54,7 +56,7 @@ export const claude: Adapter = {
   events(line) {
     const type = textAt(line, "type");
     if (type === "system") return systemEvents(line);
-    if (type === "assistant") return assistantEvents(line);
+    if (type === "assistant") return wordsOf(line);
     if (type === "user") return toolResults(line);
     if (type === "rate_limit_event") return limitEvents(objectAt(line, "rate_limit_info"));
     if (type === "result") return resultEvents(line);
@@ -100,32 +102,11 @@ function systemEvents(line: Line): AgentEvent[] {
   return [];
 }
 
-function assistantEvents(line: Line): AgentEvent[] {
-  const content = listAt(objectAt(line, "message"), "content");
-  // What could not be had from the model is told in the model's place.
-  if (line.is_api_error_message === true) {
-    return [{
-      kind: "fault",
-      fault: faultFromStatus(numberAt(line, "api_error_status"), contentText(content)),
-    }];
-  }
-  // Of a subagent the tools are of interest, but its words are not the answer.
-  const nested = line.parent_tool_use_id !== null && line.parent_tool_use_id !== undefined;
-  return content.flatMap((part): AgentEvent[] => {
-    const type = textAt(part, "type");
-    if (type === "tool_use") {
-      return [{ kind: "tool_start", name: textAt(part, "name"), input: inputText(part.input) }];
-    }
-    if (type !== "text" || textAt(part, "text") === "") return [];
-    if (nested) return [{ kind: "notice", text: `subagent: ${textAt(part, "text")}` }];
-    return [{ kind: "text", text: textAt(part, "text"), mode: "part" }];
-  });
-}
-
-function toolResults(line: Line): AgentEvent[] {
-  return listAt(objectAt(line, "message"), "content")
-    .filter((part) => textAt(part, "type") === "tool_result")
-    .map((part) => ({ kind: "tool_end", output: contentText(part.content), ok: part.is_error !== true }));
+// What could not be had from the model is told in the model's place.
+function wordsOf(line: Line): AgentEvent[] {
+  if (line.is_api_error_message !== true) return assistantEvents(line);
+  const words = contentText(objectAt(line, "message").content);
+  return [{ kind: "fault", fault: faultFromStatus(numberAt(line, "api_error_status"), words) }];
 }
 
 function limitEvents(info: Line): AgentEvent[] {
@@ -155,11 +136,12 @@ function resultEvents(line: Line): AgentEvent[] {
   return [...counted, { kind: "done", ok: false, text: "", fault: resultFault(line, text) }];
 }
 
-// Null where the words are those of an API error: that was told before, with more.
 function resultFault(line: Line, text: string): Fault | null {
   const errors = Array.isArray(line.errors) ? line.errors.map(String).join(" | ") : "";
   if (/No conversation found/.test(errors)) return faultOfKind("unknown_session", errors);
   const status = numberAt(line, "api_error_status");
-  if (status > 0 || textAt(line, "terminal_reason") === "api_error") return null;
+  if (status > 0) return faultFromStatus(status, text);
+  // Without a status its own words say more, and came before.
+  if (textAt(line, "terminal_reason") === "api_error") return null;
   return faultOfKind("model", errors || text || textAt(line, "subtype").replaceAll("_", " "));
 }

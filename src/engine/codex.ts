@@ -34,6 +34,7 @@ export const codex: Adapter = {
         "-",
       ],
       env: stateDir === null ? {} : { CODEX_HOME: stateDir },
+      fixedEnv: {},
       stdin: prompt,
       files: [],
       usageFile: null,
@@ -71,8 +72,13 @@ function settings(values: string[]): string[] {
 function permissionArgs({ permissions }: Order): string[] {
   if (permissions === "full") return ["--dangerously-bypass-approvals-and-sandbox"];
   if (permissions === "read") return settings(['sandbox_mode="read-only"']);
-  // Without the network `svc` could not reach us.
-  return settings(['sandbox_mode="workspace-write"', "sandbox_workspace_write.network_access=true"]);
+  return settings([
+    'sandbox_mode="workspace-write"',
+    // Without the network `svc` could not reach us.
+    "sandbox_workspace_write.network_access=true",
+    // A run has a directory of its own for what is temporary.
+    "sandbox_workspace_write.exclude_slash_tmp=true",
+  ]);
 }
 
 /** What an item is as a tool, or null when it is none. */

@@ -9,6 +9,8 @@ import { UsageCount } from "./usage_count.ts";
 /** What a process is read with. */
 export interface ReadingParts {
   adapter: Adapter;
+  /** The session that was asked for. */
+  sessionId: string;
   /** For people. */
   log: RunLog;
   /** The events as they came, for programs. */
@@ -30,6 +32,7 @@ export class Reading {
   /** The id that the engine gave its session, "" until it did. */
   session = "";
   done: Extract<AgentEvent, { kind: "done" }> | null = null;
+  /** What failed, and was not made good by anything that it said or did after it. */
   fault: Fault | null = null;
   readonly usage: UsageCount;
   readonly #parts: ReadingParts;
@@ -56,6 +59,11 @@ export class Reading {
   /** The answer: what the engine names as such, else what it said after its last tool. */
   get text(): string {
     return (this.done?.text ?? this.#answer).replaceAll("\0", "\ufffd").trimEnd();
+  }
+
+  /** What it said after its last tool. */
+  get said(): string {
+    return this.#answer.trim();
   }
 
   /** Whether it did anything at all that a person would notice. */
@@ -91,26 +99,37 @@ export class Reading {
   }
 
   #errorLine(line: string): void {
+    if (this.#parts.adapter.noise?.test(line)) return;
     this.#stderr = `${this.#stderr}${plain(line)}\n`.slice(-STDERR_TAIL_CHARACTERS);
-    this.#transcript.other(line);
+    const events = this.#parts.adapter.complaints?.(line) ?? [];
+    if (events.length === 0) return this.#transcript.other(line);
+    for (const event of events) this.#take(event);
   }
 
   #take(event: AgentEvent): void {
     if (event.kind === "session") {
-      if (event.id === "" || event.id === this.session) return;
-      this.session = event.id;
+      const id = event.id ?? this.#parts.sessionId;
+      if (id === "" || id === this.session) return;
+      this.session = id;
     } else if (event.kind === "text") this.#say(event);
     else if (event.kind === "tool_start") {
+      this.fault = null;
       this.#acted = true;
       this.#answer = "";
     } else if (event.kind === "usage") this.usage.add(event.span, event.usage);
     else if (event.kind === "fault") this.fault = joined(this.fault, event.fault);
-    else if (event.kind === "done") this.done = event;
+    else if (event.kind === "done") this.#finish(event);
     this.#transcript.event(event);
     this.#parts.onEvent(event);
   }
 
+  #finish(done: Extract<AgentEvent, { kind: "done" }>): void {
+    this.done = done;
+    if (done.fault !== null) this.fault = joined(this.fault, done.fault);
+  }
+
   #say({ text, mode }: Extract<AgentEvent, { kind: "text" }>): void {
+    this.fault = null;
     const joint = mode === "part" && this.#answer !== "" ? "\n" : "";
     const before = mode === "whole" ? "" : this.#answer + joint;
     this.#answer = (before + text).slice(0, TEXT_MAX_CHARACTERS);

@@ -57,8 +57,8 @@ export class RunLog {
 
   /** One line of our own words. */
   line(text: string): void {
-    if (!this.#atLineStart) this.#emit(encoder.encode("\n"));
-    this.write(encoder.encode(text + "\n"));
+    const open = !this.#atLineStart || this.#carry.length > 0;
+    this.write(encoder.encode(`${open ? "\n" : ""}${text}\n`));
   }
 
   /** Output of the run, byte for byte. Beyond the limit it is dropped. */

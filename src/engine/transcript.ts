@@ -31,7 +31,7 @@ export class Transcript {
       const size = byteSize(new TextEncoder().encode(event.output).length);
       this.#line(`< ${event.ok ? "" : "failed: "}${short === "" ? "" : `${indented(short)} `}(${size})`);
     } else if (event.kind === "notice") this.#line(`[${plain(event.text)}]`);
-    else if (event.kind === "session") this.#line(`[session ${event.id}]`);
+    else if (event.kind === "session" && event.id !== null) this.#line(`[session ${event.id}]`);
     else if (event.kind === "fault") this.#line(`! ${event.fault.kind}: ${plain(event.fault.words)}`);
   }
 

@@ -3,9 +3,11 @@ import type { Clock } from "../clock.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import type { Task } from "../domain/task.ts";
 import { faultPoint } from "../fault.ts";
+import { waitReason } from "../domain/rate_limit.ts";
 import { newId } from "../id.ts";
 import type { Database } from "../store/database.ts";
 import { insertExecution, type NewExecution } from "../store/execution.ts";
+import { hasUnnotedWait, noteWait } from "../store/rate_limit.ts";
 import { claimTask } from "../store/task_move.ts";
 import { listLaneHeads, nextDueAt, type WaitingTask } from "../store/task_queue.ts";
 import { BELL, type Bells } from "../wake.ts";
@@ -66,15 +68,17 @@ export class Dispatcher {
   }
 
   async #step(): Promise<number> {
-    const { db, clock, maxConcurrentRuns } = this.#options;
+    const { db, clock, engines, maxConcurrentRuns } = this.#options;
     const free = maxConcurrentRuns - this.#runs.size;
     // A run that ends rings the bell, so nothing is lost by not looking.
     if (this.#draining || free <= 0) return Infinity;
     const now = clock.now();
-    const heads = await listLaneHeads(db, now);
+    const heads = await listLaneHeads(db, now, engines.defaultName);
     const chosen: { task: WaitingTask; lane: string }[] = [];
+    const limited = new Map<string, number>();
     for (const task of heads) {
-      if (chosen.length === free) break;
+      if (task.limited_until !== null) limited.set(task.engine || engines.defaultName, task.limited_until);
+      if (task.limited_until !== null || chosen.length === free) continue;
       const lane = laneOf(task.work_dir);
       if (this.#lanes.has(lane)) continue;
       this.#lanes.add(lane);
@@ -82,8 +86,19 @@ export class Dispatcher {
     }
     const claims = await Promise.allSettled(chosen.map(({ task, lane }) => this.#claim(task, lane, now)));
     for (const claim of claims) if (claim.status === "rejected") throw claim.reason;
-    const next = await nextDueAt(db, now);
-    return next === null ? Infinity : Math.max(0, next - clock.now());
+    await this.#noteWaits(limited, now);
+    const next = Math.min(await nextDueAt(db, now) ?? Infinity, ...limited.values());
+    return Math.max(0, next - clock.now());
+  }
+
+  // A task that waits for its engine says so, whenever it came.
+  async #noteWaits(limited: ReadonlyMap<string, number>, now: number): Promise<void> {
+    const { db, engines } = this.#options;
+    for (const [engine, until] of limited) {
+      const reason = waitReason({ engine, until });
+      const held = { engine, standard: engines.defaultName, reason };
+      if (await hasUnnotedWait(db, held)) await db.write([noteWait(held, now)]);
+    }
   }
 
   async #claim(task: WaitingTask, lane: string, now: number): Promise<void> {

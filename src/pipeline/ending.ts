@@ -2,13 +2,15 @@
 import { nextOccurrence } from "../domain/cron.ts";
 import type { JournalEntry } from "../domain/journal.ts";
 import { hasConversation, outboundOf, platformOf } from "../domain/message.ts";
+import { LIMITED_RUNS_MAX, type RateLimit, TOLD_WAIT_MS, waitReason } from "../domain/rate_limit.ts";
 import { retryDelayMs, type Task } from "../domain/task.ts";
 import { newId } from "../id.ts";
 import type { Statement } from "../store/database.ts";
 import { type ExecutionEnd, finishExecution } from "../store/execution.ts";
 import { record, recordIdle, recordIfChanged } from "../store/journal.ts";
 import { sendMessage } from "../store/outbound.ts";
-import { finishTask, requeueTask, rescheduleTask, retryTask } from "../store/task_move.ts";
+import { setLimit } from "../store/rate_limit.ts";
+import { finishTask, postponeTask, requeueTask, rescheduleTask, retryTask } from "../store/task_move.ts";
 
 /** The run that ended. */
 export interface EndedRun {
@@ -23,6 +25,16 @@ export interface EndedRun {
 
 /** What has to be known of its task. */
 export type EndedTask = Pick<Task, "type" | "cron" | "time_zone">;
+
+/** The rate limit that a run met. */
+export interface MetLimit {
+  limit: RateLimit;
+  /** How many runs of the task met one before. */
+  runsBefore: number;
+}
+
+/** How a run ended, and which rate limit it met. */
+export type RunEnd = ExecutionEnd & { met?: MetLimit | null };
 
 /** What decides about a task after its run. */
 export interface Rules {
@@ -39,7 +51,7 @@ export const STOPPED = "the service was stopped; the task runs again after the n
  */
 export function endRun(
   run: EndedRun,
-  end: ExecutionEnd,
+  end: RunEnd,
   task: EndedTask | null,
   rules: Rules,
   now: number,
@@ -63,9 +75,13 @@ export function endRun(
     const again = tryAgain(run, end, rules, now, keys);
     if (again !== null) return [...ended, ...again];
   }
+  const limited = end.met ? parked(end.met, now, keys) : [];
+  if (end.met && end.met.runsBefore + 1 < LIMITED_RUNS_MAX && task?.type !== "scheduled") {
+    return [...ended, ...limited, ...postpone(run, end.met, now, keys)];
+  }
   const fate = fateOf(run, end, task, rules, now, keys);
-  if (!hasConversation(run.session_key)) return [...ended, ...fate];
-  return [...ended, ...fate, ...reply(run, end, now), recordIdle(now, run.session_key)];
+  if (!hasConversation(run.session_key)) return [...ended, ...limited, ...fate];
+  return [...ended, ...limited, ...fate, ...reply(run, end, now), recordIdle(now, run.session_key)];
 }
 
 type Keys = Omit<JournalEntry, "kind">;
@@ -87,6 +103,26 @@ function tryAgain(
     retryTask(taskRun, now + retryDelayMs(run.attempt), reason, now),
     recordIfChanged(now, { kind: "task.requeued", ...keys, data: { reason } }),
   ];
+}
+
+// The engine waits, and with it everything that it would have to do (contract 3, Task; promises DSP-13).
+function parked({ limit }: MetLimit, now: number, keys: Keys): Statement[] {
+  const { engine, until } = limit;
+  return [setLimit(limit), record(now, { kind: "engine.limited", ...keys, data: { engine, until } })];
+}
+
+function postpone(run: EndedRun, { limit, runsBefore }: MetLimit, now: number, keys: Keys): Statement[] {
+  const reason = waitReason(limit);
+  const taskRun = { taskId: run.task_id, executionId: run.id };
+  const moved = [
+    postponeTask(taskRun, limit.until, reason, now),
+    recordIfChanged(now, { kind: "task.requeued", ...keys, data: { reason } }),
+  ];
+  // Whoever waits for the reply is told once, and not of every breath that an engine has to take.
+  const told = runsBefore === 0 && limit.until - now >= TOLD_WAIT_MS && hasConversation(run.session_key);
+  if (!told) return moved;
+  const said = { ...toConversation(run), content: `${run.worker_name} has to wait: ${reason}.` };
+  return [...moved, ...sendMessage(outboundOf({ ...said, source_type: "system", source_id: run.id }, now))];
 }
 
 // A schedule waits for its next time, whatever came of this run (contract 3, Task).
@@ -115,13 +151,7 @@ function fateOf(
 
 // The final text is the worker's reply; a failure is told by the system (contract 4, point 6).
 function reply(run: EndedRun, end: ExecutionEnd, now: number): Statement[] {
-  const base = {
-    id: newId(),
-    session_key: run.session_key,
-    platform: platformOf(run.session_key),
-    message_id: run.message_id,
-    execution_id: run.id,
-  };
+  const base = toConversation(run);
   if (end.status === "completed" && end.result.trim() !== "") {
     const said = { ...base, content: end.result, source_type: "worker" as const, source_id: run.worker_id };
     return sendMessage(outboundOf(said, now), "unless-same");
@@ -133,6 +163,16 @@ function reply(run: EndedRun, end: ExecutionEnd, now: number): Statement[] {
     source_id: run.id,
   };
   return sendMessage(outboundOf(said, now), end.status === "completed" ? "unless-any" : "always");
+}
+
+function toConversation(run: EndedRun) {
+  return {
+    id: newId(),
+    session_key: run.session_key,
+    platform: platformOf(run.session_key),
+    message_id: run.message_id,
+    execution_id: run.id,
+  };
 }
 
 function closingWords(run: EndedRun, end: ExecutionEnd): string {

@@ -1,19 +1,22 @@
 // pending -> running when the engine has started; the end of a run is in ending.ts
 import { type Clock, sleep } from "../clock.ts";
 import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
+import { nextLimit } from "../domain/rate_limit.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { type Engine, type EngineOutcome, failedOutcome } from "../engine/engine.ts";
+import { resetTime } from "../engine/reset.ts";
 import { RunLog } from "../engine/run_log.ts";
 import { faultPoint } from "../fault.ts";
 import { logger } from "../log.ts";
 import { eventsPath, logPath } from "../paths.ts";
 import type { Statement } from "../store/database.ts";
-import { type ExecutionEnd, setSession, startExecution } from "../store/execution.ts";
+import { countLimitedRuns, type ExecutionEnd, setSession, startExecution } from "../store/execution.ts";
 import { record } from "../store/journal.ts";
+import { findLimit, forgetLimit } from "../store/rate_limit.ts";
 import { keepContext } from "../store/session.ts";
 import { BELL, type Bells } from "../wake.ts";
 import type { Claim } from "./dispatcher.ts";
-import { endRun, type Rules, STOPPED } from "./ending.ts";
+import { endRun, type MetLimit, type Rules, STOPPED } from "./ending.ts";
 import { BARE, equip, type Equipment, type EquipmentOptions } from "./equipment.ts";
 
 const log = logger("executor");
@@ -191,6 +194,14 @@ export class Executor {
     return [keepContext(claim.execution.id, context, now)];
   }
 
+  async #metLimit(claim: Claim, outcome: EngineOutcome, now: number): Promise<MetLimit> {
+    const { db, rules } = this.#options;
+    const { engine, task_id } = claim.execution;
+    const resetsAt = outcome.reset === null ? null : resetTime(outcome.reset, now, rules.standardZone);
+    const [before, runsBefore] = await Promise.all([findLimit(db, engine), countLimitedRuns(db, task_id)]);
+    return { limit: nextLimit(engine, before, resetsAt, now), runsBefore };
+  }
+
   /** Writes the outcome, again and again while the database cannot be reached: the work is done and must not be lost. */
   async #store(
     claim: Claim,
@@ -202,10 +213,13 @@ export class Executor {
     for (let waitMs = 100;; waitMs = Math.min(waitMs * 2, 5_000)) {
       try {
         const now = clock.now();
-        const end = { ...endOf(claim.execution.session_key, outcome, interruption), started_at: start.at };
+        const ended = endOf(claim.execution.session_key, outcome, interruption);
+        const met = ended.failure === "rate_limited" ? await this.#metLimit(claim, outcome, now) : null;
+        const end = { ...ended, started_at: start.at, met };
         const session = { sessionId: outcome.sessionId, usage: outcome.sessionUsage };
         const statements = [
           ...this.#contextOf(claim, session, now),
+          ...(end.status === "completed" ? [forgetLimit(claim.execution.engine, now)] : []),
           ...endRun(claim.execution, end, claim.task, rules, now),
         ];
         if (start.at !== null && !start.stored) statements.unshift(started(claim, start.at));

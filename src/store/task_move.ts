@@ -54,6 +54,16 @@ export function retryTask(run: TaskRun, dueAt: number, reason: string, now: numb
   };
 }
 
+/** running -> pending: the engine's provider told it to wait until `dueAt`, which is no attempt of the task's. */
+export function postponeTask(run: TaskRun, dueAt: number, reason: string, now: number): Statement {
+  return {
+    sql: `update task
+      set status = 'pending', due_at = ?, reason = ?, attempt = attempt - 1, updated_at = ?
+      where id = ? and status = 'running' and execution_id = ?`,
+    args: [dueAt, reason, now, run.taskId, run.executionId],
+  };
+}
+
 /** running -> pending in its old place, as if the run had not been: a graceful stop uses up no attempt. */
 export function requeueTask(run: TaskRun, now: number): Statement {
   return {

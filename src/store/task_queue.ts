@@ -16,13 +16,16 @@ export interface WaitingTask extends Row {
   type: Task["type"];
   cron: string;
   time_zone: string;
+  /** Until when its engine has to wait; null: it need not. */
+  limited_until: number | null;
 }
 
 /**
- * For each awake worker its first pending task that is due, oldest first. It steps from worker to worker
+ * For each awake worker its first pending task that is due, oldest first. `standard` is the engine of workers that
+ * name none. It steps from worker to worker
  * through the index, so the cost grows with the workers that have work and not with what waits.
  */
-export function listLaneHeads(db: Database, now: number): Promise<WaitingTask[]> {
+export function listLaneHeads(db: Database, now: number, standard: string): Promise<WaitingTask[]> {
   return db.read<WaitingTask>(
     `with recursive lane (worker_id) as (
       select min(worker_id) from task where status = 'pending'
@@ -33,9 +36,10 @@ export function listLaneHeads(db: Database, now: number): Promise<WaitingTask[]>
     )
     select task.id, worker.id as worker_id, worker.name as worker_name, worker.work_dir, worker.engine,
       task.message_id, task.session_key, task.instruction, task.attempt, task.due_at,
-      task.type, task.cron, task.time_zone
+      task.type, task.cron, task.time_zone, rate_limit.until as limited_until
     from lane
     join worker on worker.id = lane.worker_id and worker.paused = 0
+    left join rate_limit on rate_limit.engine = iif(worker.engine = '', ?, worker.engine) and rate_limit.until > ?
     join task on task.id = (
       select id
       from task
@@ -43,7 +47,7 @@ export function listLaneHeads(db: Database, now: number): Promise<WaitingTask[]>
       order by due_at, id
       limit 1)
     order by task.due_at, task.id`,
-    [now],
+    [standard, now, now],
   );
 }
 

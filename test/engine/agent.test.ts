@@ -248,7 +248,9 @@ describe("agent: what may be set (contract 3, Worker; 7)", () => {
     ["claude", "--output-format=json", "--output-format=json"],
     ["claude", "--model x -p", "-p"],
     ["codex", "exec --json", "--json"],
-    ["claude", "--model x -- more", "--"],
+    ["gemini", "--outputFormat text", "--outputFormat"],
+    ["goose", "-n name", "-n"],
+    ["qwen", "--model x -- more", "--"],
   ])("refuses an argument that would break the protocol: %s %s", async (engine, args, flag) => {
     await using app = await openApp();
     const reply = await app.send("POST /api/workers", { name: "Ada", engine_args: { [engine]: args } });

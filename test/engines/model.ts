@@ -13,7 +13,7 @@ export interface ModelRequest {
 export interface Model extends AsyncDisposable {
   url: string;
   requests: ModelRequest[];
-  /** What a 429 looks like from here on; null: as the scripted model has it. */
+  /** Answers every request for words, as a provider whose limit is reached; null: there is none. */
   limit: ((path: string) => Response) | null;
 }
 
@@ -25,7 +25,7 @@ interface Stub {
 
 const STUB = join(ROOT, "../shared/tools/stub-model/stub.mjs");
 
-/** Starts the scripted model, behind a door that can dress up its rate limits as providers do. */
+/** Starts the scripted model, behind a door that can turn requests away as providers do. */
 export async function startModel(): Promise<Model> {
   const { startStub } = await import(STUB) as { startStub: (options: object) => Promise<Stub> };
   const stub = await startStub({ port: 0, quiet: true });
@@ -34,17 +34,22 @@ export async function startModel(): Promise<Model> {
     requests: stub.requests,
     limit: null,
     async [Symbol.asyncDispose]() {
-      await door.shutdown();
-      await stub.close();
+      // A request that is never answered would hold an orderly end for ever.
+      end.abort();
+      await Promise.all([door.finished, stub.close()]);
     },
   };
-  const door = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, async (request) => {
+  const end = new AbortController();
+  const options = { port: 0, hostname: "127.0.0.1", onListen: () => {}, signal: end.signal };
+  const door = Deno.serve(options, async (request) => {
     const { pathname, search } = new URL(request.url);
     const { method, headers, body } = request;
-    const response = await fetch(stub.url + pathname + search, { method, headers, body, redirect: "manual" });
-    if (response.status !== 429 || model.limit === null) return response;
-    await response.body?.cancel();
-    return model.limit(pathname);
+    if (method === "POST" && model.limit !== null) return model.limit(pathname);
+    try {
+      return await fetch(stub.url + pathname + search, { method, headers, body, redirect: "manual" });
+    } catch {
+      return new Response("the model is gone", { status: 502 });
+    }
   });
   model.url = `http://127.0.0.1:${door.addr.port}`;
   return model;

@@ -46,10 +46,11 @@ case $mode in
   finish-then-fail) init; result fine; exit 9 ;;
   ask) init; if read -r answer < /dev/tty; then result "answered"; else result "no terminal"; fi 2>/dev/null ;;
   key) init; result "$ANTHROPIC_API_KEY" ;;
-  limit) # limit SECONDS: refused until then; without it no time is told
+  limit) # limit [SECONDS]: refused for so long, as long as there is no file `free` in the work directory
     init
+    if [ -e free ]; then result "through ${resume:-0}"; exit 0; fi
     [ "$argument" = limit ] || printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s,"rateLimitType":"five_hour"}}\n' "$(($(date +%s) + argument))"
-    printf '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"terminal_reason":"api_error","result":"API Error: 429"}\n'
+    printf '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"terminal_reason":"api_error","result":"API Error: 429 rate limit"}\n'
     exit 1 ;;
   *) init; result "no mode $mode" ;;
 esac

@@ -260,7 +260,7 @@ async function dispatch(
   label: string,
 ): Promise<void> {
   const now = service.clock.now();
-  const heads = await listLaneHeads(service.db, now);
+  const heads = await listLaneHeads(service.db, now, "echo");
   const expected = new Map<string, [string, Expected]>();
   for (const [id, task] of model.tasks) {
     if (task.status !== "pending" || (task.dueAt ?? Infinity) > now) continue;

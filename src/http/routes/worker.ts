@@ -1,12 +1,6 @@
 import { z } from "zod";
-import {
-  createWorker,
-  deleteWorker,
-  getWorker,
-  getWorkerStatus,
-  listWorkers,
-  updateWorker,
-} from "../../api/worker.ts";
+import { createWorker, deleteWorker, getWorker, listWorkers, updateWorker } from "../../api/worker.ts";
+import { getWorkerStatus } from "../../api/worker_status.ts";
 import { flag, id } from "../../domain/field.ts";
 import {
   workerCreateSchema,

@@ -282,6 +282,13 @@ export const START: string[] = [
   ) strict, without rowid`,
   `create index session_context_worker on session_context (worker_id)`,
 
+  // An engine whose provider has told it to wait; kept when it is over, until a run goes well.
+  `create table rate_limit (
+    engine text primary key,
+    until integer not null,
+    strikes integer not null check (strikes >= 1)
+  ) strict, without rowid`,
+
   `create table memory (
     scope text not null,
     key text not null,

@@ -1,0 +1,39 @@
+import { notFound } from "../domain/error.ts";
+import { waitReason } from "../domain/rate_limit.ts";
+import type { WorkerStatus } from "../domain/worker.ts";
+import { stateDirOf } from "../paths.ts";
+import { listOpenExecutionIds } from "../store/execution.ts";
+import { findLimit } from "../store/rate_limit.ts";
+import { countTasksByStatus } from "../store/task.ts";
+import { findWorker } from "../store/worker.ts";
+import type { Service } from "./service.ts";
+import { workDirFault } from "./work_dir.ts";
+
+/** GET /api/workers/:id/status (contract 5). Throws `not_found`. */
+export async function getWorkerStatus(service: Service, id: string): Promise<WorkerStatus> {
+  const { db, clock, engines } = service;
+  const worker = await findWorker(db, id);
+  if (worker === null) throw notFound("worker", id);
+  const engine = engines.find(worker.engine);
+  const found = await engines.probeOne(worker.engine, (engine) => stateDirOf(service.paths, id, engine));
+  const name = engine?.name ?? worker.engine;
+  const limit = await findLimit(db, name);
+  const waits = limit !== null && limit.until > clock.now() ? limit : null;
+  const fault = workDirFault(worker.work_dir) ?? (found.usable && waits !== null ? waitReason(waits) : null);
+  const counts = await countTasksByStatus(db, id);
+  return {
+    id,
+    name: worker.name,
+    status: worker.status,
+    engine: name,
+    version: found.version,
+    usable: found.usable && fault === null,
+    detail: fault ?? found.detail,
+    limited_until: waits?.until ?? null,
+    work_dir: worker.work_dir,
+    pending: counts.pending ?? 0,
+    running: counts.running ?? 0,
+    scheduled: counts.scheduled ?? 0,
+    execution_ids: await listOpenExecutionIds(db, id),
+  };
+}

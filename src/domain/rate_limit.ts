@@ -1,0 +1,45 @@
+/** An engine whose provider has told it to wait: no run of it starts before `until`. */
+export interface RateLimit {
+  engine: string;
+  /** Unix ms. */
+  until: number;
+  /** Runs in a row that met the limit, each after the wait of the one before. */
+  strikes: number;
+}
+
+// A provider that names no time is asked again after 1, 4, 16 minutes, and then every hour.
+const BACK_OFF_FIRST_MS = 60_000;
+const BACK_OFF_MAX_MS = 3_600_000;
+const WAIT_MIN_MS = 1_000;
+// Weekly quotas are the longest that there are; a time beyond them is an error of somebody.
+const WAIT_MAX_MS = 8 * 86_400_000;
+
+/** After how many runs that met a limit a task is given up: it must not wait for ever. */
+export const LIMITED_RUNS_MAX = 20;
+
+/** A wait from this length on is told to whoever waits for the reply. */
+export const TOLD_WAIT_MS = 60_000;
+
+/**
+ * The limit after a run met one. `resetsAt` is when it is over, null where nobody says. Runs that meet a limit at the
+ * same time are one strike.
+ */
+export function nextLimit(
+  engine: string,
+  before: RateLimit | null,
+  resetsAt: number | null,
+  now: number,
+): RateLimit {
+  const waiting = before !== null && before.until > now;
+  const strikes = waiting ? before.strikes : (before?.strikes ?? 0) + 1;
+  const backOff = Math.min(BACK_OFF_FIRST_MS * 4 ** Math.min(strikes - 1, 10), BACK_OFF_MAX_MS);
+  const wait = Math.min(Math.max(resetsAt === null ? backOff : resetsAt - now, WAIT_MIN_MS), WAIT_MAX_MS);
+  // Nobody is told a time: those who wait already do not begin to wait anew.
+  if (waiting && resetsAt === null) return before;
+  return { engine, until: Math.max(now + wait, waiting ? before.until : 0), strikes };
+}
+
+/** Why a task waits, for its `reason`. */
+export function waitReason({ engine, until }: Pick<RateLimit, "engine" | "until">): string {
+  return `${engine} is rate limited; goes on at ${new Date(until).toISOString()}`;
+}

@@ -1,0 +1,59 @@
+import type { RateLimit } from "../domain/rate_limit.ts";
+import type { Database, Row, Statement } from "./database.ts";
+
+interface LimitRow extends Row {
+  engine: string;
+  until: number;
+  strikes: number;
+}
+
+/** The last limit of an engine, over or not; null when its last run met none. */
+export async function findLimit(db: Database, engine: string): Promise<RateLimit | null> {
+  return await db.first<LimitRow>("select engine, until, strikes from rate_limit where engine = ?", [engine]);
+}
+
+/** Stores that an engine has to wait. Of two that are told at once the later time holds. */
+export function setLimit(limit: RateLimit): Statement {
+  return {
+    sql: `insert into rate_limit (engine, until, strikes) values (?, ?, ?)
+      on conflict (engine) do update set until = max(until, excluded.until), strikes = excluded.strikes`,
+    args: [limit.engine, limit.until, limit.strikes],
+  };
+}
+
+/** A run went well: the limit is over, unless somebody else met it meanwhile. */
+export function forgetLimit(engine: string, now: number): Statement {
+  return { sql: "delete from rate_limit where engine = ? and until <= ?", args: [engine, now] };
+}
+
+/** Which pending tasks a limit holds up: those of workers with this engine, or with none where it is the standard. */
+export interface Held {
+  engine: string;
+  standard: string;
+  /** What they have to say. */
+  reason: string;
+}
+
+/** Notes on every pending task that a limit holds up why it waits. */
+export function noteWait({ engine, standard, reason }: Held, now: number): Statement {
+  return {
+    sql: `update task
+      set reason = ?, updated_at = ?
+      where status = 'pending' and reason <> ?
+        and worker_id in (select id from worker where engine = ? or (engine = '' and ? = ?))`,
+    args: [reason, now, reason, engine, engine, standard],
+  };
+}
+
+/** Whether any of them says something else yet. */
+export async function hasUnnotedWait(db: Database, { engine, standard, reason }: Held): Promise<boolean> {
+  const row = await db.first<{ found: number }>(
+    `select exists (
+      select 1
+      from worker
+      join task on task.worker_id = worker.id and task.status = 'pending'
+      where task.reason <> ? and (worker.engine = ? or (worker.engine = '' and ? = ?))) as found`,
+    [reason, engine, engine, standard],
+  );
+  return row?.found === 1;
+}

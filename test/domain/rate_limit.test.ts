@@ -1,0 +1,35 @@
+import { describe, expect, it } from "vitest";
+import { nextLimit } from "../../src/domain/rate_limit.ts";
+
+const NOW = Date.parse("2026-03-01T12:00:00Z");
+const MINUTE = 60_000;
+
+describe("nextLimit()", () => {
+  it("waits until the time that is named, at least a second, at most eight days", () => {
+    const until = (resetsAt: number) => nextLimit("claude", null, resetsAt, NOW).until - NOW;
+    expect(until(NOW + 5 * MINUTE)).toBe(5 * MINUTE);
+    expect(until(NOW - MINUTE)).toBe(1_000);
+    expect(until(NOW + 365 * 86_400_000)).toBe(8 * 86_400_000);
+  });
+
+  it("without a time asks again after 1, 4, 16 minutes, and then every hour (promises DSP-13)", () => {
+    let limit = nextLimit("claude", null, null, NOW);
+    const waits = [limit.until - NOW];
+    for (let run = 0; run < 5; run++) {
+      const now = limit.until;
+      limit = nextLimit("claude", limit, null, now);
+      waits.push(limit.until - now);
+    }
+    expect(waits.map((ms) => ms / MINUTE)).toEqual([1, 4, 16, 60, 60, 60]);
+  });
+
+  it("counts runs that meet a limit at the same time as one, and the later time holds", () => {
+    const first = nextLimit("claude", null, null, NOW);
+    expect(nextLimit("claude", first, null, NOW + 10_000)).toEqual(first);
+    expect(nextLimit("claude", first, NOW + 10 * MINUTE, NOW)).toEqual({
+      ...first,
+      until: NOW + 10 * MINUTE,
+    });
+    expect(nextLimit("claude", first, NOW + 10_000, NOW)).toEqual(first);
+  });
+});

@@ -1,0 +1,167 @@
+import { join } from "node:path";
+import { findMarked } from "../../src/engine/isolation.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { ROOT } from "../harness/tree.ts";
+import { type Model, startModel } from "./model.ts";
+import { type Pin, programOf } from "./pins.ts";
+
+const KEY = "stub-key-0123456789";
+
+/** Where a real CLI finds the scripted model, as an operator would configure it. */
+function pointedAt(
+  kind: string,
+  url: string,
+): { env: Record<string, string>; args?: string[]; model?: string } {
+  const v1 = `${url}/v1`;
+  switch (kind) {
+    case "claude":
+      return { env: { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: KEY } };
+    case "codex":
+      return { env: { CODEX_API_KEY: KEY }, args: ["-c", `openai_base_url="${v1}"`] };
+    case "gemini":
+      return { env: { GOOGLE_GEMINI_BASE_URL: url, GEMINI_API_KEY: KEY }, model: "gemini-2.5-pro" };
+    case "qwen":
+      return { env: { OPENAI_BASE_URL: v1, OPENAI_API_KEY: KEY, OPENAI_MODEL: "stub-model" } };
+    case "copilot":
+      return {
+        env: {
+          COPILOT_PROVIDER_BASE_URL: v1,
+          COPILOT_PROVIDER_API_KEY: KEY,
+          COPILOT_MODEL: "gpt-4.1",
+          COPILOT_OFFLINE: "true",
+        },
+      };
+    case "goose":
+      return {
+        env: { GOOSE_PROVIDER: "openai", GOOSE_MODEL: "stub", OPENAI_HOST: url, OPENAI_API_KEY: KEY },
+      };
+    default:
+      return { env: { OPENCODE_CONFIG_CONTENT: opencodeConfig(v1) }, model: "stub/m" };
+  }
+}
+
+function opencodeConfig(baseURL: string): string {
+  const models = { m: { limit: { context: 200_000, output: 8_000 }, cost: { input: 3, output: 15 } } };
+  const options = { baseURL, apiKey: KEY };
+  return JSON.stringify({ provider: { stub: { npm: "@ai-sdk/openai-compatible", options, models } } });
+}
+
+/** How a test wants its engine. */
+export interface RigOptions {
+  permissions?: "read" | "edit" | "full";
+  timeout?: string;
+  env?: Record<string, string>;
+}
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+/** One outcome, with its log. */
+export interface Said {
+  execution: Json;
+  log: string;
+}
+
+/** A whole service with one real engine, one worker, and one conversation. */
+export class Rig implements AsyncDisposable {
+  readonly app: App;
+  readonly model: Model;
+  readonly worker: Json;
+  readonly session: Json;
+  readonly kind: string;
+
+  private constructor(kind: string, app: App, model: Model, worker: Json, session: Json) {
+    this.kind = kind;
+    this.app = app;
+    this.model = model;
+    this.worker = worker;
+    this.session = session;
+  }
+
+  static async open(pin: Pin, options: RigOptions = {}): Promise<Rig> {
+    const model = await startModel();
+    const { permissions = "full", timeout = "100s" } = options;
+    const { env, ...rest } = pointedAt(pin.kind, model.url);
+    // A home of its own, kept between tests: some CLIs unpack themselves there.
+    const home = join(ROOT, ".cache", "engines", "home");
+    await Deno.mkdir(home, { recursive: true });
+    const engine = {
+      command: programOf(pin),
+      permissions,
+      timeout,
+      ...rest,
+      env: { HOME: home, ...env, ...options.env },
+    };
+    const app = await openApp({ config: { engines: { default: pin.kind, [pin.kind]: engine } } });
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+    return new Rig(pin.kind, app, model, worker, session);
+  }
+
+  /** Says something and does not wait. */
+  async send(content: string): Promise<void> {
+    await this.app.call(`POST /api/local/sessions/${this.session.id}/messages`, { content });
+  }
+
+  /** Says something and waits for what comes of it. */
+  async say(content: string): Promise<Said> {
+    await this.send(content);
+    await this.app.settle(170_000);
+    return await this.latest();
+  }
+
+  /** The newest execution and its log. */
+  async latest(): Promise<Said> {
+    const [execution] = await this.app.call("GET /api/executions");
+    return { execution, log: await this.app.call(`GET /api/executions/${execution.id}/logs`) };
+  }
+
+  /** What is remembered of the conversation. */
+  contexts(): Promise<Json> {
+    return this.app.call(`GET /api/contexts?session_key=local:${this.session.id}`);
+  }
+
+  /** Path of a file in the work directory. */
+  file(name: string): string {
+    return join(this.worker.work_dir, name);
+  }
+
+  /** Resolves when a file is there. */
+  async untilFile(name: string): Promise<void> {
+    const path = this.file(name);
+    const watcher = Deno.watchFs(this.worker.work_dir);
+    const timer = setTimeout(() => watcher.close(), 60_000);
+    try {
+      if (await exists(path)) return;
+      for await (const _event of watcher) if (await exists(path)) return;
+      throw new Error(`${name} never came`);
+    } finally {
+      clearTimeout(timer);
+      try {
+        watcher.close();
+      } catch {
+        // Closed by the timer.
+      }
+    }
+  }
+
+  /** Processes that carry the mark of any run so far. */
+  async leftovers(): Promise<number[]> {
+    const rows = await this.app.db.read<{ run_id: string }>("select run_id from execution");
+    return await findMarked(new Set(rows.map((row) => row.run_id)));
+  }
+
+  /** Makes the engine forget everything that it keeps for the worker. */
+  async forget(): Promise<void> {
+    await Deno.remove(join(this.app.dataDir, "state", this.worker.id), { recursive: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.app[Symbol.asyncDispose]();
+    await this.model[Symbol.asyncDispose]();
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await Deno.stat(path).then(() => true, () => false);
+}
