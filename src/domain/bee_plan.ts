@@ -10,7 +10,7 @@ export const PLAN_TASKS_MAX = 20;
 
 /** What the coordinator answers (contract 4, point 4). */
 export const beePlanSchema = z.strictObject({
-  reply: text(CONTENT_MAX_BYTES).optional(),
+  reply: text(CONTENT_MAX_BYTES).nullish(),
   tasks: z.array(z.strictObject({
     worker: line(NAME_MAX_BYTES + 1),
     instruction: content(CONTENT_MAX_BYTES),
@@ -20,6 +20,34 @@ export const beePlanSchema = z.strictObject({
     time_zone: text(100).nullish(),
   })).max(PLAN_TASKS_MAX, { error: `must be at most ${PLAN_TASKS_MAX} tasks` }).default([]),
 });
+
+const nullable = (type: string) => ({ type: [type, "null"] });
+
+/** The same for engines that can be held to a schema, in the strict form that they share: nothing is optional. */
+export const PLAN_JSON_SCHEMA = {
+  type: "object",
+  additionalProperties: false,
+  required: ["reply", "tasks"],
+  properties: {
+    reply: nullable("string"),
+    tasks: {
+      type: "array",
+      items: {
+        type: "object",
+        additionalProperties: false,
+        required: ["worker", "instruction", "type", "scheduled_at", "cron", "time_zone"],
+        properties: {
+          worker: { type: "string" },
+          instruction: { type: "string" },
+          type: { type: "string", enum: [...TASK_TYPES] },
+          scheduled_at: nullable("integer"),
+          cron: nullable("string"),
+          time_zone: nullable("string"),
+        },
+      },
+    },
+  },
+};
 
 /** A task of a plan, checked: whose it is, and when it runs. */
 export interface PlannedTask {
@@ -57,7 +85,8 @@ export function readPlan(answer: string, context: PlanContext): BeePlan | { faul
     );
     return { fault: faults.join("; ") };
   }
-  const { reply = "", tasks } = parsed.data;
+  const { tasks } = parsed.data;
+  const reply = parsed.data.reply ?? "";
   if (reply.trim() === "" && tasks.length === 0) return { fault: "it holds neither a reply nor a task" };
   const planned: PlannedTask[] = [];
   for (const [index, task] of tasks.entries()) {

@@ -49,10 +49,13 @@ export type AgentEvent =
 /** A parsed line of output. */
 export type Line = Record<string, unknown>;
 
-/** A tool server that an agent is offered over HTTP; its token is in the environment, under `tokenVariable`. */
+/** A tool server that an agent is offered over HTTP (Model Context Protocol). */
 export interface ToolServer {
   url: string;
+  /** The variable of the run's environment that holds its token. */
   tokenVariable: string;
+  /** The token itself: for files that belong to the run alone, never for arguments. */
+  token: string;
 }
 
 /** What an adapter makes a command of. */
@@ -77,6 +80,8 @@ export interface Order {
   env: Readonly<Record<string, string>>;
   /** The service's tools over MCP, where they are offered. */
   tools: ToolServer | null;
+  /** JSON Schema that the answer has to fit; null: any text. */
+  schema: object | null;
 }
 
 /** A file that has to be there before the engine starts. */

@@ -135,6 +135,7 @@ function orderOf({ config, machine }: AgentParts, run: EngineRun, start: Start):
     root: machine.root,
     env: run.env,
     tools: run.tools,
+    schema: run.schema,
   };
 }
 

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Adapter, AgentEvent, Fault, Line, Order } from "./adapter.ts";
 import { faultFrom, faultFromStatus, faultOfKind, lastWords } from "./fault.ts";
 import { contentText, numberAt, objectAt, textAt } from "./line.ts";
@@ -35,6 +36,8 @@ export const claude: Adapter = {
         sessionId,
         ...(model === "" ? [] : ["--model", model]),
         ...permissionArgs(order),
+        ...(order.tools === null ? [] : [`--mcp-config=${toolFile(order)}`, "--allowedTools=mcp__svc"]),
+        ...(order.schema === null ? [] : [`--json-schema=${JSON.stringify(order.schema)}`]),
         ...extraArgs,
       ],
       env: {
@@ -46,10 +49,12 @@ export const claude: Adapter = {
         CLAUDE_CODE_MAX_RETRIES: "4",
         // As root it refuses to skip permissions unless told that it is alone on its machine.
         ...(root && permissions === "full" ? { IS_SANDBOX: "1" } : {}),
+        // Else the service's tools have to be searched for first.
+        ...(order.tools === null ? {} : { ENABLE_TOOL_SEARCH: "false" }),
       },
       fixedEnv: {},
       stdin: prompt,
-      files: [],
+      files: order.tools === null ? [] : [{ path: toolFile(order), content: () => toolConfig(order.tools) }],
       usageFile: null,
     };
   },
@@ -69,6 +74,15 @@ export const claude: Adapter = {
     return faultFrom(words, "crashed");
   },
 };
+
+function toolFile({ runDir }: Order): string {
+  return join(runDir, "mcp.json");
+}
+
+function toolConfig(tools: Order["tools"]): string {
+  const headers = { Authorization: `Bearer ${tools?.token}` };
+  return JSON.stringify({ mcpServers: { svc: { type: "http", url: tools?.url, headers } } });
+}
 
 // Hooks of the work directory are programs, which an agent that may only edit could leave there for its next run.
 const NO_HOOKS = ["--settings", '{"disableAllHooks":true}'];
@@ -132,7 +146,12 @@ function resultEvents(line: Line): AgentEvent[] {
     },
     { kind: "usage", span: "session", usage: { cost_usd: numberAt(line, "total_cost_usd") } },
   ];
-  if (line.is_error !== true) return [...counted, { kind: "done", ok: true, text, fault: null }];
+  if (line.is_error !== true) {
+    // What was held to a schema stands apart from what was said.
+    const structured = line.structured_output;
+    const answer = structured === undefined || structured === null ? text : JSON.stringify(structured);
+    return [...counted, { kind: "done", ok: true, text: answer, fault: null }];
+  }
   return [...counted, { kind: "done", ok: false, text: "", fault: resultFault(line, text) }];
 }
 

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Adapter, AgentEvent, Line, Order } from "./adapter.ts";
 import { faultFrom, faultOfKind, lastWords } from "./fault.ts";
 import { contentText, inputText, listAt, numberAt, objectAt, textAt } from "./line.ts";
@@ -28,6 +29,8 @@ export const codex: Adapter = {
         "plugins",
         ...(model === "" ? [] : ["--model", model]),
         ...permissionArgs(order),
+        ...toolArgs(order),
+        ...(order.schema === null ? [] : ["--output-schema", schemaFile(order)]),
         ...extraArgs,
         // Flags of a first run do not exist behind `resume`, so it comes last.
         ...(resume ? ["resume", sessionId] : []),
@@ -36,7 +39,9 @@ export const codex: Adapter = {
       env: stateDir === null ? {} : { CODEX_HOME: stateDir },
       fixedEnv: {},
       stdin: prompt,
-      files: [],
+      files: order.schema === null
+        ? []
+        : [{ path: schemaFile(order), content: () => JSON.stringify(order.schema) }],
       usageFile: null,
     };
   },
@@ -78,6 +83,20 @@ function permissionArgs({ permissions }: Order): string[] {
     "sandbox_workspace_write.network_access=true",
     // A run has a directory of its own for what is temporary.
     "sandbox_workspace_write.exclude_slash_tmp=true",
+  ]);
+}
+
+function schemaFile({ runDir }: Order): string {
+  return join(runDir, "schema.json");
+}
+
+function toolArgs({ tools }: Order): string[] {
+  if (tools === null) return [];
+  return settings([
+    `mcp_servers.svc.url="${tools.url}"`,
+    `mcp_servers.svc.bearer_token_env_var="${tools.tokenVariable}"`,
+    // There is nobody to ask; what may be done, the token says.
+    'mcp_servers.svc.default_tools_approval_mode="approve"',
   ]);
 }
 

@@ -33,12 +33,15 @@ export const copilot: Adapter = {
         usageFile,
         ...(model === "" ? [] : ["--model", model]),
         ...permissionArgs(order),
+        ...(order.tools === null
+          ? []
+          : ["--additional-mcp-config", `@${toolFile(order)}`, "--allow-tool=svc"]),
         ...extraArgs,
       ],
       env: { ...(stateDir === null ? {} : { COPILOT_HOME: stateDir }), COPILOT_AUTO_UPDATE: "false" },
       fixedEnv: {},
       stdin: prompt,
-      files: [],
+      files: order.tools === null ? [] : [{ path: toolFile(order), content: () => toolConfig(order.tools) }],
       usageFile,
     };
   },
@@ -80,6 +83,15 @@ export const copilot: Adapter = {
     return [{ kind: "usage", span: "session", usage }];
   },
 };
+
+function toolFile({ runDir }: Order): string {
+  return join(runDir, "mcp.json");
+}
+
+function toolConfig(tools: Order["tools"]): string {
+  const headers = { Authorization: `Bearer ${tools?.token}` };
+  return JSON.stringify({ mcpServers: { svc: { type: "http", url: tools?.url, headers, tools: ["*"] } } });
+}
 
 function permissionArgs({ permissions, ctl }: Order): string[] {
   if (permissions === "full") return ["--allow-all"];

@@ -47,6 +47,8 @@ export interface EngineRun {
   extraArgs: string;
   /** The service's tools over MCP, where the run is offered them. */
   tools: ToolServer | null;
+  /** JSON Schema that the final text has to fit, for engines that can be held to one; null: any text. */
+  schema: object | null;
   log: RunLog;
   /** For the engine's events as they come; null where nobody keeps them. */
   events: RunLog | null;

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, EngineFile, Line, Order } from "./adapter.ts";
+import type { Adapter, AgentEvent, EngineFile, Line, Order, ToolServer } from "./adapter.ts";
 import { faultFrom, faultOfKind, lastWords } from "./fault.ts";
 import { mergedJson } from "./json_file.ts";
 import { inputText, numberAt, objectAt, textAt } from "./line.ts";
@@ -91,7 +91,7 @@ function permissionArgs({ permissions, ctl }: Order): string[] {
 }
 
 // Settings of the state directory that somebody made there stay, unless they would break an unattended run.
-function settingsFile(stateDir: string, { env }: Order): EngineFile {
+function settingsFile(stateDir: string, { env, tools }: Order): EngineFile {
   const login = env.GEMINI_API_KEY ? { security: { auth: { selectedType: "gemini-api-key" } } } : {};
   const ours = {
     general: {
@@ -101,11 +101,17 @@ function settingsFile(stateDir: string, { env }: Order): EngineFile {
       sessionRetention: { enabled: false },
     },
     privacy: { usageStatisticsEnabled: false },
+    ...(tools === null ? {} : { mcpServers: { svc: toolServer(tools) } }),
   };
   return {
     path: join(stateDir, ".gemini", "settings.json"),
     content: (present) => mergedJson(login, present, ours),
   };
+}
+
+/** The service's tools in the settings of Gemini and its fork: they stay there, so the token is named and not written. */
+export function toolServer({ url, tokenVariable }: ToolServer): object {
+  return { httpUrl: url, headers: { Authorization: `Bearer $${tokenVariable}` }, trust: true };
 }
 
 function resultEvent(line: Line): AgentEvent {

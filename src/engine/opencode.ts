@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, Line, Order } from "./adapter.ts";
+import type { Adapter, AgentEvent, Line, Order, ToolServer } from "./adapter.ts";
 import { faultFrom, faultFromStatus, faultOfKind, lastWords } from "./fault.ts";
 import { mergedJson } from "./json_file.ts";
 import { inputText, numberAt, objectAt, textAt } from "./line.ts";
@@ -81,8 +81,12 @@ export const opencode: Adapter = {
   },
 };
 
-function settings({ permissions, ctl }: Order): object {
-  const quiet = { autoupdate: false, share: "disabled" };
+function settings({ permissions, ctl, tools }: Order): object {
+  const quiet = {
+    autoupdate: false,
+    share: "disabled",
+    ...(tools === null ? {} : { mcp: { svc: toolServer(tools) } }),
+  };
   if (permissions === "full") {
     const allow = { edit: "allow", bash: "allow", webfetch: "allow", external_directory: "allow" };
     return { ...quiet, permission: allow };
@@ -91,6 +95,11 @@ function settings({ permissions, ctl }: Order): object {
   const bash = { "*": "deny", "svc ctl *": "allow", [`${ctl} ctl *`]: "allow" };
   const edit = permissions === "edit" ? "allow" : "deny";
   return { ...quiet, permission: { edit, bash, webfetch: "deny", external_directory: "deny" } };
+}
+
+function toolServer({ url, tokenVariable }: ToolServer): object {
+  const headers = { Authorization: `Bearer {env:${tokenVariable}}` };
+  return { type: "remote", url, headers, enabled: true, oauth: false };
 }
 
 function toolEvents(part: Line): AgentEvent[] {

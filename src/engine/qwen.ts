@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, EngineFile, Line, Order } from "./adapter.ts";
+import { toolServer } from "./gemini.ts";
 import { faultFrom, faultOfKind, lastWords } from "./fault.ts";
 import { mergedJson } from "./json_file.ts";
 import { numberAt, objectAt, textAt } from "./line.ts";
@@ -38,7 +39,7 @@ export const qwen: Adapter = {
       },
       fixedEnv: {},
       stdin: prompt,
-      files: stateDir === null ? [] : [settingsFile(stateDir)],
+      files: stateDir === null ? [] : [settingsFile(stateDir, order)],
       usageFile: null,
     };
   },
@@ -75,12 +76,13 @@ function permissionArgs({ permissions, ctl }: Order): string[] {
   return ["--approval-mode", permissions === "edit" ? "auto-edit" : "default", ...svc];
 }
 
-function settingsFile(stateDir: string): EngineFile {
+function settingsFile(stateDir: string, { tools }: Order): EngineFile {
   const ours = {
     general: { disableAutoUpdate: true, disableUpdateNag: true },
     privacy: { usageStatisticsEnabled: false },
     // Its own memory costs requests behind a run's back; the service has one.
     memory: { enableManagedAutoMemory: false },
+    ...(tools === null ? {} : { mcpServers: { svc: toolServer(tools) } }),
   };
   return { path: join(stateDir, "settings.json"), content: (present) => mergedJson({}, present, ours) };
 }

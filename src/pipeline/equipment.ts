@@ -65,8 +65,14 @@ export async function equip(options: EquipmentOptions, claim: Claim, engine: Eng
     retelling: briefing.retelling,
     session,
     extraArgs: briefing.engineArgs[engine.name] ?? "",
-    tools: null,
+    tools: toolsOf(env, engine),
   };
+}
+
+/** The service's own tools, for an engine that speaks the protocol; the run's token decides which there are. */
+export function toolsOf(env: Record<string, string>, engine: Engine): EngineRun["tools"] {
+  if (!engine.agent) return null;
+  return { url: `${env.SVC_URL}/mcp`, tokenVariable: "SVC_TOKEN", token: env.SVC_TOKEN ?? "" };
 }
 
 async function identityOf(db: Database, { execution }: Claim): Promise<RunIdentity> {

@@ -123,6 +123,7 @@ export class Executor {
         workDir,
         instruction: execution.instruction,
         ...equipment,
+        schema: null,
         log: runLog,
         events,
         signal,

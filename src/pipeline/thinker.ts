@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
-import { type BeePlan, readPlan } from "../domain/bee_plan.ts";
+import { type BeePlan, PLAN_JSON_SCHEMA, readPlan } from "../domain/bee_plan.ts";
 import { type BeeContext, beePrompt, type Correction } from "../domain/bee_prompt.ts";
 import type { Failure, Usage } from "../domain/execution.ts";
 import { BEE_SCOPES, BEE_SUBJECT } from "../domain/scope.ts";
@@ -12,6 +12,7 @@ import { RunLog } from "../engine/run_log.ts";
 import { newId } from "../id.ts";
 import { logger } from "../log.ts";
 import { type DataPaths, eventsPath, logPath } from "../paths.ts";
+import { toolsOf } from "./equipment.ts";
 import type { EnvironmentRequest, RunEnvironment } from "./environment.ts";
 
 const log = logger("bee");
@@ -198,7 +199,8 @@ export class Thinker {
           ? join(paths.state, "bee", engine.name)
           : null,
         extraArgs: "",
-        tools: null,
+        tools: toolsOf(env, engine),
+        schema: PLAN_JSON_SCHEMA,
         log: runLog,
         events,
         signal,

@@ -107,6 +107,19 @@ describe.each(engines)("$kind $version", { timeout: 300_000 }, (pin) => {
     expect(log).toMatch(/Z I write it now\.\n\S+Z > \S+: echo hi > out\.txt && cat out\.txt\n\S+Z < hi/);
   });
 
+  // goose takes no header, and a token in an address would be seen by everybody who sees processes.
+  it.skipIf(!inFull(pin) || pin.kind === "goose")(
+    "calls the service's tools over MCP, with its own token",
+    async () => {
+      await using rig = await Rig.open(pin);
+      const { execution, log } = await rig.say("Who is there? [[call:worker_list {}]]");
+      expect(execution, log).toMatchObject({ status: "completed" });
+      expect(log).toContain(rig.worker.id);
+      const refused = await rig.say("And now? [[call:execution_list {}]]");
+      expect(refused.execution.result, refused.log).toMatch(/STUB-NO-TOOL|no tool/);
+    },
+  );
+
   cell(pin)("finds svc on the PATH of its own shell, and at SVC_CTL", async () => {
     await using rig = await Rig.open(pin);
     const { log } = await rig.say(

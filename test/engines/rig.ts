@@ -51,6 +51,8 @@ export interface RigOptions {
   permissions?: "read" | "edit" | "full";
   timeout?: string;
   env?: Record<string, string>;
+  /** The engine is the coordinator, and two workers repeat what they are told. */
+  bee?: boolean;
 }
 
 // deno-lint-ignore no-explicit-any
@@ -92,15 +94,25 @@ export class Rig implements AsyncDisposable {
       ...rest,
       env: { HOME: home, ...env, ...options.env },
     };
-    const app = await openApp({ config: { engines: { default: pin.kind, [pin.kind]: engine } } });
+    const engines = { default: options.bee ? "echo" : pin.kind, [pin.kind]: engine };
+    const bee = options.bee ? { bee: { engine: pin.kind, timeout: "90s", max_attempts: 1 } } : {};
+    const app = await openApp({ config: { engines, ...bee } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
-    const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+    if (options.bee) await app.call("POST /api/workers", { name: "Grace" });
+    const session = await app.call("POST /api/local/sessions", options.bee ? {} : { worker_id: worker.id });
     return new Rig(pin.kind, app, model, worker, session);
   }
 
   /** Says something and does not wait. */
   async send(content: string): Promise<void> {
     await this.app.call(`POST /api/local/sessions/${this.session.id}/messages`, { content });
+  }
+
+  /** Says something, waits for what comes of it, and answers the id of the message. */
+  async ask(content: string): Promise<string> {
+    const sent = await this.app.call(`POST /api/local/sessions/${this.session.id}/messages`, { content });
+    await this.app.settle(170_000);
+    return sent.message_id;
   }
 
   /** Says something and waits for what comes of it. */
