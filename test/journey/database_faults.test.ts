@@ -107,7 +107,7 @@ describe("a database that is not what it was, at the start (promises DBF-6, DBF-
       ],
       [
         { SVC_DATA_DIR: join(folder.path, "file") },
-        /Cannot use the data directory .*file: File exists; set data_dir/,
+        /Cannot use the data directory .*file: it is not a directory.*set data_dir/,
       ],
       [{ SVC_DATA_DIR: join(folder.path, "file", "below") }, /Cannot use the data directory/],
     ];
