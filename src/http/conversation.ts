@@ -1,11 +1,13 @@
 import type { Service } from "../api/service.ts";
+import type { Database } from "../store/database.ts";
 import { type ConversationEvent, listConversationEvents, startOfReplay } from "../store/chat.ts";
 import { journalRange } from "../store/journal.ts";
 import type { Claims } from "../token.ts";
 import { conversationBell } from "../wake.ts";
-import { eventStream, frame, resumePoint, type StreamStep } from "./stream.ts";
+import { encoded, eventStream, frame, resumePoint, type StreamStep } from "./stream.ts";
 
-const EVENTS_PER_STEP = 100;
+// One message more than fits is never cut, so a step is at most twice as large.
+const STEP = { events: 100, contentBytes: 256 * 1024 };
 // After a reset the client gets this much again; older messages are in the history.
 const REPLAY_MAX_EVENTS = 1_000;
 
@@ -35,9 +37,15 @@ export async function conversationStream(
   });
 }
 
-async function step(service: Service, sessionKey: string, after: number): Promise<StreamStep> {
-  const events = await listConversationEvents(service.db, sessionKey, after, EVENTS_PER_STEP);
-  const frames = events.map(toFrame).join("");
+// Everybody who follows a conversation asks the same at the same time.
+function step({ db }: Service, sessionKey: string, after: number): Promise<StreamStep> {
+  const work = () => readStep(db, sessionKey, after);
+  return db.unlessChanged(`conversation ${after} ${sessionKey}`, work, ({ frames }) => frames.length);
+}
+
+async function readStep(db: Database, sessionKey: string, after: number): Promise<StreamStep> {
+  const events = await listConversationEvents(db, sessionKey, after, STEP);
+  const frames = encoded(events.map(toFrame));
   const last = events.at(-1)?.seq ?? after;
   const deleted = events.some((event) => event.kind === "chat.deleted");
   return { frames, after: last, ...(deleted ? { ended: "deleted" as const } : {}) };

@@ -4,7 +4,7 @@ import type { EventFilter } from "../domain/journal.ts";
 import { listEvents } from "../store/journal.ts";
 import type { Claims } from "../token.ts";
 import { BELL } from "../wake.ts";
-import { eventStream, frame, resumePoint } from "./stream.ts";
+import { encoded, eventStream, frame, resumePoint } from "./stream.ts";
 
 const EVENTS_PER_STEP = 200;
 // After a reset the client gets this much again.
@@ -30,7 +30,7 @@ export async function journalStream(
     step: async (from) => {
       const rows = await listEvents(service.db, from, EVENTS_PER_STEP, bounded);
       return {
-        frames: rows.map((row) => frame("event", eventJson(row), row.seq)).join(""),
+        frames: encoded(rows.map((row) => frame("event", eventJson(row), row.seq))),
         after: rows.at(-1)?.seq ?? from,
       };
     },

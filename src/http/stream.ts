@@ -7,8 +7,8 @@ export type EndReason = "deleted" | "shutdown" | "token_expired" | "revoked";
 
 /** One step of a stream: what to send, and where to go on. */
 export interface StreamStep {
-  /** Frames in SSE form, "" for nothing new. */
-  frames: string;
+  /** Frames in SSE form, encoded; empty for nothing new. Readers of the same step share them. */
+  frames: Uint8Array;
   after: number;
   /** Set when the thing that is streamed is gone. */
   ended?: EndReason;
@@ -29,12 +29,15 @@ export interface StreamSource {
 export const HEARTBEAT_MS = 15_000;
 // How soon a revoked token or a lost bell is noticed (promises SSE-6).
 const CHECK_MS = 1_000;
+/** A client that has not taken what was sent for so long is let go; it comes back with Last-Event-ID (promises SSE-4). */
+export const STALLED_MAX_MS = 60_000;
 
 const encoder = new TextEncoder();
+const HEARTBEAT = encoder.encode(":\n\n");
 
 /**
- * A Server-Sent Events answer. Rows are read when the client takes more, so a client that stops reading costs
- * nothing: there is no buffer that could overflow, and reconnecting is the same query.
+ * A Server-Sent Events answer. Rows are read when the client takes more, so a client that stops reading costs one
+ * step: there is no buffer that could overflow, and reconnecting is the same query.
  */
 export function eventStream(service: Service, source: StreamSource): Response {
   const stream = new EventStream(service, source);
@@ -57,8 +60,9 @@ class EventStream {
   readonly #bell;
   readonly #gone = new AbortController();
   #after: number;
-  #pending: string;
+  #opening: string;
   #wroteAt: number;
+  #stopWaiting = () => {};
 
   constructor(service: Service, source: StreamSource) {
     this.#service = service;
@@ -66,39 +70,53 @@ class EventStream {
     this.#bell = service.bells.listen(source.bell);
     this.#after = source.after;
     // The first bytes make every proxy send the headers on.
-    this.#pending = `: connected\n\n${source.opening}`;
+    this.#opening = `: connected\n\n${source.opening}`;
     this.#wroteAt = service.clock.monotonic();
   }
 
   async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     const { clock } = this.#service;
+    this.#stopWaiting();
     while (!this.#gone.signal.aborted) {
-      if (this.#pending !== "") return this.#send(controller, this.#pending);
+      if (this.#opening !== "") return this.#open(controller);
       const reason = await this.#endReason();
       const step = await this.#source.step(this.#after);
+      if (this.#gone.signal.aborted) return;
       this.#after = step.after;
       const ended = step.ended ?? reason;
+      if (step.frames.length > 0) this.#send(controller, step.frames);
       if (ended !== undefined) {
-        this.#send(controller, step.frames + frame("end", { reason: ended }));
+        this.#send(controller, encoder.encode(frame("end", { reason: ended })));
         controller.close();
         return this.close();
       }
-      if (step.frames !== "") return this.#send(controller, step.frames);
+      if (step.frames.length > 0) return;
       const silentMs = clock.monotonic() - this.#wroteAt;
-      if (silentMs >= HEARTBEAT_MS) return this.#send(controller, ":\n\n");
+      if (silentMs >= HEARTBEAT_MS) return this.#send(controller, HEARTBEAT);
       await this.#bell.next(clock, Math.min(CHECK_MS, HEARTBEAT_MS - silentMs), this.#service.stopping);
     }
   }
 
   close(): void {
+    this.#stopWaiting();
     this.#gone.abort();
     this.#bell.close();
   }
 
-  #send(controller: ReadableStreamDefaultController<Uint8Array>, frames: string): void {
-    this.#pending = "";
-    this.#wroteAt = this.#service.clock.monotonic();
-    controller.enqueue(encoder.encode(frames));
+  #open(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#send(controller, encoder.encode(this.#opening));
+    this.#opening = "";
+  }
+
+  #send(controller: ReadableStreamDefaultController<Uint8Array>, frames: Uint8Array): void {
+    const { clock } = this.#service;
+    this.#wroteAt = clock.monotonic();
+    controller.enqueue(frames);
+    this.#stopWaiting();
+    this.#stopWaiting = clock.after(STALLED_MAX_MS, () => {
+      controller.error(new Error("the client does not read"));
+      this.close();
+    });
   }
 
   // A token that ctl signed for one request opened this stream and does not end it; a login does (contract 2).
@@ -116,6 +134,11 @@ export function frame(event: string, data: unknown, id?: number): string {
   const text = typeof data === "string" ? data : JSON.stringify(data);
   // U+2028 and the like are no line breaks in SSE, and JSON has no others.
   return `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${text}\n\n`;
+}
+
+/** Frames as they are sent. */
+export function encoded(frames: readonly string[]): Uint8Array {
+  return encoder.encode(frames.join(""));
 }
 
 /** Where a client wants to go on: a number, "now", or "reset" when it named one that we do not have (promises SSE-3). */

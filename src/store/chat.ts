@@ -122,13 +122,24 @@ export function listConversationEvents(
   db: Database,
   sessionKey: string,
   after: number,
-  limit: number,
+  most: { events: number; contentBytes: number },
 ): Promise<ConversationEvent[]> {
   return db.read<ConversationEvent>(
-    `select seq, kind, journal.task_id, journal.data ->> 'status' as status,
+    `with next as (
+      select seq, kind, journal.task_id, journal.worker_id, journal.execution_id,
+        journal.data ->> 'status' as status, outbound_message.id as said_id,
+        coalesce(octet_length(outbound_message.content), 0) as bytes
+      from journal
+      left join outbound_message
+        on kind = 'message.sent' and outbound_message.id = journal.data ->> 'outbound_id'
+      where journal.session_key = ? and journal.session_key <> '' and seq > ?
+      order by seq
+      limit ?),
+    summed as (select *, sum(bytes) over (order by seq) - bytes as bytes_before from next)
+    select seq, kind, summed.task_id, summed.status,
       coalesce(worker.name, execution.worker_name, '') as worker_name,
-      case when outbound_message.id is not null then json_object(
-        'id', outbound_message.id,
+      case when said_id is not null then json_object(
+        'id', said_id,
         'role', 'bee',
         'content', outbound_message.content,
         'ts', outbound_message.sent_at,
@@ -136,15 +147,13 @@ export function listConversationEvents(
         'source_id', outbound_message.source_id,
         'worker_name', coalesce(worker.name, execution.worker_name, ''),
         'media', json(outbound_message.media)) end as message
-    from journal
-    left join worker on worker.id = journal.worker_id
-    left join execution on execution.id = journal.execution_id
-    left join outbound_message
-      on kind = 'message.sent' and outbound_message.id = journal.data ->> 'outbound_id'
-    where journal.session_key = ? and journal.session_key <> '' and seq > ?
-    order by seq
-    limit ?`,
-    [sessionKey, after, limit],
+    from summed
+    left join worker on worker.id = summed.worker_id
+    left join execution on execution.id = summed.execution_id
+    left join outbound_message on outbound_message.id = said_id
+    where bytes_before < ?
+    order by seq`,
+    [sessionKey, after, most.events, most.contentBytes],
   );
 }
 

@@ -64,7 +64,7 @@ export class Database {
   busy = 0;
   readonly #driver: Driver;
   readonly #queue: Job[] = [];
-  readonly #results = new Map<string, { result: unknown; commits: number; until: number }>();
+  readonly #results = new Map<string, { result: Promise<unknown>; commits: number; until: number }>();
   #commits = 0;
   #committedAt = -Infinity;
   #writing = false;
@@ -103,18 +103,26 @@ export class Database {
 
   /**
    * The result of `work`, or the one that it had before when nothing was committed since. For what many clients ask
-   * again and again, such as the first page of a list. A second old at most: somebody else may write, too.
+   * again and again, such as the first page of a list, or at once. A second old at most: somebody else may write, too.
    */
   async unlessChanged<T>(key: string, work: () => Promise<T>, sizeOf: (result: T) => number): Promise<T> {
     const now = performance.now();
     const known = this.#results.get(key);
-    if (known !== undefined && known.commits === this.#commits && known.until > now) return known.result as T;
-    const commits = this.#commits;
-    const result = await work();
-    if (sizeOf(result) > RESULT_MAX_CHARACTERS) return result;
+    if (known !== undefined && known.commits === this.#commits && known.until > now) {
+      return await (known.result as Promise<T>);
+    }
+    // Whoever asks while it is being worked out gets the same.
+    const result = work();
+    const made = { result, commits: this.#commits, until: now + RESULT_MAX_AGE_MS };
     if (this.#results.size >= RESULTS_MAX) this.#results.clear();
-    this.#results.set(key, { result, commits, until: now + RESULT_MAX_AGE_MS });
-    return result;
+    this.#results.set(key, made);
+    let keep = false;
+    try {
+      keep = sizeOf(await result) <= RESULT_MAX_CHARACTERS;
+      return await result;
+    } finally {
+      if (!keep && this.#results.get(key) === made) this.#results.delete(key);
+    }
   }
 
   /** Commits the statements together or not at all. Order of calls is order of commits. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { HEARTBEAT_MS } from "../../src/http/stream.ts";
+import { HEARTBEAT_MS, STALLED_MAX_MS } from "../../src/http/stream.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp, PASSWORD } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
@@ -86,7 +86,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     const { id } = await app.call(`POST ${SESSIONS}`);
     await send(app, id, "one");
     await app.settle();
-    for (const odd of ["999999", "-1", "x", "1e3", "9".repeat(30), "1 2", "\u00e4"]) {
+    for (const odd of ["999999", "-1", "x", "1e3", "9".repeat(30), "1 2", "\u00e4", "7".repeat(10_000)]) {
       const client = await open(app, id, "", { "last-event-id": odd });
       await client.until((one) => one.named("message").length === 1);
       expect(client.events[0]?.event, odd).toBe("reset");
@@ -118,6 +118,64 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await client.until((one) => one.comments.length >= beats + 3);
     expect(client.events).toEqual([]);
     await client.close();
+  });
+
+  it("lets go of a client that does not take what was sent, and only of that one (promises SSE-4)", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock });
+    const { id } = await app.call(`POST ${SESSIONS}`);
+    const { bells } = app.server.service;
+    const before = bells.size;
+    const body = async () => {
+      const headers = { authorization: `Bearer ${await app.token()}` };
+      const response = await app.server.fetch(
+        new Request(`http://localhost${SESSIONS}/${id}/stream`, { headers }),
+      );
+      return (response.body as ReadableStream<Uint8Array>).getReader();
+    };
+    const [stalled, patient] = [await body(), await body()];
+    await Promise.all([stalled.read(), patient.read()]);
+    const waiting = patient.read();
+    while (bells.size < before + 2) await new Promise((resolve) => setTimeout(resolve, 2));
+    clock.advance(STALLED_MAX_MS - 1);
+    expect(new TextDecoder().decode((await waiting).value)).toBe(":\n\n");
+    const next = patient.read();
+    expect(bells.size).toBe(before + 2);
+    clock.advance(1);
+    await expect(stalled.read()).rejects.toThrow("does not read");
+    expect(bells.size).toBe(before + 1);
+    clock.advance(HEARTBEAT_MS);
+    expect((await next).done).toBe(false);
+    await patient.cancel();
+    expect(bells.size).toBe(before);
+  });
+
+  it("reads a long conversation in steps that fit, and sends all of it (promises SSE-4)", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/workers", { name: "Ada" });
+    const { id } = await app.call(`POST ${SESSIONS}`);
+    const { message_id } = await send(app, id, "one");
+    const content = "ü".repeat(60_000);
+    for (let i = 0; i < 9; i++) {
+      await app.call("POST /api/messages", { message_id, content: `${i}${content}` });
+    }
+    await app.settle();
+    const headers = { authorization: `Bearer ${await app.token()}` };
+    const response = await app.server.fetch(
+      new Request(`http://localhost${SESSIONS}/${id}/stream?after=0`, { headers }),
+    );
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    const sizes: number[] = [];
+    let text = "";
+    const decoder = new TextDecoder();
+    while (!text.includes(`"8ü`)) {
+      const { value = new Uint8Array() } = await reader.read();
+      sizes.push(value.length);
+      text += decoder.decode(value, { stream: true });
+    }
+    await reader.cancel();
+    expect(Math.max(...sizes)).toBeLessThan(512 * 1024);
+    expect(text.match(/event: message/g)?.length).toBeGreaterThanOrEqual(9);
   });
 
   it("ends with a reason: session deleted, token expired, password changed, server stopped (promises SSE-6)", async () => {

@@ -80,44 +80,6 @@ describe("kill -9 of the server during a run", () => {
     await events.close();
     expect(await second.end("SIGTERM")).toMatchObject({ code: 0 });
   });
-
-  it(
-    "a client that reconnects with Last-Event-ID after every message gets each of 200 replies once, across a restart (promises SSE-1, SSE-2)",
-    async () => {
-      await using folder = await tempDir();
-      const dataDir = folder.path;
-      const env = { SVC_AUTH_PASSWORD: "pass" };
-      const replies: string[] = [];
-      let lastId = "0";
-      let server = await startServer({ dataDir, env });
-      let { call, stream } = await client(server.url);
-      const worker = await call("POST /api/workers", { name: "Ada" });
-      const { id } = await call("POST /api/local/sessions");
-      const { message_id } = await call(`POST /api/local/sessions/${id}/messages`, { content: "0" });
-      // Each task of a message is a reply of its own; messages that come together would be one.
-      const texts = Array.from({ length: 200 }, (_, index) => String(index));
-      const give = (instruction: string) =>
-        call("POST /api/tasks", { message_id, worker_id: worker.id, instruction, type: "immediate" });
-      let sent = 1;
-      while (replies.length < texts.length) {
-        if (replies.length === 90) {
-          await server.end("SIGKILL");
-          server = await startServer({ dataDir, env });
-          ({ call, stream } = await client(server.url));
-        }
-        while (sent < Math.min(texts.length, replies.length + 20)) await give(String(sent++));
-        const events = await stream(id, { "last-event-id": lastId });
-        await events.until((one) => one.named("message").length >= 1);
-        const [event] = events.named("message");
-        replies.push(event?.data.content);
-        lastId = event?.id ?? "";
-        await events.close();
-      }
-      expect(replies.sort((one, two) => Number(one) - Number(two))).toEqual(texts);
-      await server.end("SIGKILL");
-    },
-    60_000,
-  );
 });
 
 describe("stopping in order", () => {

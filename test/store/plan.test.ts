@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { listConversationEvents } from "../../src/store/chat.ts";
 import { Database, type Statement, type Value } from "../../src/store/database.ts";
 import { migrate } from "../../src/store/migrate.ts";
 import { fakeEngines } from "../harness/agents.ts";
@@ -84,6 +85,7 @@ async function walk(app: App): Promise<void> {
   ) {
     await app.call(`GET /api/events?${query}`, undefined, { accept: "application/json" });
   }
+  await listConversationEvents(app.db, run.sessionKey, 0, { events: 100, contentBytes: 1_000 });
   await app.call("PUT /api/memory/entry", { scope: "global", key: "k", value: "v" });
   await app.call("POST /api/messages", { message_id: run.messageId, content: "more" }, {
     "idempotency-key": "k",
