@@ -56,8 +56,28 @@ function masked(record: LogRecord): LogRecord {
 
 function plain(value: unknown): unknown {
   if (typeof value === "string") return escapeControls(redact(value));
-  if (value instanceof Error) return escapeControls(redact(value.stack ?? `${value.name}: ${value.message}`));
-  return value;
+  if (value instanceof Error) return escapeControls(redact(errorText(value)));
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      escapeControls(name),
+      SECRET_NAME.test(name) ? "[redacted]" : plain(inner),
+    ]),
+  );
+}
+
+const CAUSES_MAX = 5;
+
+/** An error with its stack, and with what it came from. */
+function errorText(error: Error): string {
+  const words: string[] = [];
+  let one: unknown = error;
+  for (let depth = 0; one !== undefined && one !== null && depth < CAUSES_MAX; depth++) {
+    words.push(one instanceof Error ? one.stack ?? `${one.name}: ${one.message}` : String(one));
+    one = one instanceof Error ? one.cause : undefined;
+  }
+  return words.join("\ncaused by ");
 }
 
 /** Control characters as visible escapes: no text from outside can forge a line or drive a terminal (promises SEC-5). */

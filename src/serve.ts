@@ -8,6 +8,7 @@ import { configureLog, logger } from "./log.ts";
 import { feedWatchdog, tellManager } from "./notify.ts";
 import { Server } from "./server.ts";
 import { sqliteVersion } from "./store/health.ts";
+import { endOnUncaught } from "./uncaught.ts";
 import { VERSION } from "./version.ts";
 
 const EXIT_DONE = 0;
@@ -57,6 +58,10 @@ export async function serve(options: { config: string | undefined }): Promise<nu
   }
   if (server.generatedPassword !== null) showPassword(loaded, server.generatedPassword);
   const stopped = onSignals(server);
+  endOnUncaught(() => {
+    server.hurry();
+    return server.stop();
+  }, Deno.exit);
   try {
     await server.start();
   } catch (error) {

@@ -225,9 +225,15 @@ export class Server {
 
   /**
    * Stops in order: not ready, no new runs, runs may finish within the grace, the rest is ended and goes back to the
-   * queue, streams end, requests finish, database closes (promises SHD-1 to SHD-5).
+   * queue, streams end, requests finish, database closes (promises SHD-1 to SHD-6). Asked again it answers the same stop.
    */
-  async stop(): Promise<void> {
+  stop(): Promise<void> {
+    return this.#stopped ??= this.#stop();
+  }
+
+  #stopped: Promise<void> | null = null;
+
+  async #stop(): Promise<void> {
     const { service } = this;
     service.state = "stopping";
     service.watch?.stop();

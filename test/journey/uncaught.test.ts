@@ -1,0 +1,109 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { findMarked } from "../../src/engine/isolation.ts";
+import { Database } from "../../src/store/database.ts";
+import { fakeEnvironment } from "../harness/agents.ts";
+import { openApp } from "../harness/app.ts";
+import { client } from "../harness/client.ts";
+import { startServer, SVC, tempDir } from "../harness/process.ts";
+import { eventually } from "../harness/wait.ts";
+
+// The long run: SVC_TEST_CYCLES=100.
+const CYCLES = Number(Deno.env.get("SVC_TEST_CYCLES") ?? 5);
+const UNCAUGHT = new URL("../harness/uncaught.ts", import.meta.url).pathname;
+
+it(
+  `${CYCLES} starts and stops in a row: each is ready, and exits with 0 within a second (promises SHD-1)`,
+  async () => {
+    await using folder = await tempDir();
+    for (let cycle = 1; cycle <= CYCLES; cycle++) {
+      await using server = await startServer({ dataDir: folder.path, env: { SVC_AUTH_PASSWORD: "pass" } });
+      const signal = cycle % 2 === 0 ? "SIGINT" : "SIGTERM";
+      const { code, ms } = await server.end(signal);
+      expect([cycle, code]).toEqual([cycle, 0]);
+      expect(ms).toBeLessThan(1_000);
+    }
+  },
+  20_000 + CYCLES * 3_000,
+);
+
+it("stopping what has stopped, and hurrying it, is quiet (promises SHD-6)", async () => {
+  const uncaught: unknown[] = [];
+  const note = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    uncaught.push(event.reason);
+  };
+  globalThis.addEventListener("unhandledrejection", note);
+  const app = await openApp();
+  const response = await fetch(`${app.url}/livez`);
+  await response.text();
+  await app.server.stop();
+  app.server.hurry();
+  await app.server.stop();
+  await expect(fetch(`${app.url || "http://127.0.0.1:1"}/livez`)).rejects.toThrow();
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  globalThis.removeEventListener("unhandledrejection", note);
+  expect(uncaught).toEqual([]);
+  await app[Symbol.asyncDispose]();
+});
+
+describe("an error that nobody catches (promises SHD-8)", () => {
+  it.each(["reject", "throw", "text"])(
+    "is logged with its cause and without secrets, runs go back to the queue, and the exit code is 1: %s",
+    async (how) => {
+      await using folder = await tempDir();
+      const dataDir = join(folder.path, "data");
+      const file = join(folder.path, "now");
+      await Deno.mkdir(dataDir);
+      const env = { ...fakeEnvironment(), SVC_LIMITS__STOP_GRACE: "100ms" };
+      const program = [SVC[0] ?? "", "run", "-A", UNCAUGHT, file, how];
+      await using server = await startServer({ dataDir, env, program });
+      const api = await client(server.url);
+      const worker = await api.call("POST /api/workers", { name: "Ada" });
+      const body = { message_id: "m", worker_id: worker.id, instruction: "ignore-term", type: "immediate" };
+      const task = await api.call("POST /api/tasks", body);
+      await eventually(
+        "the run is going on",
+        async () => (await api.call("GET /api/executions?status=running")).length === 1,
+      );
+      await Deno.writeTextFile(file, "");
+      const { code } = await server.child.status;
+      expect(code).toBe(1);
+      const line = server.stderr.split("\n").find((one) => one.includes("Nobody caught this")) ?? "";
+      expect(JSON.parse(line)).toMatchObject({ level: "error", area: "server" });
+      expect(line).toMatch(how === "text" ? /only words/ : /broken at .*uncaught\.ts/);
+      if (how !== "text") expect(line).toContain("the cause");
+      expect(server.stderr).not.toContain("eyJ");
+      const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+      const row = await db.first<{ status: string; attempt: number; run_id: string }>(
+        "select task.status, task.attempt, run_id from task join execution on execution.task_id = task.id where task.id = ?",
+        [task.id],
+      );
+      await db.close();
+      expect(row).toMatchObject({ status: "pending", attempt: 0 });
+      expect(await findMarked(new Set([row?.run_id ?? ""]))).toEqual([]);
+    },
+    30_000,
+  );
+
+  it("of the database in every loop at once delays them, and then everything goes on", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/workers", { name: "Ada" });
+    const { id } = await app.call("POST /api/local/sessions");
+    const { db } = app;
+    const broken = () => Promise.reject(new Error("injected"));
+    const real = { read: db.read.bind(db), write: db.write.bind(db) };
+    const rounds = app.server.stages.map((stage) => stage.rounds);
+    await app.call(`POST /api/local/sessions/${id}/messages`, { content: "hello" });
+    Object.assign(db, { read: broken, write: broken });
+    await eventually("every loop has met the error", () => {
+      for (const stage of app.server.stages) stage.wake();
+      return app.server.stages.every((stage, index) => stage.rounds > (rounds[index] ?? 0) + 1);
+    });
+    Object.assign(db, real);
+    await app.settle();
+    expect((await app.send("GET /readyz")).status).toBe(200);
+    const said = await app.call(`GET /api/local/sessions/${id}/messages`);
+    expect(said.map((one: { content: string }) => one.content)).toEqual(["hello", "hello"]);
+  });
+});
