@@ -120,6 +120,7 @@ export class Server {
       ...base,
       engines,
       maxConcurrentRuns: config.limits.max_concurrent_runs,
+      maxAttempts: config.limits.max_attempts,
       execute: (claim) => this.executor.execute(claim),
     });
     this.#rescuer = new Rescuer({ ...base, rules, running: () => this.executor.running });

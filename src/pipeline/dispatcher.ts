@@ -16,7 +16,7 @@ import { Stage } from "./loop.ts";
 /** A claimed run, ready to be executed. */
 export interface Claim {
   execution: NewExecution;
-  task: Pick<Task, "type" | "cron" | "time_zone">;
+  task: Pick<Task, "type" | "cron" | "time_zone" | "attempt">;
   workDir: string;
 }
 
@@ -27,6 +27,7 @@ export interface DispatcherOptions {
   bells: Bells;
   engines: Catalog;
   maxConcurrentRuns: number;
+  maxAttempts: number;
   /** Runs an execution to its end; never throws. */
   execute: (claim: Claim) => Promise<void>;
 }
@@ -38,6 +39,7 @@ export class Dispatcher {
   /** Work directories, as real paths, in which a run is going on. */
   readonly #lanes = new Set<string>();
   readonly #runs = new Set<Promise<void>>();
+  #lastChance = false;
   #draining = false;
 
   constructor(options: DispatcherOptions) {
@@ -81,6 +83,10 @@ export class Dispatcher {
       if (task.limited_until !== null || chosen.length === free) continue;
       const lane = laneOf(task.work_dir);
       if (this.#lanes.has(lane)) continue;
+      if (this.#isLastChance(task)) {
+        if (this.#lastChance) continue;
+        this.#lastChance = true;
+      }
       this.#lanes.add(lane);
       chosen.push({ task, lane });
     }
@@ -89,6 +95,17 @@ export class Dispatcher {
     await this.#noteWaits(limited, now);
     const next = Math.min(await nextDueAt(db, now) ?? Infinity, ...limited.values());
     return Math.max(0, next - clock.now());
+  }
+
+  // Runs that were lost with the service more than once are tried one at a time: should one of them be what takes the
+  // service down, it does not use up the last attempt of the others (promises DSP-4).
+  #isLastChance(task: { attempt: number }): boolean {
+    return task.attempt > 0 && task.attempt + 1 >= this.#options.maxAttempts;
+  }
+
+  #release(task: { attempt: number }, lane: string): void {
+    this.#lanes.delete(lane);
+    if (this.#isLastChance(task)) this.#lastChance = false;
   }
 
   // A task that waits for its engine says so, whenever it came.
@@ -124,7 +141,7 @@ export class Dispatcher {
         insertExecution(execution),
       ]));
     } finally {
-      if (!won) this.#lanes.delete(lane);
+      if (!won) this.#release(task, lane);
     }
     if (won) faultPoint("claim.post");
     if (won) this.#run({ execution, task, workDir: task.work_dir }, lane);
@@ -132,7 +149,7 @@ export class Dispatcher {
 
   #run(claim: Claim, lane: string): void {
     const run = this.#options.execute(claim).finally(() => {
-      this.#lanes.delete(lane);
+      this.#release(claim.task, lane);
       this.#runs.delete(run);
       this.stage.wake();
     });
