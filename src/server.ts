@@ -1,4 +1,5 @@
 import { Authority } from "./api/authority.ts";
+import { RunLimits } from "./api/run_limit.ts";
 import type { Service } from "./api/service.ts";
 import { type Clock, sleep, systemClock } from "./clock.ts";
 import type { LoadedConfig } from "./config.ts";
@@ -88,6 +89,7 @@ export class Server {
       bells,
       engines,
       authority,
+      runLimits: new RunLimits(),
       passwordFrom: config.auth.password_hash !== ""
         ? "config"
         : loaded.password !== ""

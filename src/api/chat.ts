@@ -138,6 +138,7 @@ export async function sendMessage(
     if (media === null && input.content.trim() === "") {
       throw invalid("content", "must not be empty without a file");
     }
+    await service.runLimits.take(service, call, "messages");
     const now = clock.now();
     const messageId = newId();
     const key = chatSessionKey(id);

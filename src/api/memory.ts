@@ -1,4 +1,5 @@
 import { conflict, notFound, ServiceError } from "../domain/error.ts";
+import { byteLength } from "../domain/field.ts";
 import { GLOBAL_SCOPE, MEMORY_ENTRIES_MAX, type MemoryEntry, type MemorySave } from "../domain/memory.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { boundTo } from "../domain/scope.ts";
@@ -33,6 +34,12 @@ export async function getMemory(
 /** PUT /api/memory/entry: saves or replaces (interface 4.2 memory save). Throws `forbidden`, `not_found`, `conflict` when the scope is full. */
 export async function saveMemory(service: Service, call: Call, input: MemorySave): Promise<MemoryEntry> {
   checkWritable(call, input.scope);
+  await service.runLimits.take(
+    service,
+    call,
+    "memory_bytes",
+    byteLength(input.key) + byteLength(input.value),
+  );
   const now = service.clock.now();
   const entry = { ...input, updated_at: now };
   await service.db.writeOr(

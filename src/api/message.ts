@@ -82,6 +82,7 @@ export async function sendMessage(
       throw invalid("content", "must not be empty without a file");
     }
     const { sessionKey, message } = await findConversation(service, call.caller, input.message_id);
+    await service.runLimits.take(service, call, "messages");
     const now = service.clock.now();
     const upload = sent === null ? null : await keepFile(service, sessionKey, sent, now);
     kept = upload?.media.path ?? "";

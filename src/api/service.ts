@@ -7,6 +7,7 @@ import type { DataPaths } from "../paths.ts";
 import type { Database } from "../store/database.ts";
 import type { Bells } from "../wake.ts";
 import type { Authority } from "./authority.ts";
+import type { RunLimits } from "./run_limit.ts";
 
 /** What every operation works with. Made once by serve.ts, handed to api/ and http/. */
 export interface Service {
@@ -19,6 +20,8 @@ export interface Service {
   bells: Bells;
   engines: Catalog;
   authority: Authority;
+  /** What each run has made so far (promises SCP-7). */
+  runLimits: RunLimits;
   /** Where the operator's password is set; only a stored one can be changed over the API (contract 5). */
   passwordFrom: "config" | "environment" | "store";
   /** When this process started, Unix ms. */

@@ -22,7 +22,7 @@ import type { Call, Service } from "./service.ts";
 
 /** POST /api/tasks (interface 4.2 task create, contract 3). Throws `invalid_request`, `not_found`, `conflict`. */
 export async function createTask(service: Service, call: Call, input: TaskCreate): Promise<Created> {
-  const { clock, config, bells } = service;
+  const { clock, config, bells, runLimits } = service;
   const created = await create(service, call, async () => {
     const now = clock.now();
     const plan = planTask(input, now, service.timeZone);
@@ -31,11 +31,13 @@ export async function createTask(service: Service, call: Call, input: TaskCreate
     if (!isId(input.worker_id)) throw unknownWorker(input.worker_id);
     const depth = call.caller.run === null ? 0 : call.caller.run.depth + 1;
     if (depth > config.limits.max_chain_depth) {
+      await runLimits.tell(service, call, "chain_depth", config.limits.max_chain_depth);
       throw conflict(
         `Cannot create the task: it would stand ${depth} deep in a chain of tasks that agents made ` +
           `(limits.max_chain_depth is ${config.limits.max_chain_depth})`,
       );
     }
+    await runLimits.take(service, call, "tasks");
     const seed = {
       id: newId(),
       ...origin,
@@ -127,6 +129,7 @@ export async function cancelTask(service: Service, call: Call, id: string): Prom
 export async function runTask(service: Service, call: Call, id: string): Promise<string> {
   const { db, clock, bells } = service;
   const task = JSON.parse(await getTask(service, call, id)) as Task;
+  await service.runLimits.take(service, call, "tasks");
   const now = clock.now();
   await db.writeOr([
     ...runTaskNow(id, now),

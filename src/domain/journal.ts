@@ -25,6 +25,7 @@ export const EVENT_KINDS = [
   "task.missed",
   "execution.started",
   "execution.cancelling",
+  "execution.limited",
   "execution.completed",
   "execution.failed",
   "engine.limited",

@@ -95,6 +95,7 @@ describe("scopes of run tokens (contract 2, promises SCP-1)", () => {
       "write:sessions",
       "write:chat",
       "write:messages",
+      "write:memory",
     ]);
     const other = await startRun(app, [], "Other");
     const foreign = [
@@ -114,12 +115,49 @@ describe("scopes of run tokens (contract 2, promises SCP-1)", () => {
       `DELETE /api/contexts/${other.workerId}?session_key=${other.sessionKey}`,
       `GET /api/messages/${other.messageId}/trace`,
       `GET /api/memory?scope=${other.sessionKey}`,
+      `GET /api/memory/entry?scope=${other.sessionKey}&key=k`,
+      `DELETE /api/memory/entry?scope=${other.sessionKey}&key=k`,
+      `GET /api/local/sessions/${other.sessionId}/media/x`,
       `GET /api/events?session_key=${other.sessionKey}`,
     ];
     for (const route of foreign) {
       const reply = await app.send(route, route.startsWith("POST") ? {} : undefined, own.headers);
       expect([route, reply.status, reply.body.code]).toEqual([route, 404, "not_found"]);
     }
+    const { messageId: message_id, sessionKey: scope } = other;
+    const writes: [route: string, body: object][] = [
+      [`PUT /api/local/sessions/${other.sessionId}`, { name: "mine" }],
+      [`POST /api/local/sessions/${other.sessionId}/messages`, { content: "do it for me" }],
+      ["POST /api/messages", { message_id, content: "from somebody else" }],
+      ["POST /api/tasks", { message_id, worker_id: own.workerId, instruction: "x", type: "immediate" }],
+      ["PUT /api/memory/entry", { scope, key: "k", value: "v" }],
+    ];
+    for (const [route, body] of writes) {
+      const reply = await app.send(route, body, own.headers);
+      expect([route, reply.status, reply.body.code]).toEqual([route, 404, "not_found"]);
+    }
+    const form = new FormData();
+    form.set("file", new File(["x"], "x"));
+    const upload = `POST /api/local/sessions/${other.sessionId}/media`;
+    const request = new Request(`http://localhost${upload.slice(5)}`, {
+      method: "POST",
+      headers: own.headers,
+      body: form,
+    });
+    expect((await app.server.fetch(request)).status).toBe(404);
+    // Every route that names something is in one of these lists, or names what all may see.
+    const shared = /^\/api\/(workers\/:id(\/status)?|departments\/:id_or_name)$/;
+    const tried = [...foreign, ...writes.map(([route]) => route), upload];
+    const untried = guarded.filter((route) => route.path.includes(":") && !shared.test(route.path)).filter(
+      (route) => {
+        const pattern = new RegExp(`^${route.method} ${route.path.replace(/:\w+/g, "[^/?]+")}(\\?|$)`);
+        return !tried.some((one) => pattern.test(one));
+      },
+    );
+    expect(untried.map((route) => `${route.method} ${route.path}`)).toEqual([
+      "GET /api/workers/:id/executions",
+      "GET /api/sessions/:sessionId/executions",
+    ]);
     const lists = [
       "GET /api/executions",
       `GET /api/tasks?worker_id=${other.workerId}`,

@@ -1,0 +1,84 @@
+import { conflict } from "../domain/error.ts";
+import type { RunBinding } from "../domain/scope.ts";
+import { logger } from "../log.ts";
+import { record } from "../store/journal.ts";
+import type { Call, Service } from "./service.ts";
+
+/** What one run may make at most: far more than work needs, and few enough that a loop ends soon (promises SCP-7). */
+export const RUN_TASKS_MAX = 100;
+export const RUN_MESSAGES_MAX = 500;
+export const RUN_MEMORY_MAX_BYTES = 1024 * 1024;
+
+type Thing = "tasks" | "messages" | "memory_bytes" | "chain_depth";
+
+const MOST: Record<Exclude<Thing, "chain_depth">, number> = {
+  tasks: RUN_TASKS_MAX,
+  messages: RUN_MESSAGES_MAX,
+  memory_bytes: RUN_MEMORY_MAX_BYTES,
+};
+
+const RUNS_REMEMBERED_MAX = 20_000;
+
+const log = logger("limits");
+
+/**
+ * Counts what runs make. In memory is enough: a run does not outlive the server, and so neither does its token.
+ */
+export class RunLimits {
+  readonly #made = new Map<string, Map<Thing, number>>();
+  readonly #told = new Set<string>();
+
+  /** Notes that this run makes so many more. Throws `conflict` when that would be too many; a person is never limited. */
+  async take(service: Service, call: Call, thing: keyof typeof MOST, count = 1): Promise<void> {
+    const { run } = call.caller;
+    if (run === null) return;
+    const made = this.#of(run);
+    const total = (made.get(thing) ?? 0) + count;
+    if (total <= MOST[thing]) return void made.set(thing, total);
+    await this.tell(service, call, thing, MOST[thing]);
+    throw conflict(
+      `Cannot do more of this: one run may make ${MOST[thing]} ${
+        thing.replace("_", " ")
+      } at most; leave the rest to a person`,
+    );
+  }
+
+  /** Marks the run as one that has met a limit, once for each. */
+  async tell(service: Service, { caller }: Call, thing: Thing, most: number): Promise<void> {
+    const { run, subject } = caller;
+    const key = `${run?.executionId} ${thing}`;
+    if (run === null || this.#told.has(key)) return;
+    if (this.#told.size >= RUNS_REMEMBERED_MAX) this.#told.clear();
+    this.#told.add(key);
+    const { executionId, sessionKey, workerId, messageId, taskId } = run;
+    log.warning("The run {execution_id} of {subject} has met its limit of {most} {thing}", {
+      execution_id: executionId,
+      subject,
+      most,
+      thing,
+    });
+    await service.db.write([record(service.clock.now(), {
+      kind: "execution.limited",
+      session_key: sessionKey,
+      worker_id: workerId,
+      task_id: taskId ?? "",
+      execution_id: executionId,
+      message_id: messageId,
+      actor: subject,
+      data: { thing, most },
+    })]);
+  }
+
+  #of(run: RunBinding): Map<Thing, number> {
+    const key = `${run.executionId} ${run.attempt}`;
+    const known = this.#made.get(key) ?? new Map<Thing, number>();
+    // The one that was used last stands last; the first is over for long.
+    this.#made.delete(key);
+    if (this.#made.size >= RUNS_REMEMBERED_MAX) {
+      const [oldest = ""] = this.#made.keys();
+      this.#made.delete(oldest);
+    }
+    this.#made.set(key, known);
+    return known;
+  }
+}

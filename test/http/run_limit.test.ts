@@ -1,0 +1,175 @@
+import fc from "fast-check";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { RUN_MEMORY_MAX_BYTES, RUN_MESSAGES_MAX, RUN_TASKS_MAX } from "../../src/api/run_limit.ts";
+import { WORKER_SCOPES_DEFAULT } from "../../src/domain/scope.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { startRun } from "../harness/run.ts";
+
+const AGENT = `#!/bin/sh
+read -r mode
+"$SVC_CTL" ctl task create --message-id "$SVC_MESSAGE_ID" --worker-id "$SVC_WORKER_ID" --instruction again --type immediate 2>&1
+echo "exit $?"
+`;
+
+async function limited(app: App): Promise<{ execution_id: string; thing: string; most: number }[]> {
+  const events = await app.call("GET /api/events?kind=execution.limited", undefined, {
+    accept: "application/json",
+  });
+  return events.map((event: { execution_id: string; data: object }) => ({
+    execution_id: event.execution_id,
+    ...event.data,
+  }));
+}
+
+describe("limits of one run (promises SCP-7)", () => {
+  it("a run makes so many tasks and no more; people and other runs are not held up", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startRun(app, ["write:tasks"]);
+    const other = await startRun(app, ["write:tasks"], "Other");
+    // Paused, so that nothing of this is done.
+    const idle = await app.call("POST /api/workers", { name: "Idle", paused: true });
+    const make = (by: typeof run) => {
+      const body = { message_id: by.messageId, worker_id: idle.id, instruction: "x", type: "immediate" };
+      return app.send("POST /api/tasks", body, by.headers);
+    };
+    const statuses = await Promise.all(
+      Array.from({ length: RUN_TASKS_MAX + 5 }, async () => (await make(run)).status),
+    );
+    expect(statuses.filter((status) => status === 201)).toHaveLength(RUN_TASKS_MAX);
+    const refused = await make(run);
+    expect(refused).toMatchObject({
+      status: 409,
+      body: {
+        code: "conflict",
+        detail:
+          `Cannot do more of this: one run may make ${RUN_TASKS_MAX} tasks at most; leave the rest to a person`,
+      },
+    });
+    expect((await make(other)).status).toBe(201);
+    const body = { message_id: run.messageId, worker_id: idle.id, instruction: "x", type: "immediate" };
+    expect((await app.send("POST /api/tasks", body)).status).toBe(201);
+    expect(await limited(app)).toEqual([{
+      execution_id: run.executionId,
+      thing: "tasks",
+      most: RUN_TASKS_MAX,
+    }]);
+    const { total } = await app.call("GET /api/system/overview").then((overview) => overview.tasks);
+    expect(total).toBe(2 + RUN_TASKS_MAX + 2);
+  }, 30_000);
+
+  it("a run starts scheduled tasks, says and remembers so much and no more", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startRun(app, ["write:tasks", "write:messages", "write:chat", "write:memory"]);
+    const say = async () =>
+      (await app.send("POST /api/messages", { message_id: run.messageId, content: "more" }, run.headers))
+        .status;
+    for (let i = 0; i < RUN_MESSAGES_MAX; i++) expect(await say()).toBe(201);
+    expect(await say()).toBe(409);
+    const asUser = await app.send(
+      `POST /api/local/sessions/${run.sessionId}/messages`,
+      { content: "more" },
+      run.headers,
+    );
+    expect(asUser.status).toBe(409);
+    const remember = async (bytes: number) => {
+      const entry = { scope: run.sessionKey, key: "k", value: "x".repeat(bytes - 1) };
+      return (await app.send("PUT /api/memory/entry", entry, run.headers)).status;
+    };
+    for (let left = RUN_MEMORY_MAX_BYTES; left > 0; left -= 262_144) {
+      expect(await remember(262_144)).toBe(200);
+    }
+    expect(await remember(2)).toBe(409);
+    const things = (await limited(app)).map(({ thing }) => thing);
+    expect(things).toEqual(["messages", "memory_bytes"]);
+  }, 30_000);
+
+  it("an agent that creates itself anew stops at the depth, and the run that met it is marked", async () => {
+    const folder = await Deno.makeTempDir({ prefix: "svc-test-loop-" });
+    const agent = join(folder, "agent.sh");
+    await Deno.writeTextFile(agent, AGENT, { mode: 0o755 });
+    await using app = await openApp({
+      config: {
+        engines: { default: "agent", agent: { kind: "command", command: agent } },
+        limits: { max_chain_depth: 2 },
+      },
+    });
+    const worker = await app.call("POST /api/workers", { name: "Loop", scopes: ["write:tasks"] });
+    const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+    await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "begin" });
+    await app.settle(60_000);
+    const runs = await app.call("GET /api/executions");
+    expect(runs.map((one: { result: string }) => /exit (\d)/.exec(one.result)?.[1])).toEqual(["5", "0", "0"]);
+    expect(runs[0].result).toMatch(/it would stand 3 deep in a chain of tasks that agents made/);
+    expect(await limited(app)).toEqual([{ execution_id: runs[0].id, thing: "chain_depth", most: 2 }]);
+    await Deno.remove(folder, { recursive: true });
+  }, 60_000);
+});
+
+describe("rights that are handed on (promises SCP-4)", () => {
+  it("never grow along a chain of workers that make workers", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const own = [...WORKER_SCOPES_DEFAULT, "write:workers", "write:tasks"];
+    const first = await startRun(app, own);
+    for (const scopes of [["*:*"], ["read:system"], ["write:workers"], own, WORKER_SCOPES_DEFAULT]) {
+      const reply = await app.send("POST /api/workers", { name: "x", scopes }, first.headers);
+      expect([scopes.join(" "), reply.status]).toEqual([scopes.join(" "), 403]);
+    }
+    const child = await app.call("POST /api/workers", { name: "Child" }, first.headers);
+    expect(child.scopes).toEqual([]);
+    const body = {
+      message_id: first.messageId,
+      worker_id: child.id,
+      instruction: "sleep 60",
+      type: "immediate",
+    };
+    await app.call("POST /api/tasks", body, first.headers);
+    await app.until("execution.started", 2);
+    const run = await app.db.first<{ id: string; attempt: number }>(
+      "select id, attempt from execution where worker_id = ?",
+      [child.id],
+    );
+    const second = await app.server.service.authority.recognise({
+      typ: "run",
+      sub: `worker:${child.id}`,
+      scope: "*:*",
+      ver: 1,
+      iat: 0,
+      exp: 9e9,
+      jti: "j",
+      execution_id: run?.id ?? "",
+      attempt: run?.attempt ?? 0,
+    });
+    // What stands in the token does not count: the worker's own scopes do.
+    expect(second?.caller.scopes).toEqual(WORKER_SCOPES_DEFAULT);
+    expect(second?.caller.run?.depth).toBe(1);
+    const put = await app.send(`PUT /api/workers/${child.id}`, { scopes: own }, first.headers);
+    expect(put.status).toBe(403);
+  });
+});
+
+it(
+  "scopes are taken by their syntax alone, on create and on update, and what is odd grants nothing (promises SCP-8)",
+  async () => {
+    await using app = await openApp();
+    const { id } = await app.call("POST /api/workers", { name: "Ada" });
+    const syntax = /^[a-z*]+:[a-z*-]+$/;
+    const word = fc.stringMatching(/^[a-zA-Z*: \n\0é.-]{0,12}$/);
+    const text = fc.oneof(
+      fc.string({ maxLength: 120 }),
+      fc.tuple(word, word).map(([verb, resource]) => `${verb}:${resource}`),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(text, { minLength: 1, maxLength: 3 }), async (scopes) => {
+        const wanted = scopes.every((one) => syntax.test(one) && one.length <= 100);
+        const made = await app.send("POST /api/workers", { name: "x", scopes });
+        const put = await app.send(`PUT /api/workers/${id}`, { scopes });
+        expect([made.status, put.status]).toEqual(wanted ? [201, 200] : [400, 400]);
+        if (wanted) expect(put.body.scopes).toEqual(scopes);
+      }),
+      { numRuns: 150 },
+    );
+  },
+  30_000,
+);
