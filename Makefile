@@ -14,6 +14,7 @@ export DENO_NO_UPDATE_CHECK := 1
 # In CI the lock may not change; at home `make deps` updates it.
 FROZEN := $(if $(CI),--frozen,)
 DEPS := node_modules/.svc-deps
+comma := ,
 
 .PHONY: help
 help: ## Print this list
@@ -30,6 +31,18 @@ demo: $(DEPS) ## Start a throw-away service, send three messages, show replies, 
 .PHONY: test
 test: $(DEPS) ## Run every test (ARGS='test/store -t guard' for some)
 	@$(DENO) run -A npm:vitest@5.1.0 run $(ARGS)
+
+# The scripted model that real agent CLIs are tested against.
+STUB_MODEL := ../shared/tools/stub-model/stub.mjs
+ENGINES ?= all
+ENGINES_BRIEF ?=
+
+.PHONY: test-engines
+test-engines: $(DEPS) ## Run the real agent CLIs (from npm, into .cache/) against a scripted model (ENGINES=claude,codex)
+	@test -f $(STUB_MODEL) || { echo "This needs the scripted model: $(STUB_MODEL) is not there." >&2; exit 1; }
+	@$(DENO) run -A test/engines/install.ts $(subst $(comma), ,$(ENGINES) $(ENGINES_BRIEF))
+	@SVC_TEST_ENGINES=$(ENGINES) SVC_TEST_ENGINES_BRIEF=$(ENGINES_BRIEF) \
+	  $(DENO) run -A npm:vitest@5.1.0 run test/engines $(ARGS)
 
 .PHONY: check
 check: $(DEPS) ## Format, lint, types and the rules of the house

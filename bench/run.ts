@@ -1,4 +1,5 @@
 // `make bench`: every figure beside the bare cost, measured in the same run. `make bench ARGS='rest start'` for some.
+import { benchEngines } from "./engines.ts";
 import { benchLists } from "./lists.ts";
 import { type Row, table } from "./measure.ts";
 import { benchOneFile } from "./one_file.ts";
@@ -9,6 +10,7 @@ import { benchSystem } from "./system.ts";
 import { benchTasks } from "./tasks.ts";
 
 const BENCHES: Record<string, () => Promise<Row[]>> = {
+  engines: benchEngines,
   lists: benchLists,
   "one-file": benchOneFile,
   reply: benchReply,

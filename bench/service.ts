@@ -18,9 +18,12 @@ export class BenchService implements AsyncDisposable {
     this.#env = env;
   }
 
-  static async start(env: Record<string, string> = {}): Promise<BenchService> {
+  /** With `config`, the keys of a config.yaml. */
+  static async start(env: Record<string, string> = {}, config?: object): Promise<BenchService> {
     const folder = await Deno.makeTempDir({ prefix: "svc-bench-" });
     const all = { SVC_AUTH_PASSWORD: "bench", ...env };
+    // JSON is YAML, and the server looks for this file where it starts.
+    if (config !== undefined) await Deno.writeTextFile(`${folder}/config.yaml`, JSON.stringify(config));
     const server = await startServer({ dataDir: folder, env: all });
     return new BenchService(server, await login(server), folder, all);
   }

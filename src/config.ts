@@ -191,7 +191,10 @@ function checkEngines(config: Config, source: ConfigSource): void {
     }
     const flag = reservedFlag(kind, engine.args);
     if (flag !== null) {
-      throw new ConfigError(`${at}.args: cannot have ${flag}: the service itself decides this`);
+      const place = where(source, ["engines", name, "args"]);
+      throw new ConfigError(
+        `${place}engines.${name}.args: cannot have ${flag}: the service itself decides this`,
+      );
     }
     if (engine.command.includes("/")) engine.command = absolutePath(source.base, engine.command);
     engine.kind = kind;

@@ -1,8 +1,10 @@
 import { loadConfig, type LoadedConfig } from "./config.ts";
 import { ConfigError } from "./config_file.ts";
 import { ServiceError } from "./domain/error.ts";
+import type { Catalog } from "./engine/catalog.ts";
 import { keepDescriptors } from "./engine/descriptors.ts";
 import { load } from "./load.ts";
+import type { Availability } from "./engine/engine.ts";
 import { LockedError } from "./lock.ts";
 import { configureLog, logger } from "./log.ts";
 import { feedWatchdog, tellManager } from "./notify.ts";
@@ -128,8 +130,8 @@ async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean)
   const [engines, isolation] = await Promise.all([service.engines.probe(), server.isolation()]);
   if (!pretty) {
     log.info("Runs are isolated by {isolation}", { isolation });
-    for (const [engine, { usable, detail }] of Object.entries(engines)) {
-      log.info("Engine {engine} usable: {usable}", { engine, usable, detail });
+    for (const [engine, { usable, version, detail }] of Object.entries(engines)) {
+      log.info("Engine {engine} usable: {usable}", { engine, usable, version, detail });
     }
     return;
   }
@@ -137,10 +139,25 @@ async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean)
     "isolation",
     isolation === "namespace" ? "pid namespace per run, same user" : "process group per run, same user",
   );
-  for (const [name, { usable, detail }] of Object.entries(engines)) {
-    const standard = name === service.engines.defaultName ? " (default)" : "";
-    say(usable ? "engine" : "no engine", `${name}${standard}: ${detail}`);
+  sayEngines(service.engines, engines);
+}
+
+// What nobody asked for and is not installed is one line for all.
+function sayEngines(catalog: Catalog, found: Record<string, Availability>): void {
+  const absent: string[] = [];
+  for (const [name, { usable, version, detail }] of Object.entries(found)) {
+    const standard = name === catalog.defaultName;
+    if (version === "" && !usable && !standard && !catalog.configured.includes(name)) absent.push(name);
+    else {say(
+        usable ? "engine" : "no engine",
+        `${name}${standard ? " (default)" : ""}: ${joined(version, detail)}`,
+      );}
   }
+  if (absent.length > 0) say("not here", `${absent.join(", ")} (docs/engines.md)`);
+}
+
+function joined(version: string, detail: string): string {
+  return version === "" ? detail : `${version}, ${detail}`;
 }
 
 function passwordHint(server: Server, loaded: LoadedConfig): string {

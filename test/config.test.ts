@@ -96,6 +96,10 @@ describe("configuration (contract 7)", () => {
     ["engines: {x: {command: y}}", /engines.x.kind: is missing/],
     ["engines: {x: {kind: command}}", /engines.x.command: is missing/],
     ["engines: {X: {kind: echo}}", /lower-case/],
+    [
+      "engines:\n  codex: {args: [--json]}",
+      /^2:\d+: engines.codex.args: cannot have --json: the service itself/,
+    ],
     ["engines: {x: {kind: wat}}", /engines.x.kind/],
     ["server: {port: 1, port: 2}", /^1:\d+: not valid YAML: Map keys must be unique/],
     ["a: [", /not valid YAML/],

@@ -79,11 +79,12 @@ function faultOf(adapter: Adapter, { start, end, reading }: Ran): Fault | null {
 
 /** Our own cancel or time limit first, then the engine's last word, then its exit code (facts, engines 2.4). */
 function outcomeOf({ config, adapter }: AgentParts, ran: Ran): EngineOutcome {
-  const { end, reading, finished } = ran;
+  const { start, end, reading, finished } = ran;
   const rest = {
     text: cutResult(reading.text),
     usage: reading.usage.run,
-    sessionId: reading.session,
+    // One that was asked for and not told is still the one, as far as anybody knows.
+    sessionId: reading.session || (start.resume ? start.sessionId : ""),
     sessionUsage: reading.usage.session,
   };
   if (!finished) return { ...failedOutcome(...endedByUs(end.reason, config), end.code), ...rest };

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { logger } from "../log.ts";
+import type { Login } from "./adapter.ts";
 import type { AgentParts } from "./agent_process.ts";
 import type { Availability } from "./engine.ts";
 import { findProgram } from "./process.ts";
@@ -44,16 +45,34 @@ export async function probeAgent(
 function loginFault({ config, machine, adapter }: AgentParts, stateDir: string | null): string | null {
   const { login } = adapter;
   const { inherited } = machine;
-  const passed = [...adapter.variables, ...login.variables, ...config.pass_env];
-  const known = new Set([...Object.keys(config.env), ...passed.filter((name) => inherited[name])]);
-  if (login.variables.some((name) => known.has(name))) return null;
+  if ([...adapter.variables, ...login.variables].some((name) => isLogin(login, name) && inherited[name])) {
+    return null;
+  }
+  const configured = {
+    ...config.env,
+    ...Object.fromEntries(config.pass_env.map((name) => [name, inherited[name]])),
+  };
+  // A key of the operator's own belongs to a provider of the operator's own.
+  if (
+    Object.entries(configured).some(([name, value]) => value && (isLogin(login, name) || OWN_KEY.test(name)))
+  ) {
+    return null;
+  }
   const home = join(config.env.HOME ?? inherited.HOME ?? "/", login.home);
-  const place = login.sharedLogin ? home : stateDir ?? home;
-  if (login.files.some((file) => isFile(join(place, file)))) return null;
-  if (stateDir !== null && login.files.some((file) => isFile(join(home, file)))) {
-    return `no login in ${stateDir}; there is one in ${home}, which state: shared would use`;
+  const apart = config.state === "per_worker" && !login.sharedLogin;
+  const holds = (place: string | null) =>
+    place !== null && login.files.some((file) => isFile(join(place, file)));
+  if (holds(apart ? stateDir : home)) return null;
+  if (apart && holds(home)) {
+    return `each worker has a login of its own; the one in ${home} would be used with state: shared, else ${login.advice}`;
   }
   return `no login was found; ${login.advice}`;
+}
+
+const OWN_KEY = /_(KEY|TOKEN)$/;
+
+function isLogin(login: Login, name: string): boolean {
+  return login.variables.includes(name);
 }
 
 function isFile(path: string): boolean {

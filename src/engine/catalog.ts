@@ -17,11 +17,14 @@ const ADAPTERS: Record<string, Adapter> = { claude, codex, gemini, opencode, qwe
 /** The engines that are configured or exist by their own name, and which is the default (contract 7). */
 export class Catalog {
   readonly defaultName: string;
+  /** Those that the configuration names. */
+  readonly configured: readonly string[];
   readonly #engines = new Map<string, Engine>();
 
   constructor(config: Config, machine: Machine) {
     const { default: standard, ...configured } = config.engines;
     this.defaultName = standard;
+    this.configured = Object.keys(configured);
     for (const kind of ENGINE_KINDS) {
       if (kind !== "command") this.#add(kind, { ...DEFAULTS, kind }, machine);
     }
@@ -52,12 +55,13 @@ export class Catalog {
     return await engine.probe(stateDirOf(engine));
   }
 
-  /** Whether each engine can be started, by name. */
+  /** Whether each engine can be started, by name; asked one after the other, since each is a program that starts. */
   async probe(): Promise<Record<string, Availability>> {
-    const entries = await Promise.all(
-      this.names.map(async (name) => [name, await this.#engines.get(name)?.probe(null)] as const),
-    );
-    return Object.fromEntries(entries.flatMap(([name, found]) => found === undefined ? [] : [[name, found]]));
+    const found: Record<string, Availability> = {};
+    for (const [name, engine] of [...this.#engines].sort(([one], [other]) => one < other ? -1 : 1)) {
+      found[name] = await engine.probe(null);
+    }
+    return found;
   }
 }
 

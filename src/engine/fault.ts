@@ -4,7 +4,7 @@ import { parseReset } from "./reset.ts";
 const LIMIT =
   /\b429\b|rate.?limit|too many requests|\bquota\b|usage limit|resource_exhausted|hit your .{0,20}limit/i;
 const AUTH =
-  /\b40[13]\b|unauthori[sz]ed|unauthenticated|authenticat|api.?key|not logged in|log ?in\b|credential|permission_denied/i;
+  /\b40[13]\b|unauthori[sz]ed|unauthenticated|authenticat|\bauth\b|api.?key|not logged in|log ?in\b|credential|permission_denied/i;
 
 /** What words of an engine or a provider complain of; `otherwise` when they tell nothing that we know. */
 export function faultKind(words: string, otherwise: FaultKind): FaultKind {

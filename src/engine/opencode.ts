@@ -69,7 +69,10 @@ export const opencode: Adapter = {
   },
   complaints(line) {
     const words = /message="stream error".* error\.error="([^"]*)"/.exec(line)?.[1];
-    return words === undefined ? [] : [{ kind: "fault", fault: faultFrom(words, "model") }];
+    if (words === undefined) return [];
+    const session = /session\.id=(ses_\w+).* mode=primary/.exec(line)?.[1];
+    const told: AgentEvent[] = session === undefined ? [] : [{ kind: "session", id: session }];
+    return [...told, { kind: "fault", fault: faultFrom(words, "model") }];
   },
   faultOf({ stderr }) {
     const words = lastWords(stderr);

@@ -283,6 +283,24 @@ describe("agent: what may be set (contract 3, Worker; 7)", () => {
         /not found on PATH; install it with: npm install -g @anthropic-ai\/claude-code@/,
       ),
     });
+    const home = await Deno.makeTempDir({ prefix: "svc-test-home-" });
+    await Deno.mkdir(join(home, ".claude"));
+    await Deno.writeTextFile(join(home, ".claude", ".credentials.json"), "{}");
+    expect(await status({ env: { HOME: home } })).toMatchObject({
+      usable: false,
+      detail: expect.stringContaining(`the one in ${home}/.claude would be used with state: shared`),
+    });
+    expect(await status({ env: { HOME: home }, state: "shared" })).toMatchObject({ usable: true });
+    await Deno.remove(home, { recursive: true });
+    const old = await Deno.makeTempFile({ prefix: "svc-test-old-" });
+    await Deno.writeTextFile(old, "#!/bin/sh\necho 2.0.77\n");
+    await Deno.chmod(old, 0o755);
+    expect(await status({ command: old, env: key })).toMatchObject({
+      usable: false,
+      version: "2.0.77",
+      detail: expect.stringMatching(/is version 2\.0\.77; at least 2\.1 is needed$/),
+    });
+    await Deno.remove(old);
     expect(await status({ command: "/bin/true", env: key })).toMatchObject({
       usable: false,
       detail: "/bin/true does not tell its version; does it run at all?",

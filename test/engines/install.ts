@@ -1,7 +1,8 @@
 // Puts the pinned agent CLIs into .cache/engines, one by one; what is there stays. `install.ts claude codex` for some.
 import { folderOf, type Pin, PINS, programOf } from "./pins.ts";
 
-const wanted = PINS.filter((pin) => Deno.args.length === 0 || Deno.args.includes(pin.kind));
+const all = Deno.args.length === 0 || Deno.args.includes("all");
+const wanted = PINS.filter((pin) => all || Deno.args.includes(pin.kind));
 for (const pin of wanted) {
   if (await isFile(programOf(pin))) continue;
   console.error(`installing ${pin.kind} ${pin.version} …`);

@@ -130,6 +130,25 @@ describe.each(engines)("$kind $version", { timeout: 300_000 }, (pin) => {
     }
   });
 
+  cell(pin)("sends a message and a file to its conversation while it works", async () => {
+    await using rig = await Rig.open(pin);
+    const send = 'svc ctl message send --message-id "$SVC_MESSAGE_ID"';
+    const words =
+      `echo "half of it" | ${send} --stdin && echo data > report.txt && ${send} --media-path report.txt`;
+    const { execution, log } = await rig.say(`Work. [[tool:${words}]] [[text:all of it]]`);
+    const messages = await rig.app.call(`GET /api/local/sessions/${rig.session.id}/messages`);
+    expect(messages.slice(1), log).toMatchObject([
+      { role: "bee", content: "half of it" },
+      { role: "bee", media: { name: expect.stringMatching(/report\.txt$/), size: 5 } },
+      { role: "bee", content: execution.result },
+    ]);
+    const sent = await rig.app.call(`GET /api/messages/outbound?session_key=local:${rig.session.id}`);
+    expect(sent).toHaveLength(3);
+    for (const { source_type, source_id } of sent) {
+      expect({ source_type, source_id }).toEqual({ source_type: "worker", source_id: rig.worker.id });
+    }
+  });
+
   cell(pin)("a login that is refused is called that, and told to the user", async () => {
     await using rig = await Rig.open(pin);
     const { execution, log } = await rig.say("Hello. [[error401]]");

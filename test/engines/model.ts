@@ -15,6 +15,8 @@ export interface Model extends AsyncDisposable {
   requests: ModelRequest[];
   /** Answers every request for words, as a provider whose limit is reached; null: there is none. */
   limit: ((path: string) => Response) | null;
+  /** Called at each request for words. */
+  onRequest: () => void;
 }
 
 interface Stub {
@@ -33,6 +35,7 @@ export async function startModel(): Promise<Model> {
     url: "",
     requests: stub.requests,
     limit: null,
+    onRequest: () => {},
     async [Symbol.asyncDispose]() {
       // A request that is never answered would hold an orderly end for ever.
       end.abort();
@@ -44,6 +47,7 @@ export async function startModel(): Promise<Model> {
   const door = Deno.serve(options, async (request) => {
     const { pathname, search } = new URL(request.url);
     const { method, headers, body } = request;
+    if (method === "POST") model.onRequest();
     if (method === "POST" && model.limit !== null) return model.limit(pathname);
     try {
       return await fetch(stub.url + pathname + search, { method, headers, body, redirect: "manual" });

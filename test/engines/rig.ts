@@ -8,7 +8,7 @@ import { type Pin, programOf } from "./pins.ts";
 const KEY = "stub-key-0123456789";
 
 /** Where a real CLI finds the scripted model, as an operator would configure it. */
-function pointedAt(
+export function pointedAt(
   kind: string,
   url: string,
 ): { env: Record<string, string>; args?: string[]; model?: string } {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Speaks like Claude Code (facts, engines 3), for what a real one cannot be made to do. The last line of the prompt is
 # the mode. It knows the sessions that it began, by files in its state directory.
-[ "$1" = --version ] && { echo "${FAKE_VERSION:-2.1.329} (Claude Code)"; exit 0; }
+[ "$1" = --version ] && { echo "2.1.329 (Claude Code)"; exit 0; }
 session='' resume=''
 while [ $# -gt 0 ]; do
   case $1 in

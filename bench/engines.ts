@@ -1,0 +1,280 @@
+import { join } from "node:path";
+import type { Adapter, Order } from "../src/engine/adapter.ts";
+import { claude } from "../src/engine/claude.ts";
+import { codex } from "../src/engine/codex.ts";
+import { copilot } from "../src/engine/copilot.ts";
+import { gemini } from "../src/engine/gemini.ts";
+import { goose } from "../src/engine/goose.ts";
+import { opencode } from "../src/engine/opencode.ts";
+import { qwen } from "../src/engine/qwen.ts";
+import { type Model, startModel } from "../test/engines/model.ts";
+import { type Pin, PINS, programOf } from "../test/engines/pins.ts";
+import { pointedAt } from "../test/engines/rig.ts";
+import { median, percentile, type Row } from "./measure.ts";
+import { BenchService } from "./service.ts";
+
+const STARTS = 50;
+const REAL_STARTS = 5;
+const AGENTS = 50;
+const STREAM_SECONDS = 10;
+const LIVEZ_PAUSE_MS = 10;
+
+const ADAPTERS: Record<string, Adapter> = { claude, codex, copilot, gemini, goose, opencode, qwen };
+
+/**
+ * Agents: how long from a message to the engine's process, and to its first request for words beside the same CLI
+ * started by hand; what a running agent costs the service, and how it answers while fifty of them talk.
+ */
+export async function benchEngines(): Promise<Row[]> {
+  const rows = [await starts(), ...await crowd()];
+  for (const pin of PINS) {
+    if (!await Deno.stat(programOf(pin)).then((info) => info.isFile, () => false)) {
+      console.error(`left out: ${pin.kind} is not in .cache/engines; make test-engines`);
+      continue;
+    }
+    rows.push(await firstRequest(pin));
+  }
+  return rows;
+}
+
+// Speaks like Claude Code; bash knows the time, and waits, without starting another program.
+const AGENT = `#!/bin/bash
+echo "$SVC_MESSAGE_ID $EPOCHREALTIME" >> "$BENCH_LEDGER"
+exec 3<> <(:)
+echo '{"type":"system","subtype":"init","session_id":"'$SVC_RUN_ID'"}'
+for ((i = 0; i < ${STREAM_SECONDS} * \${BENCH_LINES:-0}; i++)); do
+  echo '{"type":"assistant","message":{"content":[{"type":"text","text":"line '$i' of what an agent has to say"}]}}'
+  read -rt "$BENCH_PAUSE" -u 3
+done
+[ -z "$BENCH_HANG" ] || read -ru 3
+echo '{"type":"result","subtype":"success","is_error":false,"result":"done","usage":{"input_tokens":1,"output_tokens":1}}'
+`;
+
+async function fakeAgent(): Promise<{ folder: string; program: string; ledger: string }> {
+  const folder = await Deno.makeTempDir({ prefix: "svc-bench-agent-" });
+  const program = join(folder, "agent");
+  await Deno.writeTextFile(program, AGENT);
+  await Deno.chmod(program, 0o755);
+  return { folder, program, ledger: join(folder, "ledger") };
+}
+
+/** From the request that brings a message to the first moment of its agent's process. */
+async function starts(): Promise<Row> {
+  const { folder, program, ledger } = await fakeAgent();
+  const engine = { command: program, env: { BENCH_LEDGER: ledger, BENCH_PAUSE: "1" } };
+  await using service = await BenchService.start({}, { engines: { default: "claude", claude: engine } });
+  const session = await newConversation(service, "Ada");
+  const sent = new Map<string, number>();
+  for (let i = 0; i < STARTS; i++) {
+    const at = performance.timeOrigin + performance.now();
+    const { message_id } = await service.call(`POST /api/local/sessions/${session}/messages`, {
+      content: "go",
+    });
+    sent.set(message_id, at);
+    await untilEnded(service, i + 1);
+  }
+  const waits = (await Deno.readTextFile(ledger)).trim().split("\n").map((line) => {
+    const [message = "", seconds = "0"] = line.split(" ");
+    return Number(seconds) * 1e3 - (sent.get(message) ?? NaN);
+  });
+  await Deno.remove(folder, { recursive: true });
+  return {
+    what: "message -> agent's process started (p50)",
+    value: median(waits),
+    unit: "ms",
+    says: `p99 ${percentile(waits, 99).toFixed(0)} ms`,
+    goal: "-",
+    met: null,
+  };
+}
+
+/** What running agents cost: memory while they are silent, and time of GET /livez while they talk. */
+async function crowd(): Promise<Row[]> {
+  const { folder, program, ledger } = await fakeAgent();
+  const base = { BENCH_LEDGER: ledger, BENCH_PAUSE: "0.02" };
+  const engines = {
+    silent: { kind: "claude", command: program, env: { ...base, BENCH_HANG: "1" } },
+    talking: { kind: "claude", command: program, env: { ...base, BENCH_LINES: "50" } },
+  };
+  const config = { engines, limits: { max_concurrent_runs: AGENTS } };
+  const memory = await withAgents(config, "silent", async (service, before) => {
+    await settleMemory();
+    return (await service.memoryMb() - before) / AGENTS;
+  });
+  const { alone, together } = await withAgents(config, "talking", async (service) => {
+    const together = await livez(service, (STREAM_SECONDS - 2) * 1_000);
+    await untilEnded(service, AGENTS);
+    return { together, alone: await livez(service, 3_000) };
+  });
+  await Deno.remove(folder, { recursive: true });
+  return [
+    {
+      what: `memory of the service per running agent, ${AGENTS} of them`,
+      value: memory,
+      unit: "MB",
+      says: "",
+      goal: "under 1 MB",
+      met: memory < 1,
+    },
+    {
+      what: `GET /livez while ${AGENTS} agents say 50 lines a second each (p99)`,
+      value: percentile(together, 99),
+      unit: "ms",
+      bare: percentile(alone, 99),
+      beside: "with none",
+      says: `p50 ${median(together).toFixed(1)} ms, worst ${Math.max(...together).toFixed(0)} ms`,
+      goal: "under 50 ms",
+      met: percentile(together, 99) < 50,
+    },
+  ];
+}
+
+/** Starts an agent in each of many conversations and hands over when all are going on. */
+async function withAgents<T>(
+  config: object,
+  engine: string,
+  work: (service: BenchService, memoryBefore: number) => Promise<T>,
+): Promise<T> {
+  await using service = await BenchService.start({ SVC_SHUTDOWN_GRACE: "0ms" }, config);
+  const sessions: string[] = [];
+  for (let i = 0; i < AGENTS; i++) sessions.push(await newConversation(service, `w${i}`, engine));
+  await settleMemory();
+  const before = await service.memoryMb();
+  for (const session of sessions) {
+    await service.call(`POST /api/local/sessions/${session}/messages`, { content: "go" });
+  }
+  while ((await service.call("GET /api/executions?status=running&page_size=100")).length < AGENTS) {
+    await pause(20);
+  }
+  return await work(service, before);
+}
+
+async function livez(service: BenchService, ms: number): Promise<number[]> {
+  const times: number[] = [];
+  for (const until = performance.now() + ms; performance.now() < until;) {
+    const started = performance.now();
+    await (await fetch(`${service.url}/livez`)).body?.cancel();
+    times.push(performance.now() - started);
+    await pause(LIVEZ_PAUSE_MS);
+  }
+  return times;
+}
+
+/** From a message to the engine's first request for words, beside the same program started by hand. */
+async function firstRequest(pin: Pin): Promise<Row> {
+  await using model = await startModel();
+  const home = await Deno.makeTempDir({ prefix: "svc-bench-home-" });
+  const { env, ...rest } = pointedAt(pin.kind, model.url);
+  const engine = { command: programOf(pin), permissions: "full", ...rest, env: { HOME: home, ...env } };
+  const through: number[] = [];
+  const byHand: number[] = [];
+  {
+    await using service = await BenchService.start({}, {
+      engines: { default: pin.kind, [pin.kind]: engine },
+    });
+    const session = await newConversation(service, "Ada");
+    // Turn by turn, so that what else the machine does meets both alike. The first of each only warms up.
+    for (let i = 0; i <= REAL_STARTS; i++) {
+      const one = await untilRequest(model, async () => {
+        await service.call(`POST /api/local/sessions/${session}/messages`, { content: "hello" });
+        return untilEnded(service, i + 1);
+      });
+      const other = await untilRequest(model, () => Promise.resolve(start(pin, engine, home)));
+      if (i > 0) through.push(one), byHand.push(other);
+    }
+  }
+  await Deno.remove(home, { recursive: true });
+  const [ours, bare] = [median(through), median(byHand)];
+  return {
+    what: `message -> first request of ${pin.kind} (p50)`,
+    value: ours,
+    unit: "ms",
+    bare,
+    beside: "started by hand",
+    says: `${Math.round(ours - bare)} ms more`,
+    goal: "-",
+    met: null,
+  };
+}
+
+/** Ms from here to the model's first request; then waits for the end of what was started. */
+async function untilRequest(model: Model, begin: () => Promise<Promise<unknown> | unknown>): Promise<number> {
+  const started = performance.now();
+  let first = NaN;
+  model.onRequest = () => {
+    if (Number.isNaN(first)) first = performance.now() - started;
+  };
+  await await begin();
+  return first;
+}
+
+/** The same program with the same arguments, without the service and its tools. */
+async function start(
+  pin: Pin,
+  engine: { command: string; args?: string[]; model?: string; env: Record<string, string> },
+  home: string,
+): Promise<void> {
+  const runDir = await Deno.makeTempDir({ dir: home });
+  const order: Order = {
+    sessionId: crypto.randomUUID(),
+    resume: false,
+    prompt: "hello",
+    runDir,
+    stateDir: join(home, "state"),
+    ctl: "svc",
+    model: engine.model ?? "",
+    permissions: "full",
+    extraArgs: engine.args ?? [],
+    root: Deno.uid() === 0,
+    env: engine.env,
+    tools: null,
+    schema: null,
+  };
+  const command = ADAPTERS[pin.kind]?.command(order);
+  if (command === undefined) return;
+  await Deno.mkdir(join(home, "state", ".gemini"), { recursive: true });
+  for (const { path, content, executable } of command.files) {
+    await Deno.writeTextFile(path, content(null), { mode: executable ? 0o700 : 0o600 });
+  }
+  const child = new Deno.Command(engine.command, {
+    args: command.args,
+    cwd: runDir,
+    clearEnv: true,
+    env: {
+      PATH: Deno.env.get("PATH") ?? "",
+      SHELL: "/bin/bash",
+      LANG: "C.UTF-8",
+      TERM: "dumb",
+      ...command.env,
+      ...engine.env,
+      ...command.fixedEnv,
+    },
+    stdin: "piped",
+    stdout: "null",
+    stderr: "null",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(command.stdin));
+  await writer.close();
+  await child.status;
+}
+
+async function newConversation(service: BenchService, name: string, engine = ""): Promise<string> {
+  const worker = await service.call("POST /api/workers", { name, engine });
+  return (await service.call("POST /api/local/sessions", { worker_id: worker.id })).id;
+}
+
+async function untilEnded(service: BenchService, count: number): Promise<void> {
+  while ((await service.call("GET /api/executions?status=completed,failed&page_size=100")).length < count) {
+    await pause(5);
+  }
+}
+
+/** Lets what was just done leave the memory again. */
+function settleMemory(): Promise<void> {
+  return pause(3_000);
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,323 @@
+import { describe, expect, it } from "vitest";
+import type { Adapter, AgentEvent, Order } from "../../src/engine/adapter.ts";
+import { claude } from "../../src/engine/claude.ts";
+import { codex } from "../../src/engine/codex.ts";
+import { copilot } from "../../src/engine/copilot.ts";
+import { gemini } from "../../src/engine/gemini.ts";
+import { goose } from "../../src/engine/goose.ts";
+import { opencode } from "../../src/engine/opencode.ts";
+import { qwen } from "../../src/engine/qwen.ts";
+
+const ADAPTERS = [claude, codex, gemini, opencode, qwen, copilot, goose];
+
+/** Lines that the real CLI wrote against the scripted model, without paths and what nobody reads. */
+function recorded(kind: string, wanted: string): Record<string, unknown>[] {
+  const text = Deno.readTextFileSync(new URL(`./recorded/${kind}.jsonl`, import.meta.url));
+  return text.trim().split("\n").map((line) => JSON.parse(line)).filter((one) => one.case === wanted)
+    .map((one) => one.line);
+}
+
+function eventsOf(adapter: Adapter, wanted: string): AgentEvent[] {
+  return recorded(adapter.kind, wanted).flatMap((line) => adapter.events(line));
+}
+
+/** The events in short, without the notices. */
+function brief(events: AgentEvent[]): string[] {
+  return events.flatMap((event) => {
+    switch (event.kind) {
+      case "session":
+        return [`session ${event.id === null ? "asked" : "told"}`];
+      case "text":
+        return [`text ${event.text.split("\n")[0]}`];
+      case "tool_start":
+        return [`> ${event.name}: ${event.input}`];
+      case "tool_end":
+        return [`< ${event.ok} ${event.output.split("\n")[0]}`];
+      case "usage":
+        return [`${event.span} ${Object.values(event.usage).join(" ")}`];
+      case "fault":
+        return [`fault ${event.fault.kind}`];
+      case "done":
+        return [`done ${event.ok}${event.fault === null ? "" : ` ${event.fault.kind}`}`];
+      default:
+        return [];
+    }
+  });
+}
+
+const COMMAND = "echo hi > out.txt && cat out.txt";
+
+describe("adapters: a run that calls a tool, as recorded (facts engines 3-9)", () => {
+  it.each<[Adapter, string[]]>([
+    [claude, [
+      "session told",
+      "text I write it now.",
+      `> Bash: ${COMMAND}`,
+      "< true hi",
+      "text STUB-OK final answer | tool output: hi",
+      "run 300 80",
+      "session 0.002612",
+      "done true",
+    ]],
+    [codex, [
+      "session told",
+      "text I write it now.",
+      `> shell: ${COMMAND}`,
+      "< true hi",
+      "text STUB-OK final answer | tool output: Script completed",
+      "session 300 80",
+      "done true",
+    ]],
+    [gemini, [
+      "session told",
+      "text I write it now.",
+      `> run_shell_command: ${COMMAND}`,
+      "< true hi",
+      "text STUB-OK final answer | tool output: <",
+      "text untrusted_context>",
+      "text  Group PGID: 15",
+      "run 300 80",
+      "done true",
+    ]],
+    [opencode, [
+      "session told",
+      "text I write it now.",
+      `> bash: ${COMMAND}`,
+      "< true hi",
+      "step 150 40 0.00096",
+      "session told",
+      "text STUB-OK final answer | tool output: hi",
+      "step 150 40 0.00096",
+      "done true",
+    ]],
+    [qwen, [
+      "session told",
+      "text I write it now.",
+      `> run_shell_command: ${COMMAND}`,
+      "< true hi",
+      `text STUB-OK final answer | tool output: Command: ${COMMAND}`,
+      "session 300 80",
+      "done true",
+    ]],
+    [copilot, [
+      "session asked",
+      "text I write it now.",
+      `> bash: ${COMMAND}`,
+      "< true hi",
+      "text STUB-OK final answer | tool output: hi",
+      "done true",
+    ]],
+    [goose, [
+      "session asked",
+      "text I write it now.",
+      "session asked",
+      `> shell: ${COMMAND}`,
+      "session asked",
+      "< true hi",
+      "session asked",
+      "text STUB-OK final",
+      "session asked",
+      "text  answer | too",
+      "session asked",
+      "text l output: hi",
+      "session 300 80",
+      "done true",
+    ]],
+  ])("$kind", (adapter, expected) => {
+    expect(brief(eventsOf(adapter, "tool"))).toEqual(expected);
+  });
+
+  it("copilot tells its usage in a file, over all models", () => {
+    const model = { usage: { inputTokens: 150, outputTokens: 40, cacheReadTokens: 30 } };
+    const text = JSON.stringify({ modelMetrics: { "gpt-4.1": model, "gpt-5.4": model } });
+    expect(brief(copilot.usageOf?.(text) ?? [])).toEqual(["session 300 80"]);
+    expect(copilot.usageOf?.("not json")).toEqual([]);
+  });
+});
+
+describe("adapters: faults (facts engines 3-9)", () => {
+  it.each(ADAPTERS)("$kind names a login that is refused", (adapter) => {
+    const events = eventsOf(adapter, "auth");
+    const faults = events.flatMap((event) =>
+      event.kind === "fault" || event.kind === "done" ? event.fault ?? [] : []
+    );
+    expect(faults.map(({ kind }) => kind)).toContain("auth");
+    expect(faults.every(({ kind }) => kind === "auth")).toBe(true);
+    expect(faults[0]?.words).toMatch(/401/);
+  });
+
+  // What each wrote to stderr when it was to resume a session that it does not have.
+  const gone = "8092a207-ff21-4972-a350-ef4222416ef3";
+  it.each<[Adapter, string]>([
+    [
+      codex,
+      `Error: thread/resume: thread/resume failed: no rollout found for thread id ${gone} (code -32600)`,
+    ],
+    [gemini, "Error resuming session: No previous sessions found for this project."],
+    [opencode, "Error: Session not found"],
+    [
+      qwen,
+      `No saved session found with ID ${gone}. Run \`qwen --resume\` without an ID to choose from existing sessions.`,
+    ],
+    [
+      copilot,
+      `Error: No session, task, or name matched '${gone}'.\nTo start a new session with ID:   copilot --session-id=<valid-uuid>`,
+    ],
+    [goose, `Error: No session found with name '${gone}'`],
+  ])("$kind knows a session that is gone", (adapter, stderr) => {
+    expect(adapter.faultOf({ code: 1, stderr, resume: true }).kind).toBe("unknown_session");
+  });
+
+  it("claude tells a session that is gone in its result", () => {
+    expect(brief(eventsOf(claude, "unknown")).at(-1)).toBe("done false unknown_session");
+  });
+
+  it.each<[Adapter, string, string]>([
+    [claude, `Error: Session ID ${gone} is already in use.`, "session_exists"],
+    [
+      claude,
+      "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons",
+      "setup",
+    ],
+    [claude, "error: unknown option '--bogus'", "setup"],
+    [codex, "error: unexpected argument '--bogus' found\n\nFor more information, try '--help'.", "setup"],
+    [gemini, `Error: Session "${gone}" already exists. Use --resume`, "session_exists"],
+    [gemini, "Invalid auth method selected.", "auth"],
+    [qwen, "Unknown argument: bogus", "setup"],
+    [opencode, "Segmentation fault", "crashed"],
+    [goose, "", "crashed"],
+  ])("a fault is named by the last words on stderr (%#)", (adapter, stderr, kind) => {
+    expect(adapter.faultOf({ code: 1, stderr, resume: false }).kind).toBe(kind);
+  });
+
+  it("a limit comes with its end: claude's as a time, the others' in words", () => {
+    const info = { status: "rejected", resetsAt: 1_795_271_819, rateLimitType: "five_hour" };
+    expect(claude.events({ type: "rate_limit_event", rate_limit_info: info })).toEqual([{
+      kind: "fault",
+      fault: {
+        kind: "rate_limited",
+        words: "the five hour limit is reached",
+        reset: { at: 1_795_271_819_000 },
+      },
+    }]);
+    expect(
+      claude.events({ type: "rate_limit_event", rate_limit_info: { ...info, status: "allowed_warning" } }),
+    )
+      .toEqual([]);
+    const message =
+      "You’ve hit your usage limit. Visit the site to purchase more credits or try again at 2:38 PM.";
+    expect(codex.events({ type: "turn.failed", error: { message } })).toMatchObject([
+      { kind: "done", fault: { kind: "rate_limited", reset: { cron: "38 14 * * *" } } },
+    ]);
+    const waiting = "Reconnecting... 1/5 (exceeded retry limit, last status: 429 Too Many Requests)";
+    expect(brief(codex.events({ type: "error", message: waiting }))).toEqual(["fault rate_limited"]);
+    const line = "Attempt 2 failed with status 429. Retrying with backoff... _ApiError: {}";
+    expect(brief(gemini.complaints?.(line) ?? [])).toEqual(["fault rate_limited"]);
+    expect(
+      brief(qwen.complaints?.("Retrying in 60s (attempt 1/10): [API Error: 429 Too many requests]") ?? []),
+    )
+      .toEqual(["fault rate_limited"]);
+    const log =
+      'level=ERROR message="stream error" session.id=ses_e01 small=false mode=primary error.error="Rate limit reached"';
+    expect(brief(opencode.complaints?.(log) ?? [])).toEqual(["session told", "fault rate_limited"]);
+  });
+
+  it("notices are no faults", () => {
+    const item = {
+      type: "error",
+      message: "Model metadata for `x` not found. Defaulting to fallback metadata",
+    };
+    expect(codex.events({ type: "item.completed", item })).toEqual([{ kind: "notice", text: item.message }]);
+    expect(gemini.noise?.test("YOLO mode is enabled. All tool calls will be automatically approved.")).toBe(
+      true,
+    );
+    expect(gemini.noise?.test("Error when talking to the model")).toBe(false);
+  });
+});
+
+const ORDER: Order = {
+  sessionId: "8092a207-ff21-4972-a350-ef4222416ef3",
+  resume: false,
+  prompt: "-- the prompt 'quoted'",
+  runDir: "/run",
+  stateDir: "/state",
+  ctl: "/data/bin/svc",
+  model: "m1",
+  permissions: "edit",
+  extraArgs: ["--extra", "x"],
+  root: true,
+  env: {},
+  tools: null,
+  schema: null,
+};
+
+describe("adapters: commands (contract 4, point 7; 7)", () => {
+  it.each(ADAPTERS)(
+    "$kind: the prompt goes in by stdin only, the operator's arguments come behind ours",
+    (adapter) => {
+      for (const resume of [false, true]) {
+        const { args, stdin, env } = adapter.command({ ...ORDER, resume });
+        expect(stdin).toBe(ORDER.prompt);
+        expect(args.join(" ")).not.toContain("the prompt");
+        expect(args.filter((arg) => arg.includes("m1"))).toHaveLength(1);
+        const at = args.indexOf("--extra");
+        expect(args[at + 1]).toBe("x");
+        expect(args.slice(at + 2).join(" ")).toMatch(/^(|(resume \S+ )?-|--instructions -)$/);
+        expect(resume ? args.join(" ").includes(ORDER.sessionId) : true).toBe(true);
+        expect(Object.values(env).join(" ")).toContain("/state");
+      }
+    },
+  );
+
+  it.each(ADAPTERS)("$kind: a shared state is left where it is", (adapter) => {
+    const { env, fixedEnv, files } = adapter.command({ ...ORDER, stateDir: null });
+    expect(JSON.stringify([env, fixedEnv])).not.toContain("/state");
+    expect(files.filter(({ path }) => !path.startsWith("/run/"))).toEqual([]);
+  });
+
+  it("claude: skips permissions only where all is allowed, and hooks of the work directory elsewhere", () => {
+    const full = claude.command({ ...ORDER, permissions: "full" });
+    expect(full.args).toContain("--dangerously-skip-permissions");
+    expect(full.env.IS_SANDBOX).toBe("1");
+    expect(claude.command({ ...ORDER, permissions: "full", root: false }).env.IS_SANDBOX).toBeUndefined();
+    for (const permissions of ["read", "edit"] as const) {
+      const { args, env } = claude.command({ ...ORDER, permissions });
+      expect(args.join(" ")).not.toMatch(/dangerously/);
+      expect(args).toContain('{"disableAllHooks":true}');
+      expect(env.IS_SANDBOX).toBeUndefined();
+    }
+  });
+
+  it("gemini and qwen: settings that somebody made stay, unless they would break an unattended run", () => {
+    const [file] = gemini.command({ ...ORDER, env: { GEMINI_API_KEY: "k" } }).files;
+    const mine = {
+      general: { enableAutoUpdate: true, vimMode: true },
+      security: { auth: { selectedType: "oauth" } },
+    };
+    expect(JSON.parse(file?.content(JSON.stringify(mine)) ?? "")).toMatchObject({
+      general: { enableAutoUpdate: false, vimMode: true },
+      security: { auth: { selectedType: "oauth" } },
+    });
+    expect(JSON.parse(file?.content(null) ?? "")).toMatchObject({
+      security: { auth: { selectedType: "gemini-api-key" } },
+    });
+    expect(file?.content("{ not json")).toBe("{ not json");
+    expect(qwen.command(ORDER).files[0]?.path).toBe("/state/settings.json");
+  });
+
+  it("opencode: the operator's configuration is kept, and permissions are ours", () => {
+    const own = JSON.stringify({ provider: { stub: {} }, permission: { bash: "allow" }, share: "auto" });
+    const { fixedEnv } = opencode.command({ ...ORDER, env: { OPENCODE_CONFIG_CONTENT: own } });
+    expect(JSON.parse(fixedEnv.OPENCODE_CONFIG_CONTENT ?? "")).toEqual({
+      provider: { stub: {} },
+      autoupdate: false,
+      share: "disabled",
+      permission: {
+        edit: "allow",
+        bash: { "*": "deny", "svc ctl *": "allow", "/data/bin/svc ctl *": "allow" },
+        webfetch: "deny",
+        external_directory: "deny",
+      },
+    });
+  });
+});

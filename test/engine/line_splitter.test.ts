@@ -1,0 +1,41 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { LineSplitter } from "../../src/engine/line_splitter.ts";
+
+function split(chunks: Uint8Array[], maxBytes: number) {
+  const lines: string[] = [];
+  const long: [string, number][] = [];
+  const splitter = new LineSplitter(
+    maxBytes,
+    (line) => lines.push(line),
+    (head, bytes) => long.push([head, bytes]),
+  );
+  for (const chunk of chunks) splitter.add(chunk);
+  splitter.end();
+  return { lines, long };
+}
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+describe("LineSplitter", () => {
+  it("gives the same lines wherever the stream is cut", () => {
+    const text = "one\ntwo ü€\r\n\nlast";
+    fc.assert(fc.property(fc.array(fc.nat(bytes(text).length), { maxLength: 8 }), (cuts) => {
+      const all = bytes(text);
+      const at = [0, ...cuts.sort((a, b) => a - b), all.length];
+      const chunks = at.slice(1).map((end, index) => all.subarray(at[index], end));
+      expect(split(chunks, 100).lines).toEqual(["one", "two ü€", "", "last"]);
+    }));
+  });
+
+  it("takes a line at its limit, tells of one past it, and reads on", () => {
+    expect(split([bytes("12345\n123456\nok\n")], 5)).toEqual({
+      lines: ["12345", "ok"],
+      long: [["123456", 6]],
+    });
+    expect(split([bytes("123"), bytes("456"), bytes("789\nok")], 5)).toEqual({
+      lines: ["ok"],
+      long: [["123", 9]],
+    });
+  });
+});
