@@ -19,8 +19,9 @@ import {
   deleteRefreshTokens,
   findCredential,
 } from "../store/credential.ts";
+import type { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
-import { countWorkers, findRecentExecutions, listUsageByWorker, sumUsage } from "../store/overview.ts";
+import { countWorkers, findRecentExecutions, findWorkerNames, listUsage } from "../store/overview.ts";
 import { type Claims, OPERATOR_KEY_VERSION } from "../token.ts";
 import { VERSION } from "../version.ts";
 import { CHOSEN_COST, hashPassword, verifyPassword } from "./password.ts";
@@ -35,11 +36,10 @@ const MINUTE_MS = 60_000;
 export async function getOverview(service: Service, call: Call): Promise<Overview> {
   const { db, clock, timeZone, state, startedAt } = service;
   const since = startOfDay(clock.now(), timeZone);
-  const [counters, workers, used, usedBy, recent] = await Promise.all([
+  const [counters, workers, used, recent] = await Promise.all([
     readCounters(db),
     countWorkers(db),
-    sumUsage(db, since),
-    listUsageByWorker(db, since, OVERVIEW_WORKERS_MAX),
+    usageSince(db, since),
     findRecentExecutions(db, boundTo(call.caller), OVERVIEW_EXECUTIONS_MAX),
   ]);
   return {
@@ -49,8 +49,26 @@ export async function getOverview(service: Service, call: Call): Promise<Overvie
     workers,
     tasks: tally(counters, "task", TASK_STATUSES),
     executions: tally(counters, "execution", EXECUTION_STATUSES),
-    usage_today: { since, ...used, workers: usedBy },
+    usage_today: { since, ...used },
     recent_executions: JSON.parse(recent),
+  };
+}
+
+async function usageSince(db: Database, since: number): Promise<Omit<Overview["usage_today"], "since">> {
+  const used = await listUsage(db, since);
+  const known = (values: (number | null)[]) => values.filter((value) => value !== null);
+  const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
+  // What no run has told stays unknown.
+  const sumKnown = (values: (number | null)[]) => known(values).length === 0 ? null : sum(known(values));
+  const shown = used.slice(0, OVERVIEW_WORKERS_MAX);
+  const names = await findWorkerNames(db, shown.map((one) => one.worker_id));
+  return {
+    executions: sum(used.map((one) => one.executions)),
+    failed: sum(used.map((one) => one.failed)),
+    input_tokens: sumKnown(used.map((one) => one.input_tokens)),
+    output_tokens: sumKnown(used.map((one) => one.output_tokens)),
+    cost_usd: sumKnown(used.map((one) => one.cost_usd)),
+    workers: shown.map((one) => ({ ...one, worker_name: names.get(one.worker_id) ?? "" })),
   };
 }
 

@@ -56,7 +56,9 @@ export async function findRecentExecutions(
   return row?.json ?? "[]";
 }
 
-interface UsageRow extends Row {
+/** What a worker's runs used. */
+export interface UsedByWorker extends Row {
+  worker_id: string;
   executions: number;
   failed: number;
   input_tokens: number | null;
@@ -64,36 +66,28 @@ interface UsageRow extends Row {
   cost_usd: number | null;
 }
 
-const USAGE_SUMS = `coalesce(sum(executions), 0) as executions, coalesce(sum(failed), 0) as failed,
-  sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd`;
-
-/** What was used since a time, in all. */
-export async function sumUsage(db: Database, since: number): Promise<UsageRow> {
-  const row = await db.first<UsageRow>(`select ${USAGE_SUMS} from usage where quarter >= ?`, [
-    Math.floor(since / QUARTER_MS),
-  ]);
-  return row ?? { executions: 0, failed: 0, input_tokens: null, output_tokens: null, cost_usd: null };
+/** What was used since a time by each worker that had a run, most executions first. */
+export function listUsage(db: Database, since: number): Promise<UsedByWorker[]> {
+  return db.read<UsedByWorker>(
+    `select worker_id, sum(executions) as executions, sum(failed) as failed, sum(input_tokens) as input_tokens,
+      sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd
+    from usage
+    where quarter >= ?
+    group by worker_id
+    order by sum(executions) desc, worker_id`,
+    [Math.floor(since / QUARTER_MS)],
+  );
 }
 
-/** What was used since a time by each worker, most executions first. */
-export function listUsageByWorker(
-  db: Database,
-  since: number,
-  limit: number,
-): Promise<(UsageRow & { worker_id: string; worker_name: string })[]> {
-  // A worker that is gone is still known to its executions.
-  return db.read(
-    `select used.*, coalesce(
-      (select name from worker where id = used.worker_id),
-      (select worker_name from execution where execution.worker_id = used.worker_id order by id desc limit 1),
-      '') as worker_name
-    from (
-      select worker_id, ${USAGE_SUMS}
-      from usage
-      where quarter >= ?
-      group by worker_id
-      order by sum(executions) desc, worker_id
-      limit ?) as used`,
-    [Math.floor(since / QUARTER_MS), limit],
+/** Names of workers by id; one that is gone is still known to its executions. */
+export async function findWorkerNames(db: Database, ids: string[]): Promise<Map<string, string>> {
+  const rows = await db.read<{ id: string; name: string }>(
+    `select value as id, coalesce(
+      (select name from worker where worker.id = value),
+      (select worker_name from execution where worker_id = value order by execution.id desc limit 1),
+      '') as name
+    from json_each(?)`,
+    [JSON.stringify(ids)],
   );
+  return new Map(rows.map((row) => [row.id, row.name]));
 }

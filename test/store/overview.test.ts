@@ -3,7 +3,7 @@ import { newId } from "../../src/id.ts";
 import { Database, type Statement } from "../../src/store/database.ts";
 import { finishExecution, insertExecution } from "../../src/store/execution.ts";
 import { migrate } from "../../src/store/migrate.ts";
-import { listUsageByWorker, QUARTER_MS, sumUsage } from "../../src/store/overview.ts";
+import { findWorkerNames, listUsage, QUARTER_MS } from "../../src/store/overview.ts";
 import { readCounters } from "../../src/store/counter.ts";
 import { expectCounters } from "../harness/counters.ts";
 
@@ -17,20 +17,19 @@ describe("usage and counters (interface 4.2, system overview)", () => {
     await run(db, "a", at + 1, NOTHING);
     await run(db, "a", at + QUARTER_MS, { input_tokens: 5, output_tokens: 7, cost_usd: 0.5 });
     await run(db, "b", at, NOTHING, "timeout");
-    expect(await sumUsage(db, at)).toEqual({
-      executions: 4,
-      failed: 1,
-      input_tokens: 15,
-      output_tokens: 7,
-      cost_usd: 0.75,
-    });
-    expect(await sumUsage(db, at + QUARTER_MS)).toMatchObject({ executions: 1, input_tokens: 5 });
-    expect(await listUsageByWorker(db, at, 1)).toMatchObject([{
+    expect(await listUsage(db, at)).toEqual([
+      { worker_id: "a", executions: 3, failed: 0, input_tokens: 15, output_tokens: 7, cost_usd: 0.75 },
+      { worker_id: "b", executions: 1, failed: 1, ...NOTHING },
+    ]);
+    expect(await listUsage(db, at + QUARTER_MS)).toMatchObject([{
       worker_id: "a",
-      worker_name: "worker a",
-      executions: 3,
+      executions: 1,
+      input_tokens: 5,
     }]);
-    expect((await listUsageByWorker(db, at, 9))[1]).toMatchObject({ executions: 1, failed: 1, ...NOTHING });
+    expect([...await findWorkerNames(db, ["b", "a", "c"])]).toEqual([["b", "worker b"], ["a", "worker a"], [
+      "c",
+      "",
+    ]]);
     expect((await readCounters(db)).ended).toEqual({ completed: 3, timeout: 1 });
     await expectCounters(db);
     await db.close();
@@ -61,8 +60,8 @@ describe("usage and counters (interface 4.2, system overview)", () => {
     await countWorkers(db);
     await findRecentExecutions(db, null, 10);
     await findRecentExecutions(db, "local:x", 10);
-    await sumUsage(db, 0);
-    await listUsageByWorker(db, 0, 20);
+    await listUsage(db, 0);
+    await findWorkerNames(db, ["a"]);
     await readBacklog(db, 0);
     await listBeeRuns(db, null, 10);
     await listBeeRuns(db, "local:x", 10);
