@@ -61,6 +61,9 @@ export const systemCommands: AnyCommand[] = [
       for (const worker of used.workers) {
         out.line(`  ${dim(worker.worker_name)}  ${worker.executions} runs${tokens(worker)}`);
       }
+      for (const { engine, until } of value.limited_engines) {
+        out.line(`${bold("limited".padEnd(11))} ${out.style.yellow(engine)} waits, ${relativeTime(until)}`);
+      }
       if (recent.length > 0) out.line("");
       await out.list(json, recent, RECENT_COLUMNS);
     },

@@ -22,6 +22,7 @@ import {
 import type { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { countWorkers, findRecentExecutions, findWorkerNames, listUsage } from "../store/overview.ts";
+import { listLimits } from "../store/rate_limit.ts";
 import { type Claims, OPERATOR_KEY_VERSION } from "../token.ts";
 import { VERSION } from "../version.ts";
 import { CHOSEN_COST, hashPassword, verifyPassword } from "./password.ts";
@@ -35,11 +36,13 @@ const MINUTE_MS = 60_000;
  */
 export async function getOverview(service: Service, call: Call): Promise<Overview> {
   const { db, clock, timeZone, state, startedAt } = service;
-  const since = startOfDay(clock.now(), timeZone);
-  const [counters, workers, used, recent] = await Promise.all([
+  const now = clock.now();
+  const since = startOfDay(now, timeZone);
+  const [counters, workers, used, limited, recent] = await Promise.all([
     readCounters(db),
     countWorkers(db),
     usageSince(db, since),
+    listLimits(db, now),
     findRecentExecutions(db, boundTo(call.caller), OVERVIEW_EXECUTIONS_MAX),
   ]);
   return {
@@ -50,6 +53,7 @@ export async function getOverview(service: Service, call: Call): Promise<Overvie
     tasks: tally(counters, "task", TASK_STATUSES),
     executions: tally(counters, "execution", EXECUTION_STATUSES),
     usage_today: { since, ...used },
+    limited_engines: limited.map(({ engine, until }) => ({ engine, until })),
     recent_executions: JSON.parse(recent),
   };
 }

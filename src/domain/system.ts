@@ -33,6 +33,8 @@ export const overviewSchema = z.strictObject({
     workers: z.array(usageTotal.extend({ worker_id: id, worker_name: z.string() }))
       .meta({ description: `by worker, most executions first, at most ${OVERVIEW_WORKERS_MAX}` }),
   }),
+  limited_engines: z.array(z.strictObject({ engine: z.string(), until: time }))
+    .meta({ description: "engines that wait for the end of a model's limit" }),
   recent_executions: z.array(
     executionSchema.pick({
       id: true,

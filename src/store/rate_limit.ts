@@ -12,6 +12,11 @@ export async function findLimit(db: Database, engine: string): Promise<RateLimit
   return await db.first<LimitRow>("select engine, until, strikes from rate_limit where engine = ?", [engine]);
 }
 
+/** Engines that have to wait at `now`, by name. */
+export function listLimits(db: Database, now: number): Promise<{ engine: string; until: number }[]> {
+  return db.read("select engine, until from rate_limit where until > ? order by engine", [now]);
+}
+
 /** Stores that an engine has to wait. Of two that are told at once the later time holds. */
 export function setLimit(limit: RateLimit): Statement {
   return {

@@ -59,6 +59,9 @@ describe("rate limits (issue 5, promises DSP-13)", () => {
       while ((await bob.tasks())[0].reason === "") await app.server.dispatcher.stage.wake();
       expect(await bob.tasks()).toMatchObject([{ status: "pending", reason, run_count: 0 }]);
       expect(await eve.tasks()).toMatchObject([{ status: "completed" }]);
+      expect((await app.call("GET /api/system/overview")).limited_engines).toEqual([
+        { engine: expect.any(String), until: expect.any(Number) },
+      ]);
       const status = await app.call(`GET /api/workers/${bob.worker.id}/status`);
       expect(status).toMatchObject({ usable: false, detail: reason, pending: 1 });
       expect(new Date(status.limited_until).toISOString()).toBe(reason.split(" ").at(-1));
