@@ -261,7 +261,8 @@ describe.each(engines)("$kind $version", { timeout: 300_000 }, (pin) => {
   });
 
   cell(pin)("takes a prompt of 200 KB with quotes and leading dashes", async () => {
-    await using rig = await Rig.open(pin);
+    // The window of the other model is too small.
+    await using rig = await Rig.open(pin, { env: { COPILOT_MODEL: "gpt-5.4" } });
     const filler = `--dash -x "quoted" 'single' \`tick\` $HOME \\ %s ü €\n`.repeat(3_900).slice(0, 200_000);
     const { execution, log } = await rig.say(
       `--leading BEGIN-MARK\n${filler}\n[[seen:BEGIN-MARK]] [[text:ALL-THERE]]`,
