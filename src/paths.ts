@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, dirname, join, resolve, sep } from "node:path";
 
 /** Where everything lies in a data directory. */
 export interface DataPaths {
@@ -75,4 +75,39 @@ export function stateDirOf(
 ): string | null {
   const apart = engine.agent && engine.config.state === "per_worker";
   return apart ? join(paths.state, workerId, engine.name) : null;
+}
+
+/** Whether a work directory would expose what is the service's own; the place of the default ones is not. */
+export function touchesData(path: string, paths: DataPaths): boolean {
+  const root = realPath(paths.root);
+  if (!within(path, root)) return false;
+  return path === root || path === realPath(paths.workers) || !within(path, realPath(paths.workers));
+}
+
+/** Whether `path` is `folder` or lies in it. */
+export function within(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+}
+
+const LINKS_MAX = 40;
+
+/** The path with symbolic links resolved, also those that lead to what does not exist yet. */
+export function realPath(path: string, links = 0): string {
+  try {
+    return Deno.realPathSync(path);
+  } catch {
+    const parent = dirname(path);
+    if (parent === path) return path;
+    const here = join(realPath(parent, links), basename(path));
+    const target = linkOf(here);
+    return target === null || links >= LINKS_MAX ? here : realPath(resolve(dirname(here), target), links + 1);
+  }
+}
+
+function linkOf(path: string): string | null {
+  try {
+    return Deno.readLinkSync(path);
+  } catch {
+    return null;
+  }
 }

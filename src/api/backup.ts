@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { type ArchiveFile, filesBelow, packArchive } from "../archive.ts";
 import { BACKUP, BACKUP_FORMAT, type Manifest } from "../domain/backup.ts";
 import { conflict } from "../domain/error.ts";
@@ -6,6 +6,7 @@ import { EXECUTION_STATUSES } from "../domain/execution.ts";
 import { TASK_STATUSES } from "../domain/task.ts";
 import { faultPoint } from "../fault.ts";
 import { logger } from "../log.ts";
+import { isPartial } from "../platform/uploads.ts";
 import { readCounters, tally } from "../store/counter.ts";
 import { record } from "../store/journal.ts";
 import { SCHEMA_VERSION } from "../store/migrate.ts";
@@ -98,7 +99,7 @@ async function* contents(service: Service, manifest: Manifest, copy: string): As
   yield { name: BACKUP.secretKey, content: { path: paths.secretKey } };
   for await (const file of filesBelow(paths.uploads, BACKUP.uploads)) {
     if (stopping.aborted) throw new Error("the service is stopping");
-    if (!file.name.endsWith(".part")) yield file;
+    if (!isPartial(basename(file.name))) yield file;
   }
   for await (const file of filesBelow(paths.logs, BACKUP.logs)) {
     if (stopping.aborted) throw new Error("the service is stopping");

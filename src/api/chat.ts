@@ -13,9 +13,8 @@ import { LOCAL_PLATFORM, type Media } from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { boundTo } from "../domain/scope.ts";
 import { newId } from "../id.ts";
-import { fileInside, IncomingFile, UPLOADS_PER_SESSION_MAX } from "../platform/uploads.ts";
+import { fileInside, IncomingFile, openInside } from "../platform/uploads.ts";
 import {
-  countUploads,
   deleteChatSession,
   findChatSession,
   findOriginalName,
@@ -36,6 +35,7 @@ import { findWorker } from "../store/worker.ts";
 import { create, type Created } from "./create.ts";
 import { BELL } from "../wake.ts";
 import type { Call, Service } from "./service.ts";
+import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
 
 /** POST /api/local/sessions (interface 4.1). Throws `invalid_request` for an unknown worker. */
 export function createSession(
@@ -214,12 +214,7 @@ export async function openUpload(
   name: string,
 ): Promise<IncomingFile> {
   await getSession(service, call, id);
-  if (await countUploads(service.db, id) >= UPLOADS_PER_SESSION_MAX) {
-    throw new ServiceError(
-      "storage_full",
-      `Cannot store the file: the session has ${UPLOADS_PER_SESSION_MAX} files`,
-    );
-  }
+  await checkUploads(service, id);
   return await IncomingFile.open(uploadFolder(service, id), newId(), name);
 }
 
@@ -235,14 +230,17 @@ export async function keepUpload(
   const media = await file.finish();
   const work = service.db.writeOr([
     ...touchChatSession(id, now),
-    insertUpload({ ...media, session_id: id, original_name: originalName, created_at: now }),
+    ...insertUpload(
+      { ...media, session_id: id, original_name: originalName, created_at: now },
+      quotaOf(service),
+    ),
     record(now, {
       kind: "upload.stored",
       session_key: chatSessionKey(id),
       actor: call.caller.subject,
       data: { path: media.path, size: media.size },
     }),
-  ], () => notFound("session", id));
+  ], async () => await findChatSession(service.db, id) === null ? notFound("session", id) : noRoom(service));
   await work.catch(async (error) => {
     await Deno.remove(media.path).catch(() => {});
     throw error;
@@ -250,19 +248,25 @@ export async function keepUpload(
   return media;
 }
 
-/** A stored file of a session with the name it came under. Throws `not_found`. */
-export async function findMedia(
+/** A stored file of a session, open, with the name it came under. Whoever gets it closes it. Throws `not_found`. */
+export async function openMedia(
   service: Service,
   call: Call,
   id: string,
   name: string,
-): Promise<{ media: Media; originalName: string }> {
+): Promise<{ file: Deno.FsFile; size: number; mime: string; originalName: string }> {
   await getSession(service, call, id);
   const safe = isId(id) && !/[/\\]/.test(name) && name !== "." && name !== "..";
-  const found = safe
-    ? await fileInside(uploadFolder(service, id), join(uploadFolder(service, id), name))
-    : null;
+  const folder = uploadFolder(service, id);
+  const found = safe ? await openInside(folder, join(folder, name)) : null;
   if (found === null) throw notFound("file", name);
-  const originalName = await findOriginalName(service.db, found.path) ?? found.name;
-  return { media: await findUpload(service.db, found.path) ?? found, originalName };
+  const { file, path, size } = found;
+  try {
+    const stored = await findUpload(service.db, path);
+    const originalName = await findOriginalName(service.db, path) ?? name;
+    return { file, size, mime: stored?.mime ?? "application/octet-stream", originalName };
+  } catch (error) {
+    file.close();
+    throw error;
+  }
 }

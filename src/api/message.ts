@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { chatSessionId } from "../domain/chat.ts";
-import { conflict, invalid, notFound, ServiceError } from "../domain/error.ts";
+import { conflict, invalid, notFound } from "../domain/error.ts";
 import {
   hasConversation,
   type InboundFilter,
@@ -17,8 +17,8 @@ import {
 import type { Listing } from "../domain/page.ts";
 import { BEE_SUBJECT, boundTo, type Caller } from "../domain/scope.ts";
 import { newId } from "../id.ts";
-import { IncomingFile, UPLOADS_PER_SESSION_MAX } from "../platform/uploads.ts";
-import { countUploads, findChatSession, insertUpload } from "../store/chat.ts";
+import { IncomingFile } from "../platform/uploads.ts";
+import { findChatSession, insertUpload } from "../store/chat.ts";
 import type { Statement } from "../store/database.ts";
 import { findInbound, listInbound as listInboundRows } from "../store/inbound.ts";
 import { listOutbound as listOutboundRows, sendMessage as sendMessageRows } from "../store/outbound.ts";
@@ -26,6 +26,7 @@ import { findTrace } from "../store/trace.ts";
 import { BELL } from "../wake.ts";
 import { create, type Created } from "./create.ts";
 import type { Call, Service } from "./service.ts";
+import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
 
 /** GET /api/messages/inbound (interface 4.2 message list). */
 export async function listInbound(service: Service, call: Call, filter: InboundFilter): Promise<Listing> {
@@ -98,6 +99,7 @@ export async function sendMessage(
     return {
       statements: [...(upload?.statements ?? []), ...sendMessageRows(reply)],
       response: shownOutbound(reply),
+      ...(upload === null ? {} : { lost: () => noRoom(service) }),
     };
   });
   const created = await work.catch(async (error) => {
@@ -159,13 +161,8 @@ async function keepFile(
     );
   }
   if (await findChatSession(service.db, sessionId) === null) throw notFound("session", sessionId);
-  if (await countUploads(service.db, sessionId) >= UPLOADS_PER_SESSION_MAX) {
-    throw new ServiceError(
-      "storage_full",
-      `Cannot store the file: the session has ${UPLOADS_PER_SESSION_MAX} files`,
-    );
-  }
+  await checkUploads(service, sessionId);
   const media = await sent.file.finish(join(service.paths.uploads, sessionId));
   const upload = { ...media, session_id: sessionId, original_name: sent.originalName, created_at: now };
-  return { media, statements: [insertUpload(upload)] };
+  return { media, statements: insertUpload(upload, quotaOf(service)) };
 }

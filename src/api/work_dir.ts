@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
-import { dirname, isAbsolute, resolve, sep } from "node:path";
+import { dirname, isAbsolute, resolve } from "node:path";
 import { conflict, invalid } from "../domain/error.ts";
-import type { DataPaths } from "../paths.ts";
+import { type DataPaths, realPath, touchesData, within } from "../paths.ts";
 
 /** The absolute form of a requested work directory. Throws `invalid_request` when it would expose the data directory. */
 export function resolveWorkDir(requested: string, paths: DataPaths): string {
@@ -13,12 +13,6 @@ export function resolveWorkDir(requested: string, paths: DataPaths): string {
     );
   }
   return path;
-}
-
-function touchesData(path: string, paths: DataPaths): boolean {
-  const root = realPath(paths.root);
-  if (!within(path, root)) return false;
-  return path === root || path === realPath(paths.workers) || !within(path, realPath(paths.workers));
 }
 
 /** Makes a work directory with its parents. A failure is not reported here: it fails the run (contract 3, Worker). */
@@ -43,7 +37,8 @@ export function workDirFault(path: string): string | null {
 
 /**
  * Throws `conflict` when deleting this directory would delete more than a worker's own: `/`, a home, the data
- * directory, an ancestor of those, or a directory that holds or is another worker's (contract 3, Worker).
+ * directory, an ancestor of those, or a directory that holds or is another worker's (contract 3, Worker); a directory
+ * of the system, or one where another file system begins (decision 0052).
  */
 export function checkDeletable(
   path: string,
@@ -57,6 +52,8 @@ export function checkDeletable(
     );
   if (real === "/" || dirname(real) === real) throw refuse("the root of the file system");
   if (isHome(real)) throw refuse("a home directory");
+  if (isOfSystem(real)) throw refuse("a directory of the system");
+  if (isMountPoint(real)) throw refuse("a mount point");
   const homes = [homedir(), Deno.env.get("HOME") ?? ""].filter((home) => home !== "").map(realPath);
   if (homes.some((home) => within(home, real))) throw refuse("or holds a home directory");
   const root = realPath(paths.root);
@@ -77,26 +74,25 @@ function isHome(path: string): boolean {
     dirname(path) === "/Users";
 }
 
+// What a system consists of, and the first level of where it keeps most.
+const SYSTEM =
+  /^\/(bin|boot|dev|etc|lib(32|64|x32)?|media|mnt|opt|proc|run|sbin|srv|sys|tmp|usr|var|Applications|Library|System|Volumes|private)$|^\/(usr|var|private)\/[^/]+$/;
+
+function isOfSystem(path: string): boolean {
+  return SYSTEM.test(path) || /^\/(dev|proc|sys)\//.test(path);
+}
+
+function isMountPoint(path: string): boolean {
+  try {
+    return Deno.statSync(path).dev !== Deno.statSync(dirname(path)).dev;
+  } catch {
+    return false;
+  }
+}
+
 /** Removes a work directory. A symbolic link is removed itself, and never what it points to. */
 export async function removeWorkDir(path: string): Promise<void> {
   const info = await Deno.lstat(path).catch(() => null);
   if (info === null) return;
   await Deno.remove(path, { recursive: info.isDirectory });
-}
-
-/** Whether `path` is `folder` or lies in it. */
-export function within(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
-}
-
-/** The path with symbolic links resolved as far as it exists. */
-export function realPath(path: string): string {
-  try {
-    return Deno.realPathSync(path);
-  } catch {
-    const parent = dirname(path);
-    return parent === path
-      ? path
-      : resolve(realPath(parent), path.slice(parent.length).replace(/^[/\\]+/, ""));
-  }
 }

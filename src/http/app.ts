@@ -7,6 +7,7 @@ import { logger } from "../log.ts";
 import { VERSION } from "../version.ts";
 import { authenticate, checkHost, isLoopback, tokenOf } from "./authenticate.ts";
 import { DOCS_PATHS, mountDocs } from "./docs.ts";
+import { lingering } from "./hang_up.ts";
 import { type Health, mountHealth } from "./health.ts";
 import { mountMetrics } from "./metrics.ts";
 import { type App, mount } from "./mount.ts";
@@ -59,6 +60,7 @@ export function createApp(service: Service, health: Health): App {
     c.set("requestId", requestId);
     const started = performance.now();
     await next();
+    if (c.res.status >= 400) c.res = lingering(c.req.raw, c.res);
     c.res.headers.set("x-request-id", requestId);
     // The path only: a query may hold a token (promises SEC-1).
     log.debug("{method} {path} {status} {ms} ms", {

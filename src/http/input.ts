@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type FieldError, ServiceError } from "../domain/error.ts";
+import { leaveUnread } from "./hang_up.ts";
 
 /** Largest JSON body (contract 1). */
 export const BODY_MAX_BYTES = 1024 * 1024;
@@ -84,14 +85,14 @@ export async function readJson(request: Request): Promise<unknown> {
 async function readBody(request: Request, max: number): Promise<Uint8Array> {
   const tooLarge = () =>
     new ServiceError("payload_too_large", `Cannot take the body: it is larger than ${max} bytes`);
-  if (Number(request.headers.get("content-length") ?? 0) > max) {
-    await request.body?.cancel().catch(() => {});
-    throw tooLarge();
-  }
   if (request.body === null) return new Uint8Array();
   const chunks: Uint8Array[] = [];
   let size = 0;
   const reader = request.body.getReader();
+  if (Number(request.headers.get("content-length") ?? 0) > max) {
+    leaveUnread(request, reader);
+    throw tooLarge();
+  }
   while (true) {
     const { done, value } = await reader.read().catch(() => {
       throw new ServiceError("invalid_request", "Cannot read the body: it was cut off");
@@ -99,7 +100,7 @@ async function readBody(request: Request, max: number): Promise<Uint8Array> {
     if (done) break;
     size += value.length;
     if (size > max) {
-      await reader.cancel().catch(() => {});
+      leaveUnread(request, reader);
       throw tooLarge();
     }
     chunks.push(value);

@@ -1,6 +1,7 @@
 import type { Config } from "../config.ts";
 import { logger } from "../log.ts";
 import { clientAddress } from "./authenticate.ts";
+import { HangUp } from "./hang_up.ts";
 import type { App } from "./mount.ts";
 
 const log = logger("http");
@@ -39,6 +40,7 @@ export class Listener {
         port,
         onListen: () => {},
         onError: (error) => {
+          if (error instanceof HangUp) return new Response(null, { status: 500 });
           log.error("A request failed outside of the application: {error}", { error });
           return new Response(null, { status: 500 });
         },

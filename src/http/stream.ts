@@ -1,6 +1,7 @@
 import type { Service } from "../api/service.ts";
 import type { Claims } from "../token.ts";
 import { OPERATOR_KEY_VERSION } from "../token.ts";
+import { HangUp } from "./hang_up.ts";
 
 /** Why a stream ended; the data of its last event (contract 4, Stream). */
 export type EndReason = "deleted" | "shutdown" | "token_expired" | "revoked";
@@ -114,7 +115,7 @@ class EventStream {
     controller.enqueue(frames);
     this.#stopWaiting();
     this.#stopWaiting = clock.after(STALLED_MAX_MS, () => {
-      controller.error(new Error("the client does not read"));
+      controller.error(new HangUp("the client does not read"));
       this.close();
     });
   }

@@ -1,8 +1,8 @@
 import { Buffer } from "node:buffer";
-import { Readable } from "node:stream";
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busboy";
 import { invalid, ServiceError } from "../domain/error.ts";
 import type { IncomingFile } from "../platform/uploads.ts";
+import { leaveUnread } from "./hang_up.ts";
 
 /** Where the one file of an upload goes, and how large it may be. */
 export interface UploadTarget {
@@ -31,16 +31,18 @@ export async function readForm(request: Request, target: UploadTarget): Promise<
   if (!/^multipart\/form-data\s*;/i.test(type)) {
     throw new ServiceError("unsupported_media_type", "Cannot read the upload: send multipart/form-data");
   }
+  if (request.body === null) throw invalid("", "the body is empty; send multipart/form-data");
+  const reader = request.body.getReader();
   if (Number(request.headers.get("content-length") ?? 0) > target.maxBytes + OVERHEAD_BYTES) {
-    await request.body?.cancel().catch(() => {});
+    leaveUnread(request, reader);
     throw tooLarge(target.maxBytes);
   }
-  if (request.body === null) throw invalid("", "the body is empty; send multipart/form-data");
   const upload = new Upload(target);
   try {
-    await upload.read(request.body, type);
+    await upload.read(reader, type);
     return upload.finish();
   } catch (error) {
+    leaveUnread(request, reader);
     await upload.discard();
     if (error instanceof ServiceError) throw error;
     throw new ServiceError("invalid_request", `Cannot read the upload: ${words(error)}`);
@@ -70,7 +72,7 @@ class Upload {
     this.#target = target;
   }
 
-  async read(body: ReadableStream<Uint8Array>, type: string): Promise<void> {
+  async read(reader: ReadableStreamDefaultReader<Uint8Array>, type: string): Promise<void> {
     const busboy = new Busboy({
       headers: { "content-type": type } as BusboyHeaders,
       limits: {
@@ -101,19 +103,17 @@ class Upload {
         () => this.#fail(invalid("file", "one file per upload, and nothing else beside texts")),
       );
     }
-    const source = Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
-    try {
-      for await (const chunk of source) {
-        if (this.#fault !== null) throw this.#fault;
-        // Waiting for the file keeps memory flat, however fast the client sends.
-        if (!busboy.write(chunk as Buffer)) await Promise.race([drained(busboy), ended]);
-        await this.#writing;
-      }
-      busboy.end();
-      await ended;
-    } finally {
-      source.destroy();
+    while (true) {
+      const { done, value } = await reader.read();
+      if (this.#fault !== null) throw this.#fault;
+      if (done) break;
+      // Waiting for the file keeps memory flat, however fast the client sends.
+      const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+      if (!busboy.write(bytes)) await Promise.race([drained(busboy), ended]);
+      await this.#writing;
     }
+    busboy.end();
+    await ended;
     await this.#writing;
     if (this.#fault !== null) throw this.#fault;
   }

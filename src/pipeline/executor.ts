@@ -8,7 +8,7 @@ import { resetTime } from "../engine/reset.ts";
 import { RunLog } from "../engine/run_log.ts";
 import { faultPoint } from "../fault.ts";
 import { logger } from "../log.ts";
-import { eventsPath, logPath } from "../paths.ts";
+import { eventsPath, logPath, realPath, touchesData } from "../paths.ts";
 import type { Statement } from "../store/database.ts";
 import { countLimitedRuns, type ExecutionEnd, setSession, startExecution } from "../store/execution.ts";
 import { record } from "../store/journal.ts";
@@ -99,6 +99,13 @@ export class Executor {
     const engine = engines.find(execution.engine);
     if (engine === null) {
       return failedOutcome("spawn_failed", `Cannot start: no engine is called ${execution.engine}`);
+    }
+    // Looked at again: since the worker was made somebody may have put a link there (promises PTH-4).
+    if (touchesData(realPath(workDir), this.#options.paths)) {
+      return failedOutcome(
+        "spawn_failed",
+        `Cannot use the work directory ${workDir}: it leads into the service's own data directory`,
+      );
     }
     try {
       // Small and local: a synchronous call takes microseconds, an asynchronous one a turn of a busy loop.

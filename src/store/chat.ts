@@ -177,12 +177,14 @@ export interface Upload extends Media {
   created_at: number;
 }
 
-/** Stores what is known of an uploaded file. */
-export function insertUpload(upload: Upload): Statement {
-  return {
-    sql: `insert into upload (path, session_id, name, original_name, size, mime, created_at)
-      values (?, ?, ?, ?, ?, ?, ?)`,
-    args: [
+/** Notes a file that was uploaded, guarded by what a session may hold. */
+export function insertUpload(upload: Upload, most: UploadQuota): Statement[] {
+  return guarded(
+    `insert into upload (path, session_id, name, original_name, size, mime, created_at)
+      select ?, ?, ?, ?, ?, ?, ?
+      from (select count(*) as files, coalesce(sum(size), 0) as bytes from upload where session_id = ?)
+      where files < ? and bytes + ? <= ?`,
+    [
       upload.path,
       upload.session_id,
       upload.name,
@@ -190,8 +192,18 @@ export function insertUpload(upload: Upload): Statement {
       upload.size,
       upload.mime,
       upload.created_at,
+      upload.session_id,
+      most.files,
+      upload.size,
+      most.bytes,
     ],
-  };
+  );
+}
+
+/** How much a session holds, or may hold at most. */
+export interface UploadQuota {
+  files: number;
+  bytes: number;
 }
 
 /** What is known of an uploaded file, or null. */
@@ -203,12 +215,13 @@ export async function findUpload(db: Database, path: string): Promise<Media | nu
   return row;
 }
 
-/** Number of a session's uploads. */
-export async function countUploads(db: Database, sessionId: string): Promise<number> {
-  const row = await db.first<{ files: number }>("select count(*) as files from upload where session_id = ?", [
-    sessionId,
-  ]);
-  return row?.files ?? 0;
+/** How many files a session holds, and how large they are together. */
+export async function measureUploads(db: Database, sessionId: string): Promise<UploadQuota> {
+  const row = await db.first<{ files: number; bytes: number }>(
+    "select count(*) as files, coalesce(sum(size), 0) as bytes from upload where session_id = ?",
+    [sessionId],
+  );
+  return row ?? { files: 0, bytes: 0 };
 }
 
 /** The name under which an uploaded file came, or null. */

@@ -2,11 +2,11 @@ import { z } from "zod";
 import {
   createSession,
   deleteSession,
-  findMedia,
   getSession,
   keepUpload,
   listMessages,
   listSessions,
+  openMedia,
   openUpload,
   sendMessage,
   updateSession,
@@ -158,8 +158,7 @@ export const chatRoutes = [
     response: z.string(),
     responseType: "*/*",
     handle: async ({ service, call, params }) => {
-      const { media, originalName } = await findMedia(service, call, params.id, params.name);
-      return { response: await download(media.path, media.mime, originalName) };
+      return { response: download(await openMedia(service, call, params.id, params.name)) };
     },
   }),
   route({
@@ -186,9 +185,7 @@ export const chatRoutes = [
 ] as const;
 
 // Always as an attachment and never sniffed: a file that somebody sent must not run as a page of ours (promises UPL-4).
-async function download(path: string, mime: string, name: string): Promise<Response> {
-  const file = await Deno.open(path, { read: true });
-  const { size } = await file.stat();
+function download({ file, size, mime, originalName: name }: Awaited<ReturnType<typeof openMedia>>): Response {
   const ascii = name.replace(/[^\x20-\x7e]|["\\%/]/g, "_").slice(0, 150) || "file";
   const exact = encodeURIComponent(name.slice(0, 150).toWellFormed()).replace(
     /['()*]/g,
