@@ -13,7 +13,7 @@ import { logBell } from "./http/log_file.ts";
 import { Listener } from "./http/listener.ts";
 import { lockDataDirectory } from "./lock.ts";
 import { logger, redact } from "./log.ts";
-import { type DataPaths, dataPaths, realPath } from "./paths.ts";
+import { type DataPaths, dataPaths } from "./paths.ts";
 import { Bee } from "./pipeline/bee.ts";
 import { Dispatcher } from "./pipeline/dispatcher.ts";
 import { createEnvironments } from "./pipeline/environment.ts";
