@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it as always } from "vitest";
 import { detectIsolation, findMarked } from "../../src/engine/isolation.ts";
 import { Database } from "../../src/store/database.ts";
 import { FAKE_AGENT, fakeEngines } from "../harness/agents.ts";
@@ -13,13 +13,16 @@ const ENV = {
   SVC_ENGINES__FAKE__KIND: "command",
   SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,
 };
+// The long forms of what processes.test.ts tries at every change.
+const LEFT_OUT = !Deno.env.has("SVC_TEST_KILLS");
+const it = always.skipIf(LEFT_OUT);
 const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 3);
 const RUNS = Number(Deno.env.get("SVC_TEST_RUNS") ?? 150);
 const AGENTS = 8;
 const NAMESPACES = await detectIsolation() === "namespace";
 
 describe("agents and the end of their server", () => {
-  it.skipIf(!NAMESPACES)(
+  always.skipIf(LEFT_OUT || !NAMESPACES)(
     `${KILLS} kills with ${AGENTS} agents: none of them works on without its server (promises CHD-3)`,
     async () => {
       await using folder = await tempDir();
