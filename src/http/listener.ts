@@ -3,6 +3,7 @@ import { logger } from "../log.ts";
 import { clientAddress } from "./authenticate.ts";
 import { HangUp } from "./hang_up.ts";
 import type { App } from "./mount.ts";
+import { toProblem } from "./problem.ts";
 
 const log = logger("http");
 
@@ -66,6 +67,12 @@ export class Listener {
         this.#config.trusted_proxies,
       );
       return await this.#app.fetch(request, { address });
+    } catch (error) {
+      // Only what is thrown and no Error comes this far: the framework hands it on.
+      const requestId = crypto.randomUUID();
+      const response = toProblem(error, requestId);
+      response.headers.set("x-request-id", requestId);
+      return response;
     } finally {
       this.#inFlight--;
     }

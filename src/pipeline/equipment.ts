@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Config } from "../config.ts";
 import { contextFile } from "../domain/prompt.ts";
 import { WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
-import type { Engine, EngineRun } from "../engine/engine.ts";
+import type { Engine, EngineOutcome, EngineRun } from "../engine/engine.ts";
 import { ctlPath, type DataPaths, stateDirOf } from "../paths.ts";
 import type { Database } from "../store/database.ts";
 import { findContext } from "../store/session.ts";
@@ -98,4 +98,11 @@ async function sessionOf(db: Database, claim: Claim, engine: Engine): Promise<Eq
   const context = await findContext(db, session_key, worker_id, engine.name);
   if (context === null || context.work_dir !== claim.workDir) return null;
   return { id: context.session_id, usage: context.usage };
+}
+
+/** The outcome with the run's token and keys masked: an answer is stored and shown like a log (promises SEC-3). */
+export function withoutSecrets(secrets: readonly string[], outcome: EngineOutcome): EngineOutcome {
+  const mask = (text: string) =>
+    secrets.reduce((masked, secret) => masked.replaceAll(secret, "*".repeat(secret.length)), text);
+  return { ...outcome, text: mask(outcome.text), error: mask(outcome.error) };
 }

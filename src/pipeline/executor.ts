@@ -17,7 +17,7 @@ import { keepContext } from "../store/session.ts";
 import { BELL, type Bells } from "../wake.ts";
 import type { Claim } from "./dispatcher.ts";
 import { endRun, type MetLimit, type Rules, STOPPED } from "./ending.ts";
-import { BARE, equip, type Equipment, type EquipmentOptions } from "./equipment.ts";
+import { BARE, equip, type Equipment, type EquipmentOptions, withoutSecrets } from "./equipment.ts";
 
 const log = logger("executor");
 
@@ -125,18 +125,21 @@ export class Executor {
       const { secrets, ...equipment } = equipped.value;
       for (const secret of secrets) for (const file of [runLog, events]) file?.mask(secret);
       runLog.line(`[${engine.name} starts in ${workDir}, attempt ${execution.attempt}]`);
-      const outcome = await engine.start({
-        runId: execution.run_id,
-        workDir,
-        instruction: execution.instruction,
-        ...equipment,
-        schema: null,
-        log: runLog,
-        events,
-        signal,
-        onStart: () => this.#onStart(claim, engine, start),
-        onSession: (id) => void this.#storeSession(claim, id, equipment.session),
-      });
+      const outcome = withoutSecrets(
+        secrets,
+        await engine.start({
+          runId: execution.run_id,
+          workDir,
+          instruction: execution.instruction,
+          ...equipment,
+          schema: null,
+          log: runLog,
+          events,
+          signal,
+          onStart: () => this.#onStart(claim, engine, start),
+          onSession: (id) => void this.#storeSession(claim, id, equipment.session),
+        }),
+      );
       runLog.line(lastLine(outcome));
       return outcome;
     } finally {
