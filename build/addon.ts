@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Plugin } from "rolldown";
+import { checkAddon } from "./addon_sums.ts";
 import { type Locked, readLock, ROOT } from "./lock.ts";
 import type { Target } from "./target.ts";
 
@@ -21,7 +22,7 @@ const VIRTUAL = "svc:libsql-addon";
 
 /**
  * Reads the addon of a target: from node_modules when it is this machine's, else through Deno into a directory of
- * its own. Its integrity is the one in deno.lock either way (promises SUP-2). Throws Error when it is not.
+ * its own. It is the one that build/addon_sums.ts names (promises SUP-2). Throws Error when it is not.
  */
 export async function addonOf(target: Target): Promise<Addon> {
   const locked = (await readLock()).get(target.addon)?.[0];
@@ -32,6 +33,7 @@ export async function addonOf(target: Target): Promise<Addon> {
   const installed = join(ROOT, "node_modules", ".deno", folder, "node_modules", locked.name, "index.node");
   const plain = await Deno.readFile(installed).catch(() => fetched(locked));
   const hash = createHash("sha256").update(plain).digest("hex");
+  checkAddon(locked.name, locked.version, hash);
   return { locked, bytes: gzipSync(plain, { level: 9 }), name: `libsql-${hash.slice(0, 16)}.node` };
 }
 

@@ -1,0 +1,122 @@
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { ADDON_SUMS, checkAddon } from "../../build/addon_sums.ts";
+import { readLock } from "../../build/lock.ts";
+import { TARGETS } from "../../build/target.ts";
+import { ROOT, sourceFiles, textOf } from "../harness/tree.ts";
+
+const RUNTIME_PACKAGES_MAX = 24;
+
+const config = JSON.parse(textOf("deno.json")) as Record<string, unknown> & {
+  imports: Record<string, string>;
+};
+
+/** Packages that the program itself imports, and not only its tests and its build. */
+function runtimePackages(): string[] {
+  const texts = sourceFiles("main.ts", "src", "cli").map(textOf);
+  const names = Object.keys(config.imports);
+  return names.filter((name) =>
+    texts.some((text) => text.includes(`"${name}"`) || text.includes(`"${name}/`))
+  ).sort();
+}
+
+describe("packages (promises SUP-1)", () => {
+  it("are pinned to one version, come from npm, and are in the lock with their hash", async () => {
+    const lock = await readLock();
+    for (const [name, target] of Object.entries(config.imports)) {
+      const [, pinned = "", version = ""] = /^npm:(@?[^@]+)@(\d+\.\d+\.\d+)$/.exec(target) ?? [];
+      expect([target, pinned]).toEqual([target, name]);
+      expect([name, lock.get(name)?.map((one) => one.version)]).toEqual([
+        name,
+        expect.arrayContaining([version]),
+      ]);
+    }
+    const all = [...lock.values()].flat();
+    expect(all.length).toBeGreaterThan(100);
+    for (const { name, version, integrity } of all) {
+      expect([name, version, integrity]).toEqual([
+        name,
+        version,
+        expect.stringMatching(/^sha512-[A-Za-z0-9+/]{86}==$/),
+      ]);
+    }
+  });
+
+  it("come from nowhere else: every import of ours is a package of the list, a file, or the runtime's own", () => {
+    const foreign: string[] = [];
+    for (const file of sourceFiles("main.ts", "src", "cli", "build", "bench", "test")) {
+      for (const [, specifier = ""] of textOf(file).matchAll(/^(?:import|export)[^"';]*?from "([^"]+)"/gm)) {
+        const own = specifier.startsWith(".") || specifier.startsWith("node:");
+        const listed = Object.keys(config.imports).some((name) =>
+          specifier === name || specifier.startsWith(`${name}/`)
+        );
+        if (!own && !listed) foreign.push(`${file}: ${specifier}`);
+      }
+    }
+    expect(foreign).toEqual([]);
+  });
+
+  it("run no scripts when they are installed, and CI takes what the lock says or fails", () => {
+    expect(config.allowScripts).toBeUndefined();
+    const files = ["Makefile", ".ci/run", "Dockerfile", "install.sh"];
+    const steps = files.map((file) => textOf(file)).join("\n");
+    expect(steps).not.toMatch(/--allow-scripts/);
+    for (const line of steps.split("\n")) {
+      if (/\bnpm (install|ci)\b/.test(line) && !/echo|^\s*#/.test(line)) {
+        expect(line).toContain("--ignore-scripts");
+      }
+    }
+    expect(textOf("Makefile")).toMatch(/^FROZEN := \$\(if \$\(CI\),--frozen,\)$/m);
+    expect(textOf("Makefile").match(/deno_?\)? install/gi)?.length ?? 0).toBe(
+      textOf("Makefile").match(/install \$\(FROZEN\)/g)?.length ?? -1,
+    );
+    expect(textOf(".ci/run")).toMatch(/^export CI=1/m);
+  });
+});
+
+describe("native code (promises SUP-2)", () => {
+  it("is known by its sum for every target, and what is here is what was looked at", async () => {
+    const lock = await readLock();
+    for (const { addon } of TARGETS) {
+      const version = lock.get(addon)?.[0]?.version;
+      expect([addon, ADDON_SUMS[`${addon}@${version}`]]).toEqual([
+        addon,
+        expect.stringMatching(/^[0-9a-f]{64}$/),
+      ]);
+    }
+    const own = TARGETS.find((target) => target.triple === Deno.build.target);
+    const [locked] = lock.get(own?.addon ?? "") ?? [];
+    if (locked === undefined) return;
+    const folder = `${locked.name.replace("/", "+")}@${locked.version}`;
+    const bytes = await Deno.readFile(
+      join(ROOT, "node_modules/.deno", folder, "node_modules", locked.name, "index.node"),
+    );
+    const sum = createHash("sha256").update(bytes).digest("hex");
+    checkAddon(locked.name, locked.version, sum);
+    expect(() => checkAddon(locked.name, locked.version, sum.replace(/^./, "x"))).toThrow(/its SHA-256 is x/);
+    expect(() => checkAddon(locked.name, "9.9.9", sum)).toThrow(/does not know it/);
+  });
+
+  it("is in no other package: nothing is compiled or unpacked on the way", () => {
+    const lock = JSON.parse(textOf("deno.lock")) as { npm: Record<string, { scripts?: boolean }> };
+    // It counts installations for its makers, and is not run.
+    expect(
+      Object.entries(lock.npm).filter(([, one]) => one.scripts).map(([name]) => name.replace(/@[\d.]+$/, "")),
+    ).toEqual([
+      "@scarf/scarf",
+    ]);
+  });
+});
+
+describe("the number of packages (promises SUP-3)", () => {
+  it(`stays below ${RUNTIME_PACKAGES_MAX + 1}, and the manual lists each with what it is for`, () => {
+    const used = runtimePackages();
+    expect(used.length).toBeGreaterThan(10);
+    expect(used.length).toBeLessThanOrEqual(RUNTIME_PACKAGES_MAX);
+    const listed = [...textOf("docs/security.md").matchAll(/^\| `([^`]+)` \| \S.*\|$/gm)].map((
+      [, name = ""],
+    ) => name);
+    expect(listed.filter((name) => name in config.imports).sort()).toEqual(used);
+  });
+});
