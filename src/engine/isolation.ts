@@ -18,10 +18,18 @@ const LEADER = 'umask "$0"; exec "$@"';
 // program is told, and does not hold its output open.
 const WATCHED_LEADER =
   'umask "$0"; "$1" --pdeathsig USR1 -- /bin/sh -c "$2" </dev/null >/dev/null 2>&1 & shift 2; exec "$@"';
+// It looks at all processes with one grep, so that it is done before a machine under load notices, and looks again
+// until it has found nobody twice: who is killed may have started another meanwhile.
 const WATCH = `end() {
-  for file in /proc/[0-9]*/environ; do
-    pid=$(echo $file | tr -dc 0-9)
-    if [ $pid != $$ ] && grep -qzx "SVC_RUN_ID=$SVC_RUN_ID" $file; then kill -KILL $pid; fi
+  clean=0 passes=0
+  while [ $clean -lt 2 ] && [ $passes -lt 500 ]; do
+    passes=$((passes + 1)) clean=$((clean + 1))
+    set -- /proc/[0-9]*/environ
+    for file in $(grep -lszx "SVC_RUN_ID=$SVC_RUN_ID" "$@"); do
+      pid=\${file#/proc/}
+      pid=\${pid%/environ}
+      if [ $pid != $$ ]; then clean=0; kill -KILL $pid; fi
+    done
   done
   kill -KILL 0
 }
