@@ -96,9 +96,10 @@ function responsesOf(route: AnyRoute) {
     description,
     content: { "application/problem+json": { schema: problemSchema } },
   });
-  const statuses = new Set([400, 405, 429, 500, 503]);
+  // 403 also answers a Host header that is not ours.
+  const statuses = new Set([400, 403, 405, 429, 500, 503]);
   // What a run may not see does not exist for it, with or without an id in the path.
-  if (route.access !== "public") statuses.add(401).add(403).add(404);
+  if (route.access !== "public") statuses.add(401).add(404);
   if (route.operation === "auth.login" || route.operation === "auth.refresh") statuses.add(401);
   if (route.method !== "GET") statuses.add(409).add(413).add(507);
   if (route.body !== undefined || route.form !== undefined) statuses.add(415);

@@ -15,8 +15,13 @@ export interface GoingRun {
 }
 
 /** Starts a run that lasts until it is ended; the app needs fakeEngines(). */
-export async function startRun(app: App, scopes: string[] = [], name = "Agent"): Promise<GoingRun> {
-  const worker = await app.call("POST /api/workers", { name, scopes });
+export async function startRun(
+  app: App,
+  scopes: string[] = [],
+  name = "Agent",
+  engine = "",
+): Promise<GoingRun> {
+  const worker = await app.call("POST /api/workers", { name, scopes, engine });
   const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
   const before = await app.db.first<{ started: number }>(
     "select count(*) as started from journal where kind = 'execution.started'",

@@ -97,7 +97,8 @@ const HALF_STATES: Rule[] = [
     "an ended run of a conversation, that is not tried again, left no word",
     `select execution.id from execution join task on task.id = task_id
     where execution.status in ('completed', 'failed') and task.execution_id = execution.id
-      and task.status in ('completed', 'failed') and task.session_key like 'local:%'
+      and task.status in ('completed', 'failed')
+      and task.session_key in (select 'local:' || id from chat_session)
       and not exists (select 1 from outbound_message where execution_id = execution.id)`,
   ],
   [
