@@ -51,6 +51,13 @@ export class BenchService implements AsyncDisposable {
     return await response.json();
   }
 
+  /** The body of a GET as text. */
+  async text(path: string): Promise<string> {
+    const response = await fetch(this.url + path, { headers: { authorization: `Bearer ${this.token}` } });
+    if (!response.ok) throw new Error(`GET ${path}: ${response.status} ${await response.text()}`);
+    return await response.text();
+  }
+
   stream(sessionId: string): Promise<StreamClient> {
     return StreamClient.open(`${this.url}/api/local/sessions/${sessionId}/stream`, {
       authorization: `Bearer ${this.token}`,

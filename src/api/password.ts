@@ -54,9 +54,9 @@ async function derive(password: string, salt: Uint8Array, cost: Cost, length: nu
         retry_after_s: 2,
       });
     }
+    // Whoever ends hands its place on, so that nobody slips in between.
     await new Promise<void>((resolve) => waiting.push(resolve));
-  }
-  inFlight++;
+  } else inFlight++;
   try {
     return await new Promise<Buffer>((resolve, reject) => {
       const options = { N: 2 ** cost.ln, r: cost.r, p: cost.p, maxmem: 256 * 1024 * 1024 };
@@ -69,8 +69,9 @@ async function derive(password: string, salt: Uint8Array, cost: Cost, length: nu
       );
     });
   } finally {
-    inFlight--;
-    waiting.shift()?.();
+    const next = waiting.shift();
+    if (next === undefined) inFlight--;
+    else next();
   }
 }
 

@@ -1,6 +1,7 @@
 import { delimiter, isAbsolute, join } from "node:path";
 import { faultPoint } from "../fault.ts";
 import { findMarked, isolated, type Isolation, signal as send, sweep } from "./isolation.ts";
+import { paced } from "./pace.ts";
 
 /** A program to run as an agent, and its limits. */
 export interface ProcessSpec {
@@ -184,7 +185,7 @@ async function endLeftovers(runId: string, pid: number): Promise<void> {
 
 async function read(stream: ReadableStream<Uint8Array>, pass: (chunk: Uint8Array) => void): Promise<void> {
   try {
-    for await (const chunk of stream) pass(chunk);
+    for await (const chunk of paced(stream)) pass(chunk);
   } catch {
     // A broken pipe ends the output and nothing else.
   }

@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { paced } from "../../src/engine/pace.ts";
+
+/** A stream of so many chunks that are there at once. */
+function stream(chunks: number, bytes: number): ReadableStream<Uint8Array> {
+  let sent = 0;
+  return new ReadableStream({
+    pull(controller) {
+      if (sent++ === chunks) controller.close();
+      else controller.enqueue(new Uint8Array(bytes));
+    },
+  });
+}
+
+async function read(from: ReadableStream<Uint8Array>): Promise<{ bytes: number; at: number }> {
+  let bytes = 0;
+  for await (const chunk of paced(from)) bytes += chunk.length;
+  return { bytes, at: performance.now() };
+}
+
+describe("paced() (promises CHD-6)", () => {
+  it("leaves time for others while programs flood, loses nothing, and lets nobody wait who says little", async () => {
+    const started = performance.now();
+    let turns = 0;
+    const timer = setInterval(() => turns++, 1);
+    const floods = Promise.all(Array.from({ length: 4 }, () => read(stream(200, 65_536))));
+    const quiet = await read(stream(50, 100));
+    const done = await floods;
+    clearInterval(timer);
+    expect(quiet.bytes).toBe(5_000);
+    expect(done.map(({ bytes }) => bytes)).toEqual(Array(4).fill(200 * 65_536));
+    for (const flood of done) expect(quiet.at).toBeLessThan(flood.at);
+    // 52 MB at 2 MB in 20 ms, and each reader gets its share.
+    expect(performance.now() - started).toBeGreaterThan(200);
+    expect(turns).toBeGreaterThan(50);
+  });
+
+  it("hands on the error of its stream, and lets go of it when nobody reads on", async () => {
+    const broken = new ReadableStream<Uint8Array>({
+      pull: (controller) => controller.error(new Error("broken")),
+    });
+    await expect(read(broken)).rejects.toThrow("broken");
+    let cancelled = false;
+    const endless = new ReadableStream<Uint8Array>({
+      pull: (controller) => controller.enqueue(new Uint8Array(10)),
+      cancel: () => void (cancelled = true),
+    });
+    for await (const _ of paced(endless)) break;
+    expect(cancelled).toBe(true);
+  });
+});
