@@ -1,3 +1,4 @@
+import { versions } from "node:process";
 import { loadConfig, type LoadedConfig } from "./config.ts";
 import { ConfigError } from "./config_file.ts";
 import { ServiceError } from "./domain/error.ts";
@@ -119,6 +120,8 @@ async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean)
       url,
       data_dir: service.paths.root,
       sqlite,
+      // Schedules follow what it says of summer time (promises CRN-10).
+      zone_data: versions.tz ?? "unknown",
     });
   } else {
     say("ready", `svc ${VERSION} at ${url}`);

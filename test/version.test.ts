@@ -2,8 +2,9 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Database } from "../src/store/database.ts";
 import { COMMIT, LIBSQL_VERSION, SQLITE_VERSION, VERSION, versionText } from "../src/version.ts";
-import { svc, tempDir } from "./harness/process.ts";
+import { startServer, svc, tempDir } from "./harness/process.ts";
 import { ROOT } from "./harness/tree.ts";
+import { eventually } from "./harness/wait.ts";
 
 describe("version", () => {
   it("is the one of deno.json, and names libSQL as it is pinned there", async () => {
@@ -30,6 +31,18 @@ describe("version", () => {
       v8: Deno.version.v8,
       sqlite: SQLITE_VERSION,
       libsql: LIBSQL_VERSION,
+    });
+  });
+
+  it("is said at the start, with SQLite's and the zone data's (promises DUR-7, CRN-10)", async () => {
+    await using data = await tempDir();
+    await using server = await startServer({ dataDir: data.path, env: { SVC_AUTH_PASSWORD: "pass" } });
+    const line = () => server.stderr.split("\n").find((said) => said.includes(" is ready at ")) ?? "";
+    await eventually("it has said so", () => Promise.resolve(line() !== ""));
+    expect(JSON.parse(line())).toMatchObject({
+      version: VERSION,
+      sqlite: SQLITE_VERSION,
+      zone_data: expect.stringMatching(/^20\d\d[a-z]$/),
     });
   });
 
