@@ -84,11 +84,15 @@ export async function refresh(
   return { ...await accessToken(service, `operator:${stored.username}`), token_type: "Bearer" };
 }
 
-/** POST /api/auth/logout: the refresh token is worth nothing any more. An unknown one is no error. */
+/** POST /api/auth/logout: the refresh token is worth nothing any more. An unknown one is no error, and leaves no trace. */
 export async function logout(service: Service, refreshToken: string): Promise<void> {
-  await service.db.write([
-    deleteRefreshToken(digest(refreshToken)),
-    record(service.clock.now(), { kind: "auth.logout", actor: "system" }),
+  const { db, clock } = service;
+  const hash = digest(refreshToken);
+  const stored = await findRefreshToken(db, hash, clock.now());
+  if (stored === null) return;
+  await db.write([
+    deleteRefreshToken(hash),
+    record(clock.now(), { kind: "auth.logout", actor: `operator:${stored.username}` }),
   ]);
 }
 

@@ -88,10 +88,16 @@ export function sendMessage(message: NewOutbound, unless: Unless = "always"): St
       message_id: message.message_id,
       execution_id: message.execution_id,
       worker_id: message.source_type === "worker" ? message.source_id : "",
-      actor: message.source_type === "worker" ? `worker:${message.source_id}` : message.source_type,
+      actor: actorOf(message),
       data: { outbound_id: message.id },
     }),
   ];
+}
+
+function actorOf({ source_type, source_id }: NewOutbound): string {
+  if (source_type === "worker") return `worker:${source_id}`;
+  // What a person says has the person as its source.
+  return source_id.startsWith("operator:") ? source_id : source_type;
 }
 
 /** Outbound messages newest first. */

@@ -1,0 +1,198 @@
+import { describe, expect, it } from "vitest";
+import { ROUTES } from "../../src/http/app.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { startRun } from "../harness/run.ts";
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+/** What changes something, by hand; each answers what was sent, and what it has to leave in the journal. */
+type Mutation = [route: string, kind: string, send: (app: App, world: Json) => Promise<unknown>];
+
+const TASK = { message_id: "m", instruction: "sleep 60" };
+const MUTATIONS: Mutation[] = [
+  [
+    "POST /api/auth/login",
+    "auth.login",
+    async (app, world) =>
+      world.login = await app.call("POST /api/auth/login", {
+        username: "admin",
+        password: app.server.generatedPassword,
+      }),
+  ],
+  [
+    "POST /api/auth/logout",
+    "auth.logout",
+    (app, { login }) => app.send("POST /api/auth/logout", { refresh_token: login.refresh_token }),
+  ],
+  [
+    "POST /api/departments",
+    "department.created",
+    async (app, world) => world.lab = await app.call("POST /api/departments", { name: "Lab" }),
+  ],
+  [
+    "PUT /api/departments/:id_or_name",
+    "department.updated",
+    (app) => app.call("PUT /api/departments/Lab", { sort_order: 2 }),
+  ],
+  [
+    "POST /api/workers",
+    "worker.created",
+    async (app, world) => world.worker = await app.call("POST /api/workers", { name: "Ada" }),
+  ],
+  [
+    "PUT /api/workers/:id",
+    "worker.updated",
+    (app, { worker }) => app.call(`PUT /api/workers/${worker.id}`, { description: "first" }),
+  ],
+  [
+    "PUT /api/memory/entry",
+    "memory.saved",
+    (app) => app.call("PUT /api/memory/entry", { scope: "global", key: "k", value: "v" }),
+  ],
+  [
+    "DELETE /api/memory/entry",
+    "memory.deleted",
+    (app) => app.call("DELETE /api/memory/entry?scope=global&key=k"),
+  ],
+  [
+    "POST /api/local/sessions",
+    "chat.created",
+    async (app, world) =>
+      world.chat = await app.call("POST /api/local/sessions", { worker_id: world.worker.id }),
+  ],
+  [
+    "PUT /api/local/sessions/:id",
+    "chat.updated",
+    (app, { chat }) => app.call(`PUT /api/local/sessions/${chat.id}`, { name: "x" }),
+  ],
+  [
+    "POST /api/local/sessions/:id/messages",
+    "message.received",
+    async (app, world) => {
+      world.sent = await app.call(`POST /api/local/sessions/${world.chat.id}/messages`, {
+        content: "say hi",
+      });
+      await app.settle();
+    },
+  ],
+  [
+    "POST /api/local/sessions/:id/media",
+    "upload.stored",
+    async (app, { chat }) => {
+      const form = new FormData();
+      form.set("file", new File(["x"], "x.txt"));
+      return await fetch(`${app.url}/api/local/sessions/${chat.id}/media`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${await app.token()}` },
+        body: form,
+      });
+    },
+  ],
+  [
+    "POST /api/messages",
+    "message.sent",
+    (app, { sent }) => app.call("POST /api/messages", { message_id: sent.message_id, content: "hello" }),
+  ],
+  [
+    "POST /api/tasks",
+    "task.created",
+    async (app, world) => {
+      const schedule = { ...TASK, worker_id: world.worker.id, type: "scheduled", cron: "0 0 1 1 *" };
+      world.task = await app.call("POST /api/tasks", schedule);
+    },
+  ],
+  ["POST /api/tasks/:id/run", "task.due", (app, { task }) => app.call(`POST /api/tasks/${task.id}/run`, {})],
+  [
+    "POST /api/tasks/:id/cancel",
+    "task.cancelled",
+    (app, { task }) => app.call(`POST /api/tasks/${task.id}/cancel`, {}),
+  ],
+  [
+    "POST /api/executions/:id/cancel",
+    "execution.cancelling",
+    async (app) => {
+      const { executionId } = await startRun(app);
+      await app.call(`POST /api/executions/${executionId}/cancel`, {});
+    },
+  ],
+  [
+    "DELETE /api/contexts/:worker_id",
+    "context.cleared",
+    (app, { worker, chat }) => app.call(`DELETE /api/contexts/${worker.id}?session_key=local:${chat.id}`),
+  ],
+  [
+    "DELETE /api/contexts",
+    "session.cleared",
+    (app, { chat }) => app.call(`DELETE /api/contexts?session_key=local:${chat.id}`),
+  ],
+  [
+    "DELETE /api/local/sessions/:id",
+    "chat.deleted",
+    (app, { chat }) => app.call(`DELETE /api/local/sessions/${chat.id}`),
+  ],
+  [
+    "DELETE /api/workers/:id",
+    "worker.deleted",
+    (app, { worker }) => app.call(`DELETE /api/workers/${worker.id}`),
+  ],
+  [
+    "DELETE /api/departments/:id_or_name",
+    "department.deleted",
+    (app) => app.call("DELETE /api/departments/Lab"),
+  ],
+  ["POST /api/system/backup", "system.backup", (app) => app.send("POST /api/system/backup", {})],
+  [
+    "PUT /api/system/password",
+    "auth.password_changed",
+    (app) =>
+      app.send("PUT /api/system/password", {
+        current_password: app.server.generatedPassword,
+        new_password: "another-password-9",
+      }),
+  ],
+];
+
+// A new access token is stored nowhere.
+const CHANGES_NOTHING = ["POST /api/auth/refresh"];
+
+describe("the audit trail (contract 3, journal)", () => {
+  it("names who did it, for everything that changes something", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines(), auth: { password_hash: "" } } });
+    const world = {};
+    const missing: string[] = [];
+    for (const [route, kind, send] of MUTATIONS) {
+      const before = await app.db.first<{ seq: number }>("select coalesce(max(seq), 0) as seq from journal");
+      await send(app, world);
+      const rows = await app.db.read(
+        "select actor from journal where seq > ? and kind = ? and actor = 'operator:admin'",
+        [before?.seq ?? 0, kind],
+      );
+      if (rows.length === 0) missing.push(`${route}: no ${kind}`);
+    }
+    expect(missing).toEqual([]);
+    const changing = ROUTES.filter((route) => route.method !== "GET").map((route) =>
+      `${route.method} ${route.path}`
+    );
+    expect([...MUTATIONS.map(([route]) => route), ...CHANGES_NOTHING].sort()).toEqual(changing.sort());
+  });
+
+  it("names the worker where its agent did it", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startRun(app, ["write:memory", "create:tasks"]);
+    const entry = { scope: run.sessionKey, key: "k", value: "v" };
+    const saved = await app.send("PUT /api/memory/entry", entry, run.headers);
+    expect(saved.status).toBe(200);
+    expect(await app.db.first("select actor from journal where kind = 'memory.saved'")).toEqual({
+      actor: `worker:${run.workerId}`,
+    });
+  });
+
+  it("is not written by who is nobody", async () => {
+    await using app = await openApp();
+    const before = await app.db.first("select count(*) as rows from journal");
+    for (let i = 0; i < 5; i++) await app.send("POST /api/auth/logout", { refresh_token: `x${i}` });
+    expect(await app.db.first("select count(*) as rows from journal")).toEqual(before);
+  });
+});
