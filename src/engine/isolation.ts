@@ -9,14 +9,16 @@ const log = logger("engine");
  */
 export type Isolation = "namespace" | "group";
 
+// When memory runs out the kernel ends agents before it ends the service (promises CHD-13).
+const FIRST_TO_GO = "{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null; ";
 // The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM like every process 1,
 // and hands on the exit code. Its end is the end of all others.
-const FIRST_PROCESS = 'umask "$0"; "$@"; exit $?';
-const LEADER = 'umask "$0"; exec "$@"';
+const FIRST_PROCESS = FIRST_TO_GO + 'umask "$0"; "$@"; exit $?';
+const LEADER = FIRST_TO_GO + 'umask "$0"; exec "$@"';
 // Without a namespace a child of the program watches over it. The kernel tells it when the program ends, which ends with
 // the server, and it ends whatever the program has left: no agent works on without us. It does not hear what the
 // program is told, and does not hold its output open.
-const WATCHED_LEADER =
+const WATCHED_LEADER = FIRST_TO_GO +
   'umask "$0"; "$1" --pdeathsig USR1 -- /bin/sh -c "$2" </dev/null >/dev/null 2>&1 & shift 2; exec "$@"';
 // It looks at all processes with one grep, so that it is done before a machine under load notices, and looks again
 // until it has found nobody twice: who is killed may have started another meanwhile.

@@ -124,6 +124,15 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     expect((await run(level, ["umask"], { umask: 0o027 })).stdout.trim()).toMatch(/^0?027$/);
   });
 
+  it.runIf(Deno.build.os === "linux")(
+    "is the first to go when memory runs out, and a hog of memory harms nobody (promises CHD-13)",
+    async () => {
+      expect((await run(level, ["oom-score"])).stdout).toBe("500\n");
+      expect(await Deno.readTextFile("/proc/self/oom_score_adj")).not.toBe("500\n");
+      expect((await run(level, ["mem-hog", "200000000"])).stdout).toBe("200000000\n");
+    },
+  );
+
   it("has no terminal and an end of input (promises CHD-12)", async () => {
     expect((await run(level, ["stdin"])).stdout).toBe("end of input\n");
   });

@@ -62,6 +62,7 @@ case $mode in
   pwd) pwd ;;
   svc) shift; eval "\"$SVC_CTL\" $argument" ;;
   umask) umask ;;
+  oom-score) cat /proc/self/oom_score_adj ;;
   kill-server) kill -9 "$argument"; sleep 5 ;;
   touch-and-stay) touch "$argument"; sleep 300 ;;
   show-token-and-leave) echo "$SVC_TOKEN" > "$argument"; sleep 0.3; setsid sleep 300 > /dev/null 2>&1 & sleep 0.5; echo left ;;
