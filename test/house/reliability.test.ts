@@ -1,5 +1,6 @@
+import { join } from "node:path";
 import { expect, it } from "vitest";
-import { sourceFiles, textOf } from "../harness/tree.ts";
+import { ROOT, sourceFiles, textOf } from "../harness/tree.ts";
 
 /** Rows of the promises, by family. */
 const FAMILIES: Record<string, number> = {
@@ -43,3 +44,24 @@ it("docs/reliability.md has a row for each promise, and the test that it names i
   }
   expect(wrong).toEqual([]);
 });
+
+it("every file of ours that a document names is there", () => {
+  const documents = [...Deno.readDirSync(join(ROOT, "docs"))].filter((entry) => entry.isFile).map((entry) =>
+    `docs/${entry.name}`
+  );
+  const missing = ["README.md", ...documents].flatMap((document) =>
+    [...textOf(document).matchAll(/`((?:test|src|cli|bench|build|docs)\/[\w./-]+\.\w+)`/g)]
+      .map(([, file = ""]) => file)
+      .filter((file) => !exists(join(ROOT, file)))
+      .map((file) => `${document}: ${file}`)
+  );
+  expect(missing).toEqual([]);
+});
+
+function exists(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false;
+  }
+}
