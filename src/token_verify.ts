@@ -21,6 +21,8 @@ function isClaims(payload: object): payload is Claims {
   const { typ, ver, iat, exp } = claims;
   if (typeof claims.sub !== "string" || typeof claims.scope !== "string") return false;
   if (typeof ver !== "number" || typeof iat !== "number" || typeof exp !== "number") return false;
+  // Ours are for nobody else, and each kind has its own holders.
+  if ("aud" in claims || claims.sub.startsWith("operator:") !== (typ === "access")) return false;
   if (typ === "run") return typeof claims.execution_id === "string" && typeof claims.attempt === "number";
   if (typ !== "access") return false;
   return ver !== OPERATOR_KEY_VERSION || exp - iat <= OPERATOR_KEY_TTL_S;

@@ -35,7 +35,7 @@ export async function login(
 ): Promise<Login> {
   const { db, clock, config } = service;
   const now = clock.now();
-  const who = digest(`${address}\n${username}`);
+  const who = digest(`${networkOf(address)}\n${username}`);
   const minute = Math.floor(now / MINUTE_MS);
   if (await countLogin(db, who, minute) > config.auth.login_failures_per_minute) {
     throw new ServiceError(
@@ -110,6 +110,22 @@ async function accessToken(
   };
   return { access_token: await signToken(authority.key, claims, ttl, clock.now()), expires_in: ttl };
 }
+
+// Whoever has one IPv6 address has a network of them: by the single address no count would ever be reached.
+function networkOf(address: string): string {
+  if (!address.includes(":") || /^::ffff:[\d.]+$/i.test(address)) return address;
+  const [head = "", tail] = address.split("%")[0]?.split("::") ?? [];
+  const groups = (text: string) => text === "" ? [] : text.split(":");
+  const missing = tail === undefined ? 0 : 8 - groups(head).length - groups(tail).length;
+  const all = [
+    ...groups(head),
+    ...Array.from({ length: Math.max(0, missing) }, () => "0"),
+    ...groups(tail ?? ""),
+  ];
+  return all.slice(0, IPV6_NETWORK_GROUPS).map((group) => parseInt(group, 16).toString(16)).join(":");
+}
+
+const IPV6_NETWORK_GROUPS = 4;
 
 function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex");

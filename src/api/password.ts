@@ -54,7 +54,7 @@ async function derive(password: string, salt: Uint8Array, cost: Cost, length: nu
         retry_after_s: 2,
       });
     }
-    // Whoever ends hands its place on, so that nobody slips in between.
+    // Whoever is done hands on its place, so nobody slips in between.
     await new Promise<void>((resolve) => waiting.push(resolve));
   } else inFlight++;
   try {

@@ -1,0 +1,247 @@
+import { describe, expect, it } from "vitest";
+import { hashPassword } from "../../src/api/password.ts";
+import { type App, openApp, PASSWORD } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
+import { client } from "../harness/client.ts";
+import { startServer, svc, tempDir } from "../harness/process.ts";
+
+const LOGIN = "POST /api/auth/login";
+const wrong = { username: "admin", password: "wrong" };
+const right = { username: "admin", password: PASSWORD };
+const proxied = { server: { trusted_proxies: ["127.0.0.1"] } };
+
+// The long run: SVC_TEST_LOGINS=200.
+const LOGINS = Number(Deno.env.get("SVC_TEST_LOGINS") ?? 60);
+const GUESSES = LOGINS * 5;
+
+/** The probability that two samples come from one distribution (Mann-Whitney U, two-sided, normal approximation). */
+function sameDistribution(a: number[], b: number[]): number {
+  const all = [...a.map((value) => ({ value, of: "a" })), ...b.map((value) => ({ value, of: "b" }))];
+  all.sort((one, two) => one.value - two.value);
+  const rankSum = all.reduce((sum, { of }, index) => of === "a" ? sum + index + 1 : sum, 0);
+  const u = rankSum - a.length * (a.length + 1) / 2;
+  const mean = a.length * b.length / 2;
+  const deviation = Math.sqrt(a.length * b.length * (a.length + b.length + 1) / 12);
+  const z = Math.abs(u - mean) / deviation;
+  // Abramowitz and Stegun 26.2.17.
+  const t = 1 / (1 + 0.2316419 * z);
+  const tail = Math.exp(-z * z / 2) / Math.sqrt(2 * Math.PI) *
+    t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))));
+  return 2 * tail;
+}
+
+const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
+
+describe("an unknown name and a wrong password (promises AUT-3)", () => {
+  it(`cannot be told apart by their time, ${LOGINS} and ${LOGINS} attempts`, async () => {
+    const password_hash = await hashPassword(PASSWORD, { ln: 12, r: 8, p: 1 });
+    await using app = await openApp({
+      config: { auth: { password_hash, login_failures_per_minute: 10_000 } },
+    });
+    const timeOf = async (body: object) => {
+      const started = performance.now();
+      expect((await app.send(LOGIN, body)).status).toBe(401);
+      return performance.now() - started;
+    };
+    const attempt = async () => {
+      const names: number[] = [];
+      const words: number[] = [];
+      for (let i = 0; i < LOGINS; i++) {
+        // The order changes, so that neither profits from what the other has warmed up.
+        const turns: [number[], object][] = [[names, { username: "nobody", password: PASSWORD }], [
+          words,
+          wrong,
+        ]];
+        for (const [times, body] of i % 2 === 0 ? turns : turns.reverse()) times.push(await timeOf(body));
+      }
+      return { names, words };
+    };
+    await timeOf(wrong);
+    // Chance alone says "different" once in a hundred times; three times in a row it says so of what is different.
+    let found = { p: 0, ratio: 0 };
+    for (let round = 0; round < 3 && !(found.p > 0.01); round++) {
+      const { names, words } = await attempt();
+      found = { p: sameDistribution(names, words), ratio: median(names) / median(words) };
+    }
+    expect(found.p).toBeGreaterThan(0.01);
+    expect(found.ratio).toBeGreaterThan(0.8);
+    expect(found.ratio).toBeLessThan(1.25);
+  }, 60_000);
+});
+
+describe("guessing passwords (promises AUT-4)", () => {
+  it(
+    "gets ten tries a minute for an address and a name, however often, also across a restart; others may log in",
+    async () => {
+      const clock = new TestClock("2026-01-05T08:00:10Z");
+      await using app = await openApp({ clock, config: proxied });
+      const from = (address: string) => ({ "x-forwarded-for": address });
+      const statuses: number[] = [];
+      for (let i = 0; i < GUESSES; i++) {
+        statuses.push((await app.send(LOGIN, wrong, from("203.0.113.7"))).status);
+      }
+      expect(statuses.filter((status) => status === 401)).toHaveLength(10);
+      expect(statuses.filter((status) => status === 429)).toHaveLength(GUESSES - 10);
+      expect((await app.send(LOGIN, right, from("203.0.113.8"))).status).toBe(200);
+      await app.stop();
+      await using later = await openApp({ clock, dataDir: app.dataDir, config: proxied });
+      expect((await later.send(LOGIN, right, from("203.0.113.7"))).status).toBe(429);
+      expect((await later.send(LOGIN, right, from("203.0.113.8"))).status).toBe(200);
+      clock.advance(50_000);
+      expect((await later.send(LOGIN, right, from("203.0.113.7"))).status).toBe(200);
+    },
+    60_000,
+  );
+
+  it("counts a whole IPv6 network as one address, and an IPv4 address as itself however it is written", async () => {
+    const clock = new TestClock("2026-01-05T08:00:10Z");
+    await using app = await openApp({ clock, config: proxied });
+    const statusFrom = async (address: string, body = wrong) =>
+      (await app.send(LOGIN, body, { "x-forwarded-for": address })).status;
+    for (let i = 0; i < 10; i++) expect(await statusFrom(`2001:db8:1:2:${i}::${i}`)).toBe(401);
+    for (const near of ["2001:db8:1:2::1", "2001:0db8:0001:0002:ffff:1:2:3"]) {
+      expect([near, await statusFrom(near, right)]).toEqual([near, 429]);
+    }
+    for (
+      const far of ["2001:db8:1:3::1", "2001:db8:1::2", "::1", "::ffff:203.0.113.1", "::ffff:203.0.113.2"]
+    ) {
+      expect([far, await statusFrom(far, right)]).toEqual([far, 200]);
+    }
+  });
+
+  it("a header that nobody vouches for changes nothing", async () => {
+    const clock = new TestClock("2026-01-05T08:00:10Z");
+    await using app = await openApp({ clock });
+    for (let i = 0; i < 12; i++) await app.send(LOGIN, wrong, { "x-forwarded-for": `203.0.113.${i}` });
+    expect((await app.send(LOGIN, right, { "x-forwarded-for": "203.0.113.99" })).status).toBe(429);
+  });
+});
+
+it(
+  "200 logins at once are hashed two at a time, the rest is told to come back, and everybody else is served (promises AUT-5)",
+  async () => {
+    await using folder = await tempDir();
+    const env = { SVC_AUTH_PASSWORD: "pass", SVC_AUTH__LOGIN_FAILURES_PER_MINUTE: "1000" };
+    await using server = await startServer({ dataDir: folder.path, env });
+    const api = await client(server.url);
+    const login = async (index: number) => {
+      const response = await fetch(`${server.url}/api/auth/login`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ username: `name${index}`, password: "wrong" }),
+      });
+      await response.body?.cancel();
+      return { status: response.status, retryAfter: response.headers.get("retry-after") };
+    };
+    const before = { memory: await server.memory() };
+    let over = false;
+    let memory = 0;
+    const flood = Promise.all(Array.from({ length: 200 }, (_, index) => login(index))).finally(() =>
+      over = true
+    );
+    const times: number[] = [];
+    while (!over) {
+      const started = performance.now();
+      await api.call("GET /api/workers");
+      times.push(performance.now() - started);
+      memory = Math.max(memory, await server.memory());
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    const answers = await flood;
+    const refused = answers.filter(({ status }) => status === 401).length;
+    // Two that are hashed and eight that wait; a place that becomes free while they come in is taken again.
+    expect(refused).toBeGreaterThanOrEqual(10);
+    expect(refused).toBeLessThanOrEqual(60);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(200 - refused);
+    for (const { status, retryAfter } of answers) if (status === 429) expect(retryAfter).toBe("2");
+    // A hash takes 64 MB.
+    expect(memory - before.memory).toBeLessThan(3 * 70e6);
+    times.sort((a, b) => a - b);
+    expect(times[Math.floor(times.length * 0.95)]).toBeLessThan(250);
+  },
+  60_000,
+);
+
+describe("the first start (promises AUT-8)", () => {
+  it("has no password that anybody could know, and a key of its own that only its user reads", async () => {
+    const seen = new Set<string>();
+    for (let i = 0; i < 2; i++) {
+      await using folder = await tempDir();
+      await using server = await startServer({ dataDir: folder.path });
+      const [, password = ""] = /with the password (\S+)/.exec(server.stderr) ?? [];
+      expect(password).toMatch(/^[a-z2-9]{24}$/);
+      const key = await Deno.readTextFile(`${folder.path}/secret.key`);
+      expect(key.trim()).toMatch(/^[\w-]{64}$/);
+      expect(((await Deno.stat(`${folder.path}/secret.key`)).mode ?? 0) & 0o777).toBe(0o600);
+      for (const guess of ["", "admin", "password", "svc", "changeme"]) {
+        const body = JSON.stringify({ username: "admin", password: guess });
+        const headers = { "content-type": "application/json" };
+        const response = await fetch(`${server.url}/api/auth/login`, { method: "POST", headers, body });
+        await response.body?.cancel();
+        expect([400, 401]).toContain(response.status);
+      }
+      expect((await client(server.url, password)).token).toMatch(/^eyJ/);
+      seen.add(password).add(key);
+    }
+    expect(seen.size).toBe(4);
+  });
+
+  it("refuses a key that is too short, and an empty password counts as none", async () => {
+    const starts: [env: Record<string, string>, file: string | null, code: number, words: RegExp][] = [
+      [{ SVC_AUTH__JWT_SECRET: "short" }, null, 2, /auth\.jwt_secret: must be at least 32 characters/],
+      [{ SVC_AUTH__JWT_SECRET: "x".repeat(31) }, null, 2, /at least 32 characters/],
+      [{}, "too short\n", 1, /secret\.key: must be at least 32 bytes/],
+      [{}, "\n", 1, /secret\.key: must be at least 32 bytes/],
+      [{ SVC_AUTH__PASSWORD_HASH: "plain text" }, null, 2, /auth\.password_hash: must be a scrypt hash/],
+      [{ SVC_AUTH_PASSWORD_FILE: "/no/such/file" }, null, 2, /SVC_AUTH_PASSWORD_FILE/],
+    ];
+    await Promise.all(starts.map(async ([env, file, code, words]) => {
+      await using folder = await tempDir();
+      if (file !== null) await Deno.writeTextFile(`${folder.path}/secret.key`, file, { mode: 0o600 });
+      const ran = await svc(["serve"], { dataDir: folder.path, env });
+      expect([ran.code, ran.err]).toEqual([code, expect.stringMatching(words)]);
+    }));
+    await using folder = await tempDir();
+    await using server = await startServer({ dataDir: folder.path, env: { SVC_AUTH_PASSWORD: "" } });
+    expect(server.stderr).toMatch(/with the password [a-z2-9]{24}\n/);
+  });
+});
+
+it("listens on loopback, sets no cookie, and lets no other site in, on any route (promises AUT-11)", async () => {
+  await using folder = await tempDir();
+  await using server = await startServer({ dataDir: folder.path, env: { SVC_AUTH_PASSWORD: "pass" } });
+  expect(new URL(server.url).hostname).toBe("127.0.0.1");
+  await using app: App = await openApp();
+  const foreign = { origin: "https://evil.example", "sec-fetch-site": "cross-site" };
+  for (
+    const route of [
+      "GET /api/workers",
+      "POST /api/workers",
+      "OPTIONS /api/workers",
+      "GET /openapi.json",
+      "GET /livez",
+    ]
+  ) {
+    const reply = await app.send(route, route.startsWith("POST") ? { name: "x" } : undefined, {
+      ...foreign,
+      "access-control-request-method": "DELETE",
+    });
+    const names = [...reply.headers.keys()];
+    expect([route, names.filter((name) => name.startsWith("access-control-") || name === "set-cookie")])
+      .toEqual([route, []]);
+  }
+  for (
+    const host of [
+      "evil.example",
+      "127.0.0.1.nip.io",
+      "localhost.",
+      "svc",
+      "[::1].evil.example",
+      "0x7f000001",
+      "",
+    ]
+  ) {
+    const status = (await app.send("GET /api/workers", undefined, { host: host === "" ? " " : host })).status;
+    expect([host, status]).toEqual([host, 403]);
+  }
+});
