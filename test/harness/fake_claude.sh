@@ -48,7 +48,7 @@ case $mode in
   key) init; result "$ANTHROPIC_API_KEY" ;;
   limit) # limit [SECONDS]: refused for so long, as long as there is no file `free` in the work directory
     init
-    if [ -e free ]; then result "through ${resume:-0}"; exit 0; fi
+    if [ -e free ]; then printf '%s' "$prompt" > prompt.txt; result "through ${resume:-0}"; exit 0; fi
     [ "$argument" = limit ] || printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s,"rateLimitType":"five_hour"}}\n' "$(($(date +%s) + argument))"
     printf '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"terminal_reason":"api_error","result":"API Error: 429 rate limit"}\n'
     exit 1 ;;

@@ -111,6 +111,10 @@ describe("rate limits (issue 5, promises DSP-13)", () => {
     clock.advance(4 * 60_000);
     await app.settle();
     expect(waits).toEqual([1, 4]);
+    // It is told that it was interrupted, and goes on with what it knows: nothing is told twice.
+    const prompt = await Deno.readTextFile(join(ada.worker.work_dir, "prompt.txt"));
+    expect(prompt).toMatch(/# Interrupted\n\nYou began this task before/);
+    expect(prompt).not.toMatch(/The conversation so far/);
     expect(await ada.tasks()).toMatchObject([{ status: "completed", run_count: 3 }]);
     expect(await app.db.read("select * from rate_limit")).toEqual([]);
   });

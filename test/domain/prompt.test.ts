@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import { type RunContext, workerPrompt } from "../../src/domain/prompt.ts";
+
+const CONTEXT: RunContext = {
+  worker: {
+    id: "w1",
+    name: "Ada",
+    description: "Writes the newsletter.",
+    memory: "Be kind.",
+    constraints: "Never delete a file.",
+    work_dir: "/work/ada",
+  },
+  task: { id: "t1", type: "immediate", attempt: 1 },
+  message: {
+    id: "m1",
+    session_key: "local:s1",
+    attachments: [{ path: "/uploads/a b.png", name: "a b.png", mime: "image/png", size: 12 }],
+  },
+  memory: { global: { city: "Bern" }, session: { tone: "short\nand dry" } },
+  conversation: [],
+};
+const PLAIN = { said: [], interrupted: false, ctl: "/data/bin/svc" };
+
+const titles = (prompt: string) => [...prompt.matchAll(/^# (.*)$/gm)].map(([, title]) => title);
+
+describe("workerPrompt() (contract 4, point 7)", () => {
+  it("tells everything in one order, and the instruction last", () => {
+    const prompt = workerPrompt(CONTEXT, "-- do 'it'\n# now", PLAIN);
+    expect(titles(prompt).slice(0, -1)).toEqual([
+      "Who you are",
+      "What you always keep to",
+      "What you must not do",
+      "Memory of all workers (scope global)",
+      "Memory of this conversation (scope local:s1)",
+      "The service",
+      "The message",
+      "Your task",
+    ]);
+    expect(prompt.endsWith("# Your task\n\n-- do 'it'\n# now\n")).toBe(true);
+    expect(prompt).toContain("You are Ada, a worker of a service that runs agents. Writes the newsletter.");
+    expect(prompt).toContain("- city: Bern\n");
+    expect(prompt).toContain("- tone: short\n  and dry\n");
+    expect(prompt).toContain(
+      "Message id: m1\nAttached files:\n- /uploads/a b.png (a b.png, image/png, 12 bytes)",
+    );
+  });
+
+  it("spells out every value: some engines refuse a command with a variable in it", () => {
+    const odd = { ...CONTEXT, message: { ...CONTEXT.message, session_key: "chat:it's $(here)" } };
+    const prompt = workerPrompt(odd, "x", PLAIN);
+    expect(prompt).toContain("svc ctl message send --message-id m1 --stdin");
+    expect(prompt).toContain(`svc ctl memory get --scope 'chat:it'\\''s $(here)'`);
+    expect(prompt).toContain("its path is /data/bin/svc");
+    expect(prompt).not.toMatch(/\$SVC_/);
+  });
+
+  it("leaves out what there is not, and messages where nobody listens", () => {
+    const bare: RunContext = {
+      ...CONTEXT,
+      worker: { ...CONTEXT.worker, description: "", memory: " ", constraints: "" },
+      message: { id: "nightly", session_key: "cli:nightly", attachments: [] },
+      memory: { global: {}, session: {} },
+    };
+    const prompt = workerPrompt(bare, "x", PLAIN);
+    expect(titles(prompt)).toEqual(["Who you are", "The service", "The message", "Your task"]);
+    expect(prompt).not.toContain("message send");
+    expect(prompt).toContain("Your last words are kept as the result of this task.");
+  });
+
+  it("tells an interrupted task that it was, and a new session what was said", () => {
+    const said = [
+      { role: "user" as const, content: "hello", ts: 0 },
+      { role: "bee" as const, content: "x".repeat(5_000), ts: 1_000 },
+    ];
+    const prompt = workerPrompt(CONTEXT, "go", { ...PLAIN, said, interrupted: true });
+    expect(titles(prompt).slice(-4)).toEqual([
+      "The conversation so far",
+      "The message",
+      "Interrupted",
+      "Your task",
+    ]);
+    expect(prompt).toContain(
+      "[1970-01-01T00:00:00.000Z] user: hello\n[1970-01-01T00:00:01.000Z] answer: xxx",
+    );
+    expect(prompt).toContain("x … (5000 characters)\n");
+  });
+
+  it("stays small, however much is remembered", () => {
+    const global = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`k${i}`, "v".repeat(100_000)]));
+    const prompt = workerPrompt({ ...CONTEXT, memory: { global, session: {} } }, "go", PLAIN);
+    expect(prompt.length).toBeLessThan(60_000);
+    expect(prompt).toContain("(there is more: svc ctl memory get)");
+  });
+});
