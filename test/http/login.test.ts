@@ -11,7 +11,7 @@ const right = { username: "admin", password: PASSWORD };
 const proxied = { server: { trusted_proxies: ["127.0.0.1"] } };
 
 // The long run: SVC_TEST_LOGINS=200.
-const LOGINS = Number(Deno.env.get("SVC_TEST_LOGINS") ?? 60);
+const LOGINS = Number(Deno.env.get("SVC_TEST_LOGINS") ?? 40);
 const GUESSES = LOGINS * 5;
 
 /** The probability that two samples come from one distribution (Mann-Whitney U, two-sided, normal approximation). */

@@ -6,8 +6,8 @@ import { type ServerProcess, startServer, svc, tempDir } from "../harness/proces
 import { eventually } from "../harness/wait.ts";
 
 // The long run: SVC_TEST_FLOOD_MB=1000 SVC_TEST_READERS=100.
-const FLOOD_MB = Number(Deno.env.get("SVC_TEST_FLOOD_MB") ?? 200);
-const READERS = Number(Deno.env.get("SVC_TEST_READERS") ?? 40);
+const FLOOD_MB = Number(Deno.env.get("SVC_TEST_FLOOD_MB") ?? 100);
+const READERS = Number(Deno.env.get("SVC_TEST_READERS") ?? 20);
 const LOG_MB = 100;
 
 async function runOf(

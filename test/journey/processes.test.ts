@@ -9,7 +9,7 @@ import { eventually } from "../harness/wait.ts";
 
 // The long run: SVC_TEST_AGENT_KILLS=50 SVC_TEST_RUNS=1000.
 const KILLS = Number(Deno.env.get("SVC_TEST_AGENT_KILLS") ?? 1);
-const RUNS = Number(Deno.env.get("SVC_TEST_RUNS") ?? 120);
+const RUNS = Number(Deno.env.get("SVC_TEST_RUNS") ?? 60);
 const AGENTS = 8;
 
 async function makeWorkers(api: Client, count: number): Promise<string[]> {

@@ -5,10 +5,10 @@ import { random } from "../harness/schedule.ts";
 import { eventually } from "../harness/wait.ts";
 
 // The long run: SVC_TEST_REPLIES=1000.
-const REPLIES = Number(Deno.env.get("SVC_TEST_REPLIES") ?? 100);
+const REPLIES = Number(Deno.env.get("SVC_TEST_REPLIES") ?? 60);
 const DROPS = Math.ceil(REPLIES / 5);
 const KILLS = Math.max(2, Math.floor(REPLIES / 50));
-const STALLED = Number(Deno.env.get("SVC_TEST_READERS") ?? 100);
+const STALLED = Number(Deno.env.get("SVC_TEST_READERS") ?? 50);
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 const ENV = { SVC_AUTH_PASSWORD: "pass" };
 
