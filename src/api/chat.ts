@@ -101,8 +101,8 @@ async function checkWorker(service: Service, id: string | null): Promise<void> {
 }
 
 /**
- * DELETE /api/local/sessions/:id: messages, replies, contexts and uploads go, its open work is cancelled and ended
- * (interface 3, contract 3). Throws `not_found`.
+ * DELETE /api/local/sessions/:id: messages, replies, contexts and uploads go, its open work is cancelled and ended, the
+ * coordinator's for it too (interface 3, contract 3). Throws `not_found`.
  */
 export async function deleteSession(service: Service, call: Call, id: string): Promise<void> {
   const { db, clock } = service;
@@ -114,6 +114,7 @@ export async function deleteSession(service: Service, call: Call, id: string): P
     cancelTasksOf({ session_key: key }, "session deleted", now),
     record(now, { kind: "chat.deleted", session_key: key, actor: call.caller.subject }),
   ], () => notFound("session", id));
+  await service.interruptRouting(key);
   const open = await listOpenExecutionsOf(db, key);
   await Promise.all(open.map((executionId) => service.interrupt(executionId)));
   await Deno.remove(uploadFolder(service, id), { recursive: true }).catch(() => {});

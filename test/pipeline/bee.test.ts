@@ -212,6 +212,16 @@ describe("the coordinator on an engine (contract 4, point 4)", () => {
     expect(trace.routing).toEqual([expect.objectContaining({ status: "failed", failure: "cancelled" })]);
   });
 
+  it("deleting the session ends it with its processes, and its token (contract 3, Local chat)", async () => {
+    await using it = await withBee(["!sleep 60"]);
+    await it.send("hello");
+    while (await it.count() === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await it.app.call(`DELETE /api/local/sessions/${it.session.id}`);
+    expect(await it.app.call("GET /api/system/executions")).toMatchObject([
+      { status: "failed", failure: "cancelled" },
+    ]);
+  });
+
   it("an orderly stop puts the message back; the next start routes it, as its first try", async () => {
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
     await Deno.writeTextFile(join(dataDir, "answer-1"), "!sleep 60");
