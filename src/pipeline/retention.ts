@@ -11,8 +11,8 @@ import {
   deleteUploads,
   listOldExecutions,
   listOldUploads,
-  listUnknownExecutions,
   listUnknownPaths,
+  listUnknownRuns,
   type Prune,
   pruneAnswers,
   pruneBeeRuns,
@@ -124,7 +124,7 @@ async function pruneUploads({ db }: RetentionOptions, before: number): Promise<b
   return files.length >= BATCH_ROWS;
 }
 
-/** Logs without an execution: their session was deleted, or a kill came in between. */
+/** Logs of runs that are gone: the coordinator's when they are pruned, others where a kill came in between. */
 async function removeOrphanLogs(
   db: Database,
   paths: DataPaths,
@@ -135,7 +135,7 @@ async function removeOrphanLogs(
     const names = await files(join(paths.logs, folder));
     const ids = [...new Set(names.map((name) => name.replace(/\.(log|jsonl)$/, "")))];
     for (let at = 0; at < ids.length && !signal.aborted; at += BATCH_ROWS) {
-      for (const id of await listUnknownExecutions(db, ids.slice(at, at + BATCH_ROWS))) {
+      for (const id of await listUnknownRuns(db, ids.slice(at, at + BATCH_ROWS))) {
         for (const end of ["log", "jsonl"]) await removeOld(join(paths.logs, folder, `${id}.${end}`), now);
       }
     }

@@ -158,10 +158,13 @@ export async function listUnknownPaths(db: Database, paths: string[]): Promise<s
   return rows.map((row) => row.path);
 }
 
-/** Which of these ids no execution has. */
-export async function listUnknownExecutions(db: Database, ids: string[]): Promise<string[]> {
+/** Which of these ids no execution and no run of the coordinator has. */
+export async function listUnknownRuns(db: Database, ids: string[]): Promise<string[]> {
   const rows = await db.read<{ id: string }>(
-    "select value as id from json_each(?) where not exists (select 1 from execution where execution.id = value)",
+    `select value as id
+    from json_each(?)
+    where not exists (select 1 from execution where execution.id = value)
+      and not exists (select 1 from bee_run where bee_run.id = value)`,
     [JSON.stringify(ids)],
   );
   return rows.map((row) => row.id);

@@ -114,11 +114,14 @@ describe("retention (promises DUR-11, contract 7)", () => {
   it("removes logs with their executions, uploads that no message shows, and once a day what nothing knows", async () => {
     await using bench = await Bench.open();
     const { db, clock, paths } = bench;
-    const [old, young, orphan, fresh] = [newId(), newId(), newId(), newId()];
+    const [old, young, orphan, fresh, thought] = [newId(), newId(), newId(), newId(), newId()];
     const ended = (id: string, days: number) =>
       execution(id, newId(), "completed", clock.now() - days * DAY_MS);
-    await db.write(insertRows("execution", [ended(old, 91), ended(young, 89)]));
-    for (const id of [old, young, orphan]) {
+    await db.write([
+      ...insertRows("execution", [ended(old, 91), ended(young, 89)]),
+      ...insertRows("bee_run", [beeRun(thought, "completed", clock.now() - 89 * DAY_MS)]),
+    ]);
+    for (const id of [old, young, orphan, thought]) {
       await bench.file(logPath(paths, id), 2 * DAY_MS);
       await bench.file(eventsPath(paths, id), 2 * DAY_MS);
     }
@@ -144,17 +147,22 @@ describe("retention (promises DUR-11, contract 7)", () => {
       ...insertRows("outbound_message", [{ ...reply, media: JSON.stringify({ path: upload("written") }) }]),
     ]);
     await bench.run();
-    expect(await Promise.all([old, young, orphan, fresh].map((id) => exists(logPath(paths, id))))).toEqual([
+    const all = [old, young, orphan, fresh, thought];
+    expect(await Promise.all(all.map((id) => exists(logPath(paths, id))))).toEqual([
       false,
       true,
       false,
+      true,
+      // The log of a coordinator's run, which has no execution, is kept as long as the run is.
       true,
     ]);
-    expect(await Promise.all([old, young, orphan].map((id) => exists(eventsPath(paths, id))))).toEqual([
-      false,
-      true,
-      false,
-    ]);
+    expect(await Promise.all([old, young, orphan, thought].map((id) => exists(eventsPath(paths, id)))))
+      .toEqual([
+        false,
+        true,
+        false,
+        true,
+      ]);
     const names = [...Deno.readDirSync(join(paths.uploads, "session"))].map((entry) => entry.name);
     expect(names.sort()).toEqual(kept.sort());
     expect(await db.read("select name from upload order by name")).toEqual([{ name: "shown" }, {
@@ -318,17 +326,7 @@ function randomWorld(chance: () => number, now: number): Record<string, Row[]> {
       add("execution", run);
     }
     add("task", task);
-    const bee = pick(["running", "completed", "failed"]);
-    add("bee_run", {
-      id: newId(),
-      message_id: message.id,
-      session_key: "s",
-      engine: "rules",
-      status: bee,
-      attempt: 1,
-      created_at: 0,
-      completed_at: bee === "running" ? null : age(),
-    });
+    add("bee_run", beeRun(newId(), pick(["running", "completed", "failed"]), age()));
     add("outbound_message", outbound(newId(), pick(["sent", "failed", "waiting"]), age()));
   }
   return world;
@@ -392,6 +390,19 @@ function execution(id: string, taskId: string, status: string, at: number): Row 
     run_id: "r",
     created_at: at,
     completed_at: status === "completed" || status === "failed" ? at : null,
+  };
+}
+
+function beeRun(id: string, status: string, at: number): Row {
+  return {
+    id,
+    message_id: "m",
+    session_key: "s",
+    engine: "rules",
+    status,
+    attempt: 1,
+    created_at: at,
+    completed_at: status === "running" ? null : at,
   };
 }
 
