@@ -12,7 +12,7 @@ import { RunLog } from "../engine/run_log.ts";
 import { newId } from "../id.ts";
 import { logger } from "../log.ts";
 import { type DataPaths, eventsPath, logPath } from "../paths.ts";
-import { toolsOf } from "./equipment.ts";
+import { toolsOf, withoutSecrets } from "./equipment.ts";
 import type { EnvironmentRequest, RunEnvironment } from "./environment.ts";
 
 const log = logger("bee");
@@ -186,7 +186,7 @@ export class Thinker {
     );
     try {
       if (signal.aborted) return failedOutcome("cancelled", "the run was ended");
-      return await engine.start({
+      const outcome = await engine.start({
         runId: question.runId,
         workDir,
         instruction: prompt,
@@ -207,6 +207,7 @@ export class Thinker {
         onStart: () => {},
         onSession: () => {},
       });
+      return withoutSecrets(secrets, outcome);
     } finally {
       await events?.close();
       void Deno.remove(runDir, { recursive: true }).catch(() => {});

@@ -222,6 +222,24 @@ describe("the coordinator on an engine (contract 4, point 4)", () => {
     ]);
   });
 
+  it("its token is masked in what it says, and in why it failed (promises SEC-3)", async () => {
+    await using it = await withBee([
+      `!echo '{"reply": "I am '"$SVC_TOKEN"', and glad"}'`,
+      `!echo "refused: $SVC_TOKEN" >&2; exit 3`,
+    ], { max_attempts: 1 });
+    await it.send("who are you?");
+    await it.app.settle();
+    await it.send("and now?");
+    await it.app.settle();
+    expect(await replies(it.app, it.session.id)).toEqual([
+      expect.stringMatching(/^I am \*{100,}, and glad$/),
+      // Only the end of what it complained of is kept, and so the end of its token.
+      expect.stringMatching(/exit code 3: \*{100,}\. Say it again/),
+    ]);
+    const runs = JSON.stringify(await it.app.call("GET /api/system/executions"));
+    expect(runs).not.toContain("eyJ");
+  });
+
   it("an orderly stop puts the message back; the next start routes it, as its first try", async () => {
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
     await Deno.writeTextFile(join(dataDir, "answer-1"), "!sleep 60");
