@@ -55,7 +55,7 @@ export class Bells {
 export class Listener {
   #rung = false;
   #resolve: (() => void) | null = null;
-  readonly #close: () => void;
+  #close: () => void;
 
   constructor(close: () => void) {
     this.#close = close;
@@ -84,8 +84,10 @@ export class Listener {
     this.#rung = false;
   }
 
+  /** Stops listening, once: a second close must not take the bell from those who came later. */
   close(): void {
     this.#close();
+    this.#close = () => {};
     this.wake();
   }
 }

@@ -1,4 +1,5 @@
 import type { Service } from "../api/service.ts";
+import { bodyFrom, type BodySource } from "./body.ts";
 
 const BLOCK_BYTES = 64 * 1024;
 const POLL_MS = 1_000;
@@ -37,15 +38,10 @@ export async function logResponse(service: Service, request: LogRequest): Promis
   }
   // Without following the file is the answer: it is sent from outside of V8, whose collector is late with what passed.
   if (file !== null && (request.ended || !request.follow)) return new Response(file.readable, { headers });
-  const reader = new LogReader(service, request, file);
-  const body = new ReadableStream<Uint8Array>({
-    pull: (controller) => reader.pull(controller),
-    cancel: () => reader.close(),
-  }, { highWaterMark: 0 });
-  return new Response(body, { headers });
+  return new Response(bodyFrom(new LogReader(service, request, file)), { headers });
 }
 
-class LogReader {
+class LogReader implements BodySource {
   readonly #service: Service;
   readonly #request: LogRequest;
   readonly #bell;

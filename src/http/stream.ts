@@ -1,6 +1,7 @@
 import type { Service } from "../api/service.ts";
 import type { Claims } from "../token.ts";
 import { OPERATOR_KEY_VERSION } from "../token.ts";
+import { bodyFrom, type BodySource } from "./body.ts";
 import { HangUp } from "./hang_up.ts";
 
 /** Why a stream ended; the data of its last event (contract 4, Stream). */
@@ -41,12 +42,7 @@ const HEARTBEAT = encoder.encode(":\n\n");
  * step: there is no buffer that could overflow, and reconnecting is the same query.
  */
 export function eventStream(service: Service, source: StreamSource): Response {
-  const stream = new EventStream(service, source);
-  const body = new ReadableStream<Uint8Array>({
-    pull: (controller) => stream.pull(controller),
-    cancel: () => stream.close(),
-  }, { highWaterMark: 0 });
-  return new Response(body, {
+  return new Response(bodyFrom(new EventStream(service, source)), {
     headers: {
       "content-type": "text/event-stream; charset=utf-8",
       "cache-control": "no-store",
@@ -55,7 +51,7 @@ export function eventStream(service: Service, source: StreamSource): Response {
   });
 }
 
-class EventStream {
+class EventStream implements BodySource {
   readonly #service: Service;
   readonly #source: StreamSource;
   readonly #bell;

@@ -5,6 +5,7 @@ import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp, PASSWORD } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { StreamClient } from "../harness/stream.ts";
+import { eventually } from "../harness/wait.ts";
 
 const SESSIONS = "/api/local/sessions";
 
@@ -262,6 +263,19 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     }
     expect(bells.size).toBe(before);
   });
+
+  it("ends when the database fails it, and leaves nothing behind (promises SSE-5)", async () => {
+    await using app = await openApp({ inMemory: true });
+    const { id } = await app.call(`POST ${SESSIONS}`);
+    const { bells } = app.server.service;
+    const before = bells.size;
+    const client = await open(app, id);
+    await client.until(() => client.comments.length > 0);
+    await app.db.write([{ sql: "alter table journal rename to away", args: [] }]);
+    await eventually("the stream ends", () => client.ended);
+    await app.db.write([{ sql: "alter table away rename to journal", args: [] }]);
+    expect(bells.size).toBe(before);
+  });
 });
 
 describe("GET /api/executions/:id/logs (contract 3)", () => {
@@ -292,6 +306,23 @@ describe("GET /api/executions/:id/logs (contract 3)", () => {
     }
     expect((await app.send(`${path}?tail=-1`)).status).toBe(400);
     expect((await app.send(`${path}?follow=yes`)).status).toBe(400);
+  });
+
+  it("breaks off when the execution it follows is gone, and leaves nothing behind", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const { id } = await app.call(`POST ${SESSIONS}`);
+    await send(app, id, "sleep 60");
+    await app.until("execution.started");
+    const [execution] = await app.call("GET /api/executions");
+    const { bells } = app.server.service;
+    const before = bells.size;
+    const response = await fetch(`${app.url}/api/executions/${execution.id}/logs?follow=true`, {
+      headers: { authorization: `Bearer ${await app.token()}` },
+    });
+    await app.db.write([{ sql: "delete from execution", args: [] }]);
+    await expect(response.text()).rejects.toThrow();
+    expect(bells.size).toBe(before);
   });
 });
 

@@ -10,6 +10,17 @@ class SilentBells extends Bells {
   override ring(): void {}
 }
 
+it("Bells: a listener that is closed twice takes nothing from the one after it", async () => {
+  const bells = new Bells();
+  const first = bells.listen("door");
+  first.close();
+  const second = bells.listen("door");
+  first.close();
+  bells.ring("door");
+  await second.next(new TestClock(), 60_000);
+  expect(bells.size).toBe(1);
+});
+
 describe("Stage", () => {
   it("starts and stops a hundred times, and leaves no listener", async () => {
     const bells = new Bells();
