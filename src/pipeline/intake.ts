@@ -32,7 +32,8 @@ export function createIntake(
       else closed.push(parts);
     }
     await Promise.all(closed.map((parts) => feed(parts, now)));
-    return received.length === MESSAGES_PER_ROUND ? 0 : soonest;
+    // There may be more at once only when something made room for it.
+    return received.length === MESSAGES_PER_ROUND && closed.length > 0 ? 0 : soonest;
   }
 
   async function feed(parts: WaitingMessage[], now: number): Promise<void> {

@@ -159,15 +159,15 @@ export interface FeedingMessage extends Row {
   worker_id: string | null;
 }
 
-/** The oldest feeding message of each session: one conversation is routed in order. */
+/** The oldest feeding message of each session, whichever is due first: one conversation is routed in order. */
 export function listFeeding(db: Database, limit: number): Promise<FeedingMessage[]> {
   return db.read<FeedingMessage>(
     `select inbound_message.id, session_key, platform, attempt, due_at, chat_session.worker_id
     from inbound_message
     left join chat_session on 'local:' || chat_session.id = session_key
-    where inbound_message.id in (
-      select min(id) from inbound_message where status = 'feeding' group by session_key limit ?)
-    order by inbound_message.id`,
+    where inbound_message.id in (select min(id) from inbound_message where status = 'feeding' group by session_key)
+    order by due_at, inbound_message.id
+    limit ?`,
     [limit],
   );
 }

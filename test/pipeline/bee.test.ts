@@ -1,6 +1,9 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { newId } from "../../src/id.ts";
+import { BELL } from "../../src/wake.ts";
 import { type App, openApp, type TestSettings } from "../harness/app.ts";
+import { insertRows } from "../harness/counters.ts";
 
 const FAKE_BEE = new URL("../harness/fake_bee.sh", import.meta.url).pathname;
 
@@ -288,4 +291,25 @@ describe("the coordinator on an engine (contract 4, point 4)", () => {
     const said = await it.app.call("GET /api/messages/outbound?source_type=bee");
     expect(said).toHaveLength(2);
   });
+});
+
+it("the coordinator does not let conversations that wait for their next try hold up the others", async () => {
+  await using app = await openApp({ inMemory: true });
+  const now = Date.now();
+  const rows = Array.from({ length: 250 }, (_, n) => ({
+    id: newId(),
+    session_key: `other:${String(n).padStart(3, "0")}`,
+    platform: "other",
+    platform_message_id: `${n}`,
+    content: "hello",
+    status: "feeding",
+    due_at: n === 249 ? now : now + 60_000,
+    received_at: now,
+  }));
+  await app.db.write(insertRows("inbound_message", rows));
+  app.server.service.bells.ring(BELL.bee);
+  await app.until("message.routed");
+  expect(await app.db.read("select session_key from inbound_message where status <> 'feeding'")).toEqual([
+    { session_key: "other:249" },
+  ]);
 });

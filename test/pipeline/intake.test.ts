@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { newId } from "../../src/id.ts";
 import { joinParts, quietUntil, quietWindowMs } from "../../src/domain/message.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
+import { insertRows } from "../harness/counters.ts";
 
 async function say(app: App, id: string, ...texts: string[]): Promise<void> {
   for (const content of texts) await app.call(`POST /api/local/sessions/${id}/messages`, { content });
@@ -79,6 +81,22 @@ describe("intake (contract 4, point 2)", () => {
     expect(executions.map((one: { instruction: string }) => one.instruction).sort()).toEqual(["a", "b"]);
   });
 
+  it("does not spin while more messages than a round takes wait in their windows", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock, inMemory: true, config: { bee: { quiet_window: "300ms" } } });
+    await app.db.write(insertRows("inbound_message", received(1_100, clock.now())));
+    const intake = app.server.stages.find(({ name }) => name === "intake");
+    const rounds = intake?.rounds ?? NaN;
+    intake?.wake();
+    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setTimeout(resolve));
+    expect((intake?.rounds ?? NaN) - rounds).toBeLessThan(3);
+    clock.advance(300);
+    await app.settle();
+    expect(await app.db.read("select distinct status from inbound_message")).toEqual([
+      { status: "bee_processed" },
+    ]);
+  });
+
   it("routes the messages of a conversation in the order in which they came (promises DSP-10)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
@@ -95,3 +113,17 @@ describe("intake (contract 4, point 2)", () => {
     expect(ran.map((row) => row.instruction)).toEqual(texts);
   });
 });
+
+/** So many messages, each of a conversation of its own. */
+function received(count: number, at: number) {
+  return Array.from({ length: count }, () => newId()).map((id) => ({
+    id,
+    session_key: `local:${id}`,
+    platform: "local",
+    platform_message_id: id,
+    content: "hello",
+    status: "received",
+    due_at: at,
+    received_at: at,
+  }));
+}
