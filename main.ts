@@ -21,10 +21,16 @@ Try: svc ctl help
 /** The front door: each command loads only what it needs, so that \`ctl\` never pays for the server (contract 6). */
 async function main(args: string[]): Promise<number> {
   const [command, ...rest] = args;
+  if (
+    (command === "serve" || command === "restore") && rest.some((arg) => arg === "-h" || arg === "--help")
+  ) {
+    console.log(HELP.trimEnd());
+    return 0;
+  }
   switch (command) {
     case "serve": {
       const { serve } = await load<typeof import("./src/serve.ts")>("./src/serve.ts", import.meta.url);
-      return await serve({ config: configFlag(rest) });
+      return await serve(rest);
     }
     case "ctl": {
       const { run } = await load<typeof import("./cli/ctl.ts")>("./cli/ctl.ts", import.meta.url);
@@ -80,10 +86,6 @@ async function restoreFrom(args: string[]): Promise<number> {
     "./cli/restore.ts",
     import.meta.url,
   );
-  if (args.includes("--help") || args.includes("-h")) {
-    console.log(HELP.trimEnd());
-    return 0;
-  }
   const parsed = restoreArguments(args);
   if (typeof parsed === "string") {
     console.error(parsed);
@@ -91,11 +93,6 @@ async function restoreFrom(args: string[]): Promise<number> {
   }
   const { restore } = await load<typeof import("./src/restore.ts")>("./src/restore.ts", import.meta.url);
   return await restore({ ...parsed, confirm: askToRestore(parsed.yes), say: (text) => console.error(text) });
-}
-
-function configFlag(args: string[]): string | undefined {
-  const at = args.findIndex((arg) => arg === "-c" || arg === "--config");
-  return at === -1 ? undefined : args[at + 1];
 }
 
 Deno.exit(await main(Deno.args));

@@ -1,3 +1,4 @@
+import { ConfigError, takeConfig } from "../src/config_file.ts";
 import { Client } from "./client.ts";
 import { EXIT, exitCodeOf } from "./exit.ts";
 import type { Io } from "./io.ts";
@@ -10,20 +11,16 @@ const ANSWER_MAX_MS = 4_000;
  * containers and scripts: needs no token, no curl and no shell.
  */
 export async function health(args: string[], io: Io): Promise<number> {
-  const at = args.findIndex((arg) => arg === "-c" || arg === "--config");
-  const flag = at === -1 ? undefined : args[at + 1];
-  if (args.length !== (at === -1 ? 0 : 2) || flag === "") {
-    io.err("svc: usage: svc health [-c config.yaml]\n");
-    return EXIT.usage;
-  }
   try {
-    const url = await new Client(io, flag).url();
+    const { config, rest } = takeConfig(args);
+    if (rest.length > 0) throw new ConfigError("usage: svc health [-c config.yaml]");
+    const url = await new Client(io, config).url();
     const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(ANSWER_MAX_MS) });
     await response.body?.cancel();
     io.out(response.ok ? "ready\n" : "not ready\n");
     return response.ok ? EXIT.done : EXIT.tryAgain;
   } catch (error) {
-    if (error instanceof Error && error.name === "ConfigError") {
+    if (error instanceof ConfigError) {
       io.err(`svc: ${error.message}\n`);
       return EXIT.usage;
     }

@@ -1,3 +1,4 @@
+import { takeConfig } from "../src/config_file.ts";
 import { EXIT, Exit } from "./exit.ts";
 import { processIo } from "./io.ts";
 import { confirm } from "./prompt.ts";
@@ -16,15 +17,17 @@ export interface RestoreArguments {
 export function restoreArguments(args: string[]): RestoreArguments | string {
   const files: string[] = [];
   const found: RestoreArguments = { file: "", config: undefined, yes: false, newKey: false };
-  for (let at = 0; at < args.length; at++) {
-    const [flag = "", value] = (args[at] ?? "").split(/=(.*)/s);
-    if (flag === "-c" || flag === "--config") {
-      found.config = value ?? args[++at] ?? "";
-      if (found.config === "") return "svc: --config must not be empty";
-    } else if (flag === "--yes" || flag === "--force") found.yes = true;
-    else if (flag === "--new-key") found.newKey = true;
-    else if (flag.startsWith("-")) return `svc: restore has no flag ${flag}; it is: ${USAGE}`;
-    else files.push(args[at] ?? "");
+  try {
+    const { config, rest } = takeConfig(args);
+    found.config = config;
+    for (const word of rest) {
+      if (word === "--yes" || word === "--force") found.yes = true;
+      else if (word === "--new-key") found.newKey = true;
+      else if (word.startsWith("-")) return `svc: restore has no flag ${word}; it is: ${USAGE}`;
+      else files.push(word);
+    }
+  } catch (error) {
+    return `svc: ${error instanceof Error ? error.message : error}`;
   }
   const [file = "", ...more] = files;
   if (file === "" || more.length > 0) return `svc: one file is needed: ${USAGE}`;

@@ -13,6 +13,26 @@ export class ConfigError extends Error {
 /** Path of the configuration file when no flag names one. */
 export const CONFIG_DEFAULT = "config.yaml";
 
+/**
+ * What `-c` or `--config` names among the words of a command line, and the words without it. Throws ConfigError when it
+ * names nothing.
+ */
+export function takeConfig(words: readonly string[]): { config: string | undefined; rest: string[] } {
+  let config: string | undefined;
+  const rest: string[] = [];
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? "";
+    const [flag, value] = word.split(/=(.*)/s);
+    if (flag !== "-c" && flag !== "--config") {
+      rest.push(word);
+      continue;
+    }
+    config = value ?? words[++at] ?? "";
+    if (config === "") throw new ConfigError("--config must not be empty");
+  }
+  return { config, rest };
+}
+
 /** What was found on disk: the file's path (null: none, which is fine), its directory and its YAML document. */
 export interface ConfigSource {
   path: string | null;

@@ -1,6 +1,6 @@
 import { versions } from "node:process";
 import { loadConfig, type LoadedConfig } from "./config.ts";
-import { ConfigError } from "./config_file.ts";
+import { ConfigError, takeConfig } from "./config_file.ts";
 import { ServiceError } from "./domain/error.ts";
 import type { Catalog } from "./engine/catalog.ts";
 import { keepDescriptors } from "./engine/descriptors.ts";
@@ -22,7 +22,7 @@ const EXIT_IN_USE = 5;
 const log = logger("server");
 
 /** `svc serve`: runs until SIGTERM or SIGINT. Answers the exit code (contract 6). */
-export async function serve(options: { config: string | undefined }): Promise<number> {
+export async function serve(args: readonly string[]): Promise<number> {
   if (Deno.build.os === "windows") {
     console.error(
       "Cannot serve on Windows: agents are started, held together and ended by means of Unix; use WSL 2 or a container. " +
@@ -32,7 +32,13 @@ export async function serve(options: { config: string | undefined }): Promise<nu
   }
   let loaded: LoadedConfig;
   try {
-    loaded = await loadConfig(options.config, Deno.env.toObject());
+    const { config, rest: [unknown] } = takeConfig(args);
+    if (unknown !== undefined) {
+      throw new ConfigError(
+        `svc: serve takes no ${JSON.stringify(unknown)}; it is: svc serve [-c config.yaml]`,
+      );
+    }
+    loaded = await loadConfig(config, Deno.env.toObject());
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     console.error(error.message);

@@ -15,4 +15,4 @@ const timer = setInterval(() => {
   if (how === "text") void Promise.reject(`only words, ${secret}`);
   else void Promise.reject(error);
 }, 20);
-Deno.exit(await serve({ config: undefined }));
+Deno.exit(await serve([]));
