@@ -22,7 +22,7 @@ export async function confirm(io: Io, question: string): Promise<boolean> {
 export async function readText(io: Io, max: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of io.stdin) {
+  for await (const chunk of stdinOf(io)) {
     chunks.push(chunk);
     size += chunk.length;
     if (size > max) {
@@ -93,13 +93,13 @@ export class SecretPrompt {
 
 /** Every line of stdin, without their ends. For secrets that a script hands over. */
 export async function readLines(io: Io): Promise<string[]> {
-  const text = await new Response(io.stdin).text();
+  const text = await new Response(stdinOf(io)).text();
   return text.replace(/\r?\n$/, "").split(/\r?\n/);
 }
 
 /** The first line of stdin; null when it ends, or stays silent for too long, without one. */
 async function readLine(io: Io): Promise<string | null> {
-  const reader = io.stdin.getReader();
+  const reader = stdinOf(io).getReader();
   const decoder = new TextDecoder();
   let text = "";
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -118,4 +118,9 @@ async function readLine(io: Io): Promise<string | null> {
     void reader.cancel().catch(() => {});
   }
   return text === "" ? null : text.split("\n")[0] ?? null;
+}
+
+// We take SIGINT ourselves, so Ctrl-C would be nothing to whoever waits for a line that does not come.
+function stdinOf(io: Io): ReadableStream<Uint8Array> {
+  return io.stdin.pipeThrough(new TransformStream<Uint8Array, Uint8Array>(), { signal: io.signal });
 }

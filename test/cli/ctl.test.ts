@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { fakeEngines } from "../harness/agents.ts";
 import { openApp } from "../harness/app.ts";
+import { insertRows } from "../harness/counters.ts";
 import { svc, tempDir } from "../harness/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
@@ -149,6 +150,35 @@ describe("svc ctl execution and chat", () => {
     await app.until("execution.started");
     interrupt.abort();
     expect((await waiting).code).toBe(130);
+  });
+
+  it("an interrupt ends what waits for stdin, too: a text, a password, a question", async () => {
+    await using app = await openApp();
+    for (const name of ["Ada", "Bob"]) {
+      const { id } = await app.call("POST /api/workers", { name });
+      await app.db.write(insertRows("session_context", [
+        { session_key: "k", worker_id: id, engine: "echo", session_id: "s", work_dir: "/", updated_at: 0 },
+      ]));
+    }
+    for (
+      const args of [
+        ["message", "send", "--message-id", "m", "--stdin"],
+        ["system", "password", "--stdin"],
+        ["session", "clear", "--session-key", "k"],
+      ]
+    ) {
+      const interrupt = new AbortController();
+      // Somebody presses Ctrl-C where a text is expected.
+      const stdin = new ReadableStream<Uint8Array>({
+        pull: () => {
+          interrupt.abort();
+          return new Promise<void>(() => {});
+        },
+      }, { highWaterMark: 0 });
+      const { code, out } = await ctl(app, args, { stdin, terminal: true, signal: interrupt.signal });
+      expect([args, code, out]).toEqual([args, 130, ""]);
+    }
+    expect(await app.call("GET /api/contexts?session_key=k")).toHaveLength(2);
   });
 });
 

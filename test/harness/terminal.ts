@@ -6,7 +6,7 @@ import type { App } from "./app.ts";
 export interface CallOptions {
   terminal?: boolean;
   env?: Record<string, string>;
-  stdin?: string;
+  stdin?: string | ReadableStream<Uint8Array>;
   width?: number;
   signal?: AbortSignal;
   /** Told of each piece of stdout as it comes. */
@@ -33,7 +33,7 @@ export async function ctl(app: App | null, args: string[], options: CallOptions 
       options.onOut?.(text);
     },
     err: (text) => said.err += text,
-    stdin: new Blob([stdin]).stream(),
+    stdin: typeof stdin === "string" ? new Blob([stdin]).stream() : stdin,
     hideInput: (hidden) => said.err += hidden ? "[hidden]" : "[shown]",
     outIsTerminal: terminal,
     errIsTerminal: terminal,
