@@ -77,9 +77,11 @@ export async function serve(args: readonly string[]): Promise<number> {
     await server.stop();
     return startFault(error);
   }
-  feedWatchdog();
-  void tellManager("READY=1", `STATUS=ready at ${server.url}`);
-  void sayStarted(server, loaded, pretty);
+  if (server.service.state !== "stopping") {
+    feedWatchdog();
+    void tellManager("READY=1", `STATUS=ready at ${server.url}`);
+    void sayStarted(server, loaded, pretty);
+  }
   await stopped;
   return EXIT_DONE;
 }

@@ -170,8 +170,14 @@ export class Server {
     return this.#listener.url;
   }
 
-  /** Listens, ends what a dead server left behind, and starts the stages. */
-  async start(): Promise<void> {
+  /** Listens, ends what a dead server left behind, and starts the stages, unless it is told to stop meanwhile. */
+  start(): Promise<void> {
+    return this.#starting = this.#start();
+  }
+
+  #starting: Promise<void> = Promise.resolve();
+
+  async #start(): Promise<void> {
     const { service } = this;
     this.#listener.listen();
     await Promise.all([
@@ -183,10 +189,11 @@ export class Server {
     await this.#rescuer.rescue();
     await this.#rescuer.rescueBee();
     await Deno.remove(service.paths.runs, { recursive: true }).catch(() => {});
+    if (service.state !== "starting") return;
     for (const stage of this.stages) stage.start();
     await service.db.write([record(service.clock.now(), { kind: "system.started" })]);
     service.watch?.start();
-    service.state = "ready";
+    if (service.state === "starting") service.state = "ready";
   }
 
   /**
@@ -239,9 +246,11 @@ export class Server {
   async #stop(): Promise<void> {
     const { service } = this;
     service.state = "stopping";
-    service.watch?.stop();
     this.dispatcher.drain();
     this.#bee.drain();
+    // A start that is still ending what it found, and may have failed, needs the database for it.
+    await this.#starting.catch(() => {});
+    service.watch?.stop();
     if (this.dispatcher.running > 0 && this.#graceMs > 0) {
       log.info("Waiting up to {seconds} s for {runs} runs to finish; a second signal ends them now", {
         seconds: this.#graceMs / 1000,

@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findMarked } from "../../src/engine/isolation.ts";
+import { Server } from "../../src/server.ts";
 import { Database } from "../../src/store/database.ts";
 import { fakeEnvironment } from "../harness/agents.ts";
-import { openApp } from "../harness/app.ts";
+import { openApp, testConfig } from "../harness/app.ts";
 import { client } from "../harness/client.ts";
 import { startServer, SVC, tempDir } from "../harness/process.ts";
 import { eventually } from "../harness/wait.ts";
@@ -47,6 +48,16 @@ it("stopping what has stopped, and hurrying it, is quiet (promises SHD-6)", asyn
   globalThis.removeEventListener("unhandledrejection", note);
   expect(uncaught).toEqual([]);
   await app[Symbol.asyncDispose]();
+});
+
+it("a stop in the middle of a start is the last word, and both are quiet (promises SHD-6)", async () => {
+  await using folder = await tempDir();
+  const server = await Server.open(testConfig(folder.path));
+  const starting = server.start();
+  await server.stop();
+  await starting;
+  expect(server.service.state).toBe("stopping");
+  expect(server.stages.map(({ rounds }) => rounds)).toEqual(server.stages.map(() => 0));
 });
 
 describe("an error that nobody catches (promises SHD-8)", () => {
