@@ -36,7 +36,7 @@ export function clientAddress(peer: string, forwardedFor: string | null, trusted
  */
 export function checkHost(host: string, allowed: readonly string[], loopback: boolean): void {
   const name = host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1").toLowerCase();
-  if (name === "localhost" || isIP(name) !== 0 || allowed.includes(name)) return;
+  if (name === "localhost" || isIP(name) !== 0 || allowed.some((one) => one.toLowerCase() === name)) return;
   if (!loopback && allowed.length === 0) return;
   throw new ServiceError(
     "forbidden",

@@ -196,8 +196,8 @@ describe("authentication (interface 5, contract 2)", () => {
   });
 
   it("answers only for its own names when it is bound to loopback (promises AUT-11)", async () => {
-    await using app = await openApp({ config: { server: { allowed_hosts: ["svc.example.org"] } } });
-    for (const host of ["localhost", "127.0.0.1:9", "[::1]:80", "svc.example.org"]) {
+    await using app = await openApp({ config: { server: { allowed_hosts: ["Svc.example.org"] } } });
+    for (const host of ["localhost", "127.0.0.1:9", "[::1]:80", "svc.example.org", "SVC.Example.org:80"]) {
       expect((await app.send("GET /api/workers", undefined, { host })).status, host).toBe(200);
     }
     for (const host of ["evil.example", "localhost.evil.example", "svc.example.org.evil.example"]) {
