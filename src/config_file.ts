@@ -134,7 +134,8 @@ export async function readClientConfig(
   const source = await readConfigSource(flag);
   const overrides = environmentOverrides(env);
   const get = (...path: string[]): string | undefined => {
-    const override = overrides.find((entry) => entry.path.join(".") === path.join("."));
+    // Of a secret that is there twice the file counts, as for the server.
+    const override = overrides.findLast((entry) => entry.path.join(".") === path.join("."));
     if (override !== undefined) return override.text;
     const value = source.document?.getIn(path);
     return typeof value === "string" || typeof value === "number" ? String(value) : undefined;

@@ -146,12 +146,18 @@ describe("configuration (contract 7)", () => {
   it("readClientConfig() agrees with loadConfig() on what ctl needs", async () => {
     await using folder = await tempDir();
     const path = join(folder.path, "config.yaml");
+    const secret = join(folder.path, "secret");
+    await Deno.writeTextFile(secret, "z".repeat(40));
     await Deno.writeTextFile(
       path,
       `server: {host: 0.0.0.0, port: 9}\ndata_dir: d\nauth: {username: me, jwt_secret: ${"x".repeat(40)}}`,
     );
     for (
-      const env of [{}, { SVC_SERVER__PORT: "7", SVC_DATA_DIR: "/elsewhere" }] as Record<string, string>[]
+      const env of [
+        {},
+        { SVC_SERVER__PORT: "7", SVC_DATA_DIR: "/elsewhere" },
+        { SVC_AUTH__JWT_SECRET: "y".repeat(40), SVC_AUTH__JWT_SECRET_FILE: secret },
+      ] as Record<string, string>[]
     ) {
       const { config } = await loadConfig(path, env);
       expect(await readClientConfig(path, env)).toEqual({
