@@ -1,7 +1,8 @@
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 /** The root of the project. */
-export const ROOT = new URL("../", import.meta.url).pathname.replace(/\/$/, "");
+export const ROOT = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
 
 /** A package as deno.lock pins it. */
 export interface Locked {

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 /**
  * Puts `svc` into the directory that stands first on every agent's PATH: this very program, so that an agent talks
@@ -31,7 +32,7 @@ function fromSource(): string {
 }
 
 function mainPath(): string {
-  return new URL("../main.ts", import.meta.url).pathname;
+  return fileURLToPath(new URL("../main.ts", import.meta.url));
 }
 
 function quoted(text: string): string {

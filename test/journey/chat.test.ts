@@ -1,6 +1,9 @@
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { fakeEngines } from "../harness/agents.ts";
 import { openApp } from "../harness/app.ts";
+import { startServer, svc, tempDir } from "../harness/process.ts";
+import { ROOT } from "../harness/tree.ts";
 
 describe("chat message -> reply", () => {
   it("reaches the mentioned worker's program and answers with its output (contract 4)", async () => {
@@ -29,5 +32,21 @@ describe("chat message -> reply", () => {
     const log = await app.call(`GET /api/executions/${execution.id}/logs`);
     expect(log).toMatch(/^\d{4}-\d\d-\d\dT\S+Z .*\n/);
     expect(log).toContain("good day");
+  });
+});
+
+it("svc is there for agents from a source directory with a blank and a percent sign in its name (contract 4, point 8)", async () => {
+  await using folder = await tempDir();
+  const tree = join(folder.path, "my 100% svc");
+  await Deno.symlink(ROOT, tree);
+  const dataDir = join(folder.path, "data");
+  await Deno.mkdir(dataDir);
+  await using _server = await startServer({
+    dataDir,
+    program: [Deno.execPath(), "run", "-A", join(tree, "main.ts")],
+  });
+  expect(await svc(["version"], { dataDir, program: [join(dataDir, "bin", "svc")] })).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^svc /),
   });
 });
