@@ -5,7 +5,6 @@ import { joinParts, type Media } from "../domain/message.ts";
 import { CONVERSATION_MAX_MESSAGES, type Said } from "../domain/prompt.ts";
 import { type Candidate, type Route, routeByRules, routeWithoutModel } from "../domain/routing.ts";
 import { newId } from "../id.ts";
-import { logger } from "../log.ts";
 import { ctlPath } from "../paths.ts";
 import { insertBeeRun } from "../store/bee_run.ts";
 import { listHistory } from "../store/chat.ts";
@@ -15,7 +14,6 @@ import { attemptMessage, type FeedingMessage, listFeeding, listParts } from "../
 import { findMemoryMap } from "../store/memory.ts";
 import { listCandidates } from "../store/worker.ts";
 import { BELL, type Bells } from "../wake.ts";
-import { sleep } from "../clock.ts";
 import { Stage } from "./loop.ts";
 import {
   carryOut,
@@ -29,9 +27,8 @@ import {
   ruledRun,
   tryLater,
 } from "./routing.ts";
+import { Storing } from "./storing.ts";
 import { type Interruption, Thinker, type ThinkerOptions, type Thought } from "./thinker.ts";
-
-const log = logger("bee");
 
 const MESSAGES_PER_ROUND = 200;
 // Each is a process of its own that waits for a model most of the time.
@@ -49,11 +46,13 @@ export class Bee {
   readonly stage: Stage;
   readonly #options: BeeOptions;
   readonly #thinker: Thinker;
+  readonly #storing: Storing;
   #draining = false;
 
   constructor(options: BeeOptions) {
     this.#options = options;
     this.#thinker = new Thinker(options);
+    this.#storing = new Storing(options.db, options.clock);
     const { clock, bells } = options;
     this.stage = new Stage({ name: "bee", bell: BELL.bee, clock, bells, step: () => this.#step() });
   }
@@ -70,6 +69,7 @@ export class Bee {
 
   /** Ends every run; the messages are routed after the next start. */
   stopAll(): Promise<void> {
+    this.#storing.hurry();
     return this.#thinker.stopAll();
   }
 
@@ -187,7 +187,7 @@ export class Bee {
     };
   }
 
-  /** Stores what came of a run, again and again while the database cannot be reached. */
+  /** Stores what came of a run. */
   async #conclude(
     message: FeedingMessage,
     run: { id: string; attempt: number },
@@ -195,23 +195,13 @@ export class Bee {
     interruption: Interruption | null,
   ): Promise<void> {
     const { db, clock, bells } = this.#options;
-    for (let waitMs = 100;; waitMs = Math.min(waitMs * 2, 5_000)) {
-      try {
-        const now = clock.now();
-        const { won } = await db.write(this.#endOf(message, run, thought, interruption, now));
-        if (!won) await db.write(dropRun(run.id, thought.usage, now));
-        bells.ring(BELL.dispatcher);
-        return bells.ring(BELL.bee);
-      } catch (error) {
-        // Nothing will be stored any more; the next start finds the run open and routes the message again.
-        if (db.broken !== null) return;
-        log.error("Cannot store what came of the coordinator's run {id}, trying again: {error}", {
-          id: run.id,
-          error,
-        });
-        await sleep(clock, waitMs);
-      }
-    }
+    await this.#storing.store(run.id, async () => {
+      const now = clock.now();
+      const { won } = await db.write(this.#endOf(message, run, thought, interruption, now));
+      if (!won) await db.write(dropRun(run.id, thought.usage, now));
+      bells.ring(BELL.dispatcher);
+      bells.ring(BELL.bee);
+    });
   }
 
   #endOf(

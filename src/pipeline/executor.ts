@@ -1,5 +1,5 @@
 // pending -> running when the engine has started; the end of a run is in ending.ts
-import { type Clock, sleep } from "../clock.ts";
+import type { Clock } from "../clock.ts";
 import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import { nextLimit } from "../domain/rate_limit.ts";
 import type { Catalog } from "../engine/catalog.ts";
@@ -18,6 +18,7 @@ import { BELL, type Bells } from "../wake.ts";
 import type { Claim } from "./dispatcher.ts";
 import { endRun, type MetLimit, type Rules, STOPPED } from "./ending.ts";
 import { BARE, equip, type Equipment, type EquipmentOptions, withoutSecrets } from "./equipment.ts";
+import { Storing } from "./storing.ts";
 
 const log = logger("executor");
 
@@ -49,9 +50,11 @@ interface Running {
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #running = new Map<string, Running>();
+  readonly #storing: Storing;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
+    this.#storing = new Storing(options.db, options.clock);
   }
 
   /** Ids of the executions that are going on. */
@@ -68,6 +71,7 @@ export class Executor {
 
   /** Ends every run; their tasks go back to where they were, for the next start (promises SHD-2). */
   async stopAll(): Promise<void> {
+    this.#storing.hurry();
     const all = [...this.#running.values()];
     for (const { abort } of all) abort.abort("shutdown" satisfies Interruption);
     await Promise.all(all.map(({ ended }) => ended));
@@ -213,7 +217,6 @@ export class Executor {
     return { limit: nextLimit(engine, before, resetsAt, now), runsBefore };
   }
 
-  /** Writes the outcome, again and again while the database cannot be reached: the work is done and must not be lost. */
   async #store(
     claim: Claim,
     outcome: EngineOutcome,
@@ -221,35 +224,24 @@ export class Executor {
     interruption: Interruption | null,
   ): Promise<void> {
     const { db, clock, bells, rules } = this.#options;
-    for (let waitMs = 100;; waitMs = Math.min(waitMs * 2, 5_000)) {
-      try {
-        const now = clock.now();
-        const ended = endOf(claim.execution.session_key, outcome, interruption);
-        const met = ended.failure === "rate_limited" ? await this.#metLimit(claim, outcome, now) : null;
-        const end = { ...ended, started_at: start.at, met };
-        const session = { sessionId: outcome.sessionId, usage: outcome.sessionUsage };
-        const statements = [
-          ...this.#contextOf(claim, session, now),
-          ...(end.status === "completed" ? [forgetLimit(claim.execution.engine, now)] : []),
-          ...endRun(claim.execution, end, claim.task, rules, now),
-        ];
-        if (start.at !== null && !start.stored) statements.unshift(started(claim, start.at));
-        faultPoint("outcome.pre-commit");
-        const { won } = await db.write(statements);
-        faultPoint("outcome.post-commit");
-        if (!won) log.warning("Execution {id} had an outcome already", { id: claim.execution.id });
-        bells.ring(BELL.outbox);
-        return;
-      } catch (error) {
-        // Nothing will be stored any more; the next start finds the run open and tries it again.
-        if (db.broken !== null) return;
-        log.error("Cannot store the outcome of execution {id}, trying again: {error}", {
-          id: claim.execution.id,
-          error,
-        });
-        await sleep(clock, waitMs);
-      }
-    }
+    await this.#storing.store(claim.execution.id, async () => {
+      const now = clock.now();
+      const ended = endOf(claim.execution.session_key, outcome, interruption);
+      const met = ended.failure === "rate_limited" ? await this.#metLimit(claim, outcome, now) : null;
+      const end = { ...ended, started_at: start.at, met };
+      const session = { sessionId: outcome.sessionId, usage: outcome.sessionUsage };
+      const statements = [
+        ...this.#contextOf(claim, session, now),
+        ...(end.status === "completed" ? [forgetLimit(claim.execution.engine, now)] : []),
+        ...endRun(claim.execution, end, claim.task, rules, now),
+      ];
+      if (start.at !== null && !start.stored) statements.unshift(started(claim, start.at));
+      faultPoint("outcome.pre-commit");
+      const { won } = await db.write(statements);
+      faultPoint("outcome.post-commit");
+      if (!won) log.warning("Execution {id} had an outcome already", { id: claim.execution.id });
+      bells.ring(BELL.outbox);
+    });
   }
 }
 

@@ -5,6 +5,7 @@ import { PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
 import { type Client, client, quiet } from "../harness/client.ts";
 import { ForeignReader, ForeignWriter } from "../harness/foreign.ts";
 import { type ServerProcess, startServer, svc, tempDir } from "../harness/process.ts";
+import { eventually } from "../harness/wait.ts";
 import { checkAtRest } from "../torture/checker.ts";
 
 const ENV = {
@@ -16,6 +17,7 @@ const ENV = {
 const PAGE_BYTES = 4_096;
 // The long run: SVC_TEST_STATEMENTS=600000.
 const STATEMENTS = Number(Deno.env.get("SVC_TEST_STATEMENTS") ?? 200_000);
+const RUNNING = "GET /api/executions?status=running";
 
 describe("a lock that another process holds (promises DBF-3, DBF-4)", () => {
   it(
@@ -64,6 +66,30 @@ describe("a lock that another process holds (promises DBF-3, DBF-4)", () => {
     40_000,
   );
 });
+
+it(
+  "a lock that is not given back does not hold up a stop: exit 0, and the next start takes the run up again (promises SHD-2)",
+  async () => {
+    await using world = await World.open();
+    const { server, api, say, acknowledged } = await world.start();
+    await say("sleep 30");
+    await eventually("the run is going on", async () => (await api.call(RUNNING)).length === 1);
+    await using writer = await ForeignWriter.hold(world.database);
+    server.child.kill("SIGTERM");
+    await eventually("it stops", () => server.stderr.includes("SIGTERM: stopping"));
+    const { code, ms } = await server.end("SIGTERM");
+    expect(code).toBe(0);
+    expect(ms).toBeLessThan(30_000);
+    expect(server.stderr).toContain("the next start takes it for lost");
+    await writer.release();
+    const next = await world.start();
+    await eventually("it is tried again", async () => {
+      const [task] = await next.api.call(`GET /api/tasks?message_id=${acknowledged[0]}`);
+      return task.attempt === 2;
+    });
+  },
+  90_000,
+);
 
 describe("a database that is not what it was, at the start (promises DBF-6, DBF-7, DBF-8)", () => {
   const cases: [string, (path: string) => Promise<void>, RegExp][] = [
