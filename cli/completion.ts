@@ -42,7 +42,7 @@ export async function complete(args: string[], io: Io): Promise<number> {
   for (const name of ["print", "install", "uninstall", "status"]) root.command(`service ${name}`, "");
   configOption(root.command("serve", TOP.serve ?? ""));
   for (const [name, { about }] of Object.entries(GROUPS)) root.command(`ctl ${name}`, about);
-  const group = words[0] === "ctl" ? words.slice(1).find((word) => word in GROUPS) : undefined;
+  const group = words[0] === "ctl" ? words.slice(1).find((word) => Object.hasOwn(GROUPS, word)) : undefined;
   if (group !== undefined) await declareGroup(root, group, words, io);
   root.parse([...words]);
   return EXIT.done;

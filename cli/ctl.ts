@@ -90,7 +90,9 @@ async function program(args: string[], io: Io, json: boolean): Promise<Command> 
   );
   root.showSuggestionAfterError(true).enablePositionalOptions();
   declare(root, SHARED_OPTIONS);
-  const wanted = args.find((arg, index) => arg in GROUPS && !/^(-c|--config)$/.test(args[index - 1] ?? ""));
+  const wanted = args.find((arg, index) =>
+    Object.hasOwn(GROUPS, arg) && !/^(-c|--config)$/.test(args[index - 1] ?? "")
+  );
   for (const [name, { about }] of Object.entries(GROUPS)) {
     if (name === wanted) await addGroup(root, name, io);
     else root.command(name).description(about).allowUnknownOption().allowExcessArguments();

@@ -24,6 +24,8 @@ describe("svc completion (contract 6)", () => {
     expect(await ask("ctl", "task", "create", "--type", "")).toEqual(["immediate", "countdown", "scheduled"]);
     expect(await ask("ctl", "chat", "--wor")).toEqual(["--worker"]);
     expect(await ask("completion", "z")).toEqual(["zsh"]);
+    // Names that every object of JavaScript has are no groups.
+    expect(await ask("ctl", "constructor", "")).toEqual([]);
   });
 
   it("offers ids and names from the server, and nothing without one", async () => {
