@@ -1,4 +1,5 @@
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
+import { joined } from "../src/bytes.ts";
 
 /** A file on its way into an archive. */
 export interface Entry {
@@ -92,14 +93,4 @@ function numbers(fields: number[][]): Uint8Array {
     for (let at = 0; at < width; at++) bytes.push(Math.floor(value / 2 ** (8 * at)) % 256);
   }
   return Uint8Array.from(bytes);
-}
-
-function joined(parts: Uint8Array[]): Uint8Array {
-  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }

@@ -1,3 +1,4 @@
+import { joined } from "../bytes.ts";
 import type { EngineConfig } from "../config.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import {
@@ -11,7 +12,7 @@ import {
 import { splitArgs } from "./arguments.ts";
 import { detectIsolation } from "./isolation.ts";
 import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process.ts";
-import { RESULT_MAX_BYTES } from "./result.ts";
+import { keptResult, RESULT_MAX_BYTES } from "./result.ts";
 
 const ERROR_TAIL_BYTES = 2_000;
 
@@ -118,11 +119,7 @@ class Output {
 
   add(stream: "stdout" | "stderr", chunk: Uint8Array): void {
     if (stream === "stderr") {
-      const end = chunk.subarray(-ERROR_TAIL_BYTES);
-      const tail = new Uint8Array(this.#stderr.length + end.length);
-      tail.set(this.#stderr);
-      tail.set(end, this.#stderr.length);
-      this.#stderr = tail.slice(-ERROR_TAIL_BYTES);
+      this.#stderr = joined([this.#stderr, chunk.subarray(-ERROR_TAIL_BYTES)]).slice(-ERROR_TAIL_BYTES);
       return;
     }
     this.#stdoutBytes += chunk.length;
@@ -133,15 +130,7 @@ class Output {
   }
 
   text(): string {
-    const bytes = new Uint8Array(this.#keptBytes);
-    let at = 0;
-    for (const part of this.#stdout) {
-      bytes.set(part, at);
-      at += part.length;
-    }
-    const text = new TextDecoder().decode(bytes).replaceAll("\0", "\ufffd").trimEnd();
-    if (this.#stdoutBytes <= this.#keptBytes) return text;
-    return `${text}\n[cut: ${this.#stdoutBytes} bytes in all, the log has more]`;
+    return keptResult(joined(this.#stdout), this.#stdoutBytes);
   }
 
   /** The last lines of stderr, in one line. */

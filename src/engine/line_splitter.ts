@@ -1,3 +1,5 @@
+import { joined } from "../bytes.ts";
+
 const NEWLINE = 10;
 const HEAD_BYTES = 200;
 
@@ -51,16 +53,4 @@ export class LineSplitter {
     if (size > this.#maxBytes) this.#onLong(text.slice(0, HEAD_BYTES), size);
     else this.#onLine(text.endsWith("\r") ? text.slice(0, -1) : text);
   }
-}
-
-function joined(parts: Uint8Array[]): Uint8Array {
-  const [first = new Uint8Array()] = parts;
-  if (parts.length <= 1) return first;
-  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }

@@ -1,4 +1,5 @@
 import { dirname } from "node:path";
+import { joined } from "../bytes.ts";
 import { faultPoint } from "../fault.ts";
 import { logger } from "../log.ts";
 
@@ -64,7 +65,7 @@ export class RunLog {
   /** Output of the run, byte for byte. Beyond the limit it is dropped. */
   write(chunk: Uint8Array): void {
     if (this.#full || this.#closed) return;
-    let bytes = this.#carry.length === 0 ? chunk : joined(this.#carry, chunk);
+    let bytes = this.#carry.length === 0 ? chunk : joined([this.#carry, chunk]);
     for (const secret of this.#secrets) bytes = masked(bytes, secret);
     const held = this.#startOfSecret(bytes);
     this.#carry = bytes.slice(bytes.length - held);
@@ -99,7 +100,7 @@ export class RunLog {
     const room = this.#options.maxBytes - this.#size;
     let stamped = this.#stamped(bytes);
     if (stamped.length > room) {
-      stamped = joined(stamped.subarray(0, Math.max(0, room)), encoder.encode(this.#cut()));
+      stamped = joined([stamped.subarray(0, Math.max(0, room)), encoder.encode(this.#cut())]);
       this.#full = true;
     }
     try {
@@ -144,13 +145,7 @@ export class RunLog {
       // Of a flood only what still fits is worth the work.
       if (length > this.#options.maxBytes) break;
     }
-    const all = new Uint8Array(length);
-    let at = 0;
-    for (const part of parts) {
-      all.set(part, at);
-      at += part.length;
-    }
-    return all;
+    return joined(parts);
   }
 
   /** Length of the end of `bytes` that may be the start of a secret. */
@@ -163,13 +158,6 @@ export class RunLog {
     }
     return longest;
   }
-}
-
-function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const all = new Uint8Array(a.length + b.length);
-  all.set(a);
-  all.set(b, a.length);
-  return all;
 }
 
 function endsWith(bytes: Uint8Array, end: Uint8Array): boolean {

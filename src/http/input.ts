@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { joined } from "../bytes.ts";
 import { type FieldError, ServiceError } from "../domain/error.ts";
 import { leaveUnread } from "./hang_up.ts";
 
@@ -105,12 +106,5 @@ async function readBody(request: Request, max: number): Promise<Uint8Array> {
     }
     chunks.push(value);
   }
-  if (chunks.length === 1 && chunks[0] !== undefined) return chunks[0];
-  const all = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    all.set(chunk, at);
-    at += chunk.length;
-  }
-  return all;
+  return joined(chunks);
 }

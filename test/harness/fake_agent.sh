@@ -50,6 +50,7 @@ case $mode in
     sleep 300 ;;
   hold-stdout) setsid sleep 300 & echo held ;;
   flood) yes "flood flood flood flood flood flood flood flood" | head -c "${argument:-1000000000}" ;;
+  euros) yes € | head -n "$argument" | tr -d '\n' ;;
   bad-utf8) printf 'ok \377\376 \303 \000 end\n' ;;
   long-line) head -c "${argument:-10000000}" /dev/zero | tr '\0' x; echo ;;
   env-dump) env ;;

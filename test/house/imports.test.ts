@@ -4,6 +4,7 @@ import { projectImports, sourceFiles } from "../harness/tree.ts";
 const GROUND = [
   "archive",
   "asset",
+  "bytes",
   "clock",
   "config",
   "config_file",

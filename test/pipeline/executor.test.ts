@@ -224,5 +224,8 @@ describe("executor: outcomes (contract 3, 4 point 6, 7)", () => {
     const flood = await chat(app, "flood 3000000");
     expect(flood.execution.result.length).toBeLessThan(210_000);
     expect(flood.execution.result).toMatch(/\[cut: 3000000 bytes in all, the log has more\]$/);
+    // Where the limit lies in the middle of a character, that one is left out.
+    const text = await chat(app, "euros 100000");
+    expect(text.execution.result).toMatch(/^€+\n\[cut: 300000 bytes in all, the log has more\]$/);
   });
 });
