@@ -24,7 +24,13 @@ export function tokenOf(request: Request, url: URL): string | null {
 }
 
 /** The client's address: the peer, or what trusted proxies say of whom they speak for (contract 2). */
-export function clientAddress(peer: string, forwardedFor: string | null, trusted: readonly string[]): string {
+export function clientAddress(
+  socket: string,
+  forwardedFor: string | null,
+  trusted: readonly string[],
+): string {
+  // A socket for both protocols writes an address of IPv4 as one of IPv6.
+  const peer = socket.replace(/^::ffff:(?=\d+\.)/i, "");
   if (forwardedFor === null || !trusted.includes(peer)) return peer;
   const hops = forwardedFor.split(",").map((hop) => hop.trim());
   return hops.findLast((hop) => !trusted.includes(hop) && isIP(hop) !== 0) ?? peer;

@@ -41,7 +41,7 @@ export function mountMetrics(app: App, service: Service): void {
   app.get("/metrics", async (c) => {
     const request = c.req.raw;
     const direct = !FORWARDED.some((name) => request.headers.has(name)) &&
-      isLoopback(c.env.address.replace(/^::ffff:/, ""));
+      isLoopback(c.env.address);
     if (!direct || request.headers.has("authorization")) {
       authorize((await authenticate(service, request, new URL(request.url))).caller, "read:system");
     }

@@ -86,6 +86,23 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await app.send(LOGIN, right)).status).toBe(200);
   });
 
+  it("knows a trusted proxy on a socket for both protocols, where its address is written as one of IPv6", async () => {
+    const clock = new TestClock("2026-01-05T08:00:10Z");
+    await using app = await openApp({ clock, config: { server: { trusted_proxies: ["127.0.0.1"] } } });
+    const login = (password: string, from: string) =>
+      app.server.fetch(
+        new Request(`http://localhost${LOGIN.split(" ")[1]}`, {
+          method: "POST",
+          headers: { "content-type": "application/json", "x-forwarded-for": from },
+          body: JSON.stringify({ username: "admin", password }),
+        }),
+        "::ffff:127.0.0.1",
+      );
+    for (let i = 0; i < 10; i++) expect((await login("wrong", "203.0.113.6")).status).toBe(401);
+    expect((await login(right.password, "203.0.113.6")).status).toBe(429);
+    expect((await login(right.password, "203.0.113.7")).status).toBe(200);
+  });
+
   it("counts before it looks, so that many at once get no more tries (promises AUT-4)", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock });
