@@ -172,15 +172,28 @@ async function exchange(paths: DataPaths, database: string, aside: string): Prom
   await moveIfThere(join(paths.restore, BACKUP.uploads), paths.uploads);
   await moveIfThere(join(paths.restore, BACKUP.logs), paths.logs);
   await moveIfThere(join(paths.restore, BACKUP.secretKey), paths.secretKey);
-  for (const folder of new Set([paths.root, dirname(database)])) await syncFolder(folder);
+  for (const folder of new Set([paths.root, dirname(database)])) await syncPath(folder);
   await Deno.remove(paths.restoring);
-  await syncFolder(paths.root);
+  await syncPath(paths.root);
 }
 
 async function moveIfThere(from: string, to: string): Promise<void> {
-  await Deno.rename(from, to).catch((error) => {
+  await move(from, to).catch((error) => {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   });
+}
+
+// The database may lie on another file system: there nothing has its name before all of it is on the disk.
+async function move(from: string, to: string): Promise<void> {
+  const apart = await Deno.rename(from, to).then(() => false, (error) => {
+    if (error.code !== "EXDEV") throw error;
+    return true;
+  });
+  if (!apart) return;
+  await Deno.copyFile(from, `${to}.part`);
+  await syncPath(`${to}.part`);
+  await Deno.rename(`${to}.part`, to);
+  await Deno.remove(from);
 }
 
 async function writeSynced(path: string, text: string): Promise<void> {
@@ -188,13 +201,13 @@ async function writeSynced(path: string, text: string): Promise<void> {
   await file.write(new TextEncoder().encode(text));
   await file.sync();
   file.close();
-  await syncFolder(dirname(path));
+  await syncPath(dirname(path));
 }
 
-async function syncFolder(path: string): Promise<void> {
-  const folder = await Deno.open(path, { read: true });
-  await folder.sync().catch(() => {});
-  folder.close();
+async function syncPath(path: string): Promise<void> {
+  using file = await Deno.open(path, { read: true });
+  // A directory cannot be synced everywhere.
+  await file.sync().catch(() => {});
 }
 
 function stamp(date: Date): string {

@@ -11,6 +11,7 @@ import { ctl } from "../harness/terminal.ts";
 
 // CI makes fifty.
 const BACKUPS = Number(Deno.env.get("SVC_TEST_BACKUPS") ?? 5);
+const APART = await areApart("/tmp", "/dev/shm");
 const ENV = { SVC_AUTH_PASSWORD: "pass" };
 
 describe("svc ctl system backup and svc restore (promises BAK-1, BAK-4)", () => {
@@ -91,6 +92,41 @@ describe("svc ctl system backup and svc restore (promises BAK-1, BAK-4)", () => 
       await expect(Deno.stat(app.server.service.paths.backup)).rejects.toThrow();
     },
     20_000 + BACKUPS * 2_000,
+  );
+
+  it.skipIf(!APART)(
+    "a database on another file system is kept aside and brought back as well",
+    async () => {
+      await using folder = await tempDir();
+      const elsewhere = await Deno.makeTempDir({ dir: "/dev/shm", prefix: "svc-test-" });
+      try {
+        const dataDir = folder.path;
+        const file = join(folder.path, "backup.tar");
+        const database = join(elsewhere, "far.db");
+        const env = { ...ENV, SVC_DATABASE__URL: `file:${database}` };
+        {
+          await using server = await startServer({ dataDir, env });
+          const api = await client(server.url);
+          await chat(api);
+          expect((await svc(["ctl", "system", "backup", file], { dataDir, env })).code).toBe(0);
+          await api.call("POST /api/workers", { name: "Late" });
+          await server.end("SIGTERM");
+        }
+        const restored = await svc(["restore", file, "--yes"], { dataDir, env });
+        expect(restored.code, restored.err).toBe(0);
+        const [aside = ""] = [...Deno.readDirSync(dataDir)].map(({ name }) => name).filter((name) =>
+          name.startsWith("before-restore-")
+        );
+        expect((await Deno.stat(join(dataDir, aside, "far.db"))).mode ?? 0).toBe(0o100600);
+        expect([...Deno.readDirSync(elsewhere)].map(({ name }) => name)).not.toContain("far.db.part");
+        await using server = await startServer({ dataDir, env });
+        const workers = await (await client(server.url)).call("GET /api/workers");
+        expect(workers.map((one: { name: string }) => one.name)).not.toContain("Late");
+        expect(workers).toHaveLength(1);
+      } finally {
+        await Deno.remove(elsewhere, { recursive: true });
+      }
+    },
   );
 
   it("a restore is refused while the service runs, and asks before it changes anything", async () => {
@@ -366,4 +402,12 @@ async function repacked(
     `find . ! -type d ! -name SHA256SUMS | sed 's#^./##' | tar cf ${out} --no-recursion -T - SHA256SUMS`,
   );
   return out;
+}
+
+/** Whether both are there, on file systems of their own. */
+async function areApart(one: string, other: string): Promise<boolean> {
+  const devices = await Promise.all(
+    [one, other].map((path) => Deno.stat(path).then(({ dev }) => dev, () => null)),
+  );
+  return !devices.includes(null) && devices[0] !== devices[1];
 }
