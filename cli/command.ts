@@ -16,8 +16,6 @@ export interface OptionSpec {
   mayBeEmpty?: boolean;
   /** Said in the help. */
   standard?: string | number;
-  min?: number;
-  max?: number;
 }
 
 type Value<S extends OptionSpec> = S["type"] extends "int" ? number : S["type"] extends "flag" ? boolean

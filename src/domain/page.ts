@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { id, whole } from "./field.ts";
 
 /** Page size of lists that interface 8 does not name, and their maximum (contract 1). */
@@ -42,5 +41,3 @@ export const COUNT_MAX = 10_000;
 export function totalText(total: number): string {
   return total > COUNT_MAX ? `${COUNT_MAX}+` : String(total);
 }
-
-export const pageSchema = z.strictObject(pageQuery());

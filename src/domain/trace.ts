@@ -15,5 +15,3 @@ export const traceSchema = z.strictObject({
   executions: z.array(executionSchema),
   replies: z.array(outboundSchema),
 }).meta({ id: "MessageTrace" });
-
-export type Trace = z.output<typeof traceSchema>;

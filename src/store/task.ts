@@ -1,5 +1,5 @@
 import type { Listing, Page } from "../domain/page.ts";
-import { ACTIVE_TASK_STATUSES, type Task, type TaskFilter } from "../domain/task.ts";
+import type { Task, TaskFilter } from "../domain/task.ts";
 import { type Database, guarded, type Statement, type Value } from "./database.ts";
 import { list, oneOf, parsed } from "./list.ts";
 
@@ -98,23 +98,6 @@ export function listTasks(
   if (filter.type !== undefined) oneOf(where, args, "task.type", filter.type);
   if (boundTo !== null) oneOf(where, args, "task.session_key", [boundTo]);
   return list(db, { table: "task", json: TASK_JSON, where, args }, page);
-}
-
-/** How deep a task stands in a chain of tasks that agents created: 0 for one that a person or the bee made. */
-export async function taskDepth(db: Database, id: string): Promise<number> {
-  return (await db.first<{ depth: number }>("select depth from task where id = ?", [id]))?.depth ?? 0;
-}
-
-/** Number of active tasks per worker of a session. */
-export async function countActiveTasks(db: Database, sessionKey: string): Promise<Map<string, number>> {
-  const rows = await db.read<{ worker_id: string; active: number }>(
-    `select worker_id, count(*) as active
-    from task
-    where session_key = ? and status in (${ACTIVE_TASK_STATUSES.map((status) => `'${status}'`).join(", ")})
-    group by worker_id`,
-    [sessionKey],
-  );
-  return new Map(rows.map((row) => [row.worker_id, row.active]));
 }
 
 /** Number of a worker's active tasks by status. */
