@@ -57,7 +57,8 @@ export const ENGINE_KINDS = [
   "echo",
 ] as const;
 
-const engineSchema = z.strictObject({
+/** What is set for one engine (contract 7). */
+export const engineSchema = z.strictObject({
   kind: z.enum(ENGINE_KINDS).optional(),
   command: z.string().default(""),
   args: z.array(z.string()).default([]),

@@ -154,10 +154,9 @@ function minutes(ms: number): string {
   return ms < 120_000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`;
 }
 
-async function lookAtEngines({ engines, config }: Service): Promise<Finding> {
+async function lookAtEngines({ engines }: Service): Promise<Finding> {
   const found = await engines.probe();
-  const configured = Object.keys(config.engines).filter((name) => name !== "default");
-  const wanted = [...new Set([engines.defaultName, ...configured])];
+  const wanted = [...new Set([engines.defaultName, ...engines.configured])];
   const missing = wanted.filter((name) => found[name]?.usable !== true);
   const words = missing.map((name) => `${name}: ${found[name]?.detail ?? "there is none"}`).join("; ");
   const hint = "install the program, or name its path in engines.<name>.command";

@@ -1,4 +1,4 @@
-import { type Config, ENGINE_KINDS, type EngineConfig } from "../config.ts";
+import { type Config, ENGINE_KINDS, type EngineConfig, engineSchema } from "../config.ts";
 import type { Adapter } from "./adapter.ts";
 import { agentEngine } from "./agent.ts";
 import { claude } from "./claude.ts";
@@ -26,7 +26,7 @@ export class Catalog {
     this.defaultName = standard;
     this.configured = Object.keys(configured);
     for (const kind of ENGINE_KINDS) {
-      if (kind !== "command") this.#add(kind, { ...DEFAULTS, kind }, machine);
+      if (kind !== "command") this.#add(kind, engineSchema.parse({ kind }), machine);
     }
     for (const [name, engine] of Object.entries(configured)) this.#add(name, engine, machine);
   }
@@ -64,15 +64,3 @@ export class Catalog {
     return found;
   }
 }
-
-const DEFAULTS: EngineConfig = {
-  command: "",
-  args: [],
-  env: {},
-  pass_env: [],
-  model: "",
-  permissions: "edit",
-  state: "per_worker",
-  timeout: 30 * 60_000,
-  idle_timeout: 10 * 60_000,
-};
