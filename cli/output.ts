@@ -187,8 +187,8 @@ function escaped(value: string): string {
   );
 }
 
-// What an agent wrote must not drive the operator's terminal (promises, threat model).
-function visible(value: string): string {
+/** The text without what would drive a terminal: an agent may have written it (promises, threat model). */
+export function visible(value: string): string {
   // deno-lint-ignore no-control-regex
   return value.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "\ufffd");
 }

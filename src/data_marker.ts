@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ServiceError } from "./domain/error.ts";
 import { newId } from "./id.ts";
 import { logger } from "./log.ts";
-import type { DataPaths } from "./paths.ts";
+import { type DataPaths, realPath } from "./paths.ts";
 import type { Database } from "./store/database.ts";
 import { schemaVersion } from "./store/migrate.ts";
 import { findSetting, saveSetting } from "./store/setting.ts";
@@ -86,14 +86,6 @@ export class DataMarker {
       `Cannot open the database ${this.#database} of ${this.#paths.root}: ${what}, and it was not so before. Nothing ` +
         "was changed. Bring back a backup with: svc restore <file>. To begin anew on purpose, move the directory away",
     );
-  }
-}
-
-function realPath(path: string): string {
-  try {
-    return Deno.realPathSync(path);
-  } catch {
-    return path;
   }
 }
 

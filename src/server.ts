@@ -7,7 +7,7 @@ import { Catalog } from "./engine/catalog.ts";
 import { detectIsolation, type Isolation } from "./engine/isolation.ts";
 import { DataMarker, filePath } from "./data_marker.ts";
 import { DatabaseWatch } from "./store/watch.ts";
-import { ensureCredential, loadKey, openDataDirectory } from "./first_start.ts";
+import { ensureCredential, loadKey, openDataDirectory, type Operator } from "./first_start.ts";
 import { createApp } from "./http/app.ts";
 import { logBell } from "./http/log_file.ts";
 import { Listener } from "./http/listener.ts";
@@ -275,7 +275,7 @@ interface Foundation {
   paths: DataPaths;
   db: Database;
   key: Uint8Array;
-  operator: Awaited<ReturnType<typeof ensureCredential>>;
+  operator: Operator;
   clock: Clock;
   lock: Deno.FsFile;
 }

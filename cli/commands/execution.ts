@@ -1,5 +1,5 @@
 import { type AnyCommand, command, noteMore, pageOptions } from "../command.ts";
-import { field, statusField, timeField } from "../output.ts";
+import { field, statusField, timeField, visible } from "../output.ts";
 
 const STATUSES = ["pending", "running", "completed", "failed"] as const;
 
@@ -92,7 +92,9 @@ export const executionCommands: AnyCommand[] = [
       const response = await client.open("GET /api/executions/:id/logs", { params: { id }, query });
       const decoder = new TextDecoder();
       for await (const chunk of response.body ?? []) {
-        out.raw(shown(decoder.decode(chunk, { stream: true }), io.outIsTerminal));
+        const text = decoder.decode(chunk, { stream: true });
+        // In a pipe it stays what it is.
+        out.raw(io.outIsTerminal ? visible(text) : text);
       }
       out.raw(decoder.decode());
     },
@@ -112,9 +114,3 @@ export const executionCommands: AnyCommand[] = [
     },
   }),
 ];
-
-// An agent's output must not drive the operator's terminal; in a pipe it stays what it is.
-function shown(text: string, terminal: boolean): string {
-  // deno-lint-ignore no-control-regex
-  return terminal ? text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "\ufffd") : text;
-}

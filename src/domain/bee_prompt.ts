@@ -1,5 +1,5 @@
 import type { Media } from "./message.ts";
-import type { Said } from "./prompt.ts";
+import { cut, type Said, section } from "./prompt.ts";
 import { PLAN_TASKS_MAX } from "./bee_plan.ts";
 import type { Candidate } from "./routing.ts";
 
@@ -69,10 +69,6 @@ instruction and the attached files, so write down all it has to know. Give separ
 - type: "immediate"; "countdown" with "scheduled_at" in Unix ms, at least 5 seconds ahead; or "scheduled" with "cron" (five fields) \
 and, where another zone is meant, "time_zone".`;
 
-function section(title: string, text: string): string {
-  return text.trim() === "" ? "" : `# ${title}\n\n${text.trim()}\n`;
-}
-
 function worker({ id, name, description, paused, departments }: Candidate): string {
   const about = cut(description, DESCRIPTION_MAX_CHARACTERS).replaceAll("\n", " ");
   const places = departments.length === 0 ? "" : ` [${departments.join(", ")}]`;
@@ -107,10 +103,4 @@ function correctionText({ answer, fault }: Correction): string {
   return `You answered:\n\n${
     cut(answer, ANSWER_MAX_CHARACTERS)
   }\n\nWhat is wrong with it: ${fault}\n\nAnswer again, with the JSON object alone.`;
-}
-
-function cut(text: string, maxCharacters: number): string {
-  return text.length <= maxCharacters
-    ? text
-    : `${text.slice(0, maxCharacters)} … (${text.length} characters)`;
 }

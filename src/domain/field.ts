@@ -4,7 +4,6 @@ const encoder = new TextEncoder();
 
 /** The length of `text` in UTF-8 bytes, the unit of every text limit (contract 1). */
 export function byteLength(text: string): number {
-  // A code unit takes at most three bytes, so most texts are decided without encoding them.
   return encoder.encode(text).length;
 }
 
@@ -15,6 +14,7 @@ export const KEY_MAX_BYTES = 256;
 export const CONTENT_MAX_BYTES = 256 * 1024;
 
 function fits(text: string, max: number): boolean {
+  // A code unit takes at most three bytes, so most texts are decided without encoding them.
   return text.length * 3 <= max || byteLength(text) <= max;
 }
 

@@ -66,7 +66,8 @@ export function workerPrompt(context: RunContext, instruction: string, extras: P
   ].filter((text) => text !== "").join("\n");
 }
 
-function section(title: string, text: string): string {
+/** A part of a prompt under its title; nothing without a text. */
+export function section(title: string, text: string): string {
   return text.trim() === "" ? "" : `# ${title}\n\n${text.trim()}\n`;
 }
 
@@ -138,7 +139,8 @@ function messageText({ id, attachments }: RunContext["message"]): string {
   return [`Message id: ${id}`, ...(files.length === 0 ? [] : ["Attached files:", ...files])].join("\n");
 }
 
-function cut(text: string, maxCharacters: number): string {
+/** The start of a text, and how long all of it is. */
+export function cut(text: string, maxCharacters: number): string {
   return text.length <= maxCharacters
     ? text
     : `${text.slice(0, maxCharacters)} … (${text.length} characters)`;

@@ -4,7 +4,7 @@ import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { type BeePlan, PLAN_JSON_SCHEMA, readPlan } from "../domain/bee_plan.ts";
 import { type BeeContext, beePrompt, type Correction } from "../domain/bee_prompt.ts";
-import type { Failure, Usage } from "../domain/execution.ts";
+import { type Failure, type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import { BEE_SCOPES, BEE_SUBJECT } from "../domain/scope.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { type Engine, type EngineOutcome, failedOutcome } from "../engine/engine.ts";
@@ -127,7 +127,7 @@ export class Thinker {
   async #ask(question: Question, engine: Engine, runLog: RunLog, signal: AbortSignal): Promise<Thought> {
     const { workers: candidates, timeZone } = question.context;
     let correction: Correction | null = null;
-    let usage: Usage = UNUSED;
+    let usage = USAGE_UNKNOWN;
     while (true) {
       const outcome: EngineOutcome = await this.#run(question, engine, runLog, correction, signal);
       usage = added(usage, outcome.usage);
@@ -215,8 +215,7 @@ export class Thinker {
   }
 }
 
-const UNUSED: Usage = { input_tokens: null, output_tokens: null, cost_usd: null };
-const FAILED = { usage: UNUSED, again: true } as const;
+const FAILED = { usage: USAGE_UNKNOWN, again: true } as const;
 
 function identityOf({ id, runId, attempt, sessionKey, context }: Question) {
   return {
