@@ -32,7 +32,7 @@ import { record } from "../store/journal.ts";
 import { insertInbound } from "../store/inbound.ts";
 import { cancelTasksOf } from "../store/task_move.ts";
 import { findWorker } from "../store/worker.ts";
-import { create, type Created } from "./create.ts";
+import { create, type Created, lookAgain } from "./create.ts";
 import { BELL } from "../wake.ts";
 import type { Call, Service } from "./service.ts";
 import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
@@ -76,7 +76,16 @@ export async function getSession(service: Service, call: Call, id: string): Prom
 }
 
 /** PUT /api/local/sessions/:id: name and default worker (contract 3, Local chat). Throws `invalid_request`, `not_found`. */
-export async function updateSession(
+export function updateSession(
+  service: Service,
+  call: Call,
+  id: string,
+  input: z.output<typeof chatUpdateSchema>,
+): Promise<ChatSession> {
+  return lookAgain(() => changeSession(service, call, id, input));
+}
+
+async function changeSession(
   service: Service,
   call: Call,
   id: string,

@@ -1,6 +1,6 @@
 import { conflict, ServiceError } from "../domain/error.ts";
 import { faultPoint } from "../fault.ts";
-import { isDuplicate, type Statement } from "../store/database.ts";
+import { isDuplicate, isMissingReference, type Statement } from "../store/database.ts";
 import { findAnswer, insertAnswer } from "../store/idempotency.ts";
 import type { Call, IdempotencyKey, Service } from "./service.ts";
 
@@ -20,28 +20,52 @@ export interface Creation {
   response: unknown;
   /** What a lost guard means. */
   lost?: () => ServiceError | Promise<ServiceError>;
+  /** Removes what was made beside the database; called when the batch is not committed. */
+  undo?: () => Promise<void>;
 }
 
 /**
  * Runs a creation once per idempotency key: a repeated request gets the first answer, one with another input is a
- * conflict (contract 1). `plan` checks the input and prepares the batch.
+ * conflict (contract 1). `plan` checks the input and prepares the batch; it is asked again when something that the
+ * input names was deleted meanwhile.
  */
 export async function create(service: Service, call: Call, plan: () => Promise<Creation>): Promise<Created> {
-  const { db, clock } = service;
   const { idempotency } = call;
   if (idempotency !== null) {
     const earlier = await replay(service, idempotency);
     if (earlier !== null) return earlier;
   }
-  const { statements, response, lost } = await plan();
+  return await lookAgain(() => commit(service, idempotency, plan));
+}
+
+/**
+ * Does `work`, and once more when something that it names was deleted between its look and its write: the second look
+ * says what is missing, in its own words.
+ */
+export async function lookAgain<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isMissingReference(error)) throw error;
+    return await work();
+  }
+}
+
+async function commit(
+  service: Service,
+  idempotency: IdempotencyKey | null,
+  plan: () => Promise<Creation>,
+): Promise<Created> {
+  const { db, clock } = service;
+  const { statements, response, lost, undo } = await plan();
   const json = JSON.stringify(response);
-  const stored = idempotency === null ? [] : [
-    insertAnswer(
-      idempotency.key,
-      { fingerprint: idempotency.fingerprint, status: 0, response: json },
-      clock.now(),
-    ),
-  ];
+  const now = clock.now();
+  const stored = idempotency === null ? [] : insertAnswer(
+    idempotency.key,
+    { fingerprint: idempotency.fingerprint, status: 0, response: json },
+    now,
+    now - IDEMPOTENCY_TTL_MS,
+  );
   try {
     faultPoint("accept.pre-commit");
     await db.writeOr(
@@ -50,6 +74,7 @@ export async function create(service: Service, call: Call, plan: () => Promise<C
     );
     faultPoint("accept.post-commit");
   } catch (error) {
+    await undo?.();
     // Two requests with one key at once: the other one was first, so its answer is ours, too.
     const earlier = idempotency !== null && isDuplicate(error) ? await replay(service, idempotency) : null;
     if (earlier !== null) return earlier;

@@ -18,7 +18,7 @@ import {
   updateDepartment as updateDepartmentRow,
 } from "../store/department.ts";
 import { record } from "../store/journal.ts";
-import { create, type Created } from "./create.ts";
+import { create, type Created, lookAgain } from "./create.ts";
 import type { Call, Service } from "./service.ts";
 
 /** GET /api/departments: the whole forest by (sort_order, name) (interface 4.2, contract 1). */
@@ -72,7 +72,16 @@ export async function createDepartment(
 }
 
 /** PUT /api/departments/:id_or_name: absent is unchanged. Throws `not_found`, `conflict` for a circle or a name that is taken. */
-export async function updateDepartment(
+export function updateDepartment(
+  service: Service,
+  call: Call,
+  idOrName: string,
+  input: DepartmentUpdate,
+): Promise<Department> {
+  return lookAgain(() => changeDepartment(service, call, idOrName, input));
+}
+
+async function changeDepartment(
   service: Service,
   call: Call,
   idOrName: string,

@@ -26,7 +26,7 @@ import {
   updateWorker as updateWorkerRow,
   type WorkerChange,
 } from "../store/worker.ts";
-import { create, type Created } from "./create.ts";
+import { create, type Created, lookAgain } from "./create.ts";
 import { BELL } from "../wake.ts";
 import type { Call, Service } from "./service.ts";
 import { checkDeletable, makeWorkDir, removeWorkDir, resolveWorkDir } from "./work_dir.ts";
@@ -73,7 +73,10 @@ export function createWorker(service: Service, call: Call, input: WorkerCreate):
     };
     await makeWorkDir(workDir);
     warnOfIdle(id, input.scopes);
+    const own = input.work_dir === "";
     return {
+      // A directory of its own belongs to nobody when there is no worker; one that was named may be somebody's.
+      ...(own ? { undo: () => Deno.remove(workDir).catch(() => {}) } : {}),
       statements: [
         ...insertWorker(response, departments.map((department) => department.id)),
         record(now, {
@@ -106,12 +109,16 @@ export async function getWorker(service: Service, id: string): Promise<string> {
 }
 
 /** PUT /api/workers/:id: absent is unchanged (interface 4.1, contract 3). Throws `invalid_request`, `not_found`, `forbidden`. */
-export async function updateWorker(
+export function updateWorker(
   service: Service,
   call: Call,
   id: string,
   input: WorkerUpdate,
 ): Promise<string> {
+  return lookAgain(() => changeWorker(service, call, id, input));
+}
+
+async function changeWorker(service: Service, call: Call, id: string, input: WorkerUpdate): Promise<string> {
   const { db, clock, engines } = service;
   const worker = await findWorker(db, id);
   if (worker === null) throw notFound("worker", id);

@@ -3,7 +3,7 @@ import { logger } from "../log.ts";
 import { damaged, isBusy, isDamage, isLockedOut, isLostGuard, mapped, openError } from "./database_error.ts";
 import type { Driver, Row, Statement, Value } from "./driver.ts";
 
-export { isDuplicate } from "./database_error.ts";
+export { isDuplicate, isMissingReference } from "./database_error.ts";
 export type { Row, Statement, Value } from "./driver.ts";
 
 const log = logger("database");

@@ -21,6 +21,11 @@ export function isDuplicate(error: unknown): boolean {
   return /UNIQUE constraint failed/.test(words(error));
 }
 
+/** Whether an error says that a row names another one that is not there. */
+export function isMissingReference(error: unknown): boolean {
+  return /FOREIGN KEY constraint failed/.test(words(error));
+}
+
 /** Whether an error says that a guard was lost (house, sentence 3). By text: a server sends no extended code. */
 export function isLostGuard(error: unknown): boolean {
   return words(error).includes("guard_lost");

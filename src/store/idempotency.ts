@@ -7,12 +7,18 @@ export interface StoredAnswer extends Row {
   response: string;
 }
 
-/** Stores the answer in the batch that does the work, so that neither can exist without the other (promises DUR-2). */
-export function insertAnswer(key: string, answer: StoredAnswer, now: number): Statement {
-  return {
-    sql: "insert into idempotency (key, fingerprint, status, response, created_at) values (?, ?, ?, ?, ?)",
-    args: [key, answer.fingerprint, answer.status, answer.response, now],
-  };
+/**
+ * Stores the answer in the batch that does the work, so that neither can exist without the other (promises DUR-2). It
+ * takes the place of an answer that is not younger than `since`: retention may be late, and the key is free again.
+ */
+export function insertAnswer(key: string, answer: StoredAnswer, now: number, since: number): Statement[] {
+  return [
+    { sql: "delete from idempotency where key = ? and created_at <= ?", args: [key, since] },
+    {
+      sql: "insert into idempotency (key, fingerprint, status, response, created_at) values (?, ?, ?, ?, ?)",
+      args: [key, answer.fingerprint, answer.status, answer.response, now],
+    },
+  ];
 }
 
 /** The stored answer that is younger than `since`, or null. */

@@ -51,6 +51,26 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
     expect((await app.send(`POST ${SESSIONS}`, { name: "x".repeat(200) })).status).toBe(201);
   });
 
+  it("a worker that is deleted at the same time is refused like one that never was", async () => {
+    await using app = await openApp();
+    const { id } = await app.call(`POST ${SESSIONS}`);
+    const seen = new Set<number>();
+    for (let round = 0; round < 10; round++) {
+      const worker = await app.call("POST /api/workers", { name: "Ada" });
+      const replies = await Promise.all([
+        app.send(`POST ${SESSIONS}`, { worker_id: worker.id }),
+        app.send(`PUT ${SESSIONS}/${id}`, { worker_id: worker.id }),
+        app.send(`DELETE /api/workers/${worker.id}`),
+        app.send(`POST ${SESSIONS}`, { worker_id: worker.id }),
+      ]);
+      for (const { status, body } of replies) {
+        seen.add(status);
+        if (status >= 400) expect(body.errors?.[0].path, JSON.stringify(body)).toBe("worker_id");
+      }
+    }
+    expect(seen.has(400)).toBe(true);
+  });
+
   it("POST messages refuses what says nothing, and unknown sessions", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);

@@ -2,6 +2,7 @@ import { Hono } from "hono";
 import { describe, expect, it } from "vitest";
 import { checkRules, ROUTES } from "../../src/http/app.ts";
 import { openApp } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
 
 describe("wire conventions (contract 1)", () => {
   it("every error is a problem document with its request id", async () => {
@@ -176,6 +177,20 @@ describe("wire conventions (contract 1)", () => {
     );
     expect(new Set(replies.map((reply) => reply.body.id)).size).toBe(1);
     expect(await app.call("GET /api/workers")).toHaveLength(1);
+    const made = [...Deno.readDirSync(app.server.service.paths.workers)].map((entry) => entry.name);
+    expect(made).toEqual([replies[0]?.body.id]);
+  });
+
+  it("a key is free again after a day, even before retention has come by (contract 1)", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock });
+    const key = { "idempotency-key": "daily" };
+    const first = await app.call("POST /api/workers", { name: "Ada" }, key);
+    clock.jump(clock.now() + 24 * 60 * 60 * 1000);
+    const second = await app.send("POST /api/workers", { name: "Bob" }, key);
+    expect([second.status, second.headers.get("idempotent-replayed")]).toEqual([201, null]);
+    const again = await app.call("POST /api/workers", { name: "Bob" }, key);
+    expect([again.id === second.body.id, again.id === first.id]).toEqual([true, false]);
   });
 
   it("knows no other routes and no other methods", async () => {

@@ -117,6 +117,30 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect((await app.send(`DELETE /api/departments/${c.id}`)).status).toBe(404);
   });
 
+  it("DELETE at the same time as somebody names it: the other is told so, and nothing is a failure of ours", async () => {
+    await using app = await openApp();
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    const seen = new Set<number>();
+    for (let round = 0; round < 10; round++) {
+      const name = `d${round}`;
+      await app.call("POST /api/departments", { name });
+      const child = await app.call("POST /api/departments", { name: `c${round}` });
+      const replies = await Promise.all([
+        app.send("POST /api/workers", { name: "Bob", departments: [name] }),
+        app.send("POST /api/departments", { name: `below ${round}`, parent_id: name }),
+        app.send(`DELETE /api/departments/${name}`),
+        app.send(`PUT /api/departments/${child.id}`, { parent_id: name }),
+        app.send(`PUT /api/workers/${worker.id}`, { departments: [name] }),
+      ]);
+      for (const { status, body } of replies) {
+        seen.add(status);
+        if (status === 400) expect(body.errors[0].path).toMatch(/^(departments\.0|parent_id)$/);
+      }
+    }
+    expect([...seen].filter((status) => ![200, 201, 400, 409].includes(status))).toEqual([]);
+    expect(seen.size).toBeGreaterThan(1);
+  });
+
   it("workers are filtered by department, with and without what is below, by name and id", async () => {
     await using app = await openApp();
     const { a, b } = await tree(app);
