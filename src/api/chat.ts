@@ -35,6 +35,7 @@ import { findWorker } from "../store/worker.ts";
 import { create, type Created, lookAgain } from "./create.ts";
 import { BELL } from "../wake.ts";
 import type { Call, Service } from "./service.ts";
+import { inSession, uploadFolder } from "./session_files.ts";
 import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
 
 /** POST /api/local/sessions (interface 4.1). Throws `invalid_request` for an unknown worker. */
@@ -212,10 +213,6 @@ export async function listMessages(
   return await listHistory(service.db, chatSessionKey(id), part);
 }
 
-function uploadFolder(service: Service, id: string): string {
-  return join(service.paths.uploads, id);
-}
-
 /** Opens a file for an upload into a session. Throws `not_found`, `storage_full`. */
 export async function openUpload(
   service: Service,
@@ -225,37 +222,38 @@ export async function openUpload(
 ): Promise<IncomingFile> {
   await getSession(service, call, id);
   await checkUploads(service, id);
-  return await IncomingFile.open(uploadFolder(service, id), newId(), name);
+  return await inSession(service, id, () => IncomingFile.open(uploadFolder(service, id), newId(), name));
 }
 
-/** POST /api/local/sessions/:id/media: keeps what came in and answers where it lies (interface 4.1). */
-export async function keepUpload(
+/** POST /api/local/sessions/:id/media: keeps what came in and answers where it lies (interface 4.1). Throws `not_found`, `storage_full`. */
+export function keepUpload(
   service: Service,
   call: Call,
   id: string,
   file: IncomingFile,
   originalName: string,
 ): Promise<Media> {
-  const now = service.clock.now();
-  const media = await file.finish();
-  const work = service.db.writeOr([
-    ...touchChatSession(id, now),
-    ...insertUpload(
-      { ...media, session_id: id, original_name: originalName, created_at: now },
-      quotaOf(service),
-    ),
-    record(now, {
-      kind: "upload.stored",
-      session_key: chatSessionKey(id),
-      actor: call.caller.subject,
-      data: { path: media.path, size: media.size },
-    }),
-  ], async () => await findChatSession(service.db, id) === null ? notFound("session", id) : noRoom(service));
-  await work.catch(async (error) => {
-    await Deno.remove(media.path).catch(() => {});
-    throw error;
+  return inSession(service, id, async () => {
+    const media = await file.finish();
+    const now = service.clock.now();
+    const upload = { ...media, session_id: id, original_name: originalName, created_at: now };
+    try {
+      await service.db.writeOr([
+        ...touchChatSession(id, now),
+        ...insertUpload(upload, quotaOf(service)),
+        record(now, {
+          kind: "upload.stored",
+          session_key: chatSessionKey(id),
+          actor: call.caller.subject,
+          data: { path: media.path, size: media.size },
+        }),
+      ], () => noRoom(service));
+    } catch (error) {
+      await Deno.remove(media.path).catch(() => {});
+      throw error;
+    }
+    return media;
   });
-  return media;
 }
 
 /** A stored file of a session, open, with the name it came under. Whoever gets it closes it. Throws `not_found`. */

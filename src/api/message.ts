@@ -18,7 +18,7 @@ import type { Listing } from "../domain/page.ts";
 import { BEE_SUBJECT, boundTo, type Caller } from "../domain/scope.ts";
 import { newId } from "../id.ts";
 import { IncomingFile } from "../platform/uploads.ts";
-import { findChatSession, insertUpload } from "../store/chat.ts";
+import { findChatSession, insertUpload, touchChatSession } from "../store/chat.ts";
 import type { Statement } from "../store/database.ts";
 import { findInbound, listInbound as listInboundRows } from "../store/inbound.ts";
 import { listOutbound as listOutboundRows, sendMessage as sendMessageRows } from "../store/outbound.ts";
@@ -26,6 +26,7 @@ import { findTrace } from "../store/trace.ts";
 import { BELL } from "../wake.ts";
 import { create, type Created } from "./create.ts";
 import type { Call, Service } from "./service.ts";
+import { uploadFolder } from "./session_files.ts";
 import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
 
 /** GET /api/messages/inbound (interface 4.2 message list). */
@@ -77,8 +78,7 @@ export async function sendMessage(
   input: MessageSend,
   sent: SentFile | null,
 ): Promise<Created> {
-  let kept = "";
-  const work = create(service, call, async () => {
+  const created = await create(service, call, async () => {
     if (sent === null && (input.content ?? "").trim() === "") {
       throw invalid("content", "must not be empty without a file");
     }
@@ -86,7 +86,7 @@ export async function sendMessage(
     await service.runLimits.take(service, call, "messages");
     const now = service.clock.now();
     const upload = sent === null ? null : await keepFile(service, sessionKey, sent, now);
-    kept = upload?.media.path ?? "";
+    const sessionId = chatSessionId(sessionKey);
     const reply = outboundOf({
       id: newId(),
       session_key: sessionKey,
@@ -97,14 +97,18 @@ export async function sendMessage(
       ...sourceOf(call.caller),
     }, now);
     return {
-      statements: [...(upload?.statements ?? []), ...sendMessageRows(reply)],
+      statements: [
+        ...(sessionId === null ? [] : touchChatSession(sessionId, now)),
+        ...(upload?.statements ?? []),
+        ...sendMessageRows(reply),
+      ],
       response: shownOutbound(reply),
-      ...(upload === null ? {} : { lost: () => noRoom(service) }),
+      lost: async () =>
+        sessionId !== null && await findChatSession(service.db, sessionId) === null
+          ? notFound("session", sessionId)
+          : noRoom(service),
+      ...(upload === null ? {} : { undo: () => Deno.remove(upload.media.path).catch(() => {}) }),
     };
-  });
-  const created = await work.catch(async (error) => {
-    if (kept !== "") await Deno.remove(kept).catch(() => {});
-    throw error;
   });
   if (created.replayed) await sent?.file.discard();
   service.bells.ring(BELL.outbox);
@@ -162,7 +166,7 @@ async function keepFile(
   }
   if (await findChatSession(service.db, sessionId) === null) throw notFound("session", sessionId);
   await checkUploads(service, sessionId);
-  const media = await sent.file.finish(join(service.paths.uploads, sessionId));
+  const media = await sent.file.finish(uploadFolder(service, sessionId));
   const upload = { ...media, session_id: sessionId, original_name: sent.originalName, created_at: now };
   return { media, statements: insertUpload(upload, quotaOf(service)) };
 }

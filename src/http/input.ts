@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import { joined } from "../bytes.ts";
 import { type FieldError, ServiceError } from "../domain/error.ts";
@@ -81,6 +82,11 @@ export async function readJson(request: Request): Promise<unknown> {
   } catch {
     throw new ServiceError("invalid_request", "Cannot read the body: it is not valid JSON");
   }
+}
+
+/** What tells one text from any other: its SHA-256 in hex. */
+export function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
 }
 
 async function readBody(request: Request, max: number): Promise<Uint8Array> {

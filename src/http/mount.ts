@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { Hono } from "hono";
 import { z } from "zod";
 import type { Authentication } from "../api/authority.ts";
@@ -8,7 +7,7 @@ import { totalText } from "../domain/page.ts";
 import type { Claims } from "../token.ts";
 import { authenticate } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
-import { parse, query, readJson, readQuery } from "./input.ts";
+import { digest, parse, query, readJson, readQuery } from "./input.ts";
 import type { Answer, AnyRoute, NextPage } from "./route.ts";
 
 /** What the server knows of a request beside the request itself. */
@@ -98,10 +97,6 @@ function idempotencyKey(
     key: digest(`${subject}\n${request.method} ${path}\n${key}`),
     fingerprint: digest(JSON.stringify(body) ?? ""),
   };
-}
-
-function digest(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
 }
 
 function respond(answer: Answer, route: AnyRoute, url: URL): Response {

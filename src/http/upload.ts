@@ -44,13 +44,18 @@ export async function readForm(request: Request, target: UploadTarget): Promise<
   } catch (error) {
     leaveUnread(request, reader);
     await upload.discard();
-    if (error instanceof ServiceError) throw error;
-    throw new ServiceError("invalid_request", `Cannot read the upload: ${words(error)}`);
+    // What our own disk refuses is no fault of whoever sends.
+    if (error instanceof ServiceError || error === upload.fault) throw error;
+    throw unreadable(error);
   }
 }
 
 function tooLarge(max: number): ServiceError {
   return new ServiceError("payload_too_large", `Cannot take the file: it is larger than ${max} bytes`);
+}
+
+function unreadable(error: unknown): ServiceError {
+  return new ServiceError("invalid_request", `Cannot read the upload: ${words(error)}`);
 }
 
 function words(error: unknown): string {
@@ -66,7 +71,8 @@ class Upload {
   #file: IncomingFile | null = null;
   #name = "";
   #writing: Promise<void> = Promise.resolve();
-  #fault: Error | null = null;
+  /** Why it is refused, or could not be stored; null while all is well. */
+  fault: Error | null = null;
 
   constructor(target: UploadTarget) {
     this.#target = target;
@@ -105,7 +111,7 @@ class Upload {
     }
     while (true) {
       const { done, value } = await reader.read();
-      if (this.#fault !== null) throw this.#fault;
+      if (this.fault !== null) throw this.fault;
       if (done) break;
       // Waiting for the file keeps memory flat, however fast the client sends.
       const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
@@ -115,15 +121,15 @@ class Upload {
     busboy.end();
     await ended;
     await this.#writing;
-    if (this.#fault !== null) throw this.#fault;
+    if (this.fault !== null) throw this.fault;
   }
 
   #fail(error: Error): void {
-    this.#fault ??= error;
+    this.fault ??= error;
   }
 
   #takeFile(field: string, stream: BusboyFileStream, name: string | undefined): void {
-    stream.on("error", (error: Error) => this.#fail(error));
+    stream.on("error", (error: Error) => this.#fail(unreadable(error)));
     if (field !== "file" || this.#file !== null) {
       this.#fail(
         invalid(
@@ -145,7 +151,7 @@ class Upload {
   }
 
   async #write(chunk: Uint8Array): Promise<void> {
-    if (this.#fault !== null || this.#file === null) return;
+    if (this.fault !== null || this.#file === null) return;
     if (this.#file.size + chunk.length > this.#target.maxBytes) {
       return this.#fail(tooLarge(this.#target.maxBytes));
     }

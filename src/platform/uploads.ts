@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { statfs } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { ServiceError } from "../domain/error.ts";
@@ -61,6 +62,14 @@ export class IncomingFile {
     });
     this.size += chunk.length;
     faultPoint("upload.part");
+  }
+
+  /** SHA-256 of what has come in, in hex. */
+  async digest(): Promise<string> {
+    const hash = createHash("sha256");
+    const file = await Deno.open(this.#partial, { read: true });
+    for await (const chunk of file.readable) hash.update(chunk);
+    return hash.digest("hex");
   }
 
   /** On disk, under its name in `folder`, and described. */

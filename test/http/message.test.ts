@@ -116,6 +116,43 @@ describe("POST /api/messages (interface 4.2 message send, contract 5)", () => {
     expect(await app.call("GET /api/messages/outbound?source_type=system")).toHaveLength(1);
   });
 
+  it("a form with the same key is said once; another text, file or message is refused (contract 1)", async () => {
+    await using app = await openApp();
+    const { sessionId, messageId } = await conversation(app);
+    const key = { "idempotency-key": "form" };
+    const said = { message_id: messageId, content: "see" };
+    const first = await upload(app, form(said, new Blob(["data"])), key);
+    expect(first.status).toBe(201);
+    expect(await upload(app, form(said, new Blob(["data"])), key)).toEqual(first);
+    const others = [
+      form(said, new Blob(["Data"])),
+      form(said, new Blob(["data"]), "b.txt"),
+      form(said),
+      form({ ...said, content: "look" }, new Blob(["data"])),
+    ];
+    for (const body of others) expect(await upload(app, body, key)).toMatchObject({ status: 409 });
+    expect(await app.call("GET /api/messages/outbound?source_type=system")).toHaveLength(1);
+    const { uploads } = app.server.service.paths;
+    expect([...Deno.readDirSync(`${uploads}/${sessionId}`)].map((entry) => entry.name)).toEqual([
+      first.body.media.name,
+    ]);
+    expect([...Deno.readDirSync(`${uploads}/incoming`)]).toEqual([]);
+  });
+
+  it("one key, many forms at once: one message, one file, and everybody has the same answer", async () => {
+    await using app = await openApp();
+    const { sessionId, messageId } = await conversation(app);
+    const replies = await Promise.all(
+      Array.from(
+        { length: 10 },
+        () => upload(app, form({ message_id: messageId }, new Blob(["data"])), { "idempotency-key": "once" }),
+      ),
+    );
+    expect(new Set(replies.map((reply) => JSON.stringify(reply))).size).toBe(1);
+    const folder = `${app.server.service.paths.uploads}/${sessionId}`;
+    expect([...Deno.readDirSync(folder)].map((entry) => entry.name)).toEqual([replies[0]?.body.media.name]);
+  });
+
   it("a run says what it says as its worker, in its own conversation only (contract 2)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app);

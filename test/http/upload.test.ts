@@ -334,6 +334,32 @@ describe("hostile names (promises UPL-4)", () => {
   });
 });
 
+it("a session that is deleted while a file comes in: the file was stored before, or the session is not found", async () => {
+  await using app = await openApp();
+  const seen = new Set<number>();
+  for (let round = 0; round < 20; round++) {
+    const { id } = await app.call(`POST ${SESSIONS}`);
+    const [sent] = await Promise.all([
+      post(app, id, `${part("file", "x".repeat(round * 500))}--b--\r\n`),
+      new Promise((resolve) => setTimeout(resolve, round / 4)).then(() =>
+        app.call(`DELETE ${SESSIONS}/${id}`)
+      ),
+    ]);
+    seen.add(sent.status);
+    expect([200, 404], sent.body).toContain(sent.status);
+    await expect(Deno.stat(join(app.server.service.paths.uploads, id))).rejects.toThrow(Deno.errors.NotFound);
+  }
+  expect(seen.has(404)).toBe(true);
+});
+
+it("what our own disk refuses is no fault of whoever sends", async () => {
+  await using app = await openApp();
+  const { id } = await app.call(`POST ${SESSIONS}`);
+  await Deno.writeTextFile(app.server.service.paths.uploads, "a file where a directory has to be");
+  const sent = await post(app, id, `${part("file")}--b--\r\n`);
+  expect([sent.status, JSON.parse(sent.body).code]).toEqual([500, "internal"]);
+});
+
 it("a file that is called like a half one is whole, and survives a start (promises UPL-5)", async () => {
   await using app = await openApp();
   const { id } = await app.call(`POST ${SESSIONS}`);

@@ -1,16 +1,25 @@
 import { z } from "zod";
-import { listInbound, listOutbound, openSentFile, sendMessage, traceMessage } from "../../api/message.ts";
+import {
+  listInbound,
+  listOutbound,
+  openSentFile,
+  sendMessage,
+  type SentFile,
+  traceMessage,
+} from "../../api/message.ts";
+import type { Call } from "../../api/service.ts";
 import {
   inboundListQuery,
   inboundSchema,
   messageFormSchema,
   messageId,
+  type MessageSend,
   messageSendSchema,
   outboundListQuery,
   outboundSchema,
 } from "../../domain/message.ts";
 import { traceSchema } from "../../domain/trace.ts";
-import { parse } from "../input.ts";
+import { digest, parse } from "../input.ts";
 import { route } from "../route.ts";
 import { readForm } from "../upload.ts";
 
@@ -35,7 +44,8 @@ export const messageRoutes = [
       });
       try {
         const input = parse(messageFormSchema, fields);
-        return await sendMessage(service, call, input, file === null ? null : { file, originalName });
+        const sent = file === null ? null : { file, originalName };
+        return await sendMessage(service, await withForm(call, input, sent), input, sent);
       } catch (error) {
         await file?.discard();
         throw error;
@@ -78,3 +88,13 @@ export const messageRoutes = [
     handle: async ({ service, call, params }) => ({ json: await traceMessage(service, call, params.id) }),
   }),
 ] as const;
+
+// A form is known only when it has been read; then it can be told from another one with the same Idempotency-Key.
+async function withForm(call: Call, input: MessageSend, sent: SentFile | null): Promise<Call> {
+  if (call.idempotency === null) return call;
+  const file = sent === null ? null : [sent.originalName, await sent.file.digest()];
+  return {
+    ...call,
+    idempotency: { ...call.idempotency, fingerprint: digest(JSON.stringify([input, file])) },
+  };
+}
