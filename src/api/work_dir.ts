@@ -20,19 +20,19 @@ export async function makeWorkDir(path: string): Promise<void> {
   await Deno.mkdir(path, { recursive: true, mode: 0o755 }).catch(() => {});
 }
 
-/** Why nothing can run in this directory, or null when it can. A missing one is made when a run starts. */
-export function workDirFault(path: string): string | null {
+/** Why nothing can run in this directory, or null when it can. A missing one is made, as a run would (contract 3, Worker). */
+export async function workDirFault(path: string): Promise<string | null> {
   try {
-    const info = Deno.statSync(path);
-    return info.isDirectory ? null : `the work directory ${path} is not a directory`;
+    await Deno.mkdir(path, { recursive: true, mode: 0o755 });
+    return (await Deno.stat(path)).isDirectory ? null : `the work directory ${path} is not a directory`;
   } catch (error) {
     if (error instanceof Deno.errors.NotADirectory) {
       return `the work directory ${path} lies below a file, not a directory`;
     }
-    if (!(error instanceof Deno.errors.NotFound)) return `the work directory ${path} cannot be used`;
+    if (error instanceof Deno.errors.AlreadyExists) return `the work directory ${path} is not a directory`;
+    const reason = error instanceof Error ? error.message : String(error);
+    return `the work directory ${path} cannot be used: ${reason}`;
   }
-  const parent = dirname(path);
-  return parent === path ? null : workDirFault(parent);
 }
 
 /**

@@ -19,7 +19,8 @@ export async function getWorkerStatus(service: Service, id: string): Promise<Wor
   const name = engine?.name ?? worker.engine;
   const limit = await findLimit(db, name);
   const waits = limit !== null && limit.until > clock.now() ? limit : null;
-  const fault = workDirFault(worker.work_dir) ?? (found.usable && waits !== null ? waitReason(waits) : null);
+  const fault = await workDirFault(worker.work_dir) ??
+    (found.usable && waits !== null ? waitReason(waits) : null);
   const counts = await countTasksByStatus(db, id);
   return {
     id,

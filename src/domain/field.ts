@@ -18,20 +18,23 @@ function fits(text: string, max: number): boolean {
   return text.length * 3 <= max || byteLength(text) <= max;
 }
 
-/** Free text up to `max` UTF-8 bytes. NUL is refused: half of the world's programs would cut the text there. */
+/**
+ * Free text up to `max` UTF-8 bytes. NUL is refused: half of the world's programs would cut the text there. So is half
+ * of a surrogate pair, which has no UTF-8: it would be stored as something else than was sent.
+ */
 export function text(max: number) {
   return z.string()
+    .refine((value) => value.isWellFormed(), { error: "must be Unicode: it has half of a surrogate pair" })
     .refine((value) => fits(value, max), { error: `must be at most ${max} bytes` })
     .refine((value) => !value.includes("\0"), { error: "must not contain the character NUL" })
     .meta({ maxLength: max });
 }
 
-/** One line of text that says something: not empty, not blank, no control characters. */
+/** One line of text that says something: not empty, not blank or invisible, no control characters, those of Unicode included. */
 export function line(max: number) {
   return text(max)
-    .refine((value) => value.trim() !== "", { error: "must not be empty" })
-    // deno-lint-ignore no-control-regex
-    .refine((value) => !/[\u0000-\u001f\u007f]/.test(value), { error: "must not contain control characters" })
+    .refine((value) => !/^[\s\p{Cf}]*$/u.test(value), { error: "must not be empty" })
+    .refine((value) => !/[\p{Cc}\u2028\u2029]/u.test(value), { error: "must not contain control characters" })
     .meta({ minLength: 1, maxLength: max });
 }
 

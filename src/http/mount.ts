@@ -57,10 +57,16 @@ export function mount(app: App, service: Service, route: AnyRoute): void {
       claims,
     };
     const response = respond(await route.handle(input), route, url);
-    // Nobody will read the body of a HEAD, so whatever feeds it has to stop now.
-    if (request.method === "HEAD") await response.body?.cancel();
-    return response;
+    return request.method === "HEAD" ? await headOf(response) : response;
   });
+}
+
+// Hono leaves the body out, and the length would be told as 0. Nobody will read it, so whatever feeds it stops now.
+async function headOf(response: Response): Promise<Response> {
+  if (response.headers.get("content-type") === JSON_TYPE) {
+    response.headers.set("content-length", String((await response.arrayBuffer()).byteLength));
+  } else await response.body?.cancel();
+  return response;
 }
 
 // While runs are being drained, agents may still finish their work; people's new work has to wait for the next start.
@@ -80,8 +86,14 @@ function parseParams(
   const result = schema.safeParse(values);
   if (result.success) return result.data;
   const name = String(result.error.issues[0]?.path[0] ?? "id");
-  const [noun = name] = route.operation.split(".");
-  throw notFound(noun === "chat" ? "session" : noun, (values[name] ?? "").slice(0, 100));
+  throw notFound(nounOf(route.path, name), (values[name] ?? "").slice(0, 100));
+}
+
+/** What a parameter of a path names: the collection that it stands behind, unless its own name says it. */
+function nounOf(path: string, name: string): string {
+  const [, noun = "thing"] = /^(\w+)_id$/.exec(name) ?? new RegExp(`/([a-z]+?)s?/:${name}\\b`).exec(path) ??
+    [];
+  return noun;
 }
 
 function idempotencyKey(
@@ -104,6 +116,8 @@ function respond(answer: Answer, route: AnyRoute, url: URL): Response {
   const { status } = route;
   if ("none" in answer) return new Response(null, { status });
   const headers: Record<string, string> = { "content-type": JSON_TYPE };
+  // Whoever needs no token gets one.
+  if (route.access === "public") headers["cache-control"] = "no-store";
   if ("listing" in answer) {
     const { json, total } = answer.listing;
     headers["x-total-count"] = totalText(total);

@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { describe, expect, it } from "vitest";
 import { checkRules, ROUTES } from "../../src/http/app.ts";
-import { openApp } from "../harness/app.ts";
+import { openApp, PASSWORD } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 
 describe("wire conventions (contract 1)", () => {
@@ -147,6 +147,64 @@ describe("wire conventions (contract 1)", () => {
     expect(await status({ name: "a", description: "nul \0" })).toBe(400);
   });
 
+  it("says of each field what it has to be, in plain words", async () => {
+    await using app = await openApp();
+    const worker_id = crypto.randomUUID();
+    const task = { message_id: "m", worker_id, instruction: "x", type: "immediate" };
+    const cases: [string, unknown, string][] = [
+      ["POST /api/workers", {}, "name: is missing"],
+      ["POST /api/workers", { name: 5 }, "name: must be a string"],
+      ["POST /api/workers", { name: "x", description: null }, "description: must be a string"],
+      ["POST /api/workers", { name: "x", paused: "yes" }, "paused: must be true or false"],
+      ["POST /api/workers", { name: "x", scopes: "read:workers" }, "scopes: must be a list"],
+      ["POST /api/workers", { name: "x", engine_args: [] }, "engine_args: must be an object"],
+      ["POST /api/workers", [], "the input must be an object"],
+      ["POST /api/departments", { name: "x", sort_order: 0.5 }, "sort_order: must be an integer"],
+      ["POST /api/tasks", { ...task, scheduled_at: -1 }, "scheduled_at: must be at least 0"],
+      [
+        `GET /api/tasks?worker_id=${worker_id}&type=later`,
+        undefined,
+        "type.0: must be one of immediate, countdown, scheduled",
+      ],
+      ["GET /api/memory", undefined, "scope: is missing"],
+      ["GET /api/workers?id=", undefined, "id.0: must not be empty"],
+    ];
+    for (const [route, body, detail] of cases) {
+      const reply = await app.send(route, body);
+      expect([reply.status, reply.body.detail]).toEqual([400, detail]);
+    }
+  });
+
+  it("stores what was sent or refuses it: no half surrogate pairs, no names that nobody can see", async () => {
+    await using app = await openApp();
+    const bad = ["\ud800", "a\udc00", "\u200b", "\ufeff \u2060", "a\u0085b", "a\u009bb", "a\u2028b"];
+    for (const name of bad) {
+      const reply = await app.send("POST /api/workers", { name });
+      expect([reply.status, reply.body.errors?.[0].path], JSON.stringify(name)).toEqual([400, "name"]);
+    }
+    const half = { scope: "global", key: "k", value: "\ud83d" };
+    expect((await app.send("PUT /api/memory/entry", half)).body.errors[0].path).toBe("value");
+    for (const name of ["\ud83d\ude00", "\ud83d\udc69\u200d\ud83d\udcbb", "Zoë"]) {
+      const worker = await app.call("POST /api/workers", { name });
+      expect((await app.call(`GET /api/workers/${worker.id}`)).name).toBe(name);
+    }
+  });
+
+  it("a malformed id is reported as what it should have named", async () => {
+    await using app = await openApp();
+    const cases = [
+      ["GET /api/workers/zz/executions", "worker"],
+      ["GET /api/executions/zz/logs", "execution"],
+      ["DELETE /api/contexts/zz?session_key=k", "worker"],
+      ["GET /api/local/sessions/zz/stream", "session"],
+      ["POST /api/tasks/zz/cancel", "task"],
+    ] as const;
+    for (const [route, noun] of cases) {
+      const reply = await app.send(route);
+      expect([reply.status, reply.body.detail]).toEqual([404, `Cannot find ${noun} "zz": no such ${noun}`]);
+    }
+  });
+
   it("answers the same to a repeated Idempotency-Key, and refuses it with another body (contract 1)", async () => {
     await using app = await openApp();
     const key = { "idempotency-key": "k-1" };
@@ -191,6 +249,27 @@ describe("wire conventions (contract 1)", () => {
     expect([second.status, second.headers.get("idempotent-replayed")]).toEqual([201, null]);
     const again = await app.call("POST /api/workers", { name: "Bob" }, key);
     expect([again.id === second.body.id, again.id === first.id]).toEqual([true, false]);
+  });
+
+  it("HEAD tells the length that GET would have (RFC 9110, 8.6)", async () => {
+    await using app = await openApp();
+    const { id } = await app.call("POST /api/workers", { name: "Ada" });
+    const headers = { authorization: `Bearer ${await app.token()}` };
+    for (const path of [`/api/workers/${id}`, "/api/workers", "/api/executions"]) {
+      const got = await fetch(app.url + path, { headers });
+      const size = String((await got.arrayBuffer()).byteLength);
+      const head = await fetch(app.url + path, { method: "HEAD", headers });
+      expect([head.status, head.headers.get("content-length"), await head.text()]).toEqual([200, size, ""]);
+    }
+  });
+
+  it("a token is never kept by a cache (RFC 6749, 5.1)", async () => {
+    await using app = await openApp();
+    const login = await app.send("POST /api/auth/login", { username: "admin", password: PASSWORD });
+    expect([login.status, login.headers.get("cache-control")]).toEqual([200, "no-store"]);
+    const { refresh_token } = login.body;
+    const refreshed = await app.send("POST /api/auth/refresh", { refresh_token });
+    expect([refreshed.status, refreshed.headers.get("cache-control")]).toEqual([200, "no-store"]);
   });
 
   it("knows no other routes and no other methods", async () => {

@@ -257,5 +257,11 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       usable: false,
       detail: expect.stringContaining("not a directory"),
     });
+    // Nobody may make anything there, not even root.
+    const nowhere = await app.call("POST /api/workers", { name: "Nowhere", work_dir: "/proc/no/such" });
+    expect(await app.call(`GET /api/workers/${nowhere.id}/status`)).toMatchObject({
+      usable: false,
+      detail: expect.stringMatching(/work directory \/proc\/no\/such cannot be used/),
+    });
   });
 });

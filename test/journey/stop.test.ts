@@ -6,6 +6,7 @@ import { PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
 import { client, quiet } from "../harness/client.ts";
 import { insertRows } from "../harness/counters.ts";
 import { startServer, SVC, tempDir } from "../harness/process.ts";
+import { eventually } from "../harness/wait.ts";
 import { checkAtRest } from "../torture/checker.ts";
 
 const ENV = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
@@ -91,6 +92,27 @@ it(
   },
   60_000,
 );
+
+it("new work during an orderly stop is refused, and the log calls that no error", async () => {
+  await using folder = await tempDir();
+  const env = {
+    ...ENV,
+    SVC_ENGINES__PROG__KIND: "command",
+    SVC_ENGINES__PROG__COMMAND: "sleep",
+    SVC_ENGINES__PROG__ARGS: "60",
+  };
+  await using server = await startServer({ dataDir: folder.path, env });
+  const api = await client(server.url, PASSWORD);
+  const { id } = await api.call("POST /api/workers", { name: "Ada", engine: "prog" });
+  const task = { message_id: "m", worker_id: id, instruction: "x", type: "immediate" };
+  await api.call("POST /api/tasks", task);
+  await eventually("it runs", async () => (await api.call("GET /api/executions"))[0]?.status === "running");
+  server.child.kill("SIGTERM");
+  await eventually("it is stopping", async () => (await api.send("POST /api/tasks", task)).status === 503);
+  expect((await api.send("GET /api/executions")).status).toBe(200);
+  expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
+  expect(server.stderr).not.toMatch(/"level":"error"|\berror\b|at file:/i);
+});
 
 it("files and directories are the service's own, whatever mask it was started with (promises SEC-7)", async () => {
   await using folder = await tempDir();
