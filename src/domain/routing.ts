@@ -75,7 +75,7 @@ interface Mention {
 function findMention(given: string, candidates: readonly Candidate[]): Mention | null {
   const text = given.normalize("NFC");
   const mentioned = new Set<Candidate>();
-  let rest = text;
+  let rest = given;
   for (let at = text.indexOf("@"); at !== -1; at = text.indexOf("@", at + 1)) {
     // In the middle of a word it is an address such as ada@example.org.
     if (at > 0 && isWordCharacter(text.slice(0, at), -1)) continue;
@@ -83,10 +83,21 @@ function findMention(given: string, candidates: readonly Candidate[]): Mention |
     if (found.length === 0) continue;
     for (const worker of found) mentioned.add(worker);
     const length = found[0]?.name.normalize("NFC").length ?? 0;
-    if (text.slice(0, at).trim() === "") rest = text.slice(at + 1 + length).replace(/^[\s:,.!-]+/, "");
+    if (text.slice(0, at).trim() === "") {
+      rest = behind(given, text.slice(0, at + 1 + length)).replace(/^[\s:,.!-]+/, "");
+    }
   }
   const [worker] = mentioned;
   return worker !== undefined && mentioned.size === 1 ? { worker, rest: rest.trim() } : null;
+}
+
+// Only names are compared in one form: an instruction may name a file, whose name is what its bytes are.
+function behind(given: string, composed: string): string {
+  // No character is taken apart into more than four.
+  for (let end = composed.length; end <= Math.min(given.length, composed.length * 4); end++) {
+    if (given.slice(0, end).normalize("NFC") === composed) return given.slice(end);
+  }
+  return given;
 }
 
 /** All workers whose name stands at the start of `text`, when no longer name does. */
@@ -96,7 +107,8 @@ function longestName(text: string, candidates: readonly Candidate[]): Candidate[
   for (const worker of candidates) {
     const { length } = worker.name.normalize("NFC");
     if (length < longest || nameKey(text.slice(0, length)) !== nameKey(worker.name)) continue;
-    if (isWordCharacter(text, length)) continue;
+    // @ada-bot and @ada.example are other names than @ada, at the end of a sentence it is @ada.
+    if (isWordCharacter(text, length) || /^[-.][\p{L}\p{N}_]/u.test(text.slice(length, length + 3))) continue;
     if (length > longest) found = [];
     longest = length;
     found.push(worker);
@@ -105,7 +117,7 @@ function longestName(text: string, candidates: readonly Candidate[]): Candidate[
 }
 
 function isWordCharacter(text: string, at: number): boolean {
-  return /[\p{L}\p{N}_]/u.test(text.at(at) ?? "");
+  return /[\p{L}\p{M}\p{N}_]/u.test(text.at(at) ?? "");
 }
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });

@@ -39,6 +39,11 @@ describe("routeByRules() (contract 4, point 3)", () => {
     ["@bob's turn", ["b", "'s turn"]],
     ["@", "bee"],
     ["@@bob hi", ["b", "@@bob hi"]],
+    ["@bob-bot hi", "bee"],
+    ["@bob.example hi", "bee"],
+    ["ask @bob.", ["b", "ask @bob."]],
+    ["@bob - hi", ["b", "hi"]],
+    ["@bob-- hi", ["b", "hi"]],
     ["no mention", "bee"],
   ])("%j goes to %j", (text, expected) => expect(target(text)).toEqual(expected));
 
@@ -51,6 +56,13 @@ describe("routeByRules() (contract 4, point 3)", () => {
     expect(target("@zoe\u0308 hi", [zoe])).toEqual(["z", "hi"]);
     expect(target("@小明 你好", [worker("x", "小明")])).toEqual(["x", "你好"]);
     expect(target("@小明你好", [worker("x", "小明")])).toBe("bee");
+    expect(target("@कि hi", [worker("x", "क")])).toBe("bee");
+  });
+
+  it("leaves the instruction as it was written: a file's name may be composed or not", () => {
+    expect(target("@bob read cafe\u0301.txt")).toEqual(["b", "read cafe\u0301.txt"]);
+    expect(target("read cafe\u0301.txt, @bob")).toEqual(["b", "read cafe\u0301.txt, @bob"]);
+    expect(target("@zoe\u0308 read e\u0301", [worker("z", "Zoë")])).toEqual(["z", "read e\u0301"]);
   });
 
   it("falls back to the session's own worker, and a mention wins over it", () => {
