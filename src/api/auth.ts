@@ -66,7 +66,8 @@ export async function login(
     }, now),
     record(now, { kind: "auth.login", actor: subject, data: { address } }),
   ]);
-  return { ...await accessToken(service, subject), refresh_token: refreshToken, token_type: "Bearer" };
+  const access = await accessToken(service, subject, credential.version);
+  return { ...access, refresh_token: refreshToken, token_type: "Bearer" };
 }
 
 /** POST /api/auth/refresh: a new access token and no new refresh token (interface 5.4). Throws `unauthenticated`. */
@@ -81,7 +82,8 @@ export async function refresh(
       "Cannot refresh: the refresh token is unknown, expired or revoked; log in",
     );
   }
-  return { ...await accessToken(service, `operator:${stored.username}`), token_type: "Bearer" };
+  const access = await accessToken(service, `operator:${stored.username}`, stored.version);
+  return { ...access, token_type: "Bearer" };
 }
 
 /** POST /api/auth/logout: the refresh token is worth nothing any more. An unknown one is no error, and leaves no trace. */
@@ -96,9 +98,11 @@ export async function logout(service: Service, refreshToken: string): Promise<vo
   ]);
 }
 
+// Of the password's version that was checked: one that is changed meanwhile must not make this a token of the new one.
 async function accessToken(
   service: Service,
   subject: string,
+  version: number,
 ): Promise<{ access_token: string; expires_in: number }> {
   const { authority, clock, config } = service;
   const ttl = Math.floor(config.auth.access_ttl / 1000);
@@ -106,7 +110,7 @@ async function accessToken(
     typ: "access" as const,
     sub: subject,
     scope: ALL_SCOPES.join(" "),
-    ver: authority.version,
+    ver: version,
   };
   return { access_token: await signToken(authority.key, claims, ttl, clock.now()), expires_in: ttl };
 }

@@ -47,6 +47,22 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await app.send("POST /api/auth/logout", { refresh_token })).status).toBe(204);
   });
 
+  it("a login with the old password that was under way when it changed gives nothing that is good", async () => {
+    await using app = await openApp();
+    const { refresh_token } = await app.call(LOGIN, right);
+    // What a change does at its end, while the old password is still being checked.
+    const pending = [app.call(LOGIN, right), app.call("POST /api/auth/refresh", { refresh_token })];
+    await app.db.read("select 1");
+    app.server.service.authority.version++;
+    const given = (await Promise.allSettled(pending)).flatMap((one) =>
+      one.status === "fulfilled" ? [one.value] : []
+    );
+    expect(given).not.toEqual([]);
+    for (const { access_token } of given) {
+      expect((await app.send("GET /api/workers", undefined, bearer(access_token))).status).toBe(401);
+    }
+  });
+
   it("lets tokens expire", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
