@@ -13,31 +13,24 @@ Usage:
   svc health [-c config.yaml]       Exit 0 when the service is ready, 6 when not
   svc completion bash|zsh|fish      Print the completion script of a shell
   svc version [--json]              Print the version, or with --json all that is inside
-  svc help                          Print this
+  svc help [command]                Print this, or the help of ctl or service
 
 Try: svc ctl help
 `;
 
 /** The front door: each command loads only what it needs, so that \`ctl\` never pays for the server (contract 6). */
 async function main(args: string[]): Promise<number> {
-  const [command, ...rest] = args;
-  if (
-    (command === "serve" || command === "restore") && rest.some((arg) => arg === "-h" || arg === "--help")
-  ) {
-    console.log(HELP.trimEnd());
-    return 0;
+  const [command = "help", ...rest] = args;
+  if (!HAVE_HELP.includes(command) && rest.some((arg) => arg === "--help" || arg === "-h")) {
+    return await help([]);
   }
   switch (command) {
     case "serve": {
       const { serve } = await load<typeof import("./src/serve.ts")>("./src/serve.ts", import.meta.url);
       return await serve(rest);
     }
-    case "ctl": {
-      const { run } = await load<typeof import("./cli/ctl.ts")>("./cli/ctl.ts", import.meta.url);
-      const interrupted = new AbortController();
-      Deno.addSignalListener("SIGINT", () => interrupted.abort());
-      return await run(rest, await processIo(interrupted.signal));
-    }
+    case "ctl":
+      return await control(rest);
     case "completion":
     case "complete":
       return await completeFor(command, rest);
@@ -53,19 +46,41 @@ async function main(args: string[]): Promise<number> {
     }
     case "version":
     case "--version":
-    case "-V":
-      console.log(versionText(rest.includes("--json")));
+    case "-V": {
+      const unknown = rest.find((arg) => arg !== "--json");
+      if (unknown !== undefined) return refuse(`svc: version does not know ${JSON.stringify(unknown)}`);
+      console.log(versionText(rest.length > 0));
       return 0;
-    case undefined:
+    }
     case "help":
     case "--help":
     case "-h":
-      console.log(HELP.trimEnd());
-      return 0;
+      return await help(rest);
     default:
-      console.error(`svc: no command is called ${JSON.stringify(command)}; see: svc help`);
-      return 2;
+      return refuse(`svc: no command is called ${JSON.stringify(command)}; see: svc help`);
   }
+}
+
+// These print their own; everything else is on the one page.
+const HAVE_HELP = ["ctl", "service", "complete"];
+
+async function help([command, ...rest]: string[]): Promise<number> {
+  if (command === "ctl") return await control(["help", ...rest]);
+  if (command === "service") return await main(["service", "help"]);
+  console.log(HELP.trimEnd());
+  return 0;
+}
+
+function refuse(words: string): number {
+  console.error(words);
+  return 2;
+}
+
+async function control(args: string[]): Promise<number> {
+  const { run } = await load<typeof import("./cli/ctl.ts")>("./cli/ctl.ts", import.meta.url);
+  const interrupted = new AbortController();
+  Deno.addSignalListener("SIGINT", () => interrupted.abort());
+  return await run(args, await processIo(interrupted.signal));
 }
 
 async function completeFor(command: "complete" | "completion", args: string[]): Promise<number> {
@@ -87,10 +102,7 @@ async function restoreFrom(args: string[]): Promise<number> {
     import.meta.url,
   );
   const parsed = restoreArguments(args);
-  if (typeof parsed === "string") {
-    console.error(parsed);
-    return 2;
-  }
+  if (typeof parsed === "string") return refuse(parsed);
   const { restore } = await load<typeof import("./src/restore.ts")>("./src/restore.ts", import.meta.url);
   return await restore({ ...parsed, confirm: askToRestore(parsed.yes), say: (text) => console.error(text) });
 }

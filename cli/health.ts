@@ -1,4 +1,4 @@
-import { ConfigError, takeConfig } from "../src/config_file.ts";
+import { ConfigError, onlyConfig } from "../src/config_file.ts";
 import { Client } from "./client.ts";
 import { EXIT, exitCodeOf } from "./exit.ts";
 import type { Io } from "./io.ts";
@@ -12,9 +12,7 @@ const ANSWER_MAX_MS = 4_000;
  */
 export async function health(args: string[], io: Io): Promise<number> {
   try {
-    const { config, rest } = takeConfig(args);
-    if (rest.length > 0) throw new ConfigError("usage: svc health [-c config.yaml]");
-    const url = await new Client(io, config).url();
+    const url = await new Client(io, onlyConfig("health", args)).url();
     const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(ANSWER_MAX_MS) });
     await response.body?.cancel();
     io.out(response.ok ? "ready\n" : "not ready\n");

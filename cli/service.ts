@@ -23,7 +23,7 @@ Flags:
   --data-dir <path>       Data directory (standard /var/lib/svc, or ~/.local/share/svc)
   --run-as <account>      Account that it runs as, made when missing (standard svc); with --system only
   --env-file <path>       NAME=value lines for it and its engines (standard: environment, beside the configuration)
-  --writable <path>       Another directory in which workers may write; can be repeated
+  --writable <path>       Another directory in which workers may write; repeatable
   --program <path>        The executable (standard: this one)
   --name <name>           Name of the service, for a second one (standard svc)
   --json                  With status: one JSON object
@@ -65,9 +65,13 @@ const THIS_MACHINE: Machine = {
 export async function service(args: string[], io: Io, machine: Machine = THIS_MACHINE): Promise<number> {
   try {
     const { values, positionals: [verb, ...more] } = parse(args);
-    if (values.help || verb === undefined || verb === "help") {
+    if (values.help || verb === "help") {
       io.out(HELP);
-      return verb === undefined && !values.help ? EXIT.usage : EXIT.done;
+      return EXIT.done;
+    }
+    if (verb === undefined) {
+      io.err(HELP);
+      return EXIT.usage;
     }
     if (more.length > 0) {
       throw usage(`${JSON.stringify(more[0])} is one word too many; see: svc service help`);

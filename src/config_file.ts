@@ -10,11 +10,14 @@ export class ConfigError extends Error {
   }
 }
 
+/** A command line that cannot be: as wrong as a configuration, and said of the program. */
+export class UsageError extends ConfigError {}
+
 /** Path of the configuration file when no flag names one. */
 export const CONFIG_DEFAULT = "config.yaml";
 
 /**
- * What `-c` or `--config` names among the words of a command line, and the words without it. Throws ConfigError when it
+ * What `-c` or `--config` names among the words of a command line, and the words without it. Throws UsageError when it
  * names nothing.
  */
 export function takeConfig(words: readonly string[]): { config: string | undefined; rest: string[] } {
@@ -28,9 +31,18 @@ export function takeConfig(words: readonly string[]): { config: string | undefin
       continue;
     }
     config = value ?? words[++at] ?? "";
-    if (config === "") throw new ConfigError("--config must not be empty");
+    if (config === "") throw new UsageError("--config must not be empty");
   }
   return { config, rest };
+}
+
+/** What `-c` or `--config` names, for a command that takes nothing else. Throws UsageError for every other word. */
+export function onlyConfig(command: string, words: readonly string[]): string | undefined {
+  const { config, rest: [unknown] } = takeConfig(words);
+  if (unknown === undefined) return config;
+  throw new UsageError(
+    `${command} does not know ${JSON.stringify(unknown)}; it is: svc ${command} [-c config.yaml]`,
+  );
 }
 
 /** What was found on disk: the file's path (null: none, which is fine), its directory and its YAML document. */

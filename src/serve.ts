@@ -1,6 +1,6 @@
 import { versions } from "node:process";
 import { loadConfig, type LoadedConfig } from "./config.ts";
-import { ConfigError, takeConfig } from "./config_file.ts";
+import { ConfigError, onlyConfig, UsageError } from "./config_file.ts";
 import { ServiceError } from "./domain/error.ts";
 import type { Catalog } from "./engine/catalog.ts";
 import { keepDescriptors } from "./engine/descriptors.ts";
@@ -32,16 +32,10 @@ export async function serve(args: readonly string[]): Promise<number> {
   }
   let loaded: LoadedConfig;
   try {
-    const { config, rest: [unknown] } = takeConfig(args);
-    if (unknown !== undefined) {
-      throw new ConfigError(
-        `svc: serve takes no ${JSON.stringify(unknown)}; it is: svc serve [-c config.yaml]`,
-      );
-    }
-    loaded = await loadConfig(config, Deno.env.toObject());
+    loaded = await loadConfig(onlyConfig("serve", args), Deno.env.toObject());
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    console.error(error.message);
+    console.error(error instanceof UsageError ? `svc: ${error.message}` : error.message);
     return EXIT_CONFIG;
   }
   const faults = Deno.env.get("SVC_FAULT");

@@ -180,30 +180,4 @@ describe("configuration (contract 7)", () => {
     expect(bad.code).toBe(2);
     expect(bad.err).toMatch(/bad.yaml:2:3: server.prot: no such key/);
   });
-
-  it("svc serve takes --config=<path>, and starts nothing for words that it does not know", async () => {
-    await using folder = await tempDir();
-    await Deno.writeTextFile(join(folder.path, "bad.yaml"), "server:\n  prot: 1\n");
-    for (
-      const [args, err] of [
-        [["--config=bad.yaml"], /^[^\n]*bad.yaml:2:3: server.prot: no such key/],
-        [["-c"], /^--config must not be empty\n$/],
-        [["--config="], /^--config must not be empty\n$/],
-        [["--confg", "bad.yaml"], /^svc: serve takes no "--confg"; it is: svc serve \[-c config.yaml\]\n$/],
-        [["bad.yaml"], /^svc: serve takes no "bad.yaml"/],
-      ] as const
-    ) {
-      const ran = await svc(["serve", ...args], { dataDir: folder.path });
-      expect([args, ran.code, ran.out]).toEqual([args, 2, ""]);
-      expect(ran.err).toMatch(err);
-    }
-    expect(await svc(["serve", "--help"], { dataDir: folder.path })).toMatchObject({
-      code: 0,
-      out: expect.stringContaining("svc serve [-c config.yaml]"),
-    });
-    expect(await svc(["health", "--config=nope.yaml"], { dataDir: folder.path })).toMatchObject({
-      code: 2,
-      err: expect.stringContaining("nope.yaml: no such file"),
-    });
-  });
 });

@@ -55,4 +55,58 @@ describe("version", () => {
     }
     expect(await svc(["frobnicate"], { dataDir: data.path })).toMatchObject({ code: 2, out: "" });
   });
+
+  it("--help is an answer for every command, on stdout with exit 0, and starts nothing (contract 6)", async () => {
+    await using data = await tempDir();
+    for (
+      const args of [
+        ["serve", "--help"],
+        ["serve", "-h"],
+        ["health", "--help"],
+        ["restore", "--help"],
+        [
+          "completion",
+          "--help",
+        ],
+        ["version", "--help"],
+        ["service", "--help"],
+        ["help", "serve"],
+        ["help", "service"],
+        [
+          "help",
+          "ctl",
+          "task",
+          "wait",
+        ],
+      ]
+    ) {
+      const { code, out, err } = await svc(args, { dataDir: data.path });
+      expect([args, code, err]).toEqual([args, 0, ""]);
+      expect(out, args.join(" ")).toMatch(/^Usage:/m);
+    }
+    expect([...Deno.readDirSync(data.path)]).toEqual([]);
+  });
+
+  it("a flag or word that a command does not know is exit 2, named on stderr, and starts nothing (contract 6)", async () => {
+    await using data = await tempDir();
+    const cases: [string[], RegExp][] = [
+      [
+        ["serve", "--confg", "x.yaml"],
+        /^svc: serve does not know "--confg"; it is: svc serve \[-c config.yaml\]/,
+      ],
+      [["serve", "x.yaml"], /^svc: serve does not know "x.yaml"/],
+      [["serve", "-c"], /^svc: --config must not be empty/],
+      [["serve", "--config="], /^svc: --config must not be empty/],
+      [["serve", "--config=nope.yaml"], /^Cannot read the configuration .*nope.yaml: no such file/],
+      [["health", "--nope"], /^svc: health does not know "--nope"/],
+      [["health", "--config=nope.yaml"], /^svc: Cannot read the configuration .*nope.yaml/],
+      [["version", "--nope"], /^svc: version does not know "--nope"/],
+      [["service"], /^Run svc as a service/],
+    ];
+    for (const [args, wanted] of cases) {
+      const { code, out, err } = await svc(args, { dataDir: data.path });
+      expect([args, code, out, err]).toEqual([args, 2, "", expect.stringMatching(wanted)]);
+    }
+    expect([...Deno.readDirSync(data.path)]).toEqual([]);
+  });
 });
