@@ -191,6 +191,16 @@ export class Problem extends ServiceError {
     super(code, detail);
     this.json = json;
   }
+
+  /** The same, saying a flag where the server named the field that came from it; `json` stays as it is. */
+  named(flagOf: (field: string) => string | null): Problem {
+    const fields: { path: string }[] = JSON.parse(this.json).errors ?? [];
+    const words = fields.reduce((said, { path }) => {
+      const flag = path === "" ? null : flagOf(path);
+      return flag === null ? said : said.replace(`${path}: `, `${flag}: `);
+    }, this.message);
+    return new Problem(this.code, words, this.json);
+  }
 }
 
 async function problemOf(response: Response): Promise<ServiceError> {

@@ -12,6 +12,8 @@ export interface OptionSpec {
   type: "text" | "int" | "flag" | "list";
   choices?: readonly string[];
   required?: boolean;
+  /** Values separated by commas, which may also be given by repeating the flag. */
+  several?: boolean;
   /** Whether "" means something here (clears a field); elsewhere it is refused. */
   mayBeEmpty?: boolean;
   /** Said in the help. */
@@ -97,6 +99,8 @@ export function checkedValues(
   return values as Values<Record<string, OptionSpec>>;
 }
 
+const TIME_MAX_MS = 8_640_000_000_000_000;
+
 function checked(option: OptionSpec, flag: string, value: unknown): unknown {
   if (option.type === "flag") return value;
   if (option.type === "list") return value;
@@ -109,13 +113,24 @@ function checked(option: OptionSpec, flag: string, value: unknown): unknown {
     }
   }
   if (option.type === "text") return text;
-  if (!/^-?\d{1,16}$/.test(text)) throw usage(`${flag}: ${JSON.stringify(text)} is not a whole number`);
-  return Number(text);
+  // Times are int64 (interface 4.2). Beyond what a time can be, the furthest one means the same.
+  if (!/^-?\d{1,19}$/.test(text)) throw usage(`${flag}: ${JSON.stringify(text)} is not a whole number`);
+  return Math.min(Number(text), TIME_MAX_MS);
 }
 
 /** `--page-size` of `--page-size <n>`. */
 export function longFlag(option: OptionSpec): string {
   return /--[a-z-]+/.exec(option.flags)?.[0] ?? option.flags;
+}
+
+/** The flag that a field of a request came from, such as `--department` of `departments.0`; null when there is none. */
+export function flagOf(field: string, spec: AnyCommand): string | null {
+  const [name = ""] = field.split(".");
+  for (const one of [name, name.replace(/s$/, ""), name.replace(/_id$/, "")]) {
+    const option = spec.options[one.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase())];
+    if (option !== undefined) return longFlag(option);
+  }
+  return null;
 }
 
 /** A comma-separated value as a list; "" is the empty list. */

@@ -1,7 +1,14 @@
 import { Command, CommanderError } from "commander";
 import { ServiceError } from "../src/domain/error.ts";
 import { Client, Problem } from "./client.ts";
-import { type AnyCommand, checkedValues, type Context, type OptionSpec, SHARED_OPTIONS } from "./command.ts";
+import {
+  type AnyCommand,
+  checkedValues,
+  type Context,
+  flagOf,
+  type OptionSpec,
+  SHARED_OPTIONS,
+} from "./command.ts";
 import { EXIT, Exit, exitCodeOf, usage } from "./exit.ts";
 import { GROUPS, loadGroup } from "./groups.ts";
 import { BrokenPipe, type Io } from "./io.ts";
@@ -11,8 +18,9 @@ import { Output, styleFor } from "./output.ts";
 export async function run(args: string[], io: Io): Promise<number> {
   const json = args.includes("--json");
   try {
-    const root = await program(args, io, json);
-    await root.parseAsync(args, { from: "user" });
+    const words = await helpAsFlag(args);
+    const root = await program(words, io, json);
+    await root.parseAsync(words, { from: "user" });
     return EXIT.done;
   } catch (error) {
     return fail(error, io, json);
@@ -26,7 +34,7 @@ function fail(error: unknown, io: Io, json: boolean): number {
     // Help that was asked for is an answer; everything else is a usage error, and commander has said what.
     if (error.exitCode === 0) return EXIT.done;
     if (json) {
-      io.err(problemJson(usage(""), error.message.replace(/^error: /, "").replace(/\n+/g, " ")) + "\n");
+      io.err(problemJson(usage(""), inOurWords(error.message).replace(/\n+/g, " ")) + "\n");
     }
     return EXIT.usage;
   }
@@ -80,14 +88,22 @@ async function program(args: string[], io: Io, json: boolean): Promise<Command> 
   root.exitOverride().configureOutput({
     writeOut: (text) => io.out(text),
     writeErr: (text) => io.err(text),
-    outputError: (text, write) => json ? undefined : write(text.replace(/^error: /, "svc: ")),
+    outputError: (text, write) => json ? undefined : write(`svc: ${inOurWords(text)}`),
     getOutHelpWidth: () => io.width || 100,
     getErrHelpWidth: () => io.width || 100,
   });
-  root.description("Control a running service.").helpCommand(
-    "help [group] [command]",
-    "Show the help of a command",
-  );
+  root.configureHelp({
+    styleTitle: (title) => TITLES[title] ?? title,
+    subcommandTerm: (one) =>
+      [
+        one.name(),
+        ...one.registeredArguments.map((arg) => arg.required ? `<${arg.name()}>` : `[${arg.name()}]`),
+      ]
+        .join(" "),
+  });
+  root.description("Control a running service.").usage("<group> <command> [arguments] [flags]");
+  root.helpOption("-h, --help", "print this help").addHelpText("after", AFTER_HELP);
+  root.helpCommand("help [group] [command]", "Print the help of a command");
   root.showSuggestionAfterError(true).enablePositionalOptions();
   declare(root, SHARED_OPTIONS);
   const wanted = args.find((arg, index) =>
@@ -100,15 +116,39 @@ async function program(args: string[], io: Io, json: boolean): Promise<Command> 
   return root;
 }
 
+const TITLES: Record<string, string> = { "Options:": "Flags:" };
+const AFTER_HELP = `
+The help of one command:  svc ctl help worker create
+Exit codes: 0 done, 1 unexpected, 2 wrong usage, 3 not found, 4 not allowed, 5 conflict, 6 unreachable or try again,
+7 declined, 8 what was waited for failed, 124 waited too long, 130 interrupted`;
+
+// The parser speaks of options, we speak of flags, everywhere.
+function inOurWords(text: string): string {
+  return text.replace(/^error: /, "").replace(/^unknown option /, "unknown flag ")
+    .replace(/^option '(?:-\w, )?(--[a-z-]+).*' argument missing/, "$1 needs a value");
+}
+
+/** `help <group> <command>` as `<group> <command> --help`; what does not exist is left to be refused by its name. */
+async function helpAsFlag(args: string[]): Promise<string[]> {
+  const [help, group, name] = args.filter((arg) => arg !== "--json");
+  if (help !== "help" || group === undefined || group.startsWith("-")) return args;
+  if (!Object.hasOwn(GROUPS, group)) return [group];
+  const specs = await loadGroup(group);
+  if (!Array.isArray(specs) || name === undefined) return [group, "--help"];
+  return specs.some((spec) => spec.name === name) ? [group, name, "--help"] : [group, name];
+}
+
 async function addGroup(root: Command, name: string, io: Io): Promise<void> {
   const group = await loadGroup(name);
   if (!Array.isArray(group)) return addCommand(root, group, io);
-  const parent = root.command(name).description(GROUPS[name]?.about ?? "");
+  const parent = root.command(name).description(`${GROUPS[name]?.about ?? ""}.`);
+  parent.usage("<command> [arguments] [flags]").helpCommand("help [command]", "Print the help of a command");
+  declare(parent, SHARED_OPTIONS);
   for (const spec of group) addCommand(parent, spec, io);
 }
 
 function addCommand(parent: Command, spec: AnyCommand, io: Io): void {
-  const leaf = parent.command(spec.name).description(spec.about);
+  const leaf = parent.command(spec.name).summary(spec.about).description(`${spec.about}.`);
   const args = (spec.args ?? []).map((arg) => arg.startsWith("[") ? arg : `<${arg}>`);
   for (const arg of args) leaf.argument(arg);
   leaf.usage([...args, "[flags]"].join(" "));
@@ -116,9 +156,14 @@ function addCommand(parent: Command, spec: AnyCommand, io: Io): void {
   const examples = spec.examples.map((example) => `  $ svc ctl ${example}`).join("\n");
   leaf.addHelpText("after", `\nExamples:\n${examples}`);
   leaf.action(async (...parts: unknown[]) => {
-    const given = leaf.optsWithGlobals();
+    // What stands further to the right counts.
+    const given = { ...leaf.parent?.parent?.opts(), ...leaf.parent?.opts(), ...leaf.opts() };
     const positional = parts.slice(0, args.length).filter((part) => part !== undefined).map(String);
-    await spec.run(await contextOf(spec, positional, given, io));
+    try {
+      await spec.run(await contextOf(spec, positional, given, io));
+    } catch (error) {
+      throw error instanceof Problem ? error.named((field) => flagOf(field, spec)) : error;
+    }
   });
 }
 
@@ -128,8 +173,15 @@ function declare(target: Command, options: Record<string, OptionSpec>): void {
     const standard = option.standard === undefined ? "" : ` (default ${option.standard})`;
     const needed = option.required ? " (needed)" : "";
     const about = option.about + choices + standard + needed;
-    if (option.type !== "list") target.option(option.flags, about);
-    else target.option(option.flags, about, (value: string, all: string[] = []) => [...all, value]);
+    if (option.type === "list") {
+      target.option(option.flags, about, (value: string, all: string[] = []) => [...all, value]);
+    } else if (option.several) {
+      target.option(
+        option.flags,
+        about,
+        (value, all?: string) => all === undefined ? value : `${all},${value}`,
+      );
+    } else target.option(option.flags, about);
   }
 }
 

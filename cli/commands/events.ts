@@ -9,7 +9,12 @@ const OPTIONS = {
   sessionKey: { flags: "--session-key <key>", about: "of this conversation", type: "text" },
   workerId: { flags: "--worker-id <id>", about: "of this worker", type: "text" },
   taskId: { flags: "--task-id <id>", about: "of this task", type: "text" },
-  kind: { flags: "--kind <kinds>", about: "of these kinds, such as task.created,task.failed", type: "text" },
+  kind: {
+    flags: "--kind <kinds>",
+    about: "of these kinds, such as task.created,task.failed",
+    type: "text",
+    several: true,
+  },
   pageSize: { flags: "--page-size <n>", about: "how many, up to 100", type: "int", standard: 50 },
 } as const satisfies Record<string, OptionSpec>;
 

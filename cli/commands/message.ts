@@ -13,7 +13,12 @@ const TEXT_MAX_BYTES = 256 * 1024;
 
 const FILTERS = {
   sessionKey: { flags: "--session-key <key>", about: "of this conversation", type: "text" },
-  platform: { flags: "--platform <name>", about: "of this platform, such as local", type: "text" },
+  platform: {
+    flags: "--platform <name>",
+    about: "of this platform, such as local",
+    type: "text",
+    several: true,
+  },
 } as const satisfies Record<string, OptionSpec>;
 
 const MEDIA: Column = { name: "media", value: (row) => (row.media as Row | null)?.name };
@@ -87,7 +92,13 @@ export const messageCommands: AnyCommand[] = [
     about: "List inbound messages, newest first",
     options: {
       ...FILTERS,
-      status: { flags: "--status <status>", about: "in this status", type: "text", choices: INBOUND },
+      status: {
+        flags: "--status <status>",
+        about: "in this status",
+        type: "text",
+        choices: INBOUND,
+        several: true,
+      },
       receivedFrom: { flags: "--received-from <ms>", about: "received at or after (Unix ms)", type: "int" },
       receivedTo: { flags: "--received-to <ms>", about: "received at or before (Unix ms)", type: "int" },
       ...pageOptions(100),
@@ -114,8 +125,20 @@ export const messageCommands: AnyCommand[] = [
     about: "List outbound messages, newest first",
     options: {
       ...FILTERS,
-      status: { flags: "--status <status>", about: "in this status", type: "text", choices: OUTBOUND },
-      sourceType: { flags: "--source-type <type>", about: "said by", type: "text", choices: SOURCES },
+      status: {
+        flags: "--status <status>",
+        about: "in this status",
+        type: "text",
+        choices: OUTBOUND,
+        several: true,
+      },
+      sourceType: {
+        flags: "--source-type <type>",
+        about: "said by",
+        type: "text",
+        choices: SOURCES,
+        several: true,
+      },
       sourceId: { flags: "--source-id <id>", about: "said by this worker", type: "text" },
       sentFrom: { flags: "--sent-from <ms>", about: "sent at or after (Unix ms)", type: "int" },
       sentTo: { flags: "--sent-to <ms>", about: "sent at or before (Unix ms)", type: "int" },

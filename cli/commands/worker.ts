@@ -39,10 +39,11 @@ const ATTRIBUTES = {
     about: "what its token may do, comma-separated, such as read:workers",
     type: "text",
     mayBeEmpty: true,
+    several: true,
   },
   engineArgs: {
     flags: "--engine-args <engine=args>",
-    about: "its own arguments for an engine; repeatable",
+    about: "its own arguments for an engine",
     type: "list",
   },
 } as const satisfies Record<string, OptionSpec>;
@@ -123,6 +124,7 @@ export const workerCommands: AnyCommand[] = [
         about: "departments, comma-separated",
         type: "text",
         mayBeEmpty: true,
+        several: true,
       },
     },
     examples: [
@@ -163,6 +165,7 @@ export const workerCommands: AnyCommand[] = [
         about: "replaces all its departments; empty takes it out of all",
         type: "text",
         mayBeEmpty: true,
+        several: true,
       },
     },
     examples: [

@@ -188,14 +188,14 @@ describe("errors and exit codes (contract 6)", () => {
     const wrong: [string[], RegExp][] = [
       [["wroker"], /unknown command 'wroker'\n\(Did you mean worker\?\)/],
       [["worker", "lst"], /unknown command 'lst'\n\(Did you mean list\?\)/],
-      [["worker", "list", "--nmae", "x"], /unknown option '--nmae'\n\(Did you mean --name\?\)/],
+      [["worker", "list", "--nmae", "x"], /unknown flag '--nmae'\n\(Did you mean --name\?\)/],
       [["worker", "get"], /missing required argument 'id'/],
       [["worker", "get", "a", "b"], /too many arguments/],
       [["worker", "get", ""], /the id must not be empty/],
       [["worker", "get", ".."], /the id cannot be "\.\."/],
       [["worker", "create"], /--name is needed/],
       [["worker", "create", "--name", ""], /--name must not be empty/],
-      [["worker", "create", "--name"], /argument missing/],
+      [["worker", "create", "--name"], /--name needs a value/],
       [["worker", "create", "-n", "x", "--engine-args", "nope"], /has to look like <engine>=<args>/],
       [["worker", "list", "--page", "x"], /--page: "x" is not a whole number/],
       [["worker", "list", "--page", "0"], /page: must be at least 1/],
@@ -275,9 +275,17 @@ describe("errors and exit codes (contract 6)", () => {
       expect([code, err], args.join(" ")).toEqual([0, ""]);
       expect(out, args.join(" ")).toMatch(/Usage: svc ctl/);
     }
-    expect((await ctl(null, ["worker", "create", "--help"])).out).toMatch(
-      /Examples:\n {2}\$ svc ctl worker create/,
+    for (const args of [["worker", "create", "--help"], ["help", "worker", "create"]]) {
+      const { out } = await ctl(null, args);
+      expect(out).toMatch(/^Usage: svc ctl worker create \[flags\]\n/);
+      expect(out).toMatch(/Examples:\n {2}\$ svc ctl worker create/);
+    }
+    expect((await ctl(null, ["help", "events"])).out).toMatch(/^Usage: svc ctl events \[flags\]\n/);
+    expect((await ctl(null, ["help"])).out).toMatch(
+      /^Usage: svc ctl <group> <command> \[arguments\] \[flags\]\n/,
     );
+    // One word for one thing: what an option is to the parser, is a flag to everybody.
+    expect((await ctl(null, ["help", "task"])).out).not.toMatch(/option/i);
   });
 
   it("a real process: works from a config file, and the pieces fit together in a shell", async () => {

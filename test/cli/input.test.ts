@@ -70,7 +70,18 @@ describe("svc ctl and what it is given (contract 6)", () => {
     const cases: [string[], RegExp][] = [
       [["wroker"], /unknown command 'wroker'\n\(Did you mean worker\?\)/],
       [["worker", "delte"], /Did you mean delete\?/],
-      [["worker", "list", "--pagesize", "3"], /unknown option '--pagesize'\n\(Did you mean --page-size\?\)/],
+      [
+        ["worker", "list", "--pagesize", "3"],
+        /^svc: unknown flag '--pagesize'\n\(Did you mean --page-size\?\)/,
+      ],
+      [["worker", "list", "--page"], /^svc: --page needs a value\n$/],
+      [["worker", "list", "-c"], /^svc: --config needs a value\n$/],
+      [["worker", "list", "--pag", "1"], /unknown flag '--pag'/],
+      [["help", "wroker"], /^svc: unknown command 'wroker'\n\(Did you mean worker\?\)/],
+      [["help", "worker", "lst"], /^svc: unknown command 'lst'\n\(Did you mean list\?\)/],
+      [["constructor"], /^svc: unknown command 'constructor'/],
+      [["worker", "create", "-n", "X", "--department", "no,such"], /^svc: --department: no department/],
+      [["worker", "create", "-n", "X", "--scopes", "x"], /^svc: --scopes: must look like/],
       [["worker", "get"], /missing required argument 'id'/],
       [["worker", "get", "a", "b"], /too many arguments/],
       [
@@ -82,13 +93,55 @@ describe("svc ctl and what it is given (contract 6)", () => {
       [["department", "create", "-n", ""], /--name must not be empty/],
       [["department", "get", ".."], /cannot be "\.\."/],
       [["department", "get", ""], /must not be empty/],
-      [["execution", "list", "--page", "0"], /page: must be at least 1/],
-      [["message", "list", "--page-size", "101"], /page_size: must be at most 100/],
+      [["execution", "list", "--page", "0"], /^svc: --page: must be at least 1\n$/],
+      [["message", "list", "--page-size", "101"], /^svc: --page-size: must be at most 100\n$/],
     ];
     for (const [args, wanted] of cases) {
       const { code, out, err } = await ctl(app, args);
       expect([args, code, out, err]).toEqual([args, 2, "", expect.stringMatching(wanted)]);
     }
+  });
+
+  it("flags of every command stand anywhere behind ctl, and the last one counts", async () => {
+    await using app = await openApp();
+    const { id } = await app.call("POST /api/workers", { name: "Ada" });
+    for (const args of [["-q", "worker", "list"], ["worker", "-q", "list"], ["worker", "list", "-q"]]) {
+      expect(await ctl(app, args), args.join(" ")).toEqual({ code: 0, out: `${id}\n`, err: "" });
+    }
+    for (const args of [["-c", "nope.yaml", "worker", "list"], ["worker", "--config=nope.yaml", "list"]]) {
+      expect(await ctl(app, args), args.join(" ")).toMatchObject({ code: 2, out: "" });
+    }
+    await using folder = await tempDir();
+    await Deno.writeTextFile(`${folder.path}/good.yaml`, "{}");
+    const last = ["-c", "nope.yaml", "worker", "list", "-q", "-c", `${folder.path}/good.yaml`];
+    expect(await ctl(app, last)).toEqual({ code: 0, out: `${id}\n`, err: "" });
+  });
+
+  it("a list of values may be given by commas or by repeating the flag (interface 4.2)", async () => {
+    await using app = await openApp();
+    const made = await ctl(app, [
+      ...[
+        "worker",
+        "create",
+        "-n",
+        "Ada",
+        "--scopes",
+        "read:workers,read:tasks",
+        "--scopes=write:tasks",
+        "--json",
+      ],
+    ]);
+    expect(JSON.parse(made.out).scopes).toEqual(["read:workers", "read:tasks", "write:tasks"]);
+    const { code, err } = await ctl(app, ["execution", "list", "--status", "failed", "--status", "lost"]);
+    expect([code, err]).toEqual([2, expect.stringMatching(/--status: "lost" is not one of/)]);
+  });
+
+  it("times are int64: bounds beyond all times mean no bound (interface 4.2)", async () => {
+    await using app = await openApp();
+    const far = "9223372036854775807";
+    const args = ["execution", "list", "--started-from", "0", "--started-to", far, "--completed-to", far];
+    expect(await ctl(app, args)).toEqual({ code: 0, out: "", err: "" });
+    expect((await ctl(app, ["execution", "list", "--started-to", `${far}0`])).code).toBe(2);
   });
 
   it("with --json a usage error is one JSON object, too", async () => {
@@ -127,7 +180,7 @@ describe("svc ctl and what it is given (contract 6)", () => {
       "--value",
       "x".repeat(300_000),
     ]);
-    expect([long.code, long.err]).toEqual([2, "svc: value: must be at most 262144 bytes\n"]);
+    expect([long.code, long.err]).toEqual([2, "svc: --value: must be at most 262144 bytes\n"]);
   });
 
   it("config commands say where and what, and exit 2", async () => {

@@ -62,7 +62,7 @@ describe("svc ctl message (interface 4.2)", () => {
       [["--message-id", message], 2, /one of --stdin and --media-path is needed/],
       [["--stdin"], 2, /--message-id is needed/],
       [["--message-id", "", "--stdin"], 2, /--message-id must not be empty/],
-      [["--message-id", "nobody", "--stdin"], 2, /message_id: no message has the id "nobody"/],
+      [["--message-id", "nobody", "--stdin"], 2, /--message-id: no message has the id "nobody"/],
       [["--message-id", message, "--media-path", "/nowhere/a"], 2, /cannot read \/nowhere\/a: no such file/],
       [["--message-id", message, "--media-path", "/tmp"], 2, /\/tmp is not a file/],
       [["--message-id", message, "--media-path", ""], 2, /--media-path must not be empty/],

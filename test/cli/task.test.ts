@@ -35,7 +35,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
       String(Date.now() + 2_000),
     );
     expect([code, out]).toEqual([2, ""]);
-    expect(err).toMatch(/^svc: scheduled_at: must be at least 5 seconds ahead/);
+    expect(err).toMatch(/^svc: --scheduled-at: must be at least 5 seconds ahead/);
     expect((await ctl(app, ["task", "list", "--worker-id", id])).out).toBe("");
   });
 
@@ -142,7 +142,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
       ], /cron: does not go with type immediate/],
       [
         ["create", "--message-id", "m", "--worker-id", id, "--instruction", "x", "--type", "countdown"],
-        /scheduled_at: is missing/,
+        /--scheduled-at: is missing/,
       ],
       [[
         "create",
@@ -186,7 +186,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
       ], /not a duration/],
       [
         ["create", "--message-id", "m", "--worker-id", UNKNOWN, "--instruction", "x", "--type", "immediate"],
-        /worker_id: no worker has the id/,
+        /--worker-id: no worker has the id/,
       ],
       [
         ["create", "--message-id", "m", "--worker-id", id, "--instruction", "", "--type", "immediate"],
