@@ -87,7 +87,12 @@ export class Client {
       if (this.#io.signal.aborted) throw error;
       throw new ServiceError(
         "unavailable",
-        `Cannot reach the service at ${url.origin}: is it running? Start it with: svc serve`,
+        // An agent that takes this for advice must not start a service of its own.
+        `Cannot reach the service at ${url.origin}: ${
+          this.#io.env.SVC_RUN_ID
+            ? "it is stopping or gone; try again in a moment"
+            : "is it running? Start it with: svc serve"
+        }`,
         { cause: error },
       );
     }
@@ -120,7 +125,14 @@ export class Client {
   // In a run there is the run's token or none: an agent must never get the operator's rights (contract 2).
   async #token(): Promise<string> {
     const { env } = this.#io;
-    if (env.SVC_TOKEN) return env.SVC_TOKEN;
+    if (env.SVC_TOKEN) {
+      // Said here, since what the runtime says of such a header has the token in it.
+      if (/^[\x21-\x7e]+$/.test(env.SVC_TOKEN)) return env.SVC_TOKEN;
+      throw new ServiceError(
+        "unauthenticated",
+        "Cannot log in with SVC_TOKEN: it has spaces, line breaks or other characters that no token has",
+      );
+    }
     if (env.SVC_RUN_ID) {
       throw new ServiceError(
         "unauthenticated",

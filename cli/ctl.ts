@@ -12,7 +12,7 @@ import {
 import { EXIT, Exit, exitCodeOf, usage } from "./exit.ts";
 import { GROUPS, loadGroup } from "./groups.ts";
 import { BrokenPipe, type Io } from "./io.ts";
-import { Output, styleFor } from "./output.ts";
+import { Output, styleFor, visible } from "./output.ts";
 
 /** `svc ctl`: runs one command and answers its exit code (contract 6). Loads only the group that is asked for. */
 export async function run(args: string[], io: Io): Promise<number> {
@@ -49,7 +49,7 @@ function fail(error: unknown, io: Io, json: boolean): number {
   const known = error instanceof Exit || error instanceof ServiceError || isConfigError(error);
   if (words !== "") {
     if (json) io.err(problemJson(error, words) + "\n");
-    else io.err(`svc: ${words}\n`);
+    else io.err(`svc: ${visible(words)}${adviceFor(error, io)}\n`);
   }
   if (!known && error instanceof Error && io.env.SVC_DEBUG) io.err(`${error.stack}\n`);
   return isConfigError(error) ? EXIT.usage : exitCodeOf(error);
@@ -65,17 +65,35 @@ function isConfigError(error: unknown): boolean {
   return error instanceof Error && error.name === "ConfigError";
 }
 
+// An agent cannot log in as somebody else: it should go on, and tell.
+function adviceFor(error: unknown, io: Io): string {
+  if (!io.env.SVC_RUN_ID || !(error instanceof ServiceError) || error.code !== "forbidden") return "";
+  return "; this worker was not given it: do without, or say so in your answer";
+}
+
+const CODE_OF_EXIT: Record<number, string> = {
+  [EXIT.usage]: "invalid_request",
+  [EXIT.notFound]: "not_found",
+  [EXIT.conflict]: "conflict",
+  [EXIT.declined]: "declined",
+  [EXIT.awaitedFailed]: "task_failed",
+  [EXIT.timedOut]: "timed_out",
+};
+
 /** With --json an error is one JSON object: the problem document, or one of the same form (contract 6). */
 function problemJson(error: unknown, words: string): string {
   if (error instanceof Problem) return error.json;
   const code = error instanceof ServiceError
     ? error.code
-    : error instanceof Exit || isConfigError(error)
+    : error instanceof Exit
+    ? CODE_OF_EXIT[error.code] ?? "internal"
+    : isConfigError(error)
     ? "invalid_request"
     : "internal";
+  const title = code.replaceAll("_", " ");
   return JSON.stringify({
     type: `about:blank#${code}`,
-    title: words.split(":")[0],
+    title: title.charAt(0).toUpperCase() + title.slice(1),
     status: 0,
     detail: words,
     code,

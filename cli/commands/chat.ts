@@ -1,10 +1,13 @@
 import { createParser } from "eventsource-parser";
-import { ServiceError } from "../../src/domain/error.ts";
+import { conflict, notFound, ServiceError } from "../../src/domain/error.ts";
 import type { Client } from "../client.ts";
 import { type AnyCommand, command, type Context } from "../command.ts";
+import { TIMEOUT, timeoutMs } from "../duration.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
+import { visible } from "../output.ts";
 
 const SESSION_NAME = "cli";
+const TIMEOUT_STANDARD_MS = 600_000;
 const ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i;
 
 export const chatCommand: AnyCommand = command({
@@ -18,27 +21,24 @@ export const chatCommand: AnyCommand = command({
       type: "text",
     },
     worker: { flags: "--worker <id|name>", about: "talk to this worker", type: "text" },
-    timeout: {
-      flags: "--timeout <seconds>",
-      about: "stop waiting for a reply after so long",
-      type: "int",
-      standard: 600,
-    },
+    timeout: { ...TIMEOUT, standard: "10m" },
   },
   examples: ["chat '@ada what is new?'", "chat --session work --worker Ada 'and now in English'"],
   async run(context) {
     const { client, args: [text = ""], options } = context;
     if (text.trim() === "") throw usage("the text must not be empty");
+    const limitMs = timeoutMs(options.timeout, TIMEOUT_STANDARD_MS);
     const id = await findSession(client, options.session ?? SESSION_NAME);
     const content = options.worker === undefined
       ? text
-      : `@${await workerName(client, options.worker)} ${text}`;
+      : `@${await mentionOf(client, options.worker)} ${text}`;
     const stream = await client.open("GET /api/local/sessions/:id/stream", { params: { id } });
     const { value } = await client.call("POST /api/local/sessions/:id/messages", {
       params: { id },
       body: { content },
     });
-    await printReplies(context, stream, value.message_id, (options.timeout ?? 600) * 1000);
+    await printReplies(context, stream, value.message_id, limitMs);
+    await judge(client, value.message_id);
   },
 });
 
@@ -58,11 +58,41 @@ async function findSession(client: Client, wanted: string): Promise<string> {
   return (await client.call("POST /api/local/sessions", { body: { name: wanted } })).value.id;
 }
 
-async function workerName(client: Client, wanted: string): Promise<string> {
-  if (ID.test(wanted)) {
-    return (await client.call("GET /api/workers/:id", { params: { id: wanted } })).value.name;
+/** The name that a mention of the worker takes. Throws when nobody has it, or several do: a mention would reach neither. */
+async function mentionOf(client: Client, wanted: string): Promise<string> {
+  const name = ID.test(wanted)
+    ? (await client.call("GET /api/workers/:id", { params: { id: wanted } })).value.name
+    : wanted.replace(/^@/, "");
+  const { value } = await client.call("GET /api/workers", { query: { name, page_size: 200 } });
+  const named = value.filter((worker) => sameName(worker.name, name));
+  if (named.length === 0) throw notFound("worker", wanted);
+  if (named.length > 1) {
+    throw conflict(`Cannot talk to ${name}: ${named.length} workers are called that; rename all but one`);
   }
-  return wanted;
+  return name;
+}
+
+function sameName(one: string, other: string): boolean {
+  return one.normalize("NFC").toLowerCase() === other.normalize("NFC").toLowerCase();
+}
+
+/** Ends with 8 when what the message brought about failed or was cancelled (contract 6). */
+async function judge(client: Client, messageId: string): Promise<void> {
+  const trace = await client.call("GET /api/messages/:id/trace", { params: { id: messageId } }).catch(
+    (error) => {
+      // A token that may chat need not be one that may look into what came of it.
+      if (error instanceof ServiceError && error.code === "forbidden") return null;
+      throw error;
+    },
+  );
+  const { tasks = [], parts = [] } = trace?.value ?? {};
+  const task = tasks.find(({ status }) => status === "failed" || status === "cancelled");
+  if (task !== undefined) {
+    throw new Exit(EXIT.awaitedFailed, `task ${task.id} ${task.status}: ${task.reason}`);
+  }
+  if (parts.some(({ status }) => status === "failed")) {
+    throw new Exit(EXIT.awaitedFailed, `message ${messageId} failed`);
+  }
 }
 
 /** Prints what is said in the session until nothing more is going on in it. */
@@ -70,7 +100,7 @@ async function printReplies(
   context: Context,
   stream: Response,
   messageId: string,
-  timeoutMs: number,
+  limitMs: number,
 ): Promise<void> {
   const { out, note, io } = context;
   let over = false;
@@ -85,7 +115,8 @@ async function printReplies(
         else if (out.format === "ids") out.line(said.id);
         else {
           if (io.outIsTerminal && said.worker_name) note(out.style.dim(`${said.worker_name}:`));
-          out.line(said.content);
+          // What an agent says must not drive the operator's terminal.
+          out.line(io.outIsTerminal ? visible(said.content) : said.content);
         }
       } else if (event === "status" && io.errIsTerminal && said.state === "working") {
         note(out.style.dim(`${said.worker_name} is working …`));
@@ -97,14 +128,14 @@ async function printReplies(
   });
   const decoder = new TextDecoder();
   const reader = (stream.body as ReadableStream<Uint8Array>).getReader();
-  const late = setTimeout(() => void reader.cancel("late"), timeoutMs);
+  const late = setTimeout(() => void reader.cancel("late"), limitMs);
   try {
     while (!over) {
       const { done, value } = await reader.read();
       if (done) {
         throw new Exit(
           EXIT.timedOut,
-          `No end of it after ${timeoutMs / 1000} s; message ${messageId} goes on`,
+          `No end of it after ${limitMs / 1000} s; message ${messageId} goes on`,
         );
       }
       parser.feed(decoder.decode(value, { stream: true }));

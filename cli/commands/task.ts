@@ -1,6 +1,6 @@
 import type { Client } from "../client.ts";
-import { type AnyCommand, command, type Context, noteMore, type OptionSpec } from "../command.ts";
-import { durationMs } from "../duration.ts";
+import { type AnyCommand, command, type Context, noteMore } from "../command.ts";
+import { TIMEOUT, timeoutMs } from "../duration.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
 import { field, statusField, timeField } from "../output.ts";
 
@@ -18,12 +18,6 @@ const COLUMNS = [
   field("reason"),
   field("instruction"),
 ];
-
-const TIMEOUT = {
-  flags: "--timeout <duration>",
-  about: "give up waiting after so long, such as 30s or 5m; exit code 124",
-  type: "text",
-} as const satisfies OptionSpec;
 
 export const taskCommands: AnyCommand[] = [
   command({
@@ -140,7 +134,7 @@ export const taskCommands: AnyCommand[] = [
     ],
     async run(context) {
       const { client, out, options, note } = context;
-      const timeoutMs = waitLimit(options.timeout);
+      const limit = timeoutMs(options.timeout, Infinity);
       if (options.timeout !== undefined && !options.wait) throw usage("--timeout goes with --wait");
       const body = {
         message_id: options.messageId,
@@ -159,7 +153,7 @@ export const taskCommands: AnyCommand[] = [
         if (value.reason !== "") note(`svc: the task is ${value.status}: ${value.reason}`);
         return;
       }
-      await waitAndPrint(context, value.id, timeoutMs);
+      await waitAndPrint(context, value.id, limit);
     },
   }),
   command({
@@ -192,27 +186,18 @@ export const taskCommands: AnyCommand[] = [
     options: { timeout: TIMEOUT },
     examples: ["task wait --timeout 30s 01a1fd23-4c79-764a-afab-047dd52450e4"],
     async run(context) {
-      await waitAndPrint(context, context.args[0] ?? "", waitLimit(context.options.timeout));
+      await waitAndPrint(context, context.args[0] ?? "", timeoutMs(context.options.timeout, Infinity));
     },
   }),
 ];
-
-function waitLimit(timeout: string | undefined): number {
-  if (timeout === undefined) return Infinity;
-  const ms = durationMs(timeout);
-  if (ms === null) {
-    throw usage(`--timeout: ${JSON.stringify(timeout)} is not a duration such as 30s, 5m or 500ms`);
-  }
-  return ms;
-}
 
 // The server holds a wait for so long at most; longer ones are asked again.
 const POLL_MAX_MS = 60_000;
 
 /** Waits for a task, prints it, and ends with 0, 8 or 124. */
-async function waitAndPrint(context: Context, id: string, timeoutMs: number): Promise<void> {
+async function waitAndPrint(context: Context, id: string, limitMs: number): Promise<void> {
   const { client, out } = context;
-  const until = performance.now() + timeoutMs;
+  const until = performance.now() + limitMs;
   const before = (await client.call("GET /api/tasks/:id", { params: { id } })).value;
   while (true) {
     const left = Math.max(0, until - performance.now());

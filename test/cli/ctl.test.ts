@@ -4,6 +4,7 @@ import { fakeEngines } from "../harness/agents.ts";
 import { openApp } from "../harness/app.ts";
 import { insertRows } from "../harness/counters.ts";
 import { svc, tempDir } from "../harness/process.ts";
+import { startRun } from "../harness/run.ts";
 import { ctl } from "../harness/terminal.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
@@ -129,16 +130,70 @@ describe("svc ctl execution and chat", () => {
     expect((await ctl(app, ["execution", "list", "--status", "nope"])).err).toContain(
       '--status: "nope" is not one of pending, running, completed, failed',
     );
+  });
+
+  it("chat ends with 8 when what the message brought about failed (contract 6)", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await app.call("POST /api/workers", { name: "Ada" });
     const failed = await ctl(app, ["chat", "exit 3"]);
+    expect(failed).toMatchObject({
+      code: 8,
+      err: expect.stringMatching(/^svc: task [0-9a-f-]{36} failed: exit_code/),
+    });
     expect(failed.out).toMatch(/Ada failed: exit_code/);
+    const json = await ctl(app, ["chat", "exit 3", "--json"]);
+    expect([json.code, JSON.parse(json.out).source_type]).toEqual([8, "system"]);
+    expect(JSON.parse(json.err)).toMatchObject({ code: "task_failed", title: "Task failed" });
+  });
+
+  it("chat --worker talks to exactly that worker, or says why it cannot", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const { id } = await app.call("POST /api/workers", { name: "Ada" });
+    await app.call("POST /api/workers", { name: "Ada Two" });
+    for (const worker of ["Ada", "ada", "@Ada", id]) {
+      expect(await ctl(app, ["chat", "--worker", worker, "say hi"]), worker).toEqual({
+        code: 0,
+        out: "hi\n",
+        err: "",
+      });
+    }
+    const nobody = await ctl(app, ["chat", "--worker", "Ad", "say hi"]);
+    expect(nobody).toEqual({ code: 3, out: "", err: 'svc: Cannot find worker "Ad": no such worker\n' });
+    await app.call("POST /api/workers", { name: "ADA" });
+    for (const worker of ["Ada", id]) {
+      const both = await ctl(app, ["chat", "--worker", worker, "say hi"]);
+      expect(both, worker).toMatchObject({
+        code: 5,
+        out: "",
+        err: expect.stringMatching(/2 workers are called that/),
+      });
+    }
+  });
+
+  it("what an agent says does not drive the operator's terminal, neither as a reply nor as an error", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const { id } = await app.call("POST /api/workers", { name: "Ada" });
+    const evil = "say \u001b]0;owned\u0007\u001b[2J";
+    const seen = await ctl(app, ["chat", evil], { terminal: true, env: { NO_COLOR: "1" } });
+    expect(seen).toMatchObject({ code: 0, out: "\ufffd]0;owned\ufffd\ufffd[2J\n" });
+    expect((await ctl(app, ["chat", evil])).out).toBe("\u001b]0;owned\u0007\u001b[2J\n");
+    const failed = await ctl(app, [
+      ...["task", "create", "--message-id", "m", "--worker-id", id, "--type", "immediate", "--wait"],
+      ...["--instruction", "exit 3\u001b[2J"],
+    ]);
+    expect([failed.code, failed.err]).toEqual([8, expect.stringContaining("about to exit 3\ufffd[2J")]);
+    expect(failed.err).not.toContain("\u001b");
   });
 
   it("chat gives up after its time and says so with 124", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
-    const late = await ctl(app, ["chat", "--timeout", "1", "sleep 30"]);
+    const late = await ctl(app, ["chat", "--timeout", "1s", "sleep 30"]);
     expect(late.code).toBe(124);
     expect(late.err).toMatch(/No end of it after 1 s/);
+    const seconds = await ctl(app, ["chat", "--timeout", "0s", "--json", "sleep 30"]);
+    expect([seconds.code, JSON.parse(seconds.err).code]).toEqual([124, "timed_out"]);
+    expect(await ctl(app, ["chat", "--timeout", "5", "x"])).toMatchObject({ code: 2, out: "" });
   });
 
   it("ends quietly when nobody reads, and with 130 when it is interrupted", async () => {
@@ -251,6 +306,37 @@ describe("errors and exit codes (contract 6)", () => {
     ]);
   });
 
+  it("in a run it says what an agent can do about it, and never to start a service", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const { token, executionId } = await startRun(app, ["read:workers"]);
+    const run = { SVC_RUN_ID: executionId, SVC_TOKEN: token, SVC_URL: app.url };
+    const refused = await ctl(app, ["worker", "create", "-n", "x"], { env: run });
+    expect(refused).toEqual({
+      code: 4,
+      out: "",
+      err: "svc: Cannot do this: the token lacks the scope write:workers; " +
+        "this worker was not given it: do without, or say so in your answer\n",
+    });
+    const gone = await ctl(app, ["worker", "list"], { env: { ...run, SVC_URL: "http://127.0.0.1:1" } });
+    expect(gone).toMatchObject({ code: 6, err: expect.stringMatching(/try again in a moment\n$/) });
+    expect(gone.err).not.toContain("svc serve");
+  });
+
+  it("a token that cannot be one is 4, and is not repeated (SEC-6)", async () => {
+    await using app = await openApp();
+    for (const token of ["secret\nvalue", "secret value", "secr\u00e9t", "secret\r"]) {
+      const { code, out, err } = await ctl(app, ["worker", "list"], {
+        env: { SVC_TOKEN: token, SVC_URL: app.url },
+      });
+      expect([code, out, err]).toEqual([
+        4,
+        "",
+        expect.stringMatching(/^svc: Cannot log in with SVC_TOKEN: /),
+      ]);
+      expect(err).not.toMatch(/secr[e\u00e9]t/);
+    }
+  });
+
   it("with --json an error is one JSON object on stderr, the problem document as it came", async () => {
     await using app = await openApp();
     const { code, out, err } = await ctl(app, ["worker", "get", UNKNOWN, "--json"]);
@@ -261,6 +347,9 @@ describe("errors and exit codes (contract 6)", () => {
       code: "invalid_request",
       detail: '--page: "x" is not a whole number',
     });
+    const away = { SVC_URL: "http://127.0.0.1:1" };
+    const gone = await ctl(app, ["worker", "list", "--json"], { env: away });
+    expect(JSON.parse(gone.err)).toMatchObject({ code: "unavailable", title: "Unavailable" });
   });
 
   it("help is an answer: stdout, exit 0, with examples", async () => {
