@@ -114,6 +114,7 @@ export class Output {
       );
     }
     if (rows.length > 0) this.line(await this.#table(rows, columns));
+    else this.#io.err(this.style.dim("none") + "\n");
   }
 
   /** One row of a list that comes bit by bit: as it would stand in a pipe, or as a line for people. */
@@ -150,20 +151,41 @@ export class Output {
     return words === "" ? this.style.dim("-") : visible(words);
   }
 
+  /** Columns that say nothing are left out, and the last one takes what the terminal has left. */
   async #table(rows: Row[], columns: Column[]): Promise<string> {
     const { drawTable } = await load<typeof import("./table.ts")>("./table.ts", import.meta.url);
-    const head = columns.map((column) => this.style.bold(column.name.toUpperCase()));
-    return drawTable(head, rows.map((row) => columns.map((column) => this.#cell(column, row))));
+    const full = columns.filter((column) => rows.some((row) => text(column.value(row)) !== ""));
+    const widths = full.slice(0, -1).map((column) =>
+      Math.max(column.name.length, ...rows.map((row) => plainLength(this.#cell(column, row)))) + GAP
+    );
+    const left = this.#io.width - widths.reduce((sum, width) => sum + width, 0);
+    const max = this.#io.width === 0 ? CELL_MAX : Math.max(left, LAST_CELL_MIN);
+    const last = full.at(-1);
+    const head = full.map((column) => this.style.bold(column.name.toUpperCase()));
+    const cells = rows.map((row) =>
+      full.map((column) => this.#cell(column, row, column === last ? max : CELL_MAX))
+    );
+    return drawTable(head, cells);
   }
 
-  #cell(column: Column, row: Row): string {
+  #cell(column: Column, row: Row, max = CELL_MAX): string {
     if (column.show !== undefined) return column.show(row, this.style);
-    const words = visible(text(column.value(row))).replaceAll("\n", " ");
-    return words.length > CELL_MAX ? `${words.slice(0, CELL_MAX - 1)}…` : words;
+    const words = visible(text(column.value(row))).replace(/[\t\n]/g, " ");
+    if (words.length <= max) return words;
+    const characters = [...words];
+    return characters.length <= max ? words : `${characters.slice(0, max - 1).join("")}…`;
   }
 }
 
 const CELL_MAX = 60;
+const LAST_CELL_MIN = 20;
+const GAP = 2;
+
+function plainLength(cell: string): number {
+  // deno-lint-ignore no-control-regex
+  return [...cell.replace(/\u001b\[\d+m/g, "")].length;
+}
+
 function idOf(row: Row): string {
   return text(row.id);
 }

@@ -199,7 +199,7 @@ function stepsOf({ parts, routing, tasks, executions, replies }: Steps): Row[] {
     what,
   });
   return [
-    ...parts.map((row) => step("message", row, row.received_at, row.processed_at, row.content)),
+    ...parts.map((row) => step("message", row, row.received_at, row.processed_at, said(row))),
     ...routing.map((row) => step("routing", row, row.created_at, row.completed_at, row.reason || row.error)),
     ...tasks.map((row) => step("task", row, row.created_at, null, `${row.type}: ${row.instruction}`)),
     ...executions.map((row) =>
@@ -211,8 +211,13 @@ function stepsOf({ parts, routing, tasks, executions, replies }: Steps): Row[] {
         `${row.worker_name}: ${outcome(row)}`,
       )
     ),
-    ...replies.map((row) => step("reply", row, row.created_at, row.sent_at, row.content)),
+    ...replies.map((row) => step("reply", row, row.created_at, row.sent_at, said(row))),
   ].sort((a, b) => Number(a.at) - Number(b.at));
+}
+
+// A file without words is what was said.
+function said(row: Row): unknown {
+  return row.content || MEDIA.value(row);
 }
 
 function outcome(row: Row): unknown {

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { type AnyCommand, command } from "../command.ts";
 import { alreadyThere, exists, saveArchive } from "../archive_file.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
-import { field, relativeTime, type Row, statusField, timeField } from "../output.ts";
+import { field, type Output, relativeTime, type Row, statusField, timeField, visible } from "../output.ts";
 import { readLines, SecretPrompt } from "../prompt.ts";
 import { ServiceError } from "../../src/domain/error.ts";
 import { Problem } from "../client.ts";
@@ -27,7 +27,8 @@ const RECENT_COLUMNS = [
   field("instruction"),
 ];
 
-const CHECK_COLUMNS = [field("name"), statusField(), field("detail"), field("hint")];
+const STATUS = statusField();
+const CHECK_COLUMNS = [field("name"), STATUS, field("detail"), field("hint")];
 
 export const systemCommands: AnyCommand[] = [
   command({
@@ -135,7 +136,8 @@ export const systemCommands: AnyCommand[] = [
       const { json, value } = await client.call("GET /api/system/doctor");
       if (out.format === "ids") {
         for (const check of value.checks) if (check.status !== "ok") out.line(check.name);
-      } else await out.list(json, value.checks, CHECK_COLUMNS, (row) => String(row.name));
+      } else if (out.format === "table") value.checks.forEach((check) => printCheck(out, check));
+      else await out.list(json, value.checks, CHECK_COLUMNS, (row) => String(row.name));
       const failed = value.checks.filter((check) => check.status === "fail").map((check) => check.name);
       if (failed.length === 0) return;
       // With --json the answer has said it all.
@@ -143,6 +145,14 @@ export const systemCommands: AnyCommand[] = [
     },
   }),
 ];
+
+// No table: what is wrong and the way out of it have to be readable to their ends.
+function printCheck(out: Output, { name, status, detail, hint }: Row): void {
+  const shown = STATUS.show?.({ status }, out.style) ?? "";
+  const gap = " ".repeat(6 - String(status).length);
+  out.line(`${out.style.bold(String(name).padEnd(12))} ${shown}${gap}${visible(String(detail))}`);
+  if (hint !== "") out.line(`${" ".repeat(19)}${visible(String(hint))}`);
+}
 
 async function chosen(ask: SecretPrompt): Promise<string> {
   const fresh = await ask.ask("New password");

@@ -34,7 +34,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     expect(JSON.parse(json.out)).toEqual(await app.call("GET /api/workers"));
     const shown = await ctl(app, ["worker", "list"], { terminal: true, env: { NO_COLOR: "1" } });
     expect(shown.out).toMatch(
-      /^ID +NAME +STATUS +ENGINE +DEPARTMENTS +CREATED_AT\n[0-9a-f-]{36} +Ada +idle .*(now|s ago)\n$/,
+      /^ID +NAME +STATUS +CREATED_AT\n[0-9a-f-]{36} +Ada +idle .*(now|s ago)\n$/,
     );
 
     expect((await ctl(app, ["worker", "get", id, "--json"])).out).toBe(
@@ -69,6 +69,39 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
       out: "status\tdeleted\n",
       err: "",
     });
+  });
+
+  it("a table fits the terminal: the last column takes what is left, and empty columns are left out", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/workers", { name: "Ada" });
+    const said = `tab\there, ${"🙂".repeat(20)} ${"long ".repeat(60)}`.trim();
+    await ctl(app, ["chat", said, "-q"]);
+    const table = async (width: number) => {
+      const { out } = await ctl(app, ["execution", "list"], {
+        terminal: true,
+        env: { NO_COLOR: "1" },
+        width,
+      });
+      return out.trimEnd().split("\n").map((line) => [...line]);
+    };
+    for (const width of [120, 160, 500]) {
+      const [head = [], row = []] = await table(width);
+      expect(head.join("")).toMatch(
+        /^ID +WORKER_NAME +STATUS +ENGINE +STARTED_AT +COMPLETED_AT +INSTRUCTION$/,
+      );
+      expect(row.join("")).not.toMatch(/[\t\ufffd]/);
+      // cli-table3 counts an emoji as two, so a row may only be shorter than the terminal.
+      expect(row.length, String(width)).toBeLessThanOrEqual(width);
+      expect(row.join("").endsWith(width === 500 ? "long" : "…")).toBe(true);
+    }
+    const [, narrow = []] = await table(20);
+    expect(narrow.join("")).toMatch(/ tab here, 🙂+…$/u);
+    const none = await ctl(app, ["worker", "list", "--name", "nobody"], {
+      terminal: true,
+      env: { NO_COLOR: "1" },
+    });
+    expect(none).toEqual({ code: 0, out: "", err: "none\n" });
+    expect(await ctl(app, ["worker", "list", "--name", "nobody"])).toEqual({ code: 0, out: "", err: "" });
   });
 
   it("filters and pages like the server, and says when there is more", async () => {

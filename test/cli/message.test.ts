@@ -95,6 +95,13 @@ describe("svc ctl message (interface 4.2)", () => {
     expect((await ctl(app, ["message", "trace", message], { terminal: true })).out).toMatch(
       /AT.*STEP.*ID.*STATUS.*\n.*\d\d:\d\d:\d\d\.\d{3}/,
     );
+    // A file without words is named.
+    await using folder = await tempDir();
+    await Deno.writeTextFile(`${folder.path}/plan.txt`, "x");
+    await ctl(app, ["message", "send", "--message-id", message, "--media-path", `${folder.path}/plan.txt`]);
+    expect((await ctl(app, ["message", "trace", message])).out.trimEnd().split("\t").at(-1)).toMatch(
+      /plan\.txt$/,
+    );
   });
 });
 

@@ -18,7 +18,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     expect(shown.out).toMatch(/^workers +1 {3}idle 1 {3}working 0 {3}paused 0$/m);
     expect(shown.out).toMatch(/^tasks +1 .*completed 1/m);
     expect(shown.out).toMatch(
-      /^ID +WORKER_NAME +STATUS +FAILURE +CREATED_AT +INSTRUCTION\n[0-9a-f-]{36} +Ada +completed/m,
+      /^ID +WORKER_NAME +STATUS +CREATED_AT +INSTRUCTION\n[0-9a-f-]{36} +Ada +completed/m,
     );
     const tsv = await ctl(app, ["system", "overview"]);
     expect(tsv.out).toContain("workers.total\t1\nworkers.idle\t1\n");
@@ -64,6 +64,16 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     const bad = await ctl(ill, ["system", "doctor"], { terminal: true, env: { NO_COLOR: "1" } });
     expect(bad).toMatchObject({ code: 1, err: expect.stringMatching(/^svc: not well: .*engines/) });
     expect(bad.out).toMatch(/^engines +fail +gone: no-such-program/m);
+    // Nothing of it is cut, however long or narrow.
+    const narrow = await ctl(ill, ["system", "doctor"], {
+      terminal: true,
+      env: { NO_COLOR: "1" },
+      width: 40,
+    });
+    for (const { detail, hint } of JSON.parse((await ctl(ill, ["system", "doctor", "--json"])).out).checks) {
+      expect(narrow.out).toContain(` ${detail}\n`);
+      if (hint !== "") expect(narrow.out).toContain(`\n${" ".repeat(19)}${hint}\n`);
+    }
     const json = await ctl(ill, ["system", "doctor", "--json"]);
     expect(json).toMatchObject({ code: 1, err: "" });
     expect(JSON.parse(json.out).status).toBe("fail");
