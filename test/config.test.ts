@@ -87,7 +87,7 @@ describe("configuration (contract 7)", () => {
     ["bee: {timeout: 5 minutes}", /duration/],
     ["limits: {max_attempts: 0}", /must be at least 1/],
     ["scheduler: {time_zone: Mars/Base}", /must be a time zone/],
-    ["log: {level: loud}", /log.level/],
+    ["log: {level: loud}", /log.level: must be one of debug, info, warning, error$/],
     ["auth: {jwt_secret: short}", /at least 32 characters/],
     ["auth: {password_hash: plain}", /scrypt hash/],
     ["database: {url: postgres://x}", /must start with/],

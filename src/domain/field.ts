@@ -1,5 +1,37 @@
 import { z } from "zod";
 
+// Where a schema has no words of its own, ours instead of zod's: what a value has to be, not what was read (contract 1).
+z.config({ customError: inOurWords });
+
+const KINDS: Record<string, string> = {
+  string: "a string",
+  number: "a number",
+  int: "an integer",
+  boolean: "true or false",
+  array: "a list",
+  object: "an object",
+  record: "an object",
+  null: "null",
+};
+
+function inOurWords(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case "invalid_type":
+      if (issue.input === undefined) return "is missing";
+      return `must be ${KINDS[issue.expected] ?? issue.expected}`;
+    case "invalid_value":
+      return `must be ${issue.values.length > 1 ? "one of " : ""}${issue.values.join(", ")}`;
+    case "too_small":
+      return issue.origin === "string" ? "must not be empty" : `must be at least ${issue.minimum}`;
+    case "too_big":
+      return issue.origin === "array"
+        ? `must be at most ${issue.maximum} entries`
+        : `must be at most ${issue.maximum}`;
+    default:
+      return undefined;
+  }
+}
+
 const encoder = new TextEncoder();
 
 /** The length of `text` in UTF-8 bytes, the unit of every text limit (contract 1). */

@@ -136,8 +136,8 @@ export interface Adapter {
   program: string;
   /** Lines of stderr that say the same in every run, and nothing to anybody. */
   noise?: RegExp;
-  /** The package and version that this was measured with. */
-  measured: { package: string; version: string };
+  /** The package and version that this was measured with; `release` where the package counts in another way. */
+  measured: { package: string; version: string; release?: string };
   /** It takes our id for a new session; else it makes one up. */
   plansSession: boolean;
   login: Login;

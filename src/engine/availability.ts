@@ -15,14 +15,14 @@ export async function probeAgent(
   stateDir: string | null,
 ): Promise<Availability> {
   const { config, machine, adapter } = parts;
-  const { package: npm, version: measured } = adapter.measured;
+  const { package: npm, version: measured, release = measured } = adapter.measured;
   const command = config.command || adapter.program;
   let program: string;
   try {
     program = findProgram(command, machine.path);
   } catch (error) {
     const words = error instanceof Error ? error.message : String(error);
-    const advice = `npm install -g ${npm}@${measured}, or set engines.${name}.command`;
+    const advice = `npm install -g ${npm}@${release}, or set engines.${name}.command`;
     return { usable: false, version: "", detail: `${words}; install it with: ${advice}` };
   }
   const version = await versionOf(program, machine.inherited);

@@ -7,7 +7,7 @@ import { contentText, inputText, listAt, numberAt, objectAt, textAt } from "./li
 export const goose: Adapter = {
   kind: "goose",
   program: "goose",
-  measured: { package: "@aaif/goose", version: "1.34.0" },
+  measured: { package: "@aaif/goose", version: "1.34.0", release: "0.20.1" },
   plansSession: true,
   login: {
     variables: ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY"],

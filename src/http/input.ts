@@ -24,7 +24,7 @@ export function readQuery(url: URL): Record<string, string | string[]> {
 
 /** Parses `input`, or throws `invalid_request` naming each field and, for an unknown one, those that exist (contract 1). */
 export function parse<T extends z.ZodType>(schema: T, input: unknown): z.output<T> {
-  const result = schema.safeParse(input, { error: inOurWords });
+  const result = schema.safeParse(input);
   if (result.success) return result.data;
   const errors = result.error.issues.flatMap((issue) => faults(issue, schema));
   const detail = errors.slice(0, 3).map(inOneLine).join("; ");
@@ -35,36 +35,6 @@ function inOneLine({ path, message }: FieldError): string {
   if (path !== "") return `${path}: ${message}`;
   return message.startsWith("must be ") ? `the input ${message}` : message;
 }
-
-/** What a schema that says nothing itself says of a value: what it has to be, not what was read. */
-function inOurWords(issue: z.core.$ZodRawIssue): string | undefined {
-  switch (issue.code) {
-    case "invalid_type":
-      if (issue.input === undefined) return "is missing";
-      return `must be ${KINDS[issue.expected] ?? issue.expected}`;
-    case "invalid_value":
-      return `must be ${issue.values.length > 1 ? "one of " : ""}${issue.values.join(", ")}`;
-    case "too_small":
-      return issue.origin === "string" ? "must not be empty" : `must be at least ${issue.minimum}`;
-    case "too_big":
-      return issue.origin === "array"
-        ? `must be at most ${issue.maximum} entries`
-        : `must be at most ${issue.maximum}`;
-    default:
-      return undefined;
-  }
-}
-
-const KINDS: Record<string, string> = {
-  string: "a string",
-  number: "a number",
-  int: "an integer",
-  boolean: "true or false",
-  array: "a list",
-  object: "an object",
-  record: "an object",
-  null: "null",
-};
 
 const ERRORS_MAX = 20;
 const NAME_SHOWN_MAX = 100;

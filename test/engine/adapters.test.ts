@@ -7,6 +7,7 @@ import { gemini } from "../../src/engine/gemini.ts";
 import { goose } from "../../src/engine/goose.ts";
 import { opencode } from "../../src/engine/opencode.ts";
 import { qwen } from "../../src/engine/qwen.ts";
+import { PINS } from "../engines/pins.ts";
 
 const ADAPTERS = [claude, codex, gemini, opencode, qwen, copilot, goose];
 
@@ -136,6 +137,17 @@ describe("adapters: a run that calls a tool, as recorded (facts engines 3-9)", (
 });
 
 describe("adapters: faults (facts engines 3-9)", () => {
+  it.each(ADAPTERS)(
+    "$kind: the release that people are told to install is the one that was tried",
+    (adapter) => {
+      const { version, release = version } = adapter.measured;
+      expect(PINS.find(({ kind }) => kind === adapter.kind)).toMatchObject({
+        version,
+        package: expect.stringContaining(`@${release}`),
+      });
+    },
+  );
+
   it.each(ADAPTERS)("$kind names a login that is refused", (adapter) => {
     const events = eventsOf(adapter, "auth");
     const faults = events.flatMap((event) =>

@@ -55,6 +55,28 @@ describe("wire conventions (contract 1)", () => {
     );
   });
 
+  it("says what is wrong with a field in plain words, and which thing an id of no form does not name", async () => {
+    await using app = await openApp();
+    const cases: [string, unknown, string][] = [
+      ["POST /api/workers", {}, "name: is missing"],
+      ["POST /api/workers", { name: 5 }, "name: must be a string"],
+      ["POST /api/workers", { name: "x", scopes: "a" }, "scopes: must be a list"],
+      ["POST /api/departments", { name: "x", sort_order: "a" }, "sort_order: must be a number"],
+      [
+        "GET /api/executions?status=lost",
+        undefined,
+        "status.0: must be one of pending, running, completed, failed",
+      ],
+      ["GET /api/workers/x/executions", undefined, 'Cannot find worker "x": no such worker'],
+      ["DELETE /api/contexts/x?session_key=k", undefined, 'Cannot find worker "x": no such worker'],
+      ["GET /api/local/sessions/x/messages", undefined, 'Cannot find session "x": no such session'],
+      ["GET /api/tasks/x/wait", undefined, 'Cannot find task "x": no such task'],
+    ];
+    for (const [endpoint, body, detail] of cases) {
+      expect((await app.send(endpoint, body)).body, endpoint).toMatchObject({ detail });
+    }
+  });
+
   it("refuses pages outside of the bounds and never clamps (interface 8, promises BKP-5)", async () => {
     await using app = await openApp();
     const statusOf = async (path: string) => (await app.send(`GET ${path}`)).status;
