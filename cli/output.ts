@@ -129,7 +129,7 @@ export class Output {
   /** One object: `field<TAB>value` lines in a pipe, an aligned list for people. */
   object(json: string, row: Row, id: string = idOf(row)): void {
     if (this.format === "json") return this.line(json);
-    if (this.format === "ids") return this.line(id);
+    if (this.format === "ids") return id === "" ? undefined : this.line(id);
     const entries = Object.entries(row);
     if (this.format === "tsv") {
       return entries.forEach(([name, value]) => this.line(`${name}\t${escaped(text(value))}`));

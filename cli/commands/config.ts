@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { CONFIG_DEFAULT } from "../../src/config_file.ts";
 import { type AnyCommand, command } from "../command.ts";
+import { usage } from "../exit.ts";
 import { load } from "../../src/load.ts";
 
 // The whole schema is loaded by these commands only (contract 6).
@@ -21,6 +22,9 @@ export const configCommands: AnyCommand[] = [
     async run({ out, configFlag, note }) {
       const path = resolve(configFlag ?? CONFIG_DEFAULT);
       const there = await Deno.stat(path).then((info) => info.isFile, () => false);
+      if (!there && configFlag !== undefined) {
+        throw usage(`there is no file ${path}; leave out -c to use the defaults`);
+      }
       out.object(JSON.stringify({ path, exists: there }), { path, exists: there }, path);
       if (!there) note("there is no such file, so the defaults hold");
     },

@@ -131,7 +131,7 @@ export const workerCommands: AnyCommand[] = [
       "worker create -n Ada --description 'Writes the newsletter'",
       "worker create -n Word --engine wc --work-dir .",
     ],
-    async run({ client, out, options, io }) {
+    async run({ client, out, options, io, note }) {
       const { name, description, constraints, memory, workDir, engine } = options;
       const body = {
         name,
@@ -143,8 +143,9 @@ export const workerCommands: AnyCommand[] = [
         ...(engine === undefined ? {} : { engine }),
         ...lists(options),
       };
-      const { json, value } = await client.call("POST /api/workers", { body });
+      const { json, value, headers } = await client.call("POST /api/workers", { body });
       out.object(json, value);
+      noteWarning(headers, note);
     },
   }),
   command({
@@ -172,7 +173,7 @@ export const workerCommands: AnyCommand[] = [
       "worker update 01a1fd23-4a4c-746f-99ac-8860e2641168 --description 'Checks invoices'",
       "worker update 01a1fd23-4a4c-746f-99ac-8860e2641168 --engine-args claude=",
     ],
-    async run({ client, out, args: [id = ""], options }) {
+    async run({ client, out, args: [id = ""], options, note }) {
       const { name, description, constraints, memory, engine } = options;
       const body = {
         ...(name === undefined ? {} : { name }),
@@ -183,8 +184,9 @@ export const workerCommands: AnyCommand[] = [
         ...(engine ? { engine } : {}),
         ...lists(options),
       };
-      const { json, value } = await client.call("PUT /api/workers/:id", { params: { id }, body });
+      const { json, value, headers } = await client.call("PUT /api/workers/:id", { params: { id }, body });
       out.object(json, value);
+      noteWarning(headers, note);
     },
   }),
   command({
@@ -222,6 +224,12 @@ export const workerCommands: AnyCommand[] = [
     },
   }),
 ];
+
+/** Says what the server did, but thinks a mistake (contract 2, scopes that nothing asks for). */
+function noteWarning(headers: Headers, note: (text: string) => void): void {
+  const words = /^299 \S+ "(.*)"$/.exec(headers.get("warning") ?? "")?.[1];
+  if (words !== undefined) note(`svc: warning: ${words}`);
+}
 
 async function setPaused({ client, out, args: [id = ""] }: Context, paused: boolean): Promise<void> {
   const { json, value } = await client.call("PUT /api/workers/:id", { params: { id }, body: { paused } });

@@ -3,11 +3,10 @@ import { reservedFlag } from "../domain/engine_flags.ts";
 import { invalid, notFound, ServiceError } from "../domain/error.ts";
 import { outboundOf, platformOf } from "../domain/message.ts";
 import type { Listing } from "../domain/page.ts";
-import { type Caller, grants, idleScopes, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
+import { type Caller, grants, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
 import type { Worker, WorkerCreate, WorkerFilter, WorkerUpdate } from "../domain/worker.ts";
 import { splitArgs } from "../engine/arguments.ts";
 import { newId } from "../id.ts";
-import { logger } from "../log.ts";
 import type { Statement } from "../store/database.ts";
 import { findDepartmentRef, listDescendantIds } from "../store/department.ts";
 import { listOpenExecutionIds } from "../store/execution.ts";
@@ -30,8 +29,6 @@ import { create, type Created, lookAgain } from "./create.ts";
 import { BELL } from "../wake.ts";
 import type { Call, Service } from "./service.ts";
 import { checkDeletable, makeWorkDir, removeWorkDir, resolveWorkDir } from "./work_dir.ts";
-
-const log = logger("worker");
 
 // What decides how far a worker reaches is the operator's alone (contract 2, promises SCP-3).
 const OPERATOR_FIELDS = [
@@ -72,7 +69,6 @@ export function createWorker(service: Service, call: Call, input: WorkerCreate):
       updated_at: now,
     };
     await makeWorkDir(workDir);
-    warnOfIdle(id, input.scopes);
     const own = input.work_dir === "";
     return {
       // A directory of its own belongs to nobody when there is no worker; one that was named may be somebody's.
@@ -142,7 +138,6 @@ async function changeWorker(service: Service, call: Call, id: string, input: Wor
     statements.push(deleteForeignContexts(id, engines.find(change.engine)?.name ?? change.engine));
   }
   await db.writeOr(statements, () => notFound("worker", id));
-  warnOfIdle(id, change.scopes ?? []);
   if (change.paused === false) service.bells.ring(BELL.dispatcher);
   return await getWorker(service, id);
 }
@@ -233,16 +228,6 @@ function checkGrant(caller: Caller, scopes: string[]): void {
   if (caller.run === null || missing === undefined) return;
   throw new ServiceError("forbidden", `Cannot grant ${missing}: this token does not hold it`, {
     required_scope: missing,
-  });
-}
-
-// They are stored as they are, for a version that may know them (contract 2).
-function warnOfIdle(id: string, scopes: readonly string[]): void {
-  const idle = idleScopes(scopes);
-  if (idle.length === 0) return;
-  log.warning("Worker {worker_id} has scopes that grant nothing, because no route asks for them: {scopes}", {
-    worker_id: id,
-    scopes: idle.join(", "),
   });
 }
 

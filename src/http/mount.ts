@@ -131,6 +131,7 @@ function respond(answer: Answer, route: AnyRoute, url: URL): Response {
   }
   if ("value" in answer) return new Response(JSON.stringify(answer.value), { status, headers });
   if (answer.replayed) headers["idempotent-replayed"] = "true";
+  if (answer.warning !== undefined) headers.warning = `299 svc "${answer.warning}"`;
   return new Response(answer.json, { status, headers });
 }
 

@@ -22,7 +22,7 @@ export interface RouteRequest<Params, Query, Body> {
 
 /** What a handler answers; the status is the route's own. */
 export type Answer =
-  | { json: string; replayed?: boolean }
+  | { json: string; replayed?: boolean; warning?: string }
   | { value: unknown }
   | { listing: Listing }
   | { items: string[]; next?: NextPage }

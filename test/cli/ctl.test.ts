@@ -71,6 +71,30 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     });
   });
 
+  it("a scope that nothing asks for is stored and warned about, on stderr (contract 2)", async () => {
+    await using app = await openApp();
+    const made = await ctl(app, [
+      "worker",
+      "create",
+      "-n",
+      "Ada",
+      "--scopes",
+      "read:workers,read:cakes,fly:moon",
+    ]);
+    const words = "svc: warning: no route asks for read:cakes, fly:moon, so it grants nothing\n";
+    expect([made.code, made.err]).toEqual([0, words]);
+    const id = /^id\t(.*)$/m.exec(made.out)?.[1] ?? "";
+    expect((await app.call(`GET /api/workers/${id}`)).scopes).toEqual([
+      "read:workers",
+      "read:cakes",
+      "fly:moon",
+    ]);
+    expect((await ctl(app, ["worker", "update", id, "--scopes", "read:cake"])).err).toMatch(
+      /warning: .*read:cake,/,
+    );
+    expect((await ctl(app, ["worker", "update", id, "--scopes", "read:workers"])).err).toBe("");
+  });
+
   it("a table fits the terminal: the last column takes what is left, and empty columns are left out", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });

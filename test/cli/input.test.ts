@@ -195,12 +195,20 @@ describe("svc ctl and what it is given (contract 6)", () => {
     await Deno.writeTextFile(path, "server: [\n");
     expect((await run("config", "show")).err).toMatch(/config\.yaml:\d+:\d+/);
     expect((await run("worker", "list")).code).toBe(2);
+    const nowhere = await run("config", "path", "-c", "nowhere.yaml");
+    expect([nowhere.code, nowhere.out, nowhere.err]).toEqual([
+      2,
+      "",
+      expect.stringMatching(/there is no file .*nowhere.yaml/),
+    ]);
     const missing = await run("config", "show", "-c", "nowhere.yaml");
     expect([missing.code, missing.err]).toEqual([2, expect.stringMatching(/nowhere\.yaml: no such file/)]);
     await Deno.writeTextFile(
       path,
       "auth: {jwt_secret: 0123456789abcdef0123456789abcdef}\nshutdown_grace: 2m\n",
     );
+    // There are no ids, and an empty line is not one.
+    expect(await run("config", "show", "-q")).toMatchObject({ code: 0, out: "" });
     const shown = await run("config", "show");
     expect(shown.out).toContain("shutdown_grace\t2m\n");
     expect(shown.out).toContain("auth.jwt_secret\t(set, not shown)\n");

@@ -1,9 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines, fakeEnvironment } from "../harness/agents.ts";
+import { fakeEngines } from "../harness/agents.ts";
 import { openApp } from "../harness/app.ts";
-import { client } from "../harness/client.ts";
-import { startServer, tempDir } from "../harness/process.ts";
 
 describe("/api/workers (interface 4.1, contract 3)", () => {
   it("POST makes a worker with every field and a directory of its own", async () => {
@@ -77,21 +75,6 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     }
     expect((await app.send(`PUT /api/workers/${id}`, { engine: "nope" })).body.detail).toContain("known: ");
     expect((await app.send("POST /api/workers", { name: "x", engine: "nope" })).status).toBe(400);
-  });
-
-  it("warns of scopes that no route asks for, on create and update (contract 2)", async () => {
-    await using folder = await tempDir();
-    await using server = await startServer({ dataDir: folder.path, env: fakeEnvironment() });
-    const api = await client(server.url);
-    const { id } = await api.call("POST /api/workers", { name: "Ada", scopes: ["read:workers", "fly:moon"] });
-    await api.call(`PUT /api/workers/${id}`, { scopes: ["read:workers", "read:moon"] });
-    await api.call(`PUT /api/workers/${id}`, { scopes: ["read:workers"] });
-    await server.end("SIGTERM");
-    const warnings = server.stderr.split("\n").filter((line) => line.includes("no route asks for"));
-    expect(warnings.map((line) => JSON.parse(line))).toMatchObject([
-      { level: "warning", worker_id: id, scopes: "fly:moon" },
-      { level: "warning", worker_id: id, scopes: "read:moon" },
-    ]);
   });
 
   it("keeps scopes by their syntax (contract 2)", async () => {

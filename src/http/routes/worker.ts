@@ -2,6 +2,7 @@ import { z } from "zod";
 import { createWorker, deleteWorker, getWorker, listWorkers, updateWorker } from "../../api/worker.ts";
 import { getWorkerStatus } from "../../api/worker_status.ts";
 import { flag, id } from "../../domain/field.ts";
+import { idleScopes } from "../../domain/scope.ts";
 import {
   workerCreateSchema,
   workerListQuery,
@@ -25,7 +26,10 @@ export const workerRoutes = [
     status: 201,
     response: workerSchema,
     idempotent: true,
-    handle: ({ service, call, body }) => createWorker(service, call, body),
+    handle: async ({ service, call, body }) => ({
+      ...await createWorker(service, call, body),
+      ...warningOf(body.scopes),
+    }),
   }),
   route({
     method: "GET",
@@ -73,6 +77,7 @@ export const workerRoutes = [
     response: workerSchema,
     handle: async ({ service, call, params, body }) => ({
       json: await updateWorker(service, call, params.id, body),
+      ...warningOf(body.scopes),
     }),
   }),
   route({
@@ -91,3 +96,9 @@ export const workerRoutes = [
     },
   }),
 ] as const;
+
+// What is most likely a typing mistake is stored, grants nothing, and is warned about (contract 2).
+function warningOf(scopes: readonly string[] = []): { warning?: string } {
+  const idle = idleScopes(scopes);
+  return idle.length === 0 ? {} : { warning: `no route asks for ${idle.join(", ")}, so it grants nothing` };
+}
