@@ -283,7 +283,7 @@ describe("the coordinator on an engine (contract 4, point 4)", () => {
       (it.app.server.service.config.engines.thinker as { env: Record<string, string> }).env.FAKE_BEE ?? "";
     const kept = (name: string) => Deno.readTextFile(join(folder, name));
     expect((await kept("workers")).trim().split("\n")).toHaveLength(2);
-    expect(await kept("refused")).toMatch(/lacks the scope write:workers\n4\n$/);
+    expect(await kept("refused")).toMatch(/lacks the scope write:workers;.*\n4\n$/);
     const dead = await it.app.send("GET /api/workers", undefined, {
       authorization: `Bearer ${(await kept("token")).trim()}`,
     });
