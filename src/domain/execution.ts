@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { flag, id, listOf, queryTime, time, whole } from "./field.ts";
+import { flag, id, listOf, queryTime, textsOf, time, whole } from "./field.ts";
 import { pageQuery } from "./page.ts";
 
 export const EXECUTION_STATUSES = ["pending", "running", "completed", "failed"] as const;
@@ -57,7 +57,7 @@ export type Execution = z.output<typeof executionSchema>;
 /** Query of the execution lists (interface 4.2, execution list). */
 export const executionListQuery = {
   worker_id: listOf(z.string().min(1)).optional(),
-  session_id: listOf(z.string().min(1)).optional(),
+  session_id: textsOf().optional(),
   status: listOf(z.enum(EXECUTION_STATUSES)).optional(),
   started_from: queryTime.optional(),
   started_to: queryTime.optional(),

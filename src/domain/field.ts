@@ -18,6 +18,8 @@ function inOurWords(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case "invalid_type":
       if (issue.input === undefined) return "is missing";
+      // So says a query in which it stands twice.
+      if (issue.expected === "string" && Array.isArray(issue.input)) return "must be one string";
       return `must be ${KINDS[issue.expected] ?? issue.expected}`;
     case "invalid_value":
       return `must be ${issue.values.length > 1 ? "one of " : ""}${issue.values.join(", ")}`;
@@ -104,6 +106,18 @@ export function listOf<T extends z.ZodType<string>>(item: T) {
     .transform((value) => (Array.isArray(value) ? value : [value]).flatMap((part) => part.split(",")))
     .pipe(z.array(item).min(1).max(100) as unknown as z.ZodType<z.output<T>[], string[]>)
     .meta({ type: "string", description: "one value, or several separated by commas" });
+}
+
+/** As listOf(), for texts that may hold a comma themselves, such as the ids that scripts give: the whole counts as well. */
+export function textsOf() {
+  return z.union([z.string(), z.array(z.string())])
+    .transform((value) => (Array.isArray(value) ? value : [value]).flatMap(wholeAndParts))
+    .pipe(z.array(z.string().min(1)).min(1).max(100))
+    .meta({ type: "string", description: "one value, or several separated by commas" });
+}
+
+function wholeAndParts(value: string): string[] {
+  return value.includes(",") ? [value, ...value.split(",")] : [value];
 }
 
 /** An integer in a query, decimal digits only. */

@@ -10,6 +10,7 @@ import {
   listOf,
   sessionKeyFilter,
   text,
+  textsOf,
   time,
   whole,
 } from "./field.ts";
@@ -84,7 +85,7 @@ export type TaskCreate = z.output<typeof taskCreateSchema>;
 /** Query of GET /api/tasks (interface 4.2, task list). */
 export const taskListQuery = {
   session_key: sessionKeyFilter.optional(),
-  message_id: listOf(z.string().min(1)).optional(),
+  message_id: textsOf().optional(),
   worker_id: listOf(z.string().min(1)).optional(),
   status: listOf(z.enum(TASK_STATUSES)).optional(),
   type: listOf(z.enum(TASK_TYPES)).optional(),

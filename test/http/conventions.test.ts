@@ -189,6 +189,7 @@ describe("wire conventions (contract 1)", () => {
         "type.0: must be one of immediate, countdown, scheduled",
       ],
       ["GET /api/memory", undefined, "scope: is missing"],
+      ["GET /api/memory?scope=a&scope=b", undefined, "scope: must be one string"],
       ["GET /api/workers?id=", undefined, "id.0: must not be empty"],
     ];
     for (const [route, body, detail] of cases) {

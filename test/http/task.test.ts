@@ -172,6 +172,22 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
     expect(await app.db.first("select count(*) as n from outbound_message")).toMatchObject({ n: 2 });
   });
 
+  it("a message id with a comma in it is found by the filters, and so are several of them", async () => {
+    await using app = await openApp();
+    const { base, worker } = await withWorker(app);
+    await app.call(`PUT /api/workers/${worker.id}`, { paused: false });
+    for (const message_id of ["report 1,2", "report 1", "2"]) {
+      await app.call("POST /api/tasks", { ...base, message_id, type: "immediate" });
+    }
+    await app.settle();
+    const found = async (path: string): Promise<string[]> =>
+      (await app.call(`GET ${path}`)).map((one: { message_id: string }) => one.message_id);
+    expect(await found("/api/tasks?message_id=report%201%2C2")).toEqual(["2", "report 1", "report 1,2"]);
+    expect(await found("/api/tasks?message_id=report%201")).toEqual(["report 1"]);
+    expect(await found("/api/tasks?message_id=2&message_id=x")).toEqual(["2"]);
+    expect(await found("/api/executions?session_id=cli%3Areport%201%2C2")).toContain("report 1,2");
+  });
+
   it("is created once per Idempotency-Key", async () => {
     await using app = await openApp();
     const { base, worker } = await withWorker(app);
