@@ -56,16 +56,16 @@ export function mount(app: App, service: Service, route: AnyRoute): void {
       raw: request,
       claims,
     };
-    const response = respond(await route.handle(input), route, url);
-    return request.method === "HEAD" ? await headOf(response) : response;
+    const answer = await route.handle(input);
+    const response = respond(answer, route, url);
+    return request.method === "HEAD" ? await headOf(response, "response" in answer) : response;
   });
 }
 
 // Hono leaves the body out, and the length would be told as 0. Nobody will read it, so whatever feeds it stops now.
-async function headOf(response: Response): Promise<Response> {
-  if (response.headers.get("content-type") === JSON_TYPE) {
-    response.headers.set("content-length", String((await response.arrayBuffer()).byteLength));
-  } else await response.body?.cancel();
+async function headOf(response: Response, streamed: boolean): Promise<Response> {
+  if (streamed) await response.body?.cancel();
+  else response.headers.set("content-length", String((await response.arrayBuffer()).byteLength));
   return response;
 }
 

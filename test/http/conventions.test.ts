@@ -284,6 +284,10 @@ describe("wire conventions (contract 1)", () => {
       const head = await fetch(app.url + path, { method: "HEAD", headers });
       expect([head.status, head.headers.get("content-length"), await head.text()]).toEqual([200, size, ""]);
     }
+    await app.call(`PUT /api/workers/${id}`, { paused: true });
+    const task = { message_id: "m", worker_id: id, instruction: "x", type: "immediate" };
+    const waiting = `/api/tasks/${(await app.call("POST /api/tasks", task)).id}/wait?timeout_ms=60000`;
+    expect((await fetch(app.url + waiting, { method: "HEAD", headers })).status).toBe(200);
   });
 
   it("a token is never kept by a cache (RFC 6749, 5.1)", async () => {
