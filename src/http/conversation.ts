@@ -56,7 +56,9 @@ function toFrame(event: ConversationEvent): string {
   const state = stateOf(event);
   if (state === null) return "";
   const working = state === "queued" || state === "working";
-  const data = working ? { state, worker_name: event.worker_name, task_id: event.task_id } : { state };
+  const data = working
+    ? { state, worker_name: event.worker_name, task_id: event.task_id }
+    : { state, worker_name: "", task_id: null };
   return frame("status", data, event.seq);
 }
 

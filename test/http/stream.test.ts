@@ -77,7 +77,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     }
     const later = await open(app, id, "", { "last-event-id": String(first) });
     await later.until((one) => one.named("message").length === 1);
-    expect(later.events[0]?.data).toEqual({ state: "routing" });
+    expect(later.events[0]?.data).toEqual({ state: "routing", worker_name: "", task_id: null });
     await later.close();
   });
 
