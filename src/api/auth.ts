@@ -36,16 +36,7 @@ export async function login(
   const { db, clock, config } = service;
   const now = clock.now();
   const who = digest(`${networkOf(address)}\n${username}`);
-  const minute = Math.floor(now / MINUTE_MS);
-  if (await countLogin(db, who, minute) > config.auth.login_failures_per_minute) {
-    throw new ServiceError(
-      "rate_limited",
-      "Cannot log in: too many failed logins; wait for the next minute",
-      {
-        retry_after_s: Math.ceil(((minute + 1) * MINUTE_MS - now) / 1000),
-      },
-    );
-  }
+  await countAttempt(service, who, "Cannot log in: too many failed logins; wait for the next minute");
   const credential = await findCredential(db);
   // A wrong name costs the same hash as a right one (promises AUT-3).
   const matches = await verifyPassword(password, credential?.password_hash ?? "");
@@ -68,6 +59,20 @@ export async function login(
   ]);
   const access = await accessToken(service, subject, credential.version);
   return { ...access, refresh_token: refreshToken, token_type: "Bearer" };
+}
+
+/** Counts one more try of a password by `who`. Throws `rate_limited` with `detail` when there were too many in this minute (contract 2). */
+export async function countAttempt(
+  { db, clock, config }: Service,
+  who: string,
+  detail: string,
+): Promise<void> {
+  const now = clock.now();
+  const minute = Math.floor(now / MINUTE_MS);
+  if (await countLogin(db, who, minute) <= config.auth.login_failures_per_minute) return;
+  throw new ServiceError("rate_limited", detail, {
+    retry_after_s: Math.ceil(((minute + 1) * MINUTE_MS - now) / 1000),
+  });
 }
 
 /** POST /api/auth/refresh: a new access token and no new refresh token (interface 5.4). Throws `unauthenticated`. */
@@ -131,7 +136,8 @@ function networkOf(address: string): string {
 
 const IPV6_NETWORK_GROUPS = 4;
 
-function digest(text: string): string {
+/** The SHA-256 of a text: what is looked up by it is not kept itself. */
+export function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { conflict, invalid, ServiceError } from "../domain/error.ts";
 import { EXECUTION_STATUSES } from "../domain/execution.ts";
 import { boundTo } from "../domain/scope.ts";
@@ -15,7 +14,6 @@ import { readCounters, tally } from "../store/counter.ts";
 import {
   changePassword as changePasswordRow,
   clearLogins,
-  countLogin,
   deleteRefreshTokens,
   findCredential,
 } from "../store/credential.ts";
@@ -25,10 +23,9 @@ import { countWorkers, findRecentExecutions, findWorkerNames, listUsage } from "
 import { listLimits } from "../store/rate_limit.ts";
 import { type Claims, OPERATOR_KEY_VERSION } from "../token.ts";
 import { VERSION } from "../version.ts";
+import { countAttempt, digest } from "./auth.ts";
 import { CHOSEN_COST, hashPassword, verifyPassword } from "./password.ts";
 import type { Call, Service } from "./service.ts";
-
-const MINUTE_MS = 60_000;
 
 /**
  * GET /api/system/overview: how many of what in which state, what was used today, what ran last (interface 4.2).
@@ -130,24 +127,13 @@ async function checkCurrent(
   current: string | undefined,
   who: string,
 ): Promise<void> {
-  const { db, clock, config } = service;
   if (current === undefined) {
     throw invalid("current_password", "is needed with a token from a login");
   }
-  const now = clock.now();
-  const minute = Math.floor(now / MINUTE_MS);
-  if (await countLogin(db, who, minute) > config.auth.login_failures_per_minute) {
-    throw new ServiceError(
-      "rate_limited",
-      "Cannot change the password: too many wrong ones; wait for the next minute",
-      {
-        retry_after_s: Math.ceil(((minute + 1) * MINUTE_MS - now) / 1000),
-      },
-    );
-  }
+  await countAttempt(
+    service,
+    who,
+    "Cannot change the password: too many wrong ones; wait for the next minute",
+  );
   if (!await verifyPassword(current, hash)) throw invalid("current_password", "is wrong");
-}
-
-function digest(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
 }

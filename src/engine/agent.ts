@@ -4,8 +4,8 @@ import type { Adapter, Fault, FaultKind } from "./adapter.ts";
 import { type AgentParts, type Ran, runAgentProcess, type Start } from "./agent_process.ts";
 import { probeAgent } from "./availability.ts";
 import { type Engine, type EngineOutcome, type EngineRun, failedOutcome, type Machine } from "./engine.ts";
-import { faultFrom, faultOfKind, lastWords } from "./fault.ts";
-import { type ProcessEnd, SpawnError } from "./process.ts";
+import { endedByUs, faultFrom, faultOfKind, lastWords } from "./fault.ts";
+import { SpawnError } from "./process.ts";
 import { cutResult } from "./result.ts";
 
 /** An agent CLI as an engine. One driver for all of them; what differs is in their adapters (facts, engines 12). */
@@ -110,13 +110,3 @@ const FAILURE_OF: Record<FaultKind, Failure> = {
   setup: "engine_error",
   crashed: "exit_code",
 };
-
-function endedByUs(reason: ProcessEnd["reason"], config: EngineConfig): [Failure, string] {
-  if (reason === "timeout") {
-    return ["timeout", `ran longer than ${config.timeout / 1000} s (engines.<name>.timeout)`];
-  }
-  if (reason === "idle_timeout") {
-    return ["idle_timeout", `said nothing for ${config.idle_timeout / 1000} s (engines.<name>.idle_timeout)`];
-  }
-  return ["cancelled", "the run was ended"];
-}

@@ -10,6 +10,7 @@ import {
   NO_SESSION,
 } from "./engine.ts";
 import { splitArgs } from "./arguments.ts";
+import { endedByUs } from "./fault.ts";
 import { detectIsolation } from "./isolation.ts";
 import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process.ts";
 import { keptResult, RESULT_MAX_BYTES } from "./result.ts";
@@ -77,21 +78,7 @@ async function start(run: EngineRun, config: EngineConfig, machine: Machine): Pr
 
 function outcome(end: ProcessEnd, output: Output, config: EngineConfig): EngineOutcome {
   const text = output.text();
-  if (end.reason === "aborted") return { ...failedOutcome("cancelled", "the run was ended", end.code), text };
-  if (end.reason === "timeout") {
-    return {
-      ...failedOutcome(
-        "timeout",
-        `ran longer than ${config.timeout / 1000} s (engines.<name>.timeout)`,
-        end.code,
-      ),
-      text,
-    };
-  }
-  if (end.reason === "idle_timeout") {
-    const words = `said nothing for ${config.idle_timeout / 1000} s (engines.<name>.idle_timeout)`;
-    return { ...failedOutcome("idle_timeout", words, end.code), text };
-  }
+  if (end.reason !== "exited") return { ...failedOutcome(...endedByUs(end.reason, config), end.code), text };
   if (end.code !== 0) {
     const last = output.lastWords();
     return {
