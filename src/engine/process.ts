@@ -1,7 +1,10 @@
 import { delimiter, isAbsolute, join } from "node:path";
 import { faultPoint } from "../fault.ts";
+import { logger } from "../log.ts";
 import { findMarked, isolated, type Isolation, signal as send, sweep } from "./isolation.ts";
 import { paced } from "./pace.ts";
+
+const log = logger("engine");
 
 /** A program to run as an agent, and its limits. */
 export interface ProcessSpec {
@@ -184,8 +187,17 @@ async function endLeftovers(runId: string, pid: number): Promise<void> {
 }
 
 async function read(stream: ReadableStream<Uint8Array>, pass: (chunk: Uint8Array) => void): Promise<void> {
+  let failed = false;
   try {
-    for await (const chunk of paced(stream)) pass(chunk);
+    for await (const chunk of paced(stream)) {
+      try {
+        pass(chunk);
+      } catch (error) {
+        // Were nobody to read on, the program would wait for ever.
+        if (!failed) log.error("A piece of a run's output could not be taken in: {error}", { error });
+        failed = true;
+      }
+    }
   } catch {
     // A broken pipe ends the output and nothing else.
   }

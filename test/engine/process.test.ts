@@ -57,6 +57,16 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     expect(await run(level, ["say", "- -x\n'"])).toMatchObject({ stdout: "- -x\n'\n" });
   });
 
+  it("reads on when its reader cannot make sense of a piece, so that the program does not hang", async () => {
+    let pieces = 0;
+    const onOutput = () => {
+      pieces++;
+      throw new Error("no sense");
+    };
+    expect(await run(level, ["flood", "3000000"], { onOutput })).toMatchObject({ reason: "exited", code: 0 });
+    expect(pieces).toBeGreaterThan(1);
+  });
+
   it("ends a program that ignores INT and TERM, with its children (promises CHD-1)", async () => {
     const abort = new AbortController();
     const ran = await run(level, ["ignore-term"], {
