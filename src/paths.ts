@@ -62,6 +62,11 @@ export function logPath(paths: DataPaths, executionId: string): string {
   return join(paths.logs, executionId.slice(-2), `${executionId}.log`);
 }
 
+/** The private directory of a run, by its SVC_RUN_ID. */
+export function runDirOf(paths: DataPaths, runId: string): string {
+  return join(paths.runs, runId);
+}
+
 /** The events of an execution as its engine wrote them, beside its log. */
 export function eventsPath(paths: DataPaths, executionId: string): string {
   return join(paths.logs, executionId.slice(-2), `${executionId}.jsonl`);

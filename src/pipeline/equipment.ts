@@ -3,7 +3,7 @@ import type { Config } from "../config.ts";
 import { contextFile } from "../domain/prompt.ts";
 import { WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
 import type { Engine, EngineOutcome, EngineRun } from "../engine/engine.ts";
-import { ctlPath, type DataPaths, stateDirOf } from "../paths.ts";
+import { ctlPath, type DataPaths, runDirOf, stateDirOf } from "../paths.ts";
 import type { Database } from "../store/database.ts";
 import { findContext } from "../store/session.ts";
 import { findWorker } from "../store/worker.ts";
@@ -47,7 +47,7 @@ export const BARE: Equipment = {
 export async function equip(options: EquipmentOptions, claim: Claim, engine: Engine): Promise<Equipment> {
   const { db, paths, environmentOf } = options;
   const { execution } = claim;
-  const runDir = join(paths.runs, execution.run_id);
+  const runDir = runDirOf(paths, execution.run_id);
   const contextPath = join(runDir, "context.json");
   const [{ env, secrets }, briefing, session] = await Promise.all([
     identityOf(db, claim).then((identity) => environmentOf({ identity, engine, runDir, contextPath })),

@@ -8,7 +8,7 @@ import { resetTime } from "../engine/reset.ts";
 import { RunLog } from "../engine/run_log.ts";
 import { faultPoint } from "../fault.ts";
 import { logger } from "../log.ts";
-import { eventsPath, logPath, realPath, touchesData } from "../paths.ts";
+import { eventsPath, logPath, realPath, runDirOf, touchesData } from "../paths.ts";
 import type { Statement } from "../store/database.ts";
 import { countLimitedRuns, type ExecutionEnd, setSession, startExecution } from "../store/execution.ts";
 import { record } from "../store/journal.ts";
@@ -121,8 +121,14 @@ export class Executor {
       this.#openLogs(execution.id, engine),
       engine.external ? equip(this.#options, claim, engine) : BARE,
     ]);
-    const runDir = equipped.status === "fulfilled" ? equipped.value.runDir : "";
-    if (opened.status === "rejected") throw opened.reason;
+    const removeRunDir = () => {
+      const runDir = runDirOf(this.#options.paths, execution.run_id);
+      if (engine.external) void Deno.remove(runDir, { recursive: true }).catch(() => {});
+    };
+    if (opened.status === "rejected") {
+      removeRunDir();
+      throw opened.reason;
+    }
     const { log: runLog, events } = opened.value;
     try {
       if (equipped.status === "rejected") throw equipped.reason;
@@ -149,7 +155,7 @@ export class Executor {
     } finally {
       // On disk before the outcome is: a finished run has a whole log (promises DUR-9).
       await Promise.all([runLog.close(), events?.close()]);
-      if (runDir !== "") void Deno.remove(runDir, { recursive: true }).catch(() => {});
+      removeRunDir();
     }
   }
 

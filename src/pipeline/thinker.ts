@@ -11,7 +11,7 @@ import { type Engine, type EngineOutcome, failedOutcome } from "../engine/engine
 import { RunLog } from "../engine/run_log.ts";
 import { newId } from "../id.ts";
 import { logger } from "../log.ts";
-import { type DataPaths, eventsPath, logPath } from "../paths.ts";
+import { type DataPaths, eventsPath, logPath, runDirOf, stateDirOf } from "../paths.ts";
 import { toolsOf, withoutSecrets } from "./equipment.ts";
 import type { EnvironmentRequest, RunEnvironment } from "./environment.ts";
 
@@ -157,7 +157,7 @@ export class Thinker {
     signal: AbortSignal,
   ): Promise<EngineOutcome> {
     const { paths, clock, config, environmentOf } = this.#options;
-    const runDir = join(paths.runs, newId());
+    const runDir = runDirOf(paths, newId());
     const workDir = join(paths.root, "bee");
     const prompt = beePrompt({ ...question.context, now: clock.now() }, correction);
     const contextPath = join(runDir, "context.json");
@@ -195,9 +195,7 @@ export class Thinker {
         session: null,
         env,
         runDir,
-        stateDir: engine.agent && engine.config.state === "per_worker"
-          ? join(paths.state, "bee", engine.name)
-          : null,
+        stateDir: stateDirOf(paths, "bee", engine),
         extraArgs: "",
         tools: toolsOf(env, engine),
         schema: PLAN_JSON_SCHEMA,

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { findMarked } from "../../src/engine/isolation.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
+import { eventually } from "../harness/wait.ts";
 
 async function chat(app: App, content: string, worker: object = {}) {
   const made = await app.call("POST /api/workers", { name: `w${crypto.randomUUID()}`, ...worker });
@@ -94,6 +95,18 @@ describe("executor: outcomes (contract 3, 4 point 6, 7)", () => {
     }
     expect((await app.send("GET /readyz")).status).toBe(200);
     await Deno.remove(folder, { recursive: true });
+  });
+
+  it("a run whose log cannot be opened leaves none of its private files behind", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const { logs, runs } = app.server.service.paths;
+    await Deno.writeTextFile(logs, "in the way");
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    const task = { message_id: "m", worker_id: worker.id, instruction: "ok", type: "immediate" };
+    await app.call("POST /api/tasks", task);
+    await app.settle();
+    expect(await app.call("GET /api/executions")).toMatchObject([{ failure: "spawn_failed" }]);
+    await eventually("it is gone", () => [...Deno.readDirSync(runs)].length === 0, 2_000);
   });
 
   it("a run over its time ends with timeout, a silent one with idle_timeout (promises CHD-9)", async () => {
