@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
 import { startRun } from "../harness/run.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
@@ -222,7 +223,8 @@ describe("GET /api/messages/inbound and /outbound (interface 4.2)", () => {
 
 describe("GET /api/messages/:id/trace (contract 5)", () => {
   it("shows parts, routing with its reason, task, execution and reply of a merged message", async () => {
-    await using app = await openApp({ config: { bee: { quiet_window: "60ms" } } });
+    const clock = new TestClock();
+    await using app = await openApp({ clock, config: { bee: { quiet_window: "60ms" } } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions");
     const parts: string[] = [];
@@ -230,6 +232,7 @@ describe("GET /api/messages/:id/trace (contract 5)", () => {
       const { message_id } = await app.call(`POST /api/local/sessions/${id}/messages`, { content });
       parts.push(message_id);
     }
+    clock.advance(60);
     await app.settle();
     const trace = await app.call(`GET /api/messages/${parts[2]}/trace`);
     expect(trace.parts.map((one: { content: string; status: string }) => [one.content, one.status])).toEqual([
