@@ -45,3 +45,14 @@ export async function readLedger(path: string): Promise<LedgerLine[]> {
     return { word, task, attempt: Number(attempt), at: Number(at) / 1e6 };
   });
 }
+
+/** The most runs that there were at one time. */
+export function overlap(lines: LedgerLine[]): number {
+  let now = 0;
+  let most = 0;
+  for (const { word } of [...lines].sort((a, b) => a.at - b.at || (a.word === "end" ? -1 : 1))) {
+    now += word === "start" ? 1 : word === "end" ? -1 : 0;
+    most = Math.max(most, now);
+  }
+  return most;
+}

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/agents.ts";
+import { fakeEngines, overlap, readLedger } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { tempDir } from "../harness/process.ts";
 
@@ -16,31 +16,6 @@ async function give(app: App, workerId: string, ...instructions: string[]): Prom
   }
 }
 
-interface Line {
-  word: string;
-  task: string;
-  at: number;
-}
-
-async function ledger(path: string): Promise<Line[]> {
-  const text = await Deno.readTextFile(path);
-  return text.trim().split("\n").map((line) => {
-    const [word = "", task = "", , , at = "0"] = line.split(" ");
-    return { word, task, at: Number(at) };
-  });
-}
-
-/** The most runs at one time. */
-function overlap(lines: Line[]): number {
-  let now = 0;
-  let most = 0;
-  for (const { word } of [...lines].sort((a, b) => a.at - b.at || (a.word === "end" ? -1 : 1))) {
-    now += word === "start" ? 1 : word === "end" ? -1 : 0;
-    most = Math.max(most, now);
-  }
-  return most;
-}
-
 describe("dispatcher (contract 4, point 5)", () => {
   it("runs one task per work directory and so many in all, first in first out in each lane (promises DSP-9)", async () => {
     await using folder = await tempDir();
@@ -52,7 +27,7 @@ describe("dispatcher (contract 4, point 5)", () => {
     for (const name of ["a", "b", "c"]) workers.push(await app.call("POST /api/workers", { name }));
     for (let i = 0; i < 4; i++) for (const worker of workers) await give(app, worker.id, "sleep 0.05");
     await app.settle();
-    const lines = await ledger(file);
+    const lines = await readLedger(file);
     expect(lines.filter(({ word }) => word === "start")).toHaveLength(12);
     expect(lines.filter(({ word }) => word === "OVERLAP")).toEqual([]);
     expect(overlap(lines)).toBe(2);
@@ -81,7 +56,7 @@ describe("dispatcher (contract 4, point 5)", () => {
     await give(app, one.id, "sleep 0.1");
     await give(app, two.id, "sleep 0.1");
     await app.settle();
-    expect(overlap(await ledger(file))).toBe(1);
+    expect(overlap(await readLedger(file))).toBe(1);
   });
 
   it("leaves the tasks of a paused worker waiting, and goes on when it wakes", async () => {

@@ -7,7 +7,7 @@ import { endRun } from "../../src/pipeline/ending.ts";
 import { USAGE_UNKNOWN } from "../../src/domain/execution.ts";
 import { listOpenExecutions } from "../../src/store/execution.ts";
 import { findTask } from "../../src/store/task.ts";
-import { fakeEngines, type LedgerLine, readLedger } from "../harness/agents.ts";
+import { fakeEngines, overlap, readLedger } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { tempDir } from "../harness/process.ts";
@@ -20,17 +20,6 @@ const SCALE = Number(Deno.env.get("SVC_TEST_ORDER") ?? 1);
 async function give(app: App, worker_id: string, instruction: string): Promise<string> {
   const body = { message_id: "script", worker_id, instruction, type: "immediate" };
   return (await app.call("POST /api/tasks", body)).id;
-}
-
-/** The most runs that there were at one time. */
-function overlap(lines: LedgerLine[]): number {
-  let now = 0;
-  let most = 0;
-  for (const { word } of [...lines].sort((a, b) => a.at - b.at || (a.word === "end" ? -1 : 1))) {
-    now += word === "start" ? 1 : word === "end" ? -1 : 0;
-    most = Math.max(most, now);
-  }
-  return most;
 }
 
 describe("dispatch", () => {
