@@ -1,4 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { digest } from "../digest.ts";
 import { ServiceError } from "../domain/error.ts";
 import { ALL_SCOPES } from "../domain/scope.ts";
 import { newId } from "../id.ts";
@@ -135,11 +136,6 @@ function networkOf(address: string): string {
 }
 
 const IPV6_NETWORK_GROUPS = 4;
-
-/** The SHA-256 of a text: what is looked up by it is not kept itself. */
-export function digest(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
-}
 
 function sameText(a: string, b: string): boolean {
   return timingSafeEqual(createHash("sha256").update(a).digest(), createHash("sha256").update(b).digest());

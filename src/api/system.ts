@@ -1,3 +1,4 @@
+import { digest } from "../digest.ts";
 import { conflict, invalid, ServiceError } from "../domain/error.ts";
 import { EXECUTION_STATUSES } from "../domain/execution.ts";
 import { boundTo } from "../domain/scope.ts";
@@ -23,7 +24,7 @@ import { countWorkers, findRecentExecutions, findWorkerNames, listUsage } from "
 import { listLimits } from "../store/rate_limit.ts";
 import { type Claims, OPERATOR_KEY_VERSION } from "../token.ts";
 import { VERSION } from "../version.ts";
-import { countAttempt, digest } from "./auth.ts";
+import { countAttempt } from "./auth.ts";
 import { CHOSEN_COST, hashPassword, verifyPassword } from "./password.ts";
 import type { Call, Service } from "./service.ts";
 

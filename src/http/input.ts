@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { z } from "zod";
 import { joined } from "../bytes.ts";
 import { type FieldError, ServiceError } from "../domain/error.ts";
@@ -86,11 +85,6 @@ export async function readJson(request: Request): Promise<unknown> {
   } catch {
     throw new ServiceError("invalid_request", "Cannot read the body: it is not valid JSON");
   }
-}
-
-/** What tells one text from any other: its SHA-256 in hex. */
-export function digest(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
 }
 
 async function readBody(request: Request, max: number): Promise<Uint8Array> {

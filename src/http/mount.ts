@@ -2,12 +2,13 @@ import type { Hono } from "hono";
 import { z } from "zod";
 import type { Authentication } from "../api/authority.ts";
 import type { Call, IdempotencyKey, Service } from "../api/service.ts";
+import { digest } from "../digest.ts";
 import { invalid, notFound, ServiceError } from "../domain/error.ts";
 import { totalText } from "../domain/page.ts";
 import type { Claims } from "../token.ts";
 import { authenticate } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
-import { digest, parse, query, readJson, readQuery } from "./input.ts";
+import { parse, query, readJson, readQuery } from "./input.ts";
 import type { Answer, AnyRoute, NextPage } from "./route.ts";
 
 /** What the server knows of a request beside the request itself. */

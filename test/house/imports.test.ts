@@ -10,6 +10,7 @@ const GROUND = [
   "config_file",
   "config_show",
   "config_yaml",
+  "digest",
   "fault",
   "fault_plan",
   "id",

@@ -8,6 +8,7 @@ import {
   traceMessage,
 } from "../../api/message.ts";
 import type { Call } from "../../api/service.ts";
+import { digest } from "../../digest.ts";
 import {
   inboundListQuery,
   inboundSchema,
@@ -19,7 +20,7 @@ import {
   outboundSchema,
 } from "../../domain/message.ts";
 import { traceSchema } from "../../domain/trace.ts";
-import { digest, parse } from "../input.ts";
+import { parse } from "../input.ts";
 import { route } from "../route.ts";
 import { readForm } from "../upload.ts";
 
