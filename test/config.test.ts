@@ -90,6 +90,8 @@ describe("configuration (contract 7)", () => {
     ["log: {level: loud}", /log.level: must be one of debug, info, warning, error$/],
     ["auth: {jwt_secret: short}", /at least 32 characters/],
     ["auth: {password_hash: plain}", /scrypt hash/],
+    // One that was cut, or quoted in a shell that took its dollars away, would be nobody's password.
+    ["auth: {password_hash: '$scrypt$ln=16,r=8,p=2$c2FsdA'}", /scrypt hash/],
     ["database: {url: postgres://x}", /must start with/],
     ["engines: {default: nope}", /^1:20: engines.default: no engine is called "nope"; known: /],
     ["bee: {engine: nope}", /bee.engine: no engine is called/],

@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 import { ServiceError } from "../domain/error.ts";
+import { SCRYPT_PHC } from "../domain/password.ts";
 
 /** Cost of hashing a password that a person chose: about 0.4 s off the main thread (facts, Deno). */
 export const CHOSEN_COST = { ln: 16, r: 8, p: 2 };
@@ -17,7 +18,6 @@ const HASHES_IN_FLIGHT_MAX = 2;
 const HASHES_WAITING_MAX = 8;
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
-const PHC = /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 
 /** The scrypt hash of a password as a PHC string (contract 2). */
 export async function hashPassword(password: string, cost: Cost): Promise<string> {
@@ -28,7 +28,7 @@ export async function hashPassword(password: string, cost: Cost): Promise<string
 
 /** Whether the password belongs to the PHC string. A string that is none belongs to no password. */
 export async function verifyPassword(password: string, phc: string): Promise<boolean> {
-  const parts = PHC.exec(phc);
+  const parts = SCRYPT_PHC.exec(phc);
   if (parts === null) return false;
   const [, ln = "", r = "", p = "", salt = "", hash = ""] = parts;
   const expected = Buffer.from(hash, "base64");
