@@ -102,8 +102,13 @@ export class Client {
   async url(): Promise<string> {
     const given = this.#io.env.SVC_URL;
     if (given) {
-      if (!/^https?:\/\//.test(given) || !URL.canParse(given)) {
-        throw usage(`SVC_URL: ${JSON.stringify(given)} is not an address such as http://127.0.0.1:8080`);
+      // A name and password in it would take the place of our token.
+      const { username, search, hash } = URL.parse(given) ?? { username: "x" };
+      if (!/^https?:\/\//.test(given) || username || search || hash || /\/api\/*$/.test(given)) {
+        const shown = JSON.stringify(given.replace(/\/\/.*@/, "//…@"));
+        throw usage(
+          `SVC_URL: ${shown} is not an address such as http://127.0.0.1:8080, without /api behind it`,
+        );
       }
       return given.replace(/\/+$/, "");
     }

@@ -38,6 +38,7 @@ export async function readText(io: Io, max: number): Promise<string> {
   }
 }
 
+const END_OF_INPUT = "\u0004";
 const ERASE = ["\b", "\u007f"];
 
 /** Reads lines that are not shown while they are typed. Needs a terminal on stdin; Ctrl-C aborts the io's signal and ends it. */
@@ -71,6 +72,7 @@ export class SecretPrompt {
       if (character === undefined) this.#pending = [...await this.#more()];
       else if (character === "\n" || character === "\r") return typed.join("");
       else if (ERASE.includes(character)) typed.pop();
+      else if (character === END_OF_INPUT) throw usage("nothing was entered");
       else typed.push(character);
     }
   }

@@ -13,7 +13,10 @@ export function parseYaml(
   const [fault] = document.errors;
   if (fault !== undefined) {
     const { line, column } = position(fault.pos[0]);
-    throw new Error(`${line}:${column}: not valid YAML: ${fault.message}`);
+    const words = fault.code === "MULTIPLE_DOCS"
+      ? "has more than one document"
+      : `not valid YAML: ${fault.message}`;
+    throw new Error(`${line}:${column}: ${words}`);
   }
   return { document, position };
 }

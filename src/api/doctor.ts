@@ -183,7 +183,9 @@ async function lookAtWorkDirs({ db }: Service): Promise<Finding> {
     const usable = isFolder ?? await Deno.stat(dirname(path)).then((info) => info.isDirectory, () => false);
     if (!usable) unusable.push(`${path} (worker ${id})`);
   }
-  if (unusable.length === 0) return ok(`${dirs.length} work directories`);
+  if (unusable.length === 0) {
+    return ok(`${dirs.length} work ${dirs.length === 1 ? "directory" : "directories"}`);
+  }
   return warn(
     `not usable: ${unusable.slice(0, 5).join(", ")}`,
     "make the directory, or give the worker another one",

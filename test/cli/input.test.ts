@@ -55,6 +55,20 @@ describe("svc ctl and a server that is not well (contract 6)", () => {
     const bad = await list("not a url");
     expect([bad.code, bad.out]).toEqual([2, ""]);
     expect(bad.err).toMatch(/SVC_URL/);
+    // With these the calls would go to another route, or without our token.
+    for (
+      const url of [
+        "http://h:1/api",
+        "http://h:1/api/",
+        "http://h:1?x=1",
+        "http://ada:secret@h:1",
+        " http://h:1",
+      ]
+    ) {
+      const { code, err } = await list(url);
+      expect([url, code]).toEqual([url, 2]);
+      expect(err).not.toContain("secret@");
+    }
     await using app = await openApp();
     await using other = await openApp();
     const wrongKey = await ctl(null, ["worker", "list"], {
@@ -63,6 +77,11 @@ describe("svc ctl and a server that is not well (contract 6)", () => {
     expect([wrongKey.code, wrongKey.out]).toEqual([4, ""]);
   });
 });
+
+/** A stdin on which nothing ever comes; tells when it is read. */
+function readOf(onRead: () => void): ReadableStream<Uint8Array> {
+  return new ReadableStream({ pull: onRead }, { highWaterMark: 0 });
+}
 
 describe("svc ctl and what it is given (contract 6)", () => {
   it("names unknown groups, commands, flags and values, each in one line, with what was meant", async () => {
@@ -100,6 +119,20 @@ describe("svc ctl and what it is given (contract 6)", () => {
       const { code, out, err } = await ctl(app, args);
       expect([args, code, out, err]).toEqual([args, 2, "", expect.stringMatching(wanted)]);
     }
+  });
+
+  it("130 when it is interrupted while it waits for stdin, in a pipe and on a terminal", async () => {
+    await using app = await openApp();
+    const commands = [["message", "send", "--message-id", "m", "--stdin"], ["system", "password", "--stdin"]];
+    for (const args of commands) {
+      for (const terminal of [false, true]) {
+        const interrupt = new AbortController();
+        const options = { stdin: readOf(() => interrupt.abort()), terminal, signal: interrupt.signal };
+        expect(await ctl(app, args, options), args.join(" ")).toEqual({ code: 130, out: "", err: "" });
+      }
+    }
+    const ended = await ctl(app, ["system", "password"], { stdin: "\u0004", terminal: true });
+    expect(ended).toMatchObject({ code: 2, err: expect.stringContaining("nothing was entered") });
   });
 
   it("flags of every command stand anywhere behind ctl, and the last one counts", async () => {
@@ -195,6 +228,9 @@ describe("svc ctl and what it is given (contract 6)", () => {
     await Deno.writeTextFile(path, "server: [\n");
     expect((await run("config", "show")).err).toMatch(/config\.yaml:\d+:\d+/);
     expect((await run("worker", "list")).code).toBe(2);
+    await Deno.writeTextFile(path, "log: {}\n---\nlog: {}\n");
+    expect((await run("config", "validate")).err).toMatch(/config\.yaml:2:1: has more than one document\n$/);
+    await Deno.writeTextFile(path, "server: [\n");
     const nowhere = await run("config", "path", "-c", "nowhere.yaml");
     expect([nowhere.code, nowhere.out, nowhere.err]).toEqual([
       2,

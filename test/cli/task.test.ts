@@ -248,6 +248,14 @@ describe("svc ctl session (interface 4.2, contract 6)", () => {
     const nothing = await clear("");
     expect([nothing.code, nothing.out]).toEqual([2, ""]);
     expect(await app.call("GET /api/contexts?session_key=k")).toHaveLength(2);
+    const interrupt = new AbortController();
+    const cut = await ctl(app, ["session", "clear", "--session-key", "k"], {
+      stdin: new ReadableStream({ pull: () => interrupt.abort() }, { highWaterMark: 0 }),
+      terminal: true,
+      signal: interrupt.signal,
+    });
+    expect([cut.code, cut.out]).toEqual([130, ""]);
+    expect(await app.call("GET /api/contexts?session_key=k")).toHaveLength(2);
     expect((await clear("yes\n")).code).toBe(0);
     await linked(app, "Carl", "Dan");
     expect((await clear("", "--force")).out).toContain("cleared_contexts\t2\n");
