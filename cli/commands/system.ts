@@ -60,7 +60,8 @@ export const systemCommands: AnyCommand[] = [
         `${bold("today".padEnd(11))} ${String(executions).padStart(7)}   failed ${failed}${tokens(used)}`,
       );
       for (const worker of used.workers) {
-        out.line(`  ${dim(worker.worker_name)}  ${worker.executions} runs${tokens(worker)}`);
+        const name = dim(worker.worker_name.padEnd(9));
+        out.line(`  ${name} ${String(worker.executions).padStart(7)}${tokens(worker)}`);
       }
       for (const { engine, until } of value.limited_engines) {
         out.line(`${bold("limited".padEnd(11))} ${out.style.yellow(engine)} waits, ${relativeTime(until)}`);
@@ -119,6 +120,8 @@ export const systemCommands: AnyCommand[] = [
     async run({ client, out, options, io, args: [file = ""] }) {
       const path = resolve(io.cwd, file);
       if (file === "" || file.endsWith("/")) throw usage("the file must have a name");
+      // Who writes this means stdout, and would look for the archive in vain.
+      if (file === "-") throw usage("a backup goes to a file, not to stdout; one of that name is ./-");
       if (!options.force && await exists(path)) throw alreadyThere(path);
       const response = await client.open("POST /api/system/backup", { body: {} });
       const bytes = await saveArchive(response, path, options.force === true);

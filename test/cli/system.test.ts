@@ -17,6 +17,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     expect(shown.out).toMatch(/^svc \d+\.\d+\.\d+ {2}ready, started (now|\d+s ago)\n/);
     expect(shown.out).toMatch(/^workers +1 {3}idle 1 {3}working 0 {3}paused 0$/m);
     expect(shown.out).toMatch(/^tasks +1 .*completed 1/m);
+    expect(shown.out).toMatch(/^today +1 {3}failed 0\n {2}Ada +1$/m);
     expect(shown.out).toMatch(
       /^ID +WORKER_NAME +STATUS +CREATED_AT +INSTRUCTION\n[0-9a-f-]{36} +Ada +completed/m,
     );
@@ -49,6 +50,13 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     expect(JSON.parse((await ctl(app, ["system", "executions", "--json"])).out)).toHaveLength(2);
     for (const limit of ["0", "101", "x", ""]) {
       expect((await ctl(app, ["system", "executions", "--limit", limit])).code, limit).toBe(2);
+    }
+  });
+
+  it("backup: to a file, and never to one called - by mistake for stdout", async () => {
+    await using app = await openApp();
+    for (const file of ["-", "", "backups/"]) {
+      expect(await ctl(app, ["system", "backup", file]), file).toMatchObject({ code: 2, out: "" });
     }
   });
 
