@@ -56,8 +56,11 @@ export function workerPrompt(context: RunContext, instruction: string, extras: P
     section("Who you are", identity(context)),
     section("What you always keep to", worker.memory),
     section("What you must not do", worker.constraints),
-    section("Memory of all workers (scope global)", entries(memory.global)),
-    section(`Memory of this conversation (scope ${message.session_key})`, entries(memory.session)),
+    section("Memory of all workers (scope global)", entries(memory.global, "global")),
+    section(
+      `Memory of this conversation (scope ${message.session_key})`,
+      entries(memory.session, message.session_key),
+    ),
     section("The service", service(message, ctl)),
     section("The conversation so far", said.map(quoted).join("\n")),
     section("The message", messageText(message)),
@@ -85,12 +88,12 @@ function identity({ worker, message }: RunContext): string {
 
 const INTERRUPTED = "You began this task before and were interrupted. Look first at what is done already.";
 
-function entries(memory: Record<string, string>): string {
+function entries(memory: Record<string, string>, scope: string): string {
   const lines: string[] = [];
   let left = MEMORY_MAX_CHARACTERS;
   for (const [key, value] of Object.entries(memory)) {
     if (left <= 0) {
-      lines.push("(there is more: svc ctl memory get)");
+      lines.push(`(there is more: svc ctl memory get --scope ${word(scope)})`);
       break;
     }
     const line = `- ${key}: ${cut(value, MEMORY_VALUE_MAX_CHARACTERS)}`;

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { AnyCommand } from "../../cli/command.ts";
+import { GROUPS, loadGroup } from "../../cli/groups.ts";
 import { type RunContext, workerPrompt } from "../../src/domain/prompt.ts";
 
 const CONTEXT: RunContext = {
@@ -89,6 +91,25 @@ describe("workerPrompt() (contract 4, point 7)", () => {
     const global = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`k${i}`, "v".repeat(100_000)]));
     const prompt = workerPrompt({ ...CONTEXT, memory: { global, session: {} } }, "go", PLAIN);
     expect(prompt.length).toBeLessThan(60_000);
-    expect(prompt).toContain("(there is more: svc ctl memory get)");
+    expect(prompt).toContain("(there is more: svc ctl memory get --scope global)");
+  });
+
+  it("names only commands and flags that svc ctl has, and all that they need", async () => {
+    const large = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`key${at}`, "x".repeat(4_000)]));
+    const prompt = workerPrompt({ ...CONTEXT, memory: { global: large, session: large } }, "x", PLAIN);
+    expect(prompt).toContain("(there is more: svc ctl memory get --scope global)");
+    expect(prompt).toContain("(there is more: svc ctl memory get --scope local:s1)");
+    const calls = [...prompt.matchAll(/svc ctl ([a-z]+) ([a-z]+)([^\n)]*)/g)];
+    expect(calls.length).toBeGreaterThan(5);
+    for (const [call, group = "", name = "", rest = ""] of calls) {
+      expect(Object.keys(GROUPS), call).toContain(group);
+      const commands = await loadGroup(group) as AnyCommand[];
+      const flags = Object.values(commands.find((one) => one.name === name)?.options ?? {});
+      const given = rest.match(/--[a-z-]+/g) ?? [];
+      expect(flags.map(({ flags }) => flags.split(" ")[0]), call).toEqual(expect.arrayContaining(given));
+      for (const { flags: flag, required } of flags) {
+        if (required) expect(given, call).toContain(flag.split(" ")[0]);
+      }
+    }
   });
 });
