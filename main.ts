@@ -57,7 +57,7 @@ async function main(args: string[]): Promise<number> {
     case "-h":
       return await help(rest);
     default:
-      return refuse(`svc: no command is called ${JSON.stringify(command)}; see: svc help`);
+      return await refuseCommand(command);
   }
 }
 
@@ -69,6 +69,12 @@ async function help([command, ...rest]: string[]): Promise<number> {
   if (command === "service") return await main(["service", "help"]);
   console.log(HELP.trimEnd());
   return 0;
+}
+
+async function refuseCommand(command: string): Promise<number> {
+  const { GROUPS } = await load<typeof import("./cli/groups.ts")>("./cli/groups.ts", import.meta.url);
+  const meant = Object.hasOwn(GROUPS, command) ? `did you mean: svc ctl ${command}` : "see: svc help";
+  return refuse(`svc: no command is called ${JSON.stringify(command)}; ${meant}`);
 }
 
 function refuse(words: string): number {

@@ -67,7 +67,9 @@ function isConfigError(error: unknown): boolean {
 
 // An agent cannot log in as somebody else: it should go on, and tell.
 function adviceFor(error: unknown, io: Io): string {
-  if (!io.env.SVC_RUN_ID || !(error instanceof ServiceError) || error.code !== "forbidden") return "";
+  if (!io.env.SVC_RUN_ID || !(error instanceof Problem) || !error.json.includes('"required_scope"')) {
+    return "";
+  }
   return "; this worker was not given it: do without, or say so in your answer";
 }
 

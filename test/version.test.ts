@@ -100,6 +100,8 @@ describe("version", () => {
       [["serve", "--config=nope.yaml"], /^Cannot read the configuration .*nope.yaml: no such file/],
       [["health", "--nope"], /^svc: health does not know "--nope"/],
       [["health", "--config=nope.yaml"], /^svc: Cannot read the configuration .*nope.yaml/],
+      [["worker", "list"], /^svc: no command is called "worker"; did you mean: svc ctl worker\n$/],
+      [["constructor"], /^svc: no command is called "constructor"; see: svc help\n$/],
       [["version", "--nope"], /^svc: version does not know "--nope"/],
       [["service"], /^Run svc as a service/],
     ];

@@ -129,7 +129,7 @@ export const workerCommands: AnyCommand[] = [
     },
     examples: [
       "worker create -n Ada --description 'Writes the newsletter'",
-      "worker create -n Word --engine wc --work-dir .",
+      "worker create -n Ada --engine claude --work-dir .",
     ],
     async run({ client, out, options, io, note }) {
       const { name, description, constraints, memory, workDir, engine } = options;

@@ -374,6 +374,12 @@ describe("errors and exit codes (contract 6)", () => {
       err: "svc: Cannot do this: the token lacks the scope write:workers; " +
         "this worker was not given it: do without, or say so in your answer\n",
     });
+    // That no scope would help is said already.
+    const { token: all } = await startRun(app, ["*:*"], "Other");
+    const never = await ctl(app, ["worker", "create", "-n", "x", "--scopes", "*:*"], {
+      env: { ...run, SVC_TOKEN: all },
+    });
+    expect(never).toMatchObject({ code: 4, err: expect.stringMatching(/never a run token\n$/) });
     const gone = await ctl(app, ["worker", "list"], { env: { ...run, SVC_URL: "http://127.0.0.1:1" } });
     expect(gone).toMatchObject({ code: 6, err: expect.stringMatching(/try again in a moment\n$/) });
     expect(gone.err).not.toContain("svc serve");

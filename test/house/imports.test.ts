@@ -53,6 +53,7 @@ const MAY: Record<string, string[]> = {
     "cli/restore.ts",
     "cli/io.ts",
     "cli/service.ts",
+    "cli/groups.ts",
     "cli/health.ts",
     "cli/completion.ts",
   ],
