@@ -1,7 +1,7 @@
 import { createParser } from "eventsource-parser";
 import { ServiceError } from "../../src/domain/error.ts";
 import { type AnyCommand, command, type Context, type OptionSpec } from "../command.ts";
-import { clockField, field, type Row } from "../output.ts";
+import { clockField, type Column, field, type Row } from "../output.ts";
 
 const OPTIONS = {
   follow: { flags: "-f, --follow", about: "go on until interrupted", type: "flag" },
@@ -31,8 +31,26 @@ const COLUMNS = [
   field("data"),
 ];
 
-// A person reads what, when and about what; ids are for pipes.
-const SHOWN = COLUMNS.filter(({ name }) => ["seq", "at", "kind", "actor", "data"].includes(name));
+// A person reads what, when, about what and by whom: one id, that of the thing itself, and data as words.
+const SHOWN: Column[] = [
+  field("seq"),
+  clockField("at"),
+  field("kind"),
+  {
+    name: "about",
+    value: (row) =>
+      row[`${String(row.kind).split(".")[0]}_id`] || row.execution_id || row.task_id || row.message_id ||
+      row.worker_id || row.session_key,
+  },
+  field("actor"),
+  { name: "data", value: (row) => wordsOf(row.data as Row) },
+];
+
+function wordsOf(data: Row): string {
+  return Object.entries(data)
+    .map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`)
+    .join(", ");
+}
 
 export const eventsCommand: AnyCommand = command({
   name: "events",

@@ -148,6 +148,33 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     expect((await make("a,b")).code).toBe(2);
   });
 
+  it("events for people: what it is about, and data in words; all ids for pipes", async () => {
+    await using app = await openApp();
+    const { message } = await conversation(app);
+    const [{ id }] = await app.call("GET /api/workers");
+    const seen = await ctl(app, ["events", "--kind", "worker.created"], {
+      terminal: true,
+      env: { NO_COLOR: "1" },
+    });
+    expect(seen.out).toMatch(/^SEQ +AT +KIND +ABOUT +ACTOR +DATA\n/);
+    expect(seen.out).toMatch(new RegExp(`worker\\.created +${id} +operator:\\S+ +name Ada\\n$`));
+    const all = await ctl(app, ["events"], { terminal: true, env: { NO_COLOR: "1" } });
+    const [task] = await app.call(`GET /api/tasks?message_id=${message}`);
+    expect(all.out).toMatch(new RegExp(`task\\.completed +${task.id} `));
+    expect(all.out).toMatch(new RegExp(`execution\\.completed +${task.execution_id} `));
+    expect(all.out).toMatch(new RegExp(`message\\.sent +${message} `));
+    const piped = await ctl(app, ["events", "--kind", "worker.created", "--worker-id", id]);
+    expect(piped.out.trimEnd().split("\t").slice(3)).toEqual([
+      expect.stringMatching(/^operator:/),
+      "",
+      id,
+      "",
+      "",
+      "",
+      '{"name":"Ada"}',
+    ]);
+  });
+
   it("events -f follows until it is interrupted, and ends with 6 when the server stops", async () => {
     await using app = await openApp();
     const stop = new AbortController();
