@@ -5,6 +5,7 @@ import { type Clock, sleep, systemClock } from "./clock.ts";
 import type { LoadedConfig } from "./config.ts";
 import { Catalog } from "./engine/catalog.ts";
 import { detectIsolation, type Isolation } from "./engine/isolation.ts";
+import { DatabaseOwner } from "./database_owner.ts";
 import { DataMarker, filePath } from "./data_marker.ts";
 import { DatabaseWatch } from "./store/watch.ts";
 import { ensureCredential, loadKey, openDataDirectory, type Operator } from "./first_start.ts";
@@ -56,11 +57,12 @@ export class Server {
   readonly #bee: Bee;
   readonly #listener: Listener;
   readonly #lock: Deno.FsFile;
+  readonly #owner: DatabaseOwner | null;
   readonly #stopping = new AbortController();
   #graceMs: number;
 
   private constructor(foundation: Foundation, parts: ServerParts) {
-    const { loaded, paths, db, key, operator, clock, lock } = foundation;
+    const { loaded, paths, db, key, operator, clock, lock, owner } = foundation;
     const { config } = loaded;
     const bells = parts.bells ?? new Bells();
     db.onCommit = (names) => {
@@ -106,6 +108,7 @@ export class Server {
     this.service = service;
     this.generatedPassword = operator.generated;
     this.#lock = lock;
+    this.#owner = owner;
     this.#graceMs = config.shutdown_grace;
     const rules = { standardZone: zone, maxAttempts: config.limits.max_attempts };
     const base = { db, clock, bells };
@@ -148,18 +151,22 @@ export class Server {
     const clock = parts.clock ?? systemClock;
     const paths = dataPaths(await openDataDirectory(loaded.config.data_dir));
     const lock = await lockDataDirectory(paths.lock);
+    let owner: DatabaseOwner | null = null;
     try {
       const { url, auth_token: authToken } = loaded.config.database;
       const marker = await DataMarker.read(paths, url);
       keepAddonIn(paths.addon);
       const db = await Database.open(url, authToken);
       await marker.check(db);
+      if (db.remote) owner = await DatabaseOwner.take(db, lock, clock);
       await upgrade(db, paths, clock);
+      await owner?.fence();
       await marker.write(db);
       const key = await loadKey(loaded.config.auth.jwt_secret, paths.secretKey);
       const operator = await ensureCredential(db, loaded, clock.now());
-      return new Server({ loaded, paths, db, key, operator, clock, lock }, parts);
+      return new Server({ loaded, paths, db, key, operator, clock, lock, owner }, parts);
     } catch (error) {
+      await owner?.release();
       lock.close();
       throw error;
     }
@@ -193,6 +200,7 @@ export class Server {
     for (const stage of this.stages) stage.start();
     await service.db.write([record(service.clock.now(), { kind: "system.started" })]);
     service.watch?.start();
+    this.#owner?.start();
     if (service.state === "starting") service.state = "ready";
   }
 
@@ -265,6 +273,7 @@ export class Server {
     await service.db.write([record(service.clock.now(), { kind: "system.stopped" })]).catch(() => {});
     this.#stopping.abort();
     await this.#listener.close();
+    await this.#owner?.release();
     await service.db.close();
     this.#lock.close();
   }
@@ -278,4 +287,6 @@ interface Foundation {
   operator: Operator;
   clock: Clock;
   lock: Deno.FsFile;
+  /** On a libSQL server only. */
+  owner: DatabaseOwner | null;
 }

@@ -1,6 +1,16 @@
 import { setImmediate } from "node:timers";
 import { logger } from "../log.ts";
-import { damaged, isBusy, isDamage, isLockedOut, isLostGuard, mapped, openError } from "./database_error.ts";
+import {
+  damaged,
+  isBusy,
+  isDamage,
+  isFencedOff,
+  isLockedOut,
+  isLostGuard,
+  mapped,
+  openError,
+  TAKEN_OVER,
+} from "./database_error.ts";
 import type { Driver, Row, Statement, Value } from "./driver.ts";
 
 export { isDuplicate, isMissingReference } from "./database_error.ts";
@@ -60,6 +70,8 @@ export class Database {
   onBroken: (reason: string, cause?: unknown) => void = () => {};
   /** Why nothing is written any more, or null while all is well. */
   broken: string | null = null;
+  /** Stands before every batch when others may reach the database: with the wrong owner in it nothing is written. */
+  fence: Statement | null = null;
   /** How often a lock of another process was met. Our own never meet each other (promises DBF-5). */
   busy = 0;
   readonly #driver: Driver;
@@ -239,7 +251,9 @@ export class Database {
 
   async #commit(statements: Statement[], since: number): Promise<Row[][]> {
     if (this.broken !== null) throw damaged(this.broken);
-    const results = await this.#run(() => this.#driver.batch(statements), since);
+    const fence = this.fence === null ? [] : [this.fence];
+    const all = await this.#run(() => this.#driver.batch([...fence, ...statements]), since);
+    const results = all.slice(fence.length);
     this.#commits++;
     this.#committedAt = performance.now();
     this.onCommit(statements.flatMap(({ bell }) => bell === undefined ? [] : [bell]));
@@ -253,6 +267,7 @@ export class Database {
         return await work();
       } catch (error) {
         if (isDamage(error)) this.break("it is damaged", error);
+        if (isFencedOff(error)) this.break(TAKEN_OVER, error);
         if (!isBusy(error) || this.remote) throw mapped(error);
         this.busy++;
         // A BUSY poisons this connection for good: only a new one writes again.

@@ -31,6 +31,14 @@ export function isLostGuard(error: unknown): boolean {
   return words(error).includes("guard_lost");
 }
 
+/** Why nothing is written by who was silent for too long. */
+export const TAKEN_OVER = "another server has taken it over";
+
+/** Whether an error says that the database has another owner by now. */
+export function isFencedOff(error: unknown): boolean {
+  return words(error).includes("NOT NULL constraint failed: guard.held");
+}
+
 /** Whether an error says that the database itself is damaged. */
 export function isDamage(error: unknown): boolean {
   return /SQLITE_(CORRUPT|NOTADB)|malformed|not a database/i.test(words(error));
@@ -39,6 +47,7 @@ export function isDamage(error: unknown): boolean {
 /** The error of a query or a write as the service means it; a constraint stays what it is. */
 export function mapped(error: unknown): unknown {
   const text = words(error);
+  if (isFencedOff(error)) return damaged(TAKEN_OVER, error);
   if (/constraint/i.test(text)) return error;
   if (/SQLITE_FULL|disk is full|ENOSPC|No space left/i.test(text)) {
     return new ServiceError(
