@@ -10,7 +10,7 @@ import {
 } from "./config_file.ts";
 import { reservedFlag } from "./domain/engine_flags.ts";
 import { isTimeZone } from "./domain/field.ts";
-import { SCRYPT_PHC } from "./domain/password.ts";
+import { isScryptHash } from "./domain/password.ts";
 import { LOG_LEVELS } from "./log.ts";
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
@@ -92,8 +92,8 @@ export const configSchema = z.strictObject({
   }).prefault({}),
   auth: z.strictObject({
     username: z.string().min(1).max(200).default("admin"),
-    password_hash: z.string().regex(new RegExp(`^$|${SCRYPT_PHC.source}`), {
-      error: "must be a scrypt hash in PHC form",
+    password_hash: z.string().refine((text) => text === "" || isScryptHash(text), {
+      error: "must be a scrypt hash in PHC form that takes at most 1 GiB of memory",
     }).default(""),
     jwt_secret: z.string().refine((text) => text === "" || text.length >= 32, {
       error: "must be at least 32 characters; make one with: openssl rand -base64 48",

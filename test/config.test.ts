@@ -90,6 +90,8 @@ describe("configuration (contract 7)", () => {
     ["log: {level: loud}", /log.level: must be one of debug, info, warning, error$/],
     ["auth: {jwt_secret: short}", /at least 32 characters/],
     ["auth: {password_hash: plain}", /scrypt hash/],
+    ["auth: {password_hash: '$scrypt$ln=0,r=8,p=1$c2FsdA$aGFzaA'}", /scrypt hash/],
+    ["auth: {password_hash: '$scrypt$ln=21,r=8,p=1$c2FsdA$aGFzaA'}", /at most 1 GiB/],
     // One that was cut, or quoted in a shell that took its dollars away, would be nobody's password.
     ["auth: {password_hash: '$scrypt$ln=16,r=8,p=2$c2FsdA'}", /scrypt hash/],
     ["database: {url: postgres://x}", /must start with/],

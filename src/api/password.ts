@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 import { ServiceError } from "../domain/error.ts";
-import { SCRYPT_PHC } from "../domain/password.ts";
+import { SCRYPT_PHC, scryptMemory } from "../domain/password.ts";
 
 /** Cost of hashing a password that a person chose: about 0.4 s off the main thread (facts, Deno). */
 export const CHOSEN_COST = { ln: 16, r: 8, p: 2 };
@@ -59,7 +59,12 @@ async function derive(password: string, salt: Uint8Array, cost: Cost, length: nu
   } else inFlight++;
   try {
     return await new Promise<Buffer>((resolve, reject) => {
-      const options = { N: 2 ** cost.ln, r: cost.r, p: cost.p, maxmem: 256 * 1024 * 1024 };
+      const options = {
+        N: 2 ** cost.ln,
+        r: cost.r,
+        p: cost.p,
+        maxmem: 2 * scryptMemory(cost.ln, cost.r, cost.p),
+      };
       scrypt(
         password.normalize("NFC"),
         salt,

@@ -1,3 +1,18 @@
 /** A scrypt hash as a PHC string: cost as ln, r and p, then salt and hash in Base64 without padding (contract 2). */
 export const SCRYPT_PHC =
   /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
+
+/** What one hash may take: two at once must not be what brings a small machine down. */
+export const SCRYPT_MEMORY_MAX = 1024 ** 3;
+
+/** Bytes that scrypt works in for this cost. */
+export function scryptMemory(ln: number, r: number, p: number): number {
+  return 128 * r * (2 ** ln + p + 2);
+}
+
+/** Whether a hash can be checked here: of the form, and of a cost that this machine is ready to pay. */
+export function isScryptHash(phc: string): boolean {
+  const [, ln, r, p] = (SCRYPT_PHC.exec(phc) ?? []).map(Number);
+  if (ln === undefined || r === undefined || p === undefined) return false;
+  return ln > 0 && r > 0 && p > 0 && scryptMemory(ln, r, p) <= SCRYPT_MEMORY_MAX;
+}

@@ -267,6 +267,15 @@ describe("odd multipart bodies (promises UPL-3)", () => {
   );
 });
 
+it("a form with more than the file is refused, names what is too much, and leaves nothing (contract 1)", async () => {
+  await using app = await openApp();
+  const { id } = await app.call(`POST ${SESSIONS}`);
+  const reply = await post(app, id, `${part("file")}${part("caption", "x", null)}--b--\r\n`);
+  expect(reply.status).toBe(400);
+  expect(reply.body).toContain("caption: unknown");
+  expect([...Deno.readDirSync(join(app.dataDir, "uploads", id))]).toEqual([]);
+});
+
 describe("hostile names (promises UPL-4)", () => {
   it("are kept as they came, and neither the path nor the header of the download is theirs", async () => {
     await using app = await openApp({ inMemory: true });

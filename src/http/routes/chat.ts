@@ -25,11 +25,13 @@ import { invalid, ServiceError } from "../../domain/error.ts";
 import { id, whole } from "../../domain/field.ts";
 import { mediaSchema } from "../../domain/message.ts";
 import { conversationStream } from "../conversation.ts";
+import { parse } from "../input.ts";
 import { route } from "../route.ts";
 import { readForm } from "../upload.ts";
 import { deletedSchema } from "./worker.ts";
 
 const ROOT = "/api/local/sessions";
+const NOTHING_MORE = z.strictObject({});
 
 export const chatRoutes = [
   route({
@@ -129,17 +131,18 @@ export const chatRoutes = [
     operation: "chat.upload",
     summary: "Upload a file, in the form field `file`",
     params: { id },
-    form: z.strictObject({}),
+    form: NOTHING_MORE,
     status: 200,
     response: mediaSchema,
     handle: async ({ service, call, params, raw }) => {
       await getSession(service, call, params.id);
-      const { file, originalName } = await readForm(raw, {
+      const { fields, file, originalName } = await readForm(raw, {
         maxBytes: service.config.limits.max_upload_bytes,
         open: (name) => openUpload(service, call, params.id, name),
       });
       if (file === null) throw invalid("file", 'is missing; send the file in the form field "file"');
       try {
+        parse(NOTHING_MORE, fields);
         return { value: await keepUpload(service, call, params.id, file, originalName) };
       } catch (error) {
         await file.discard();
