@@ -84,6 +84,7 @@ function ofProcess(service: Service, lag: LagMeter): Metric[] {
   const { db, config, state, startedAt, stages } = service;
   const { writes, oldestMs } = db.waiting;
   const build = { version: VERSION, deno: Deno.version.deno };
+  const memory = Deno.memoryUsage();
   return [
     gauge("svc_build_info", "Version of the service and of its runtime.", [[build, 1]]),
     gauge("svc_ready", "1 while the service takes work.", state === "ready" ? 1 : 0),
@@ -106,7 +107,10 @@ function ofProcess(service: Service, lag: LagMeter): Metric[] {
       "Longest delay of the event loop since the last scrape.",
       lag.takeLongestMs() / 1000,
     ),
-    gauge("process_resident_memory_bytes", "Resident memory.", Deno.memoryUsage().rss),
+    gauge("process_resident_memory_bytes", "Resident memory.", memory.rss),
+    gauge("svc_heap_used_bytes", "Objects on the heap, with what waits to be collected.", memory.heapUsed),
+    gauge("svc_heap_bytes", "Heap that is held.", memory.heapTotal),
+    gauge("svc_external_memory_bytes", "Buffers outside of the heap.", memory.external),
     gauge("process_start_time_seconds", "Start of the process, Unix time.", startedAt / 1000),
   ];
 }

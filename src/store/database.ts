@@ -110,7 +110,8 @@ export class Database {
 
   /** The first row of a query, or null. */
   async first<T extends Row>(sql: string, args: Value[] = []): Promise<T | null> {
-    return (await this.read<T>(sql, args))[0] ?? null;
+    await this.#yieldSometimes(1);
+    return await this.#run(() => this.#driver.first({ sql, args })) as T | null;
   }
 
   /**

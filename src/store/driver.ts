@@ -15,6 +15,8 @@ export type Row = Record<string, unknown>;
 /** What a database has to do for us; the same on a local file and on a server. */
 export interface Driver {
   readonly remote: boolean;
+  /** The first row of a query, or null. */
+  first(statement: Statement): Promise<Row | null>;
   query(statement: Statement): Promise<Row[]>;
   /** Commits all or nothing; answers the rows that each statement returned. */
   batch(statements: Statement[]): Promise<Row[][]>;

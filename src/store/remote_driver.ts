@@ -22,6 +22,10 @@ export class RemoteDriver implements Driver {
     return result.rows as unknown as Row[];
   }
 
+  async first(statement: Statement): Promise<Row | null> {
+    return (await this.query(statement))[0] ?? null;
+  }
+
   async batch(statements: Statement[]): Promise<Row[][]> {
     const batch = statements.map(({ sql, args }) => ({ sql, args: bound(args) }));
     const results = await this.#client.batch(batch, "write");

@@ -76,7 +76,14 @@ describe("GET /metrics (contract 5)", () => {
     for (const [name, value] of Object.entries(expected)) {
       expect([name, samples.get(name)]).toEqual([name, value]);
     }
-    for (const name of ["svc_database_bytes", "svc_disk_free_bytes", "process_resident_memory_bytes"]) {
+    for (
+      const name of [
+        "svc_database_bytes",
+        "svc_disk_free_bytes",
+        "process_resident_memory_bytes",
+        "svc_heap_used_bytes",
+      ]
+    ) {
       expect([name, samples.get(name)]).toEqual([name, expect.any(Number)]);
       expect(samples.get(name)).toBeGreaterThan(100_000);
     }

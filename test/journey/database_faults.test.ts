@@ -267,7 +267,7 @@ describe("a database that breaks under the running service", () => {
 });
 
 it(
-  `${STATEMENTS} statements in a row: the event loop is not held up, and memory stays under 200 MB (promises DBF-13)`,
+  `${STATEMENTS} statements in a row: the event loop is not held up, no byte is lost, and memory stays under 200 MB (promises DBF-13)`,
   async () => {
     await using folder = await tempDir();
     const root = new URL("../../", import.meta.url).href;
@@ -281,19 +281,26 @@ it(
     let ticks = 0;
     setInterval(() => ticks++, 1);
     let peak = 0;
+    let start = 0;
+    const native = () => (gc(), Deno.memoryUsage().rss - Deno.memoryUsage().heapTotal);
     const started = performance.now();
     for (let i = 0; i < ${STATEMENTS}; i++) {
-      await db.first("select value from setting where name = ?", [String(i)]);
+      await db[i % 2 ? "first" : "read"]("select value from setting where name = ?", [String(i)]);
+      if (i === ${STATEMENTS} / 4) start = native();
       if (i % 10_000 === 0) peak = Math.max(peak, Deno.memoryUsage().rss);
     }
-    console.log(JSON.stringify({ peak, ticks, ms: performance.now() - started }));
+    const growth = native() - start;
+    console.log(JSON.stringify({ growth, peak, ticks, ms: performance.now() - started }));
     Deno.exit(0);`,
     );
     const { stdout } = await new Deno.Command(Deno.execPath(), {
-      args: ["run", "-A", "--config", new URL("deno.json", root).pathname, script],
+      args: ["run", "-A", "--v8-flags=--expose-gc", "--config", new URL("deno.json", root).pathname, script],
       stderr: "inherit",
     }).output();
-    const { peak, ticks } = JSON.parse(new TextDecoder().decode(stdout));
+    const { growth, peak, ticks } = JSON.parse(new TextDecoder().decode(stdout));
+    // The library's lists of rows cost fifty bytes each under Deno that never come back: in a month of looking for work
+    // once a second by each stage that is a gigabyte.
+    expect(growth).toBeLessThan(STATEMENTS * 15);
     expect(peak).toBeLessThan(200_000_000);
     expect(ticks).toBeGreaterThan(STATEMENTS / 1_200);
   },

@@ -27,10 +27,15 @@ function listen(app: App): Map<string, Value[]> {
   const seen = new Map<string, Value[]>();
   const { db } = app;
   const read = db.read.bind(db);
+  const first = db.first.bind(db);
   const write = db.write.bind(db);
   db.read = (sql, args = []) => {
     seen.set(sql, args);
     return read(sql, args);
+  };
+  db.first = (sql, args = []) => {
+    seen.set(sql, args);
+    return first(sql, args);
   };
   db.write = (statements: Statement[]) => {
     for (const { sql, args } of statements) seen.set(sql, args);
