@@ -7,6 +7,6 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 20_000,
     // Tests start real processes and wait for them: more workers than cores pays.
-    maxWorkers: 3,
+    maxWorkers: 4,
   },
 });

@@ -221,10 +221,10 @@ describe("errors that are not ours (promises SEC-6, SEC-4)", () => {
     await using app = await openApp({ inMemory: true });
     const token = await app.token();
     const { db } = app;
-    const real = { read: db.read.bind(db), write: db.write.bind(db) };
+    const real = { read: db.read.bind(db), first: db.first.bind(db), write: db.write.bind(db) };
     for (const [what, make] of Object.entries(ERRORS)) {
       const reject = () => Promise.reject(make());
-      Object.assign(db, { read: reject, write: reject });
+      Object.assign(db, { read: reject, first: reject, write: reject });
       for (
         const route of [
           "GET /api/workers",

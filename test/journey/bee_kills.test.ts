@@ -4,7 +4,7 @@ import { client } from "../harness/client.ts";
 import { startServer, tempDir } from "../harness/process.ts";
 import { random } from "../harness/schedule.ts";
 
-const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 6);
+const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 4);
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 
 // Thinks for a moment, then gives two workers something to do and one of them a schedule.

@@ -5,7 +5,7 @@ import { type ServerProcess, startServer, tempDir } from "../harness/process.ts"
 import { random } from "../harness/schedule.ts";
 
 // CI runs fifty kills and three hundred tasks.
-const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 6);
+const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 4);
 const TASKS = KILLS * 6;
 const WORKERS = 6;
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
