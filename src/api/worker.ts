@@ -99,7 +99,10 @@ export async function listWorkers(service: Service, filter: WorkerFilter): Promi
 
 /** GET /api/workers/:id. Throws `not_found`. */
 export async function getWorker(service: Service, id: string): Promise<string> {
-  const json = await findWorkerJson(service.db, id);
+  const { db } = service;
+  // Programs ask for the same one again and again, and each read of a file takes and gives back its locks.
+  const read = () => findWorkerJson(db, id);
+  const json = await db.unlessChanged(`worker ${id}`, read, (found) => found?.length ?? 0);
   if (json === null) throw notFound("worker", id);
   return json;
 }
