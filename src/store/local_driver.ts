@@ -7,8 +7,8 @@ interface Known {
   statement: Prepared;
   /** Names of the columns, or null for a statement that returns nothing. */
   columns: string[] | null;
-  /** All rows of a query as one JSON text; null for what is no plain query. */
-  list: Prepared | null;
+  /** All rows of a query as one JSON text; made when somebody first wants them. */
+  list?: Prepared;
 }
 
 // Waiting inside of the library blocks everything, so it is short; the writer waits outside (facts, libSQL).
@@ -16,6 +16,8 @@ const BUSY_TIMEOUT_MS = 50;
 const WAL_KEPT_BYTES = 16 * 1024 * 1024;
 // Texts differ by the number of their placeholders only, so there are a few hundred at most.
 const STATEMENTS_MAX = 500;
+// What can stand in the place of a table.
+const PLAIN_QUERY = /^\s*(select|with)\b/i;
 
 /**
  * A database file, through libSQL's own synchronous library. @libsql/client prepares every statement anew, which
@@ -65,9 +67,13 @@ export class LocalDriver implements Driver {
   // Under Deno the list of rows that the library makes in all() costs some bytes that never come back, and a service that
   // looks for work every second makes many. So one row is taken as it is, and many come as one JSON text.
   query(statement: Statement): Promise<Row[]> {
-    const { list, columns } = this.#prepared(statement.sql);
-    if (list === null || columns === null) return Promise.resolve(this.#execute(statement));
-    const [text] = list.get(bound(statement.args)) as unknown as [string];
+    const known = this.#prepared(statement.sql);
+    const { columns } = known;
+    if (columns === null || !PLAIN_QUERY.test(statement.sql)) {
+      return Promise.resolve(this.#execute(statement));
+    }
+    known.list ??= this.#db.prepare(asList(statement.sql, columns)).raw(true);
+    const [text] = known.list.get(bound(statement.args)) as unknown as [string];
     const rows = JSON.parse(text) as unknown[][];
     return Promise.resolve(rows.map((values) => rowOf(columns, values.map(plain))));
   }
@@ -135,14 +141,12 @@ export class LocalDriver implements Driver {
     if (known !== undefined) return known;
     const statement = this.#db.prepare(sql);
     let columns: string[] | null = null;
-    let list: Prepared | null = null;
     if (statement.reader) {
       statement.raw(true);
       columns = statement.columns().map((column) => column.name);
-      if (/^\s*(select|with)\b/i.test(sql)) list = this.#db.prepare(asList(sql, columns)).raw(true);
     }
     if (this.#known.size >= STATEMENTS_MAX) this.#known = new Map();
-    const made = { statement, columns, list };
+    const made = { statement, columns };
     this.#known.set(sql, made);
     return made;
   }

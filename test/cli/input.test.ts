@@ -153,16 +153,14 @@ describe("svc ctl and what it is given (contract 6)", () => {
   it("a list of values may be given by commas or by repeating the flag (interface 4.2)", async () => {
     await using app = await openApp();
     const made = await ctl(app, [
-      ...[
-        "worker",
-        "create",
-        "-n",
-        "Ada",
-        "--scopes",
-        "read:workers,read:tasks",
-        "--scopes=write:tasks",
-        "--json",
-      ],
+      "worker",
+      "create",
+      "-n",
+      "Ada",
+      "--scopes",
+      "read:workers,read:tasks",
+      "--scopes=write:tasks",
+      "--json",
     ]);
     expect(JSON.parse(made.out).scopes).toEqual(["read:workers", "read:tasks", "write:tasks"]);
     const { code, err } = await ctl(app, ["execution", "list", "--status", "failed", "--status", "lost"]);
