@@ -53,6 +53,30 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     await two.close();
   });
 
+  it("read() and first() give the same rows: values as they are, JSON as its text, in the order that was asked for", async () => {
+    await using folder = await tempDir();
+    const db = await prepared(await open(folder.path));
+    const odd = 'a "quoted" \\ line\nwith é, 日本 and \u0001';
+    await db.write(Array.from({ length: 300 }, (_, n) => insert(`${odd}${n}`, n)));
+    const sql =
+      `select id, n, n / 4.0 as part, nullif(n, n) as unset, json_object('id', id, 'list', json('[1,{}]')) as json,
+        9007199254740991 - n as large, '[1]' as text
+      from thing where n < ? order by n desc`;
+    const expected = Array.from({ length: 300 }, (_, index) => {
+      const n = 299 - index;
+      const id = `${odd}${n}`;
+      const json = JSON.stringify({ id, list: [1, {}] });
+      return { id, n, part: n / 4, unset: null, json, large: 9007199254740991 - n, text: "[1]" };
+    });
+    expect(await db.read(sql, [300])).toEqual(expected);
+    expect(await db.first(sql, [300])).toEqual(expected[0]);
+    expect([await db.read(sql, [0]), await db.first(sql, [0])]).toEqual([[], null]);
+    expect(await db.read(`with few as (${sql}) select n from few order by n`, [2])).toEqual([{ n: 0 }, {
+      n: 1,
+    }]);
+    await db.close();
+  });
+
   it("settles every write of a group by itself when one of them fails", async () => {
     await using folder = await tempDir();
     const db = await prepared(await open(folder.path));
