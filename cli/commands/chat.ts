@@ -1,5 +1,6 @@
 import { createParser } from "eventsource-parser";
 import { conflict, notFound, ServiceError } from "../../src/domain/error.ts";
+import { nameKey } from "../../src/domain/name.ts";
 import type { Client } from "../client.ts";
 import { type AnyCommand, command, type Context } from "../command.ts";
 import { TIMEOUT, timeoutMs } from "../duration.ts";
@@ -64,16 +65,12 @@ async function mentionOf(client: Client, wanted: string): Promise<string> {
     ? (await client.call("GET /api/workers/:id", { params: { id: wanted } })).value.name
     : wanted.replace(/^@/, "");
   const { value } = await client.call("GET /api/workers", { query: { name, page_size: 200 } });
-  const named = value.filter((worker) => sameName(worker.name, name));
+  const named = value.filter((worker) => nameKey(worker.name) === nameKey(name));
   if (named.length === 0) throw notFound("worker", wanted);
   if (named.length > 1) {
     throw conflict(`Cannot talk to ${name}: ${named.length} workers are called that; rename all but one`);
   }
   return name;
-}
-
-function sameName(one: string, other: string): boolean {
-  return one.normalize("NFC").toLowerCase() === other.normalize("NFC").toLowerCase();
 }
 
 /** Ends with 8 when what the message brought about failed or was cancelled (contract 6). */

@@ -1,4 +1,4 @@
-import { nameKey } from "./worker.ts";
+import { nameKey } from "./name.ts";
 
 /** What routing has to know of a worker. */
 export interface Candidate {

@@ -122,8 +122,3 @@ export const workerListQuery = {
 };
 
 export type WorkerFilter = z.output<z.ZodObject<typeof workerListQuery>>;
-
-/** Names compare without case and without regard to how accents are encoded. */
-export function nameKey(name: string): string {
-  return name.normalize("NFC").toLowerCase();
-}

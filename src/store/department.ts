@@ -1,5 +1,5 @@
 import type { Department } from "../domain/department.ts";
-import { nameKey } from "../domain/worker.ts";
+import { nameKey } from "../domain/name.ts";
 import { type Database, guarded, type Statement, type Value } from "./database.ts";
 import { parsed } from "./list.ts";
 

@@ -1,6 +1,7 @@
 import type { Listing, Page } from "../domain/page.ts";
 import type { Candidate } from "../domain/routing.ts";
-import { nameKey, type Worker, type WorkerFilter } from "../domain/worker.ts";
+import { nameKey } from "../domain/name.ts";
+import type { Worker, WorkerFilter } from "../domain/worker.ts";
 import { type Database, guarded, type Statement, type Value } from "./database.ts";
 import { list, oneOf, parsed } from "./list.ts";
 

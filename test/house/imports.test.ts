@@ -41,7 +41,7 @@ const MAY: Record<string, string[]> = {
   ],
   http: ["api", "store", "engine/catalog", "platform/uploads", "domain", "ground"],
   ground: ["domain", "ground"],
-  cli: ["config", "config_show", "config_file", "load", "token", "version", "domain/error"],
+  cli: ["config", "config_show", "config_file", "load", "token", "version", "domain/error", "domain/name"],
   // The composition root sees everything.
   root: ["api", "http", "pipeline", "store", "engine", "platform", "domain", "ground", "root"],
   main: [
