@@ -1,6 +1,6 @@
 import type { Io } from "./cli/io.ts";
-import { load } from "./src/load.ts";
-import { versionText } from "./src/version.ts";
+import { load } from "./src/base/load.ts";
+import { versionText } from "./src/base/version.ts";
 
 const HELP = `svc runs AI worker agents: messages in, tasks out, replies back.
 
@@ -26,7 +26,10 @@ async function main(args: string[]): Promise<number> {
   }
   switch (command) {
     case "serve": {
-      const { serve } = await load<typeof import("./src/serve.ts")>("./src/serve.ts", import.meta.url);
+      const { serve } = await load<typeof import("./src/boot/serve.ts")>(
+        "./src/boot/serve.ts",
+        import.meta.url,
+      );
       return await serve(rest);
     }
     case "ctl":
@@ -109,7 +112,10 @@ async function restoreFrom(args: string[]): Promise<number> {
   );
   const parsed = restoreArguments(args);
   if (typeof parsed === "string") return refuse(parsed);
-  const { restore } = await load<typeof import("./src/restore.ts")>("./src/restore.ts", import.meta.url);
+  const { restore } = await load<typeof import("./src/boot/restore.ts")>(
+    "./src/boot/restore.ts",
+    import.meta.url,
+  );
   return await restore({ ...parsed, confirm: askToRestore(parsed.yes), say: (text) => console.error(text) });
 }
 

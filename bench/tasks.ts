@@ -1,4 +1,4 @@
-import { newId } from "../src/id.ts";
+import { newId } from "../src/base/id.ts";
 import { Database } from "../src/store/database.ts";
 import { median, percentile, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";

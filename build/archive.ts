@@ -1,5 +1,5 @@
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
-import { joined } from "../src/bytes.ts";
+import { joined } from "../src/base/bytes.ts";
 
 /** A file on its way into an archive. */
 export interface Entry {

@@ -22,7 +22,9 @@ export function assetsPlugin(found: Map<string, Asset>): Plugin {
   return {
     name: "assets",
     transform(code, id) {
-      if (!id.startsWith(join(ROOT, "src/")) || !code.includes("openAsset(") || id.endsWith("src/asset.ts")) {
+      if (
+        !id.startsWith(join(ROOT, "src/")) || !code.includes("openAsset(") || id.endsWith("src/base/asset.ts")
+      ) {
         return null;
       }
       const packed = code.replace(CALL, (_call, name: string) => {

@@ -48,7 +48,7 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
     contents.set(file.fileName, new TextEncoder().encode(file.code));
     modules.push(...file.moduleIds);
   }
-  if (modules.includes(join(ROOT, "src/load.ts"))) {
+  if (modules.includes(join(ROOT, "src/base/load.ts"))) {
     throw new Error(
       "Cannot build: a call of load() is written in a form that build/load_calls.ts does not know",
     );

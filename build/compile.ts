@@ -18,7 +18,7 @@ export async function compile(target: Target, output: string, stamp: Stamp): Pro
     // with a bundle it saves nothing (docs/decisions/0041).
     args: [
       ...["compile", "-A", "--quiet", "--no-check", "--no-config", "--no-lock", "--no-code-cache"],
-      // Datagrams over Unix sockets: what systemd is told goes that way (src/notify.ts).
+      // Datagrams over Unix sockets: what systemd is told goes that way (src/boot/notify.ts).
       "--unstable-net",
       ...Object.keys(made.files).filter((name) => !name.endsWith(".js")).flatMap((
         name,

@@ -7,7 +7,7 @@ const CALL = /\bload<(?:typeof import\("[^"]+"\)|\w+)>\(\s*("[^"]+"|`[^`]+`),\s*
 // What build/assets.ts has written.
 const PACKED_ASSET = /openPackedAsset\(new URL\("[^"]+", import\.meta\.url\)\)/g;
 // Where a module may ask for its own place: load() itself, which is gone from a bundle, and what runs from source only.
-const KNOWS_ITS_PLACE = ["src/load.ts", "src/shim.ts", "src/asset.ts"];
+const KNOWS_ITS_PLACE = ["src/base/load.ts", "src/boot/shim.ts", "src/base/asset.ts"];
 
 /**
  * Turns each load() of ours back into the import that it hides from Deno (decision 0005): in one file an import that

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Plugin } from "rolldown";
-import { VERSION } from "../src/version.ts";
+import { VERSION } from "../src/base/version.ts";
 import { ROOT } from "./lock.ts";
 
 /** Which source a program was built from. */
@@ -33,12 +33,12 @@ async function git(...args: string[]): Promise<string> {
   }
 }
 
-/** Writes the stamp into src/version.ts on its way into the bundle. A module and not JSON: that would cost start-up (facts, Deno). */
+/** Writes the stamp into src/base/version.ts on its way into the bundle. A module and not JSON: that would cost start-up (facts, Deno). */
 export function stampPlugin(stamp: Stamp): Plugin {
   return {
     name: "stamp",
     transform(code, id) {
-      if (id !== join(ROOT, "src/version.ts")) return null;
+      if (id !== join(ROOT, "src/base/version.ts")) return null;
       const stamped = code
         .replace('COMMIT: string = ""', `COMMIT: string = ${JSON.stringify(stamp.commit)}`)
         .replace('COMMIT_TIME: string = ""', `COMMIT_TIME: string = ${JSON.stringify(stamp.commitTime)}`);

@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { type ClientConfig, readClientConfig } from "../src/config_file.ts";
+import { type ClientConfig, readClientConfig } from "../src/config/file.ts";
 import { type ErrorCode, ServiceError } from "../src/domain/error.ts";
 import type { Api } from "../src/http/app.ts";
 import { usage } from "./exit.ts";
-import { keyBytes, OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../src/token.ts";
+import { keyBytes, OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../src/base/token.ts";
 import type { Upload } from "./form.ts";
 import type { Io } from "./io.ts";
 

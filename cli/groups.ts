@@ -1,4 +1,4 @@
-import { load } from "../src/load.ts";
+import { load } from "../src/base/load.ts";
 import type { AnyCommand } from "./command.ts";
 
 interface Group {

@@ -1,4 +1,4 @@
-import { ConfigError, onlyConfig } from "../src/config_file.ts";
+import { ConfigError, onlyConfig } from "../src/config/file.ts";
 import { Client } from "./client.ts";
 import { EXIT, exitCodeOf } from "./exit.ts";
 import type { Io } from "./io.ts";

@@ -1,4 +1,4 @@
-import { load } from "../src/load.ts";
+import { load } from "../src/base/load.ts";
 import type { Io } from "./io.ts";
 
 /** How an answer is shown: for people, for pipes, as the server's JSON, or ids only (contract 6). */

@@ -1,4 +1,4 @@
-import { takeConfig } from "../src/config_file.ts";
+import { takeConfig } from "../src/config/file.ts";
 import { EXIT, Exit } from "./exit.ts";
 import { processIo } from "./io.ts";
 import { confirm } from "./prompt.ts";

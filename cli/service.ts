@@ -1,6 +1,6 @@
 import { isAbsolute, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { absolutePath, readConfigSource } from "../src/config_file.ts";
+import { absolutePath, readConfigSource } from "../src/config/file.ts";
 import { EXIT, Exit, exitCodeOf, usage } from "./exit.ts";
 import { BrokenPipe, type Io } from "./io.ts";
 import { Output, styleFor } from "./output.ts";

@@ -1,16 +1,16 @@
 import { resolve } from "node:path";
-import { CONFIG_DEFAULT } from "../../src/config_file.ts";
+import { CONFIG_DEFAULT } from "../../src/config/file.ts";
 import { type AnyCommand, command } from "../command.ts";
 import { usage } from "../exit.ts";
-import { load } from "../../src/load.ts";
+import { load } from "../../src/base/load.ts";
 
 // The whole schema is loaded by these commands only (contract 6).
 function configuration() {
-  return load<typeof import("../../src/config.ts")>("../../src/config.ts", import.meta.url);
+  return load<typeof import("../../src/config/schema.ts")>("../../src/config/schema.ts", import.meta.url);
 }
 
 function display() {
-  return load<typeof import("../../src/config_show.ts")>("../../src/config_show.ts", import.meta.url);
+  return load<typeof import("../../src/config/show.ts")>("../../src/config/show.ts", import.meta.url);
 }
 
 export const configCommands: AnyCommand[] = [

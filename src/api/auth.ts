@@ -1,8 +1,8 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { digest } from "../digest.ts";
+import { digest } from "../base/digest.ts";
 import { ServiceError } from "../domain/error.ts";
 import { ALL_SCOPES } from "../domain/scope.ts";
-import { newId } from "../id.ts";
+import { newId } from "../base/id.ts";
 import {
   clearLogins,
   countLogin,
@@ -12,7 +12,7 @@ import {
   insertRefreshToken,
 } from "../store/credential.ts";
 import { record } from "../store/journal.ts";
-import { signToken } from "../token.ts";
+import { signToken } from "../base/token.ts";
 import { verifyPassword } from "./password.ts";
 import type { Service } from "./service.ts";
 

@@ -1,10 +1,10 @@
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../base/clock.ts";
 import { ALL_SCOPES, BEE_SCOPES, BEE_SUBJECT, type Caller, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
 import { findBeeGrant } from "../store/bee_run.ts";
 import type { Database } from "../store/database.ts";
 import { findRunGrant } from "../store/execution.ts";
-import { type Claims, OPERATOR_KEY_VERSION } from "../token.ts";
-import { verifyToken } from "../token_verify.ts";
+import { type Claims, OPERATOR_KEY_VERSION } from "../base/token.ts";
+import { verifyToken } from "../base/token_verify.ts";
 
 /** A caller who was recognised, and until when the token is good. */
 export interface Authentication {

@@ -1,17 +1,17 @@
 import { basename, join } from "node:path";
-import { type ArchiveFile, filesBelow, packArchive } from "../archive.ts";
+import { type ArchiveFile, filesBelow, packArchive } from "../base/archive.ts";
 import { BACKUP, BACKUP_FORMAT, type Manifest } from "../domain/backup.ts";
 import { conflict } from "../domain/error.ts";
 import { EXECUTION_STATUSES } from "../domain/execution.ts";
 import { TASK_STATUSES } from "../domain/task.ts";
-import { faultPoint } from "../fault.ts";
-import { logger } from "../log.ts";
-import { isPartial } from "../platform/uploads.ts";
+import { faultPoint } from "../base/fault_point.ts";
+import { logger } from "../base/log.ts";
+import { isPartial } from "../files/uploads.ts";
 import { readCounters, tally } from "../store/counter.ts";
 import { record } from "../store/journal.ts";
 import { SCHEMA_VERSION } from "../store/migrate.ts";
 import { saveSetting } from "../store/setting.ts";
-import { VERSION } from "../version.ts";
+import { VERSION } from "../base/version.ts";
 import type { Call, Service } from "./service.ts";
 import { refuseRuns } from "./system.ts";
 

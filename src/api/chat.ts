@@ -12,8 +12,8 @@ import { isId } from "../domain/field.ts";
 import { LOCAL_PLATFORM, type Media } from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { boundTo } from "../domain/scope.ts";
-import { newId } from "../id.ts";
-import { fileInside, IncomingFile, openInside } from "../platform/uploads.ts";
+import { newId } from "../base/id.ts";
+import { fileInside, IncomingFile, openInside } from "../files/uploads.ts";
 import {
   deleteChatSession,
   findChatSession,
@@ -33,7 +33,7 @@ import { insertInbound } from "../store/inbound.ts";
 import { cancelTasksOf } from "../store/task_move.ts";
 import { findWorker } from "../store/worker.ts";
 import { create, type Created, lookAgain } from "./create.ts";
-import { BELL } from "../wake.ts";
+import { BELL } from "../base/bells.ts";
 import type { Call, Service } from "./service.ts";
 import { inSession, uploadFolder } from "./session_files.ts";
 import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";

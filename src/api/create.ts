@@ -1,5 +1,5 @@
 import { conflict, ServiceError } from "../domain/error.ts";
-import { faultPoint } from "../fault.ts";
+import { faultPoint } from "../base/fault_point.ts";
 import { isDuplicate, isMissingReference, type Statement } from "../store/database.ts";
 import { findAnswer, insertAnswer } from "../store/idempotency.ts";
 import type { Call, IdempotencyKey, Service } from "./service.ts";

@@ -7,7 +7,7 @@ import {
   toForest,
 } from "../domain/department.ts";
 import { conflict, invalid, notFound, type ServiceError } from "../domain/error.ts";
-import { newId } from "../id.ts";
+import { newId } from "../base/id.ts";
 import { isDuplicate } from "../store/database.ts";
 import {
   deleteDepartment as deleteDepartmentRow,

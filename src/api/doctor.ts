@@ -4,7 +4,7 @@ import { ServiceError } from "../domain/error.ts";
 import { boundTo } from "../domain/scope.ts";
 import { type Check, worstOf } from "../domain/system.ts";
 import { detectIsolation } from "../engine/isolation.ts";
-import { newId } from "../id.ts";
+import { newId } from "../base/id.ts";
 import { listFaults, readBacklog, readDatabaseFacts } from "../store/health.ts";
 import { findSetting } from "../store/setting.ts";
 import { listWorkDirs } from "../store/worker.ts";

@@ -1,9 +1,9 @@
 import { conflict, notFound } from "../domain/error.ts";
 import type { Execution, ExecutionFilter } from "../domain/execution.ts";
 import type { Listing } from "../domain/page.ts";
-import { faultPoint } from "../fault.ts";
+import { faultPoint } from "../base/fault_point.ts";
 import { boundTo } from "../domain/scope.ts";
-import { eventsPath, logPath } from "../paths.ts";
+import { eventsPath, logPath } from "../base/paths.ts";
 import { findExecution, findExecutionJson, markCancelled } from "../store/execution.ts";
 import { findBeeRunStatus } from "../store/bee_run.ts";
 import { listExecutions as listExecutionRows } from "../store/execution_list.ts";

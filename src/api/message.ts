@@ -16,14 +16,14 @@ import {
 } from "../domain/message.ts";
 import type { Listing } from "../domain/page.ts";
 import { BEE_SUBJECT, boundTo, type Caller } from "../domain/scope.ts";
-import { newId } from "../id.ts";
-import { IncomingFile } from "../platform/uploads.ts";
+import { newId } from "../base/id.ts";
+import { IncomingFile } from "../files/uploads.ts";
 import { findChatSession, insertUpload, touchChatSession } from "../store/chat.ts";
 import type { Statement } from "../store/database.ts";
 import { findInbound, listInbound as listInboundRows } from "../store/inbound.ts";
 import { listOutbound as listOutboundRows, sendMessage as sendMessageRows } from "../store/outbound.ts";
 import { findTrace } from "../store/trace.ts";
-import { BELL } from "../wake.ts";
+import { BELL } from "../base/bells.ts";
 import { create, type Created } from "./create.ts";
 import type { Call, Service } from "./service.ts";
 import { uploadFolder } from "./session_files.ts";

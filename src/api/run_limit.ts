@@ -1,6 +1,6 @@
 import { conflict } from "../domain/error.ts";
 import type { RunBinding } from "../domain/scope.ts";
-import { logger } from "../log.ts";
+import { logger } from "../base/log.ts";
 import { record } from "../store/journal.ts";
 import type { Call, Service } from "./service.ts";
 

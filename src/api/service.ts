@@ -1,11 +1,11 @@
-import type { Clock } from "../clock.ts";
-import type { Config } from "../config.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Config } from "../config/schema.ts";
 import type { DatabaseWatch } from "../store/watch.ts";
 import type { Caller } from "../domain/scope.ts";
 import type { Catalog } from "../engine/catalog.ts";
-import type { DataPaths } from "../paths.ts";
+import type { DataPaths } from "../base/paths.ts";
 import type { Database } from "../store/database.ts";
-import type { Bells } from "../wake.ts";
+import type { Bells } from "../base/bells.ts";
 import type { Authority } from "./authority.ts";
 import type { RunLimits } from "./run_limit.ts";
 

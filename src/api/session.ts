@@ -2,7 +2,7 @@ import { notFound } from "../domain/error.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { boundTo } from "../domain/scope.ts";
 import type { Cleared } from "../domain/session.ts";
-import { faultPoint } from "../fault.ts";
+import { faultPoint } from "../base/fault_point.ts";
 import { listOpenExecutionsOf } from "../store/execution.ts";
 import { dropUnrouted } from "../store/inbound.ts";
 import { record, recordIdle } from "../store/journal.ts";

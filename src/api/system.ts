@@ -1,4 +1,4 @@
-import { digest } from "../digest.ts";
+import { digest } from "../base/digest.ts";
 import { conflict, invalid, ServiceError } from "../domain/error.ts";
 import { EXECUTION_STATUSES } from "../domain/execution.ts";
 import { boundTo } from "../domain/scope.ts";
@@ -22,8 +22,8 @@ import type { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { countWorkers, findRecentExecutions, findWorkerNames, listUsage } from "../store/overview.ts";
 import { listLimits } from "../store/rate_limit.ts";
-import { type Claims, OPERATOR_KEY_VERSION } from "../token.ts";
-import { VERSION } from "../version.ts";
+import { type Claims, OPERATOR_KEY_VERSION } from "../base/token.ts";
+import { VERSION } from "../base/version.ts";
 import { countAttempt } from "./auth.ts";
 import { CHOSEN_COST, hashPassword, verifyPassword } from "./password.ts";
 import type { Call, Service } from "./service.ts";

@@ -11,13 +11,13 @@ import {
   type TaskCreate,
   type TaskFilter,
 } from "../domain/task.ts";
-import { newId } from "../id.ts";
+import { newId } from "../base/id.ts";
 import { journalRange, listEvents, record } from "../store/journal.ts";
 import { findInbound } from "../store/inbound.ts";
 import { cancelTask as cancelTaskRow, runTaskNow } from "../store/task_move.ts";
 import { findTask, findTaskJson, insertTask, listTasks as listTaskRows } from "../store/task.ts";
 import { create, type Created } from "./create.ts";
-import { BELL } from "../wake.ts";
+import { BELL } from "../base/bells.ts";
 import type { Call, Service } from "./service.ts";
 
 /** POST /api/tasks (interface 4.2 task create, contract 3). Throws `invalid_request`, `not_found`, `conflict`. */

@@ -1,5 +1,5 @@
 import { ServiceError } from "../domain/error.ts";
-import { UPLOADS_PER_SESSION_MAX, UPLOADS_PER_SESSION_MAX_LARGEST } from "../platform/uploads.ts";
+import { UPLOADS_PER_SESSION_MAX, UPLOADS_PER_SESSION_MAX_LARGEST } from "../files/uploads.ts";
 import { measureUploads, type UploadQuota } from "../store/chat.ts";
 import type { Service } from "./service.ts";
 

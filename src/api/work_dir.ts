@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { dirname, isAbsolute, resolve } from "node:path";
 import { conflict, invalid } from "../domain/error.ts";
-import { type DataPaths, realPath, touchesData, within } from "../paths.ts";
+import { type DataPaths, realPath, touchesData, within } from "../base/paths.ts";
 
 /** The absolute form of a requested work directory. Throws `invalid_request` when it would expose the data directory. */
 export function resolveWorkDir(requested: string, paths: DataPaths): string {

@@ -6,7 +6,7 @@ import type { Listing } from "../domain/page.ts";
 import { type Caller, grants, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
 import type { Worker, WorkerCreate, WorkerFilter, WorkerUpdate } from "../domain/worker.ts";
 import { splitArgs } from "../engine/arguments.ts";
-import { newId } from "../id.ts";
+import { newId } from "../base/id.ts";
 import type { Statement } from "../store/database.ts";
 import { findDepartmentRef, listDescendantIds } from "../store/department.ts";
 import { listOpenExecutionIds } from "../store/execution.ts";
@@ -26,7 +26,7 @@ import {
   type WorkerChange,
 } from "../store/worker.ts";
 import { create, type Created, lookAgain } from "./create.ts";
-import { BELL } from "../wake.ts";
+import { BELL } from "../base/bells.ts";
 import type { Call, Service } from "./service.ts";
 import { checkDeletable, makeWorkDir, removeWorkDir, resolveWorkDir } from "./work_dir.ts";
 

@@ -1,7 +1,7 @@
 import { notFound } from "../domain/error.ts";
 import { waitReason } from "../domain/rate_limit.ts";
 import type { WorkerStatus } from "../domain/worker.ts";
-import { stateDirOf } from "../paths.ts";
+import { stateDirOf } from "../base/paths.ts";
 import { listOpenExecutionIds } from "../store/execution.ts";
 import { findLimit } from "../store/rate_limit.ts";
 import { countTasksByStatus } from "../store/task.ts";

@@ -1,10 +1,10 @@
-import type { EngineConfig } from "../config.ts";
+import type { EngineConfig } from "../config/schema.ts";
 import type { Failure } from "../domain/execution.ts";
 import type { Adapter, Fault, FaultKind } from "./adapter.ts";
 import { type AgentParts, type Ran, runAgentProcess, type Start } from "./agent_process.ts";
 import { probeAgent } from "./availability.ts";
 import { type Engine, type EngineOutcome, type EngineRun, failedOutcome, type Machine } from "./engine.ts";
-import { endedByUs, faultFrom, faultOfKind, lastWords } from "./fault.ts";
+import { endedByUs, faultFrom, faultOfKind, lastWords } from "./failure.ts";
 import { SpawnError } from "./process.ts";
 import { cutResult } from "./result.ts";
 

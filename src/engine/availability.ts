@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { logger } from "../log.ts";
+import { logger } from "../base/log.ts";
 import type { Login } from "./adapter.ts";
 import type { AgentParts } from "./agent_process.ts";
 import type { Availability } from "./engine.ts";

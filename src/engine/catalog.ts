@@ -1,16 +1,16 @@
-import { type Config, ENGINE_KINDS, type EngineConfig, engineSchema } from "../config.ts";
+import { type Config, ENGINE_KINDS, type EngineConfig, engineSchema } from "../config/schema.ts";
 import type { Adapter } from "./adapter.ts";
 import { agentEngine } from "./agent.ts";
-import { claude } from "./claude.ts";
-import { codex } from "./codex.ts";
-import { commandEngine } from "./command.ts";
-import { copilot } from "./copilot.ts";
-import { echoEngine } from "./echo.ts";
+import { claude } from "./adapters/claude.ts";
+import { codex } from "./adapters/codex.ts";
+import { commandEngine } from "./adapters/command.ts";
+import { copilot } from "./adapters/copilot.ts";
+import { echoEngine } from "./adapters/echo.ts";
 import type { Availability, Engine, Machine } from "./engine.ts";
-import { gemini } from "./gemini.ts";
-import { goose } from "./goose.ts";
-import { opencode } from "./opencode.ts";
-import { qwen } from "./qwen.ts";
+import { gemini } from "./adapters/gemini.ts";
+import { goose } from "./adapters/goose.ts";
+import { opencode } from "./adapters/opencode.ts";
+import { qwen } from "./adapters/qwen.ts";
 
 const ADAPTERS: Record<string, Adapter> = { claude, codex, gemini, opencode, qwen, copilot, goose };
 

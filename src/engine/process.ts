@@ -1,6 +1,6 @@
 import { delimiter, isAbsolute, join } from "node:path";
-import { faultPoint } from "../fault.ts";
-import { logger } from "../log.ts";
+import { faultPoint } from "../base/fault_point.ts";
+import { logger } from "../base/log.ts";
 import { findMarked, isolated, type Isolation, signal as send, sweep } from "./isolation.ts";
 import { paced } from "./pace.ts";
 

@@ -1,4 +1,4 @@
-import { logger } from "../log.ts";
+import { logger } from "../base/log.ts";
 
 const log = logger("http");
 

@@ -2,8 +2,8 @@ import type { Service } from "../api/service.ts";
 import type { Database } from "../store/database.ts";
 import { type ConversationEvent, listConversationEvents, startOfReplay } from "../store/chat.ts";
 import { journalRange } from "../store/journal.ts";
-import type { Claims } from "../token.ts";
-import { conversationBell } from "../wake.ts";
+import type { Claims } from "../base/token.ts";
+import { conversationBell } from "../base/bells.ts";
 import { encoded, eventStream, frame, resumePoint, type StreamStep } from "./stream.ts";
 
 // One message more than fits is never cut, so a step is at most twice as large.

@@ -1,4 +1,4 @@
-import { openAsset } from "../asset.ts";
+import { openAsset } from "../base/asset.ts";
 import type { App } from "./mount.ts";
 
 /** Paths of the reference: the page, and what it loads. */

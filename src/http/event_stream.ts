@@ -2,8 +2,8 @@ import { eventFilterOf, eventJson, eventRange } from "../api/event.ts";
 import type { Call, Service } from "../api/service.ts";
 import type { EventFilter } from "../domain/journal.ts";
 import { listEvents } from "../store/journal.ts";
-import type { Claims } from "../token.ts";
-import { BELL } from "../wake.ts";
+import type { Claims } from "../base/token.ts";
+import { BELL } from "../base/bells.ts";
 import { encoded, eventStream, frame, resumePoint } from "./stream.ts";
 
 const EVENTS_PER_STEP = 200;

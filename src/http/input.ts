@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { joined } from "../bytes.ts";
+import { joined } from "../base/bytes.ts";
 import { type FieldError, ServiceError } from "../domain/error.ts";
 import { leaveUnread } from "./hang_up.ts";
 

@@ -1,5 +1,5 @@
-import type { Config } from "../config.ts";
-import { logger } from "../log.ts";
+import type { Config } from "../config/schema.ts";
+import { logger } from "../base/log.ts";
 import { clientAddress } from "./authenticate.ts";
 import { HangUp } from "./hang_up.ts";
 import type { App } from "./mount.ts";

@@ -6,7 +6,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { type Caller, grants } from "../domain/scope.ts";
-import { VERSION } from "../version.ts";
+import { VERSION } from "../base/version.ts";
 import { BODY_MAX_BYTES } from "./input.ts";
 import type { AnyRoute } from "./route.ts";
 

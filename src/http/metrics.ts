@@ -6,7 +6,7 @@ import { readBacklog, readDatabaseFacts } from "../store/health.ts";
 import { journalRange, oldestEventAt } from "../store/journal.ts";
 import { countWorkers } from "../store/overview.ts";
 import { findSetting } from "../store/setting.ts";
-import { VERSION } from "../version.ts";
+import { VERSION } from "../base/version.ts";
 import { authenticate, isLoopback } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
 import type { App } from "./mount.ts";

@@ -1,5 +1,5 @@
 import { type ErrorCode, type FieldError, ServiceError } from "../domain/error.ts";
-import { logger } from "../log.ts";
+import { logger } from "../base/log.ts";
 
 const log = logger("http");
 

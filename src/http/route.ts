@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { Call, Service } from "../api/service.ts";
 import type { Listing } from "../domain/page.ts";
 import type { Scope } from "../domain/scope.ts";
-import type { Claims } from "../token.ts";
+import type { Claims } from "../base/token.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 

@@ -1,6 +1,6 @@
 import type { Service } from "../api/service.ts";
-import type { Claims } from "../token.ts";
-import { OPERATOR_KEY_VERSION } from "../token.ts";
+import type { Claims } from "../base/token.ts";
+import { OPERATOR_KEY_VERSION } from "../base/token.ts";
 import { bodyFrom, type BodySource } from "./body.ts";
 import { HangUp } from "./hang_up.ts";
 

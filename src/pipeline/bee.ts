@@ -4,8 +4,8 @@ import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import { joinParts, type Media } from "../domain/message.ts";
 import { CONVERSATION_MAX_MESSAGES, type Said } from "../domain/prompt.ts";
 import { type Candidate, type Route, routeByRules, routeWithoutModel } from "../domain/routing.ts";
-import { newId } from "../id.ts";
-import { ctlPath } from "../paths.ts";
+import { newId } from "../base/id.ts";
+import { ctlPath } from "../base/paths.ts";
 import { insertBeeRun } from "../store/bee_run.ts";
 import { listHistory } from "../store/chat.ts";
 import type { Database, Statement } from "../store/database.ts";
@@ -13,7 +13,7 @@ import { listDepartments } from "../store/department.ts";
 import { attemptMessage, type FeedingMessage, listFeeding, listParts } from "../store/inbound.ts";
 import { findMemoryMap } from "../store/memory.ts";
 import { listCandidates } from "../store/worker.ts";
-import { BELL, type Bells } from "../wake.ts";
+import { BELL, type Bells } from "../base/bells.ts";
 import { Stage } from "./loop.ts";
 import {
   carryOut,
@@ -27,8 +27,8 @@ import {
   ruledRun,
   tryLater,
 } from "./routing.ts";
-import { Storing } from "./storing.ts";
-import { type Interruption, Thinker, type ThinkerOptions, type Thought } from "./thinker.ts";
+import { Storing } from "../run/outcome_writer.ts";
+import { type Interruption, Thinker, type ThinkerOptions, type Thought } from "../run/thinker.ts";
 
 const MESSAGES_PER_ROUND = 200;
 // Each is a process of its own that waits for a model most of the time.

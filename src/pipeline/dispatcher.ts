@@ -1,24 +1,17 @@
 // pending -> running, and a new execution in the same batch
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../base/clock.ts";
 import type { Catalog } from "../engine/catalog.ts";
-import type { Task } from "../domain/task.ts";
-import { faultPoint } from "../fault.ts";
+import { faultPoint } from "../base/fault_point.ts";
 import { waitReason } from "../domain/rate_limit.ts";
-import { newId } from "../id.ts";
+import { newId } from "../base/id.ts";
+import type { Claim } from "../run/claim.ts";
 import type { Database } from "../store/database.ts";
 import { insertExecution, type NewExecution } from "../store/execution.ts";
 import { hasUnnotedWait, noteWait } from "../store/rate_limit.ts";
 import { claimTask } from "../store/task_move.ts";
 import { listLaneHeads, nextDueAt, type WaitingTask } from "../store/task_queue.ts";
-import { BELL, type Bells } from "../wake.ts";
+import { BELL, type Bells } from "../base/bells.ts";
 import { Stage } from "./loop.ts";
-
-/** A claimed run, ready to be executed. */
-export interface Claim {
-  execution: NewExecution;
-  task: Pick<Task, "type" | "cron" | "time_zone" | "attempt">;
-  workDir: string;
-}
 
 /** What the dispatcher works with. */
 export interface DispatcherOptions {

@@ -1,10 +1,10 @@
 // received -> feeding (the last part), received -> merged (the parts before it)
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../base/clock.ts";
 import { quietUntil, quietWindowMs } from "../domain/message.ts";
 import type { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { feedMessage, listReceived, type WaitingMessage } from "../store/inbound.ts";
-import { BELL, type Bells } from "../wake.ts";
+import { BELL, type Bells } from "../base/bells.ts";
 import { Stage } from "./loop.ts";
 
 const MESSAGES_PER_ROUND = 1_000;

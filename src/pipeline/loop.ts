@@ -1,6 +1,6 @@
-import type { Clock } from "../clock.ts";
-import { logger } from "../log.ts";
-import type { Bells } from "../wake.ts";
+import type { Clock } from "../base/clock.ts";
+import { logger } from "../base/log.ts";
+import type { Bells } from "../base/bells.ts";
 
 /** However many bells are lost, work is found within this time (house, sentence 1). */
 export const POLL_MS = 1_000;

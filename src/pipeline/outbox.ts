@@ -1,12 +1,12 @@
 // failed (waiting) -> sent, or failed for good
-import type { Clock } from "../clock.ts";
-import { faultPoint } from "../fault.ts";
-import { logger } from "../log.ts";
+import type { Clock } from "../base/clock.ts";
+import { faultPoint } from "../base/fault_point.ts";
+import { logger } from "../base/log.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { deferOutbound, deliveredOutbound, type DueOutbound, listDueOutbound } from "../store/outbound.ts";
-import { BELL, type Bells } from "../wake.ts";
+import { BELL, type Bells } from "../base/bells.ts";
 import { Stage } from "./loop.ts";
 
 const log = logger("outbox");

@@ -1,14 +1,14 @@
 // Ends runs whose server is gone; what then becomes of the task is in ending.ts
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../base/clock.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import { sweep } from "../engine/isolation.ts";
-import { logger } from "../log.ts";
+import { logger } from "../base/log.ts";
 import { finishBeeRun, listOpenBeeRuns } from "../store/bee_run.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { type ExecutionEnd, listOpenExecutions, type OpenExecution } from "../store/execution.ts";
 import { findTask } from "../store/task.ts";
-import { BELL, type Bells } from "../wake.ts";
-import { endRun, type Rules } from "./ending.ts";
+import { BELL, type Bells } from "../base/bells.ts";
+import { endRun, type Rules } from "../run/ending.ts";
 import { Stage } from "./loop.ts";
 
 const log = logger("rescuer");

@@ -1,9 +1,9 @@
 // Ended things -> gone, when they are older than retention says. Nothing that is still to be done is ever touched.
 import { join } from "node:path";
-import type { Clock } from "../clock.ts";
-import type { Config } from "../config.ts";
-import { logger } from "../log.ts";
-import { type DataPaths, eventsPath, logPath } from "../paths.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Config } from "../config/schema.ts";
+import { logger } from "../base/log.ts";
+import { type DataPaths, eventsPath, logPath } from "../base/paths.ts";
 import type { Database } from "../store/database.ts";
 import {
   BATCH_ROWS,
@@ -25,7 +25,7 @@ import {
   pruneTasks,
   pruneUsage,
 } from "../store/retention.ts";
-import { BELL, type Bells } from "../wake.ts";
+import { BELL, type Bells } from "../base/bells.ts";
 import { Stage } from "./loop.ts";
 
 const log = logger("retention");

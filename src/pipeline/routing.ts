@@ -5,7 +5,7 @@ import { type Failure, type Usage, USAGE_UNKNOWN } from "../domain/execution.ts"
 import { outboundOf, platformOf } from "../domain/message.ts";
 import { BEE_SUBJECT } from "../domain/scope.ts";
 import { newTask, planTask, retryDelayMs } from "../domain/task.ts";
-import { newId } from "../id.ts";
+import { newId } from "../base/id.ts";
 import { type BeeRunEnd, finishBeeRun, insertBeeRun } from "../store/bee_run.ts";
 import type { Statement } from "../store/database.ts";
 import { failMessage, finishMessage, postponeMessage, releaseMessage } from "../store/inbound.ts";

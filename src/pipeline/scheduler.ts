@@ -1,13 +1,13 @@
 // scheduled -> pending, when a countdown's or a schedule's time has come
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../base/clock.ts";
 import { missedOccurrences, nextOccurrence } from "../domain/cron.ts";
-import { faultPoint } from "../fault.ts";
-import { logger } from "../log.ts";
+import { faultPoint } from "../base/fault_point.ts";
+import { logger } from "../base/log.ts";
 import { type Database, isDuplicate, type Statement } from "../store/database.ts";
 import { latestEventAt, record } from "../store/journal.ts";
 import { fireCountdown, fireSchedule, recordOccurrence, skipOccurrence } from "../store/task_move.ts";
 import { type DueTask, listDueTasks, listSchedulesAfter, nextRunAt } from "../store/task_queue.ts";
-import { BELL, type Bells } from "../wake.ts";
+import { BELL, type Bells } from "../base/bells.ts";
 import { Stage } from "./loop.ts";
 
 const log = logger("scheduler");

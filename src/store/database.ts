@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers";
-import { logger } from "../log.ts";
+import { logger } from "../base/log.ts";
 import {
   damaged,
   isBusy,

@@ -1,5 +1,5 @@
 import type { EventKind, JournalEntry } from "../domain/journal.ts";
-import { conversationBell } from "../wake.ts";
+import { conversationBell } from "../base/bells.ts";
 import type { Database, Row, Statement, Value } from "./database.ts";
 
 /** The statement that records an event. Put it into the batch that makes the event true (house, sentence 2). */

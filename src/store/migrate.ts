@@ -1,5 +1,5 @@
 import { ServiceError } from "../domain/error.ts";
-import { faultPoint } from "../fault.ts";
+import { faultPoint } from "../base/fault_point.ts";
 import type { Database } from "./database.ts";
 import { COUNTERS } from "./migrations/0001_counters.ts";
 import { RETENTION } from "./migrations/0001_retention.ts";

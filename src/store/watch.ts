@@ -1,5 +1,5 @@
-import type { Clock } from "../clock.ts";
-import { logger } from "../log.ts";
+import type { Clock } from "../base/clock.ts";
+import { logger } from "../base/log.ts";
 import type { Database } from "./database.ts";
 
 const log = logger("database");

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { Adapter, AgentEvent, Order } from "../../src/engine/adapter.ts";
-import { claude } from "../../src/engine/claude.ts";
-import { codex } from "../../src/engine/codex.ts";
-import { copilot } from "../../src/engine/copilot.ts";
-import { gemini } from "../../src/engine/gemini.ts";
-import { goose } from "../../src/engine/goose.ts";
-import { opencode } from "../../src/engine/opencode.ts";
-import { qwen } from "../../src/engine/qwen.ts";
+import { claude } from "../../src/engine/adapters/claude.ts";
+import { codex } from "../../src/engine/adapters/codex.ts";
+import { copilot } from "../../src/engine/adapters/copilot.ts";
+import { gemini } from "../../src/engine/adapters/gemini.ts";
+import { goose } from "../../src/engine/adapters/goose.ts";
+import { opencode } from "../../src/engine/adapters/opencode.ts";
+import { qwen } from "../../src/engine/adapters/qwen.ts";
 import { PINS } from "../engines/pins.ts";
 
 const ADAPTERS = [claude, codex, gemini, opencode, qwen, copilot, goose];

@@ -3,7 +3,7 @@ import addFormats from "ajv-formats";
 import { ROUTES } from "../../src/http/app.ts";
 import { openApiDocument } from "../../src/http/openapi.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
-import { VERSION } from "../../src/version.ts";
+import { VERSION } from "../../src/base/version.ts";
 
 /** What the document says of one operation, as far as tests look at it. */
 export interface Operation {

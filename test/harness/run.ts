@@ -1,4 +1,4 @@
-import { signToken } from "../../src/token.ts";
+import { signToken } from "../../src/base/token.ts";
 import type { App } from "./app.ts";
 
 /** A worker's run that is going on, and the token that its agent holds. */

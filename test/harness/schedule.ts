@@ -1,7 +1,7 @@
 import { createScheduler } from "../../src/pipeline/scheduler.ts";
 import type { Stage } from "../../src/pipeline/loop.ts";
 import { newTask, planTask } from "../../src/domain/task.ts";
-import { newId } from "../../src/id.ts";
+import { newId } from "../../src/base/id.ts";
 import { Database, type Statement, type Written } from "../../src/store/database.ts";
 import { finishExecution, insertExecution } from "../../src/store/execution.ts";
 import { migrate } from "../../src/store/migrate.ts";
@@ -9,7 +9,7 @@ import { insertTask } from "../../src/store/task.ts";
 import { claimTask, rescheduleTask } from "../../src/store/task_move.ts";
 import { insertWorker } from "../../src/store/worker.ts";
 import { nextOccurrence } from "../../src/domain/cron.ts";
-import { Bells } from "../../src/wake.ts";
+import { Bells } from "../../src/base/bells.ts";
 import type { TestClock } from "./clock.ts";
 
 const MINUTE_MS = 60_000;

@@ -1,5 +1,5 @@
 // `svc serve` in which, as soon as it is told by a file, something breaks that nobody catches: `uncaught.ts <file> <how>`.
-import { serve } from "../../src/serve.ts";
+import { serve } from "../../src/boot/serve.ts";
 
 const [file = "", how = ""] = Deno.args;
 const secret = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJl";

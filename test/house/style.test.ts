@@ -66,7 +66,7 @@ describe("files (house, style)", () => {
     expect(places(store, opening)).toEqual([]);
     // Who may know its name: the default, the archive (where it is a copy), and who only looks at it.
     const named = SOURCES.filter((file) => /svc\.db/.test(textOf(file)));
-    expect(named).toEqual(["src/api/doctor.ts", "src/config.ts", "src/domain/backup.ts"]);
+    expect(named).toEqual(["src/api/doctor.ts", "src/config/schema.ts", "src/domain/backup.ts"]);
     expect(places(["src/api/doctor.ts"], opening).length).toBe(
       places(["src/api/doctor.ts"], /writeTextFile\(probe/).length,
     );

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { SignJWT } from "jose";
 import { openApp, PASSWORD } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { signToken } from "../../src/token.ts";
+import { signToken } from "../../src/base/token.ts";
 import { ROUTES } from "../../src/http/app.ts";
 
 const LOGIN = "POST /api/auth/login";

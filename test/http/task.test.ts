@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { signToken } from "../../src/token.ts";
+import { signToken } from "../../src/base/token.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 const NOW = Date.parse("2026-01-05T08:00:00Z");

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { UPLOADS_PER_SESSION_MAX, UPLOADS_PER_SESSION_MAX_LARGEST } from "../../src/platform/uploads.ts";
+import { UPLOADS_PER_SESSION_MAX, UPLOADS_PER_SESSION_MAX_LARGEST } from "../../src/files/uploads.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { client } from "../harness/client.ts";
 import { startServer, tempDir } from "../harness/process.ts";

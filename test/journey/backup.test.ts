@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { unpackArchive } from "../../src/archive.ts";
+import { unpackArchive } from "../../src/base/archive.ts";
 import { Database, inspect } from "../../src/store/database.ts";
 import { SCHEMA_VERSION } from "../../src/store/migrate.ts";
 import { fakeEngines } from "../harness/agents.ts";

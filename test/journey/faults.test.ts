@@ -1,8 +1,8 @@
 // The server is killed at each place where it could be half done, and started again (promises, test bench).
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { FAULT_POINTS, type FaultPoint } from "../../src/fault.ts";
-import { newId } from "../../src/id.ts";
+import { FAULT_POINTS, type FaultPoint } from "../../src/base/fault_point.ts";
+import { newId } from "../../src/base/id.ts";
 import { Database } from "../../src/store/database.ts";
 import { FAKE_AGENT } from "../harness/agents.ts";
 import { PASSWORD, PASSWORD_HASH } from "../harness/app.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { newId } from "../../src/id.ts";
+import { newId } from "../../src/base/id.ts";
 import { Database } from "../../src/store/database.ts";
 import { PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
 import { client, quiet } from "../harness/client.ts";

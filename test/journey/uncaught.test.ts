@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findMarked } from "../../src/engine/isolation.ts";
-import { Server } from "../../src/server.ts";
+import { Server } from "../../src/boot/server.ts";
 import { Database } from "../../src/store/database.ts";
 import { fakeEnvironment } from "../harness/agents.ts";
 import { openApp, testConfig } from "../harness/app.ts";

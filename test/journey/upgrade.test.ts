@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { systemClock } from "../../src/clock.ts";
-import { dataPaths } from "../../src/paths.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { dataPaths } from "../../src/base/paths.ts";
 import { Database } from "../../src/store/database.ts";
 import {
   migrate,
@@ -11,7 +11,7 @@ import {
   SCHEMA_VERSION,
   schemaVersion,
 } from "../../src/store/migrate.ts";
-import { upgrade, UPGRADE_BACKUPS_MAX } from "../../src/upgrade.ts";
+import { upgrade, UPGRADE_BACKUPS_MAX } from "../../src/boot/upgrade.ts";
 import { dumpSchema, fixtureStatements } from "../harness/fixture.ts";
 import { startServer, svc, tempDir } from "../harness/process.ts";
 import { ROOT } from "../harness/tree.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { newId } from "../../src/id.ts";
-import { BELL } from "../../src/wake.ts";
+import { newId } from "../../src/base/id.ts";
+import { BELL } from "../../src/base/bells.ts";
 import { type App, openApp, type TestSettings } from "../harness/app.ts";
 import { insertRows } from "../harness/counters.ts";
 

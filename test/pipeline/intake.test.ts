@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { newId } from "../../src/id.ts";
+import { newId } from "../../src/base/id.ts";
 import { joinParts, quietUntil, quietWindowMs } from "../../src/domain/message.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { systemClock } from "../../src/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
 import { Stage } from "../../src/pipeline/loop.ts";
-import { Bells } from "../../src/wake.ts";
+import { Bells } from "../../src/base/bells.ts";
 import { openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 

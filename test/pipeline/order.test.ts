@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { systemClock } from "../../src/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
 import { retryDelayMs } from "../../src/domain/task.ts";
 import { findMarked } from "../../src/engine/isolation.ts";
-import { endRun } from "../../src/pipeline/ending.ts";
+import { endRun } from "../../src/run/ending.ts";
 import { USAGE_UNKNOWN } from "../../src/domain/execution.ts";
 import { listOpenExecutions } from "../../src/store/execution.ts";
 import { findTask } from "../../src/store/task.ts";

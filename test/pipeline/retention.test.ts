@@ -1,12 +1,12 @@
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { configSchema } from "../../src/config.ts";
-import { newId } from "../../src/id.ts";
-import { dataPaths, eventsPath, logPath } from "../../src/paths.ts";
+import { configSchema } from "../../src/config/schema.ts";
+import { newId } from "../../src/base/id.ts";
+import { dataPaths, eventsPath, logPath } from "../../src/base/paths.ts";
 import { createRetention } from "../../src/pipeline/retention.ts";
 import { Database } from "../../src/store/database.ts";
 import { migrate } from "../../src/store/migrate.ts";
-import { Bells } from "../../src/wake.ts";
+import { Bells } from "../../src/base/bells.ts";
 import { openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { expectCounters, insertRows } from "../harness/counters.ts";

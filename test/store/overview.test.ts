@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { newId } from "../../src/id.ts";
+import { newId } from "../../src/base/id.ts";
 import { Database, type Statement } from "../../src/store/database.ts";
 import { finishExecution, insertExecution } from "../../src/store/execution.ts";
 import { migrate } from "../../src/store/migrate.ts";

@@ -1,7 +1,7 @@
 // What must hold of a data directory after whatever was done to its server (promises, test bench, I1 to I9).
 import { join } from "node:path";
 import { findMarked } from "../../src/engine/isolation.ts";
-import { STOPPED } from "../../src/pipeline/ending.ts";
+import { STOPPED } from "../../src/run/ending.ts";
 import { Database, inspect, type Value } from "../../src/store/database.ts";
 import { brokenCounters } from "../harness/counters.ts";
 

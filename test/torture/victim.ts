@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { FAULT_POINTS } from "../../src/fault.ts";
+import { FAULT_POINTS } from "../../src/base/fault_point.ts";
 import { FAKE_AGENT } from "../harness/agents.ts";
 import { PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
 import { type Client, client } from "../harness/client.ts";

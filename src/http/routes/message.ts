@@ -8,7 +8,7 @@ import {
   traceMessage,
 } from "../../api/message.ts";
 import type { Call } from "../../api/service.ts";
-import { digest } from "../../digest.ts";
+import { digest } from "../../base/digest.ts";
 import {
   inboundListQuery,
   inboundSchema,

@@ -1,0 +1,101 @@
+import { Buffer } from "node:buffer";
+import { randomBytes } from "node:crypto";
+import {
+  CHOSEN_COST,
+  GENERATED_COST,
+  generatePassword,
+  hashPassword,
+  verifyPassword,
+} from "../api/password.ts";
+import type { LoadedConfig } from "../config/schema.ts";
+import { type Credential, deleteRefreshTokens, findCredential, saveCredential } from "../store/credential.ts";
+import type { Database } from "../store/database.ts";
+import { record } from "../store/journal.ts";
+import { keyBytes } from "../base/token.ts";
+
+const KEY_BYTES = 48;
+
+/** Makes the data directory, mode 0700, when it is missing; answers its real path. Throws Error with words for the operator. */
+export async function openDataDirectory(path: string): Promise<string> {
+  try {
+    await Deno.mkdir(path, { recursive: true, mode: 0o700 });
+    return await Deno.realPath(path);
+  } catch (error) {
+    const why = error instanceof Deno.errors.AlreadyExists || error instanceof Deno.errors.NotADirectory
+      ? "it is not a directory, or lies in one that is none"
+      : error instanceof Deno.errors.PermissionDenied
+      ? "this user may not make or enter it"
+      : error instanceof Error
+      ? error.message.replace(/ \(os error.*/, "")
+      : String(error);
+    throw new Error(`Cannot use the data directory ${path}: ${why}; set data_dir to another place`);
+  }
+}
+
+/** The signing key: configured, or made at the first start and kept in the data directory, mode 0600 (contract 2). */
+export async function loadKey(configured: string, path: string): Promise<Uint8Array> {
+  if (configured !== "") return keyBytes(configured);
+  try {
+    return keyBytes((await Deno.readTextFile(path)).trim());
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) {
+      throw new Error(
+        `Cannot use the signing key ${path}: ${error instanceof Error ? error.message : error}`,
+      );
+    }
+  }
+  const secret = Buffer.from(randomBytes(KEY_BYTES)).toString("base64url");
+  await Deno.writeTextFile(path, secret + "\n", { mode: 0o600, createNew: true });
+  return keyBytes(secret);
+}
+
+/** The operator's credential after a start, and the password that was made for it, if one was. */
+export interface Operator {
+  credential: Credential;
+  generated: string | null;
+}
+
+/**
+ * Makes the stored credential what configuration and environment say, or makes a password at the very first start
+ * (contract 2). Another password than before ends every login made with the old one.
+ */
+export async function ensureCredential(db: Database, loaded: LoadedConfig, now: number): Promise<Operator> {
+  const { username, password_hash: configuredHash } = loaded.config.auth;
+  const stored = await findCredential(db);
+  const wanted = await wantedCredential(stored, username, configuredHash, loaded.password);
+  if (wanted === null) return { credential: stored as Credential, generated: null };
+  const { generated, ...rest } = wanted;
+  const changed = stored !== null && stored.password_hash !== rest.password_hash;
+  const credential = { username, ...rest, version: (stored?.version ?? 1) + (changed ? 1 : 0) };
+  await db.write([
+    ...saveCredential(credential, now),
+    ...(changed ? [deleteRefreshTokens(), record(now, { kind: "auth.password_changed" })] : []),
+  ]);
+  return { credential, generated };
+}
+
+/** What has to be stored, or null when all is as it should be. */
+async function wantedCredential(
+  stored: Credential | null,
+  username: string,
+  configuredHash: string,
+  password: string,
+): Promise<{ password_hash: string; source: Credential["source"]; generated: string | null } | null> {
+  if (configuredHash !== "") {
+    if (stored?.password_hash === configuredHash && stored.username === username) return null;
+    return { password_hash: configuredHash, source: "config", generated: null };
+  }
+  if (password !== "") {
+    const same = stored !== null && stored.username === username &&
+      await verifyPassword(password, stored.password_hash);
+    if (same && stored.source === "environment") return null;
+    const hash = same ? stored.password_hash : await hashPassword(password, CHOSEN_COST);
+    return { password_hash: hash, source: "environment", generated: null };
+  }
+  if (stored === null) {
+    const generated = generatePassword();
+    return { password_hash: await hashPassword(generated, GENERATED_COST), source: "generated", generated };
+  }
+  if (stored.username === username) return null;
+  return { password_hash: stored.password_hash, source: stored.source, generated: null };
+}

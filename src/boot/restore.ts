@@ -1,0 +1,215 @@
+import { basename, dirname, join } from "node:path";
+import { ArchiveError, unpackArchive } from "../base/archive.ts";
+import { loadConfig, type LoadedConfig } from "../config/schema.ts";
+import { ConfigError } from "../config/file.ts";
+import { DataMarker, filePath } from "./data_marker.ts";
+import { BACKUP, type Manifest, manifestSchema } from "../domain/backup.ts";
+import { ServiceError } from "../domain/error.ts";
+import { openDataDirectory } from "./first_start.ts";
+import { lockDataDirectory, LockedError } from "./lock.ts";
+import { type DataPaths, dataPaths } from "../base/paths.ts";
+import { keepAddonIn } from "../store/addon.ts";
+import { endAllLogins } from "../store/credential.ts";
+import { Database, inspect } from "../store/database.ts";
+import { record } from "../store/journal.ts";
+import { SCHEMA_VERSION, schemaVersion } from "../store/migrate.ts";
+import { relocate } from "../store/relocate.ts";
+
+const EXIT = { done: 0, unexpected: 1, usage: 2, inUse: 5, declined: 7 } as const;
+
+/** How `svc restore` is called. */
+export interface RestoreOptions {
+  file: string;
+  config: string | undefined;
+  /** Leaves the backup's signing key out, so that the next start makes another one, and ends all logins. */
+  newKey: boolean;
+  /** Asked before anything is changed. */
+  confirm: (question: string) => Promise<boolean>;
+  say: (text: string) => void;
+}
+
+/**
+ * `svc restore`: puts a backup in the place of what the data directory holds, which is kept aside in it. The archive is
+ * unpacked and checked first; nothing is changed before it is known to be whole (promises BAK-4). Answers the
+ * exit code (contract 6).
+ */
+export async function restore(options: RestoreOptions): Promise<number> {
+  let lock: Deno.FsFile | null = null;
+  try {
+    const loaded = await loadConfig(options.config, Deno.env.toObject());
+    const database = filePath(loaded.config.database.url);
+    if (database === null) {
+      options.say(
+        "svc: Cannot restore: the database is on a libSQL server; bring it back there, with its own tools",
+      );
+      return EXIT.usage;
+    }
+    Deno.umask(0o077);
+    const paths = dataPaths(await openDataDirectory(loaded.config.data_dir));
+    lock = await lockDataDirectory(paths.lock);
+    keepAddonIn(paths.addon);
+    return await restoreInto(paths, database, loaded, options);
+  } catch (error) {
+    options.say(`svc: ${error instanceof Error ? error.message : error}`);
+    if (error instanceof LockedError) return EXIT.inUse;
+    if (error instanceof ConfigError) return EXIT.usage;
+    // What the question itself ended with, such as a missing terminal.
+    return error instanceof Error && "code" in error && typeof error.code === "number"
+      ? error.code
+      : EXIT.unexpected;
+  } finally {
+    lock?.close();
+  }
+}
+
+async function restoreInto(
+  paths: DataPaths,
+  database: string,
+  loaded: LoadedConfig,
+  options: RestoreOptions,
+): Promise<number> {
+  const { file, newKey, confirm, say } = options;
+  await Deno.remove(paths.restore, { recursive: true }).catch(() => {});
+  try {
+    const manifest = await unpack(file, paths.restore);
+    const aside = join(paths.root, `before-restore-${stamp(new Date())}`);
+    say(describe(manifest, paths.root, aside));
+    if (!await confirm("Restore it?")) {
+      say("svc: nothing was changed");
+      return EXIT.declined;
+    }
+    await prepare(manifest, paths, newKey);
+    await exchange(paths, database, aside);
+    const db = await Database.open(`file:${database}`);
+    await (await DataMarker.read(paths, loaded.config.database.url)).write(db);
+    await db.close();
+    // Into a new directory there was nothing to move.
+    const kept = await Deno.remove(aside).then(() => false, () => true);
+    const words = kept ? `What was there before is in ${aside}; remove it when all is well. ` : "";
+    say(`Restored. ${words}Start with: svc serve`);
+    if (newKey && loaded.config.auth.jwt_secret !== "") {
+      say("The signing key is set by auth.jwt_secret: change it there, too");
+    }
+    return EXIT.done;
+  } finally {
+    await Deno.remove(paths.restore, { recursive: true }).catch(() => {});
+  }
+}
+
+/** Unpacks and checks everything in the archive. Throws Error with words for the operator. */
+async function unpack(file: string, folder: string): Promise<Manifest> {
+  const refuse = (why: string) =>
+    new Error(`Cannot restore ${file}: ${why.replace(/\.$/, "")}. Nothing was changed`);
+  const archive = await Deno.open(file, { read: true }).catch((error) => {
+    throw refuse(
+      error instanceof Deno.errors.NotFound ? "there is no such file" : "this user may not read it",
+    );
+  });
+  await Deno.mkdir(folder, { mode: 0o700 });
+  try {
+    const names = await unpackArchive(archive.readable, folder);
+    const known = Object.values(BACKUP).map(String);
+    const strange = names.find((name) => !known.includes(name.split("/")[0] ?? ""));
+    if (strange !== undefined || !names.includes(BACKUP.database)) {
+      throw refuse("it is no backup of this service");
+    }
+  } catch (error) {
+    if (error instanceof ArchiveError) throw refuse(error.message);
+    throw error;
+  }
+  const text = await Deno.readTextFile(join(folder, BACKUP.manifest)).catch(() => "null");
+  const manifest = manifestSchema.safeParse(JSON.parse(text));
+  if (!manifest.success) throw refuse("it is no backup of this service, or of a later version");
+  if (manifest.data.schema_version > SCHEMA_VERSION) {
+    throw refuse(
+      `its schema is version ${manifest.data.schema_version}, this program knows ${SCHEMA_VERSION}; ` +
+        `restore it with svc ${manifest.data.svc_version} or later`,
+    );
+  }
+  const faults = await inspect(join(folder, BACKUP.database));
+  if (faults.length > 0) throw refuse(`its database is damaged: ${faults.join("; ")}`);
+  return manifest.data;
+}
+
+function describe(manifest: Manifest, root: string, aside: string): string {
+  const { workers, tasks, executions } = manifest.counts;
+  return `A backup of ${
+    new Date(manifest.created_at).toISOString()
+  } by svc ${manifest.svc_version}, sound: ` +
+    `${workers} workers, ${tasks} tasks, ${executions} executions.\n` +
+    `It takes the place of the database, uploads, logs and signing key in ${root}.\nThose go to ${aside}.`;
+}
+
+/** Makes the unpacked database fit this directory. It is still outside of where a service would look. */
+async function prepare(manifest: Manifest, paths: DataPaths, newKey: boolean): Promise<void> {
+  const path = join(paths.restore, BACKUP.database);
+  const db = await Database.open(`file:${path}`);
+  try {
+    if (await schemaVersion(db) !== manifest.schema_version) {
+      throw new ServiceError("unavailable", "Cannot restore: the database is not what the manifest says");
+    }
+    await relocate(db, manifest.data_dir, paths.root);
+    const now = Date.now();
+    await db.write([
+      ...(newKey ? endAllLogins(now) : []),
+      record(now, { kind: "system.restored", data: { created_at: manifest.created_at } }),
+    ]);
+  } finally {
+    await db.close();
+  }
+  if (newKey) await Deno.remove(join(paths.restore, BACKUP.secretKey)).catch(() => {});
+}
+
+/** Moves what is there aside and the backup in its place. A start refuses until all of it is done. */
+async function exchange(paths: DataPaths, database: string, aside: string): Promise<void> {
+  await Deno.mkdir(aside, { mode: 0o700 });
+  await writeSynced(paths.restoring, `${aside}\n`);
+  const files = [database, `${database}-wal`, `${database}-shm`, `${database}-journal`];
+  for (const path of [...files, paths.uploads, paths.logs, paths.secretKey, paths.marker]) {
+    await moveIfThere(path, join(aside, basename(path)));
+  }
+  await moveIfThere(join(paths.restore, BACKUP.database), database);
+  await moveIfThere(join(paths.restore, BACKUP.uploads), paths.uploads);
+  await moveIfThere(join(paths.restore, BACKUP.logs), paths.logs);
+  await moveIfThere(join(paths.restore, BACKUP.secretKey), paths.secretKey);
+  for (const folder of new Set([paths.root, dirname(database)])) await syncPath(folder);
+  await Deno.remove(paths.restoring);
+  await syncPath(paths.root);
+}
+
+async function moveIfThere(from: string, to: string): Promise<void> {
+  await move(from, to).catch((error) => {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  });
+}
+
+// The database may lie on another file system: there nothing has its name before all of it is on the disk.
+async function move(from: string, to: string): Promise<void> {
+  const apart = await Deno.rename(from, to).then(() => false, (error) => {
+    if (error.code !== "EXDEV") throw error;
+    return true;
+  });
+  if (!apart) return;
+  await Deno.copyFile(from, `${to}.part`);
+  await syncPath(`${to}.part`);
+  await Deno.rename(`${to}.part`, to);
+  await Deno.remove(from);
+}
+
+async function writeSynced(path: string, text: string): Promise<void> {
+  const file = await Deno.open(path, { write: true, create: true, truncate: true, mode: 0o600 });
+  await file.write(new TextEncoder().encode(text));
+  await file.sync();
+  file.close();
+  await syncPath(dirname(path));
+}
+
+async function syncPath(path: string): Promise<void> {
+  using file = await Deno.open(path, { read: true });
+  // A directory cannot be synced everywhere.
+  await file.sync().catch(() => {});
+}
+
+function stamp(date: Date): string {
+  return date.toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-");
+}

@@ -1,0 +1,292 @@
+import { Authority } from "../api/authority.ts";
+import { RunLimits } from "../api/run_limit.ts";
+import type { Service } from "../api/service.ts";
+import { type Clock, sleep, systemClock } from "../base/clock.ts";
+import type { LoadedConfig } from "../config/schema.ts";
+import { Catalog } from "../engine/catalog.ts";
+import { detectIsolation, type Isolation } from "../engine/isolation.ts";
+import { DatabaseOwner } from "./database_owner.ts";
+import { DataMarker, filePath } from "./data_marker.ts";
+import { DatabaseWatch } from "../store/watch.ts";
+import { ensureCredential, loadKey, openDataDirectory, type Operator } from "./first_start.ts";
+import { createApp } from "../http/app.ts";
+import { logBell } from "../http/log_file.ts";
+import { Listener } from "../http/listener.ts";
+import { lockDataDirectory } from "./lock.ts";
+import { logger, redact } from "../base/log.ts";
+import { type DataPaths, dataPaths } from "../base/paths.ts";
+import { Bee } from "../pipeline/bee.ts";
+import { Dispatcher } from "../pipeline/dispatcher.ts";
+import { createEnvironments } from "../run/environment.ts";
+import { Executor } from "../run/executor.ts";
+import { createIntake } from "../pipeline/intake.ts";
+import type { Stage } from "../pipeline/loop.ts";
+import { createOutbox } from "../pipeline/outbox.ts";
+import { createRetention } from "../pipeline/retention.ts";
+import { Rescuer } from "../pipeline/rescuer.ts";
+import { createScheduler } from "../pipeline/scheduler.ts";
+import type { Platform } from "../platform/platform.ts";
+import { removePartials } from "../files/uploads.ts";
+import { installShim } from "./shim.ts";
+import { keepAddonIn } from "../store/addon.ts";
+import { Database } from "../store/database.ts";
+import { record } from "../store/journal.ts";
+import { upgrade } from "./upgrade.ts";
+import { BELL, Bells } from "../base/bells.ts";
+
+const log = logger("server");
+
+/** What a test may replace: the clock, the bells, and what is outside. */
+export interface ServerParts {
+  clock?: Clock;
+  bells?: Bells;
+  platforms?: readonly Platform[];
+  /** File mode mask of the programs that are started. */
+  umask?: number;
+}
+
+/** The whole service: opened, started, drained and stopped in order. */
+export class Server {
+  readonly service: Service;
+  readonly stages: Stage[];
+  readonly executor: Executor;
+  readonly dispatcher: Dispatcher;
+  /** The password made at the very first start, to be shown once; else null. */
+  readonly generatedPassword: string | null;
+  readonly #rescuer: Rescuer;
+  readonly #bee: Bee;
+  readonly #listener: Listener;
+  readonly #lock: Deno.FsFile;
+  readonly #owner: DatabaseOwner | null;
+  readonly #stopping = new AbortController();
+  #graceMs: number;
+
+  private constructor(foundation: Foundation, parts: ServerParts) {
+    const { loaded, paths, db, key, operator, clock, lock, owner } = foundation;
+    const { config } = loaded;
+    const bells = parts.bells ?? new Bells();
+    db.onCommit = (names) => {
+      for (const name of new Set(names)) bells.ring(name);
+      bells.ring(BELL.journal);
+    };
+    db.onBroken = (reason, cause) => void this.#failStop(reason, cause);
+    const file = filePath(config.database.url);
+    const machine = {
+      path: Deno.env.get("PATH") ?? "",
+      inherited: Deno.env.toObject(),
+      root: Deno.uid() === 0,
+      umask: parts.umask ?? 0o022,
+      stopGraceMs: config.limits.stop_grace,
+    };
+    const engines = new Catalog(config, machine);
+    const { username, version } = operator.credential;
+    const authority = new Authority({ key, username, version, db, clock });
+    const zone = config.scheduler.time_zone || Intl.DateTimeFormat().resolvedOptions().timeZone;
+    const service: Service = {
+      config,
+      paths,
+      clock,
+      timeZone: zone,
+      db,
+      bells,
+      engines,
+      authority,
+      runLimits: new RunLimits(),
+      passwordFrom: config.auth.password_hash !== ""
+        ? "config"
+        : loaded.password !== ""
+        ? "environment"
+        : "store",
+      startedAt: clock.now(),
+      state: "starting",
+      watch: file === null ? null : new DatabaseWatch(db, file, clock),
+      stages: () => this.stages,
+      stopping: this.#stopping.signal,
+      interrupt: (executionId) => this.executor.interrupt(executionId),
+      interruptRouting: (sessionKey) => this.#bee.interrupt(sessionKey),
+    };
+    this.service = service;
+    this.generatedPassword = operator.generated;
+    this.#lock = lock;
+    this.#owner = owner;
+    this.#graceMs = config.shutdown_grace;
+    const rules = { standardZone: zone, maxAttempts: config.limits.max_attempts };
+    const base = { db, clock, bells };
+    const environmentOf = createEnvironments({
+      clock,
+      paths,
+      key,
+      timeZone: zone,
+      url: () => this.#listener.url,
+      inherited: Deno.env.toObject(),
+    });
+    this.executor = new Executor({ ...base, engines, config, paths, rules, environmentOf, logBell });
+    this.dispatcher = new Dispatcher({
+      ...base,
+      engines,
+      maxConcurrentRuns: config.limits.max_concurrent_runs,
+      maxAttempts: config.limits.max_attempts,
+      execute: (claim) => this.executor.execute(claim),
+    });
+    this.#rescuer = new Rescuer({ ...base, rules, running: () => this.executor.running });
+    this.#bee = new Bee({ ...base, config, engines, paths, environmentOf, timeZone: zone });
+    this.stages = [
+      this.#rescuer.stage,
+      createIntake({ ...base, quietWindow: config.bee.quiet_window }),
+      this.#bee.stage,
+      createScheduler({ ...base, standardZone: zone, catchUpWindowMs: config.scheduler.catch_up_window }),
+      this.dispatcher.stage,
+      createOutbox({ ...base, platforms: parts.platforms ?? [] }),
+      createRetention({ ...base, paths, config: config.retention }),
+    ];
+    const app = createApp(service, { stagesWell: () => this.stages.every((stage) => stage.well) });
+    this.#listener = new Listener(app, config.server, paths.serverFile);
+  }
+
+  /**
+   * Takes the data directory, opens the database and brings its schema up to date. Nothing listens and nothing runs
+   * yet. Throws LockedError, ServiceError or Error with words for the operator.
+   */
+  static async open(loaded: LoadedConfig, parts: ServerParts = {}): Promise<Server> {
+    const clock = parts.clock ?? systemClock;
+    const paths = dataPaths(await openDataDirectory(loaded.config.data_dir));
+    const lock = await lockDataDirectory(paths.lock);
+    let owner: DatabaseOwner | null = null;
+    try {
+      const { url, auth_token: authToken } = loaded.config.database;
+      const marker = await DataMarker.read(paths, url);
+      keepAddonIn(paths.addon);
+      const db = await Database.open(url, authToken);
+      await marker.check(db);
+      if (db.remote) owner = await DatabaseOwner.take(db, lock, clock);
+      await upgrade(db, paths, clock);
+      await owner?.fence();
+      await marker.write(db);
+      const key = await loadKey(loaded.config.auth.jwt_secret, paths.secretKey);
+      const operator = await ensureCredential(db, loaded, clock.now());
+      return new Server({ loaded, paths, db, key, operator, clock, lock, owner }, parts);
+    } catch (error) {
+      await owner?.release();
+      lock.close();
+      throw error;
+    }
+  }
+
+  /** The address that it listens on, once started. */
+  get url(): string {
+    return this.#listener.url;
+  }
+
+  /** Listens, ends what a dead server left behind, and starts the stages, unless it is told to stop meanwhile. */
+  start(): Promise<void> {
+    return this.#starting = this.#start();
+  }
+
+  #starting: Promise<void> = Promise.resolve();
+
+  async #start(): Promise<void> {
+    const { service } = this;
+    this.#listener.listen();
+    await Promise.all([
+      installShim(service.paths.bin),
+      removePartials(service.paths.uploads),
+      Deno.remove(service.paths.backup, { recursive: true }).catch(() => {}),
+      this.#listener.announce(),
+    ]);
+    await this.#rescuer.rescue();
+    await this.#rescuer.rescueBee();
+    await Deno.remove(service.paths.runs, { recursive: true }).catch(() => {});
+    if (service.state !== "starting") return;
+    for (const stage of this.stages) stage.start();
+    await service.db.write([record(service.clock.now(), { kind: "system.started" })]);
+    service.watch?.start();
+    this.#owner?.start();
+    if (service.state === "starting") service.state = "ready";
+  }
+
+  /**
+   * Nothing can be stored any more: no new runs, those that go on are ended in order, writes are refused. Reading goes on,
+   * and so does the process, until somebody has looked at it (promises DBF-9).
+   */
+  async #failStop(reason: string, cause: unknown): Promise<void> {
+    const { service } = this;
+    if (service.state === "stopping") return;
+    service.state = "failed";
+    service.watch?.stop();
+    log.error(
+      "STOPPED WRITING to the database {database}: {reason}. No run is started and every write is refused. Stop the " +
+        "service, find out why, and start it again; a damaged database comes back with: svc restore <file>",
+      { database: redact(service.config.database.url), reason, cause },
+    );
+    this.dispatcher.drain();
+    this.#bee.drain();
+    await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);
+  }
+
+  /** Answers a request without a port; for tests. */
+  fetch(request: Request, peer = "127.0.0.1"): Promise<Response> {
+    return this.#listener.handle(request, peer);
+  }
+
+  /** How runs are held together on this machine. */
+  isolation(): Promise<Isolation> {
+    return detectIsolation();
+  }
+
+  /** Makes a drain that is going on end at once: a second signal (promises SHD-3). */
+  hurry(): void {
+    this.#graceMs = 0;
+    this.#hurried.abort();
+  }
+
+  readonly #hurried = new AbortController();
+
+  /**
+   * Stops in order: not ready, no new runs, runs may finish within the grace, the rest is ended and goes back to the
+   * queue, streams end, requests finish, database closes (promises SHD-1 to SHD-6). Asked again it answers the same stop.
+   */
+  stop(): Promise<void> {
+    return this.#stopped ??= this.#stop();
+  }
+
+  #stopped: Promise<void> | null = null;
+
+  async #stop(): Promise<void> {
+    const { service } = this;
+    service.state = "stopping";
+    this.dispatcher.drain();
+    this.#bee.drain();
+    // A start that is still ending what it found, and may have failed, needs the database for it.
+    await this.#starting.catch(() => {});
+    service.watch?.stop();
+    if (this.dispatcher.running > 0 && this.#graceMs > 0) {
+      log.info("Waiting up to {seconds} s for {runs} runs to finish; a second signal ends them now", {
+        seconds: this.#graceMs / 1000,
+        runs: this.dispatcher.running,
+      });
+      const grace = sleep(service.clock, this.#graceMs, this.#hurried.signal);
+      await Promise.race([this.dispatcher.settled(), grace]);
+    }
+    await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);
+    await this.dispatcher.settled();
+    await Promise.all(this.stages.map((stage) => stage.stop()));
+    await service.db.write([record(service.clock.now(), { kind: "system.stopped" })]).catch(() => {});
+    this.#stopping.abort();
+    await this.#listener.close();
+    await this.#owner?.release();
+    await service.db.close();
+    this.#lock.close();
+  }
+}
+
+interface Foundation {
+  loaded: LoadedConfig;
+  paths: DataPaths;
+  db: Database;
+  key: Uint8Array;
+  operator: Operator;
+  clock: Clock;
+  lock: Deno.FsFile;
+  /** On a libSQL server only. */
+  owner: DatabaseOwner | null;
+}

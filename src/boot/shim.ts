@@ -1,0 +1,40 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/**
+ * Puts `svc` into the directory that stands first on every agent's PATH: this very program, so that an agent talks
+ * to its server with the version that the server has (contract 4, point 8).
+ */
+export async function installShim(folder: string): Promise<void> {
+  await Deno.mkdir(folder, { recursive: true, mode: 0o755 });
+  const path = join(folder, "svc");
+  const fresh = `${path}.new`;
+  await Deno.remove(fresh).catch(() => {});
+  if (Deno.build.standalone) {
+    await Deno.symlink(Deno.execPath(), fresh);
+  } else {
+    await Deno.writeTextFile(fresh, `#!/bin/sh\n${fromSource()} "$@"\n`, { mode: 0o755 });
+    await Deno.chmod(fresh, 0o755);
+  }
+  await Deno.rename(fresh, path);
+}
+
+// An agent may have another home than we, and there Deno would get every package anew.
+function fromSource(): string {
+  const { DENO_DIR, XDG_CACHE_HOME, HOME } = Deno.env.toObject();
+  const caches = XDG_CACHE_HOME ??
+    (HOME && join(HOME, Deno.build.os === "darwin" ? "Library/Caches" : ".cache"));
+  const cache = DENO_DIR ?? (caches && join(caches, "deno"));
+  const setting = cache ? `DENO_DIR=${quoted(cache)} ` : "";
+  return `${setting}DENO_NO_UPDATE_CHECK=1 exec ${quoted(Deno.execPath())} run -A --quiet ${
+    quoted(mainPath())
+  }`;
+}
+
+function mainPath(): string {
+  return fileURLToPath(new URL("../../main.ts", import.meta.url));
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

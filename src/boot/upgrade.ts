@@ -1,0 +1,90 @@
+import { join } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import { ServiceError } from "../domain/error.ts";
+import { logger } from "../base/log.ts";
+import type { DataPaths } from "../base/paths.ts";
+import { Database } from "../store/database.ts";
+import { listFaults } from "../store/health.ts";
+import { migrate, type Migration, MIGRATIONS, schemaVersion } from "../store/migrate.ts";
+
+const log = logger("database");
+
+/** How many copies from before upgrades are kept; the oldest go. */
+export const UPGRADE_BACKUPS_MAX = 3;
+
+/**
+ * Brings a database up to the schema of this program. An older one is copied to `<data_dir>/backups` first, and the copy checked: without
+ * room for it nothing is changed. A newer one is refused (promises BAK-6). Throws ServiceError.
+ */
+export async function upgrade(
+  db: Database,
+  paths: DataPaths,
+  clock: Clock,
+  steps: readonly Migration[] = MIGRATIONS,
+): Promise<void> {
+  const from = await schemaVersion(db);
+  if (from > 0 && from < steps.length) {
+    const copy = await backUp(db, paths.backups, from, clock.now());
+    log.info("Upgrading the database from schema {from} to {to}; as it was it is in {copy}", {
+      from,
+      to: steps.length,
+      copy: copy ?? "no backup of ours: it is on a libSQL server, which makes its own",
+    });
+  }
+  await migrate(db, clock.now(), steps);
+}
+
+async function backUp(db: Database, folder: string, version: number, now: number): Promise<string | null> {
+  if (db.remote) return null;
+  const at = new Date(now).toISOString().replace(/\..*/, "").replaceAll(":", "-");
+  const path = join(folder, `schema-${version}-${at}.db`);
+  const partial = `${path}.part`;
+  try {
+    await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+    await Deno.remove(partial).catch(() => {});
+    await db.copyTo(partial);
+    await check(partial);
+    await sync(partial);
+    await Deno.rename(partial, path);
+    await sync(folder);
+    await removeOldest(folder);
+    return path;
+  } catch (error) {
+    await Deno.remove(partial).catch(() => {});
+    throw new ServiceError(
+      "storage_full",
+      `Cannot upgrade the database: no backup of it could be made in ${folder} (${
+        error instanceof Error ? error.message : error
+      }). Nothing was changed; make room there, or start the older program again`,
+      { cause: error },
+    );
+  }
+}
+
+async function check(path: string): Promise<void> {
+  const copy = await Database.open(`file:${path}`);
+  try {
+    const [fault] = await listFaults(copy);
+    if (fault !== undefined) throw new Error(`the copy is damaged: ${fault}`);
+  } finally {
+    await copy.close();
+    for (const end of ["-wal", "-shm"]) await Deno.remove(path + end).catch(() => {});
+  }
+}
+
+async function sync(path: string): Promise<void> {
+  using file = await Deno.open(path, { read: true });
+  // A directory cannot be synced everywhere.
+  await file.sync().catch(() => {});
+}
+
+async function removeOldest(folder: string): Promise<void> {
+  const copies: { path: string; at: number }[] = [];
+  for await (const { name } of Deno.readDir(folder)) {
+    if (!/^schema-\d+-.*\.db$/.test(name)) continue;
+    const path = join(folder, name);
+    copies.push({ path, at: (await Deno.stat(path)).mtime?.getTime() ?? 0 });
+  }
+  copies.sort((a, b) => b.at - a.at || (a.path < b.path ? 1 : -1));
+  for (const { path } of copies.slice(UPGRADE_BACKUPS_MAX)) await Deno.remove(path);
+}

@@ -1,0 +1,289 @@
+import { isMap, isPair, isScalar, type Node } from "yaml";
+import { z } from "zod";
+import {
+  absolutePath,
+  ConfigError,
+  type ConfigSource,
+  environmentOverrides,
+  readConfigSource,
+  readSecretFile,
+} from "./file.ts";
+import { reservedFlag } from "../domain/engine_flags.ts";
+import { isTimeZone } from "../domain/field.ts";
+import { isScryptHash } from "../domain/password.ts";
+import { LOG_LEVELS } from "../base/log.ts";
+
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** A duration such as `300ms 30s 5m 2h 7d`, kept in ms. */
+function duration(standard: string, minMs = 0) {
+  return z.codec(
+    z.string({ error: "must be a duration such as 300ms, 30s, 5m, 2h or 7d" })
+      .regex(/^\d{1,9}(ms|s|m|h|d)$/, { error: "must be a duration such as 300ms, 30s, 5m, 2h or 7d" }),
+    z.number().min(minMs, { error: `must be at least ${durationText(minMs)}` }),
+    { decode: durationMs, encode: durationText },
+  ).default(durationMs(standard));
+}
+
+function durationMs(value: string): number {
+  const unit = /[a-z]+$/.exec(value)?.[0] as keyof typeof UNIT_MS;
+  return parseInt(value, 10) * UNIT_MS[unit];
+}
+
+function durationText(ms: number): string {
+  const unit =
+    (["d", "h", "m", "s"] as const).find((name) => ms >= UNIT_MS[name] && ms % UNIT_MS[name] === 0) ??
+      "ms";
+  return `${ms / UNIT_MS[unit]}${unit}`;
+}
+
+function count(standard: number, min: number, max: number) {
+  return z.int({ error: "must be a whole number" }).min(min, { error: `must be at least ${min}` })
+    .max(max, { error: `must be at most ${max}` }).default(standard);
+}
+
+const zone = z.string().refine((name) => name === "" || isTimeZone(name), {
+  error: "must be a time zone such as Europe/Berlin or UTC",
+});
+
+export const ENGINE_KINDS = [
+  "claude",
+  "codex",
+  "gemini",
+  "opencode",
+  "qwen",
+  "copilot",
+  "goose",
+  "command",
+  "echo",
+] as const;
+
+/** What is set for one engine (contract 7). */
+export const engineSchema = z.strictObject({
+  kind: z.enum(ENGINE_KINDS).optional(),
+  command: z.string().default(""),
+  args: z.array(z.string()).default([]),
+  env: z.record(z.string(), z.string()).default({}),
+  pass_env: z.array(z.string()).default([]),
+  model: z.string().default(""),
+  permissions: z.enum(["read", "edit", "full"]).default("edit"),
+  state: z.enum(["per_worker", "shared"]).default("per_worker"),
+  timeout: duration("30m", 1),
+  idle_timeout: duration("10m", 1),
+});
+
+const MIB = 1024 * 1024;
+
+/** Every key of `config.yaml` with its default (contract 7). */
+export const configSchema = z.strictObject({
+  server: z.strictObject({
+    host: z.string().min(1).default("127.0.0.1"),
+    port: count(8080, 0, 65_535),
+    allowed_origins: z.array(z.string()).default([]),
+    allowed_hosts: z.array(z.string()).default([]),
+    trusted_proxies: z.array(z.string()).default([]),
+  }).prefault({}),
+  data_dir: z.string().min(1).default("data"),
+  database: z.strictObject({
+    url: z.string().regex(/^$|^(file:|libsql:|https?:|wss?:)/, {
+      error: "must start with file:, libsql:, http: or https:",
+    }).default(""),
+    auth_token: z.string().default(""),
+  }).prefault({}),
+  auth: z.strictObject({
+    username: z.string().min(1).max(200).default("admin"),
+    password_hash: z.string().refine((text) => text === "" || isScryptHash(text), {
+      error: "must be a scrypt hash in PHC form that takes at most 1 GiB of memory",
+    }).default(""),
+    jwt_secret: z.string().refine((text) => text === "" || text.length >= 32, {
+      error: "must be at least 32 characters; make one with: openssl rand -base64 48",
+    }).default(""),
+    access_ttl: duration("15m", 1_000),
+    refresh_ttl: duration("30d", 1_000),
+    login_failures_per_minute: count(10, 1, 10_000),
+  }).prefault({}),
+  bee: z.strictObject({
+    engine: z.string().min(1).default("rules"),
+    persona: z.string().default(""),
+    quiet_window: duration("0ms").unwrap().optional(),
+    timeout: duration("2m", 1),
+    max_attempts: count(3, 1, 100),
+  }).prefault({}),
+  engines: z.object({ default: z.string().min(1).default("echo") }).catchall(engineSchema).prefault({}),
+  scheduler: z.strictObject({
+    time_zone: zone.default(""),
+    catch_up_window: duration("1h"),
+  }).prefault({}),
+  limits: z.strictObject({
+    max_concurrent_runs: count(4, 1, 10_000),
+    max_attempts: count(3, 1, 100),
+    max_waiting_messages: count(1_000, 1, 1_000_000),
+    max_upload_bytes: count(50 * MIB, 1, 10_240 * MIB),
+    max_log_bytes: count(16 * MIB, 1_024, 10_240 * MIB),
+    max_chain_depth: count(5, 0, 1_000),
+    stop_grace: duration("5s"),
+  }).prefault({}),
+  retention: z.strictObject({
+    executions: duration("90d", 1_000),
+    messages: duration("365d", 1_000),
+    journal: duration("30d", 1_000),
+  }).prefault({}),
+  log: z.strictObject({
+    level: z.enum(LOG_LEVELS).default("info"),
+    format: z.enum(["auto", "json", "pretty"]).default("auto"),
+  }).prefault({}),
+  shutdown_grace: duration("30s"),
+});
+
+export type Config = z.output<typeof configSchema>;
+export type EngineConfig = z.output<typeof engineSchema>;
+
+/** A configuration that can be used: paths absolute, database URL filled in. */
+export interface LoadedConfig {
+  config: Config;
+  /** The file it came from, or null. */
+  path: string | null;
+  /** From SVC_AUTH_PASSWORD or SVC_AUTH_PASSWORD_FILE; "" when neither is set. */
+  password: string;
+}
+
+/** Reads file, environment and defaults. Throws ConfigError with file, line, column and the way out (contract 7). */
+export async function loadConfig(
+  flag: string | undefined,
+  env: Record<string, string>,
+): Promise<LoadedConfig> {
+  const source = await readConfigSource(flag);
+  const input = source.document?.toJS() ?? {};
+  if (typeof input !== "object" || Array.isArray(input)) {
+    throw new ConfigError(`${source.path}:1:1: must be a map of keys, such as "server:"`);
+  }
+  const fromEnvironment = applyEnvironment(input, env);
+  const result = configSchema.safeParse(input);
+  if (!result.success) throw new ConfigError(faults(result.error, source, fromEnvironment).join("\n"));
+  const config = result.data;
+  config.data_dir = absolutePath(fromEnvironment.has("data_dir") ? Deno.cwd() : source.base, config.data_dir);
+  config.database.url = databaseUrl(config.database.url, config.data_dir, source.base);
+  checkEngines(config, source);
+  const passwordFile = env.SVC_AUTH_PASSWORD_FILE;
+  const password = env.SVC_AUTH_PASSWORD ??
+    (passwordFile ? readSecretFile("SVC_AUTH_PASSWORD_FILE", passwordFile) : "");
+  return { config, path: source.path, password };
+}
+
+function databaseUrl(url: string, dataDir: string, base: string): string {
+  if (url === "") return `file:${dataDir}/svc.db`;
+  const path = /^file:(?!\/)(.*)$/.exec(url)?.[1];
+  return path === undefined ? url : `file:${absolutePath(base, path)}`;
+}
+
+function checkEngines(config: Config, source: ConfigSource): void {
+  const { default: standard, ...engines } = config.engines;
+  const known = new Set<string>(ENGINE_KINDS.filter((kind) => kind !== "command"));
+  for (const [name, engine] of Object.entries(engines)) {
+    const at = `${where(source, ["engines", name])}engines.${name}`;
+    if (!/^[a-z][a-z0-9_-]{0,63}$/.test(name)) {
+      throw new ConfigError(`${at}: an engine's name is lower-case letters, digits, - and _`);
+    }
+    const kind = engine.kind ?? ENGINE_KINDS.find((known) => known === name);
+    if (kind === undefined) {
+      throw new ConfigError(`${at}.kind: is missing; one of ${ENGINE_KINDS.join(", ")}`);
+    }
+    if (kind === "command" && engine.command === "") {
+      throw new ConfigError(`${at}.command: is missing; name the program that is the worker`);
+    }
+    const flag = reservedFlag(kind, engine.args);
+    if (flag !== null) {
+      const place = where(source, ["engines", name, "args"]);
+      throw new ConfigError(
+        `${place}engines.${name}.args: cannot have ${flag}: the service itself decides this`,
+      );
+    }
+    if (engine.command.includes("/")) engine.command = absolutePath(source.base, engine.command);
+    engine.kind = kind;
+    known.add(name);
+  }
+  for (const [key, name] of [["engines.default", standard], ["bee.engine", config.bee.engine]] as const) {
+    if (known.has(name) || (key === "bee.engine" && name === "rules")) continue;
+    const names = [...known].sort().join(", ");
+    throw new ConfigError(
+      `${where(source, key.split("."))}${key}: no engine is called ${JSON.stringify(name)}; known: ${names}`,
+    );
+  }
+}
+
+/** Puts the environment's keys into the input; answers which keys they were, with the variable's name. */
+function applyEnvironment(input: Record<string, unknown>, env: Record<string, string>): Map<string, string> {
+  const names = new Map<string, string>();
+  const overrides = environmentOverrides(env);
+  if (overrides.length === 0) return names;
+  const shape = z.toJSONSchema(configSchema, { io: "input" }) as Shape;
+  for (const { name, path, text } of overrides) {
+    let target = input;
+    for (const key of path.slice(0, -1)) {
+      const inner = target[key];
+      target = (target[key] = typeof inner === "object" && inner !== null ? inner : {}) as Record<
+        string,
+        unknown
+      >;
+    }
+    target[path.at(-1) ?? ""] = typed(text, path.reduce<Shape | undefined>(inside, shape)?.type);
+    names.set(path.join("."), name);
+  }
+  return names;
+}
+
+interface Shape {
+  type?: string;
+  properties?: Record<string, Shape>;
+  additionalProperties?: Shape | boolean;
+}
+
+function inside(shape: Shape | undefined, key: string): Shape | undefined {
+  const { additionalProperties: rest } = shape ?? {};
+  return shape?.properties?.[key] ?? (typeof rest === "object" ? rest : undefined);
+}
+
+function typed(text: string, type: string | undefined): unknown {
+  if (type === "integer" || type === "number") return /^-?\d+$/.test(text) ? Number(text) : text;
+  if (type === "array") return text === "" ? [] : text.split(",").map((part) => part.trim());
+  return text;
+}
+
+function faults(error: z.ZodError, source: ConfigSource, fromEnvironment: Map<string, string>): string[] {
+  return error.issues.flatMap((issue) => {
+    const path = issue.path.map(String);
+    if (issue.code === "unrecognized_keys") {
+      return issue.keys.map((key) => {
+        const full = [...path, key];
+        const name = fromEnvironment.get(full.join("."));
+        const known = Object.keys(shapeAt(path)?.properties ?? {}).join(", ");
+        return `${name ? `${name}: ` : where(source, full, true)}${
+          full.join(".")
+        }: no such key; known here: ${known}`;
+      });
+    }
+    const name = fromEnvironment.get(path.join("."));
+    return [`${name ? `${name}: ` : where(source, path)}${path.join(".")}: ${issue.message}`];
+  });
+}
+
+function shapeAt(path: string[]): Shape | undefined {
+  return path.reduce<Shape | undefined>(inside, z.toJSONSchema(configSchema, { io: "input" }) as Shape);
+}
+
+/** `file:line:column: ` of a key's value (or of the key itself), "" when it is not in the file. */
+function where(source: ConfigSource, path: string[], atKey = false): string {
+  if (source.path === null || source.document === null) return "";
+  const parent = source.document.getIn(path.slice(0, -1), true);
+  let node = source.document.getIn(path, true) as Node | undefined;
+  if (atKey && isMap(parent)) {
+    const pair = parent.items.find((item) =>
+      isPair(item) && isScalar(item.key) && String(item.key.value) === path.at(-1)
+    );
+    node = pair?.key as Node | undefined;
+  }
+  const offset = node?.range?.[0];
+  if (offset === undefined) return `${source.path}: `;
+  const { line, column } = source.position(offset);
+  return `${source.path}:${line}:${column}: `;
+}

@@ -1,0 +1,29 @@
+import { z } from "zod";
+import { type Config, configSchema } from "./schema.ts";
+
+const HIDDEN = "(set, not shown)";
+const SECRETS = [["database", "auth_token"], ["auth", "password_hash"], ["auth", "jwt_secret"]] as const;
+
+/** A part of a configuration as it stands in a file. */
+export interface ShownConfig {
+  [key: string]: unknown;
+}
+
+/** The configuration in the words of its file: durations as text, secrets and the engines' own keys hidden. */
+export function shownConfig(config: Config): ShownConfig {
+  const shown = structuredClone(z.encode(configSchema, config)) as unknown as Record<string, ShownConfig>;
+  for (const [group, key] of SECRETS) {
+    if (shown[group]?.[key]) shown[group][key] = HIDDEN;
+  }
+  for (const engine of Object.values(shown.engines ?? {})) {
+    const env = typeof engine === "object" && engine !== null && "env" in engine ? engine.env : null;
+    if (typeof env !== "object" || env === null) continue;
+    Object.assign(env, Object.fromEntries(Object.keys(env).map((name) => [name, HIDDEN])));
+  }
+  return shown;
+}
+
+/** JSON Schema of the configuration file. */
+export function configJsonSchema(): object {
+  return z.toJSONSchema(configSchema, { io: "input" });
+}

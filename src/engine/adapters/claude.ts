@@ -1,0 +1,166 @@
+import { join } from "node:path";
+import type { Adapter, AgentEvent, Fault, Line, Order } from "../adapter.ts";
+import { faultFrom, faultFromStatus, faultOfKind, lastWords } from "../failure.ts";
+import { contentText, numberAt, objectAt, textAt } from "../line.ts";
+import { assistantEvents, toolResults } from "../messages.ts";
+
+/** Claude Code: `claude -p` with a stream of JSON lines (facts, engines 3). */
+export const claude: Adapter = {
+  kind: "claude",
+  program: "claude",
+  measured: { package: "@anthropic-ai/claude-code", version: "2.1.329" },
+  plansSession: true,
+  login: {
+    variables: [
+      "ANTHROPIC_API_KEY",
+      "ANTHROPIC_AUTH_TOKEN",
+      "CLAUDE_CODE_OAUTH_TOKEN",
+      "CLAUDE_CODE_USE_BEDROCK",
+      "CLAUDE_CODE_USE_VERTEX",
+      "CLAUDE_CODE_USE_FOUNDRY",
+    ],
+    files: [".credentials.json"],
+    home: ".claude",
+    advice:
+      "make a token with: claude setup-token, and set it as CLAUDE_CODE_OAUTH_TOKEN, or set ANTHROPIC_API_KEY",
+  },
+  variables: ["ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL"],
+  command(order) {
+    const { sessionId, resume, prompt, stateDir, model, extraArgs, root, permissions } = order;
+    return {
+      args: [
+        "--print",
+        "--output-format=stream-json",
+        "--verbose",
+        resume ? "--resume" : "--session-id",
+        sessionId,
+        ...(model === "" ? [] : ["--model", model]),
+        ...permissionArgs(order),
+        ...(order.tools === null ? [] : [`--mcp-config=${toolFile(order)}`, "--allowedTools=mcp__svc"]),
+        ...(order.schema === null ? [] : [`--json-schema=${JSON.stringify(order.schema)}`]),
+        ...extraArgs,
+      ],
+      env: {
+        ...(stateDir === null ? {} : { CLAUDE_CONFIG_DIR: stateDir }),
+        // A service waits for no update, and behind a firewall each outside call is seconds.
+        DISABLE_AUTOUPDATER: "1",
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+        // Its ten tries take minutes; ours come later and do not hold a run (facts, engines 2.13).
+        CLAUDE_CODE_MAX_RETRIES: "4",
+        // As root it refuses to skip permissions unless told that it is alone on its machine.
+        ...(root && permissions === "full" ? { IS_SANDBOX: "1" } : {}),
+        // Else the service's tools have to be searched for first.
+        ...(order.tools === null ? {} : { ENABLE_TOOL_SEARCH: "false" }),
+      },
+      fixedEnv: {},
+      stdin: prompt,
+      files: order.tools === null ? [] : [{ path: toolFile(order), content: () => toolConfig(order.tools) }],
+      usageFile: null,
+    };
+  },
+  events(line) {
+    const type = textAt(line, "type");
+    if (type === "system") return systemEvents(line);
+    if (type === "assistant") return wordsOf(line);
+    if (type === "user") return toolResults(line);
+    if (type === "rate_limit_event") return limitEvents(objectAt(line, "rate_limit_info"));
+    if (type === "result") return resultEvents(line);
+    return [];
+  },
+  faultOf({ stderr }) {
+    const words = lastWords(stderr);
+    if (/Session ID .* is already in use/.test(stderr)) return faultOfKind("session_exists", words);
+    if (/unknown option|cannot be used with root/.test(stderr)) return faultOfKind("setup", words);
+    return faultFrom(words, "crashed");
+  },
+};
+
+function toolFile({ runDir }: Order): string {
+  return join(runDir, "mcp.json");
+}
+
+function toolConfig(tools: Order["tools"]): string {
+  const headers = { Authorization: `Bearer ${tools?.token}` };
+  return JSON.stringify({ mcpServers: { svc: { type: "http", url: tools?.url, headers } } });
+}
+
+// Hooks of the work directory are programs, which an agent that may only edit could leave there for its next run.
+const NO_HOOKS = ["--settings", '{"disableAllHooks":true}'];
+
+// Of a command with a variable in it nothing is known before it runs, so it is refused whatever the rules say.
+function permissionArgs({ permissions, ctl }: Order): string[] {
+  if (permissions === "full") return ["--dangerously-skip-permissions"];
+  return [
+    "--permission-mode",
+    permissions === "edit" ? "acceptEdits" : "dontAsk",
+    "--allowedTools=Bash(svc ctl:*)",
+    `--allowedTools=Bash(${ctl} ctl:*)`,
+    ...NO_HOOKS,
+  ];
+}
+
+function systemEvents(line: Line): AgentEvent[] {
+  const subtype = textAt(line, "subtype");
+  if (subtype === "init") return [{ kind: "session", id: textAt(line, "session_id") }];
+  if (subtype === "permission_denied") {
+    return [{ kind: "notice", text: `${textAt(line, "tool_name")} was not permitted` }];
+  }
+  if (subtype === "api_retry") {
+    const { attempt, max_retries, error_status, error } = line;
+    return [{
+      kind: "notice",
+      text: `the model answered ${error_status ?? error}, try ${attempt} of ${max_retries}`,
+    }];
+  }
+  if (subtype === "compact_boundary") return [{ kind: "notice", text: "the conversation was summed up" }];
+  return [];
+}
+
+// What could not be had from the model is told in the model's place.
+function wordsOf(line: Line): AgentEvent[] {
+  if (line.is_api_error_message !== true) return assistantEvents(line);
+  const words = contentText(objectAt(line, "message").content);
+  return [{ kind: "fault", fault: faultFromStatus(numberAt(line, "api_error_status"), words) }];
+}
+
+function limitEvents(info: Line): AgentEvent[] {
+  const seconds = numberAt(info, "resetsAt");
+  const limit = textAt(info, "rateLimitType").replaceAll("_", " ");
+  if (textAt(info, "status") !== "rejected") return [];
+  const reset = seconds > 0 ? { at: seconds * 1000 } : null;
+  return [{ kind: "fault", fault: { kind: "rate_limited", words: `the ${limit} limit is reached`, reset } }];
+}
+
+function resultEvents(line: Line): AgentEvent[] {
+  const text = textAt(line, "result");
+  const usage = objectAt(line, "usage");
+  const input = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
+  const counted: AgentEvent[] = line.usage === undefined ? [] : [
+    {
+      kind: "usage",
+      span: "run",
+      usage: {
+        input_tokens: input.reduce((sum, key) => sum + numberAt(usage, key), 0),
+        output_tokens: numberAt(usage, "output_tokens"),
+      },
+    },
+    { kind: "usage", span: "session", usage: { cost_usd: numberAt(line, "total_cost_usd") } },
+  ];
+  if (line.is_error !== true) {
+    // What was held to a schema stands apart from what was said.
+    const structured = line.structured_output;
+    const answer = structured === undefined || structured === null ? text : JSON.stringify(structured);
+    return [...counted, { kind: "done", ok: true, text: answer, fault: null }];
+  }
+  return [...counted, { kind: "done", ok: false, text: "", fault: resultFault(line, text) }];
+}
+
+function resultFault(line: Line, text: string): Fault | null {
+  const errors = Array.isArray(line.errors) ? line.errors.map(String).join(" | ") : "";
+  if (/No conversation found/.test(errors)) return faultOfKind("unknown_session", errors);
+  const status = numberAt(line, "api_error_status");
+  if (status > 0) return faultFromStatus(status, text);
+  // Without a status its own words say more, and came before.
+  if (textAt(line, "terminal_reason") === "api_error") return null;
+  return faultOfKind("model", errors || text || textAt(line, "subtype").replaceAll("_", " "));
+}

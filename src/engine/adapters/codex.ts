@@ -1,0 +1,160 @@
+import { join } from "node:path";
+import type { Adapter, AgentEvent, Line, Order } from "../adapter.ts";
+import { faultFrom, faultOfKind, lastWords } from "../failure.ts";
+import { contentText, inputText, listAt, numberAt, objectAt, textAt } from "../line.ts";
+
+/** Codex CLI: `codex exec` with a stream of JSON lines (facts, engines 4). */
+export const codex: Adapter = {
+  kind: "codex",
+  program: "codex",
+  measured: { package: "@openai/codex", version: "0.169.0" },
+  plansSession: false,
+  login: {
+    variables: ["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"],
+    home: ".codex",
+    files: ["auth.json"],
+    advice: "set CODEX_API_KEY, or log in with: codex login, and share its state (state: shared)",
+  },
+  variables: ["OPENAI_API_KEY"],
+  command(order) {
+    const { sessionId, resume, prompt, stateDir, model, extraArgs } = order;
+    return {
+      args: [
+        "exec",
+        "--json",
+        "--skip-git-repo-check",
+        // A login shell reads /etc/profile, which may set PATH anew, without svc (facts, engines 2.9).
+        ...settings(["allow_login_shell=false", "analytics.enabled=false"]),
+        "--disable",
+        "plugins",
+        ...(model === "" ? [] : ["--model", model]),
+        ...permissionArgs(order),
+        ...toolArgs(order),
+        ...(order.schema === null ? [] : ["--output-schema", schemaFile(order)]),
+        ...extraArgs,
+        // Flags of a first run do not exist behind `resume`, so it comes last.
+        ...(resume ? ["resume", sessionId] : []),
+        "-",
+      ],
+      env: stateDir === null ? {} : { CODEX_HOME: stateDir },
+      fixedEnv: {},
+      stdin: prompt,
+      files: order.schema === null
+        ? []
+        : [{ path: schemaFile(order), content: () => JSON.stringify(order.schema) }],
+      usageFile: null,
+    };
+  },
+  events(line) {
+    const type = textAt(line, "type");
+    if (type === "thread.started") return [{ kind: "session", id: textAt(line, "thread_id") }];
+    if (type === "item.started") return startEvents(objectAt(line, "item"));
+    if (type === "item.completed") return itemEvents(objectAt(line, "item"));
+    if (type === "error") return errorEvents(textAt(line, "message"));
+    if (type === "turn.completed") return [...usageEvents(objectAt(line, "usage")), DONE];
+    if (type === "turn.failed") {
+      const words = textAt(objectAt(line, "error"), "message");
+      return [{ kind: "done", ok: false, text: "", fault: faultFrom(words, "model") }];
+    }
+    return [];
+  },
+  faultOf({ stderr }) {
+    const words = lastWords(stderr);
+    if (/no rollout found/.test(stderr)) return faultOfKind("unknown_session", words);
+    if (/unexpected argument|invalid value|Error loading config|required arguments/i.test(stderr)) {
+      return faultOfKind("setup", words);
+    }
+    return faultFrom(words, "crashed");
+  },
+};
+
+const DONE: AgentEvent = { kind: "done", ok: true, text: null, fault: null };
+
+function settings(values: string[]): string[] {
+  return values.flatMap((value) => ["-c", value]);
+}
+
+function permissionArgs({ permissions }: Order): string[] {
+  if (permissions === "full") return ["--dangerously-bypass-approvals-and-sandbox"];
+  if (permissions === "read") return settings(['sandbox_mode="read-only"']);
+  return settings([
+    'sandbox_mode="workspace-write"',
+    // Without the network `svc` could not reach us.
+    "sandbox_workspace_write.network_access=true",
+    // A run has a directory of its own for what is temporary.
+    "sandbox_workspace_write.exclude_slash_tmp=true",
+  ]);
+}
+
+function schemaFile({ runDir }: Order): string {
+  return join(runDir, "schema.json");
+}
+
+function toolArgs({ tools }: Order): string[] {
+  if (tools === null) return [];
+  return settings([
+    `mcp_servers.svc.url="${tools.url}"`,
+    `mcp_servers.svc.bearer_token_env_var="${tools.tokenVariable}"`,
+    // There is nobody to ask; what may be done, the token says.
+    'mcp_servers.svc.default_tools_approval_mode="approve"',
+  ]);
+}
+
+/** What an item is as a tool, or null when it is none. */
+function toolOf(item: Line): { name: string; input: string } | null {
+  const type = textAt(item, "type");
+  if (type === "command_execution") return { name: "shell", input: shellText(textAt(item, "command")) };
+  if (type === "mcp_tool_call") {
+    const name = `${textAt(item, "server")}.${textAt(item, "tool")}`;
+    return { name, input: inputText(item.arguments) };
+  }
+  if (type === "file_change") {
+    const changes = listAt(item, "changes").map((change) =>
+      `${textAt(change, "kind")} ${textAt(change, "path")}`
+    );
+    return { name: "edit", input: changes.join(", ") };
+  }
+  if (type === "web_search") return { name: "web search", input: textAt(item, "query") };
+  return null;
+}
+
+// The command without the shell that it is put into.
+function shellText(command: string): string {
+  return /^\S*\b(?:ba|z)?sh -l?c '([\s\S]*)'$/.exec(command)?.[1]?.replaceAll(`'"'"'`, "'").replaceAll(
+    `'\\''`,
+    "'",
+  ) ??
+    command;
+}
+
+function startEvents(item: Line): AgentEvent[] {
+  const tool = toolOf(item);
+  return tool === null ? [] : [{ kind: "tool_start", ...tool }];
+}
+
+function itemEvents(item: Line): AgentEvent[] {
+  const type = textAt(item, "type");
+  if (type === "agent_message") return [{ kind: "text", text: textAt(item, "text"), mode: "whole" }];
+  // Only a notice, whatever it is called (facts, engines 2.14).
+  if (type === "error") return [{ kind: "notice", text: textAt(item, "message") }];
+  if (toolOf(item) === null) return [];
+  const ok = textAt(item, "status") === "completed" && (item.error ?? null) === null;
+  const output = type === "mcp_tool_call"
+    ? contentText(item.error ?? objectAt(item, "result").content)
+    : textAt(item, "aggregated_output");
+  return [{ kind: "tool_end", output, ok }];
+}
+
+function errorEvents(message: string): AgentEvent[] {
+  if (!message.startsWith("Reconnecting")) return [{ kind: "fault", fault: faultFrom(message, "model") }];
+  const fault = faultFrom(message, "model");
+  return [fault.kind === "rate_limited" ? { kind: "fault", fault } : { kind: "notice", text: message }];
+}
+
+function usageEvents(usage: Line): AgentEvent[] {
+  const tokens = {
+    input_tokens: numberAt(usage, "input_tokens"),
+    output_tokens: numberAt(usage, "output_tokens"),
+  };
+  return [{ kind: "usage", span: "session", usage: tokens }];
+}

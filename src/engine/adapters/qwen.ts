@@ -1,0 +1,105 @@
+import { join } from "node:path";
+import type { Adapter, AgentEvent, EngineFile, Line, Order } from "../adapter.ts";
+import { toolServer } from "./gemini.ts";
+import { faultFrom, faultOfKind, lastWords } from "../failure.ts";
+import { mergedJson } from "../json_file.ts";
+import { numberAt, objectAt, textAt } from "../line.ts";
+import { assistantEvents, toolResults } from "../messages.ts";
+
+/** Qwen Code: `qwen` with a stream of JSON lines like those of Claude Code (facts, engines 7). */
+export const qwen: Adapter = {
+  kind: "qwen",
+  program: "qwen",
+  noise: /^Ripgrep not available/,
+  measured: { package: "@qwen-code/qwen-code", version: "0.24.4" },
+  plansSession: true,
+  login: {
+    variables: ["OPENAI_API_KEY", "DASHSCOPE_API_KEY", "BAILIAN_CODING_PLAN_API_KEY"],
+    home: ".qwen",
+    files: ["oauth_creds.json"],
+    advice: "set OPENAI_API_KEY, OPENAI_BASE_URL and OPENAI_MODEL (engines.<name>.env)",
+  },
+  variables: ["OPENAI_BASE_URL", "OPENAI_MODEL"],
+  command(order) {
+    const { sessionId, resume, prompt, stateDir, model, extraArgs, env } = order;
+    return {
+      args: [
+        "--output-format",
+        "stream-json",
+        resume ? "--resume" : "--session-id",
+        sessionId,
+        ...(env.OPENAI_API_KEY ? ["--auth-type", "openai"] : []),
+        ...(model === "" ? [] : ["--model", model]),
+        ...permissionArgs(order),
+        ...extraArgs,
+      ],
+      env: {
+        ...(stateDir === null ? {} : { QWEN_HOME: stateDir, QWEN_RUNTIME_DIR: stateDir }),
+        QWEN_CODE_SUPPRESS_YOLO_WARNING: "1",
+      },
+      fixedEnv: {},
+      stdin: prompt,
+      files: stateDir === null ? [] : [settingsFile(stateDir, order)],
+      usageFile: null,
+    };
+  },
+  events(line) {
+    const type = textAt(line, "type");
+    if (type === "system" && textAt(line, "subtype") === "init") {
+      return [{ kind: "session", id: textAt(line, "session_id") }];
+    }
+    if (type === "assistant") return assistantEvents(line);
+    if (type === "user") return toolResults(line);
+    if (type === "result") return resultEvents(line);
+    return [];
+  },
+  complaints(line) {
+    const words = /^Retrying in \d+s \(attempt [^)]*\): (.*)/.exec(line)?.[1];
+    return words === undefined ? [] : [{ kind: "fault", fault: faultFrom(words, "model") }];
+  },
+  faultOf({ stderr, resume }) {
+    const words = lastWords(stderr);
+    if (resume && /No saved session found|session.*(not found|does not exist)/i.test(stderr)) {
+      return faultOfKind("unknown_session", words);
+    }
+    if (/already (exists|in use)/i.test(stderr)) return faultOfKind("session_exists", words);
+    if (/Unknown argument/i.test(stderr)) return faultOfKind("setup", words);
+    return faultFrom(words, "crashed");
+  },
+};
+
+function permissionArgs({ permissions, ctl }: Order): string[] {
+  if (permissions === "full") return ["--approval-mode", "yolo"];
+  const svc = ["svc ctl", `${ctl} ctl`].flatMap((
+    words,
+  ) => ["--allowed-tools", `run_shell_command(${words})`]);
+  return ["--approval-mode", permissions === "edit" ? "auto-edit" : "default", ...svc];
+}
+
+function settingsFile(stateDir: string, { tools }: Order): EngineFile {
+  const ours = {
+    general: { disableAutoUpdate: true, disableUpdateNag: true },
+    privacy: { usageStatisticsEnabled: false },
+    // Its own memory costs requests behind a run's back; the service has one.
+    memory: { enableManagedAutoMemory: false },
+    ...(tools === null ? {} : { mcpServers: { svc: toolServer(tools) } }),
+  };
+  return { path: join(stateDir, "settings.json"), content: (present) => mergedJson({}, present, ours) };
+}
+
+function resultEvents(line: Line): AgentEvent[] {
+  const usage = objectAt(line, "usage");
+  const tokens = {
+    input_tokens: numberAt(usage, "input_tokens"),
+    output_tokens: numberAt(usage, "output_tokens"),
+  };
+  const counted: AgentEvent[] = line.usage === undefined
+    ? []
+    : [{ kind: "usage", span: "session", usage: tokens }];
+  if (line.is_error !== true) {
+    return [...counted, { kind: "done", ok: true, text: textAt(line, "result"), fault: null }];
+  }
+  const words = textAt(objectAt(line, "error"), "message") || textAt(line, "result") ||
+    textAt(line, "subtype");
+  return [...counted, { kind: "done", ok: false, text: "", fault: faultFrom(words, "model") }];
+}

@@ -1,0 +1,218 @@
+import { createHash } from "node:crypto";
+import { statfs } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { ServiceError } from "../domain/error.ts";
+import { faultPoint } from "../base/fault_point.ts";
+import type { Media } from "../domain/message.ts";
+
+/** Most files of one conversation, and how many of the largest size they may be together (promises UPL-2). */
+export const UPLOADS_PER_SESSION_MAX = 1_000;
+export const UPLOADS_PER_SESSION_MAX_LARGEST = 20;
+
+// The database and the logs need what is left of a disk: uploads never take the last of it. Of a small one it is a share.
+const DISK_RESERVE_BYTES = 100_000_000;
+const DISK_RESERVE_SHARE = 0.05;
+
+const SNIFF_BYTES = 4_100;
+const PARTIAL = ".part";
+
+/** Whether a file is on its way in: a stored one never begins with a dot, whatever it is called. */
+export function isPartial(name: string): boolean {
+  return name.startsWith(".") && name.endsWith(PARTIAL);
+}
+
+/** A file on its way in: written under a temporary name, and only finish() gives it its own. */
+export class IncomingFile {
+  size = 0;
+  readonly #file: Deno.FsFile;
+  readonly #partial: string;
+  readonly #folder: string;
+  readonly #name: string;
+  readonly #head: Uint8Array[] = [];
+  #headBytes = 0;
+  #open = true;
+
+  private constructor(file: Deno.FsFile, folder: string, name: string, partial: string) {
+    this.#file = file;
+    this.#folder = folder;
+    this.#name = name;
+    this.#partial = partial;
+  }
+
+  /** Opens a new file in `folder`, which is made when missing. Throws `storage_full`. */
+  static async open(folder: string, id: string, originalName: string): Promise<IncomingFile> {
+    return await mapped(async () => {
+      await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+      await checkRoom(folder);
+      const name = safeName(id, originalName);
+      const partial = join(folder, `.${id}${PARTIAL}`);
+      const file = await Deno.open(partial, { write: true, createNew: true, mode: 0o600 });
+      return new IncomingFile(file, folder, name, partial);
+    });
+  }
+
+  async write(chunk: Uint8Array): Promise<void> {
+    if (this.#headBytes < SNIFF_BYTES) {
+      const part = chunk.slice(0, SNIFF_BYTES - this.#headBytes);
+      this.#head.push(part);
+      this.#headBytes += part.length;
+    }
+    await mapped(async () => {
+      for (let at = 0; at < chunk.length;) at += await this.#file.write(chunk.subarray(at));
+    });
+    this.size += chunk.length;
+    faultPoint("upload.part");
+  }
+
+  /** SHA-256 of what has come in, in hex. */
+  async digest(): Promise<string> {
+    const hash = createHash("sha256");
+    const file = await Deno.open(this.#partial, { read: true });
+    for await (const chunk of file.readable) hash.update(chunk);
+    return hash.digest("hex");
+  }
+
+  /** On disk, under its name in `folder`, and described. */
+  async finish(folder: string = this.#folder): Promise<Media> {
+    await mapped(() => this.#file.sync());
+    this.#close();
+    await mapped(() => Deno.mkdir(folder, { recursive: true, mode: 0o700 }));
+    const path = join(folder, this.#name);
+    await mapped(() => Deno.rename(this.#partial, path));
+    const head = new Uint8Array(await new Blob(this.#head as BlobPart[]).arrayBuffer());
+    return { path, name: this.#name, size: this.size, mime: await sniff(head) };
+  }
+
+  /** Leaves nothing behind. */
+  async discard(): Promise<void> {
+    this.#close();
+    await Deno.remove(this.#partial).catch(() => {});
+  }
+
+  #close(): void {
+    if (this.#open) this.#file.close();
+    this.#open = false;
+  }
+}
+
+async function checkRoom(folder: string): Promise<void> {
+  const disk = await statfs(folder).catch(() => null);
+  if (disk === null) return;
+  const reserve = Math.min(DISK_RESERVE_BYTES, disk.blocks * disk.bsize * DISK_RESERVE_SHARE);
+  if (disk.bavail * disk.bsize >= reserve) return;
+  throw new ServiceError("storage_full", "Cannot store the file: the disk is nearly full");
+}
+
+async function mapped<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ServiceError) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    if (!/ENOSPC|EDQUOT|No space|os error (28|122)\b/i.test(reason)) throw error;
+    throw new ServiceError("storage_full", "Cannot store the file: the disk is full", { cause: error });
+  }
+}
+
+// The id in front makes it unique and keeps device names and leading dots away; the rest is for people.
+function safeName(id: string, originalName: string): string {
+  const last = originalName.split(/[/\\]/).at(-1) ?? "";
+  const slug = last.normalize("NFKD").replace(/\p{M}/gu, "").replace(/[^A-Za-z0-9._-]+/g, "_").replace(
+    /\.{2,}/g,
+    ".",
+  ).slice(-80);
+  return slug.replace(/^[._-]+/, "") === "" ? id : `${id}-${slug.replace(/^[._-]+/, "")}`;
+}
+
+/** What the first bytes of a file say that it is. */
+async function sniff(head: Uint8Array): Promise<string> {
+  const { fileTypeFromBuffer } = await import("file-type");
+  const found = await fileTypeFromBuffer(head);
+  if (found !== undefined) return found.mime;
+  if (head.length === 0 || head.includes(0)) return "application/octet-stream";
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(head, { stream: true });
+    return "text/plain";
+  } catch {
+    return "application/octet-stream";
+  }
+}
+
+/** A file that is open for reading and certainly lies where it should. Whoever gets it closes it. */
+export interface OpenFile {
+  file: Deno.FsFile;
+  /** Its real path. */
+  path: string;
+  size: number;
+}
+
+/**
+ * Opens a file that lies in `folder`, or answers null: it has to exist, be a plain file with one name, and stay inside
+ * when every symbolic link is followed (interface 8, promises PTH-1). What is open is what was looked at, whatever
+ * somebody puts in its place meanwhile (promises PTH-2).
+ */
+export async function openInside(folder: string, path: string): Promise<OpenFile | null> {
+  // Looked at before, too: a pipe would be waited for, and a device would notice.
+  const before = await lookInside(folder, path);
+  if (before === null) return null;
+  const file = await Deno.open(before.path, { read: true }).catch(() => null);
+  if (file === null) return null;
+  try {
+    const [open, after] = [await file.stat(), await lookInside(folder, path)];
+    const same = after !== null && open.isFile && open.dev === after.dev && open.ino === after.ino;
+    if (same && (open.nlink ?? 1) === 1) return { file, path: after.path, size: open.size };
+  } catch {
+    // It cannot be looked at any more.
+  }
+  file.close();
+  return null;
+}
+
+async function lookInside(
+  folder: string,
+  path: string,
+): Promise<{ path: string; dev: number; ino: number | null } | null> {
+  if (path.includes("\0")) return null;
+  try {
+    const root = await Deno.realPath(folder);
+    const real = await Deno.realPath(path);
+    const info = await Deno.lstat(real);
+    const inside = real.startsWith(`${root}/`) || real.startsWith(`${root}\\`);
+    if (!inside || !info.isFile || (info.nlink ?? 1) > 1 || isPartial(basename(real))) return null;
+    return { path: real, dev: info.dev, ino: info.ino };
+  } catch {
+    return null;
+  }
+}
+
+/** What a file is that lies in `folder`, or null; see openInside(). */
+export async function fileInside(folder: string, path: string): Promise<Media | null> {
+  const found = await openInside(folder, path);
+  if (found === null) return null;
+  try {
+    const head = new Uint8Array(SNIFF_BYTES);
+    const read = await found.file.read(head);
+    const mime = await sniff(head.subarray(0, read ?? 0));
+    return { path: found.path, name: basename(found.path), size: found.size, mime };
+  } finally {
+    found.file.close();
+  }
+}
+
+/** Removes what uploads left behind that a crash cut off. Answers how many (promises UPL-5). */
+export async function removePartials(uploads: string): Promise<number> {
+  let removed = 0;
+  try {
+    for await (const folder of Deno.readDir(uploads)) {
+      if (!folder.isDirectory) continue;
+      for await (const file of Deno.readDir(join(uploads, folder.name))) {
+        if (!isPartial(file.name)) continue;
+        await Deno.remove(join(uploads, folder.name, file.name)).catch(() => {});
+        removed++;
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+  return removed;
+}

@@ -1,0 +1,9 @@
+import type { Task } from "../domain/task.ts";
+import type { NewExecution } from "../store/execution.ts";
+
+/** A claimed run, ready to be executed. */
+export interface Claim {
+  execution: NewExecution;
+  task: Pick<Task, "type" | "cron" | "time_zone" | "attempt">;
+  workDir: string;
+}

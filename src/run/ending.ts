@@ -1,0 +1,183 @@
+// running -> completed, failed, cancelled, scheduled (a cron task) or pending (tried again): every end of a run
+import { nextOccurrence } from "../domain/cron.ts";
+import type { JournalEntry } from "../domain/journal.ts";
+import { hasConversation, outboundOf, platformOf } from "../domain/message.ts";
+import { LIMITED_RUNS_MAX, type RateLimit, TOLD_WAIT_MS, waitReason } from "../domain/rate_limit.ts";
+import { retryDelayMs, type Task } from "../domain/task.ts";
+import { newId } from "../base/id.ts";
+import type { Statement } from "../store/database.ts";
+import { type ExecutionEnd, finishExecution } from "../store/execution.ts";
+import { record, recordIdle, recordIfChanged } from "../store/journal.ts";
+import { sendMessage } from "../store/outbound.ts";
+import { setLimit } from "../store/rate_limit.ts";
+import { finishTask, postponeTask, requeueTask, rescheduleTask, retryTask } from "../store/task_move.ts";
+
+/** The run that ended. */
+export interface EndedRun {
+  id: string;
+  task_id: string;
+  worker_id: string;
+  worker_name: string;
+  session_key: string;
+  message_id: string;
+  attempt: number;
+}
+
+/** What has to be known of its task. */
+export type EndedTask = Pick<Task, "type" | "cron" | "time_zone">;
+
+/** The rate limit that a run met. */
+export interface MetLimit {
+  limit: RateLimit;
+  /** How many runs of the task met one before. */
+  runsBefore: number;
+}
+
+/** How a run ended, and which rate limit it met. */
+export type RunEnd = ExecutionEnd & { met?: MetLimit | null };
+
+/** What decides about a task after its run. */
+export interface Rules {
+  standardZone: string;
+  maxAttempts: number;
+}
+
+/** A run that ended because the service was stopped in order: it uses up no attempt (promises SHD-2). */
+export const STOPPED = "the service was stopped; the task runs again after the next start";
+
+/**
+ * Everything that the end of a run brings about, for one batch: outcome, fate of the task, reply, journal. The
+ * execution's guard is the fence: an outcome that comes second writes nothing at all.
+ */
+export function endRun(
+  run: EndedRun,
+  end: RunEnd,
+  task: EndedTask | null,
+  rules: Rules,
+  now: number,
+): Statement[] {
+  const keys = {
+    session_key: run.session_key,
+    worker_id: run.worker_id,
+    task_id: run.task_id,
+    execution_id: run.id,
+    message_id: run.message_id,
+  };
+  const ended = [
+    ...finishExecution(run.id, end, now),
+    record(now, {
+      kind: end.status === "completed" ? "execution.completed" : "execution.failed",
+      ...keys,
+      data: { failure: end.failure, exit_code: end.exit_code },
+    }),
+  ];
+  if (end.failure === "server_lost") {
+    const again = tryAgain(run, end, rules, now, keys);
+    if (again !== null) return [...ended, ...again];
+  }
+  const limited = end.met ? parked(end.met, now, keys) : [];
+  if (end.met && end.met.runsBefore + 1 < LIMITED_RUNS_MAX && task?.type !== "scheduled") {
+    return [...ended, ...limited, ...postpone(run, end.met, now, keys)];
+  }
+  const fate = fateOf(run, end, task, rules, now, keys);
+  if (!hasConversation(run.session_key)) return [...ended, ...limited, ...fate];
+  return [...ended, ...limited, ...fate, ...reply(run, end, now), recordIdle(now, run.session_key)];
+}
+
+type Keys = Omit<JournalEntry, "kind">;
+
+function tryAgain(
+  run: EndedRun,
+  end: ExecutionEnd,
+  rules: Rules,
+  now: number,
+  keys: Keys,
+): Statement[] | null {
+  const taskRun = { taskId: run.task_id, executionId: run.id };
+  if (end.error === STOPPED) {
+    return [requeueTask(taskRun, now), recordIfChanged(now, { kind: "task.requeued", ...keys })];
+  }
+  if (run.attempt >= rules.maxAttempts) return null;
+  const reason = `attempt ${run.attempt} of ${rules.maxAttempts} was lost with the service`;
+  return [
+    retryTask(taskRun, now + retryDelayMs(run.attempt), reason, now),
+    recordIfChanged(now, { kind: "task.requeued", ...keys, data: { reason } }),
+  ];
+}
+
+// The engine waits, and with it everything that it would have to do (contract 3, Task; promises DSP-13).
+function parked({ limit }: MetLimit, now: number, keys: Keys): Statement[] {
+  const { engine, until } = limit;
+  return [setLimit(limit), record(now, { kind: "engine.limited", ...keys, data: { engine, until } })];
+}
+
+function postpone(run: EndedRun, { limit, runsBefore }: MetLimit, now: number, keys: Keys): Statement[] {
+  const reason = waitReason(limit);
+  const taskRun = { taskId: run.task_id, executionId: run.id };
+  const moved = [
+    postponeTask(taskRun, limit.until, reason, now),
+    recordIfChanged(now, { kind: "task.requeued", ...keys, data: { reason } }),
+  ];
+  // Whoever waits for the reply is told once, and not of every breath that an engine has to take.
+  const told = runsBefore === 0 && limit.until - now >= TOLD_WAIT_MS && hasConversation(run.session_key);
+  if (!told) return moved;
+  const said = { ...toConversation(run), content: `${run.worker_name} has to wait: ${reason}.` };
+  return [...moved, ...sendMessage(outboundOf({ ...said, source_type: "system", source_id: run.id }, now))];
+}
+
+// A schedule waits for its next time, whatever came of this run (contract 3, Task).
+function fateOf(
+  run: EndedRun,
+  end: ExecutionEnd,
+  task: EndedTask | null,
+  rules: Rules,
+  now: number,
+  keys: Keys,
+): Statement[] {
+  const taskRun = { taskId: run.task_id, executionId: run.id };
+  if (task?.type === "scheduled") {
+    const next = nextOccurrence(task.cron, task.time_zone || rules.standardZone, now);
+    if (next !== null) {
+      return [
+        rescheduleTask(taskRun, next, now),
+        recordIfChanged(now, { kind: "task.rescheduled", ...keys }),
+      ];
+    }
+  }
+  const to = end.failure === "cancelled" ? "cancelled" : end.status;
+  const reason = end.status === "completed" ? "" : `${end.failure}: ${end.error}`;
+  return [finishTask(taskRun, to, reason, now), recordIfChanged(now, { kind: `task.${to}`, ...keys })];
+}
+
+// The final text is the worker's reply; a failure is told by the system (contract 4, point 6).
+function reply(run: EndedRun, end: ExecutionEnd, now: number): Statement[] {
+  const base = toConversation(run);
+  if (end.status === "completed" && end.result.trim() !== "") {
+    const said = { ...base, content: end.result, source_type: "worker" as const, source_id: run.worker_id };
+    return sendMessage(outboundOf(said, now), "unless-same");
+  }
+  const said = {
+    ...base,
+    content: closingWords(run, end),
+    source_type: "system" as const,
+    source_id: run.id,
+  };
+  return sendMessage(outboundOf(said, now), end.status === "completed" ? "unless-any" : "always");
+}
+
+function toConversation(run: EndedRun) {
+  return {
+    id: newId(),
+    session_key: run.session_key,
+    platform: platformOf(run.session_key),
+    message_id: run.message_id,
+    execution_id: run.id,
+  };
+}
+
+function closingWords(run: EndedRun, end: ExecutionEnd): string {
+  const { worker_name: worker, id } = run;
+  if (end.status === "completed") return `${worker} is done and left no words (execution ${id}).`;
+  if (end.failure === "cancelled") return `${worker} was stopped (execution ${id}).`;
+  return `${worker} failed: ${end.failure}${end.error === "" ? "" : `, ${end.error}`} (execution ${id}).`;
+}

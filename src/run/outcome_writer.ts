@@ -1,0 +1,46 @@
+import { type Clock, sleep } from "../base/clock.ts";
+import { logger } from "../base/log.ts";
+import type { Database } from "../store/database.ts";
+
+const log = logger("database");
+
+const RETRY_FIRST_MS = 100;
+const RETRY_LAST_MS = 5_000;
+// A stop waits so long for a database that cannot be reached; the next start finds the run open and tries it again.
+const STOP_MAX_MS = 10_000;
+
+/** Stores what came of runs: the work is done and must not be lost because the database cannot be reached for a while. */
+export class Storing {
+  readonly #db: Database;
+  readonly #clock: Clock;
+  #until = Infinity;
+
+  constructor(db: Database, clock: Clock) {
+    this.#db = db;
+    this.#clock = clock;
+  }
+
+  /** The service stops: from here on the database is waited for no longer than STOP_MAX_MS. */
+  hurry(): void {
+    this.#until = Math.min(this.#until, this.#clock.monotonic() + STOP_MAX_MS);
+  }
+
+  /** Calls `write` until it stores what came of the run `id`, or nothing will be stored any more. Never throws. */
+  async store(id: string, write: () => Promise<void>): Promise<void> {
+    for (let waitMs = RETRY_FIRST_MS;; waitMs = Math.min(waitMs * 2, RETRY_LAST_MS)) {
+      try {
+        return await write();
+      } catch (error) {
+        if (this.#db.broken !== null) return;
+        const late = this.#clock.monotonic() >= this.#until;
+        log.error("Cannot store what came of the run {id}, {then}: {error}", {
+          id,
+          then: late ? "the next start takes it for lost" : "trying again",
+          error,
+        });
+        if (late) return;
+        await sleep(this.#clock, waitMs);
+      }
+    }
+  }
+}

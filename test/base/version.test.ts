@@ -1,0 +1,114 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { Database } from "../../src/store/database.ts";
+import { COMMIT, LIBSQL_VERSION, SQLITE_VERSION, VERSION, versionText } from "../../src/base/version.ts";
+import { startServer, svc, tempDir } from "../harness/process.ts";
+import { ROOT } from "../harness/tree.ts";
+import { eventually } from "../harness/wait.ts";
+
+describe("version", () => {
+  it("is the one of deno.json, and names libSQL as it is pinned there", async () => {
+    const { version, imports } = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json")));
+    expect(VERSION).toBe(version);
+    expect(imports.libsql).toBe(`npm:libsql@${LIBSQL_VERSION}`);
+  });
+
+  it("names the SQLite that really runs (DUR-7)", async () => {
+    const db = await Database.open(":memory:");
+    expect(await db.first("select sqlite_version() as version")).toEqual({ version: SQLITE_VERSION });
+    await db.close();
+  });
+
+  it("versionText() is one line, or with --json one object", () => {
+    expect(COMMIT).toBe("");
+    expect(versionText(false)).toBe(`svc ${VERSION} (from source)`);
+    expect(JSON.parse(versionText(true))).toEqual({
+      version: VERSION,
+      commit: "",
+      commit_time: "",
+      target: Deno.build.target,
+      deno: Deno.version.deno,
+      v8: Deno.version.v8,
+      sqlite: SQLITE_VERSION,
+      libsql: LIBSQL_VERSION,
+    });
+  });
+
+  it("is said at the start, with SQLite's and the zone data's (promises DUR-7, CRN-10)", async () => {
+    await using data = await tempDir();
+    await using server = await startServer({ dataDir: data.path, env: { SVC_AUTH_PASSWORD: "pass" } });
+    const line = () => server.stderr.split("\n").find((said) => said.includes(" is ready at ")) ?? "";
+    await eventually("it has said so", () => Promise.resolve(line() !== ""));
+    expect(JSON.parse(line())).toMatchObject({
+      version: VERSION,
+      sqlite: SQLITE_VERSION,
+      zone_data: expect.stringMatching(/^20\d\d[a-z]$/),
+    });
+  });
+
+  it("svc help names every command, and an unknown one is exit 2 (contract 6)", async () => {
+    await using data = await tempDir();
+    const { code, out, err } = await svc(["help"], { dataDir: data.path });
+    expect([code, err]).toEqual([0, ""]);
+    for (const command of ["serve", "ctl", "restore", "service", "health", "version", "completion", "help"]) {
+      expect(out).toMatch(new RegExp(`^  svc ${command}\\b`, "m"));
+    }
+    expect(await svc(["frobnicate"], { dataDir: data.path })).toMatchObject({ code: 2, out: "" });
+  });
+
+  it("--help is an answer for every command, on stdout with exit 0, and starts nothing (contract 6)", async () => {
+    await using data = await tempDir();
+    for (
+      const args of [
+        ["serve", "--help"],
+        ["serve", "-h"],
+        ["health", "--help"],
+        ["restore", "--help"],
+        [
+          "completion",
+          "--help",
+        ],
+        ["version", "--help"],
+        ["service", "--help"],
+        ["help", "serve"],
+        ["help", "service"],
+        [
+          "help",
+          "ctl",
+          "task",
+          "wait",
+        ],
+      ]
+    ) {
+      const { code, out, err } = await svc(args, { dataDir: data.path });
+      expect([args, code, err]).toEqual([args, 0, ""]);
+      expect(out, args.join(" ")).toMatch(/^Usage:/m);
+    }
+    expect([...Deno.readDirSync(data.path)]).toEqual([]);
+  });
+
+  it("a flag or word that a command does not know is exit 2, named on stderr, and starts nothing (contract 6)", async () => {
+    await using data = await tempDir();
+    const cases: [string[], RegExp][] = [
+      [
+        ["serve", "--confg", "x.yaml"],
+        /^svc: serve does not know "--confg"; it is: svc serve \[-c config.yaml\]/,
+      ],
+      [["serve", "x.yaml"], /^svc: serve does not know "x.yaml"/],
+      [["serve", "-c"], /^svc: --config must not be empty/],
+      [["serve", "--config="], /^svc: --config must not be empty/],
+      [["serve", "--config=nope.yaml"], /^Cannot read the configuration .*nope.yaml: no such file/],
+      [["health", "--nope"], /^svc: health does not know "--nope"/],
+      [["health", "--config=nope.yaml"], /^svc: Cannot read the configuration .*nope.yaml/],
+      [["worker", "list"], /^svc: no command is called "worker"; did you mean: svc ctl worker\n$/],
+      [["constructor"], /^svc: no command is called "constructor"; see: svc help\n$/],
+      [["version", "--nope"], /^svc: version does not know "--nope"/],
+      [["service"], /^Run svc as a service/],
+    ];
+    for (const [args, wanted] of cases) {
+      const { code, out, err } = await svc(args, { dataDir: data.path });
+      expect([args, code, out, err]).toEqual([args, 2, "", expect.stringMatching(wanted)]);
+    }
+    expect([...Deno.readDirSync(data.path)]).toEqual([]);
+  });
+});

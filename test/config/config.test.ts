@@ -1,0 +1,187 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { configSchema, loadConfig } from "../../src/config/schema.ts";
+import { readClientConfig } from "../../src/config/file.ts";
+import { svc, tempDir } from "../harness/process.ts";
+import { textOf } from "../harness/tree.ts";
+
+async function load(yaml: string, env: Record<string, string> = {}) {
+  await using folder = await tempDir();
+  const path = join(folder.path, "config.yaml");
+  await Deno.writeTextFile(path, yaml);
+  const loaded = await loadConfig(path, env);
+  return { ...loaded, folder: folder.path };
+}
+
+async function fault(yaml: string, env: Record<string, string> = {}): Promise<string> {
+  return await load(yaml, env).then(
+    () => "nothing",
+    (error: Error) => error.message.replace(/^.*config\.yaml:/, ""),
+  );
+}
+
+describe("configuration (contract 7)", () => {
+  it("nothing at all is a working server", async () => {
+    const { config } = await load("");
+    expect(config).toMatchObject({
+      server: { host: "127.0.0.1", port: 8080 },
+      auth: {
+        username: "admin",
+        access_ttl: 900_000,
+        refresh_ttl: 2_592_000_000,
+        login_failures_per_minute: 10,
+      },
+      bee: { engine: "rules", max_attempts: 3 },
+      engines: { default: "echo" },
+      scheduler: { catch_up_window: 3_600_000 },
+      limits: {
+        max_concurrent_runs: 4,
+        max_attempts: 3,
+        max_waiting_messages: 1_000,
+        max_chain_depth: 5,
+        stop_grace: 5_000,
+      },
+      shutdown_grace: 30_000,
+    });
+    expect(config.bee.quiet_window).toBeUndefined();
+  });
+
+  it("relative paths count from the file's directory", async () => {
+    const { config, folder } = await load(
+      "data_dir: here\ndatabase: {url: 'file:x.db'}\nengines: {a: {kind: command, command: ./run.sh}}",
+    );
+    expect(config.data_dir).toBe(join(folder, "here"));
+    expect(config.database.url).toBe(`file:${join(folder, "x.db")}`);
+    expect(config.engines.a).toMatchObject({ command: join(folder, "run.sh") });
+  });
+
+  it("the environment wins over the file, secrets may lie in files", async () => {
+    await using folder = await tempDir();
+    const secret = join(folder.path, "secret");
+    await Deno.writeTextFile(secret, "s".repeat(40) + "\n");
+    const { config, password } = await load("server: {port: 1}\nauth: {username: file}", {
+      SVC_SERVER__PORT: "2",
+      SVC_AUTH__USERNAME: "123",
+      SVC_AUTH__JWT_SECRET_FILE: secret,
+      SVC_SERVER__ALLOWED_HOSTS: "a.example, b.example",
+      SVC_ENGINES__SHELL__KIND: "command",
+      SVC_ENGINES__SHELL__COMMAND: "sh",
+      SVC_ENGINES__SHELL__ENV__MY_KEY: "v",
+      SVC_SHUTDOWN_GRACE: "2s",
+      SVC_AUTH_PASSWORD_FILE: secret,
+      SVC_FAULT: "ignored",
+    });
+    expect(config.server).toMatchObject({ port: 2, allowed_hosts: ["a.example", "b.example"] });
+    expect(config.auth).toMatchObject({ username: "123", jwt_secret: "s".repeat(40) });
+    expect(config.engines.shell).toMatchObject({ kind: "command", command: "sh", env: { MY_KEY: "v" } });
+    expect(config.shutdown_grace).toBe(2_000);
+    expect(password).toBe("s".repeat(40));
+  });
+
+  it.each([
+    ["server:\n  prot: 1", /^2:3: server.prot: no such key; known here: host, port/],
+    ["server:\n  port: '80'", /^2:9: server.port: must be a whole number/],
+    ["server: {port: 70000}", /^1:16: server.port: must be at most 65535/],
+    ["bee:\n  timeout: 5", /^2:12: bee.timeout: must be a duration such as/],
+    ["bee: {timeout: 5 minutes}", /duration/],
+    ["limits: {max_attempts: 0}", /must be at least 1/],
+    ["scheduler: {time_zone: Mars/Base}", /must be a time zone/],
+    ["log: {level: loud}", /log.level: must be one of debug, info, warning, error$/],
+    ["auth: {jwt_secret: short}", /at least 32 characters/],
+    ["auth: {password_hash: plain}", /scrypt hash/],
+    ["auth: {password_hash: '$scrypt$ln=0,r=8,p=1$c2FsdA$aGFzaA'}", /scrypt hash/],
+    ["auth: {password_hash: '$scrypt$ln=21,r=8,p=1$c2FsdA$aGFzaA'}", /at most 1 GiB/],
+    // One that was cut, or quoted in a shell that took its dollars away, would be nobody's password.
+    ["auth: {password_hash: '$scrypt$ln=16,r=8,p=2$c2FsdA'}", /scrypt hash/],
+    ["database: {url: postgres://x}", /must start with/],
+    ["engines: {default: nope}", /^1:20: engines.default: no engine is called "nope"; known: /],
+    ["bee: {engine: nope}", /bee.engine: no engine is called/],
+    ["engines: {x: {command: y}}", /engines.x.kind: is missing/],
+    ["engines: {x: {kind: command}}", /engines.x.command: is missing/],
+    ["engines: {X: {kind: echo}}", /lower-case/],
+    [
+      "engines:\n  codex: {args: [--json]}",
+      /^2:\d+: engines.codex.args: cannot have --json: the service itself/,
+    ],
+    ["engines: {x: {kind: wat}}", /engines.x.kind/],
+    ["server: {port: 1, port: 2}", /^1:\d+: not valid YAML: Map keys must be unique/],
+    ["a: [", /not valid YAML/],
+    ["- list", /must be a map of keys/],
+    ["nope: 1", /^1:1: nope: no such key; known here: server, data_dir/],
+  ])(
+    "%j is refused with its place and the way out",
+    async (yaml, words) => expect(await fault(yaml)).toMatch(words),
+  );
+
+  it.each([
+    [{ SVC_SERVER__PROT: "1" }, /^SVC_SERVER__PROT: server.prot: no such key/],
+    [{ SVC_SERVER__PORT: "x" }, /^SVC_SERVER__PORT: server.port: must be a whole number/],
+    [{ SVC_AUTH__JWT_SECRET_FILE: "/no/such" }, /SVC_AUTH__JWT_SECRET_FILE: cannot read/],
+  ])(
+    "%j is refused by its name",
+    async (env, words) => expect(await fault("", env as Record<string, string>)).toMatch(words),
+  );
+
+  it("every problem is told at once", async () => {
+    expect((await fault("server: {prot: 1, port: x}\nlog: {level: 1}")).split("\n")).toHaveLength(3);
+  });
+
+  it("config.yaml.example holds every key with its default", async () => {
+    const { parse } = await import("yaml");
+    const example = parse(textOf("config.yaml.example"));
+    const { config, folder } = await load(textOf("config.yaml.example"));
+    const { config: standard } = await load("");
+    expect(config.bee.quiet_window).toBe(300);
+    config.bee.quiet_window = standard.bee.quiet_window;
+    const shown = JSON.parse(JSON.stringify(config).replaceAll(folder, ""));
+    const plain = JSON.parse(JSON.stringify(standard).replaceAll(/\/tmp\/svc-test-[0-9a-f]+/g, ""));
+    expect(shown).toEqual({ ...plain, engines: shown.engines });
+    const keys = (shape: z.core.JSONSchema.BaseSchema, path: string[] = []): string[] =>
+      Object.entries(shape.properties ?? {}).flatMap(([name, inner]) => {
+        const deeper = keys(inner as z.core.JSONSchema.BaseSchema, [...path, name]);
+        return deeper.length > 0 ? deeper : [[...path, name].join(".")];
+      });
+    const has = (path: string) => path.split(".").reduce((value, key) => value?.[key], example) !== undefined;
+    const schema = z.toJSONSchema(configSchema, { io: "input" });
+    expect(keys(schema).filter((key) => !has(key))).toEqual([]);
+  });
+
+  it("readClientConfig() agrees with loadConfig() on what ctl needs", async () => {
+    await using folder = await tempDir();
+    const path = join(folder.path, "config.yaml");
+    const secret = join(folder.path, "secret");
+    await Deno.writeTextFile(secret, "z".repeat(40));
+    await Deno.writeTextFile(
+      path,
+      `server: {host: 0.0.0.0, port: 9}\ndata_dir: d\nauth: {username: me, jwt_secret: ${"x".repeat(40)}}`,
+    );
+    for (
+      const env of [
+        {},
+        { SVC_SERVER__PORT: "7", SVC_DATA_DIR: "/elsewhere" },
+        { SVC_AUTH__JWT_SECRET: "y".repeat(40), SVC_AUTH__JWT_SECRET_FILE: secret },
+      ] as Record<string, string>[]
+    ) {
+      const { config } = await loadConfig(path, env);
+      expect(await readClientConfig(path, env)).toEqual({
+        host: config.server.host,
+        port: config.server.port,
+        dataDir: config.data_dir,
+        jwtSecret: config.auth.jwt_secret,
+        username: config.auth.username,
+      });
+    }
+  });
+
+  it("svc serve exits 2 and says where, for a missing, unreadable or wrong file", async () => {
+    await using folder = await tempDir();
+    await Deno.writeTextFile(join(folder.path, "bad.yaml"), "server:\n  prot: 1\n");
+    const missing = await svc(["serve", "-c", "nope.yaml"], { dataDir: folder.path });
+    expect([missing.code, missing.out]).toEqual([2, ""]);
+    expect(missing.err).toMatch(/^Cannot read the configuration .*nope.yaml: no such file/);
+    const bad = await svc(["serve", "-c", "bad.yaml"], { dataDir: folder.path });
+    expect(bad.code).toBe(2);
+    expect(bad.err).toMatch(/bad.yaml:2:3: server.prot: no such key/);
+  });
+});
