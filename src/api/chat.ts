@@ -33,7 +33,6 @@ import { insertInbound } from "../store/inbound.ts";
 import { cancelTasksOf } from "../store/task_move.ts";
 import { findWorker } from "../store/worker.ts";
 import { create, type Created, lookAgain } from "./create.ts";
-import { BELL } from "../base/bells.ts";
 import type { Call, Service } from "./service.ts";
 import { inSession, uploadFolder } from "./session_files.ts";
 import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
@@ -140,8 +139,8 @@ export async function sendMessage(
   id: string,
   input: z.output<typeof chatSendSchema>,
 ): Promise<Created> {
-  const { db, clock, config, bells } = service;
-  const created = await create(service, call, async () => {
+  const { db, clock, config } = service;
+  return await create(service, call, async () => {
     await getSession(service, call, id);
     const media = input.media_path === undefined
       ? null
@@ -178,8 +177,6 @@ export async function sendMessage(
         await findChatSession(db, id) === null ? notFound("session", id) : tooManyWaiting(service),
     };
   });
-  bells.ring(BELL.intake);
-  return created;
 }
 
 function tooManyWaiting(service: Service): ServiceError {

@@ -23,7 +23,6 @@ import type { Statement } from "../store/database.ts";
 import { findInbound, listInbound as listInboundRows } from "../store/inbound.ts";
 import { listOutbound as listOutboundRows, sendMessage as sendMessageRows } from "../store/outbound.ts";
 import { findTrace } from "../store/trace.ts";
-import { BELL } from "../base/bells.ts";
 import { create, type Created } from "./create.ts";
 import type { Call, Service } from "./service.ts";
 import { uploadFolder } from "./session_files.ts";
@@ -111,7 +110,6 @@ export async function sendMessage(
     };
   });
   if (created.replayed) await sent?.file.discard();
-  service.bells.ring(BELL.outbox);
   return created;
 }
 

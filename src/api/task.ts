@@ -11,8 +11,9 @@ import {
   type TaskCreate,
   type TaskFilter,
 } from "../domain/task.ts";
+import type { JournalEntry } from "../domain/journal.ts";
 import { newId } from "../base/id.ts";
-import { journalRange, listEvents, record } from "../store/journal.ts";
+import { journalRange, listEvents, moved, record } from "../store/journal.ts";
 import { findInbound } from "../store/inbound.ts";
 import { cancelTask as cancelTaskRow, runTaskNow } from "../store/task_move.ts";
 import { findTask, findTaskJson, insertTask, listTasks as listTaskRows } from "../store/task.ts";
@@ -22,8 +23,8 @@ import type { Call, Service } from "./service.ts";
 
 /** POST /api/tasks (interface 4.2 task create, contract 3). Throws `invalid_request`, `not_found`, `conflict`. */
 export async function createTask(service: Service, call: Call, input: TaskCreate): Promise<Created> {
-  const { clock, config, bells, runLimits } = service;
-  const created = await create(service, call, async () => {
+  const { clock, config, runLimits } = service;
+  return await create(service, call, async () => {
     const now = clock.now();
     const plan = planTask(input, now, service.timeZone);
     const origin = await findOrigin(service, call, input.message_id);
@@ -65,8 +66,6 @@ export async function createTask(service: Service, call: Call, input: TaskCreate
       lost: () => unknownWorker(input.worker_id),
     };
   });
-  bells.ring(input.type === "immediate" ? BELL.dispatcher : BELL.scheduler);
-  return created;
 }
 
 function unknownWorker(id: string): ServiceError {
@@ -109,11 +108,9 @@ export async function cancelTask(service: Service, call: Call, id: string): Prom
   const { db, clock } = service;
   const task = JSON.parse(await getTask(service, call, id)) as Task;
   const now = clock.now();
+  const cancelled: JournalEntry = { kind: "task.cancelled", ...keysOf(task), actor: call.caller.subject };
   await db.writeOr(
-    [
-      ...cancelTaskRow(id, `cancelled by ${call.caller.subject}`, now),
-      record(now, { kind: "task.cancelled", ...keysOf(task), actor: call.caller.subject }),
-    ],
+    moved(cancelTaskRow(id, `cancelled by ${call.caller.subject}`, now), now, cancelled),
     () =>
       refusal(
         service,
@@ -127,20 +124,20 @@ export async function cancelTask(service: Service, call: Call, id: string): Prom
 
 /** POST /api/tasks/:id/run: starts a scheduled task now and leaves its schedule alone (contract 3). Throws `not_found`, `conflict`. */
 export async function runTask(service: Service, call: Call, id: string): Promise<string> {
-  const { db, clock, bells } = service;
+  const { db, clock } = service;
   const task = JSON.parse(await getTask(service, call, id)) as Task;
   await service.runLimits.take(service, call, "tasks");
   const now = clock.now();
-  await db.writeOr([
-    ...runTaskNow(id, now),
-    record(now, {
-      kind: "task.due",
-      ...keysOf(task),
-      actor: call.caller.subject,
-      data: { at: now, manual: true },
-    }),
-  ], () => refusal(service, id, "run", "only scheduled tasks can be"));
-  bells.ring(BELL.dispatcher);
+  const due: JournalEntry = {
+    kind: "task.due",
+    ...keysOf(task),
+    actor: call.caller.subject,
+    data: { at: now, manual: true },
+  };
+  await db.writeOr(
+    moved(runTaskNow(id, now), now, due),
+    () => refusal(service, id, "run", "only scheduled tasks can be"),
+  );
   return await getTask(service, call, id);
 }
 

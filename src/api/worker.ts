@@ -26,7 +26,6 @@ import {
   type WorkerChange,
 } from "../store/worker.ts";
 import { create, type Created, lookAgain } from "./create.ts";
-import { BELL } from "../base/bells.ts";
 import type { Call, Service } from "./service.ts";
 import { checkDeletable, makeWorkDir, removeWorkDir, resolveWorkDir } from "./work_dir.ts";
 
@@ -141,7 +140,6 @@ async function changeWorker(service: Service, call: Call, id: string, input: Wor
     statements.push(deleteForeignContexts(id, engines.find(change.engine)?.name ?? change.engine));
   }
   await db.writeOr(statements, () => notFound("worker", id));
-  if (change.paused === false) service.bells.ring(BELL.dispatcher);
   return await getWorker(service, id);
 }
 

@@ -74,13 +74,12 @@ export class Bee {
   }
 
   async #step(): Promise<number> {
-    const { db, clock, bells } = this.#options;
+    const { db, clock } = this.#options;
     const messages = await listFeeding(db, MESSAGES_PER_ROUND);
     if (messages.length === 0) return Infinity;
     const candidates = await listCandidates(db);
     const now = clock.now();
     const waits = await Promise.all(messages.map((message) => this.#decide(message, candidates, now)));
-    bells.ring(BELL.dispatcher);
     return Math.min(...waits);
   }
 
@@ -194,13 +193,13 @@ export class Bee {
     thought: Thought,
     interruption: Interruption | null,
   ): Promise<void> {
-    const { db, clock, bells } = this.#options;
+    const { db, clock } = this.#options;
     await this.#storing.store(run.id, async () => {
       const now = clock.now();
       const { won } = await db.write(this.#endOf(message, run, thought, interruption, now));
       if (!won) await db.write(dropRun(run.id, thought.usage, now));
-      bells.ring(BELL.dispatcher);
-      bells.ring(BELL.bee);
+      // There is room for another run of the engine.
+      this.stage.wake();
     });
   }
 

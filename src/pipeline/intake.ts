@@ -41,7 +41,7 @@ export function createIntake(
     if (last === undefined) return;
     const earlier = parts.slice(0, -1).map((part) => part.id);
     const { session_key } = last;
-    const { won } = await db.write([
+    await db.write([
       ...feedMessage(last.id, earlier, now),
       ...earlier.map((id) =>
         record(now, { kind: "message.merged", session_key, message_id: id, data: { into: last.id } })
@@ -53,7 +53,6 @@ export function createIntake(
         data: { parts: parts.length },
       }),
     ]);
-    if (won) bells.ring(BELL.bee);
   }
 }
 

@@ -1,10 +1,11 @@
 // failed (waiting) -> sent, or failed for good
 import type { Clock } from "../base/clock.ts";
+import type { JournalEntry } from "../domain/journal.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { Database } from "../store/database.ts";
-import { record } from "../store/journal.ts";
+import { moved } from "../store/journal.ts";
 import { deferOutbound, deliveredOutbound, type DueOutbound, listDueOutbound } from "../store/outbound.ts";
 import { BELL, type Bells } from "../base/bells.ts";
 import { Stage } from "./loop.ts";
@@ -43,21 +44,17 @@ export function createOutbox(
       const now = clock.now();
       const dueAt = attempt >= ATTEMPTS_MAX || !platforms.has(message.platform) ? null : now + waitMs;
       log.warning("Cannot deliver message {id}: {reason}", { id: message.id, reason });
-      await db.write([
-        ...deferOutbound(message.id, reason, dueAt),
-        record(now, {
-          kind: "message.undelivered",
-          ...keys,
-          data: { outbound_id: message.id, reason, attempt },
-        }),
-      ]);
+      const undelivered: JournalEntry = {
+        kind: "message.undelivered",
+        ...keys,
+        data: { outbound_id: message.id, reason, attempt },
+      };
+      await db.write(moved(deferOutbound(message.id, reason, dueAt), now, undelivered));
       return;
     }
     faultPoint("outbox.post");
     const now = clock.now();
-    await db.write([
-      ...deliveredOutbound(message.id, now),
-      record(now, { kind: "message.sent", ...keys, data: { outbound_id: message.id } }),
-    ]);
+    const sent: JournalEntry = { kind: "message.sent", ...keys, data: { outbound_id: message.id } };
+    await db.write(moved(deliveredOutbound(message.id, now), now, sent));
   }
 }

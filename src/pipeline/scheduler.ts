@@ -1,10 +1,11 @@
 // scheduled -> pending, when a countdown's or a schedule's time has come
 import type { Clock } from "../base/clock.ts";
 import { missedOccurrences, nextOccurrence } from "../domain/cron.ts";
+import type { JournalEntry } from "../domain/journal.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
 import { type Database, isDuplicate, type Statement } from "../store/database.ts";
-import { latestEventAt, record } from "../store/journal.ts";
+import { latestEventAt, moved, record } from "../store/journal.ts";
 import { fireCountdown, fireSchedule, recordOccurrence, skipOccurrence } from "../store/task_move.ts";
 import { type DueTask, listDueTasks, listSchedulesAfter, nextRunAt } from "../store/task_queue.ts";
 import { BELL, type Bells } from "../base/bells.ts";
@@ -40,7 +41,6 @@ export function createScheduler(options: SchedulerOptions): Stage {
     const due = await listDueTasks(db, now, TASKS_PER_ROUND);
     if (due.length > 0) {
       const fired = await Promise.allSettled(due.map((task) => fire(task, now)));
-      bells.ring(BELL.dispatcher);
       for (const result of fired) if (result.status === "rejected") throw result.reason;
       if (due.length === TASKS_PER_ROUND) return 0;
     }
@@ -112,27 +112,25 @@ export function createScheduler(options: SchedulerOptions): Stage {
     if (task.status !== "scheduled") {
       // The run before is still open: the time is skipped, and the journal says so (promises CRN-7).
       const data = { at: missed.latest, count: missed.count };
-      return [...skipOccurrence(move), record(now, { kind: "task.skipped", ...keys, data })];
+      return moved(skipOccurrence(move), now, { kind: "task.skipped", ...keys, data });
     }
     const tooOld = now - missed.latest > catchUpWindowMs;
     const lost = tooOld ? missed.count : missed.count - 1;
     const data = { count: lost, until: missed.latest };
     const note = lost > 0 ? [record(now, { kind: "task.missed", ...keys, data })] : [];
     if (tooOld) return [...skipOccurrence(move), ...note];
+    const due: JournalEntry = { kind: "task.due", ...keys, data: { at: missed.latest } };
     return [
-      ...fireSchedule({ ...move, dueAt: missed.latest }),
-      recordOccurrence(task.id, missed.latest, now),
       ...note,
-      record(now, { kind: "task.due", ...keys, data: { at: missed.latest } }),
+      ...moved(fireSchedule({ ...move, dueAt: missed.latest }), now, due),
+      recordOccurrence(task.id, missed.latest, now),
     ];
   }
 }
 
 function countdown(task: DueTask, now: number): Statement[] {
-  return [
-    ...fireCountdown(task.id, task.next_run_at, now),
-    record(now, { kind: "task.due", ...keysOf(task), data: { at: task.next_run_at } }),
-  ];
+  const due: JournalEntry = { kind: "task.due", ...keysOf(task), data: { at: task.next_run_at } };
+  return moved(fireCountdown(task.id, task.next_run_at, now), now, due);
 }
 
 function keysOf(task: DueTask) {

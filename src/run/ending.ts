@@ -7,7 +7,7 @@ import { retryDelayMs, type Task } from "../domain/task.ts";
 import { newId } from "../base/id.ts";
 import type { Statement } from "../store/database.ts";
 import { type ExecutionEnd, finishExecution } from "../store/execution.ts";
-import { record, recordIdle, recordIfChanged } from "../store/journal.ts";
+import { moved, record, recordIdle } from "../store/journal.ts";
 import { sendMessage } from "../store/outbound.ts";
 import { setLimit } from "../store/rate_limit.ts";
 import { finishTask, postponeTask, requeueTask, rescheduleTask, retryTask } from "../store/task_move.ts";
@@ -63,14 +63,11 @@ export function endRun(
     execution_id: run.id,
     message_id: run.message_id,
   };
-  const ended = [
-    ...finishExecution(run.id, end, now),
-    record(now, {
-      kind: end.status === "completed" ? "execution.completed" : "execution.failed",
-      ...keys,
-      data: { failure: end.failure, exit_code: end.exit_code },
-    }),
-  ];
+  const ended = moved(finishExecution(run.id, end, now), now, {
+    kind: end.status === "completed" ? "execution.completed" : "execution.failed",
+    ...keys,
+    data: { failure: end.failure, exit_code: end.exit_code },
+  });
   if (end.failure === "server_lost") {
     const again = tryAgain(run, end, rules, now, keys);
     if (again !== null) return [...ended, ...again];
@@ -95,14 +92,12 @@ function tryAgain(
 ): Statement[] | null {
   const taskRun = { taskId: run.task_id, executionId: run.id };
   if (end.error === STOPPED) {
-    return [requeueTask(taskRun, now), recordIfChanged(now, { kind: "task.requeued", ...keys })];
+    return moved(requeueTask(taskRun, now), now, { kind: "task.requeued", ...keys });
   }
   if (run.attempt >= rules.maxAttempts) return null;
   const reason = `attempt ${run.attempt} of ${rules.maxAttempts} was lost with the service`;
-  return [
-    retryTask(taskRun, now + retryDelayMs(run.attempt), reason, now),
-    recordIfChanged(now, { kind: "task.requeued", ...keys, data: { reason } }),
-  ];
+  const retry = retryTask(taskRun, now + retryDelayMs(run.attempt), reason, now);
+  return moved(retry, now, { kind: "task.requeued", ...keys, data: { reason } });
 }
 
 // The engine waits, and with it everything that it would have to do (contract 3, Task; promises DSP-13).
@@ -114,15 +109,16 @@ function parked({ limit }: MetLimit, now: number, keys: Keys): Statement[] {
 function postpone(run: EndedRun, { limit, runsBefore }: MetLimit, now: number, keys: Keys): Statement[] {
   const reason = waitReason(limit);
   const taskRun = { taskId: run.task_id, executionId: run.id };
-  const moved = [
-    postponeTask(taskRun, limit.until, reason, now),
-    recordIfChanged(now, { kind: "task.requeued", ...keys, data: { reason } }),
-  ];
+  const waiting = moved(postponeTask(taskRun, limit.until, reason, now), now, {
+    kind: "task.requeued",
+    ...keys,
+    data: { reason },
+  });
   // Whoever waits for the reply is told once, and not of every breath that an engine has to take.
   const told = runsBefore === 0 && limit.until - now >= TOLD_WAIT_MS && hasConversation(run.session_key);
-  if (!told) return moved;
+  if (!told) return waiting;
   const said = { ...toConversation(run), content: `${run.worker_name} has to wait: ${reason}.` };
-  return [...moved, ...sendMessage(outboundOf({ ...said, source_type: "system", source_id: run.id }, now))];
+  return [...waiting, ...sendMessage(outboundOf({ ...said, source_type: "system", source_id: run.id }, now))];
 }
 
 // A schedule waits for its next time, whatever came of this run (contract 3, Task).
@@ -138,15 +134,12 @@ function fateOf(
   if (task?.type === "scheduled") {
     const next = nextOccurrence(task.cron, task.time_zone || rules.standardZone, now);
     if (next !== null) {
-      return [
-        rescheduleTask(taskRun, next, now),
-        recordIfChanged(now, { kind: "task.rescheduled", ...keys }),
-      ];
+      return moved(rescheduleTask(taskRun, next, now), now, { kind: "task.rescheduled", ...keys });
     }
   }
   const to = end.failure === "cancelled" ? "cancelled" : end.status;
   const reason = end.status === "completed" ? "" : `${end.failure}: ${end.error}`;
-  return [finishTask(taskRun, to, reason, now), recordIfChanged(now, { kind: `task.${to}`, ...keys })];
+  return moved(finishTask(taskRun, to, reason, now), now, { kind: `task.${to}`, ...keys });
 }
 
 // The final text is the worker's reply; a failure is told by the system (contract 4, point 6).

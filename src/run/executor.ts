@@ -14,7 +14,7 @@ import { countLimitedRuns, type ExecutionEnd, setSession, startExecution } from 
 import { record } from "../store/journal.ts";
 import { findLimit, forgetLimit } from "../store/rate_limit.ts";
 import { keepContext } from "../store/session.ts";
-import { BELL, type Bells } from "../base/bells.ts";
+import type { Bells } from "../base/bells.ts";
 import type { Claim } from "./claim.ts";
 import { endRun, type MetLimit, type Rules, STOPPED } from "./ending.ts";
 import { BARE, equip, type Equipment, type EquipmentOptions, withoutSecrets } from "./equipment.ts";
@@ -229,7 +229,7 @@ export class Executor {
     start: Start,
     interruption: Interruption | null,
   ): Promise<void> {
-    const { db, clock, bells, rules } = this.#options;
+    const { db, clock, rules } = this.#options;
     await this.#storing.store(claim.execution.id, async () => {
       const now = clock.now();
       const ended = endOf(claim.execution.session_key, outcome, interruption);
@@ -246,7 +246,6 @@ export class Executor {
       const { won } = await db.write(statements);
       faultPoint("outcome.post-commit");
       if (!won) log.warning("Execution {id} had an outcome already", { id: claim.execution.id });
-      bells.ring(BELL.outbox);
     });
   }
 }

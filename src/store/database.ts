@@ -43,11 +43,11 @@ const RESULT_MAX_AGE_MS = 1_000;
 const RESULT_MAX_CHARACTERS = 256 * 1024;
 
 /** A lost guard rolls its batch back (house, sentence 3). Stands behind each guarded statement. */
-export const GUARD: Statement = { sql: "insert into guard (held) select 0 where changes() <> 1", args: [] };
+const GUARD: Statement = { sql: "insert into guard (held) select 0 where changes() <> 1", args: [] };
 
-/** A statement that must change exactly one row, or the whole batch is taken back. */
-export function guarded(sql: string, args: Value[]): Statement[] {
-  return [{ sql, args }, GUARD];
+/** A statement that must change exactly one row, or the whole batch is taken back. `bell` is rung when it is committed. */
+export function guarded(sql: string, args: Value[], bell?: string): Statement[] {
+  return [{ sql, args, bell }, GUARD];
 }
 
 interface Job {

@@ -5,8 +5,8 @@ export type Value = string | number | boolean | null;
 export interface Statement {
   sql: string;
   args: Value[];
-  /** Rung once this is committed. */
-  bell?: string;
+  /** The bell of whoever has work once this is committed. */
+  bell?: string | undefined;
 }
 
 /** A row by column name. Every query names its columns, so a type per query is enough. */

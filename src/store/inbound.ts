@@ -1,3 +1,4 @@
+import { BELL } from "../base/bells.ts";
 import type { InboundFilter, InboundMessage, Media } from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
@@ -48,6 +49,7 @@ export function insertInbound(message: NewInbound, waitingMax: number): Statemen
       message.session_key,
       waitingMax,
     ],
+    BELL.intake,
   );
 }
 
@@ -56,10 +58,8 @@ export function feedMessage(id: string, partIds: string[], now: number): Stateme
   return [
     ...guarded(
       "update inbound_message set status = 'feeding', due_at = ? where id = ? and status = 'received'",
-      [
-        now,
-        id,
-      ],
+      [now, id],
+      BELL.bee,
     ),
     ...partIds.flatMap((partId) =>
       guarded(
@@ -86,18 +86,21 @@ export function attemptMessage(id: string, attempt: number): Statement[] {
 
 /** feeding stays feeding, as if it had not been tried: an orderly stop uses up no attempt. */
 export function releaseMessage(id: string): Statement[] {
-  return guarded("update inbound_message set attempt = attempt - 1 where id = ? and status = 'feeding'", [
-    id,
-  ]);
+  return guarded(
+    "update inbound_message set attempt = attempt - 1 where id = ? and status = 'feeding'",
+    [id],
+    BELL.bee,
+  );
 }
 
-/** feeding -> bee_processed: it is routed. */
+/** feeding -> bee_processed: it is routed, and the next message of its conversation can be. */
 export function finishMessage(id: string, now: number): Statement[] {
   return guarded(
     `update inbound_message
     set status = 'bee_processed', processed_at = ?, error = ''
     where id = ? and status = 'feeding'`,
     [now, id],
+    BELL.bee,
   );
 }
 
@@ -108,6 +111,7 @@ export function failMessage(id: string, error: string, now: number): Statement[]
     set status = 'failed', processed_at = ?, error = ?
     where id = ? and status = 'feeding'`,
     [now, error, id],
+    BELL.bee,
   );
 }
 
@@ -116,6 +120,7 @@ export function postponeMessage(id: string, error: string, dueAt: number): State
   return guarded(
     "update inbound_message set error = ?, due_at = ? where id = ? and status = 'feeding'",
     [error, dueAt, id],
+    BELL.bee,
   );
 }
 

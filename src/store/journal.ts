@@ -2,35 +2,48 @@ import type { EventKind, JournalEntry } from "../domain/journal.ts";
 import { conversationBell } from "../base/bells.ts";
 import type { Database, Row, Statement, Value } from "./database.ts";
 
+const INSERT = `insert into journal
+  (at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data)`;
+
 /** The statement that records an event. Put it into the batch that makes the event true (house, sentence 2). */
 export function record(at: number, entry: JournalEntry): Statement {
   return {
-    sql:
-      `insert into journal (at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data)
-      values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    args: [
-      at,
-      entry.kind,
-      entry.session_key ?? "",
-      entry.worker_id ?? "",
-      entry.task_id ?? "",
-      entry.execution_id ?? "",
-      entry.message_id ?? "",
-      entry.actor ?? "system",
-      JSON.stringify(entry.data ?? {}),
-    ],
-    ...bellOf(entry.session_key),
+    sql: `${INSERT} values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    args: valuesOf(at, entry),
+    bell: bellOf(entry.session_key),
   };
 }
 
-function bellOf(sessionKey: string | undefined): { bell?: string } {
-  return sessionKey ? { bell: conversationBell(sessionKey) } : {};
+/**
+ * A move and the event that says so, as one value. A guarded move takes its batch back when it changes nothing; any
+ * other move that changes nothing leaves no event.
+ */
+export function moved(move: Statement | Statement[], at: number, entry: JournalEntry): Statement[] {
+  if (Array.isArray(move)) return [...move, record(at, entry)];
+  const event = {
+    sql: `${INSERT} select ?, ?, ?, ?, ?, ?, ?, ?, ? where changes() = 1`,
+    args: valuesOf(at, entry),
+    bell: bellOf(entry.session_key),
+  };
+  return [move, event];
 }
 
-/** As record(), but only when the statement right before it changed a row. */
-export function recordIfChanged(at: number, entry: JournalEntry): Statement {
-  const { sql, ...rest } = record(at, entry);
-  return { sql: sql.replace(/values \((.*)\)/, "select $1 where changes() = 1"), ...rest };
+function valuesOf(at: number, entry: JournalEntry): Value[] {
+  return [
+    at,
+    entry.kind,
+    entry.session_key ?? "",
+    entry.worker_id ?? "",
+    entry.task_id ?? "",
+    entry.execution_id ?? "",
+    entry.message_id ?? "",
+    entry.actor ?? "system",
+    JSON.stringify(entry.data ?? {}),
+  ];
+}
+
+function bellOf(sessionKey: string | undefined): string | undefined {
+  return sessionKey ? conversationBell(sessionKey) : undefined;
 }
 
 /**
@@ -49,7 +62,7 @@ export function recordIdle(at: number, sessionKey: string): Statement {
         and not exists (
           select 1 from inbound_message where status in ('received', 'feeding') and session_key = ?)`,
     args: [at, sessionKey, sessionKey, sessionKey],
-    ...bellOf(sessionKey),
+    bell: bellOf(sessionKey),
   };
 }
 

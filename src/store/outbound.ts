@@ -1,8 +1,9 @@
 import { chatSessionId } from "../domain/chat.ts";
 import type { OutboundFilter, OutboundMessage } from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
+import { BELL } from "../base/bells.ts";
 import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
-import { recordIfChanged } from "./journal.ts";
+import { moved } from "./journal.ts";
 import { list, oneOf, within } from "./list.ts";
 
 /** The wire object of an outbound message. */
@@ -73,6 +74,7 @@ function insertOutbound(message: NewOutbound, unless: Unless): Statement {
           from outbound_message
           where execution_id = ? and execution_id <> '' and (? = 'unless-any' or trim(content) = trim(?))))`,
     args: [...values, sessionId, sessionId, unless, message.execution_id, unless, message.content],
+    bell: message.due_at === null ? undefined : BELL.outbox,
   };
 }
 
@@ -80,18 +82,15 @@ function insertOutbound(message: NewOutbound, unless: Unless): Statement {
 export function sendMessage(message: NewOutbound, unless: Unless = "always"): Statement[] {
   const insert = insertOutbound(message, unless);
   if (message.status !== "sent") return [insert];
-  return [
-    insert,
-    recordIfChanged(message.created_at, {
-      kind: "message.sent",
-      session_key: message.session_key,
-      message_id: message.message_id,
-      execution_id: message.execution_id,
-      worker_id: message.source_type === "worker" ? message.source_id : "",
-      actor: actorOf(message),
-      data: { outbound_id: message.id },
-    }),
-  ];
+  return moved(insert, message.created_at, {
+    kind: "message.sent",
+    session_key: message.session_key,
+    message_id: message.message_id,
+    execution_id: message.execution_id,
+    worker_id: message.source_type === "worker" ? message.source_id : "",
+    actor: actorOf(message),
+    data: { outbound_id: message.id },
+  });
 }
 
 function actorOf({ source_type, source_id }: NewOutbound): string {

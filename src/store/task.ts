@@ -1,3 +1,4 @@
+import { BELL } from "../base/bells.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import type { Task, TaskFilter } from "../domain/task.ts";
 import { type Database, guarded, type Statement, type Value } from "./database.ts";
@@ -59,7 +60,13 @@ export function insertTask(task: NewTask): Statement[] {
       task.updated_at,
       task.worker_id,
     ],
+    bellOf(task),
   );
+}
+
+function bellOf({ due_at, next_run_at }: NewTask): string | undefined {
+  if (due_at !== null) return BELL.dispatcher;
+  return next_run_at === null ? undefined : BELL.scheduler;
 }
 
 /** The task, or null. */

@@ -1,4 +1,5 @@
 // Every move of a task from one status to another, each one guarded statement (contract 3, Task).
+import { BELL } from "../base/bells.ts";
 import { guarded, type Statement, type Value } from "./database.ts";
 
 /** pending -> running: the dispatcher gives it to an execution. */
@@ -41,6 +42,7 @@ export function rescheduleTask(run: TaskRun, nextRunAt: number, now: number): St
         next_run_at = iif(next_run_at > ?, next_run_at, ?)
       where id = ? and status = 'running' and execution_id = ?`,
     args: [now, now, nextRunAt, run.taskId, run.executionId],
+    bell: BELL.scheduler,
   };
 }
 
@@ -51,6 +53,7 @@ export function retryTask(run: TaskRun, dueAt: number, reason: string, now: numb
       set status = 'pending', due_at = ?, reason = ?, updated_at = ?
       where id = ? and status = 'running' and execution_id = ?`,
     args: [dueAt, reason, now, run.taskId, run.executionId],
+    bell: BELL.dispatcher,
   };
 }
 
@@ -61,6 +64,7 @@ export function postponeTask(run: TaskRun, dueAt: number, reason: string, now: n
       set status = 'pending', due_at = ?, reason = ?, attempt = attempt - 1, updated_at = ?
       where id = ? and status = 'running' and execution_id = ?`,
     args: [dueAt, reason, now, run.taskId, run.executionId],
+    bell: BELL.dispatcher,
   };
 }
 
@@ -71,6 +75,7 @@ export function requeueTask(run: TaskRun, now: number): Statement {
       set status = 'pending', attempt = attempt - 1, run_count = run_count - 1, updated_at = ?
       where id = ? and status = 'running' and execution_id = ?`,
     args: [now, run.taskId, run.executionId],
+    bell: BELL.dispatcher,
   };
 }
 
@@ -92,6 +97,7 @@ export function runTaskNow(id: string, now: number): Statement[] {
       next_run_at = iif(type = 'countdown', null, next_run_at)
     where id = ? and status = 'scheduled'`,
     [now, now, id],
+    BELL.dispatcher,
   );
 }
 
@@ -134,6 +140,7 @@ export function fireCountdown(id: string, expected: number, now: number): Statem
     set status = 'pending', due_at = ?, next_run_at = null, updated_at = ?
     where id = ? and status = 'scheduled' and next_run_at = ?`,
     [expected, now, id, expected],
+    BELL.dispatcher,
   );
 }
 
@@ -152,6 +159,7 @@ export function fireSchedule(move: ScheduleMove & { dueAt: number }): Statement[
     set status = 'pending', due_at = ?, attempt = 0, next_run_at = ?, updated_at = ?
     where id = ? and status = 'scheduled' and next_run_at = ?`,
     [move.dueAt, move.next, move.now, move.id, move.expected],
+    BELL.dispatcher,
   );
 }
 

@@ -1,3 +1,4 @@
+import { BELL } from "../base/bells.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import type { Candidate } from "../domain/routing.ts";
 import { nameKey } from "../domain/name.ts";
@@ -105,8 +106,10 @@ export function updateWorker(
     set.push("engine_args = json_patch(engine_args, ?)");
     args.push(JSON.stringify(Object.fromEntries(patch)));
   }
+  // Its tasks may have waited for this: for the worker, or for an engine that has met a limit.
+  const bell = change.paused === false || change.engine !== undefined ? BELL.dispatcher : undefined;
   return [
-    ...guarded(`update worker set ${set.join(", ")} where id = ?`, [...args, id]),
+    ...guarded(`update worker set ${set.join(", ")} where id = ?`, [...args, id], bell),
     ...(departmentIds === null ? [] : [
       { sql: "delete from worker_department where worker_id = ?", args: [id] },
       ...joinDepartments(id, departmentIds),
