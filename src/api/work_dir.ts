@@ -1,6 +1,7 @@
 import { homedir } from "node:os";
 import { dirname, isAbsolute, resolve } from "node:path";
 import { conflict, invalid } from "../domain/error.ts";
+import { mountsIn, replaceableAt } from "../files/removal.ts";
 import { type DataPaths, realPath, touchesData, within } from "../base/paths.ts";
 
 /** The absolute form of a requested work directory. Throws `invalid_request` when it would expose the data directory. */
@@ -38,7 +39,7 @@ export async function workDirFault(path: string): Promise<string | null> {
 /**
  * Throws `conflict` when deleting this directory would delete more than a worker's own: `/`, a home, the data
  * directory, an ancestor of those, or a directory that holds or is another worker's (contract 3, Worker); a directory
- * of the system, or one where another file system begins (decision 0052).
+ * of the system, one that is or holds a mount point, or one that somebody else could replace (decision 0052).
  */
 export function checkDeletable(
   path: string,
@@ -53,7 +54,10 @@ export function checkDeletable(
   if (real === "/" || dirname(real) === real) throw refuse("the root of the file system");
   if (isHome(real)) throw refuse("a home directory");
   if (isOfSystem(real)) throw refuse("a directory of the system");
-  if (isMountPoint(real)) throw refuse("a mount point");
+  const [mount] = mountsIn(real);
+  if (mount !== undefined) throw refuse(mount === real ? "a mount point" : `where ${mount} is mounted`);
+  const open = replaceableAt(realPath(dirname(path)));
+  if (open !== null) throw refuse(`below ${open}, where others may put another directory in its place`);
   const homes = [homedir(), Deno.env.get("HOME") ?? ""].filter((home) => home !== "").map(realPath);
   if (homes.some((home) => within(home, real))) throw refuse("or holds a home directory");
   const root = realPath(paths.root);
@@ -80,19 +84,4 @@ const SYSTEM =
 
 function isOfSystem(path: string): boolean {
   return SYSTEM.test(path) || /^\/(dev|proc|sys)\//.test(path);
-}
-
-function isMountPoint(path: string): boolean {
-  try {
-    return Deno.statSync(path).dev !== Deno.statSync(dirname(path)).dev;
-  } catch {
-    return false;
-  }
-}
-
-/** Removes a work directory. A symbolic link is removed itself, and never what it points to. */
-export async function removeWorkDir(path: string): Promise<void> {
-  const info = await Deno.lstat(path).catch(() => null);
-  if (info === null) return;
-  await Deno.remove(path, { recursive: info.isDirectory });
 }

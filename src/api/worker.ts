@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { reservedFlag } from "../domain/engine_flags.ts";
-import { invalid, notFound, ServiceError } from "../domain/error.ts";
+import { conflict, invalid, notFound, ServiceError } from "../domain/error.ts";
+import { planRemoval, type Removal, remove, ReplacedError } from "../files/removal.ts";
 import { outboundOf, platformOf } from "../domain/message.ts";
 import type { Listing } from "../domain/page.ts";
 import { type Caller, grants, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
@@ -27,7 +28,7 @@ import {
 } from "../store/worker.ts";
 import { create, type Created, lookAgain } from "./create.ts";
 import type { Call, Service } from "./service.ts";
-import { checkDeletable, makeWorkDir, removeWorkDir, resolveWorkDir } from "./work_dir.ts";
+import { checkDeletable, makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 
 // What decides how far a worker reaches is the operator's alone (contract 2, promises SCP-3).
 const OPERATOR_FIELDS = [
@@ -177,6 +178,7 @@ export async function deleteWorker(
   const worker = await findWorker(db, id);
   if (worker === null) throw notFound("worker", id);
   if (deleteWorkDir) checkDeletable(worker.work_dir, service.paths, await listWorkDirs(db, id));
+  const removal = deleteWorkDir ? planRemoval(worker.work_dir) : null;
   const now = clock.now();
   const waiting = await listWaitingReplies(db, id);
   await db.writeOr([
@@ -207,12 +209,20 @@ export async function deleteWorker(
   await Promise.all(open.map((executionId) => service.interrupt(executionId)));
   // What its engines remembered is of no use to anybody any more.
   await Deno.remove(join(service.paths.state, id), { recursive: true }).catch(() => {});
-  if (deleteWorkDir) {
-    await removeWorkDir(worker.work_dir).catch((error) => {
-      throw new ServiceError("internal", `The worker is deleted, but not its directory ${worker.work_dir}`, {
-        cause: error,
-      });
-    });
+  if (removal !== null) await removeDirectory(removal, worker.work_dir);
+}
+
+// An agent that is being ended still acts: what stands there now may be something else than what was checked.
+async function removeDirectory(removal: Removal, path: string): Promise<void> {
+  const kept = `The worker is deleted, but not its directory ${path}`;
+  try {
+    await remove(removal);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return;
+    if (error instanceof ReplacedError) {
+      throw conflict(`${kept}: ${error.message}. Look at it, and delete it by hand`);
+    }
+    throw new ServiceError("internal", kept, { cause: error });
   }
 }
 

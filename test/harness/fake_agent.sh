@@ -65,6 +65,10 @@ case $mode in
   umask) umask ;;
   oom-score) cat /proc/self/oom_score_adj ;;
   kill-server) kill -9 "$argument"; sleep 5 ;;
+  swap-parent)
+    trap 'cd /; mv "$argument" "$argument.away"; ln -s "$argument.other" "$argument"; exit 0' INT TERM
+    touch "$argument.ready"
+    while :; do sleep 0.05; done ;;
   touch-and-stay) touch "$argument"; sleep 300 ;;
   show-token-and-leave) echo "$SVC_TOKEN" > "$argument"; sleep 0.3; setsid sleep 300 > /dev/null 2>&1 & sleep 0.5; echo left ;;
   show-token-and-stay) echo "$SVC_TOKEN" > "$argument"; sleep 300 ;;

@@ -5,6 +5,7 @@ import type { AnyRoute } from "../../src/http/route.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { tempDir } from "../harness/process.ts";
+import { eventually } from "../harness/wait.ts";
 
 const SESSIONS = "/api/local/sessions";
 
@@ -279,6 +280,64 @@ describe("DELETE with delete_work_dir (contract 3, promises PTH-3)", () => {
       await new Deno.Command("umount", { args: [mount] }).output();
     }
   });
+
+  it.skipIf(Deno.uid() !== 0)("leaves a directory alone into which something is mounted", async () => {
+    await using folder = await tempDir();
+    const [source, dir] = [join(folder.path, "source"), join(folder.path, "dir")];
+    await Deno.mkdir(source);
+    await Deno.mkdir(join(dir, "deep/bound"), { recursive: true });
+    await Deno.writeTextFile(join(source, "canary"), "alive");
+    const bind = ["--bind", source, join(dir, "deep/bound")];
+    if (!(await new Deno.Command("mount", { args: bind, stderr: "null" }).output()).success) return;
+    try {
+      await using app = await openApp({ inMemory: true });
+      for (const work_dir of [dir, join(dir, "deep/bound")]) {
+        const { id } = await app.call("POST /api/workers", { name: "w", work_dir });
+        expect((await app.send(`DELETE /api/workers/${id}?delete_work_dir=true`)).status).toBe(409);
+      }
+      expect(await Deno.readTextFile(join(source, "canary"))).toBe("alive");
+    } finally {
+      await new Deno.Command("umount", { args: [join(dir, "deep/bound")] }).output();
+    }
+  });
+
+  it("leaves a directory alone that others could replace by another one", async () => {
+    await using app = await openApp({ inMemory: true });
+    await using folder = await tempDir();
+    const work_dir = join(folder.path, "open/dir");
+    const { id } = await app.call("POST /api/workers", { name: "w", work_dir });
+    await Deno.chmod(join(folder.path, "open"), 0o777);
+    const reply = await app.send(`DELETE /api/workers/${id}?delete_work_dir=true`);
+    expect([reply.status, reply.body.detail]).toEqual([
+      409,
+      expect.stringContaining("others may put another"),
+    ]);
+    expect((await Deno.stat(work_dir)).isDirectory).toBe(true);
+  });
+
+  it("takes nothing when an agent that is being ended swaps a directory above for a link", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using folder = await tempDir();
+    const parent = join(folder.path, "mine");
+    await Deno.mkdir(`${parent}.other/dir`, { recursive: true });
+    await Deno.writeTextFile(`${parent}.other/dir/canary`, "alive");
+    const { id } = await app.call("POST /api/workers", { name: "Ada", work_dir: join(parent, "dir") });
+    await app.call("POST /api/tasks", {
+      message_id: "m",
+      worker_id: id,
+      type: "immediate",
+      instruction: `swap-parent ${parent}`,
+    });
+    await eventually(
+      "the agent is ready",
+      async () => (await Deno.lstat(`${parent}.ready`).catch(() => null)) !== null,
+    );
+    const reply = await app.send(`DELETE /api/workers/${id}?delete_work_dir=true`);
+    expect((await Deno.lstat(parent)).isSymlink).toBe(true);
+    expect(await Deno.readTextFile(join(parent, "dir/canary"))).toBe("alive");
+    expect([reply.status, reply.body.detail]).toEqual([409, expect.stringContaining("was replaced")]);
+    expect((await app.send(`GET /api/workers/${id}`)).status).toBe(404);
+  }, 30_000);
 });
 
 describe("a work directory in the service's own data (promises PTH-4)", () => {

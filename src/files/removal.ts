@@ -1,0 +1,114 @@
+import { closeSync, constants, openSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { realPath, within } from "../base/paths.ts";
+
+/** A file system entry that is to be removed, as it was when this was decided. */
+export interface Removal {
+  /** Real path of the directory that holds it. */
+  parent: string;
+  name: string;
+  dev: number;
+  ino: number;
+  isDirectory: boolean;
+}
+
+/** The entry is another one by now: somebody replaced it, or a directory above it. Nothing was removed. */
+export class ReplacedError extends Error {}
+
+/** Notes which entry a path names, a symbolic link being itself; null when there is none. */
+export function planRemoval(path: string): Removal | null {
+  const parent = realPath(dirname(path));
+  const name = basename(path);
+  try {
+    const { dev, ino, isDirectory } = Deno.lstatSync(join(parent, name));
+    return { parent, name, dev, ino: ino ?? 0, isDirectory };
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Removes exactly the entry that was noted, with all that it holds. The directory above it is held open meanwhile, so
+ * that nobody can put another one in its place. Throws ReplacedError when path and entry no longer belong together.
+ */
+export async function remove(removal: Removal): Promise<void> {
+  const { name, isDirectory } = removal;
+  const descriptor = openParent(removal);
+  try {
+    const opened = openedPath(descriptor);
+    if (opened !== null && Deno.readLinkSync(opened) !== removal.parent) throw replaced(removal);
+    const path = join(opened ?? removal.parent, name);
+    const info = Deno.lstatSync(path);
+    if (info.dev !== removal.dev || info.ino !== removal.ino) throw replaced(removal);
+    await Deno.remove(path, { recursive: isDirectory });
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function openParent(removal: Removal): number {
+  try {
+    return openSync(removal.parent, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : "";
+    throw code === "ELOOP" || code === "ENOTDIR" || code === "ENOENT" ? replaced(removal) : error;
+  }
+}
+
+// Only Linux lets a path begin at an open directory; elsewhere the path itself has to do.
+function openedPath(descriptor: number): string | null {
+  return Deno.build.os === "linux" ? `/proc/self/fd/${descriptor}` : null;
+}
+
+function replaced({ parent, name }: Removal): Error {
+  return new ReplacedError(`${join(parent, name)} was replaced by something else in the meantime`);
+}
+
+/** The mount points at or below a real path, bind mounts included (Linux; elsewhere none are found). */
+export function mountsIn(path: string, mountinfo: string = readMountinfo()): string[] {
+  return mountinfo.split("\n")
+    .map((line) => unescapeMount(line.split(" ")[4] ?? ""))
+    .filter((point) => point !== "" && within(point, path));
+}
+
+function readMountinfo(): string {
+  try {
+    return Deno.readTextFileSync("/proc/self/mountinfo");
+  } catch {
+    return "";
+  }
+}
+
+// The kernel writes blanks, tabs, line feeds and backslashes in octal.
+function unescapeMount(text: string): string {
+  const bytes: number[] = [];
+  const source = new TextEncoder().encode(text);
+  for (let at = 0; at < source.length; at++) {
+    const octal = source[at] === 0x5c ? String.fromCharCode(...source.slice(at + 1, at + 4)) : "";
+    if (/^[0-7]{3}$/.test(octal)) at += 3;
+    bytes.push(/^[0-7]{3}$/.test(octal) ? parseInt(octal, 8) : source[at] ?? 0);
+  }
+  return new TextDecoder().decode(new Uint8Array(bytes));
+}
+
+const STICKY = 0o1000;
+const OTHERS_WRITE = 0o002;
+const GROUP_WRITE = 0o020;
+
+/**
+ * The first directory from `/` down to `parent` in which somebody else could replace an entry on the way, or null. A
+ * service that runs as root also deletes for others, so for root a group that may write is somebody else, too.
+ */
+export function replaceableAt(parent: string): string | null {
+  const uid = Deno.uid();
+  const writable = uid === 0 ? OTHERS_WRITE | GROUP_WRITE : OTHERS_WRITE;
+  const chain = [parent];
+  while (dirname(chain[0] ?? "/") !== chain[0]) chain.unshift(dirname(chain[0] ?? "/"));
+  for (const directory of chain) {
+    const { mode, uid: owner } = Deno.statSync(directory);
+    const foreign = owner !== 0 && owner !== uid;
+    const open = ((mode ?? 0) & writable) !== 0 && ((mode ?? 0) & STICKY) === 0;
+    if (foreign || open) return directory;
+  }
+  return null;
+}

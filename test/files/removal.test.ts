@@ -1,0 +1,79 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { mountsIn, planRemoval, remove, replaceableAt, ReplacedError } from "../../src/files/removal.ts";
+import { tempDir } from "../harness/process.ts";
+
+async function victim(base: string): Promise<string> {
+  await Deno.mkdir(join(base, "other/dir"), { recursive: true });
+  const canary = join(base, "other/dir/canary");
+  await Deno.writeTextFile(canary, "alive");
+  await Deno.mkdir(join(base, "mine/dir"), { recursive: true });
+  return canary;
+}
+
+describe("remove() (contract 3, Worker)", () => {
+  it("takes the entry that was noted, with all that it holds", async () => {
+    await using folder = await tempDir();
+    await Deno.mkdir(join(folder.path, "mine/dir/deep"), { recursive: true });
+    const plan = planRemoval(join(folder.path, "mine/dir"));
+    expect(plan).not.toBeNull();
+    if (plan !== null) await remove(plan);
+    expect([...Deno.readDirSync(join(folder.path, "mine"))]).toEqual([]);
+  });
+
+  it("takes nothing when a directory above was replaced by a link to another one", async () => {
+    await using folder = await tempDir();
+    const canary = await victim(folder.path);
+    const plan = planRemoval(join(folder.path, "mine/dir"));
+    await Deno.rename(join(folder.path, "mine"), join(folder.path, "away"));
+    await Deno.symlink(join(folder.path, "other"), join(folder.path, "mine"));
+    if (plan !== null) await expect(remove(plan)).rejects.toThrow();
+    expect(await Deno.readTextFile(canary)).toBe("alive");
+  });
+
+  it("takes nothing when a directory above was replaced by another directory", async () => {
+    await using folder = await tempDir();
+    const plan = await victim(folder.path).then(() => planRemoval(join(folder.path, "mine/dir")));
+    await Deno.rename(join(folder.path, "mine"), join(folder.path, "away"));
+    await Deno.rename(join(folder.path, "other"), join(folder.path, "mine"));
+    if (plan !== null) await expect(remove(plan)).rejects.toThrow(ReplacedError);
+    expect(await Deno.readTextFile(join(folder.path, "mine/dir/canary"))).toBe("alive");
+  });
+
+  it("takes a link itself and not what it leads to", async () => {
+    await using folder = await tempDir();
+    const canary = await victim(folder.path);
+    await Deno.symlink(join(folder.path, "other/dir"), join(folder.path, "link"));
+    const plan = planRemoval(join(folder.path, "link"));
+    if (plan !== null) await remove(plan);
+    expect(planRemoval(join(folder.path, "link"))).toBeNull();
+    expect(await Deno.readTextFile(canary)).toBe("alive");
+  });
+});
+
+describe("mountsIn()", () => {
+  const TABLE = [
+    "22 27 0:21 / / rw - ext4 /dev/a rw",
+    "23 27 8:1 /data/x /srv/a\\040b/deep rw - ext4 /dev/a rw",
+    "24 27 8:1 / /srv/ab rw - tmpfs none rw",
+  ].join("\n");
+
+  it("finds mounts at and below a path, bind mounts and blanks in names included", () => {
+    expect(mountsIn("/srv/a b", TABLE)).toEqual(["/srv/a b/deep"]);
+    expect(mountsIn("/srv/ab", TABLE)).toEqual(["/srv/ab"]);
+    expect(mountsIn("/srv/a", TABLE)).toEqual([]);
+  });
+});
+
+describe("replaceableAt()", () => {
+  it("names the directory that others may write, and trusts one with the sticky bit", async () => {
+    await using folder = await tempDir();
+    const open = join(folder.path, "open");
+    await Deno.mkdir(join(open, "inner"), { recursive: true });
+    expect(replaceableAt(join(open, "inner"))).toBeNull();
+    await Deno.chmod(open, 0o777);
+    expect(replaceableAt(join(open, "inner"))).toBe(Deno.realPathSync(open));
+    await Deno.chmod(open, 0o1777);
+    expect(replaceableAt(join(open, "inner"))).toBeNull();
+  });
+});
