@@ -1,0 +1,81 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { citingFiles, proseFrom, proseOf, readTargets, refused, unresolved } from "../harness/citations.ts";
+import { ROOT } from "../harness/tree.ts";
+
+// Documents may cite, too. What they say in other forms is prose.
+const DOCUMENTS = ["docs", "docs/decisions"].flatMap((folder) =>
+  [...Deno.readDirSync(join(ROOT, folder))].filter((entry) => entry.isFile).map((entry) =>
+    `${folder}/${entry.name}`
+  )
+);
+
+describe("citations (architecture, Style)", () => {
+  const targets = readTargets();
+
+  it.skip("lead to a rule, a fact, a decision or a file that is there", () => {
+    const prose = [...citingFiles(), ...DOCUMENTS, "README.md", "CHANGELOG.md"].map(proseOf);
+    expect(prose.flatMap((one) => unresolved(one, targets))).toEqual([]);
+  });
+
+  it.skip("have one form, and name no document that is not in this repository", () => {
+    expect(citingFiles().map(proseOf).flatMap(refused)).toEqual([]);
+  });
+
+  it("are found wherever a line breaks, with their line", () => {
+    const text = "/** First.\n * Second (contract\n * 99.1). */\n// (interface 4.2,\n// task lost)\n";
+    expect(unresolved(proseFrom("a.ts", text), targets)).toEqual([
+      { place: "a.ts:2", problem: expect.stringContaining("contract 99.1") },
+      { place: "a.ts:4", problem: expect.stringContaining("interface 4.2, task lost") },
+    ]);
+  });
+
+  it.each([
+    "contract 4.99",
+    "contract 3, Nobody",
+    "interface 10",
+    "reliability DUR-99",
+    "reliability DUR-1, DUR-98",
+    "facts, libSQL 99",
+    "facts, Deno",
+    "architecture, sentence 7",
+    "decision 9999",
+    "see `src/nowhere.ts`",
+    "see docs/nowhere.md",
+  ])("say so when they lead nowhere: %s", (citation) => {
+    expect(unresolved(proseFrom("a.ts", `// why (${citation})\n`), targets)).toHaveLength(1);
+  });
+
+  it.each([
+    "contract 4.5",
+    "contract 3, Task",
+    "interface 4.2, task list",
+    "interface 7.2, contract 3, Task; decision 0042",
+    "reliability DUR-9",
+    "reliability SHD-1 to SHD-6",
+    "facts, libSQL 8",
+    "architecture, sentence 2",
+    "decision 0060",
+  ])("are taken in each of their forms: %s", (citation) => {
+    const prose = proseFrom("a.ts", `// why (${citation})\n`);
+    expect([...unresolved(prose, targets), ...refused(prose)]).toEqual([]);
+  });
+
+  it.each([
+    "promises DUR-9",
+    "house, sentence 2",
+    "house 3",
+    "style, SQL",
+    "see the specification",
+    "as ../shared/facts/deno.md says",
+    "contract 4, point 5",
+    "contract 2, 5",
+    "contract 6 and 7",
+    "interface 4.2 task list",
+    'contract, "Words"',
+    "facts engines 2",
+    "facts, libSQL, finding 3",
+  ])("are refused in any other form: %s", (citation) => {
+    expect(refused(proseFrom("a.ts", `// why (${citation})\n`)).length).toBeGreaterThan(0);
+  });
+});
