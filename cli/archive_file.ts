@@ -18,7 +18,7 @@ export function alreadyThere(path: string): Exit {
 
 /**
  * Writes an archive to a file that only its owner may read. It comes under another name first, is on the disk before it
- * gets its own, and a transfer that was cut off leaves nothing (promises BAK-3). Answers its bytes.
+ * gets its own, and a transfer that was cut off leaves nothing (reliability BAK-3). Answers its bytes.
  */
 export async function saveArchive(response: Response, path: string, replace: boolean): Promise<number> {
   const partial = join(dirname(path), `.${basename(path)}.${crypto.randomUUID().slice(0, 8)}.part`);

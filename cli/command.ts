@@ -8,20 +8,22 @@ export interface OptionSpec {
   /** commander's form: `-n, --name <name>`, `--no-recursive`. */
   flags: string;
   about: string;
-  /** text, whole number, switch, or a text that may be repeated. */
-  type: "text" | "int" | "flag" | "list";
+  /** text, whole number, switch, a text that may be repeated, or words separated by commas. */
+  type: "text" | "int" | "flag" | "list" | "words";
   choices?: readonly string[];
   required?: boolean;
-  /** Values separated by commas, which may also be given by repeating the flag. */
+  /** Values separated by commas, which may also be given by repeating the flag, sent as they are. */
   several?: boolean;
   /** Whether "" means something here (clears a field); elsewhere it is refused. */
   mayBeEmpty?: boolean;
   /** Said in the help. */
-  standard?: string | number;
+  default?: string | number;
 }
 
 type Value<S extends OptionSpec> = S["type"] extends "int" ? number : S["type"] extends "flag" ? boolean
-: S["type"] extends "list" ? string[]
+: S["type"] extends "list" | "words" ? string[]
+: S extends { several: true } ? string
+: S extends { choices: readonly (infer Choice)[] } ? Choice
 : string;
 
 /** The values of a command's flags, by name; absent ones are undefined. */
@@ -44,7 +46,7 @@ export interface Context<O extends Record<string, OptionSpec> = Record<string, O
 }
 
 /** A command: data, and one function that runs it. */
-export interface CommandSpec<O extends Record<string, OptionSpec> = Record<string, OptionSpec>> {
+interface CommandSpec<O extends Record<string, OptionSpec> = Record<string, OptionSpec>> {
   name: string;
   about: string;
   /** Names of positional arguments, all required unless in brackets. */
@@ -61,25 +63,34 @@ export function command<const O extends Record<string, OptionSpec>>(spec: Comman
 
 export type AnyCommand = CommandSpec<Record<string, OptionSpec>>;
 
+type SnakeCase<Name> = Name extends `${infer First}${infer Rest}`
+  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
+  : "";
+
+/** The fields of a request that options are sent as. */
+type Fields<O> =
+  & { [K in keyof O as undefined extends O[K] ? never : SnakeCase<K>]: O[K] }
+  & { [K in keyof O as undefined extends O[K] ? SnakeCase<K> : never]?: Exclude<O[K], undefined> };
+
+/** Options as the fields of a query or a body that have their names: `pageSize` is `page_size`. Absent ones are left out. */
+export function fieldsOf<O extends object>(options: O): Fields<O> {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(
+    given.map(([name, value]) => [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), value]),
+  ) as Fields<O>;
+}
+
 /** Flags of every command, declared on each so that completion offers them (facts, Deno). */
 export const SHARED_OPTIONS = {
   config: {
     flags: "-c, --config <path>",
     about: "configuration of the service",
     type: "text",
-    standard: "config.yaml",
+    default: "config.yaml",
   },
   json: { flags: "--json", about: "print the server's JSON", type: "flag" },
   quiet: { flags: "-q, --quiet", about: "print ids only", type: "flag" },
 } as const satisfies Record<string, OptionSpec>;
-
-/** Paging flags of a list (interface 4.2). */
-export function pageOptions(max: number) {
-  return {
-    page: { flags: "--page <n>", about: "which page", type: "int", standard: 1 },
-    pageSize: { flags: "--page-size <n>", about: `rows per page, up to ${max}`, type: "int", standard: 50 },
-  } as const satisfies Record<string, OptionSpec>;
-}
 
 /** Checks what the parser took as text and gives every flag its type. Throws a usage error naming the flag. */
 export function checkedValues(
@@ -88,8 +99,8 @@ export function checkedValues(
 ): Values<Record<string, OptionSpec>> {
   const values: Record<string, unknown> = {};
   for (const [name, option] of Object.entries(spec.options)) {
-    const value = given[name];
     const flag = longFlag(option);
+    const value = givenValue(given, flag);
     if (value === undefined) {
       if (option.required) throw usage(`${flag} is needed`);
       continue;
@@ -97,6 +108,13 @@ export function checkedValues(
     values[name] = checked(option, flag, value);
   }
   return values as Values<Record<string, OptionSpec>>;
+}
+
+// The parser names values after their flags; a flag that switches something off (`--no-recursive`) counts when it is given.
+function givenValue(given: Record<string, unknown>, flag: string): unknown {
+  const [, no = "", name = ""] = /^--(no-)?(.*)$/.exec(flag) ?? [];
+  const value = given[name.replace(/-(\w)/g, (_match, letter: string) => letter.toUpperCase())];
+  return no !== "" && value !== false ? undefined : value;
 }
 
 const TIME_MAX_MS = 8_640_000_000_000_000;
@@ -113,6 +131,7 @@ function checked(option: OptionSpec, flag: string, value: unknown): unknown {
     }
   }
   if (option.type === "text") return text;
+  if (option.type === "words") return text === "" ? [] : text.split(",").map((part) => part.trim());
   // Times are int64 (interface 4.2). Beyond what a time can be, the furthest one means the same.
   if (!/^-?\d{1,19}$/.test(text)) throw usage(`${flag}: ${JSON.stringify(text)} is not a whole number`);
   return Math.min(Number(text), TIME_MAX_MS);
@@ -126,21 +145,6 @@ export function longFlag(option: OptionSpec): string {
 /** The flag that a field of a request came from, such as `--department` of `departments.0`; null when there is none. */
 export function flagOf(field: string, spec: AnyCommand): string | null {
   const [name = ""] = field.split(".");
-  for (const one of [name, name.replace(/s$/, ""), name.replace(/_id$/, "")]) {
-    const option = spec.options[one.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase())];
-    if (option !== undefined) return longFlag(option);
-  }
-  return null;
-}
-
-/** A comma-separated value as a list; "" is the empty list. */
-export function commaList(value: string | undefined): string[] | undefined {
-  if (value === undefined) return undefined;
-  return value === "" ? [] : value.split(",").map((part) => part.trim());
-}
-
-/** Says on stderr when a list goes on: "50 of 312, use --page 2" (contract 6). */
-export function noteMore(context: Context, shown: number, headers: Headers, page: number | undefined): void {
-  if (headers.get("link") === null) return;
-  context.note(`${shown} of ${headers.get("x-total-count")}, use --page ${(page ?? 1) + 1}`);
+  const option = spec.options[name.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase())];
+  return option === undefined ? null : longFlag(option);
 }

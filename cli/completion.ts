@@ -5,7 +5,7 @@ import { EXIT } from "./exit.ts";
 import { GROUPS, loadGroup } from "./groups.ts";
 import type { Io } from "./io.ts";
 
-export const SHELLS = ["bash", "zsh", "fish"] as const;
+const SHELLS = ["bash", "zsh", "fish"] as const;
 
 /** The commands of `svc` itself; those of `ctl` come from its groups. */
 const TOP: Record<string, string> = {

@@ -12,7 +12,9 @@ import {
 import { EXIT, Exit, exitCodeOf, usage } from "./exit.ts";
 import { GROUPS, loadGroup } from "./groups.ts";
 import { BrokenPipe, type Io } from "./io.ts";
-import { Output, styleFor, visible } from "./output.ts";
+import { Output } from "./output.ts";
+import { styleFor } from "./style.ts";
+import { visible } from "./visible.ts";
 
 /** `svc ctl`: runs one command and answers its exit code (contract 6). Loads only the group that is asked for. */
 export async function run(args: string[], io: Io): Promise<number> {
@@ -190,12 +192,12 @@ function addCommand(parent: Command, spec: AnyCommand, io: Io): void {
 function declare(target: Command, options: Record<string, OptionSpec>): void {
   for (const [, option] of Object.entries(options)) {
     const choices = option.choices === undefined ? "" : ` (${option.choices.join(", ")})`;
-    const standard = option.standard === undefined ? "" : ` (default ${option.standard})`;
+    const fallback = option.default === undefined ? "" : ` (default ${option.default})`;
     const needed = option.required ? " (needed)" : "";
-    const about = option.about + choices + standard + needed;
+    const about = option.about + choices + fallback + needed;
     if (option.type === "list") {
       target.option(option.flags, about, (value: string, all: string[] = []) => [...all, value]);
-    } else if (option.several) {
+    } else if (option.several || option.type === "words") {
       target.option(
         option.flags,
         about,

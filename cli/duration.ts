@@ -9,9 +9,9 @@ export const TIMEOUT = {
   type: "text",
 } as const;
 
-/** Ms that `--timeout` allows, or `standard` without one. Throws a usage error. */
-export function timeoutMs(timeout: string | undefined, standard: number): number {
-  if (timeout === undefined) return standard;
+/** Ms that `--timeout` allows, or `fallback` without one. Throws a usage error. */
+export function timeoutMs(timeout: string | undefined, fallback: number): number {
+  if (timeout === undefined) return fallback;
   const ms = durationMs(timeout);
   if (ms === null) {
     throw usage(`--timeout: ${JSON.stringify(timeout)} is not a duration such as 30s, 5m or 500ms`);

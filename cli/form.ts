@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import { usage } from "./exit.ts";
 
 /** A multipart form with a file, sent as it is read: however large the file, it costs little memory. */
-export interface UploadForm {
+interface UploadForm {
   /** Size of the file in bytes. */
   size: number;
   /** The body and its content type; `sent` is told how far it is. */

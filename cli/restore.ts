@@ -6,7 +6,7 @@ import { confirm } from "./prompt.ts";
 const USAGE = "svc restore <file> [-c config.yaml] [--yes] [--new-key]";
 
 /** What `svc restore` was asked for. */
-export interface RestoreArguments {
+interface RestoreArguments {
   file: string;
   config: string | undefined;
   yes: boolean;

@@ -3,7 +3,8 @@ import { parseArgs } from "node:util";
 import { absolutePath, readConfigSource } from "../src/config/file.ts";
 import { EXIT, Exit, exitCodeOf, usage } from "./exit.ts";
 import { BrokenPipe, type Io } from "./io.ts";
-import { Output, styleFor } from "./output.ts";
+import { Output } from "./output.ts";
+import { styleFor } from "./style.ts";
 import type { InitSystem } from "./init_system.ts";
 import { Launchd } from "./launchd.ts";
 import { launchdPlist, type ServicePlan, systemdUnit } from "./service_unit.ts";
@@ -18,14 +19,14 @@ Usage:
   svc service status [flags]      Exit 0 when it runs, 6 when not, 3 when it is not installed
 
 Flags:
-  --system, --user        For the whole machine (standard for root), or for you alone
-  -c, --config <path>     Configuration (standard /etc/svc/config.yaml, or ~/.config/svc/config.yaml)
-  --data-dir <path>       Data directory (standard /var/lib/svc, or ~/.local/share/svc)
-  --run-as <account>      Account that it runs as, made when missing (standard svc); with --system only
-  --env-file <path>       NAME=value lines for it and its engines (standard: environment, beside the configuration)
+  --system, --user        For the whole machine (default for root), or for you alone
+  -c, --config <path>     Configuration (default /etc/svc/config.yaml, or ~/.config/svc/config.yaml)
+  --data-dir <path>       Data directory (default /var/lib/svc, or ~/.local/share/svc)
+  --run-as <account>      Account that it runs as, made when missing (default svc); with --system only
+  --env-file <path>       NAME=value lines for it and its engines (default: environment, beside the configuration)
   --writable <path>       Another directory in which workers may write; repeatable
-  --program <path>        The executable (standard: this one)
-  --name <name>           Name of the service, for a second one (standard svc)
+  --program <path>        The executable (default: this one)
+  --name <name>           Name of the service, for a second one (default svc)
   --json                  With status: one JSON object
 `;
 
@@ -193,9 +194,9 @@ function placesOf(
   if (!isAbsolute(home)) {
     throw usage("HOME is not set, so there is no place for a service of yours; set it, or use --system");
   }
-  const folder = (variable: string, standard: string) => {
+  const folder = (variable: string, fallback: string) => {
     const set = io.env[variable] ?? "";
-    return join(isAbsolute(set) ? set : join(home, standard), name);
+    return join(isAbsolute(set) ? set : join(home, fallback), name);
   };
   return { config: folder("XDG_CONFIG_HOME", ".config"), data: folder("XDG_DATA_HOME", ".local/share") };
 }

@@ -17,7 +17,7 @@ export interface ServicePlan {
 
 const HOMES = /^\/(home|root|run\/user)(\/|$)/;
 
-/** The systemd unit of a plan (issue "One file to download"; docs/decisions/0042 says why each line that is missing is missing). */
+/** The systemd unit of a plan (decision 0042, which also says what is missing on purpose). */
 export function systemdUnit(plan: ServicePlan): string {
   const system = plan.scope === "system";
   const serve = [plan.program, "serve", "-c", plan.config].map(
@@ -62,11 +62,11 @@ WantedBy=${system ? "multi-user.target" : "default.target"}
 
 function directories(plan: ServicePlan): string {
   if (plan.scope === "user") return "";
-  const standard = plan.dataDir === `/var/lib/${plan.name}`;
-  const outside = [...plan.writable, ...(standard ? [] : [plan.dataDir])];
+  const isDefault = plan.dataDir === `/var/lib/${plan.name}`;
+  const outside = [...plan.writable, ...(isDefault ? [] : [plan.dataDir])];
   const inHomes = outside.filter((path) => HOMES.test(path));
   const elsewhere = outside.filter((path) => !HOMES.test(path));
-  return (standard ? `StateDirectory=${plan.name}\nStateDirectoryMode=0700\n` : "") +
+  return (isDefault ? `StateDirectory=${plan.name}\nStateDirectoryMode=0700\n` : "") +
     (inHomes.length === 0 ? "" : `BindPaths=${inHomes.map(listWord).join(" ")}\n`) +
     (elsewhere.length === 0 ? "" : `ReadWritePaths=${elsewhere.map(listWord).join(" ")}\n`);
 }

@@ -66,12 +66,12 @@ function flagTable(title: string, options: Record<string, OptionSpec>): string {
   }\n`;
 }
 
-function meaning({ about, required, standard, choices, type }: OptionSpec): string {
+function meaning({ about, required, default: fallback, choices, type }: OptionSpec): string {
   return [
     about,
     choices === undefined ? "" : `: ${choices.map((choice) => `\`${choice}\``).join(", ")}`,
     required ? " **(needed)**" : "",
-    standard === undefined ? "" : ` (default \`${standard}\`)`,
+    fallback === undefined ? "" : ` (default \`${fallback}\`)`,
     type === "list" ? " (repeatable)" : "",
   ].join("");
 }

@@ -5,10 +5,10 @@ import type { Client } from "../client.ts";
 import { type AnyCommand, command, type Context } from "../command.ts";
 import { TIMEOUT, timeoutMs } from "../duration.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
-import { visible } from "../output.ts";
+import { visible } from "../visible.ts";
 
 const SESSION_NAME = "cli";
-const TIMEOUT_STANDARD_MS = 600_000;
+const TIMEOUT_DEFAULT_MS = 600_000;
 const ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i;
 
 export const chatCommand: AnyCommand = command({
@@ -22,13 +22,13 @@ export const chatCommand: AnyCommand = command({
       type: "text",
     },
     worker: { flags: "--worker <id|name>", about: "talk to this worker", type: "text" },
-    timeout: { ...TIMEOUT, standard: "10m" },
+    timeout: { ...TIMEOUT, default: "10m" },
   },
   examples: ["chat '@ada what is new?'", "chat --session work --worker Ada 'and now in English'"],
   async run(context) {
     const { client, args: [text = ""], options } = context;
     if (text.trim() === "") throw usage("the text must not be empty");
-    const limitMs = timeoutMs(options.timeout, TIMEOUT_STANDARD_MS);
+    const limitMs = timeoutMs(options.timeout, TIMEOUT_DEFAULT_MS);
     const id = await findSession(client, options.session ?? SESSION_NAME);
     const content = options.worker === undefined
       ? text

@@ -1,15 +1,15 @@
-import { type AnyCommand, command, type OptionSpec } from "../command.ts";
-import { type Column, field, type Row, timeField } from "../output.ts";
+import { type Column, field, idField, type Row, timeField } from "../column.ts";
+import { type AnyCommand, command, fieldsOf, type OptionSpec } from "../command.ts";
 
 // The tree is drawn by indenting names; a pipe gets the parent's id instead.
 const COLUMNS: Column[] = [
-  field("id"),
+  idField(),
   {
     name: "name",
     value: (row) => row.name,
     show: (row) => `${"  ".repeat(Number(row.depth))}${row.name}`,
   },
-  field("parent_id"),
+  idField("parent_id"),
   field("sort_order"),
   field("worker_count"),
   timeField("updated_at"),
@@ -56,18 +56,12 @@ export const departmentCommands: AnyCommand[] = [
     about: "Create a department",
     options: {
       name: { flags: "-n, --name <name>", about: "its name; unique", type: "text", required: true },
-      parent: PARENT,
+      parentId: PARENT,
       sortOrder: SORT_ORDER,
     },
     examples: ["department create --name Research", "department create --name Market --parent Research"],
     async run({ client, out, options }) {
-      const { name, parent, sortOrder } = options;
-      const body = {
-        name,
-        ...(parent === undefined ? {} : { parent_id: parent }),
-        ...(sortOrder === undefined ? {} : { sort_order: sortOrder }),
-      };
-      const { json, value } = await client.call("POST /api/departments", { body });
+      const { json, value } = await client.call("POST /api/departments", { body: fieldsOf(options) });
       out.object(json, value);
     },
   }),
@@ -77,19 +71,13 @@ export const departmentCommands: AnyCommand[] = [
     args: [WHO],
     options: {
       name: { flags: "-n, --name <name>", about: "another name", type: "text" },
-      parent: { ...PARENT, about: "move it below this one; empty moves it to the top", mayBeEmpty: true },
+      parentId: { ...PARENT, about: "move it below this one; empty moves it to the top", mayBeEmpty: true },
       sortOrder: SORT_ORDER,
     },
     examples: ["department update Market --parent Sales", "department update Market --parent ''"],
     async run({ client, out, args: [id_or_name = ""], options }) {
-      const { name, parent, sortOrder } = options;
-      const body = {
-        ...(name === undefined ? {} : { name }),
-        ...(parent === undefined ? {} : { parent_id: parent }),
-        ...(sortOrder === undefined ? {} : { sort_order: sortOrder }),
-      };
-      const params = { id_or_name };
-      const { json, value } = await client.call("PUT /api/departments/:id_or_name", { params, body });
+      const parts = { params: { id_or_name }, body: fieldsOf(options) };
+      const { json, value } = await client.call("PUT /api/departments/:id_or_name", parts);
       out.object(json, value);
     },
   }),
@@ -101,8 +89,12 @@ export const departmentCommands: AnyCommand[] = [
     examples: ["department delete Market"],
     async run({ client, out, args: [id_or_name = ""] }) {
       const params = { id_or_name };
+      // What is printed is the id, and the answer to a delete has none.
+      const id = out.format !== "ids"
+        ? ""
+        : (await client.call("GET /api/departments/:id_or_name", { params })).value.id;
       const { json, value } = await client.call("DELETE /api/departments/:id_or_name", { params });
-      out.object(json, value, id_or_name);
+      out.object(json, value, id);
     },
   }),
 ];

@@ -1,7 +1,7 @@
 import { createParser } from "eventsource-parser";
 import { ServiceError } from "../../src/domain/error.ts";
-import { type AnyCommand, command, type Context, type OptionSpec } from "../command.ts";
-import { clockField, type Column, field, type Row } from "../output.ts";
+import { clockField, type Column, field, idField, type Row } from "../column.ts";
+import { type AnyCommand, command, type Context, fieldsOf, type OptionSpec } from "../command.ts";
 
 const OPTIONS = {
   follow: { flags: "-f, --follow", about: "go on until interrupted", type: "flag" },
@@ -15,7 +15,7 @@ const OPTIONS = {
     type: "text",
     several: true,
   },
-  pageSize: { flags: "--page-size <n>", about: "how many, up to 100", type: "int", standard: 50 },
+  pageSize: { flags: "--page-size <n>", about: "how many, up to 100", type: "int", default: 50 },
 } as const satisfies Record<string, OptionSpec>;
 
 const COLUMNS = [
@@ -33,16 +33,17 @@ const COLUMNS = [
 
 // A person reads what, when, about what and by whom: one id, that of the thing itself, and data as words.
 const SHOWN: Column[] = [
-  field("seq"),
+  { ...field("seq"), kind: "fixed" },
   clockField("at"),
-  field("kind"),
+  { ...field("kind"), kind: "fixed" },
   {
     name: "about",
+    kind: "id",
     value: (row) =>
       row[`${String(row.kind).split(".")[0]}_id`] || row.execution_id || row.task_id || row.message_id ||
       row.worker_id || row.session_key,
   },
-  field("actor"),
+  idField("actor"),
   { name: "data", value: (row) => wordsOf(row.data as Row) },
 ];
 
@@ -58,16 +59,10 @@ export const eventsCommand: AnyCommand = command({
   options: OPTIONS,
   examples: ["events", "events -f --kind task.failed,execution.failed", "events --after 1200 --json"],
   async run(context) {
-    const { client, out, options, note } = context;
-    const query = {
-      after: options.after,
-      session_key: options.sessionKey,
-      worker_id: options.workerId,
-      task_id: options.taskId,
-      kind: options.kind,
-      page_size: options.pageSize,
-    };
-    if (options.follow) return await follow(context, query);
+    const { client, out, note } = context;
+    const { follow: goesOn, ...filters } = context.options;
+    const query = fieldsOf(filters);
+    if (goesOn) return await follow(context, query);
     const headers = { accept: "application/json" };
     const { json, value, headers: answered } = await client.call("GET /api/events", { query, headers });
     await out.list(json, value, out.format === "table" ? SHOWN : COLUMNS, (row) => String(row.seq));
@@ -77,7 +72,7 @@ export const eventsCommand: AnyCommand = command({
 
 async function follow(
   { client, out }: Context,
-  query: Record<string, string | number | undefined>,
+  query: Record<string, string | number>,
 ): Promise<void> {
   const stream = await client.open("GET /api/events", { query });
   let ended = "";

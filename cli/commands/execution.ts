@@ -1,11 +1,11 @@
-import { type AnyCommand, command, noteMore, pageOptions } from "../command.ts";
-import { field, statusField, timeField, visible } from "../output.ts";
+import { EXECUTION_STATUSES } from "../../src/domain/vocabulary.ts";
+import { field, idField, statusField, timeField } from "../column.ts";
+import { type AnyCommand, command, fieldsOf } from "../command.ts";
+import { listCommand, pageOptions } from "../list.ts";
+import { visible } from "../visible.ts";
 
-const STATUSES = ["pending", "running", "completed", "failed"] as const;
-
-/** Columns of an execution list. */
-export const EXECUTION_COLUMNS = [
-  field("id"),
+const COLUMNS = [
+  idField(),
   field("worker_name"),
   statusField(),
   field("failure"),
@@ -16,9 +16,11 @@ export const EXECUTION_COLUMNS = [
 ];
 
 export const executionCommands: AnyCommand[] = [
-  command({
+  listCommand({
     name: "list",
     about: "List executions, newest first",
+    endpoint: "GET /api/executions",
+    columns: COLUMNS,
     options: {
       workerId: { flags: "--worker-id <id>", about: "of this worker", type: "text" },
       sessionId: {
@@ -30,7 +32,7 @@ export const executionCommands: AnyCommand[] = [
         flags: "--status <status>",
         about: "in this status",
         type: "text",
-        choices: STATUSES,
+        choices: EXECUTION_STATUSES,
         several: true,
       },
       startedFrom: { flags: "--started-from <ms>", about: "started at or after (Unix ms)", type: "int" },
@@ -40,33 +42,6 @@ export const executionCommands: AnyCommand[] = [
       ...pageOptions(100),
     },
     examples: ["execution list --status failed", "execution list --worker-id $id --page-size 10"],
-    async run(context) {
-      const {
-        workerId,
-        sessionId,
-        status,
-        startedFrom,
-        startedTo,
-        completedFrom,
-        completedTo,
-        page,
-        pageSize,
-      } = context.options;
-      const query = {
-        worker_id: workerId,
-        session_id: sessionId,
-        status,
-        started_from: startedFrom,
-        started_to: startedTo,
-        completed_from: completedFrom,
-        completed_to: completedTo,
-        page,
-        page_size: pageSize,
-      };
-      const { json, value, headers } = await context.client.call("GET /api/executions", { query });
-      await context.out.list(json, value, EXECUTION_COLUMNS);
-      noteMore(context, value.length, headers, page);
-    },
   }),
   command({
     name: "get",
@@ -93,8 +68,7 @@ export const executionCommands: AnyCommand[] = [
       "execution logs --raw 01a1fd23-4c7d-7750-a391-3a9041dee235 | jq .type",
     ],
     async run({ client, out, args: [id = ""], options, io }) {
-      const { follow, tail, raw } = options;
-      const query = { follow: follow ? true : undefined, tail, raw: raw ? true : undefined };
+      const query = fieldsOf(options);
       const response = await client.open("GET /api/executions/:id/logs", { params: { id }, query });
       const decoder = new TextDecoder();
       for await (const chunk of response.body ?? []) {

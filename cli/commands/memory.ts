@@ -1,6 +1,6 @@
 import type { Client } from "../client.ts";
+import { field, timeField } from "../column.ts";
 import { type AnyCommand, command, type OptionSpec } from "../command.ts";
-import { field, timeField } from "../output.ts";
 
 const SCOPE = {
   flags: "--scope <scope>",

@@ -1,13 +1,12 @@
 import { basename, resolve } from "node:path";
 import { formOf } from "../form.ts";
-import { type AnyCommand, command, noteMore, type OptionSpec, pageOptions } from "../command.ts";
+import { INBOUND_STATUSES, OUTBOUND_STATUSES, SOURCE_TYPES } from "../../src/domain/vocabulary.ts";
+import { clockField, type Column, field, idField, type Row, statusField, timeField } from "../column.ts";
+import { type AnyCommand, command, type OptionSpec } from "../command.ts";
 import { usage } from "../exit.ts";
-import { clockField, type Column, field, type Row, statusField, timeField } from "../output.ts";
+import { listCommand, pageOptions } from "../list.ts";
 import { readText } from "../prompt.ts";
 
-const INBOUND = ["received", "feeding", "bee_processed", "merged", "failed"] as const;
-const OUTBOUND = ["sent", "failed"] as const;
-const SOURCES = ["bee", "worker", "system"] as const;
 // What the server takes as text (contract 1).
 const TEXT_MAX_BYTES = 256 * 1024;
 
@@ -24,22 +23,22 @@ const FILTERS = {
 const MEDIA: Column = { name: "media", value: (row) => (row.media as Row | null)?.name };
 
 const COLUMNS = [
-  field("id"),
+  idField(),
   statusField(),
   field("platform"),
-  field("session_key"),
+  idField("session_key"),
   timeField("received_at"),
   MEDIA,
   field("content"),
 ];
 
 const OUTBOUND_COLUMNS = [
-  field("id"),
+  idField(),
   statusField(),
   field("platform"),
-  field("session_key"),
+  idField("session_key"),
   field("source_type"),
-  field("source_id"),
+  idField("source_id"),
   timeField("sent_at"),
   MEDIA,
   field("content"),
@@ -87,8 +86,10 @@ export const messageCommands: AnyCommand[] = [
       out.object(json, value);
     },
   }),
-  command({
+  listCommand({
     name: "list",
+    endpoint: "GET /api/messages/inbound",
+    columns: COLUMNS,
     about: "List inbound messages, newest first",
     options: {
       ...FILTERS,
@@ -96,7 +97,7 @@ export const messageCommands: AnyCommand[] = [
         flags: "--status <status>",
         about: "in this status",
         type: "text",
-        choices: INBOUND,
+        choices: INBOUND_STATUSES,
         several: true,
       },
       receivedFrom: { flags: "--received-from <ms>", about: "received at or after (Unix ms)", type: "int" },
@@ -104,24 +105,11 @@ export const messageCommands: AnyCommand[] = [
       ...pageOptions(100),
     },
     examples: ["message list --session-key local:$session", "message list --status failed"],
-    async run(context) {
-      const { sessionKey, platform, status, receivedFrom, receivedTo, page, pageSize } = context.options;
-      const query = {
-        session_key: sessionKey,
-        platform,
-        status,
-        received_from: receivedFrom,
-        received_to: receivedTo,
-        page,
-        page_size: pageSize,
-      };
-      const { json, value, headers } = await context.client.call("GET /api/messages/inbound", { query });
-      await context.out.list(json, value, COLUMNS);
-      noteMore(context, value.length, headers, page);
-    },
   }),
-  command({
+  listCommand({
     name: "list-outbound",
+    endpoint: "GET /api/messages/outbound",
+    columns: OUTBOUND_COLUMNS,
     about: "List outbound messages, newest first",
     options: {
       ...FILTERS,
@@ -129,14 +117,14 @@ export const messageCommands: AnyCommand[] = [
         flags: "--status <status>",
         about: "in this status",
         type: "text",
-        choices: OUTBOUND,
+        choices: OUTBOUND_STATUSES,
         several: true,
       },
       sourceType: {
         flags: "--source-type <type>",
         about: "said by",
         type: "text",
-        choices: SOURCES,
+        choices: SOURCE_TYPES,
         several: true,
       },
       sourceId: { flags: "--source-id <id>", about: "said by this worker", type: "text" },
@@ -145,24 +133,6 @@ export const messageCommands: AnyCommand[] = [
       ...pageOptions(100),
     },
     examples: ["message list-outbound --source-type worker", "message list-outbound --status failed"],
-    async run(context) {
-      const { sessionKey, platform, status, sourceType, sourceId, sentFrom, sentTo, page, pageSize } =
-        context.options;
-      const query = {
-        session_key: sessionKey,
-        platform,
-        status,
-        source_type: sourceType,
-        source_id: sourceId,
-        sent_from: sentFrom,
-        sent_to: sentTo,
-        page,
-        page_size: pageSize,
-      };
-      const { json, value, headers } = await context.client.call("GET /api/messages/outbound", { query });
-      await context.out.list(json, value, OUTBOUND_COLUMNS);
-      noteMore(context, value.length, headers, page);
-    },
   }),
   command({
     name: "trace",
@@ -180,7 +150,7 @@ export const messageCommands: AnyCommand[] = [
 const TRACE_COLUMNS = [
   clockField("at"),
   field("step"),
-  field("id"),
+  idField(),
   statusField(),
   field("took_ms"),
   field("what"),

@@ -1,6 +1,7 @@
-import { type AnyCommand, command, noteMore, type OptionSpec, pageOptions } from "../command.ts";
+import { field, idField, timeField } from "../column.ts";
+import { type AnyCommand, command, fieldsOf, type OptionSpec } from "../command.ts";
 import { EXIT, Exit } from "../exit.ts";
-import { field, timeField } from "../output.ts";
+import { listCommand, pageOptions } from "../list.ts";
 import { confirm } from "../prompt.ts";
 
 const KEY = {
@@ -11,7 +12,7 @@ const KEY = {
 } as const satisfies OptionSpec;
 
 const COLUMNS = [
-  field("worker_id"),
+  idField("worker_id"),
   field("worker_name"),
   field("engine"),
   field("session_id"),
@@ -20,18 +21,14 @@ const COLUMNS = [
 ];
 
 export const sessionCommands: AnyCommand[] = [
-  command({
+  listCommand({
     name: "list",
     about: "List the workers that remember something of a conversation",
+    endpoint: "GET /api/contexts",
+    columns: COLUMNS,
+    id: (row) => String(row.worker_id),
     options: { sessionKey: KEY, ...pageOptions(100) },
     examples: ["session list --session-key local:$session"],
-    async run(context) {
-      const { sessionKey, page, pageSize } = context.options;
-      const query = { session_key: sessionKey, page, page_size: pageSize };
-      const { json, value, headers } = await context.client.call("GET /api/contexts", { query });
-      await context.out.list(json, value, COLUMNS, (row) => String(row.worker_id));
-      noteMore(context, value.length, headers, page);
-    },
   }),
   command({
     name: "clear",
@@ -67,11 +64,12 @@ export const sessionCommands: AnyCommand[] = [
     },
     examples: ["session clear-worker --session-key local:$session --worker-id $id"],
     async run({ client, out, options }) {
+      const { workerId, ...fields } = options;
       const { json, value } = await client.call("DELETE /api/contexts/:worker_id", {
-        params: { worker_id: options.workerId },
-        query: { session_key: options.sessionKey },
+        params: { worker_id: workerId },
+        query: fieldsOf(fields),
       });
-      out.object(json, value, options.workerId);
+      out.object(json, value, workerId);
     },
   }),
 ];

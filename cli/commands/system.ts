@@ -1,16 +1,18 @@
 import { resolve } from "node:path";
-import { type AnyCommand, command } from "../command.ts";
 import { alreadyThere, exists, saveArchive } from "../archive_file.ts";
+import { field, idField, paintStatus, relativeTime, type Row, statusField, timeField } from "../column.ts";
+import { type AnyCommand, command, fieldsOf } from "../command.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
-import { field, type Output, relativeTime, type Row, statusField, timeField, visible } from "../output.ts";
+import type { Output } from "../output.ts";
 import { readLines, SecretPrompt } from "../prompt.ts";
+import { visible } from "../visible.ts";
 import { ServiceError } from "../../src/domain/error.ts";
 import { Problem } from "../client.ts";
 
 const BEE_RUN_COLUMNS = [
-  field("id"),
-  field("message_id"),
-  field("session_key"),
+  idField(),
+  idField("message_id"),
+  idField("session_key"),
   field("engine"),
   statusField(),
   field("reason"),
@@ -19,7 +21,7 @@ const BEE_RUN_COLUMNS = [
 ];
 
 const RECENT_COLUMNS = [
-  field("id"),
+  idField(),
   field("worker_name"),
   statusField(),
   field("failure"),
@@ -27,8 +29,7 @@ const RECENT_COLUMNS = [
   field("instruction"),
 ];
 
-const STATUS = statusField();
-const CHECK_COLUMNS = [field("name"), STATUS, field("detail"), field("hint")];
+const CHECK_COLUMNS = [field("name"), statusField(), field("detail"), field("hint")];
 
 export const systemCommands: AnyCommand[] = [
   command({
@@ -73,12 +74,10 @@ export const systemCommands: AnyCommand[] = [
   command({
     name: "executions",
     about: "List the coordinator's latest runs, newest first",
-    options: { limit: { flags: "--limit <n>", about: "how many, 1 to 100", type: "int", standard: 10 } },
+    options: { limit: { flags: "--limit <n>", about: "how many, 1 to 100", type: "int", default: 10 } },
     examples: ["system executions", "system executions --limit 50 --json"],
     async run({ client, out, options }) {
-      const { json, value } = await client.call("GET /api/system/executions", {
-        query: { limit: options.limit },
-      });
+      const { json, value } = await client.call("GET /api/system/executions", { query: fieldsOf(options) });
       await out.list(json, value, BEE_RUN_COLUMNS);
     },
   }),
@@ -101,7 +100,7 @@ export const systemCommands: AnyCommand[] = [
         client.call("PUT /api/system/password", { body });
       let answer = await change({ new_password: fresh, ...(current ? { current_password: current } : {}) })
         .catch((error) => {
-          // Only a token from a login has to prove that its holder knows the password (docs/decisions/0030).
+          // Only a token from a login has to prove that its holder knows the password (decision 0030).
           if (ask === null || !asksForCurrent(error)) throw error;
           return null;
         });
@@ -151,7 +150,7 @@ export const systemCommands: AnyCommand[] = [
 
 // No table: what is wrong and the way out of it have to be readable to their ends.
 function printCheck(out: Output, { name, status, detail, hint }: Row): void {
-  const shown = STATUS.show?.({ status }, out.style) ?? "";
+  const shown = paintStatus(String(status), String(status), out.style);
   const gap = " ".repeat(6 - String(status).length);
   out.line(`${out.style.bold(String(name).padEnd(12))} ${shown}${gap}${visible(String(detail))}`);
   if (hint !== "") out.line(`${" ".repeat(19)}${visible(String(hint))}`);

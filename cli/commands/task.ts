@@ -1,18 +1,16 @@
 import type { Client } from "../client.ts";
-import { type AnyCommand, command, type Context, noteMore } from "../command.ts";
+import { ACTIVE_TASK_STATUSES, TASK_STATUSES, TASK_TYPES } from "../../src/domain/vocabulary.ts";
+import { field, idField, statusField, timeField } from "../column.ts";
+import { type AnyCommand, command, type Context, fieldsOf } from "../command.ts";
 import { TIMEOUT, timeoutMs } from "../duration.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
-import { field, statusField, timeField } from "../output.ts";
-
-const TYPES = ["immediate", "countdown", "scheduled"] as const;
-const STATUSES = ["scheduled", "pending", "running", "completed", "failed", "cancelled"] as const;
-const ACTIVE = ["scheduled", "pending", "running"];
+import { listCommand, pageOptions } from "../list.ts";
 
 const COLUMNS = [
-  field("id"),
+  idField(),
   statusField(),
   field("type"),
-  field("worker_id"),
+  idField("worker_id"),
   timeField("next_run_at"),
   field("cron"),
   field("reason"),
@@ -20,8 +18,10 @@ const COLUMNS = [
 ];
 
 export const taskCommands: AnyCommand[] = [
-  command({
+  listCommand({
     name: "list",
+    endpoint: "GET /api/tasks",
+    columns: COLUMNS,
     about: "List tasks of a session, a message or a worker, newest first",
     options: {
       sessionKey: { flags: "--session-key <key>", about: "of this conversation", type: "text" },
@@ -35,43 +35,29 @@ export const taskCommands: AnyCommand[] = [
         flags: "--status <statuses>",
         about: "in one of these",
         type: "text",
-        choices: STATUSES,
+        choices: TASK_STATUSES,
         several: true,
       },
       type: {
         flags: "--type <types>",
         about: "of one of these",
         type: "text",
-        choices: TYPES,
+        choices: TASK_TYPES,
         several: true,
       },
-      page: { flags: "--page <n>", about: "which page", type: "int", standard: 1 },
-      pageSize: { flags: "--page-size <n>", about: "rows per page, up to 100", type: "int", standard: 50 },
+      ...pageOptions(100),
     },
     examples: [
       "task list --worker-id $id --status pending,running",
       "task list --session-key local:$session",
     ],
-    async run(context) {
-      const { sessionKey, messageId, workerId, status, type, page, pageSize } = context.options;
+    check({ sessionKey, messageId, workerId }) {
       if (sessionKey === undefined && messageId === undefined && workerId === undefined) {
         throw usage("one of --session-key, --message-id and --worker-id is needed");
       }
       if (sessionKey !== undefined && messageId !== undefined) {
         throw usage("--session-key and --message-id exclude each other");
       }
-      const query = {
-        session_key: sessionKey,
-        message_id: messageId,
-        worker_id: workerId,
-        status,
-        type,
-        page,
-        page_size: pageSize,
-      };
-      const { json, value, headers } = await context.client.call("GET /api/tasks", { query });
-      await context.out.list(json, value, COLUMNS);
-      noteMore(context, value.length, headers, page);
     },
   }),
   command({
@@ -101,7 +87,7 @@ export const taskCommands: AnyCommand[] = [
         flags: "--type <type>",
         about: "when it is to run",
         type: "text",
-        choices: TYPES,
+        choices: TASK_TYPES,
         required: true,
       },
       scheduledAt: {
@@ -134,21 +120,12 @@ export const taskCommands: AnyCommand[] = [
     ],
     async run(context) {
       const { client, out, options, note } = context;
-      const limit = timeoutMs(options.timeout, Infinity);
-      if (options.timeout !== undefined && !options.wait) throw usage("--timeout goes with --wait");
-      const body = {
-        message_id: options.messageId,
-        worker_id: options.workerId,
-        instruction: options.instruction,
-        type: options.type as (typeof TYPES)[number],
-        ...(options.scheduledAt === undefined ? {} : { scheduled_at: options.scheduledAt }),
-        ...(options.cron === undefined ? {} : { cron: options.cron }),
-        ...(options.timeZone === undefined ? {} : { time_zone: options.timeZone }),
-      };
-      const { idempotencyKey: key } = options;
+      const { wait, timeout, idempotencyKey: key, ...fields } = options;
+      const limit = timeoutMs(timeout, Infinity);
+      if (timeout !== undefined && !wait) throw usage("--timeout goes with --wait");
       const headers = key === undefined ? {} : { "idempotency-key": key };
-      const { json, value } = await client.call("POST /api/tasks", { body, headers });
-      if (!options.wait || value.status === "cancelled") {
+      const { json, value } = await client.call("POST /api/tasks", { body: fieldsOf(fields), headers });
+      if (!wait || value.status === "cancelled") {
         out.object(json, value);
         if (value.reason !== "") note(`svc: the task is ${value.status}: ${value.reason}`);
         return;
@@ -205,7 +182,7 @@ async function waitAndPrint(context: Context, id: string, limitMs: number): Prom
     const { json, value } = await client.call("GET /api/tasks/:id/wait", { params: { id }, query });
     const ran = value.type === "scheduled" && value.status === "scheduled" &&
       value.execution_id !== null && (value.run_count > before.run_count || before.status === "running");
-    if (!ACTIVE.includes(value.status) || ran) {
+    if (!ACTIVE_TASK_STATUSES.some((status) => status === value.status) || ran) {
       out.object(json, value);
       return await judge(client, value);
     }

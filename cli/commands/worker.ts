@@ -1,18 +1,11 @@
 import { resolve } from "node:path";
-import {
-  type AnyCommand,
-  commaList,
-  command,
-  type Context,
-  noteMore,
-  type OptionSpec,
-  pageOptions,
-} from "../command.ts";
+import { type AnyCommand, command, type Context, fieldsOf, type OptionSpec } from "../command.ts";
+import { field, idField, statusField, timeField } from "../column.ts";
 import { usage } from "../exit.ts";
-import { field, statusField, timeField } from "../output.ts";
+import { listCommand, pageOptions } from "../list.ts";
 
 const COLUMNS = [
-  field("id"),
+  idField(),
   field("name"),
   statusField(),
   field("engine"),
@@ -37,9 +30,8 @@ const ATTRIBUTES = {
   scopes: {
     flags: "--scopes <scopes>",
     about: "what its token may do, comma-separated, such as read:workers",
-    type: "text",
+    type: "words",
     mayBeEmpty: true,
-    several: true,
   },
   engineArgs: {
     flags: "--engine-args <engine=args>",
@@ -49,9 +41,11 @@ const ATTRIBUTES = {
 } as const satisfies Record<string, OptionSpec>;
 
 export const workerCommands: AnyCommand[] = [
-  command({
+  listCommand({
     name: "list",
     about: "List workers, newest first",
+    endpoint: "GET /api/workers",
+    columns: COLUMNS,
     options: {
       department: { flags: "--department <id|name>", about: "only workers of a department", type: "text" },
       recursive: { flags: "--no-recursive", about: "not those of child departments", type: "flag" },
@@ -64,20 +58,6 @@ export const workerCommands: AnyCommand[] = [
       "worker list --department research --no-recursive",
       "worker list -q | xargs -n1 svc ctl worker get",
     ],
-    async run(context) {
-      const { department, recursive, name, id, page, pageSize } = context.options;
-      const query = {
-        department,
-        recursive: recursive === false ? false : undefined,
-        name,
-        id,
-        page,
-        page_size: pageSize,
-      };
-      const { json, value, headers } = await context.client.call("GET /api/workers", { query });
-      await context.out.list(json, value, COLUMNS);
-      noteMore(context, value.length, headers, page);
-    },
   }),
   command({
     name: "get",
@@ -119,12 +99,11 @@ export const workerCommands: AnyCommand[] = [
         type: "text",
         mayBeEmpty: true,
       },
-      department: {
+      departments: {
         flags: "--department <ids|names>",
         about: "departments, comma-separated",
-        type: "text",
+        type: "words",
         mayBeEmpty: true,
-        several: true,
       },
     },
     examples: [
@@ -132,16 +111,12 @@ export const workerCommands: AnyCommand[] = [
       "worker create -n Ada --engine claude --work-dir .",
     ],
     async run({ client, out, options, io, note }) {
-      const { name, description, constraints, memory, workDir, engine } = options;
+      const { workDir, engineArgs, ...fields } = options;
       const body = {
-        name,
-        ...(description === undefined ? {} : { description }),
-        ...(constraints === undefined ? {} : { constraints }),
-        ...(memory === undefined ? {} : { memory }),
+        ...fieldsOf(fields),
         // The server has another current directory than the caller.
         ...(workDir === undefined ? {} : { work_dir: resolve(io.cwd, workDir) }),
-        ...(engine === undefined ? {} : { engine }),
-        ...lists(options),
+        ...argumentsOf(engineArgs),
       };
       const { json, value, headers } = await client.call("POST /api/workers", { body });
       out.object(json, value);
@@ -161,12 +136,11 @@ export const workerCommands: AnyCommand[] = [
         type: "text",
         mayBeEmpty: true,
       },
-      department: {
+      departments: {
         flags: "--department <ids|names>",
         about: "replaces all its departments; empty takes it out of all",
-        type: "text",
+        type: "words",
         mayBeEmpty: true,
-        several: true,
       },
     },
     examples: [
@@ -174,15 +148,12 @@ export const workerCommands: AnyCommand[] = [
       "worker update 01a1fd23-4a4c-746f-99ac-8860e2641168 --engine-args claude=",
     ],
     async run({ client, out, args: [id = ""], options, note }) {
-      const { name, description, constraints, memory, engine } = options;
+      const { engine, engineArgs, ...fields } = options;
       const body = {
-        ...(name === undefined ? {} : { name }),
-        ...(description === undefined ? {} : { description }),
-        ...(constraints === undefined ? {} : { constraints }),
-        ...(memory === undefined ? {} : { memory }),
+        ...fieldsOf(fields),
         // Empty keeps the engine (interface 4.2, worker update).
         ...(engine ? { engine } : {}),
-        ...lists(options),
+        ...argumentsOf(engineArgs),
       };
       const { json, value, headers } = await client.call("PUT /api/workers/:id", { params: { id }, body });
       out.object(json, value);
@@ -218,14 +189,14 @@ export const workerCommands: AnyCommand[] = [
     },
     examples: ["worker delete 01a1fd23-4a4c-746f-99ac-8860e2641168"],
     async run({ client, out, args: [id = ""], options }) {
-      const query = { delete_work_dir: options.deleteWorkDir ? true : undefined };
+      const query = fieldsOf(options);
       const { json, value } = await client.call("DELETE /api/workers/:id", { params: { id }, query });
       out.object(json, value, id);
     },
   }),
 ];
 
-/** Says what the server did, but thinks a mistake (contract 2, scopes that nothing asks for). */
+/** Passes on what the server did although it looks like a mistake (contract 2). */
 function noteWarning(headers: Headers, note: (text: string) => void): void {
   const words = /^299 \S+ "(.*)"$/.exec(headers.get("warning") ?? "")?.[1];
   if (words !== undefined) note(`svc: warning: ${words}`);
@@ -236,22 +207,13 @@ async function setPaused({ client, out, args: [id = ""] }: Context, paused: bool
   out.object(json, value);
 }
 
-function lists(
-  options: { department: string | undefined; scopes: string | undefined; engineArgs: string[] | undefined },
-): { departments?: string[]; scopes?: string[]; engine_args?: Record<string, string> } {
-  const departments = commaList(options.department);
-  const scopes = commaList(options.scopes);
-  return {
-    ...(departments === undefined ? {} : { departments }),
-    ...(scopes === undefined ? {} : { scopes }),
-    ...(options.engineArgs === undefined ? {} : { engine_args: engineArgs(options.engineArgs) }),
-  };
-}
-
-function engineArgs(given: string[]): Record<string, string> {
-  return Object.fromEntries(given.map((one) => {
+/** `--engine-args claude=--fast` as the field of a request. Throws a usage error for any other form. */
+function argumentsOf(given: string[] | undefined): { engine_args?: Record<string, string> } {
+  if (given === undefined) return {};
+  const pairs = given.map((one) => {
     const at = one.indexOf("=");
     if (at < 1) throw usage(`--engine-args: ${JSON.stringify(one)} has to look like <engine>=<args>`);
     return [one.slice(0, at), one.slice(at + 1)];
-  }));
+  });
+  return { engine_args: Object.fromEntries(pairs) };
 }

@@ -19,7 +19,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     expect(shown.out).toMatch(/^tasks +1 .*completed 1/m);
     expect(shown.out).toMatch(/^today +1 {3}failed 0\n {2}Ada +1$/m);
     expect(shown.out).toMatch(
-      /^ID +WORKER_NAME +STATUS +CREATED_AT +INSTRUCTION\n[0-9a-f-]{36} +Ada +completed/m,
+      /^ID +WORKER_NAME +STATUS +CREATED_AT +INSTRUCTION\n…[0-9a-f]{6} +Ada +completed/m,
     );
     const tsv = await ctl(app, ["system", "overview"]);
     expect(tsv.out).toContain("workers.total\t1\nworkers.idle\t1\n");

@@ -41,6 +41,7 @@ const PACKAGES: Record<string, RegExp> = {
   "modern-tar": /^src\/base\/archive\.ts$/,
   "croner": /^src\/domain\/cron\.ts$/,
   "commander": /^cli\//,
+  "fast-string-truncated-width": /^cli\/table\.ts$/,
   "@modelcontextprotocol/server": /^src\/http\/mcp\.ts$/,
   "@bomb.sh/tab": /^cli\/completion\.ts$/,
   "hono": /^src\/http\//,

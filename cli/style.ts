@@ -1,0 +1,13 @@
+import { load } from "../src/base/load.ts";
+
+/** Colours, which are no colours where nobody wants them. */
+export type Style = Record<"bold" | "dim" | "red" | "green" | "yellow" | "cyan", (text: string) => string>;
+
+/** Colours for a stream, or none: only a terminal has them, unless NO_COLOR is set or TERM is `dumb` (contract 6). */
+export async function styleFor(isTerminal: boolean, env: Record<string, string>): Promise<Style> {
+  if (!isTerminal || env.NO_COLOR || env.TERM === "dumb") {
+    const plain = (value: string) => value;
+    return { bold: plain, dim: plain, red: plain, green: plain, yellow: plain, cyan: plain };
+  }
+  return (await load<typeof import("./colours.ts")>("./colours.ts", import.meta.url)).colouredStyle();
+}

@@ -1,0 +1,16 @@
+// deno-lint-ignore no-control-regex
+const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+// A joiner between two pictures makes one picture of them and hides nothing.
+const HIDDEN =
+  /(?<![\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d|\u200d(?!\p{Extended_Pictographic})|[\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu;
+
+/**
+ * The text without what would drive a terminal, since an agent may have written it, and with characters that cannot be seen
+ * or that turn the order of others spelled out, such as `\u{202E}` (contract 8.1).
+ */
+export function visible(value: string): string {
+  return value.replace(CONTROLS, "\ufffd").replace(
+    HIDDEN,
+    (character) => `\\u{${character.codePointAt(0)?.toString(16).toUpperCase()}}`,
+  );
+}

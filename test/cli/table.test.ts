@@ -1,0 +1,81 @@
+import widthOf from "fast-string-truncated-width";
+import { describe, expect, it } from "vitest";
+import { field, idField, type Row, statusField, timeField } from "../../cli/column.ts";
+import { fieldsOf } from "../../cli/command.ts";
+import { styleFor } from "../../cli/style.ts";
+import { drawTable } from "../../cli/table.ts";
+import { visible } from "../../cli/visible.ts";
+
+const plain = await styleFor(false, {});
+const COLUMNS = [
+  idField(),
+  statusField(),
+  idField("worker_id"),
+  timeField("at"),
+  field("reason"),
+  field("instruction"),
+];
+
+function rowOf(ending: string, more: Row = {}): Row {
+  const id = `01a1fd23-4a4c-746f-99ac-${ending.padStart(12, "0")}`;
+  return { id, worker_id: id, status: "completed", at: Date.now() - 60_000, ...more };
+}
+
+describe("drawTable() (contract 8.12)", () => {
+  it("is never wider than the terminal, with wide and joined characters and long words", () => {
+    const texts = [
+      "x".repeat(300),
+      "工人的名字".repeat(40),
+      "👩‍🚀👨‍👩‍👧".repeat(40),
+      "e\u0301".repeat(200),
+      "한국어 text ".repeat(30),
+      "",
+    ];
+    const rows = texts.map((instruction, at) => rowOf(`${at}ab`, { instruction, reason: texts.at(-1 - at) }));
+    for (let width = 40; width <= 220; width += 9) {
+      for (const line of drawTable(rows, COLUMNS, plain, width).split("\n")) {
+        expect(widthOf(line).width, `${width}: ${line}`).toBeLessThanOrEqual(width);
+        expect(line.isWellFormed()).toBe(true);
+      }
+    }
+  });
+
+  it("takes from texts before it takes from ids, statuses and times, and keeps short cells whole", () => {
+    const long = "a reason that nobody reads to its end, because it is far too long for any terminal at all";
+    const [, line = ""] = drawTable([rowOf("ab", { reason: long, instruction: long })], COLUMNS, plain, 80)
+      .split("\n");
+    expect(line).toMatch(/^…0000ab +completed +…0000ab +1m ago +a reason .*… +a reason .*…$/);
+    expect(widthOf(line).width).toBe(80);
+    expect(drawTable([rowOf("ab", { instruction: "short" })], COLUMNS, plain, 80)).toMatch(/ {2}short$/);
+  });
+
+  it("shows ids by an ending that no other id of the table has, of six characters or more", () => {
+    const table = drawTable([rowOf("1abcdef"), rowOf("2abcdef")], [idField()], plain, 80);
+    expect(table).toBe("ID\n…1abcdef\n…2abcdef");
+    expect(drawTable([rowOf("1"), rowOf("1")], [idField()], plain, 80)).toBe("ID\n…000001\n…000001");
+    const key = `local:${rowOf("99abcdef").id}`;
+    expect(drawTable([{ key }], [idField("key")], plain, 80)).toBe("KEY\nlocal:…abcdef");
+  });
+
+  it("has no colours where TERM is dumb", async () => {
+    const style = await styleFor(true, { TERM: "dumb" });
+    expect(drawTable([rowOf("1")], COLUMNS, style, 80)).not.toContain("\u001b");
+    expect(drawTable([rowOf("1")], COLUMNS, await styleFor(true, { TERM: "xterm" }), 80)).toContain("\u001b");
+  });
+});
+
+it("visible() spells out what cannot be seen or turns the order of what can (contract 8.1)", () => {
+  expect(visible("a\u202eb\u200bc\ufeffd\u2066e")).toBe("a\\u{202E}b\\u{200B}c\\u{FEFF}d\\u{2066}e");
+  expect(visible("a\u200db")).toBe("a\\u{200D}b");
+  // A picture made of several is one picture, and no trick.
+  expect(visible("👩‍🚀 👨🏽‍🚒 ❤️‍🔥")).toBe("👩‍🚀 👨🏽‍🚒 ❤️‍🔥");
+  expect(visible("\u001b[2J")).toBe("\ufffd[2J");
+});
+
+it("fieldsOf() sends options by their names and leaves out absent ones", () => {
+  expect(fieldsOf({ pageSize: 5, session: undefined, recursive: false, deleteWorkDir: true })).toEqual({
+    page_size: 5,
+    recursive: false,
+    delete_work_dir: true,
+  });
+});
