@@ -1,5 +1,5 @@
 import { conflict, notFound } from "../domain/error.ts";
-import type { Execution, ExecutionFilter } from "../domain/execution.ts";
+import { type Execution, type ExecutionFilter, isEndedExecution } from "../domain/execution.ts";
 import type { Listing } from "../domain/page.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { boundTo } from "../domain/scope.ts";
@@ -80,6 +80,8 @@ export async function findLog(
     ? await findBeeRunStatus(service.db, id, boundTo(call.caller))
     : (JSON.parse(json) as Execution).status;
   if (status === null) throw notFound("execution", id);
-  const ended = status === "completed" || status === "failed";
-  return { path: raw ? eventsPath(service.paths, id) : logPath(service.paths, id), ended };
+  return {
+    path: raw ? eventsPath(service.paths, id) : logPath(service.paths, id),
+    ended: isEndedExecution(status),
+  };
 }

@@ -4,7 +4,7 @@ import { scriptSessionKey } from "../domain/message.ts";
 import type { Listing } from "../domain/page.ts";
 import { boundTo } from "../domain/scope.ts";
 import {
-  ACTIVE_TASK_STATUSES,
+  isEndedTask,
   newTask,
   planTask,
   type Task,
@@ -184,7 +184,7 @@ export async function waitForTask(
 const WAIT_POLL_MS = 1_000;
 
 async function hasEnded(service: Service, task: Task, since: number): Promise<boolean> {
-  if (!ACTIVE_TASK_STATUSES.some((status) => status === task.status)) return true;
+  if (isEndedTask(task.status)) return true;
   if (task.type !== "scheduled") return false;
   const kinds = ["execution.completed", "execution.failed"];
   return (await listEvents(service.db, since, 1, { task_id: task.id, kinds })).length > 0;

@@ -110,7 +110,7 @@ export class Server {
     this.#lock = lock;
     this.#owner = owner;
     this.#graceMs = config.shutdown_grace;
-    const rules = { standardZone: zone, maxAttempts: config.limits.max_attempts };
+    const rules = { defaultZone: zone, maxAttempts: config.limits.max_attempts };
     const base = { db, clock, bells };
     const environmentOf = createEnvironments({
       clock,
@@ -134,7 +134,7 @@ export class Server {
       this.#rescuer.stage,
       createIntake({ ...base, quietWindow: config.bee.quiet_window }),
       this.#bee.stage,
-      createScheduler({ ...base, standardZone: zone, catchUpWindowMs: config.scheduler.catch_up_window }),
+      createScheduler({ ...base, defaultZone: zone, catchUpWindowMs: config.scheduler.catch_up_window }),
       this.dispatcher.stage,
       createOutbox({ ...base, platforms: parts.platforms ?? [] }),
       createRetention({ ...base, paths, config: config.retention }),

@@ -3,6 +3,13 @@ import { content, CONTENT_MAX_BYTES, id, line, listOf, queryTime, sessionKeyFilt
 import { pageQuery } from "./page.ts";
 
 export const INBOUND_STATUSES = ["received", "feeding", "bee_processed", "merged", "failed"] as const;
+
+/** Statuses in which a message still has to be routed; in any other it is routed, merged or given up. */
+export const UNROUTED_STATUSES = ["received", "feeding"] as const;
+
+/** Statuses in which a message needs no routing any more. */
+export const ROUTED_STATUSES = ["bee_processed", "merged", "failed"] as const;
+
 export const OUTBOUND_STATUSES = ["sent", "failed"] as const;
 export const SOURCE_TYPES = ["bee", "worker", "system"] as const;
 export type SourceType = (typeof SOURCE_TYPES)[number];

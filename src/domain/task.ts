@@ -21,8 +21,16 @@ export const TASK_TYPES = ["immediate", "countdown", "scheduled"] as const;
 export const TASK_STATUSES = ["scheduled", "pending", "running", "completed", "failed", "cancelled"] as const;
 export type TaskStatus = (typeof TASK_STATUSES)[number];
 
-/** Statuses in which work is still to come or going on (contract 3). */
-export const ACTIVE_TASK_STATUSES = ["scheduled", "pending", "running"] as const satisfies TaskStatus[];
+/** Statuses in which work is still to come or going on; a task in any other has ended (contract 3, Task). */
+export const ACTIVE_TASK_STATUSES = ["pending", "running", "scheduled"] as const satisfies TaskStatus[];
+
+/** Statuses in which a task has ended. */
+export const ENDED_TASK_STATUSES = ["completed", "failed", "cancelled"] as const satisfies TaskStatus[];
+
+/** Whether a task has ended. */
+export function isEndedTask(status: TaskStatus): boolean {
+  return ENDED_TASK_STATUSES.some((one) => one === status);
+}
 
 /** How far ahead a countdown has to be (interface 4.2, 8). */
 export const COUNTDOWN_LEAD_MIN_MS = 5_000;
@@ -135,7 +143,7 @@ const FIELDS_OF_TYPE = {
 export function planTask(
   input: Pick<TaskCreate, "type" | "scheduled_at" | "cron" | "time_zone">,
   now: number,
-  standardZone: string,
+  defaultZone: string,
 ): TaskPlan {
   const allowed: readonly string[] = FIELDS_OF_TYPE[input.type];
   for (const name of ["scheduled_at", "cron", "time_zone"] as const) {
@@ -155,24 +163,36 @@ export function planTask(
     }
     return { ...none, status: "scheduled", scheduled_at: at, next_run_at: at };
   }
-  return planSchedule(input, now, standardZone);
+  return planSchedule(input, now, defaultZone);
 }
 
 function planSchedule(
   input: Pick<TaskCreate, "cron" | "time_zone">,
   now: number,
-  standardZone: string,
+  defaultZone: string,
 ): TaskPlan {
   const { cron, time_zone = "" } = input;
   if (cron === undefined) {
     throw invalid("cron", "is missing; a scheduled task needs five fields, such as 0 9 * * 1-5");
   }
-  const zone = time_zone === "" ? standardZone : time_zone;
+  const zone = time_zone === "" ? defaultZone : time_zone;
   if (!isTimeZone(zone)) throw invalid("time_zone", "must be a time zone such as Europe/Berlin or UTC");
   const base = { scheduled_at: null, cron, time_zone, due_at: null };
   const fault = cronFault(cron, zone, now);
   if (fault !== null) return { ...base, status: "cancelled", reason: fault, next_run_at: null };
-  return { ...base, status: "scheduled", reason: "", next_run_at: nextOccurrence(cron, zone, now) };
+  return { ...base, status: "scheduled", reason: "", next_run_at: nextRunAt(base, defaultZone, now) };
+}
+
+/**
+ * When a schedule fires next, strictly after `after`; null: never again. Nothing else works out `next_run_at`.
+ * `defaultZone` is the zone of tasks that name none.
+ */
+export function nextRunAt(
+  task: Pick<Task, "cron" | "time_zone">,
+  defaultZone: string,
+  after: number,
+): number | null {
+  return nextOccurrence(task.cron, task.time_zone || defaultZone, after);
 }
 
 /** What a new task is made of beside its plan. */

@@ -106,7 +106,7 @@ export class Dispatcher {
     const { db, engines } = this.#options;
     for (const [engine, until] of limited) {
       const reason = waitReason({ engine, until });
-      const held = { engine, standard: engines.defaultName, reason };
+      const held = { engine, defaultEngine: engines.defaultName, reason };
       if (await hasUnnotedWait(db, held)) await db.write([noteWait(held, now)]);
     }
   }

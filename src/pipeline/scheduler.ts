@@ -1,13 +1,14 @@
 // scheduled -> pending, when a countdown's or a schedule's time has come
 import type { Clock } from "../base/clock.ts";
-import { missedOccurrences, nextOccurrence } from "../domain/cron.ts";
+import { missedOccurrences } from "../domain/cron.ts";
+import { nextRunAt } from "../domain/task.ts";
 import type { JournalEntry } from "../domain/journal.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
 import { type Database, isDuplicate, type Statement } from "../store/database.ts";
 import { latestEventAt, moved, record } from "../store/journal.ts";
 import { fireCountdown, fireSchedule, recordOccurrence, skipOccurrence } from "../store/task_move.ts";
-import { type DueTask, listDueTasks, listSchedulesAfter, nextRunAt } from "../store/task_queue.ts";
+import { type DueTask, earliestRunAt, listDueTasks, listSchedulesAfter } from "../store/task_queue.ts";
 import { BELL, type Bells } from "../base/bells.ts";
 import { Stage } from "./loop.ts";
 
@@ -24,14 +25,14 @@ export interface SchedulerOptions {
   db: Database;
   clock: Clock;
   bells: Bells;
-  standardZone: string;
+  defaultZone: string;
   /** A missed time is made up for when it is not older than this (contract 3, Task). */
   catchUpWindowMs: number;
 }
 
 /** Fires what is due: never early, at most once per task and minute. Its work grows with what is due, not with what exists. */
 export function createScheduler(options: SchedulerOptions): Stage {
-  const { db, clock, bells, standardZone, catchUpWindowMs } = options;
+  const { db, clock, bells, defaultZone, catchUpWindowMs } = options;
   let latestNow: number | null = null;
   return new Stage({ name: "scheduler", bell: BELL.scheduler, clock, bells, step });
 
@@ -44,7 +45,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
       for (const result of fired) if (result.status === "rejected") throw result.reason;
       if (due.length === TASKS_PER_ROUND) return 0;
     }
-    const next = await nextRunAt(db);
+    const next = await earliestRunAt(db);
     // The wall clock may jump, so the poll looks again long before a far time.
     return next === null ? Infinity : Math.max(0, next - clock.now());
   }
@@ -75,7 +76,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
   }
 
   function nextOf(task: DueTask, now: number): number {
-    return nextOccurrence(task.cron, task.time_zone || standardZone, now) ?? now + LATER_MS;
+    return nextRunAt(task, defaultZone, now) ?? now + LATER_MS;
   }
 
   async function fire(task: DueTask, now: number): Promise<void> {
@@ -105,7 +106,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
 
   function occurrence(task: DueTask, now: number): Statement[] {
     const keys = keysOf(task);
-    const zone = task.time_zone || standardZone;
+    const zone = task.time_zone || defaultZone;
     const expected = task.next_run_at;
     const missed = missedOccurrences(task.cron, zone, expected, now) ?? { latest: expected, count: 1 };
     const move = { id: task.id, expected, next: nextOf(task, now), now };

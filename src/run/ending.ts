@@ -1,9 +1,8 @@
 // running -> completed, failed, cancelled, scheduled (a cron task) or pending (tried again): every end of a run
-import { nextOccurrence } from "../domain/cron.ts";
 import type { JournalEntry } from "../domain/journal.ts";
 import { hasConversation, outboundOf, platformOf } from "../domain/message.ts";
 import { LIMITED_RUNS_MAX, type RateLimit, TOLD_WAIT_MS, waitReason } from "../domain/rate_limit.ts";
-import { retryDelayMs, type Task } from "../domain/task.ts";
+import { nextRunAt, retryDelayMs, type Task } from "../domain/task.ts";
 import { newId } from "../base/id.ts";
 import type { Statement } from "../store/database.ts";
 import { type ExecutionEnd, finishExecution } from "../store/execution.ts";
@@ -38,7 +37,7 @@ export type RunEnd = ExecutionEnd & { met?: MetLimit | null };
 
 /** What decides about a task after its run. */
 export interface Rules {
-  standardZone: string;
+  defaultZone: string;
   maxAttempts: number;
 }
 
@@ -132,7 +131,7 @@ function fateOf(
 ): Statement[] {
   const taskRun = { taskId: run.task_id, executionId: run.id };
   if (task?.type === "scheduled") {
-    const next = nextOccurrence(task.cron, task.time_zone || rules.standardZone, now);
+    const next = nextRunAt(task, rules.defaultZone, now);
     if (next !== null) {
       return moved(rescheduleTask(taskRun, next, now), now, { kind: "task.rescheduled", ...keys });
     }

@@ -218,7 +218,7 @@ export class Executor {
   async #metLimit(claim: Claim, outcome: EngineOutcome, now: number): Promise<MetLimit> {
     const { db, rules } = this.#options;
     const { engine, task_id } = claim.execution;
-    const resetsAt = outcome.reset === null ? null : resetTime(outcome.reset, now, rules.standardZone);
+    const resetsAt = outcome.reset === null ? null : resetTime(outcome.reset, now, rules.defaultZone);
     const [before, runsBefore] = await Promise.all([findLimit(db, engine), countLimitedRuns(db, task_id)]);
     return { limit: nextLimit(engine, before, resetsAt, now), runsBefore };
   }

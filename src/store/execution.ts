@@ -1,6 +1,7 @@
 import type { Execution, Failure, Usage } from "../domain/execution.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
 import { parsed } from "./list.ts";
+import { EXECUTION_IS_OPEN } from "./status.ts";
 
 /** The wire object of an execution. */
 export const EXECUTION_JSON = `json_object(
@@ -68,7 +69,7 @@ export function startExecution(id: string, now: number): Statement[] {
 /** Notes which session of its engine an open execution is. */
 export function setSession(id: string, sessionId: string): Statement {
   return {
-    sql: "update execution set session_id = ? where id = ? and status in ('pending', 'running')",
+    sql: `update execution set session_id = ? where id = ? and status ${EXECUTION_IS_OPEN}`,
     args: [sessionId, id],
   };
 }
@@ -93,7 +94,7 @@ export function finishExecution(id: string, end: ExecutionEnd, now: number): Sta
     `update execution
     set status = ?, session_id = ?, result = ?, error = ?, failure = ?, exit_code = ?,
       input_tokens = ?, output_tokens = ?, cost_usd = ?, completed_at = ?, started_at = coalesce(started_at, ?)
-    where id = ? and status in ('pending', 'running')`,
+    where id = ? and status ${EXECUTION_IS_OPEN}`,
     [
       end.status,
       end.session_id,
@@ -113,7 +114,7 @@ export function finishExecution(id: string, end: ExecutionEnd, now: number): Sta
 
 /** Notes on an open execution who asked to end it, guarded by its being open. */
 export function markCancelled(id: string, by: string): Statement[] {
-  return guarded("update execution set cancelled_by = ? where id = ? and status in ('pending', 'running')", [
+  return guarded(`update execution set cancelled_by = ? where id = ? and status ${EXECUTION_IS_OPEN}`, [
     by,
     id,
   ]);
@@ -165,7 +166,7 @@ export function listOpenExecutions(db: Database): Promise<OpenExecution[]> {
       task.status as task_status
     from execution
     join task on task.id = execution.task_id
-    where execution.status in ('pending', 'running')
+    where execution.status ${EXECUTION_IS_OPEN}
     order by execution.id`,
   );
 }
@@ -173,7 +174,7 @@ export function listOpenExecutions(db: Database): Promise<OpenExecution[]> {
 /** Ids of the open executions of a worker. */
 export async function listOpenExecutionIds(db: Database, workerId: string): Promise<string[]> {
   const rows = await db.read<{ id: string }>(
-    "select id from execution where worker_id = ? and status in ('pending', 'running')",
+    `select id from execution where worker_id = ? and status ${EXECUTION_IS_OPEN}`,
     [workerId],
   );
   return rows.map((row) => row.id);
@@ -188,7 +189,7 @@ export async function listOpenExecutionsOf(
   const rows = await db.read<{ id: string }>(
     `select id
     from execution
-    where status in ('pending', 'running') and session_key = ? and (? = '' or worker_id = ?)`,
+    where status ${EXECUTION_IS_OPEN} and session_key = ? and (? = '' or worker_id = ?)`,
     [sessionKey, workerId, workerId],
   );
   return rows.map((row) => row.id);
@@ -229,7 +230,7 @@ export function findRunGrant(db: Database, executionId: string, attempt: number)
     from execution
     join worker on worker.id = execution.worker_id
     join task on task.id = execution.task_id
-    where execution.id = ? and execution.attempt = ? and execution.status in ('pending', 'running')`,
+    where execution.id = ? and execution.attempt = ? and execution.status ${EXECUTION_IS_OPEN}`,
     [executionId, attempt],
   );
 }

@@ -1,4 +1,5 @@
 import type { Database } from "./database.ts";
+import { MESSAGE_IS_UNROUTED } from "./status.ts";
 
 /** What is known of the database itself. */
 export interface DatabaseFacts {
@@ -54,8 +55,8 @@ export async function readBacklog(db: Database, now: number): Promise<Backlog> {
         where status = 'pending' and due_at <= ?) as pending,
       (select min(due_at) from task join worker on worker.id = worker_id and paused = 0
         where status = 'pending' and due_at <= ?) as pending_since,
-      (select count(*) from inbound_message where status in ('received', 'feeding')) as unrouted,
-      (select min(received_at) from inbound_message where status in ('received', 'feeding')) as unrouted_since,
+      (select count(*) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted,
+      (select min(received_at) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted_since,
       (select count(*) from task where next_run_at is not null and next_run_at <= ?) as overdue,
       (select min(next_run_at) from task where next_run_at is not null and next_run_at <= ?) as overdue_since,
       (select count(*) from outbound_message where status = 'failed' and due_at is not null and due_at > 0) as undelivered`,

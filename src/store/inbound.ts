@@ -3,6 +3,7 @@ import type { InboundFilter, InboundMessage, Media } from "../domain/message.ts"
 import type { Listing, Page } from "../domain/page.ts";
 import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
 import { list, oneOf, parsed, within } from "./list.ts";
+import { MESSAGE_IS_UNROUTED } from "./status.ts";
 
 /** The wire object of an inbound message. */
 export const INBOUND_JSON = `json_object(
@@ -35,7 +36,7 @@ export function insertInbound(message: NewInbound, waitingMax: number): Statemen
       where (
         select count(*)
         from inbound_message
-        where status in ('received', 'feeding') and session_key = ?) < ?`,
+        where status ${MESSAGE_IS_UNROUTED} and session_key = ?) < ?`,
     [
       message.id,
       message.session_key,
@@ -129,7 +130,7 @@ export function dropUnrouted(sessionKey: string, error: string, now: number): St
   return {
     sql: `update inbound_message
       set status = 'failed', error = ?, processed_at = ?
-      where session_key = ? and status in ('received', 'feeding')`,
+      where session_key = ? and status ${MESSAGE_IS_UNROUTED}`,
     args: [error, now, sessionKey],
   };
 }

@@ -1,17 +1,16 @@
 import type { EventKind, JournalEntry } from "../domain/journal.ts";
 import { conversationBell } from "../base/bells.ts";
 import type { Database, Row, Statement, Value } from "./database.ts";
+import { MESSAGE_IS_UNROUTED, TASK_IS_ACTIVE } from "./status.ts";
 
-const INSERT = `insert into journal
+const INTO_JOURNAL = `insert into journal
   (at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data)`;
+const INSERT = `${INTO_JOURNAL} values (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const INSERT_IF_CHANGED = `${INTO_JOURNAL} select ?, ?, ?, ?, ?, ?, ?, ?, ? where changes() = 1`;
 
 /** The statement that records an event. Put it into the batch that makes the event true (house, sentence 2). */
 export function record(at: number, entry: JournalEntry): Statement {
-  return {
-    sql: `${INSERT} values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    args: valuesOf(at, entry),
-    bell: bellOf(entry.session_key),
-  };
+  return { sql: INSERT, args: valuesOf(at, entry), bell: bellOf(entry.session_key) };
 }
 
 /**
@@ -20,12 +19,7 @@ export function record(at: number, entry: JournalEntry): Statement {
  */
 export function moved(move: Statement | Statement[], at: number, entry: JournalEntry): Statement[] {
   if (Array.isArray(move)) return [...move, record(at, entry)];
-  const event = {
-    sql: `${INSERT} select ?, ?, ?, ?, ?, ?, ?, ?, ? where changes() = 1`,
-    args: valuesOf(at, entry),
-    bell: bellOf(entry.session_key),
-  };
-  return [move, event];
+  return [move, { ...record(at, entry), sql: INSERT_IF_CHANGED }];
 }
 
 function valuesOf(at: number, entry: JournalEntry): Value[] {
@@ -58,9 +52,9 @@ export function recordIdle(at: number, sessionKey: string): Statement {
       where not exists (
           select 1
           from task
-          where session_key = ? and status in ('pending', 'running', 'scheduled') and status <> 'scheduled')
+          where session_key = ? and status ${TASK_IS_ACTIVE} and status <> 'scheduled')
         and not exists (
-          select 1 from inbound_message where status in ('received', 'feeding') and session_key = ?)`,
+          select 1 from inbound_message where status ${MESSAGE_IS_UNROUTED} and session_key = ?)`,
     args: [at, sessionKey, sessionKey, sessionKey],
     bell: bellOf(sessionKey),
   };

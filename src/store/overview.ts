@@ -1,5 +1,6 @@
 import { INSTRUCTION_SHOWN_MAX, type Overview } from "../domain/system.ts";
 import type { Database, Row, Value } from "./database.ts";
+import { EXECUTION_IS_OPEN } from "./status.ts";
 
 /** Usage is kept by quarters of an hour. */
 export const QUARTER_MS = 900_000;
@@ -29,7 +30,7 @@ export async function countWorkers(db: Database): Promise<Overview["workers"]> {
       count(distinct iif(worker.paused, worker.id, null)) as both
     from execution
     join worker on worker.id = execution.worker_id
-    where execution.status in ('pending', 'running')`,
+    where execution.status ${EXECUTION_IS_OPEN}`,
   );
   const { total = 0, paused = 0, working = 0, both = 0 } = row ?? {};
   // A paused worker that still works counts as working, as in its own status.

@@ -31,34 +31,37 @@ export function forgetLimit(engine: string, now: number): Statement {
   return { sql: "delete from rate_limit where engine = ? and until <= ?", args: [engine, now] };
 }
 
-/** Which pending tasks a limit holds up: those of workers with this engine, or with none where it is the standard. */
+/** Which pending tasks a limit holds up: those of workers with this engine, or with none where it is the default. */
 export interface Held {
   engine: string;
-  standard: string;
+  defaultEngine: string;
   /** What they have to say. */
   reason: string;
 }
 
 /** Notes on every pending task that a limit holds up why it waits. */
-export function noteWait({ engine, standard, reason }: Held, now: number): Statement {
+export function noteWait({ engine, defaultEngine, reason }: Held, now: number): Statement {
   return {
     sql: `update task
       set reason = ?, updated_at = ?
       where status = 'pending' and reason <> ?
         and worker_id in (select id from worker where engine = ? or (engine = '' and ? = ?))`,
-    args: [reason, now, reason, engine, engine, standard],
+    args: [reason, now, reason, engine, engine, defaultEngine],
   };
 }
 
 /** Whether any of them says something else yet. */
-export async function hasUnnotedWait(db: Database, { engine, standard, reason }: Held): Promise<boolean> {
+export async function hasUnnotedWait(
+  db: Database,
+  { engine, defaultEngine, reason }: Held,
+): Promise<boolean> {
   const row = await db.first<{ found: number }>(
     `select exists (
       select 1
       from worker
       join task on task.worker_id = worker.id and task.status = 'pending'
       where task.reason <> ? and (worker.engine = ? or (worker.engine = '' and ? = ?))) as found`,
-    [reason, engine, engine, standard],
+    [reason, engine, engine, defaultEngine],
   );
   return row?.found === 1;
 }

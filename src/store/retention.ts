@@ -1,18 +1,17 @@
 // Only what has ended goes, each statement says so itself, and none deletes more than a batch (promises DUR-11).
 import type { Database, Statement } from "./database.ts";
+import { EXECUTION_HAS_ENDED, MESSAGE_IS_ROUTED, TASK_HAS_ENDED, TASK_IS_ACTIVE } from "./status.ts";
 
 /** Rows that one statement deletes at most: some milliseconds of work. */
 export const BATCH_ROWS = 200;
-
-const ACTIVE = "status in ('pending', 'running', 'scheduled')";
 
 /** Up to a batch of executions that ended before `before`. The latest one of an active task is kept with it. */
 export async function listOldExecutions(db: Database, before: number): Promise<string[]> {
   const rows = await db.read<{ id: string }>(
     `select id
     from execution
-    where completed_at < ? and status in ('completed', 'failed') and not exists (
-      select 1 from task where task.id = execution.task_id and execution_id = execution.id and ${ACTIVE})
+    where completed_at < ? and status ${EXECUTION_HAS_ENDED} and not exists (
+      select 1 from task where task.id = execution.task_id and execution_id = execution.id and status ${TASK_IS_ACTIVE})
     order by completed_at
     limit ?`,
     [before, BATCH_ROWS],
@@ -24,7 +23,7 @@ export async function listOldExecutions(db: Database, before: number): Promise<s
 export function deleteExecutions(ids: string[]): Statement {
   return {
     sql:
-      `delete from execution where id in (select value from json_each(?)) and status in ('completed', 'failed')`,
+      `delete from execution where id in (select value from json_each(?)) and status ${EXECUTION_HAS_ENDED}`,
     args: [JSON.stringify(ids)],
   };
 }
@@ -38,7 +37,7 @@ export const pruneTasks: Prune = (before) => ({
     where id in (
       select id
       from task
-      where status in ('completed', 'failed', 'cancelled') and updated_at < ? and not exists (
+      where status ${TASK_HAS_ENDED} and updated_at < ? and not exists (
         select 1 from execution where task_id = task.id)
       limit ?)
     returning 1`,
@@ -60,10 +59,10 @@ export const pruneInbound: Prune = (before) => ({
     where id in (
       select id
       from inbound_message
-      where received_at < ? and status in ('bee_processed', 'merged', 'failed') and not exists (
+      where received_at < ? and status ${MESSAGE_IS_ROUTED} and not exists (
         select 1
         from task
-        where message_id = coalesce(inbound_message.merged_into, inbound_message.id) and ${ACTIVE})
+        where message_id = coalesce(inbound_message.merged_into, inbound_message.id) and status ${TASK_IS_ACTIVE})
       limit ?)
     returning 1`,
   args: [before, BATCH_ROWS],

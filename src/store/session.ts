@@ -2,6 +2,7 @@ import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import type { Database, Statement } from "./database.ts";
 import { list } from "./list.ts";
+import { EXECUTION_IS_OPEN, TASK_IS_ACTIVE } from "./status.ts";
 
 const CONTEXT_JSON = `json_object(
   'session_key', context.session_key,
@@ -14,7 +15,7 @@ const CONTEXT_JSON = `json_object(
     select count(*)
     from task
     where task.session_key = context.session_key and task.worker_id = context.worker_id
-      and status in ('pending', 'running', 'scheduled')))`;
+      and status ${TASK_IS_ACTIVE}))`;
 
 /** Contexts of a session key; there is one per worker, so the newest worker comes first. */
 export function listContexts(db: Database, sessionKey: string, page: Page): Promise<Listing> {
@@ -49,7 +50,7 @@ export function forgetContexts(sessionKey: string, workerId = ""): Statement {
   return {
     sql: `update execution
       set keeps_context = 0
-      where status in ('pending', 'running') and session_key = ? and (? = '' or worker_id = ?)`,
+      where status ${EXECUTION_IS_OPEN} and session_key = ? and (? = '' or worker_id = ?)`,
     args: [sessionKey, workerId, workerId],
   };
 }

@@ -3,6 +3,7 @@ import type { Listing, Page } from "../domain/page.ts";
 import type { Task, TaskFilter } from "../domain/task.ts";
 import { type Database, guarded, type Statement, type Value } from "./database.ts";
 import { list, oneOf, parsed } from "./list.ts";
+import { TASK_IS_ACTIVE } from "./status.ts";
 
 /** The wire object of a task. */
 export const TASK_JSON = `json_object(
@@ -112,7 +113,7 @@ export async function countTasksByStatus(db: Database, workerId: string): Promis
   const rows = await db.read<{ status: string; total: number }>(
     `select status, count(*) as total
     from task
-    where worker_id = ? and status in ('pending', 'running', 'scheduled')
+    where worker_id = ? and status ${TASK_IS_ACTIVE}
     group by status`,
     [workerId],
   );

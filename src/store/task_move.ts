@@ -1,6 +1,7 @@
 // Every move of a task from one status to another, each one guarded statement (contract 3, Task).
 import { BELL } from "../base/bells.ts";
 import { guarded, type Statement, type Value } from "./database.ts";
+import { TASK_IS_ACTIVE } from "./status.ts";
 
 /** pending -> running: the dispatcher gives it to an execution. */
 export function claimTask(id: string, executionId: string, now: number): Statement[] {
@@ -119,7 +120,7 @@ export function cancelTasksOf(owner: TaskOwner, reason: string, now: number): St
   return {
     sql: `update task
       set status = 'cancelled', reason = ?, next_run_at = null, due_at = null, updated_at = ?
-      where ${where} and status in ('pending', 'scheduled', 'running')
+      where ${where} and status ${TASK_IS_ACTIVE}
       returning id, session_key, message_id, worker_id, execution_id`,
     args: [reason, now, ...args],
   };

@@ -21,11 +21,11 @@ export interface WaitingTask extends Row {
 }
 
 /**
- * For each awake worker its first pending task that is due, oldest first. `standard` is the engine of workers that
- * name none. It steps from worker to worker
+ * For each awake worker its first pending task that is due, oldest first. `defaultEngine` is the engine of workers
+ * that name none. It steps from worker to worker
  * through the index, so the cost grows with the workers that have work and not with what waits.
  */
-export function listLaneHeads(db: Database, now: number, standard: string): Promise<WaitingTask[]> {
+export function listLaneHeads(db: Database, now: number, defaultEngine: string): Promise<WaitingTask[]> {
   return db.read<WaitingTask>(
     `with recursive lane (worker_id) as (
       select min(worker_id) from task where status = 'pending'
@@ -47,7 +47,7 @@ export function listLaneHeads(db: Database, now: number, standard: string): Prom
       order by due_at, id
       limit 1)
     order by task.due_at, task.id`,
-    [standard, now, now],
+    [defaultEngine, now, now],
   );
 }
 
@@ -86,7 +86,7 @@ export function listDueTasks(db: Database, now: number, limit: number): Promise<
 }
 
 /** The earliest next time of all tasks, or null. */
-export async function nextRunAt(db: Database): Promise<number | null> {
+export async function earliestRunAt(db: Database): Promise<number | null> {
   const row = await db.first<{ at: number | null }>(
     "select min(next_run_at) as at from task where next_run_at is not null",
   );

@@ -5,6 +5,7 @@ import { nameKey } from "../domain/name.ts";
 import type { Worker, WorkerFilter } from "../domain/worker.ts";
 import { type Database, guarded, type Statement, type Value } from "./database.ts";
 import { list, oneOf, parsed } from "./list.ts";
+import { EXECUTION_IS_OPEN } from "./status.ts";
 
 // The wire object is made in SQL, once, for lists and single reads alike: no second mapping to drift away.
 const WORKER_JSON = `json_object(
@@ -27,7 +28,7 @@ const WORKER_JSON = `json_object(
   'work_dir', worker.work_dir,
   'status', case
     when exists (
-      select 1 from execution where worker_id = worker.id and status in ('pending', 'running')) then 'working'
+      select 1 from execution where worker_id = worker.id and status ${EXECUTION_IS_OPEN}) then 'working'
     when worker.paused then 'paused'
     else 'idle' end,
   'paused', json(iif(worker.paused, 'true', 'false')),

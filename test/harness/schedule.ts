@@ -117,7 +117,7 @@ export class ScheduleBench {
         db: this.faulty.db,
         clock: this.clock,
         bells: this.#bells,
-        standardZone: this.zone,
+        defaultZone: this.zone,
         catchUpWindowMs: this.catchUpWindowMs,
       });
       stage.start();

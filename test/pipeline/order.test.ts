@@ -250,7 +250,7 @@ async function takeAway(app: App): Promise<number> {
     exit_code: null,
     usage: USAGE_UNKNOWN,
   };
-  const rules = { standardZone: "UTC", maxAttempts: 3 };
+  const rules = { defaultZone: "UTC", maxAttempts: 3 };
   for (const run of open) {
     const task = await findTask(db, run.task_id);
     expect((await db.write(endRun(run, end, task, rules, clock.now()))).won).toBe(true);

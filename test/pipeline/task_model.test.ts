@@ -23,7 +23,7 @@ const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 3);
 const OPERATIONS = 2_000;
 const MAX_ATTEMPTS = 3;
 const CRON = "*/10 * * * *";
-const RULES = { standardZone: "UTC", maxAttempts: MAX_ATTEMPTS };
+const RULES = { defaultZone: "UTC", maxAttempts: MAX_ATTEMPTS };
 const CALL: Call = { caller: { subject: "operator:test", scopes: ["*:*"], run: null }, idempotency: null };
 const USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
 
