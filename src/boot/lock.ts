@@ -1,4 +1,5 @@
 import { dirname } from "node:path";
+import { realPath } from "../base/paths.ts";
 
 /** The data directory belongs to another server that is alive. Exit code 5 (contract 6). */
 export class LockedError extends Error {
@@ -11,29 +12,84 @@ export class LockedError extends Error {
 // Deno before 2.9 has no way to try a lock without waiting for it.
 const WAIT_MS = 500;
 
+/** What a server holds as long as it lives. */
+export interface DataLock {
+  /** The lock file, `svc.lock`. */
+  file: Deno.FsFile;
+  /** Gives everything back. */
+  close: () => void;
+}
+
 /**
- * Takes the data directory for this process: flock on a file of its own, never on the database (facts, libSQL).
- * It is free again when the holder ends, however it ends. Throws LockedError that names the holder.
+ * Takes the data directory for this process: flock on a file of its own and on the directory itself, so that nothing is
+ * won by removing the file; never on the database (facts, libSQL). A database elsewhere is held by a file beside it. All
+ * are free again when the holder ends, however it ends. Throws LockedError that names the holder.
  */
-export async function lockDataDirectory(path: string): Promise<Deno.FsFile> {
-  const file = await Deno.open(path, { create: true, read: true, write: true, mode: 0o600 }).catch(
-    (error) => {
-      throw unusable(dirname(path), error);
-    },
-  );
-  if (!await taken(file)) {
-    const holder = await Deno.readTextFile(path).catch(() => "");
-    const pid = /^\d+/.exec(holder)?.[0];
-    throw new LockedError(
-      `Cannot use this data directory: another server is running on it${
-        pid === undefined ? "" : ` (pid ${pid})`
-      }; ` +
-        "stop that one or choose another data_dir",
-    );
+export async function lockDataDirectory(path: string, database: string | null): Promise<DataLock> {
+  const root = dirname(path);
+  const file = await openLock(path);
+  const held = [file];
+  const close = () => held.forEach((one) => one.close());
+  try {
+    if (!await taken(file)) throw inUse(path);
+    const directory = await lockable(root);
+    if (directory !== null) {
+      held.push(directory);
+      if (!await taken(directory)) throw inUse(path);
+    }
+    if (database !== null && database !== ":memory:" && realPath(dirname(database)) !== realPath(root)) {
+      const beside = await openLock(`${database}.lock`);
+      held.push(beside);
+      if (!await taken(beside)) throw inUse(`${database}.lock`);
+      await note(beside);
+    }
+  } catch (error) {
+    close();
+    throw error;
   }
+  await note(file);
+  return { file, close };
+}
+
+async function openLock(path: string): Promise<Deno.FsFile> {
+  try {
+    return await Deno.open(path, { create: true, read: true, write: true, mode: 0o600 });
+  } catch (error) {
+    throw unusable(dirname(path), error instanceof Error ? error : new Error(String(error)));
+  }
+}
+
+// Some network file systems cannot lock a directory; there the file alone has to do.
+async function lockable(directory: string): Promise<Deno.FsFile | null> {
+  const file = await Deno.open(directory).catch(() => null);
+  if (file === null || typeof file.tryLock !== "function") return file;
+  const probe = await file.tryLock(false).then(() => true, () => false);
+  if (probe) return file;
+  file.close();
+  return null;
+}
+
+async function note(file: Deno.FsFile): Promise<void> {
   await file.truncate();
   await file.write(new TextEncoder().encode(`${Deno.pid}\n`));
-  return file;
+}
+
+function inUse(path: string): LockedError {
+  const pid = /^\d+/.exec(holderOf(path))?.[0];
+  return new LockedError(
+    `Cannot use this data directory: another server is running on it${
+      pid === undefined ? "" : ` (pid ${pid})`
+    }; ` +
+      "stop that one or choose another data_dir",
+  );
+}
+
+function holderOf(path: string): string {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch {
+    return "";
+  }
 }
 
 function unusable(path: string, error: Error): Error {

@@ -6,7 +6,7 @@ import { DataMarker, filePath } from "./data_marker.ts";
 import { BACKUP, type Manifest, manifestSchema } from "../domain/backup.ts";
 import { ServiceError } from "../domain/error.ts";
 import { openDataDirectory } from "./first_start.ts";
-import { lockDataDirectory, LockedError } from "./lock.ts";
+import { type DataLock, lockDataDirectory, LockedError } from "./lock.ts";
 import { type DataPaths, dataPaths } from "../base/paths.ts";
 import { keepAddonIn } from "../store/addon.ts";
 import { endAllLogins } from "../store/credential.ts";
@@ -34,7 +34,7 @@ export interface RestoreOptions {
  * exit code (contract 6).
  */
 export async function restore(options: RestoreOptions): Promise<number> {
-  let lock: Deno.FsFile | null = null;
+  let lock: DataLock | null = null;
   try {
     const loaded = await loadConfig(options.config, Deno.env.toObject());
     const database = filePath(loaded.config.database.url);
@@ -46,7 +46,7 @@ export async function restore(options: RestoreOptions): Promise<number> {
     }
     Deno.umask(0o077);
     const paths = dataPaths(await openDataDirectory(loaded.config.data_dir));
-    lock = await lockDataDirectory(paths.lock);
+    lock = await lockDataDirectory(paths.lock, database);
     keepAddonIn(paths.addon);
     return await restoreInto(paths, database, loaded, options);
   } catch (error) {

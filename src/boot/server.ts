@@ -12,7 +12,7 @@ import { ensureCredential, loadKey, openDataDirectory, type Operator } from "./f
 import { createApp } from "../http/app.ts";
 import { logBell } from "../http/log_file.ts";
 import { Listener } from "../http/listener.ts";
-import { lockDataDirectory } from "./lock.ts";
+import { type DataLock, lockDataDirectory } from "./lock.ts";
 import { logger, redact } from "../base/log.ts";
 import { type DataPaths, dataPaths } from "../base/paths.ts";
 import { Bee } from "../pipeline/bee.ts";
@@ -56,7 +56,7 @@ export class Server {
   readonly #rescuer: Rescuer;
   readonly #bee: Bee;
   readonly #listener: Listener;
-  readonly #lock: Deno.FsFile;
+  readonly #lock: DataLock;
   readonly #owner: DatabaseOwner | null;
   readonly #stopping = new AbortController();
   #graceMs: number;
@@ -150,7 +150,7 @@ export class Server {
   static async open(loaded: LoadedConfig, parts: ServerParts = {}): Promise<Server> {
     const clock = parts.clock ?? systemClock;
     const paths = dataPaths(await openDataDirectory(loaded.config.data_dir));
-    const lock = await lockDataDirectory(paths.lock);
+    const lock = await lockDataDirectory(paths.lock, filePath(loaded.config.database.url));
     let owner: DatabaseOwner | null = null;
     try {
       const { url, auth_token: authToken } = loaded.config.database;
@@ -158,7 +158,7 @@ export class Server {
       keepAddonIn(paths.addon);
       const db = await Database.open(url, authToken);
       await marker.check(db);
-      if (db.remote) owner = await DatabaseOwner.take(db, lock, clock);
+      if (db.remote) owner = await DatabaseOwner.take(db, lock.file, clock);
       await upgrade(db, paths, clock);
       await owner?.fence();
       await marker.write(db);
@@ -286,7 +286,7 @@ interface Foundation {
   key: Uint8Array;
   operator: Operator;
   clock: Clock;
-  lock: Deno.FsFile;
+  lock: DataLock;
   /** On a libSQL server only. */
   owner: DatabaseOwner | null;
 }

@@ -170,6 +170,23 @@ describe("stopping in order", () => {
     await using third = await startServer({ dataDir: folder.path });
     expect(third.url).not.toBe("");
   });
+
+  it("a second server wins nothing by the removed lock file, nor by a data directory of its own (reliability DUR-5)", async () => {
+    await using folder = await tempDir();
+    await using other = await tempDir();
+    const database = `file:${join(folder.path, "elsewhere/own.db")}`;
+    for (const name of ["data", "elsewhere"]) await Deno.mkdir(join(folder.path, name));
+    await using server = await startServer({
+      dataDir: join(folder.path, "data"),
+      env: { SVC_DATABASE__URL: database },
+    });
+    await Deno.remove(join(folder.path, "data/svc.lock"));
+    const again = await svc(["serve"], { dataDir: join(folder.path, "data") });
+    expect([again.code, again.err]).toEqual([5, expect.stringContaining("another server is running on it")]);
+    const beside = await svc(["serve"], { dataDir: other.path, env: { SVC_DATABASE__URL: database } });
+    expect([beside.code, beside.err]).toEqual([5, expect.stringContaining(`pid ${server.child.pid}`)]);
+    expect((await fetch(`${server.url}/readyz`).then(drained)).status).toBe(200);
+  });
 });
 
 async function drained(response: Response): Promise<Response> {
