@@ -73,22 +73,102 @@ interface Mention {
 }
 
 function findMention(given: string, candidates: readonly Candidate[]): Mention | null {
-  const text = given.normalize("NFC");
-  const mentioned = new Set<Candidate>();
+  if (!given.includes("@")) return null;
+  const text = composed(given);
+  const folded = fold(text);
+  const names = namesOf(candidates);
+  const start = text.search(/\S/);
+  let mentioned: Candidate | null = null;
   let rest = given;
   for (let at = text.indexOf("@"); at !== -1; at = text.indexOf("@", at + 1)) {
     // In the middle of a word it is an address such as ada@example.org.
-    if (at > 0 && isWordCharacter(text.slice(0, at), -1)) continue;
-    const found = longestName(text.slice(at + 1), candidates);
-    if (found.length === 0) continue;
-    for (const worker of found) mentioned.add(worker);
-    const length = found[0]?.name.normalize("NFC").length ?? 0;
-    if (text.slice(0, at).trim() === "") {
-      rest = behind(given, text.slice(0, at + 1 + length)).replace(/^[\s:,.!-]+/, "");
-    }
+    if (at > 0 && isWordCharacter(text[at - 1] ?? "")) continue;
+    const [worker, another] = longestName({ text, folded, at: at + 1 }, names);
+    if (worker === undefined) continue;
+    if (another !== undefined || (mentioned ?? worker) !== worker) return null;
+    mentioned = worker;
+    if (at !== start) continue;
+    const length = worker.name.normalize("NFC").length;
+    rest = behind(given.slice(start), text.slice(start, start + 1 + length)).replace(/^[\s:,.!-]+/, "");
   }
-  const [worker] = mentioned;
-  return worker !== undefined && mentioned.size === 1 ? { worker, rest: rest.trim() } : null;
+  return mentioned === null ? null : { worker: mentioned, rest: rest.trim() };
+}
+
+// So many characters in a row that are not ASCII are composed in one go.
+const COMPOSED_PIECE_CHARACTERS = 64;
+
+/**
+ * The text in Unicode's form C. Marks are put into their order by insertion, so a run of a hundred thousand would take
+ * some ten seconds: a long run is composed piece by piece. What follows an `@` always stands at the start of one.
+ */
+function composed(text: string): string {
+  if (!hasLongRun(text)) return text.normalize("NFC");
+  return text.replace(/[\0-\x7f]?[^\0-\x7f]+/g, (run) => {
+    const pieces: string[] = [];
+    for (let at = 0; at < run.length; at += COMPOSED_PIECE_CHARACTERS) {
+      pieces.push(run.slice(at, at + COMPOSED_PIECE_CHARACTERS).normalize("NFC"));
+    }
+    return pieces.join("");
+  });
+}
+
+function hasLongRun(text: string): boolean {
+  let run = 0;
+  for (let at = 0; at < text.length; at++) {
+    run = text.charCodeAt(at) < 0x80 ? 0 : run + 1;
+    if (run > COMPOSED_PIECE_CHARACTERS) return true;
+  }
+  return false;
+}
+
+// As lower case, but each character keeps its place: one alone gets longer, and one looks different at the end of a word.
+function fold(text: string): string {
+  return text.replaceAll("\u0130", "i").toLowerCase().replaceAll("\u03c2", "\u03c3");
+}
+
+/** One character of a name: which may follow, and whose name ends here, by nameKey(). */
+interface NameNode {
+  next: Map<number, NameNode>;
+  ending: Map<string, Candidate[]>;
+}
+
+/** The names of all workers as a tree of their characters, so that a text is compared with all of them at once. */
+function namesOf(candidates: readonly Candidate[]): NameNode {
+  const root: NameNode = { next: new Map(), ending: new Map() };
+  for (const worker of candidates) {
+    const folded = fold(worker.name.normalize("NFC"));
+    let node = root;
+    for (let at = 0; at < folded.length; at++) node = childOf(node, folded.charCodeAt(at));
+    const key = nameKey(worker.name);
+    const namesakes = node.ending.get(key);
+    if (namesakes === undefined) node.ending.set(key, [worker]);
+    else namesakes.push(worker);
+  }
+  return root;
+}
+
+function childOf(node: NameNode, code: number): NameNode {
+  const known = node.next.get(code);
+  if (known !== undefined) return known;
+  const made: NameNode = { next: new Map(), ending: new Map() };
+  node.next.set(code, made);
+  return made;
+}
+
+/** All workers whose name stands at this place of a text, when no longer name does. */
+function longestName(place: { text: string; folded: string; at: number }, names: NameNode): Candidate[] {
+  const { text, folded, at } = place;
+  let found: Candidate[] = [];
+  let node: NameNode | undefined = names;
+  for (let end = at; node !== undefined; end++) {
+    // @ada-bot and @ada.example are other names than @ada, at the end of a sentence it is @ada.
+    if (node.ending.size > 0 && !/^(?:[-.]?[\p{L}\p{N}_]|\p{M})/u.test(text.slice(end, end + 3))) {
+      const name = text.slice(at, end);
+      found = node.ending.get(name) ?? node.ending.get(nameKey(name)) ?? found;
+    }
+    node = node.next.get(folded.charCodeAt(end));
+  }
+  return found;
 }
 
 // Only names are compared in one form: an instruction may name a file, whose name is what its bytes are.
@@ -100,26 +180,11 @@ function behind(given: string, composed: string): string {
   return given;
 }
 
-/** All workers whose name stands at the start of `text`, when no longer name does. */
-function longestName(text: string, candidates: readonly Candidate[]): Candidate[] {
-  let found: Candidate[] = [];
-  let longest = 0;
-  for (const worker of candidates) {
-    const { length } = worker.name.normalize("NFC");
-    if (length < longest || nameKey(text.slice(0, length)) !== nameKey(worker.name)) continue;
-    // @ada-bot and @ada.example are other names than @ada, at the end of a sentence it is @ada.
-    if (isWordCharacter(text, length) || /^[-.][\p{L}\p{N}_]/u.test(text.slice(length, length + 3))) continue;
-    if (length > longest) found = [];
-    longest = length;
-    found.push(worker);
-  }
-  return found;
+function isWordCharacter(character: string): boolean {
+  return /[\p{L}\p{M}\p{N}_]/u.test(character);
 }
 
-function isWordCharacter(text: string, at: number): boolean {
-  return /[\p{L}\p{M}\p{N}_]/u.test(text.at(at) ?? "");
-}
-
+const WORDS_MAX_CHARACTERS = 20_000;
 const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
 const COMMON = new Set(
   ("the and for with that this you your our are was can could please from have has will would not but all any " +
@@ -129,7 +194,11 @@ const COMMON = new Set(
 /** The words of a text that say something, in lower case and without a plural s. */
 function words(text: string): Set<string> {
   const found = new Set<string>();
-  for (const { segment, isWordLike } of segmenter.segment(nameKey(text).slice(0, 20_000))) {
+  for (
+    const { segment, isWordLike } of segmenter.segment(
+      composed(text.slice(0, WORDS_MAX_CHARACTERS)).toLowerCase(),
+    )
+  ) {
     if (!isWordLike || COMMON.has(segment)) continue;
     // Two Latin letters say little; two Chinese characters are a word.
     if (/^\p{ASCII}{1,2}$/u.test(segment)) continue;
@@ -139,8 +208,19 @@ function words(text: string): Set<string> {
 }
 
 function sharedWords(asked: Set<string>, worker: Candidate): string[] {
-  const own = words([worker.name, worker.description, ...worker.departments].join(" "));
+  const own = wordsOfWorker([worker.name, worker.description, ...worker.departments].join(" "));
   return [...own].filter((word) => asked.has(word));
+}
+
+// Workers are read anew for each message and hardly ever differ; finding words takes some 5 ms per 20,000 characters.
+const KNOWN_WORKERS_MAX = 500;
+const known = new Map<string, Set<string>>();
+
+function wordsOfWorker(text: string): Set<string> {
+  const found = known.get(text) ?? words(text);
+  if (known.size >= KNOWN_WORKERS_MAX) known.clear();
+  known.set(text, found);
+  return found;
 }
 
 const LISTED_WORKERS_MAX = 20;
