@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Verbs and resources that routes ask for (contract 2). */
+/** Verbs and resources that routes ask for (contract 2, 9). */
 export const VERBS = ["read", "write"] as const;
 export const RESOURCES = [
   "workers",
@@ -12,9 +12,44 @@ export const RESOURCES = [
   "messages",
   "chat",
   "system",
+  "users",
+  "tokens",
+  "platforms",
+  "hooks",
+  "questions",
+  "budgets",
+  "engines",
+  "webhooks",
+  "notices",
+  "fleet",
+  "runners",
+  "runs",
+  "commands",
 ] as const;
 
-export type Scope = `${(typeof VERBS)[number]}:${(typeof RESOURCES)[number]}`;
+export type Resource = (typeof RESOURCES)[number];
+export type Scope = `${(typeof VERBS)[number]}:${Resource}`;
+
+/** What no run reaches, whatever its scopes are (contract 9). */
+const CLOSED_TO_RUNS: readonly Resource[] = [
+  "users",
+  "tokens",
+  "platforms",
+  "webhooks",
+  "notices",
+  "fleet",
+  "runners",
+  "runs",
+];
+
+/** What a run may read at most: changing these is for people (contract 9). */
+const READ_ONLY_FOR_RUNS: readonly Resource[] = ["budgets", "engines", "commands"];
+
+/** What `read:*` of a run stands for: the resources of the first part, and questions (contract 9). */
+const READ_ALL_OF_RUNS: readonly Resource[] = [
+  ...RESOURCES.slice(0, RESOURCES.indexOf("users")),
+  "questions",
+];
 
 /** The syntax of a scope, `*` standing for all. A scope that no route asks for is stored and grants nothing. */
 export const scope = z.string()
@@ -49,13 +84,28 @@ export function grants(held: readonly string[], wanted: string): boolean {
   });
 }
 
-/** Scopes of the list that no route asks for: worth a warning (contract 2). */
+/** Whether this caller may do what asks for `wanted`. A run never reaches what is for people (contract 9). */
+export function mayCall(caller: Caller, wanted: Scope): boolean {
+  if (caller.run === null) return grants(caller.scopes, wanted);
+  return !closedToRuns(wanted) && grants(caller.scopes.flatMap(scopesOfRun), wanted);
+}
+
+/** Whether no run may do this, whatever its scopes are (contract 9). */
+export function closedToRuns(wanted: string): boolean {
+  const [verb, name] = wanted.split(":");
+  const isOne = (list: readonly Resource[]) => list.some((resource) => resource === name);
+  return isOne(CLOSED_TO_RUNS) || verb !== "read" && isOne(READ_ONLY_FOR_RUNS);
+}
+
+function scopesOfRun(held: string): string[] {
+  return held === "read:*" ? READ_ALL_OF_RUNS.map((resource) => `read:${resource}`) : [held];
+}
+
+/** Scopes of the list that give a run nothing: no route asks for them, or they are for people (contract 2, 9). */
 export function idleScopes(scopes: readonly string[]): string[] {
-  return scopes.filter((entry) => {
-    const [verb, resource] = entry.split(":");
-    const knownVerb = verb === "*" || VERBS.some((known) => known === verb);
-    return !(knownVerb && (resource === "*" || RESOURCES.some((known) => known === resource)));
-  });
+  const useful = RESOURCES.flatMap((resource) => VERBS.map((verb) => `${verb}:${resource}`))
+    .filter((one) => !closedToRuns(one));
+  return scopes.filter((entry) => !useful.some((one) => grants([entry], one)));
 }
 
 /** Who calls, and what they may do. Every operation takes one. */

@@ -1,6 +1,7 @@
 import { Hono } from "hono";
 import { cors } from "hono/cors";
 import type { Service } from "../api/service.ts";
+import { ruleOf } from "../domain/access.ts";
 import { ServiceError } from "../domain/error.ts";
 import { load } from "../base/load.ts";
 import { logger } from "../base/log.ts";
@@ -144,13 +145,22 @@ function pattern(path: string): RegExp {
   return new RegExp(`^${path.replace(/\./g, "\\.").replace(/:\w+/g, "[^/]+")}$`);
 }
 
-/** A route that was put into the app without a declared rule must stop the start (promises AUT-10). */
+/**
+ * A route that was put into the app without a declared rule, or with another one than the table has, must stop the start
+ * (reliability AUT-10, USR-1).
+ */
 export function checkRules(app: App, routes: readonly AnyRoute[] = ROUTES): void {
-  const declared = new Set(
-    routes.filter((route) => route.access).map((route) => `${route.method} ${route.path}`),
-  );
+  const declared = new Map(routes.map((route) => [`${route.method} ${route.path}`, route.access]));
   for (const { method, path } of app.routes) {
-    if (method === "ALL" || OPEN_PATHS.includes(path) || declared.has(`${method} ${path}`)) continue;
-    throw new Error(`Cannot start: the route ${method} ${path} declares no rule who may call it`);
+    if (method === "ALL" || OPEN_PATHS.includes(path)) continue;
+    const access = declared.get(`${method} ${path}`);
+    if (!access) {
+      throw new Error(`Cannot start: the route ${method} ${path} declares no rule who may call it`);
+    }
+    if (ruleOf(method, path).access !== access) {
+      throw new Error(
+        `Cannot start: the route ${method} ${path} asks for ${access}, the table of rules does not`,
+      );
+    }
   }
 }

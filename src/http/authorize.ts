@@ -1,11 +1,30 @@
+import type { Rule } from "../domain/access.ts";
 import { ServiceError } from "../domain/error.ts";
-import { type Caller, grants } from "../domain/scope.ts";
-import type { Access } from "./route.ts";
+import { type Caller, closedToRuns, mayCall } from "../domain/scope.ts";
 
-/** Throws `forbidden` naming the scope when the caller does not hold it (contract 2). Objects are checked in SQL. */
-export function authorize(caller: Caller, access: Access): void {
-  if (access === "public" || grants(caller.scopes, access)) return;
-  throw new ServiceError("forbidden", `Cannot do this: the token lacks the scope ${access}`, {
-    required_scope: access,
-  });
+/**
+ * Throws `forbidden` when the rule of an operation does not let this caller in, naming the scope that is missing
+ * (contract 2, 9). Which objects the caller may see is checked in SQL.
+ */
+export function authorize(caller: Caller, rule: Rule): void {
+  if (mayEnter(caller, rule)) return;
+  throw new ServiceError(
+    "forbidden",
+    caller.run !== null && isForPeople(rule)
+      ? "Cannot do this from a run: it is for people, whatever scopes the worker has"
+      : `Cannot do this: the token lacks the scope ${rule.access}`,
+    rule.access === "token" ? {} : { required_scope: rule.access },
+  );
+}
+
+/** Whether authorize() lets this caller in (contract 9). */
+export function mayEnter(caller: Caller, rule: Rule): boolean {
+  const { access } = rule;
+  if (access === "public") return true;
+  if (caller.run !== null && isForPeople(rule)) return false;
+  return access === "token" || mayCall(caller, access);
+}
+
+function isForPeople({ access, only }: Rule): boolean {
+  return only !== undefined || closedToRuns(access);
 }

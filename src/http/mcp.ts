@@ -5,8 +5,10 @@ import {
   McpServer,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { type Caller, grants } from "../domain/scope.ts";
+import { ruleOf } from "../domain/access.ts";
+import type { Caller } from "../domain/scope.ts";
 import { VERSION } from "../base/version.ts";
+import { mayEnter } from "./authorize.ts";
 import { BODY_MAX_BYTES } from "./input.ts";
 import type { AnyRoute } from "./route.ts";
 
@@ -48,7 +50,7 @@ export function toolsOf(routes: readonly AnyRoute[], caller: Caller): AnyRoute[]
     const [noun = ""] = route.operation.split(".");
     if (route.access === "public" || NOT_FOR_AGENTS.includes(noun)) return false;
     const readable = route.responseType === undefined || route.responseType === "text/plain";
-    return readable && grants(caller.scopes, route.access);
+    return readable && mayEnter(caller, ruleOf(route.method, route.path));
   });
 }
 

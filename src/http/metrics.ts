@@ -43,7 +43,9 @@ export function mountMetrics(app: App, service: Service): void {
     const direct = !FORWARDED.some((name) => request.headers.has(name)) &&
       isLoopback(c.env.address);
     if (!direct || request.headers.has("authorization")) {
-      authorize((await authenticate(service, request, new URL(request.url))).caller, "read:system");
+      authorize((await authenticate(service, request, new URL(request.url))).caller, {
+        access: "read:system",
+      });
     }
     lag ??= new LagMeter(service.stopping);
     const metrics = [...ofProcess(service, lag), ...await ofRows(service), ...await ofDatabase(service)];

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Authentication } from "../api/authority.ts";
 import type { Call, IdempotencyKey, Service } from "../api/service.ts";
 import { digest } from "../base/digest.ts";
+import { ruleOf } from "../domain/access.ts";
 import { invalid, notFound, ServiceError } from "../domain/error.ts";
 import { totalText } from "../domain/page.ts";
 import type { Claims } from "../base/token.ts";
@@ -27,13 +28,14 @@ const JSON_TYPE = "application/json";
  */
 export function mount(app: App, service: Service, route: AnyRoute): void {
   const querySchema = query(route.query ?? {});
+  const rule = ruleOf(route.method, route.path);
   const paramsSchema = route.params === undefined ? null : z.object(route.params);
   app.on(route.method, route.path, async (c) => {
     const request = c.req.raw;
     const url = new URL(request.url);
     const identity = route.access === "public" ? null : await authenticate(service, request, url);
     const caller = identity?.caller ?? ANONYMOUS;
-    authorize(caller, route.access);
+    authorize(caller, rule);
     checkStopping(service, route, identity);
     const params = paramsSchema === null ? {} : parseParams(paramsSchema, c.req.param(), route);
     const parsedQuery = url.search === "" && route.query === undefined

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { Call, Service } from "../api/service.ts";
+import type { Access } from "../domain/access.ts";
 import type { Listing } from "../domain/page.ts";
-import type { Scope } from "../domain/scope.ts";
 import type { Claims } from "../base/token.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
@@ -35,9 +35,6 @@ export interface NextPage {
   value: string;
 }
 
-/** The rule that a route declares: a scope, or no token at all. A route without a rule stops the start (promises AUT-10). */
-export type Access = Scope | "public";
-
 type Shape = Record<string, z.ZodType>;
 
 /** One operation of the REST API: everything that routing, checking, the OpenAPI document and the CLI's types need. */
@@ -52,6 +49,7 @@ export interface Route<
   method: M;
   /** Hono's form: `/api/workers/:id`. */
   path: P;
+  /** What the table of rules says, too: a route without a rule, or with another one, stops the start (reliability AUT-10). */
   access: Access;
   /** `worker.create`: names the operation in the OpenAPI document. */
   operation: string;

@@ -1,0 +1,132 @@
+import { describe, expect, it } from "vitest";
+import { RULES } from "../../src/domain/access.ts";
+import { signToken } from "../../src/base/token.ts";
+import { checkRules, ROUTES } from "../../src/http/app.ts";
+import type { AnyRoute } from "../../src/http/route.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { startRun } from "../harness/run.ts";
+
+const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
+
+/** What runs may never do, said again here in the words of contract 9 and not of the code. */
+const NEVER_A_RUN =
+  /:(users|tokens|platforms|webhooks|notices|fleet|runners|runs)$|^write:(budgets|engines|commands)$/;
+const FIRST_PART =
+  /^read:(workers|tasks|memory|sessions|executions|departments|messages|chat|system|questions)$/;
+
+/** A kind of caller: its header, and whether it may call what has this rule. */
+interface Kind {
+  name: string;
+  headers: Record<string, string>;
+  may: (access: string, only: string | undefined) => boolean;
+}
+
+/** The operations that the service says it has. */
+async function operations(app: App): Promise<[method: string, path: string][]> {
+  const { paths } = await app.call("GET /openapi.json") as { paths: Record<string, Record<string, unknown>> };
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).filter((name) => /^(get|post|put|delete|patch|head|options)$/.test(name))
+      .map((name): [string, string] => [name.toUpperCase(), path.replace(/\{(\w+)\}/g, ":$1")])
+  );
+}
+
+function run(name: string, headers: Record<string, string>, may: (access: string) => boolean): Kind {
+  return {
+    name,
+    headers,
+    may: (access, only) =>
+      access === "token" && only === undefined ||
+      only === undefined && !NEVER_A_RUN.test(access) && may(access),
+  };
+}
+
+async function kindsOf(app: App): Promise<Kind[]> {
+  const worker = await startRun(app, [], "Plain");
+  const wide = await startRun(app, ["*:*"], "Wide");
+  const reader = await startRun(app, ["read:*"], "Reader");
+  const narrow = await startRun(app, ["read:tasks", "write:memory"], "Narrow");
+  const defaults = [
+    "read:workers",
+    "read:departments",
+    "read:tasks",
+    "read:memory",
+    "write:memory",
+    "write:messages",
+  ];
+  const bee = ["write:tasks", "write:memory", "write:sessions", "write:messages"];
+  return [
+    { name: "nobody", headers: {}, may: () => false },
+    { name: "operator", headers: { authorization: `Bearer ${await app.token()}` }, may: () => true },
+    run("a run with default scopes", worker.headers, (access) => defaults.includes(access)),
+    run("a run with *:*", wide.headers, () => true),
+    run("a run with read:*", reader.headers, (access) => FIRST_PART.test(access)),
+    run("a run with two scopes", narrow.headers, (access) => ["read:tasks", "write:memory"].includes(access)),
+    run("the bee", await beeHeaders(app), (access) => bee.includes(access) || FIRST_PART.test(access)),
+  ];
+}
+
+// A coordinator's run that goes on.
+async function beeHeaders(app: App): Promise<Record<string, string>> {
+  const { authority, clock } = app.server.service;
+  await app.db.write([{
+    sql: `insert into bee_run (id, message_id, session_key, engine, status, attempt, created_at)
+      values (?, 'm', 'k', 'fake', 'running', 1, ?)`,
+    args: [UNKNOWN, clock.now()],
+  }]);
+  const claims = { typ: "run" as const, sub: "bee", scope: "", ver: 1, execution_id: UNKNOWN, attempt: 1 };
+  return { authorization: `Bearer ${await signToken(authority.key, claims, 600, clock.now())}` };
+}
+
+describe("who may call what (contract 9, reliability USR-1)", () => {
+  it("every operation of /openapi.json has a rule, and each kind of caller meets exactly that", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const kinds = await kindsOf(app);
+    const all = await operations(app);
+    expect(all.length).toBeGreaterThan(50);
+    const wrong: string[] = [];
+    for (const [method, path] of all) {
+      const rule = RULES.get(`${method} ${path}`);
+      if (rule === undefined) {
+        wrong.push(`${method} ${path} is not in the table`);
+        continue;
+      }
+      for (const { name, headers, may } of kinds) {
+        // A parameter that no operation knows: whoever is let in is told so, and nothing is done.
+        const url = `http://localhost${path.replace(/:\w+/g, UNKNOWN)}?nothing=1`;
+        const reply = await app.server.fetch(new Request(url, { method, headers }));
+        const { required_scope } = await reply.json();
+        const expected = rule.access === "public" || may(rule.access, rule.only)
+          ? 400
+          : name === "nobody"
+          ? 401
+          : 403;
+        const scope = expected === 403 && rule.access !== "token" ? rule.access : undefined;
+        if (reply.status !== expected || required_scope !== scope) {
+          wrong.push(`${method} ${path} for ${name}: ${reply.status} and not ${expected}`);
+        }
+      }
+    }
+    expect(wrong).toEqual([]);
+  }, 60_000);
+
+  it("the rules of what is still to come keep runs out of it", () => {
+    const rules = [...RULES.entries()];
+    const open = rules.filter(([, { access, only }]) => only === undefined && !NEVER_A_RUN.test(access));
+    const pattern = /users|tokens|platforms|webhooks|notices|fleet|runners|backup|key|lift|answer/;
+    expect(open.filter(([operation]) => pattern.test(operation)).map(([operation]) => operation)).toEqual([]);
+    expect(new Set(rules.map(([operation]) => operation)).size).toBe(rules.length);
+  });
+
+  it("a route that asks for something else than the table says stops the start (AUT-10)", () => {
+    const app = { routes: [{ method: "GET", path: "/api/workers" }] } as never;
+    const [list] = (ROUTES as readonly AnyRoute[]).filter(({ operation }) => operation === "worker.list");
+    if (list === undefined) throw new Error("there is no such route");
+    expect(() => checkRules(app, [list])).not.toThrow();
+    expect(() => checkRules(app, [{ ...list, access: "read:system" }])).toThrow(
+      /the table of rules does not/,
+    );
+    const later = { routes: [{ method: "GET", path: "/api/later" }] } as never;
+    expect(() => checkRules(later, [{ ...list, path: "/api/later" }])).toThrow(/not in the table of rules/);
+  });
+});
