@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { ROOT, sourceFiles, textOf } from "../harness/tree.ts";
 
-/** Rows of the promises, by family. */
+/** How many rows each family has, in the order of the document. */
 const FAMILIES: Record<string, number> = {
   DUR: 11,
   DSP: 15,
@@ -20,14 +20,16 @@ const FAMILIES: Record<string, number> = {
   SUP: 5,
   BAK: 8,
 };
+/** Families of which only some rows are due so far. */
+const SINGLE_ROWS = ["BYT-4"];
 const WITHOUT_TEST = /^(not proven|does not apply|measured)\b/;
 
-it("docs/reliability.md has a row for each promise, and the test that it names is there and says so", () => {
+it("docs/reliability.md has a row for each guarantee, and every test that it names exists", () => {
   const rows = [...textOf("docs/reliability.md").matchAll(/^\| ([A-Z]{3}-\d+) \| (.+?) \| (.+) \|$/gm)];
   const ids = Object.entries(FAMILIES).flatMap(([family, count]) =>
     Array.from({ length: count }, (_, index) => `${family}-${index + 1}`)
   );
-  expect(rows.map(([, id]) => id)).toEqual(ids);
+  expect(rows.map(([, id]) => id)).toEqual([...ids, ...SINGLE_ROWS]);
   const files = new Set(sourceFiles("test"));
   const wrong: string[] = [];
   for (const [, id, , shown = ""] of rows) {
