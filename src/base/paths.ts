@@ -57,19 +57,19 @@ export function ctlPath(paths: DataPaths): string {
   return join(paths.bin, "svc");
 }
 
-/** The log of an execution. The id is a checked UUID; its end spreads the files over 256 directories. */
-export function logPath(paths: DataPaths, executionId: string): string {
-  return join(paths.logs, executionId.slice(-2), `${executionId}.log`);
+/** The log of an execution or bee run. The id is a checked UUID; its end spreads the files over 256 directories. */
+export function logPath(paths: DataPaths, id: string): string {
+  return join(paths.logs, id.slice(-2), `${id}.log`);
 }
 
-/** The private directory of a run, by its SVC_RUN_ID. */
-export function runDirOf(paths: DataPaths, runId: string): string {
-  return join(paths.runs, runId);
+/** The private directory of one start of an engine, by an id of its own. */
+export function runDirOf(paths: DataPaths, id: string): string {
+  return join(paths.runs, id);
 }
 
-/** The events of an execution as its engine wrote them, beside its log. */
-export function eventsPath(paths: DataPaths, executionId: string): string {
-  return join(paths.logs, executionId.slice(-2), `${executionId}.jsonl`);
+/** The events of an execution or bee run as the engine wrote them, beside its log. */
+export function eventsPath(paths: DataPaths, id: string): string {
+  return join(paths.logs, id.slice(-2), `${id}.jsonl`);
 }
 
 /** Where an engine keeps what is this worker's alone; null where it keeps everything in its usual place (contract 7, state). */

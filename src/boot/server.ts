@@ -128,7 +128,11 @@ export class Server {
       maxAttempts: config.limits.max_attempts,
       execute: (claim) => this.executor.execute(claim),
     });
-    this.#rescuer = new Rescuer({ ...base, rules, running: () => this.executor.running });
+    this.#rescuer = new Rescuer({
+      ...base,
+      rules,
+      running: () => this.executor.running.map((run) => run.execution_id),
+    });
     this.#bee = new Bee({ ...base, config, engines, paths, environmentOf, timeZone: zone });
     this.stages = [
       this.#rescuer.stage,

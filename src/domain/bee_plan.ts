@@ -75,23 +75,23 @@ export interface PlanContext {
  * Reads the coordinator's answer: one JSON object, alone, in a code block, or with words around it. Answers the plan, or in
  * words for the coordinator what is wrong with it. All or nothing: one bad task spoils the plan (contract 4, point 4).
  */
-export function readPlan(answer: string, context: PlanContext): BeePlan | { fault: string } {
+export function readPlan(answer: string, context: PlanContext): BeePlan | { problem: string } {
   const json = findJson(answer);
-  if (json === null) return { fault: "the answer is not one JSON object" };
+  if (json === null) return { problem: "the answer is not one JSON object" };
   const parsed = beePlanSchema.safeParse(json);
   if (!parsed.success) {
-    const faults = parsed.error.issues.slice(0, 5).map(({ path, message }) =>
+    const problems = parsed.error.issues.slice(0, 5).map(({ path, message }) =>
       `${path.join(".") || "plan"}: ${message}`
     );
-    return { fault: faults.join("; ") };
+    return { problem: problems.join("; ") };
   }
   const { tasks } = parsed.data;
   const reply = parsed.data.reply ?? "";
-  if (reply.trim() === "" && tasks.length === 0) return { fault: "it holds neither a reply nor a task" };
+  if (reply.trim() === "" && tasks.length === 0) return { problem: "it holds neither a reply nor a task" };
   const planned: PlannedTask[] = [];
   for (const [index, task] of tasks.entries()) {
     const found = checkTask(task, context);
-    if ("fault" in found) return { fault: `tasks.${index}.${found.fault}` };
+    if ("problem" in found) return { problem: `tasks.${index}.${found.problem}` };
     planned.push(found);
   }
   return { reply: reply.trim(), tasks: planned };
@@ -116,15 +116,15 @@ type RawTask = z.output<typeof beePlanSchema>["tasks"][number];
 function checkTask(
   task: RawTask,
   { candidates, now, timeZone }: PlanContext,
-): PlannedTask | { fault: string } {
+): PlannedTask | { problem: string } {
   const named = findByName(task.worker, candidates);
   const [worker] = named;
   if (worker === undefined) {
     const known = candidates.slice(0, 50).map((one) => one.name).join(", ");
-    return { fault: `worker: no worker is called ${JSON.stringify(task.worker)}; there are: ${known}` };
+    return { problem: `worker: no worker is called ${JSON.stringify(task.worker)}; there are: ${known}` };
   }
   if (named.length > 1) {
-    return { fault: `worker: ${named.length} workers are called ${worker.name}; give the id` };
+    return { problem: `worker: ${named.length} workers are called ${worker.name}; give the id` };
   }
   const { type, instruction } = task;
   const times = {
@@ -135,10 +135,10 @@ function checkTask(
   };
   try {
     const plan = planTask(times, now, timeZone);
-    if (plan.status === "cancelled") return { fault: `cron: ${plan.reason}` };
+    if (plan.status === "cancelled") return { problem: `cron: ${plan.reason}` };
     return { workerId: worker.id, workerName: worker.name, instruction, type, plan };
   } catch (error) {
-    if (error instanceof ServiceError) return { fault: error.message };
+    if (error instanceof ServiceError) return { problem: error.message };
     throw error;
   }
 }

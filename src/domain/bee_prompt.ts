@@ -19,10 +19,10 @@ export interface BeeContext {
   ctl: string;
 }
 
-/** The answer before, and what was wrong with it. */
+/** An answer that cannot be used, and why. */
 export interface Correction {
   answer: string;
-  fault: string;
+  problem: string;
 }
 
 const WORKERS_MAX = 300;
@@ -99,8 +99,8 @@ function messageText({ id, text, attachments }: BeeContext["message"]): string {
   );
 }
 
-function correctionText({ answer, fault }: Correction): string {
+function correctionText({ answer, problem }: Correction): string {
   return `You answered:\n\n${
     cut(answer, ANSWER_MAX_CHARACTERS)
-  }\n\nWhat is wrong with it: ${fault}\n\nAnswer again, with the JSON object alone.`;
+  }\n\nWhat is wrong with it: ${problem}\n\nAnswer again, with the JSON object alone.`;
 }

@@ -3,6 +3,7 @@ import type { BeeContext } from "../domain/bee_prompt.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import { joinParts, type Media } from "../domain/message.ts";
 import { CONVERSATION_MAX_MESSAGES, type Said } from "../domain/prompt.ts";
+import type { RunIdentity } from "../domain/run_identity.ts";
 import { type Candidate, type Route, routeByRules, routeWithoutModel } from "../domain/routing.ts";
 import { newId } from "../base/id.ts";
 import { ctlPath } from "../base/paths.ts";
@@ -27,15 +28,16 @@ import {
   ruledRun,
   tryLater,
 } from "./routing.ts";
-import { Storing } from "../run/outcome_writer.ts";
-import { type Interruption, Thinker, type ThinkerOptions, type Thought } from "../run/thinker.ts";
+import { type BeeOutcome, BeeRunner, type BeeRunnerOptions } from "../run/bee_runner.ts";
+import { OutcomeWriter } from "../run/outcome_writer.ts";
+import type { Interruption } from "../run/runner.ts";
 
 const MESSAGES_PER_ROUND = 200;
 // Each is a process of its own that waits for a model most of the time.
-const THINKING_MAX = 4;
+const RUNS_MAX = 4;
 
 /** What the coordinator works with. */
-export interface BeeOptions extends ThinkerOptions {
+export interface BeeOptions extends BeeRunnerOptions {
   db: Database;
   bells: Bells;
   timeZone: string;
@@ -45,32 +47,29 @@ export interface BeeOptions extends ThinkerOptions {
 export class Bee {
   readonly stage: Stage;
   readonly #options: BeeOptions;
-  readonly #thinker: Thinker;
-  readonly #storing: Storing;
+  readonly #runner: BeeRunner;
   #draining = false;
 
   constructor(options: BeeOptions) {
     this.#options = options;
-    this.#thinker = new Thinker(options);
-    this.#storing = new Storing(options.db, options.clock);
-    const { clock, bells } = options;
+    const { db, clock, bells } = options;
+    this.#runner = new BeeRunner(options, new OutcomeWriter(clock, () => db.broken !== null));
     this.stage = new Stage({ name: "bee", bell: BELL.bee, clock, bells, step: () => this.#step() });
   }
 
-  /** Begins no more runs of its engine; those that are going on may finish. */
+  /** Starts no more runs of its engine; those in progress may finish. */
   drain(): void {
     this.#draining = true;
   }
 
-  /** Ends what is going on for a conversation; resolves when it is over. */
+  /** Ends the runs of a conversation; resolves when they are over and stored. */
   interrupt(sessionKey: string): Promise<void> {
-    return this.#thinker.interrupt(sessionKey);
+    return this.#runner.interrupt(sessionKey);
   }
 
   /** Ends every run; the messages are routed after the next start. */
   stopAll(): Promise<void> {
-    this.#storing.hurry();
-    return this.#thinker.stopAll();
+    return this.#runner.stopAll();
   }
 
   async #step(): Promise<number> {
@@ -86,7 +85,7 @@ export class Bee {
   /** Answers in how many ms there is more to do: 0 when the next message of the conversation may be there. */
   async #decide(message: FeedingMessage, candidates: Candidate[], now: number): Promise<number> {
     const { config, db } = this.#options;
-    if (this.#thinker.has(message.id)) return Infinity;
+    if (this.#runner.has({ message_id: message.id })) return Infinity;
     if (message.due_at > now) return message.due_at - now;
     const parts = await listParts(db, message.id);
     const text = joinParts(parts);
@@ -96,22 +95,21 @@ export class Bee {
       await this.#route(message, ruledRouting(route, now), now);
       return 0;
     }
-    if (this.#draining || this.#thinker.running >= THINKING_MAX) return Infinity;
-    return await this.#think(message, { text, parts }, candidates, now);
+    if (this.#draining || this.#runner.running.length >= RUNS_MAX) return Infinity;
+    return await this.#ask(message, { text, parts }, candidates, now);
   }
 
   // A lost guard means that the message was cleared or its worker deleted meanwhile; the next round sees which.
   async #route(message: FeedingMessage, routing: Routing, now: number): Promise<void> {
-    const id = newId();
-    const attempt = message.attempt + 1;
+    const run = claimOf(message);
     await this.#options.db.write([
-      ...attemptMessage(message.id, attempt),
-      ruledRun(message, id, attempt, now),
-      ...carryOut(message, id, routing, USAGE_UNKNOWN, now),
+      ...attemptMessage(message.id, run.attempt),
+      ruledRun(run, now),
+      ...carryOut(message, run.execution_id, routing, USAGE_UNKNOWN, now),
     ]);
   }
 
-  async #think(
+  async #ask(
     message: FeedingMessage,
     said: { text: string; parts: Part[] },
     candidates: Candidate[],
@@ -123,29 +121,16 @@ export class Bee {
       await db.write(giveUp(message, null, { failure: "server_lost", error, usage: USAGE_UNKNOWN }, now));
       return 0;
     }
-    const question = {
-      id: newId(),
-      runId: crypto.randomUUID(),
-      attempt: message.attempt + 1,
-      sessionKey: message.session_key,
-      context: await this.#contextOf(message, said, candidates, now),
-    };
+    const identity = claimOf(message);
+    const context = await this.#contextOf(message, said, candidates, now);
     const { won } = await db.write([
-      ...attemptMessage(message.id, question.attempt),
-      insertBeeRun({
-        id: question.id,
-        message_id: message.id,
-        session_key: message.session_key,
-        engine: config.bee.engine,
-        attempt: question.attempt,
-        run_id: question.runId,
-        created_at: now,
-      }),
+      ...attemptMessage(message.id, identity.attempt),
+      insertBeeRun({ ...identity, engine: config.bee.engine, created_at: now }),
     ]);
     if (!won) return 0;
-    this.#thinker.begin(
-      question,
-      (thought, interruption) => this.#conclude(message, question, thought, interruption),
+    this.#runner.start(
+      { identity, context },
+      (outcome, interruption) => this.#store(message, identity, outcome, interruption),
     );
     return Infinity;
   }
@@ -186,43 +171,54 @@ export class Bee {
     };
   }
 
-  /** Stores what came of a run. */
-  async #conclude(
+  async #store(
     message: FeedingMessage,
-    run: { id: string; attempt: number },
-    thought: Thought,
+    run: RunIdentity,
+    outcome: BeeOutcome,
     interruption: Interruption | null,
   ): Promise<void> {
     const { db, clock } = this.#options;
-    await this.#storing.store(run.id, async () => {
-      const now = clock.now();
-      const { won } = await db.write(this.#endOf(message, run, thought, interruption, now));
-      if (!won) await db.write(dropRun(run.id, thought.usage, now));
-      // There is room for another run of the engine.
-      this.stage.wake();
-    });
+    const now = clock.now();
+    const { won } = await db.write(this.#endOf(message, run, outcome, interruption, now));
+    if (!won) await db.write(dropRun(run.execution_id, outcome.usage, now));
+    // There is room for another run of the engine.
+    this.stage.wake();
   }
 
   #endOf(
     message: RoutedMessage,
-    run: { id: string; attempt: number },
-    thought: Thought,
+    { execution_id, attempt }: RunIdentity,
+    outcome: BeeOutcome,
     interruption: Interruption | null,
     now: number,
   ): Statement[] {
     const { max_attempts, timeout } = this.#options.config.bee;
-    if ("plan" in thought) return carryOut(message, run.id, routingOf(thought.plan), thought.usage, now);
-    if (interruption === "shutdown") return putBack(message, run.id, now);
+    if ("plan" in outcome) {
+      return carryOut(message, execution_id, routingOf(outcome.plan), outcome.usage, now);
+    }
+    if (interruption === "shutdown") return putBack(message, execution_id, now);
     const late = {
       failure: "timeout" as const,
       error: `thought longer than ${timeout / 1000} s (bee.timeout)`,
     };
-    const { failure, error, usage, again } = { ...thought, ...(interruption === "late" ? late : {}) };
+    const { failure, error, usage, again } = { ...outcome, ...(interruption === "late" ? late : {}) };
     const miss = { failure, error, usage };
-    return again && run.attempt < max_attempts
-      ? tryLater(message, run.id, miss, run.attempt, now)
-      : giveUp(message, run.id, miss, now);
+    return again && attempt < max_attempts
+      ? tryLater(message, execution_id, miss, attempt, now)
+      : giveUp(message, execution_id, miss, now);
   }
+}
+
+function claimOf(message: FeedingMessage): RunIdentity {
+  return {
+    session_key: message.session_key,
+    worker_id: "",
+    task_id: "",
+    execution_id: newId(),
+    message_id: message.id,
+    attempt: message.attempt + 1,
+    run_id: crypto.randomUUID(),
+  };
 }
 
 interface Part {

@@ -114,23 +114,23 @@ export class Dispatcher {
   async #claim(task: WaitingTask, lane: string, now: number): Promise<void> {
     const { db, engines } = this.#options;
     const execution: NewExecution = {
-      id: newId(),
-      worker_id: task.worker_id,
-      worker_name: task.worker_name,
-      task_id: task.id,
-      message_id: task.message_id,
       session_key: task.session_key,
+      worker_id: task.worker_id,
+      task_id: task.id,
+      execution_id: newId(),
+      message_id: task.message_id,
+      attempt: task.attempt + 1,
+      run_id: crypto.randomUUID(),
+      worker_name: task.worker_name,
       session_id: task.session_key,
       engine: engines.find(task.engine)?.name ?? task.engine,
       instruction: task.instruction,
-      attempt: task.attempt + 1,
-      run_id: crypto.randomUUID(),
       created_at: now,
     };
     let won = false;
     try {
       ({ won } = await db.write([
-        ...claimTask(task.id, execution.id, now),
+        ...claimTask(task.id, execution.execution_id, now),
         insertExecution(execution),
       ]));
     } finally {

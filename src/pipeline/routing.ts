@@ -3,6 +3,7 @@ import type { BeePlan, PlannedTask } from "../domain/bee_plan.ts";
 import { planReason } from "../domain/bee_plan.ts";
 import { type Failure, type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import { outboundOf, platformOf } from "../domain/message.ts";
+import type { RunIdentity } from "../domain/run_identity.ts";
 import { BEE_SUBJECT } from "../domain/scope.ts";
 import { newTask, planTask, retryDelayMs } from "../domain/task.ts";
 import { newId } from "../base/id.ts";
@@ -33,9 +34,8 @@ export function planFor(workerId: string, instruction: string, now: number): Bee
 }
 
 /** A run of the built-in rules: it starts and ends in the batch of its routing. */
-export function ruledRun(message: RoutedMessage, id: string, attempt: number, now: number): Statement {
-  const { id: message_id, session_key } = message;
-  return insertBeeRun({ id, message_id, session_key, engine: "rules", attempt, run_id: "", created_at: now });
+export function ruledRun(run: RunIdentity, now: number): Statement {
+  return insertBeeRun({ ...run, run_id: "", engine: "rules", created_at: now });
 }
 
 /** The message is routed: plan, tasks, reply, run and journal, all or nothing (contract 4, point 4). */

@@ -1,28 +1,36 @@
 import type { Media } from "../domain/message.ts";
-import { CONVERSATION_MAX_MESSAGES, type RunContext, type Said, workerPrompt } from "../domain/prompt.ts";
+import {
+  contextFile,
+  CONVERSATION_MAX_MESSAGES,
+  type RunContext,
+  type Said,
+  workerPrompt,
+} from "../domain/prompt.ts";
+import { WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
+import type { Engine, EngineSession } from "../engine/engine.ts";
 import { listHistory } from "../store/chat.ts";
 import type { Database } from "../store/database.ts";
 import { countExecutionsOf } from "../store/execution.ts";
 import { findMemoryMap } from "../store/memory.ts";
 import { listParts } from "../store/inbound.ts";
+import { findContext } from "../store/session.ts";
 import { findTask } from "../store/task.ts";
 import { findWorker } from "../store/worker.ts";
 import type { Claim } from "./claim.ts";
+import type { Briefing } from "./equipment.ts";
+import type { Grant } from "./environment.ts";
 
-/** What a run is told. */
-export interface Briefing {
-  context: RunContext;
-  /** For an agent that begins, or goes on with a session that knows what was said. */
-  prompt: string;
-  /** For an agent that does not know any more what was said. */
-  retelling: string;
-  engineArgs: Record<string, string>;
+/** The rights of a worker's run: the worker's own scopes, else the usual ones (contract 2). */
+export async function grantOf(db: Database, { execution: { worker_id } }: Claim): Promise<Grant> {
+  const worker = await findWorker(db, worker_id);
+  const scopes = worker === null || worker.scopes.length === 0 ? WORKER_SCOPES_DEFAULT : worker.scopes;
+  return { subject: `worker:${worker_id}`, scopes };
 }
 
-/** Gathers what a run has to know: the worker, memory, the conversation, attachments (contract 4, point 7). */
-export async function brief(db: Database, claim: Claim, ctl: string): Promise<Briefing> {
+/** Gathers what a worker's run has to know: the worker, memory, the conversation, attachments (contract 4.7). */
+export async function brief(db: Database, claim: Claim, engine: Engine, ctl: string): Promise<Briefing> {
   const { execution, workDir } = claim;
-  const [worker, task, global, session, parts, history, runs] = await Promise.all([
+  const [worker, task, global, memory, parts, history, runs, session] = await Promise.all([
     findWorker(db, execution.worker_id),
     findTask(db, execution.task_id),
     findMemoryMap(db, "global"),
@@ -30,6 +38,7 @@ export async function brief(db: Database, claim: Claim, ctl: string): Promise<Br
     listParts(db, execution.message_id),
     listHistory(db, execution.session_key, { limit: CONVERSATION_MAX_MESSAGES }),
     countExecutionsOf(db, execution.task_id),
+    sessionOf(db, claim, engine),
   ]);
   const answered = new Set(parts.map((part) => part.id));
   const conversation = history.map((json) => JSON.parse(json) as Said & { id: string });
@@ -48,17 +57,28 @@ export async function brief(db: Database, claim: Claim, ctl: string): Promise<Br
       session_key: execution.session_key,
       attachments: parts.map((part) => part.media).filter((media): media is Media => media !== null),
     },
-    memory: { global, session },
+    memory: { global, session: memory },
     conversation: conversation.map(({ role, content, ts }) => ({ role, content, ts })),
   };
-  // Of a schedule each run is a new one, whatever came of those before.
+  // Each run of a schedule is a new one, whatever became of those before.
   const interrupted = task?.type !== "scheduled" && runs > 1;
   const said = conversation.filter(({ id }) => !answered.has(id));
   const { instruction } = execution;
   return {
-    context,
+    context: contextFile(context, instruction),
     prompt: workerPrompt(context, instruction, { said: [], interrupted, ctl }),
     retelling: workerPrompt(context, instruction, { said, interrupted, ctl }),
-    engineArgs: worker?.engine_args ?? {},
+    session,
+    extraArgs: worker?.engine_args[engine.name] ?? "",
   };
+}
+
+// Only immediate tasks go on with a conversation, and only in the directory where it began, because most engines look
+// for a session in their work directory (contract 3, Session context; facts, engines 2.11).
+async function sessionOf(db: Database, claim: Claim, engine: Engine): Promise<EngineSession | null> {
+  if (!engine.agent || claim.task.type !== "immediate") return null;
+  const { session_key, worker_id } = claim.execution;
+  const context = await findContext(db, session_key, worker_id, engine.name);
+  if (context === null || context.work_dir !== claim.workDir) return null;
+  return { id: context.session_id, usage: context.usage };
 }

@@ -3,25 +3,20 @@ import type { Clock } from "../base/clock.ts";
 import type { Engine } from "../engine/engine.ts";
 import { ctlPath, type DataPaths } from "../base/paths.ts";
 import { signToken } from "../base/token.ts";
+import type { RunIdentity } from "../domain/run_identity.ts";
+import { secretsOf } from "./secrets.ts";
 
-/** Who runs, for what: what its token says and its environment shows. */
-export interface RunIdentity {
+/** In whose name a run calls the service, and what it may do there. */
+export interface Grant {
   /** `worker:<id>` or `bee`. */
   subject: string;
   scopes: readonly string[];
-  /** The execution, or the coordinator's run. */
-  id: string;
-  attempt: number;
-  runId: string;
-  workerId: string;
-  taskId: string;
-  sessionKey: string;
-  messageId: string;
 }
 
 /** For which run an environment is made. */
 export interface EnvironmentRequest {
   identity: RunIdentity;
+  grant: Grant;
   engine: Engine;
   runDir: string;
   contextPath: string;
@@ -48,28 +43,30 @@ export interface EnvironmentOptions {
 // A run ends by its time limit; the token must not end before it.
 const TOKEN_MARGIN_S = 600;
 
+/** Makes the environment of a run. */
+export type EnvironmentOf = (request: EnvironmentRequest) => Promise<RunEnvironment>;
+
 /**
  * Builds environments from a list, never by inheriting: an agent must not see the signing key, the database's
- * token or the operator's password (contract 4, point 8, promises CHD-10).
+ * token or the operator's password (contract 4.8, reliability CHD-10).
  */
-export function createEnvironments(
-  options: EnvironmentOptions,
-): (request: EnvironmentRequest) => Promise<RunEnvironment> {
+export function createEnvironments(options: EnvironmentOptions): EnvironmentOf {
   const { clock, paths, key, timeZone, url, inherited } = options;
-  return async ({ identity, engine, runDir, contextPath }) => {
+  return async ({ identity, grant, engine, runDir, contextPath }) => {
     const { config } = engine;
+    const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id } = identity;
     const token = await signToken(
       key,
       {
         typ: "run",
-        sub: identity.subject,
-        scope: identity.scopes.join(" "),
+        sub: grant.subject,
+        scope: grant.scopes.join(" "),
         ver: 1,
-        execution_id: identity.id,
-        attempt: identity.attempt,
-        worker_id: identity.workerId,
-        session_key: identity.sessionKey,
-        message_id: identity.messageId,
+        execution_id,
+        attempt,
+        worker_id,
+        session_key,
+        message_id,
       },
       Math.ceil(config.timeout / 1000) + TOKEN_MARGIN_S,
       clock.now(),
@@ -88,28 +85,16 @@ export function createEnvironments(
       SVC_URL: url(),
       SVC_TOKEN: token,
       SVC_CTL: ctlPath(paths),
-      SVC_RUN_ID: identity.runId,
-      SVC_EXECUTION_ID: identity.id,
-      SVC_TASK_ID: identity.taskId,
-      SVC_WORKER_ID: identity.workerId,
-      SVC_SESSION_KEY: identity.sessionKey,
-      SVC_MESSAGE_ID: identity.messageId,
+      SVC_RUN_ID: run_id,
+      SVC_EXECUTION_ID: execution_id,
+      SVC_TASK_ID: task_id,
+      SVC_WORKER_ID: worker_id,
+      SVC_SESSION_KEY: session_key,
+      SVC_MESSAGE_ID: message_id,
       SVC_CONTEXT_FILE: contextPath,
     };
     return { env, secrets: [token, ...secretsOf(own)] };
   };
-}
-
-// A short value is no secret that could be guarded: it would be masked in the middle of words.
-const SECRET_MIN_CHARACTERS = 12;
-
-/** The values that, by their names, are keys of the engine's own (promises SEC-2). */
-function secretsOf(env: Record<string, string>): string[] {
-  return Object.entries(env)
-    .filter(([name, value]) =>
-      /KEY|TOKEN|SECRET|PASSWORD/i.test(name) && value.length >= SECRET_MIN_CHARACTERS
-    )
-    .map(([, value]) => value);
 }
 
 function picked(from: Record<string, string | undefined>, names: readonly string[]): Record<string, string> {

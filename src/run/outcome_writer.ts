@@ -1,23 +1,23 @@
 import { type Clock, sleep } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
-import type { Database } from "../store/database.ts";
 
-const log = logger("database");
+const log = logger("run");
 
 const RETRY_FIRST_MS = 100;
 const RETRY_LAST_MS = 5_000;
-// A stop waits so long for a database that cannot be reached; the next start finds the run open and tries it again.
+// A stop waits this long for a database that cannot be reached; the next start finds the run open and tries it again.
 const STOP_MAX_MS = 10_000;
 
-/** Stores what came of runs: the work is done and must not be lost because the database cannot be reached for a while. */
-export class Storing {
-  readonly #db: Database;
+/** Stores the outcomes of runs: the work is done and must not be lost because the database cannot be reached for a while. */
+export class OutcomeWriter {
   readonly #clock: Clock;
+  readonly #broken: () => boolean;
   #until = Infinity;
 
-  constructor(db: Database, clock: Clock) {
-    this.#db = db;
+  /** `broken` tells whether nothing can be stored any more, so that trying again is of no use. */
+  constructor(clock: Clock, broken: () => boolean) {
     this.#clock = clock;
+    this.#broken = broken;
   }
 
   /** The service stops: from here on the database is waited for no longer than STOP_MAX_MS. */
@@ -25,15 +25,15 @@ export class Storing {
     this.#until = Math.min(this.#until, this.#clock.monotonic() + STOP_MAX_MS);
   }
 
-  /** Calls `write` until it stores what came of the run `id`, or nothing will be stored any more. Never throws. */
+  /** Calls `write` until it has stored the outcome of the run `id`, or storing is given up. Never throws. */
   async store(id: string, write: () => Promise<void>): Promise<void> {
     for (let waitMs = RETRY_FIRST_MS;; waitMs = Math.min(waitMs * 2, RETRY_LAST_MS)) {
       try {
         return await write();
       } catch (error) {
-        if (this.#db.broken !== null) return;
+        if (this.#broken()) return;
         const late = this.#clock.monotonic() >= this.#until;
-        log.error("Cannot store what came of the run {id}, {then}: {error}", {
+        log.error("Cannot store the outcome of the run {id}, {then}: {error}", {
           id,
           then: late ? "the next start takes it for lost" : "trying again",
           error,

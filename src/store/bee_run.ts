@@ -1,14 +1,10 @@
 import type { Failure, Usage } from "../domain/execution.ts";
+import type { RunIdentity } from "../domain/run_identity.ts";
 import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
 
 /** A run of the coordinator when it starts; the built-in rules start and end in the same batch. */
-export interface NewBeeRun {
-  id: string;
-  message_id: string;
-  session_key: string;
+export interface NewBeeRun extends RunIdentity {
   engine: string;
-  attempt: number;
-  run_id: string;
   created_at: number;
 }
 
@@ -28,7 +24,15 @@ export function insertBeeRun(run: NewBeeRun): Statement {
   return {
     sql: `insert into bee_run (id, message_id, session_key, engine, status, attempt, run_id, created_at)
       values (?, ?, ?, ?, 'running', ?, ?, ?)`,
-    args: [run.id, run.message_id, run.session_key, run.engine, run.attempt, run.run_id, run.created_at],
+    args: [
+      run.execution_id,
+      run.message_id,
+      run.session_key,
+      run.engine,
+      run.attempt,
+      run.run_id,
+      run.created_at,
+    ],
   };
 }
 

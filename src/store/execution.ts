@@ -1,4 +1,5 @@
 import type { Execution, Failure, Usage } from "../domain/execution.ts";
+import type { RunIdentity } from "../domain/run_identity.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
 import { parsed } from "./list.ts";
 import { EXECUTION_IS_OPEN } from "./status.ts";
@@ -28,30 +29,22 @@ export const EXECUTION_JSON = `json_object(
   'started_at', execution.started_at,
   'completed_at', execution.completed_at)`;
 
-/** What is known of an execution when it is born with its claim. */
-export interface NewExecution {
-  id: string;
-  worker_id: string;
+/** What is known of an execution when it is claimed. */
+export interface NewExecution extends RunIdentity {
   worker_name: string;
-  task_id: string;
-  message_id: string;
-  session_key: string;
   session_id: string;
   engine: string;
   instruction: string;
-  attempt: number;
-  run_id: string;
   created_at: number;
 }
 
 /** Stores a new execution as pending. */
-export function insertExecution(execution: NewExecution): Statement {
-  const names = Object.keys(execution) as (keyof NewExecution)[];
+export function insertExecution({ execution_id, ...rest }: NewExecution): Statement {
+  const row = { id: execution_id, ...rest };
   return {
-    sql: `insert into execution (${names.join(", ")}, status) values (${
-      names.map(() => "?").join(", ")
-    }, 'pending')`,
-    args: names.map((name) => execution[name]),
+    sql: `insert into execution (${Object.keys(row).join(", ")}, status)
+      values (${Object.keys(row).map(() => "?").join(", ")}, 'pending')`,
+    args: Object.values(row),
   };
 }
 

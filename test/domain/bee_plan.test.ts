@@ -44,7 +44,7 @@ describe("readPlan() (contract 4, point 4)", () => {
   });
 
   it("says what is wrong, for the coordinator to mend it", () => {
-    const faults: [unknown, RegExp][] = [
+    const problems: [unknown, RegExp][] = [
       ["I think Ada should do it.", /not one JSON object/],
       ["", /not one JSON object/],
       ["[1, 2]", /not one JSON object/],
@@ -67,22 +67,22 @@ describe("readPlan() (contract 4, point 4)", () => {
       [task({ cron: "* * * * *" }), /^tasks\.0\.cron: does not go with type immediate/],
       [{ tasks: Array.from({ length: 1000 }, () => task().tasks[0]) }, /^tasks: must be at most 20 tasks/],
     ];
-    for (const [answer, wanted] of faults) {
+    for (const [answer, wanted] of problems) {
       const found = read(answer);
-      expect([answer, "fault" in found ? found.fault : found]).toEqual([
+      expect([answer, "problem" in found ? found.problem : found]).toEqual([
         answer,
         expect.stringMatching(wanted),
       ]);
     }
     expect(read(task(), [ADA, { ...MAX, name: "ada" }])).toEqual({
-      fault: "tasks.0.worker: 2 workers are called Ada; give the id",
+      problem: "tasks.0.worker: 2 workers are called Ada; give the id",
     });
   });
 
   it("planReason() names who got what", () => {
     const plan = (answer: unknown) => {
       const found = read(answer);
-      if ("fault" in found) throw new Error(found.fault);
+      if ("problem" in found) throw new Error(found.problem);
       return planReason(found);
     };
     expect(plan(task())).toBe("the coordinator's plan: 1 task for Ada");

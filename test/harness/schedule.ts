@@ -155,7 +155,7 @@ export class ScheduleBench {
     await this.db.write([
       ...claimTask(taskId, executionId, now),
       insertExecution({
-        id: executionId,
+        execution_id: executionId,
         worker_id: this.workerId,
         worker_name: "w",
         task_id: taskId,

@@ -275,7 +275,7 @@ async function dispatch(
     const { won } = await service.db.write([
       ...claimTask(head.id, executionId, now),
       insertExecution({
-        id: executionId,
+        execution_id: executionId,
         worker_id: head.worker_id,
         worker_name: head.worker_name,
         task_id: head.id,

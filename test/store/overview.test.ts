@@ -92,7 +92,7 @@ async function run(
   const id = newId();
   const statements: Statement[] = [
     insertExecution({
-      id,
+      execution_id: id,
       worker_id: worker,
       worker_name: `worker ${worker}`,
       task_id: newId(),

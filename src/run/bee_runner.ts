@@ -1,0 +1,147 @@
+// A run of the coordinator on its engine: what it is asked, and what its answer means; the moves are in pipeline/routing.ts
+import { join } from "node:path";
+import { type BeePlan, PLAN_JSON_SCHEMA, readPlan } from "../domain/bee_plan.ts";
+import { type BeeContext, beePrompt, type Correction } from "../domain/bee_prompt.ts";
+import { type Failure, type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
+import type { RunIdentity, RunKeys } from "../domain/run_identity.ts";
+import { BEE_SCOPES, BEE_SUBJECT } from "../domain/scope.ts";
+import type { Catalog } from "../engine/catalog.ts";
+import type { Engine, EngineOutcome } from "../engine/engine.ts";
+import { type EngineRunOptions, runEngine } from "./engine_run.ts";
+import type { OutcomeWriter } from "./outcome_writer.ts";
+import { type Interruption, Runner } from "./runner.ts";
+
+/** What the coordinator's runs are made with. */
+export interface BeeRunnerOptions extends EngineRunOptions {
+  engines: Catalog;
+}
+
+/** One message to route. */
+export interface BeeQuestion {
+  identity: RunIdentity;
+  context: BeeContext;
+}
+
+/** The outcome of a run: a plan, or why there is none. */
+export type BeeOutcome =
+  | { plan: BeePlan; usage: Usage }
+  | { failure: Failure; error: string; usage: Usage; /** Whether another try may help. */ again: boolean };
+
+/** Asks the coordinator's engine for a plan, one message per run. */
+export class BeeRunner {
+  readonly #options: BeeRunnerOptions;
+  readonly #runner: Runner;
+
+  constructor(options: BeeRunnerOptions, writer: OutcomeWriter) {
+    this.#options = options;
+    this.#runner = new Runner(options.clock, writer);
+  }
+
+  /** The runs in progress. */
+  get running(): RunIdentity[] {
+    return this.#runner.running;
+  }
+
+  /** Whether a run with these keys is in progress. */
+  has(keys: Partial<RunKeys>): boolean {
+    return this.#runner.has(keys);
+  }
+
+  /** Ends the runs of a conversation; resolves when they are over and stored. */
+  interrupt(sessionKey: string): Promise<void> {
+    return this.#runner.interrupt({ session_key: sessionKey }, "cancelled");
+  }
+
+  /** Ends every run; the messages are routed after the next start. */
+  stopAll(): Promise<void> {
+    return this.#runner.stopAll();
+  }
+
+  /** Runs it in the background to its end and hands its outcome to `store`. Never throws. */
+  start(
+    question: BeeQuestion,
+    store: (outcome: BeeOutcome, interruption: Interruption | null) => Promise<void>,
+  ): void {
+    void this.#runner.start<BeeOutcome>({
+      identity: question.identity,
+      timeoutMs: this.#options.config.bee.timeout,
+      work: (signal) => this.#work(question, signal),
+      broken: failed("spawn_failed", "the service could not prepare the run; its log tells more"),
+      store,
+    });
+  }
+
+  // One answer that cannot be used is sent back once, with what is wrong with it (contract 4.4).
+  async #work(question: BeeQuestion, signal: AbortSignal): Promise<BeeOutcome> {
+    const { engines, config } = this.#options;
+    const engine = engines.find(config.bee.engine);
+    if (engine === null) return failed("spawn_failed", `no engine is called ${config.bee.engine}`);
+    const first = await this.#ask(question, engine, null, signal);
+    if (!("problem" in first)) return first;
+    const { answer, problem } = first;
+    const second = await this.#ask(question, engine, { answer, problem }, signal);
+    const usage = added(first.usage, second.usage);
+    if (!("problem" in second)) return { ...second, usage };
+    const error = `its plan cannot be used: ${second.problem}`;
+    return { failure: "engine_error", error, usage, again: false };
+  }
+
+  async #ask(
+    { identity, context }: BeeQuestion,
+    engine: Engine,
+    correction: Correction | null,
+    signal: AbortSignal,
+  ): Promise<BeeOutcome | Unusable> {
+    const { paths, clock } = this.#options;
+    const workDir = join(paths.root, "bee");
+    Deno.mkdirSync(workDir, { recursive: true, mode: 0o700 });
+    const prompt = beePrompt({ ...context, now: clock.now() }, correction);
+    const briefing = {
+      context: JSON.stringify({ ...context, correction }, null, 2),
+      prompt,
+      retelling: prompt,
+      session: null,
+      extraArgs: "",
+    };
+    const again = correction === null ? "" : ", corrected";
+    const outcome = await runEngine(this.#options, {
+      identity,
+      engine,
+      stateOwner: BEE_SUBJECT,
+      workDir,
+      instruction: prompt,
+      schema: PLAN_JSON_SCHEMA,
+      signal,
+      grant: () => Promise.resolve({ subject: BEE_SUBJECT, scopes: BEE_SCOPES }),
+      brief: () => Promise.resolve(briefing),
+      opening: `[${engine.name} thinks, attempt ${identity.attempt}${again}]`,
+      closing: (outcome) => {
+        const read = this.#read(outcome, context);
+        return "problem" in read ? `[the answer cannot be used: ${read.problem}]` : null;
+      },
+    });
+    return this.#read(outcome, context);
+  }
+
+  #read({ status, text, failure, error, usage }: EngineOutcome, context: BeeContext): BeeOutcome | Unusable {
+    if (status === "failed") return { failure: failure || "engine_error", error, usage, again: true };
+    const { workers: candidates, timeZone } = context;
+    const plan = readPlan(text, { candidates, timeZone, now: this.#options.clock.now() });
+    return "problem" in plan ? { answer: text, problem: plan.problem, usage } : { plan, usage };
+  }
+}
+
+type Unusable = Correction & { usage: Usage };
+
+function failed(failure: Failure, error: string): BeeOutcome {
+  return { failure, error, usage: USAGE_UNKNOWN, again: true };
+}
+
+function added(a: Usage, b: Usage): Usage {
+  const sum = (x: number | null, y: number | null) => x === null ? y : y === null ? x : x + y;
+  return {
+    input_tokens: sum(a.input_tokens, b.input_tokens),
+    output_tokens: sum(a.output_tokens, b.output_tokens),
+    cost_usd: sum(a.cost_usd, b.cost_usd),
+  };
+}

@@ -1,0 +1,96 @@
+import type { Clock } from "../base/clock.ts";
+import type { Config } from "../config/schema.ts";
+import { USAGE_UNKNOWN } from "../domain/execution.ts";
+import { type EngineOutcome, type EngineRun, type EngineSession, failedOutcome } from "../engine/engine.ts";
+import { RunLog } from "../engine/run_log.ts";
+import { newId } from "../base/id.ts";
+import { type DataPaths, eventsPath, logPath, runDirOf } from "../base/paths.ts";
+import type { EnvironmentOf } from "./environment.ts";
+import { equip, type EquipmentRequest } from "./equipment.ts";
+import { withoutSecrets } from "./secrets.ts";
+
+/** What every run of an engine is made with. */
+export interface EngineRunOptions {
+  clock: Clock;
+  config: Config;
+  paths: DataPaths;
+  environmentOf: EnvironmentOf;
+}
+
+/** One question to an engine. */
+export interface EngineRequest
+  extends EquipmentRequest, Pick<EngineRun, "workDir" | "instruction" | "schema" | "signal"> {
+  /** The log's first line. */
+  opening: string;
+  /** The log's last line, or null for none. */
+  closing: (outcome: EngineOutcome) => string | null;
+  /** Called after each write to a log. */
+  onWrite?: () => void;
+  /** Called when the engine has started; again for each further process. */
+  onStart?: () => void;
+  /** Called when the engine has told its session, with what that had used before this run. */
+  onSession?: (session: EngineSession) => void;
+}
+
+/**
+ * Asks an engine once: logs, environment and private directory are made for it, its secrets are masked wherever they
+ * would be stored, and when this resolves both logs are on the disk. Throws when the service cannot prepare the run.
+ */
+export async function runEngine(options: EngineRunOptions, request: EngineRequest): Promise<EngineOutcome> {
+  const { identity, engine, signal } = request;
+  // One run may ask more than once, so the directory has an id of its own.
+  const runDir = runDirOf(options.paths, newId());
+  const [opened, equipped] = await Promise.allSettled([
+    openLogs(options, request),
+    equip(options, request, runDir),
+  ]);
+  try {
+    if (opened.status === "rejected") throw opened.reason;
+    const { log, events } = opened.value;
+    try {
+      if (equipped.status === "rejected") throw equipped.reason;
+      const { secrets, ...equipment } = equipped.value;
+      for (const secret of secrets) for (const file of [log, events]) file?.mask(secret);
+      log.line(request.opening);
+      const outcome = signal.aborted ? ENDED_EARLY : await engine.start({
+        runId: identity.run_id,
+        workDir: request.workDir,
+        instruction: request.instruction,
+        schema: request.schema,
+        ...equipment,
+        log,
+        events,
+        signal,
+        onStart: () => request.onStart?.(),
+        onSession: (id) => request.onSession?.(resumedOr(equipment.session, id)),
+      });
+      const masked = withoutSecrets(secrets, outcome);
+      const closing = request.closing(masked);
+      if (closing !== null) log.line(closing);
+      return masked;
+    } finally {
+      // On disk before the outcome is: a finished run has a whole log (reliability DUR-9).
+      await Promise.all([log.close(), events?.close()]);
+    }
+  } finally {
+    if (engine.external) void Deno.remove(runDir, { recursive: true }).catch(() => {});
+  }
+}
+
+const ENDED_EARLY = failedOutcome("cancelled", "the run was ended");
+
+function resumedOr(resumed: EngineSession | null, id: string): EngineSession {
+  return resumed?.id === id ? resumed : { id, usage: USAGE_UNKNOWN };
+}
+
+async function openLogs(
+  { clock, config, paths }: EngineRunOptions,
+  { identity: { execution_id }, engine, onWrite = () => {} }: EngineRequest,
+): Promise<{ log: RunLog; events: RunLog | null }> {
+  const common = { maxBytes: config.limits.max_log_bytes, now: () => clock.now(), onWrite };
+  const [log, events] = await Promise.all([
+    RunLog.open({ ...common, path: logPath(paths, execution_id), stamped: true }),
+    engine.agent ? RunLog.open({ ...common, path: eventsPath(paths, execution_id), stamped: false }) : null,
+  ]);
+  return { log, events };
+}

@@ -1,0 +1,122 @@
+import { describe, expect, it } from "vitest";
+import { newId } from "../../src/base/id.ts";
+import type { RunIdentity } from "../../src/domain/run_identity.ts";
+import { OutcomeWriter } from "../../src/run/outcome_writer.ts";
+import { type Interruption, Runner } from "../../src/run/runner.ts";
+import { TestClock } from "../harness/clock.ts";
+
+function identity(keys: Partial<RunIdentity> = {}): RunIdentity {
+  return {
+    session_key: "local:1",
+    worker_id: "",
+    task_id: "",
+    execution_id: newId(),
+    message_id: "",
+    attempt: 1,
+    run_id: crypto.randomUUID(),
+    ...keys,
+  };
+}
+
+/** A runner whose runs last until they are interrupted; `stored` holds what came to the sink. */
+function setUp(broken = () => false) {
+  const clock = new TestClock();
+  const runner = new Runner(clock, new OutcomeWriter(clock, broken));
+  const stored: [string, Interruption | null][] = [];
+  const start = (keys: Partial<RunIdentity> = {}, timeoutMs?: number) =>
+    runner.start({
+      identity: identity(keys),
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+      work: (signal) =>
+        new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve("ended"))),
+      broken: "broken",
+      store(outcome, interruption) {
+        stored.push([outcome, interruption]);
+        return Promise.resolve();
+      },
+    });
+  return { clock, runner, stored, start };
+}
+
+/** Lets time pass, and whoever waited for it do its work. */
+async function passing(clock: TestClock, ms: number): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve));
+  clock.advance(ms);
+  await new Promise((resolve) => setTimeout(resolve));
+}
+
+describe("Runner", () => {
+  it("interrupts the runs with all of the given keys, and resolves when their outcomes are stored", async () => {
+    const { runner, stored, start } = setUp();
+    const one = start({ worker_id: "w", session_key: "local:1" });
+    const other = start({ worker_id: "w", session_key: "local:2" });
+    expect(runner.has({ worker_id: "w", session_key: "local:2" })).toBe(true);
+    expect(runner.has({ worker_id: "v", session_key: "local:2" })).toBe(false);
+    await runner.interrupt({ session_key: "local:1", worker_id: "w" }, "cancelled");
+    expect(stored).toEqual([["ended", "cancelled"]]);
+    await one;
+    expect(runner.running).toMatchObject([{ session_key: "local:2" }]);
+    await runner.stopAll();
+    await other;
+    expect(stored[1]).toEqual(["ended", "shutdown"]);
+    expect(runner.running).toEqual([]);
+  });
+
+  it("interrupts what nobody runs at once", async () => {
+    const { runner } = setUp();
+    await runner.interrupt({ execution_id: newId() }, "cancelled");
+  });
+
+  it("ends a run that is over its time as late, and no other", async () => {
+    const { clock, runner, stored, start } = setUp();
+    const late = start({}, 1_000);
+    void start();
+    await passing(clock, 999);
+    expect(stored).toEqual([]);
+    await passing(clock, 1);
+    await late;
+    expect(stored).toEqual([["ended", "late"]]);
+    expect(runner.running).toHaveLength(1);
+    await runner.stopAll();
+  });
+
+  it("keeps the first reason, whatever comes after it", async () => {
+    const { runner, stored, start } = setUp();
+    const run = start({ message_id: "m" });
+    void runner.interrupt({ message_id: "m" }, "cancelled");
+    await runner.stopAll();
+    await run;
+    expect(stored).toEqual([["ended", "cancelled"]]);
+  });
+
+  it("has an outcome for work that throws, and stores it until that succeeds", async () => {
+    const { clock, runner } = setUp();
+    let tries = 0;
+    const stored: string[] = [];
+    const run = runner.start({
+      identity: identity(),
+      work: () => Promise.reject(new Error("no disk")),
+      broken: "broken",
+      store(outcome) {
+        if (++tries < 3) throw new Error("no database");
+        stored.push(outcome);
+        return Promise.resolve();
+      },
+    });
+    await passing(clock, 100);
+    await passing(clock, 200);
+    await run;
+    expect([tries, stored, runner.running]).toEqual([3, ["broken"], []]);
+  });
+
+  it("gives up storing when nothing can be stored any more", async () => {
+    const { runner } = setUp(() => true);
+    await runner.start({
+      identity: identity(),
+      work: () => Promise.resolve("done"),
+      broken: "broken",
+      store: () => Promise.reject(new Error("no database")),
+    });
+    expect(runner.running).toEqual([]);
+  });
+});
