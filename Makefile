@@ -63,6 +63,10 @@ bench: $(DEPS) ## Measure speed and memory next to the bare cost; prints a table
 torture: $(DEPS) ## Kill the service at random under load for 15 minutes, then check that nothing is lost (ARGS='--seconds=60 --seed=7')
 	@$(DENO) run -A test/torture/torture.ts $(ARGS)
 
+.PHONY: mutants
+mutants: $(DEPS) ## Change the sources in small ways and say which changes no test notices (ARGS='src/store --sample=50 --seed=2')
+	@$(DENO) run -A test/mutation/mutate.ts $(ARGS)
+
 .PHONY: build
 build: $(DEPS) ## Make the one executable dist/svc (DENORT_BIN names the base where it cannot be downloaded)
 	@$(DENO) run -A build/main.ts

@@ -1,0 +1,102 @@
+import ts from "typescript";
+
+/** One small change of a source file that a good test notices. */
+export interface Mutant {
+  /** Path from the root of the project. */
+  file: string;
+  /** From 1. */
+  line: number;
+  start: number;
+  end: number;
+  before: string;
+  after: string;
+}
+
+const SWAPS = new Map<ts.SyntaxKind, string>([
+  [ts.SyntaxKind.EqualsEqualsEqualsToken, "!=="],
+  [ts.SyntaxKind.ExclamationEqualsEqualsToken, "==="],
+  [ts.SyntaxKind.LessThanToken, "<="],
+  [ts.SyntaxKind.LessThanEqualsToken, "<"],
+  [ts.SyntaxKind.GreaterThanToken, ">="],
+  [ts.SyntaxKind.GreaterThanEqualsToken, ">"],
+  [ts.SyntaxKind.AmpersandAmpersandToken, "||"],
+  [ts.SyntaxKind.BarBarToken, "&&"],
+  [ts.SyntaxKind.PlusToken, "-"],
+  [ts.SyntaxKind.MinusToken, "+"],
+]);
+
+// In SQL: a condition that goes, a comparison that turns round, an order that turns round.
+const SQL_SWAPS: readonly [RegExp, string][] = [
+  [/\n\s+and [^\n]+/g, ""],
+  [/ and (?=[a-z_.]+ (?:=|<|>|is|in|not))/g, " or "],
+  [/ <= /g, " < "],
+  [/ > \?/g, " >= ?"],
+  [/ desc\b/g, ""],
+  [/ where (?=[a-z])/g, " where 1 = 1 or "],
+];
+const SQL = /\b(select|insert|update|delete)\b/;
+
+/** Every mutant of a file, in the order of their places. */
+export function mutantsOf(file: string, text: string): Mutant[] {
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+  const found: Mutant[] = [];
+  const add = (start: number, end: number, after: string) => {
+    const line = source.getLineAndCharacterOfPosition(start).line + 1;
+    found.push({ file, line, start, end, before: text.slice(start, end), after });
+  };
+  const visit = (node: ts.Node): void => {
+    // Types have no behaviour, and words for people are not promised letter by letter.
+    if (ts.isTypeNode(node) || ts.isInterfaceDeclaration(node) || ts.isImportDeclaration(node)) return;
+    if (isWords(node)) return;
+    mutate(node, text, add);
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return found;
+}
+
+type Add = (start: number, end: number, after: string) => void;
+
+function mutate(node: ts.Node, text: string, add: Add): void {
+  const [start, end] = [node.getStart(), node.getEnd()];
+  if (ts.isBinaryExpression(node)) {
+    const swap = SWAPS.get(node.operatorToken.kind);
+    const joins = /^[+]$/.test(node.operatorToken.getText()) && /["'`]/.test(node.getText());
+    if (swap !== undefined && !joins) add(node.operatorToken.getStart(), node.operatorToken.getEnd(), swap);
+  } else if (ts.isIfStatement(node) || ts.isWhileStatement(node)) {
+    const { expression } = node;
+    for (const value of ["true", "false"]) {
+      if (value === "true" && ts.isWhileStatement(node)) continue;
+      add(expression.getStart(), expression.getEnd(), value);
+    }
+  } else if (ts.isConditionalExpression(node)) {
+    add(start, end, `(${node.whenTrue.getText()})`);
+    add(start, end, `(${node.whenFalse.getText()})`);
+  } else if (ts.isExpressionStatement(node) && !ts.isStringLiteral(node.expression)) {
+    add(start, end, ";");
+  } else if (ts.isSpreadElement(node) && ts.isArrayLiteralExpression(node.parent)) {
+    add(start, end, "...[]");
+  } else if (ts.isNumericLiteral(node) && !ts.isEnumMember(node.parent)) {
+    add(start, end, String(Number(node.text.replaceAll("_", "")) + 1));
+  } else if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node) || isTemplatePart(node)) {
+    mutateSql(start, text.slice(start, end), add);
+  }
+}
+
+function isTemplatePart(node: ts.Node): boolean {
+  return node.kind === ts.SyntaxKind.TemplateHead || node.kind === ts.SyntaxKind.TemplateMiddle ||
+    node.kind === ts.SyntaxKind.TemplateTail;
+}
+
+function mutateSql(start: number, sql: string, add: Add): void {
+  if (!SQL.test(sql) && !/\bwhere\b|\band\b/.test(sql)) return;
+  for (const [pattern, after] of SQL_SWAPS) {
+    for (const { index, 0: before } of sql.matchAll(pattern)) {
+      add(start + index, start + index + before.length, after);
+    }
+  }
+}
+
+function isWords(node: ts.Node): boolean {
+  return ts.isCallExpression(node) && /^log\.\w+$/.test(node.expression.getText());
+}
