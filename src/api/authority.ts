@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Clock } from "../base/clock.ts";
 import { ALL_SCOPES, BEE_SCOPES, BEE_SUBJECT, type Caller, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
 import { findBeeGrant } from "../store/bee_run.ts";
@@ -23,7 +24,7 @@ export class Authority {
   readonly #db: Database;
   readonly #clock: Clock;
   // Verifying a signature costs more than most reads; what was verified once stays verified until it expires.
-  readonly #verified = new Map<string, Claims>();
+  readonly #verified = new LRUCache<string, Claims>({ max: REMEMBERED_TOKENS_MAX });
 
   constructor(options: { key: Uint8Array; username: string; version: number; db: Database; clock: Clock }) {
     this.key = options.key;
@@ -56,10 +57,6 @@ export class Authority {
     }
     const claims = await verifyToken(this.key, token, now);
     if (claims === null) return null;
-    if (this.#verified.size >= REMEMBERED_TOKENS_MAX) {
-      const [oldest] = this.#verified.keys();
-      if (oldest !== undefined) this.#verified.delete(oldest);
-    }
     this.#verified.set(token, claims);
     return claims;
   }

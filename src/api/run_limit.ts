@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { conflict } from "../domain/error.ts";
 import type { RunBinding } from "../domain/scope.ts";
 import { logger } from "../base/log.ts";
@@ -25,8 +26,8 @@ const log = logger("limits");
  * Counts what runs make. In memory is enough: a run does not outlive the server, and so neither does its token.
  */
 export class RunLimits {
-  readonly #made = new Map<string, Map<Thing, number>>();
-  readonly #told = new Set<string>();
+  readonly #made = new LRUCache<string, Map<Thing, number>>({ max: RUNS_REMEMBERED_MAX });
+  readonly #told = new LRUCache<string, true>({ max: RUNS_REMEMBERED_MAX });
 
   /** Notes that this run makes so many more. Throws `conflict` when that would be too many; a person is never limited. */
   async take(service: Service, call: Call, thing: keyof typeof MOST, count = 1): Promise<void> {
@@ -48,8 +49,7 @@ export class RunLimits {
     const { run, subject } = caller;
     const key = `${run?.executionId} ${thing}`;
     if (run === null || this.#told.has(key)) return;
-    if (this.#told.size >= RUNS_REMEMBERED_MAX) this.#told.clear();
-    this.#told.add(key);
+    this.#told.set(key, true);
     const { executionId, sessionKey, workerId, messageId, taskId } = run;
     log.warning("The run {execution_id} of {subject} has met its limit of {most} {thing}", {
       execution_id: executionId,
@@ -72,12 +72,6 @@ export class RunLimits {
   #of(run: RunBinding): Map<Thing, number> {
     const key = `${run.executionId} ${run.attempt}`;
     const known = this.#made.get(key) ?? new Map<Thing, number>();
-    // The one that was used last stands last; the first is over for long.
-    this.#made.delete(key);
-    if (this.#made.size >= RUNS_REMEMBERED_MAX) {
-      const [oldest = ""] = this.#made.keys();
-      this.#made.delete(oldest);
-    }
     this.#made.set(key, known);
     return known;
   }

@@ -50,7 +50,7 @@ export class DatabaseOwner {
   /** Takes it for good, with the schema in place: from now on nothing is written that is not the owner's. */
   async fence(): Promise<void> {
     await this.#take();
-    this.#db.fence = fenceOf(this.#id);
+    this.#db.fenceOff(fenceOf(this.#id));
   }
 
   async #take(): Promise<void> {

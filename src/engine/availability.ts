@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { join } from "node:path";
 import { logger } from "../base/log.ts";
 import type { Login } from "./adapter.ts";
@@ -83,7 +84,9 @@ function isFile(path: string): boolean {
   }
 }
 
-const versions = new Map<string, Promise<string | null>>();
+// A handful of programs, each in the versions that it had since the start.
+const VERSIONS_MAX = 100;
+const versions = new LRUCache<string, Promise<string | null>>({ max: VERSIONS_MAX });
 
 /** What `<program> --version` says, asked once for each version of the file. */
 async function versionOf(

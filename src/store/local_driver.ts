@@ -1,4 +1,5 @@
 import Libsql from "libsql";
+import { LRUCache } from "lru-cache";
 import { bound, type Driver, type Row, type Statement } from "./driver.ts";
 
 type Prepared = ReturnType<InstanceType<typeof Libsql>["prepare"]>;
@@ -27,7 +28,7 @@ export class LocalDriver implements Driver {
   readonly remote = false;
   readonly #path: string;
   #db: InstanceType<typeof Libsql>;
-  #known = new Map<string, Known>();
+  readonly #known = new LRUCache<string, Known>({ max: STATEMENTS_MAX });
 
   constructor(path: string) {
     this.#path = path;
@@ -104,7 +105,7 @@ export class LocalDriver implements Driver {
 
   reconnect(): Promise<void> {
     const fresh = this.#open();
-    this.#known = new Map();
+    this.#known.clear();
     this.#db.close();
     this.#db = fresh;
     return Promise.resolve();
@@ -114,7 +115,7 @@ export class LocalDriver implements Driver {
     // Statements are freed by the garbage collector, and until then the connection is not really closed: what is in the
     // log beside the file has to be put into it by hand, or a stopped service would leave half of itself in there.
     this.#checkpoint();
-    this.#known = new Map();
+    this.#known.clear();
     this.#db.close();
   }
 
@@ -145,7 +146,6 @@ export class LocalDriver implements Driver {
       statement.raw(true);
       columns = statement.columns().map((column) => column.name);
     }
-    if (this.#known.size >= STATEMENTS_MAX) this.#known = new Map();
     const made = { statement, columns };
     this.#known.set(sql, made);
     return made;
