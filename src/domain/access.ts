@@ -6,8 +6,11 @@ export type Access = Scope | "token" | "public";
 /** Who may call an operation. */
 export interface Rule {
   access: Access;
-  /** `people`: no run, whatever its scopes are. `own`: whoever logged in may, for what is their own. */
-  only?: "people" | "own";
+  /**
+   * `people`: no run, whatever its scopes are. `own`: whoever logged in may, for what is their own. `unbound`: of the
+   * runs only those that hold `*:*` and so are not bound to a conversation.
+   */
+  only?: "people" | "own" | "unbound";
 }
 
 /**
@@ -38,7 +41,7 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["POST /api/workers", "write:workers"],
   ["GET /api/workers/:id", "read:workers"],
   ["PUT /api/workers/:id", "write:workers"],
-  ["DELETE /api/workers/:id", "write:workers"],
+  ["DELETE /api/workers/:id", "write:workers", "people"],
   ["GET /api/workers/:id/status", "read:workers"],
   ["GET /api/workers/:id/executions", "read:executions"],
   ["POST /api/workers/:id/rehome", "write:workers", "people"],
@@ -88,10 +91,10 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["POST /api/messages/resend", "write:messages", "people"],
   ["POST /api/messages/explain", "write:messages"],
 
-  ["POST /api/local/sessions", "write:chat"],
+  ["POST /api/local/sessions", "write:chat", "unbound"],
   ["GET /api/local/sessions", "read:chat"],
   ["GET /api/local/sessions/:id", "read:chat"],
-  ["PUT /api/local/sessions/:id", "write:chat"],
+  ["PUT /api/local/sessions/:id", "write:chat", "unbound"],
   ["DELETE /api/local/sessions/:id", "write:chat"],
   ["POST /api/local/sessions/:id/messages", "write:chat"],
   ["GET /api/local/sessions/:id/messages", "read:chat"],

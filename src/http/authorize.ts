@@ -1,6 +1,6 @@
 import type { Rule } from "../domain/access.ts";
 import { ServiceError } from "../domain/error.ts";
-import { type Caller, closedToRuns, mayCall } from "../domain/scope.ts";
+import { boundTo, type Caller, closedToRuns, mayCall } from "../domain/scope.ts";
 
 /**
  * Throws `forbidden` when the rule of an operation does not let this caller in, naming the scope that is missing
@@ -12,6 +12,8 @@ export function authorize(caller: Caller, rule: Rule): void {
     "forbidden",
     caller.run !== null && isForPeople(rule)
       ? "Cannot do this from a run: it is for people, whatever scopes the worker has"
+      : rule.only === "unbound" && boundTo(caller) !== null
+      ? "Cannot do this from a run: it is bound to its conversation; only a worker with the scope *:* may"
       : `Cannot do this: the token lacks the scope ${rule.access}`,
     rule.access === "token" ? {} : { required_scope: rule.access },
   );
@@ -22,9 +24,10 @@ export function mayEnter(caller: Caller, rule: Rule): boolean {
   const { access } = rule;
   if (access === "public") return true;
   if (caller.run !== null && isForPeople(rule)) return false;
+  if (rule.only === "unbound" && boundTo(caller) !== null) return false;
   return access === "token" || mayCall(caller, access);
 }
 
 function isForPeople({ access, only }: Rule): boolean {
-  return only !== undefined || closedToRuns(access);
+  return only === "people" || only === "own" || closedToRuns(access);
 }

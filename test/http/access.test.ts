@@ -37,7 +37,8 @@ function run(name: string, headers: Record<string, string>, may: (access: string
     headers,
     may: (access, only) =>
       access === "token" && only === undefined ||
-      only === undefined && !NEVER_A_RUN.test(access) && may(access),
+      (only === undefined || only === "unbound" && name === "a run with *:*") &&
+        !NEVER_A_RUN.test(access) && may(access),
   };
 }
 
@@ -109,6 +110,13 @@ describe("who may call what (contract 9, reliability USR-1)", () => {
     }
     expect(wrong).toEqual([]);
   }, 60_000);
+
+  it("no run deletes a worker, and only one with *:* makes or renames a local session (contract 8.5)", () => {
+    expect(RULES.get("DELETE /api/workers/:id")?.only).toBe("people");
+    for (const operation of ["POST /api/local/sessions", "PUT /api/local/sessions/:id"]) {
+      expect(RULES.get(operation)?.only).toBe("unbound");
+    }
+  });
 
   it("the rules of what is still to come keep runs out of it", () => {
     const rules = [...RULES.entries()];

@@ -132,8 +132,13 @@ describe("scopes of run tokens (contract 2, promises SCP-1)", () => {
       expect([route, reply.status, reply.body.code]).toEqual([route, 404, "not_found"]);
     }
     const { messageId: message_id, sessionKey: scope } = other;
+    const renamed = await app.send(
+      `PUT /api/local/sessions/${other.sessionId}`,
+      { name: "mine" },
+      own.headers,
+    );
+    expect([renamed.status, renamed.body.code]).toEqual([403, "forbidden"]);
     const writes: [route: string, body: object][] = [
-      [`PUT /api/local/sessions/${other.sessionId}`, { name: "mine" }],
       [`POST /api/local/sessions/${other.sessionId}/messages`, { content: "do it for me" }],
       ["POST /api/messages", { message_id, content: "from somebody else" }],
       ["POST /api/tasks", { message_id, worker_id: own.workerId, instruction: "x", type: "immediate" }],

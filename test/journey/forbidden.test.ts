@@ -118,7 +118,9 @@ describe("an agent with the default scopes (promises SCP, threat model)", () => 
         expect([command, Number(await kept(`code-${index}`)), said]).toEqual([
           command,
           code,
-          expect.stringMatching(code === 4 ? /lacks the scope|Cannot set/ : /no such/),
+          expect.stringMatching(
+            code === 4 ? /lacks the scope|Cannot set|Cannot do this from a run/ : /no such/,
+          ),
         ]);
         expect(said).not.toMatch(/secret plans|kept/);
       }
