@@ -1,17 +1,17 @@
-# The front door. `make` alone prints what there is.
+# Everything that a developer does. `make` alone prints the targets.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# Deno 2.6 or newer from PATH, else the pinned one from npm in .deno/ (made by the first target that needs it).
+# Deno 2.6 or newer from PATH, else the pinned one from npm in .deno/ (installed by the first target that needs it).
 DENO_VERSION := 2.9.6
 DENO := $(shell command -v deno >/dev/null 2>&1 \
   && deno eval 'const [a, b] = Deno.version.deno.split(".").map(Number); Deno.exit(a > 2 || (a === 2 && b >= 6) ? 0 : 1)' 2>/dev/null \
   && command -v deno || echo $(CURDIR)/.deno/deno)
 export DENO_TLS_CA_STORE ?= system,mozilla
 export DENO_NO_UPDATE_CHECK := 1
-# In CI the lock may not change; at home `make deps` updates it.
+# In CI the lock file must not change; elsewhere `make deps` updates it.
 FROZEN := $(if $(CI),--frozen,)
 DEPS := node_modules/.svc-deps
 comma := ,
@@ -25,7 +25,7 @@ serve: $(DEPS) ## Start the service on 127.0.0.1:8080 (ARGS='-c my.yaml' for mor
 	@exec $(DENO) run -A main.ts serve $(ARGS)
 
 .PHONY: demo
-demo: $(DEPS) ## Start a throw-away service, send three messages, show replies, executions and a log
+demo: $(DEPS) ## Start a temporary service, send three messages, show replies, executions and a log
 	@$(DENO) run -A test/demo.ts
 
 .PHONY: test
@@ -45,7 +45,7 @@ test-engines: $(DEPS) ## Run the real agent CLIs (from npm, into .cache/) agains
 	  $(DENO) run -A npm:vitest@5.1.0 run test/engines $(ARGS)
 
 .PHONY: check
-check: $(DEPS) ## Format, lint, types and the rules of the house
+check: $(DEPS) ## Check format, lint, types and the rules of test/house
 	@$(DENO) fmt --check --quiet
 	@$(DENO) lint --quiet
 	@$(DENO) check --quiet main.ts src cli build test bench
@@ -56,7 +56,7 @@ format: $(DEPS) ## Format every file
 	@$(DENO) fmt --quiet
 
 .PHONY: bench
-bench: $(DEPS) ## Measure speed and memory next to the bare cost; prints a table, writes bench/results/
+bench: $(DEPS) ## Measure speed and memory beside an empty program; print a table, write bench/results/
 	@$(DENO) run -A bench/run.ts $(ARGS)
 
 .PHONY: torture
@@ -68,19 +68,19 @@ mutants: $(DEPS) ## Change the sources in small ways and say which changes no te
 	@$(DENO) run -A test/mutation/mutate.ts $(ARGS)
 
 .PHONY: build
-build: $(DEPS) ## Make the one executable dist/svc (DENORT_BIN names the base where it cannot be downloaded)
+build: $(DEPS) ## Build the executable dist/svc (DENORT_BIN: Deno's runtime, if it cannot be downloaded)
 	@$(DENO) run -A build/main.ts
 
 .PHONY: docs
-docs: $(DEPS) ## Write docs/cli.md from the commands
+docs: $(DEPS) ## Write docs/cli.md from the definitions of the commands
 	@$(DENO) run -A test/reference.ts
 
 .PHONY: fixture
-fixture: $(DEPS) ## Write down the schema of this release, for tests of upgrades
+fixture: $(DEPS) ## Store the schema of this release for the tests of upgrades
 	@$(DENO) run -A build/fixture.ts
 
 .PHONY: release
-release: $(DEPS) ## Archives, checksums and bill of materials in dist/release (TARGETS='linux-x64' for some)
+release: $(DEPS) ## Build archives, checksums and a bill of materials in dist/release (TARGETS='linux-x64' for some)
 	@$(DENO) run -A build/release.ts $(TARGETS)
 
 .PHONY: deps
@@ -89,7 +89,7 @@ deps: $(DENO) ## Install the packages that deno.lock names
 	@touch $(DEPS)
 
 .PHONY: clean
-clean: ## Remove what was built and installed here; never a data directory
+clean: ## Remove everything that was built or installed here, but no data directory
 	@rm -rf dist coverage bench/results node_modules .deno .cache
 
 $(DEPS): deno.json deno.lock | $(DENO)
