@@ -132,11 +132,8 @@ describe("scopes of run tokens (contract 2, promises SCP-1)", () => {
       expect([route, reply.status, reply.body.code]).toEqual([route, 404, "not_found"]);
     }
     const { messageId: message_id, sessionKey: scope } = other;
-    const renamed = await app.send(
-      `PUT /api/local/sessions/${other.sessionId}`,
-      { name: "mine" },
-      own.headers,
-    );
+    const rename = `PUT /api/local/sessions/${other.sessionId}`;
+    const renamed = await app.send(rename, { name: "mine" }, own.headers);
     expect([renamed.status, renamed.body.code]).toEqual([403, "forbidden"]);
     const writes: [route: string, body: object][] = [
       [`POST /api/local/sessions/${other.sessionId}/messages`, { content: "do it for me" }],
@@ -159,7 +156,7 @@ describe("scopes of run tokens (contract 2, promises SCP-1)", () => {
     expect((await app.server.fetch(request)).status).toBe(404);
     // Every route that names something is in one of these lists, or names what all may see.
     const shared = /^\/api\/(workers\/:id(\/status)?|departments\/:id_or_name)$/;
-    const tried = [...foreign, ...writes.map(([route]) => route), upload];
+    const tried = [...foreign, ...writes.map(([route]) => route), rename, upload];
     const untried = guarded.filter((route) => route.path.includes(":") && !shared.test(route.path)).filter(
       (route) => {
         const pattern = new RegExp(`^${route.method} ${route.path.replace(/:\w+/g, "[^/?]+")}(\\?|$)`);
