@@ -174,7 +174,7 @@ async function readKey(path: string): Promise<string> {
   }
 }
 
-/** The path with its parameters. An empty one would be another route, and `.` cannot be sent at all (facts, Deno). */
+/** The path with its parameters. An empty one would be another route, and `.` cannot be sent at all (facts, Deno 8). */
 function fill(path: string, params: Record<string, string>): string {
   return path.replace(/:(\w+)/g, (_match, name: string) => {
     const value = params[name] ?? "";

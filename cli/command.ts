@@ -16,6 +16,8 @@ export interface OptionSpec {
   several?: boolean;
   /** Whether "" means something here (clears a field); elsewhere it is refused. */
   mayBeEmpty?: boolean;
+  /** What completion offers for it: a kind of cli/offers.ts, such as `worker` for ids and `worker_name` for names. */
+  offers?: string;
   /** Said in the help. */
   default?: string | number;
 }
@@ -80,7 +82,7 @@ export function fieldsOf<O extends object>(options: O): Fields<O> {
   ) as Fields<O>;
 }
 
-/** Flags of every command, declared on each so that completion offers them (facts, Deno). */
+/** Flags of every command, which count wherever they stand. */
 export const SHARED_OPTIONS = {
   config: {
     flags: "-c, --config <path>",

@@ -57,7 +57,7 @@ function fail(error: unknown, io: Io, json: boolean): number {
   return isConfigError(error) ? EXIT.usage : exitCodeOf(error);
 }
 
-// The server went away in the middle of an answer (facts, Deno: fetch says so with a TypeError).
+// The server went away in the middle of an answer (facts, Deno 9).
 function isConnectionLost(error: unknown): boolean {
   return error instanceof Deno.errors.ConnectionReset || error instanceof Deno.errors.Interrupted ||
     error instanceof TypeError && /body|connection/i.test(error.message);
@@ -106,7 +106,7 @@ function problemJson(error: unknown, words: string): string {
 
 async function program(args: string[], io: Io, json: boolean): Promise<Command> {
   const root = new Command("svc ctl");
-  // Before any subcommand is added, or those would still end the process (facts, Deno).
+  // Before any subcommand is added, or those would still end the process (facts, Deno 10).
   root.exitOverride().configureOutput({
     writeOut: (text) => io.out(text),
     writeErr: (text) => io.err(text),

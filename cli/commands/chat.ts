@@ -18,10 +18,16 @@ export const chatCommand: AnyCommand = command({
   options: {
     session: {
       flags: "--session <id|name>",
+      offers: "session_name",
       about: "the session to talk in; made when no session has the name",
       type: "text",
     },
-    worker: { flags: "--worker <id|name>", about: "talk to this worker", type: "text" },
+    worker: {
+      flags: "--worker <id|name>",
+      offers: "worker_name",
+      about: "talk to this worker",
+      type: "text",
+    },
     timeout: { ...TIMEOUT, default: "10m" },
   },
   examples: ["chat '@ada what is new?'", "chat --session work --worker Ada 'and now in English'"],

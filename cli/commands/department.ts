@@ -17,6 +17,7 @@ const COLUMNS: Column[] = [
 
 const PARENT = {
   flags: "--parent <id|name>",
+  offers: "department_name",
   about: "the department above it",
   type: "text",
 } as const satisfies OptionSpec;

@@ -6,11 +6,17 @@ import { type AnyCommand, command, type Context, fieldsOf, type OptionSpec } fro
 const OPTIONS = {
   follow: { flags: "-f, --follow", about: "go on until interrupted", type: "flag" },
   after: { flags: "--after <seq>", about: "only what came behind this number", type: "int" },
-  sessionKey: { flags: "--session-key <key>", about: "of this conversation", type: "text" },
-  workerId: { flags: "--worker-id <id>", about: "of this worker", type: "text" },
-  taskId: { flags: "--task-id <id>", about: "of this task", type: "text" },
+  sessionKey: {
+    flags: "--session-key <key>",
+    offers: "session_key",
+    about: "of this conversation",
+    type: "text",
+  },
+  workerId: { flags: "--worker-id <id>", offers: "worker", about: "of this worker", type: "text" },
+  taskId: { flags: "--task-id <id>", offers: "task", about: "of this task", type: "text" },
   kind: {
     flags: "--kind <kinds>",
+    offers: "event_kind",
     about: "of these kinds, such as task.created,task.failed",
     type: "text",
     several: true,

@@ -22,9 +22,10 @@ export const executionCommands: AnyCommand[] = [
     endpoint: "GET /api/executions",
     columns: COLUMNS,
     options: {
-      workerId: { flags: "--worker-id <id>", about: "of this worker", type: "text" },
+      workerId: { flags: "--worker-id <id>", offers: "worker", about: "of this worker", type: "text" },
       sessionId: {
         flags: "--session-id <id>",
+        offers: "session_key",
         about: "of this session: its id, key or local session",
         type: "text",
       },

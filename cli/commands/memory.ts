@@ -4,12 +4,14 @@ import { type AnyCommand, command, type OptionSpec } from "../command.ts";
 
 const SCOPE = {
   flags: "--scope <scope>",
+  offers: "memory_scope",
   about: "global, or a session key such as local:<session id>",
   type: "text",
   required: true,
 } as const satisfies OptionSpec;
 const KEY = {
   flags: "--key <key>",
+  offers: "memory_key",
   about: "the entry",
   type: "text",
   required: true,
@@ -21,7 +23,10 @@ export const memoryCommands: AnyCommand[] = [
   command({
     name: "get",
     about: "Show an entry, or all entries of a scope",
-    options: { scope: SCOPE, key: { flags: "--key <key>", about: "only this entry", type: "text" } },
+    options: {
+      scope: SCOPE,
+      key: { flags: "--key <key>", offers: "memory_key", about: "only this entry", type: "text" },
+    },
     examples: ["memory get --scope global", "memory get --scope global --key tone"],
     async run({ client, out, options: { scope, key } }) {
       if (key === undefined) {

@@ -11,9 +11,15 @@ import { readText } from "../prompt.ts";
 const TEXT_MAX_BYTES = 256 * 1024;
 
 const FILTERS = {
-  sessionKey: { flags: "--session-key <key>", about: "of this conversation", type: "text" },
+  sessionKey: {
+    flags: "--session-key <key>",
+    offers: "session_key",
+    about: "of this conversation",
+    type: "text",
+  },
   platform: {
     flags: "--platform <name>",
+    offers: "platform",
     about: "of this platform, such as local",
     type: "text",
     several: true,
@@ -51,6 +57,7 @@ export const messageCommands: AnyCommand[] = [
     options: {
       messageId: {
         flags: "--message-id <id>",
+        offers: "message",
         about: "the message that is answered",
         type: "text",
         required: true,
@@ -127,7 +134,7 @@ export const messageCommands: AnyCommand[] = [
         choices: SOURCE_TYPES,
         several: true,
       },
-      sourceId: { flags: "--source-id <id>", about: "said by this worker", type: "text" },
+      sourceId: { flags: "--source-id <id>", offers: "worker", about: "said by this worker", type: "text" },
       sentFrom: { flags: "--sent-from <ms>", about: "sent at or after (Unix ms)", type: "int" },
       sentTo: { flags: "--sent-to <ms>", about: "sent at or before (Unix ms)", type: "int" },
       ...pageOptions(100),

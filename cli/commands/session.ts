@@ -6,6 +6,7 @@ import { confirm } from "../prompt.ts";
 
 const KEY = {
   flags: "--session-key <key>",
+  offers: "session_key",
   about: "the conversation, such as local:<session id>",
   type: "text",
   required: true,
@@ -60,7 +61,13 @@ export const sessionCommands: AnyCommand[] = [
     about: "Let one worker forget a conversation",
     options: {
       sessionKey: KEY,
-      workerId: { flags: "--worker-id <id>", about: "who is to forget", type: "text", required: true },
+      workerId: {
+        flags: "--worker-id <id>",
+        offers: "worker",
+        about: "who is to forget",
+        type: "text",
+        required: true,
+      },
     },
     examples: ["session clear-worker --session-key local:$session --worker-id $id"],
     async run({ client, out, options }) {

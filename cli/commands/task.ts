@@ -24,13 +24,19 @@ export const taskCommands: AnyCommand[] = [
     columns: COLUMNS,
     about: "List tasks of a session, a message or a worker, newest first",
     options: {
-      sessionKey: { flags: "--session-key <key>", about: "of this conversation", type: "text" },
+      sessionKey: {
+        flags: "--session-key <key>",
+        offers: "session_key",
+        about: "of this conversation",
+        type: "text",
+      },
       messageId: {
         flags: "--message-id <id>",
+        offers: "message",
         about: "of this message; not together with --session-key",
         type: "text",
       },
-      workerId: { flags: "--worker-id <id>", about: "of this worker", type: "text" },
+      workerId: { flags: "--worker-id <id>", offers: "worker", about: "of this worker", type: "text" },
       status: {
         flags: "--status <statuses>",
         about: "in one of these",
@@ -77,11 +83,18 @@ export const taskCommands: AnyCommand[] = [
     options: {
       messageId: {
         flags: "--message-id <id>",
+        offers: "message",
         about: "the message that it belongs to; any text for a script's own task",
         type: "text",
         required: true,
       },
-      workerId: { flags: "--worker-id <id>", about: "who does it", type: "text", required: true },
+      workerId: {
+        flags: "--worker-id <id>",
+        offers: "worker",
+        about: "who does it",
+        type: "text",
+        required: true,
+      },
       instruction: { flags: "--instruction <text>", about: "what to do", type: "text", required: true },
       type: {
         flags: "--type <type>",
@@ -103,6 +116,7 @@ export const taskCommands: AnyCommand[] = [
       },
       timeZone: {
         flags: "--time-zone <zone>",
+        offers: "time_zone",
         about: "in which cron is read, such as Europe/Berlin",
         type: "text",
       },

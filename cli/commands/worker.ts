@@ -29,6 +29,7 @@ const ATTRIBUTES = {
   },
   scopes: {
     flags: "--scopes <scopes>",
+    offers: "scope",
     about: "what its token may do, comma-separated, such as read:workers",
     type: "words",
     mayBeEmpty: true,
@@ -47,10 +48,15 @@ export const workerCommands: AnyCommand[] = [
     endpoint: "GET /api/workers",
     columns: COLUMNS,
     options: {
-      department: { flags: "--department <id|name>", about: "only workers of a department", type: "text" },
+      department: {
+        flags: "--department <id|name>",
+        offers: "department_name",
+        about: "only workers of a department",
+        type: "text",
+      },
       recursive: { flags: "--no-recursive", about: "not those of child departments", type: "flag" },
       name: { flags: "--name <text>", about: "part of the name, case-insensitive", type: "text" },
-      id: { flags: "--id <id>", about: "exactly this worker", type: "text" },
+      id: { flags: "--id <id>", offers: "worker", about: "exactly this worker", type: "text" },
       ...pageOptions(200),
     },
     examples: [
@@ -95,12 +101,14 @@ export const workerCommands: AnyCommand[] = [
       workDir: { flags: "--work-dir <path>", about: "where it works; made when missing", type: "text" },
       engine: {
         flags: "--engine <name>",
+        offers: "engine",
         about: "which engine runs it; empty for the server's default",
         type: "text",
         mayBeEmpty: true,
       },
       departments: {
         flags: "--department <ids|names>",
+        offers: "department_name",
         about: "departments, comma-separated",
         type: "words",
         mayBeEmpty: true,
@@ -132,12 +140,14 @@ export const workerCommands: AnyCommand[] = [
       ...ATTRIBUTES,
       engine: {
         flags: "--engine <name>",
+        offers: "engine",
         about: "another engine; empty leaves it",
         type: "text",
         mayBeEmpty: true,
       },
       departments: {
         flags: "--department <ids|names>",
+        offers: "department_name",
         about: "replaces all its departments; empty takes it out of all",
         type: "words",
         mayBeEmpty: true,

@@ -43,7 +43,6 @@ const PACKAGES: Record<string, RegExp> = {
   "commander": /^cli\//,
   "fast-string-truncated-width": /^cli\/table\.ts$/,
   "@modelcontextprotocol/server": /^src\/http\/mcp\.ts$/,
-  "@bomb.sh/tab": /^cli\/completion\.ts$/,
   "hono": /^src\/http\//,
   "@hono/zod-openapi": /^src\/http\/openapi\.ts$/,
   "@fastify/busboy": /^src\/http\/upload\.ts$/,
