@@ -63,29 +63,16 @@ export class Authority {
 
   // The rights are read at every request: a scope taken away, or a run that ended, counts at once (promises SCP-5).
   async #run(claims: Claims): Promise<Authentication | null> {
-    const { execution_id: executionId = "", attempt = 0 } = claims;
-    if (claims.sub === BEE_SUBJECT) return await this.#bee(claims, executionId, attempt);
-    const grant = await findRunGrant(this.#db, executionId, attempt);
+    const { execution_id = "", attempt = 0 } = claims;
+    if (claims.sub === BEE_SUBJECT) {
+      const run = await findBeeGrant(this.#db, execution_id, attempt);
+      return run && { caller: { subject: BEE_SUBJECT, scopes: BEE_SCOPES, run }, claims };
+    }
+    const grant = await findRunGrant(this.#db, execution_id, attempt);
     if (grant === null) return null;
-    const own = JSON.parse(grant.scopes) as string[];
+    const { scopes: text, ...run } = grant;
+    const own = JSON.parse(text) as string[];
     const scopes = own.length === 0 ? WORKER_SCOPES_DEFAULT : own;
-    const run = {
-      executionId,
-      attempt,
-      workerId: grant.worker_id,
-      sessionKey: grant.session_key,
-      messageId: grant.message_id,
-      taskId: grant.task_id,
-      depth: grant.depth,
-    };
     return { caller: { subject: claims.sub, scopes, run }, claims };
-  }
-
-  async #bee(claims: Claims, runId: string, attempt: number): Promise<Authentication | null> {
-    const grant = await findBeeGrant(this.#db, runId, attempt);
-    if (grant === null) return null;
-    const { session_key: sessionKey, message_id: messageId } = grant;
-    const run = { executionId: runId, attempt, workerId: "", sessionKey, messageId, taskId: null, depth: -1 };
-    return { caller: { subject: BEE_SUBJECT, scopes: BEE_SCOPES, run }, claims };
   }
 }

@@ -2,6 +2,7 @@ import { conflict, notFound } from "../domain/error.ts";
 import { type Execution, type ExecutionFilter, isEndedExecution } from "../domain/execution.ts";
 import type { Listing } from "../domain/page.ts";
 import { faultPoint } from "../base/fault_point.ts";
+import { keysOf } from "../domain/run_identity.ts";
 import { boundTo } from "../domain/scope.ts";
 import { eventsPath, logPath } from "../base/paths.ts";
 import { findExecution, findExecutionJson, markCancelled } from "../store/execution.ts";
@@ -43,20 +44,13 @@ export async function getExecution(service: Service, call: Call, id: string): Pr
 export async function cancelExecution(service: Service, call: Call, id: string): Promise<string> {
   const { db, clock } = service;
   const execution = JSON.parse(await getExecution(service, call, id)) as Execution;
+  const keys = keysOf({ ...execution, execution_id: id });
   const now = clock.now();
   const reason = `cancelled by ${call.caller.subject}`;
   await db.writeOr([
     ...markCancelled(id, call.caller.subject),
-    cancelRunOf({ taskId: execution.task_id, executionId: id }, reason, now),
-    record(now, {
-      kind: "execution.cancelling",
-      session_key: execution.session_key,
-      worker_id: execution.worker_id,
-      task_id: execution.task_id,
-      execution_id: id,
-      message_id: execution.message_id,
-      actor: call.caller.subject,
-    }),
+    cancelRunOf(keys, reason, now),
+    record(now, { kind: "execution.cancelling", ...keys, actor: call.caller.subject }),
   ], async () => {
     const status = (await findExecution(db, id))?.status;
     return status === undefined

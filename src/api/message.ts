@@ -121,7 +121,7 @@ async function findConversation(
   const bound = boundTo(caller);
   const message = await findInbound(service.db, id, bound);
   if (message !== null) return { sessionKey: message.session_key, message };
-  if (caller.run !== null && id === caller.run.messageId && !hasConversation(caller.run.sessionKey)) {
+  if (caller.run !== null && id === caller.run.message_id && !hasConversation(caller.run.session_key)) {
     throw conflict(
       "Cannot send: this task was given by a script and has no conversation; your final answer is kept with the execution",
     );
@@ -141,10 +141,10 @@ function shownOutbound(reply: ReturnType<typeof outboundOf>): OutboundMessage {
 // Who says it follows from the token and is never taken from the request.
 function sourceOf(caller: Caller): { source_type: SourceType; source_id: string; execution_id: string } {
   if (caller.subject === BEE_SUBJECT && caller.run !== null) {
-    return { source_type: "bee", source_id: caller.run.executionId, execution_id: caller.run.executionId };
+    return { source_type: "bee", source_id: caller.run.execution_id, execution_id: caller.run.execution_id };
   }
   if (caller.run !== null) {
-    return { source_type: "worker", source_id: caller.run.workerId, execution_id: caller.run.executionId };
+    return { source_type: "worker", source_id: caller.run.worker_id, execution_id: caller.run.execution_id };
   }
   return { source_type: "system", source_id: caller.subject, execution_id: "" };
 }

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { conflict } from "../domain/error.ts";
+import { keysOf } from "../domain/run_identity.ts";
 import type { RunBinding } from "../domain/scope.ts";
 import { logger } from "../base/log.ts";
 import { record } from "../store/journal.ts";
@@ -47,30 +48,25 @@ export class RunLimits {
   /** Marks the run as one that has met a limit, once for each. */
   async tell(service: Service, { caller }: Call, thing: Thing, most: number): Promise<void> {
     const { run, subject } = caller;
-    const key = `${run?.executionId} ${thing}`;
+    const key = `${run?.execution_id} ${thing}`;
     if (run === null || this.#told.has(key)) return;
     this.#told.set(key, true);
-    const { executionId, sessionKey, workerId, messageId, taskId } = run;
     log.warning("The run {execution_id} of {subject} has met its limit of {most} {thing}", {
-      execution_id: executionId,
+      execution_id: run.execution_id,
       subject,
       most,
       thing,
     });
     await service.db.write([record(service.clock.now(), {
       kind: "execution.limited",
-      session_key: sessionKey,
-      worker_id: workerId,
-      task_id: taskId ?? "",
-      execution_id: executionId,
-      message_id: messageId,
+      ...keysOf(run),
       actor: subject,
       data: { thing, most },
     })]);
   }
 
   #of(run: RunBinding): Map<Thing, number> {
-    const key = `${run.executionId} ${run.attempt}`;
+    const key = `${run.execution_id} ${run.attempt}`;
     const known = this.#made.get(key) ?? new Map<Thing, number>();
     this.#made.set(key, known);
     return known;

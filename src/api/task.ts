@@ -48,7 +48,7 @@ export async function createTask(service: Service, call: Call, input: TaskCreate
       created_by: call.caller.subject,
     };
     const task = newTask(seed, plan, now);
-    const parent_task_id = call.caller.run?.taskId ?? null;
+    const parent_task_id = call.caller.run?.task_id || null;
     return {
       statements: [
         ...insertTask({ ...task, due_at: plan.due_at, parent_task_id, depth }),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { RunKeys } from "./run_identity.ts";
 
 /** Verbs and resources that routes ask for (contract 2, 9). */
 export const VERBS = ["read", "write"] as const;
@@ -118,15 +119,8 @@ export interface Caller {
 }
 
 /** What a run token is made for (contract 2). */
-export interface RunBinding {
-  executionId: string;
+export interface RunBinding extends RunKeys {
   attempt: number;
-  /** "" for the coordinator. */
-  workerId: string;
-  sessionKey: string;
-  messageId: string;
-  /** null for the coordinator, which is given messages and not tasks. */
-  taskId: string | null;
   /** How many tasks of agents stand above this run's task; -1 for the coordinator, whose tasks stand at the top. */
   depth: number;
 }
@@ -134,5 +128,5 @@ export interface RunBinding {
 /** The conversation a caller is bound to, or null when it may see all: operators, and runs that hold `*:*`. */
 export function boundTo(caller: Caller): string | null {
   if (caller.run === null || grants(caller.scopes, "*:*") && caller.scopes.includes("*:*")) return null;
-  return caller.run.sessionKey;
+  return caller.run.session_key;
 }

@@ -51,7 +51,7 @@ export class Rescuer {
     const own = new Set(running());
     const oldest = clock.now() - graceMs;
     const lost = (await listOpenExecutions(db)).filter((run) =>
-      !own.has(run.id) && (graceMs === 0 || run.created_at <= oldest)
+      !own.has(run.execution_id) && (graceMs === 0 || run.created_at <= oldest)
     );
     if (lost.length === 0) return 0;
     const ended = await sweep(new Set(lost.map((run) => run.run_id)));

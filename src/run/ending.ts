@@ -1,7 +1,7 @@
 // running -> completed, failed, cancelled, scheduled (a cron task) or pending (tried again): every end of a run
-import type { JournalEntry } from "../domain/journal.ts";
 import { hasConversation, outboundOf, platformOf } from "../domain/message.ts";
 import { LIMITED_RUNS_MAX, type RateLimit, TOLD_WAIT_MS, waitReason } from "../domain/rate_limit.ts";
+import { keysOf, type RunKeys } from "../domain/run_identity.ts";
 import { nextRunAt, retryDelayMs, type Task } from "../domain/task.ts";
 import { newId } from "../base/id.ts";
 import type { Statement } from "../store/database.ts";
@@ -12,14 +12,9 @@ import { setLimit } from "../store/rate_limit.ts";
 import { finishTask, postponeTask, requeueTask, rescheduleTask, retryTask } from "../store/task_move.ts";
 
 /** The run that ended. */
-export interface EndedRun {
-  id: string;
-  task_id: string;
-  worker_id: string;
-  worker_name: string;
-  session_key: string;
-  message_id: string;
+export interface EndedRun extends RunKeys {
   attempt: number;
+  worker_name: string;
 }
 
 /** What has to be known of its task. */
@@ -55,14 +50,8 @@ export function endRun(
   rules: Rules,
   now: number,
 ): Statement[] {
-  const keys = {
-    session_key: run.session_key,
-    worker_id: run.worker_id,
-    task_id: run.task_id,
-    execution_id: run.id,
-    message_id: run.message_id,
-  };
-  const ended = moved(finishExecution(run.id, end, now), now, {
+  const keys = keysOf(run);
+  const ended = moved(finishExecution(run.execution_id, end, now), now, {
     kind: end.status === "completed" ? "execution.completed" : "execution.failed",
     ...keys,
     data: { failure: end.failure, exit_code: end.exit_code },
@@ -80,35 +69,31 @@ export function endRun(
   return [...ended, ...limited, ...fate, ...reply(run, end, now), recordIdle(now, run.session_key)];
 }
 
-type Keys = Omit<JournalEntry, "kind">;
-
 function tryAgain(
   run: EndedRun,
   end: ExecutionEnd,
   rules: Rules,
   now: number,
-  keys: Keys,
+  keys: RunKeys,
 ): Statement[] | null {
-  const taskRun = { taskId: run.task_id, executionId: run.id };
   if (end.error === STOPPED) {
-    return moved(requeueTask(taskRun, now), now, { kind: "task.requeued", ...keys });
+    return moved(requeueTask(run, now), now, { kind: "task.requeued", ...keys });
   }
   if (run.attempt >= rules.maxAttempts) return null;
   const reason = `attempt ${run.attempt} of ${rules.maxAttempts} was lost with the service`;
-  const retry = retryTask(taskRun, now + retryDelayMs(run.attempt), reason, now);
+  const retry = retryTask(run, now + retryDelayMs(run.attempt), reason, now);
   return moved(retry, now, { kind: "task.requeued", ...keys, data: { reason } });
 }
 
 // The engine waits, and with it everything that it would have to do (contract 3, Task; promises DSP-13).
-function parked({ limit }: MetLimit, now: number, keys: Keys): Statement[] {
+function parked({ limit }: MetLimit, now: number, keys: RunKeys): Statement[] {
   const { engine, until } = limit;
   return [setLimit(limit), record(now, { kind: "engine.limited", ...keys, data: { engine, until } })];
 }
 
-function postpone(run: EndedRun, { limit, runsBefore }: MetLimit, now: number, keys: Keys): Statement[] {
+function postpone(run: EndedRun, { limit, runsBefore }: MetLimit, now: number, keys: RunKeys): Statement[] {
   const reason = waitReason(limit);
-  const taskRun = { taskId: run.task_id, executionId: run.id };
-  const waiting = moved(postponeTask(taskRun, limit.until, reason, now), now, {
+  const waiting = moved(postponeTask(run, limit.until, reason, now), now, {
     kind: "task.requeued",
     ...keys,
     data: { reason },
@@ -117,7 +102,10 @@ function postpone(run: EndedRun, { limit, runsBefore }: MetLimit, now: number, k
   const told = runsBefore === 0 && limit.until - now >= TOLD_WAIT_MS && hasConversation(run.session_key);
   if (!told) return waiting;
   const said = { ...toConversation(run), content: `${run.worker_name} has to wait: ${reason}.` };
-  return [...waiting, ...sendMessage(outboundOf({ ...said, source_type: "system", source_id: run.id }, now))];
+  return [
+    ...waiting,
+    ...sendMessage(outboundOf({ ...said, source_type: "system", source_id: run.execution_id }, now)),
+  ];
 }
 
 // A schedule waits for its next time, whatever came of this run (contract 3, Task).
@@ -127,18 +115,17 @@ function fateOf(
   task: EndedTask | null,
   rules: Rules,
   now: number,
-  keys: Keys,
+  keys: RunKeys,
 ): Statement[] {
-  const taskRun = { taskId: run.task_id, executionId: run.id };
   if (task?.type === "scheduled") {
     const next = nextRunAt(task, rules.defaultZone, now);
     if (next !== null) {
-      return moved(rescheduleTask(taskRun, next, now), now, { kind: "task.rescheduled", ...keys });
+      return moved(rescheduleTask(run, next, now), now, { kind: "task.rescheduled", ...keys });
     }
   }
   const to = end.failure === "cancelled" ? "cancelled" : end.status;
   const reason = end.status === "completed" ? "" : `${end.failure}: ${end.error}`;
-  return moved(finishTask(taskRun, to, reason, now), now, { kind: `task.${to}`, ...keys });
+  return moved(finishTask(run, to, reason, now), now, { kind: `task.${to}`, ...keys });
 }
 
 // The final text is the worker's reply; a failure is told by the system (contract 4, point 6).
@@ -152,7 +139,7 @@ function reply(run: EndedRun, end: ExecutionEnd, now: number): Statement[] {
     ...base,
     content: closingWords(run, end),
     source_type: "system" as const,
-    source_id: run.id,
+    source_id: run.execution_id,
   };
   return sendMessage(outboundOf(said, now), end.status === "completed" ? "unless-any" : "always");
 }
@@ -163,12 +150,12 @@ function toConversation(run: EndedRun) {
     session_key: run.session_key,
     platform: platformOf(run.session_key),
     message_id: run.message_id,
-    execution_id: run.id,
+    execution_id: run.execution_id,
   };
 }
 
 function closingWords(run: EndedRun, end: ExecutionEnd): string {
-  const { worker_name: worker, id } = run;
+  const { worker_name: worker, execution_id: id } = run;
   if (end.status === "completed") return `${worker} is done and left no words (execution ${id}).`;
   if (end.failure === "cancelled") return `${worker} was stopped (execution ${id}).`;
   return `${worker} failed: ${end.failure}${end.error === "" ? "" : `, ${end.error}`} (execution ${id}).`;

@@ -182,7 +182,7 @@ export class Executor {
     const statements = [
       ...this.#contextOf(claim, { id: outcome.sessionId, usage: outcome.sessionUsage }, now),
       ...(end.status === "completed" ? [forgetLimit(execution.engine, now)] : []),
-      ...endRun({ ...execution, id: execution.execution_id }, end, claim.task, rules, now),
+      ...endRun(execution, end, claim.task, rules, now),
     ];
     if (start.at !== null && !start.stored) statements.unshift(started(execution, start.at));
     faultPoint("outcome.pre-commit");

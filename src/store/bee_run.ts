@@ -1,5 +1,6 @@
 import type { Failure, Usage } from "../domain/execution.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
+import type { RunBinding } from "../domain/scope.ts";
 import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
 
 /** A run of the coordinator when it starts; the built-in rules start and end in the same batch. */
@@ -64,9 +65,11 @@ export function findBeeGrant(
   db: Database,
   id: string,
   attempt: number,
-): Promise<{ session_key: string; message_id: string } | null> {
-  return db.first(
-    "select session_key, message_id from bee_run where id = ? and attempt = ? and status = 'running'",
+): Promise<RunBinding | null> {
+  return db.first<RunBinding & Row>(
+    `select id as execution_id, attempt, '' as worker_id, '' as task_id, session_key, message_id, -1 as depth
+    from bee_run
+    where id = ? and attempt = ? and status = 'running'`,
     [id, attempt],
   );
 }

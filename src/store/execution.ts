@@ -1,5 +1,6 @@
 import type { Execution, Failure, Usage } from "../domain/execution.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
+import type { RunBinding } from "../domain/scope.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
 import { parsed } from "./list.ts";
 import { EXECUTION_IS_OPEN } from "./status.ts";
@@ -134,15 +135,8 @@ export async function findExecutionJson(
 }
 
 /** A run that has not ended, as the rescuer finds it after a start. */
-export interface OpenExecution extends Row {
-  id: string;
-  task_id: string;
-  worker_id: string;
-  session_key: string;
-  message_id: string;
+export interface OpenExecution extends Row, RunIdentity {
   session_id: string;
-  attempt: number;
-  run_id: string;
   cancelled_by: string;
   worker_name: string;
   created_at: number;
@@ -153,8 +147,8 @@ export interface OpenExecution extends Row {
 /** Every execution that is pending or running. */
 export function listOpenExecutions(db: Database): Promise<OpenExecution[]> {
   return db.read<OpenExecution>(
-    `select execution.id, execution.task_id, execution.worker_id, execution.session_key, execution.message_id,
-      execution.session_id, execution.attempt, execution.run_id, execution.cancelled_by,
+    `select execution.id as execution_id, execution.task_id, execution.worker_id, execution.session_key,
+      execution.message_id, execution.session_id, execution.attempt, execution.run_id, execution.cancelled_by,
       execution.worker_name, execution.created_at,
       task.status as task_status
     from execution
@@ -206,20 +200,16 @@ export async function countLimitedRuns(db: Database, taskId: string): Promise<nu
 }
 
 /** What a run token is checked against at every request: the open run it was made for, and its worker's scopes. */
-export interface RunGrant extends Row {
-  task_id: string;
-  worker_id: string;
-  session_key: string;
-  message_id: string;
+export interface RunGrant extends Row, RunBinding {
+  /** JSON text. */
   scopes: string;
-  depth: number;
 }
 
-/** The grant of a run that is still going on with this attempt, else null (promises SCP-5, SCP-6). */
+/** The grant of a run that is still going on with this attempt, else null (reliability SCP-5, SCP-6). */
 export function findRunGrant(db: Database, executionId: string, attempt: number): Promise<RunGrant | null> {
   return db.first<RunGrant>(
-    `select execution.task_id, execution.worker_id, execution.session_key, execution.message_id,
-      worker.scopes, task.depth
+    `select execution.id as execution_id, execution.attempt, execution.task_id, execution.worker_id,
+      execution.session_key, execution.message_id, worker.scopes, task.depth
     from execution
     join worker on worker.id = execution.worker_id
     join task on task.id = execution.task_id

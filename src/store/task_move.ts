@@ -1,5 +1,6 @@
 // Every move of a task from one status to another, each one guarded statement (contract 3, Task).
 import { BELL } from "../base/bells.ts";
+import type { RunKeys } from "../domain/run_identity.ts";
 import { guarded, type Statement, type Value } from "./database.ts";
 import { TASK_IS_ACTIVE } from "./status.ts";
 
@@ -15,10 +16,7 @@ export function claimTask(id: string, executionId: string, now: number): Stateme
 }
 
 /** Which run of a task an outcome belongs to: an outcome of any other run changes nothing. */
-export interface TaskRun {
-  taskId: string;
-  executionId: string;
-}
+export type TaskRun = Pick<RunKeys, "task_id" | "execution_id">;
 
 /** running -> completed, failed or cancelled; no change when it was cancelled meanwhile. */
 export function finishTask(
@@ -31,7 +29,7 @@ export function finishTask(
     sql: `update task
       set status = ?, reason = ?, next_run_at = null, due_at = null, updated_at = ?
       where id = ? and status = 'running' and execution_id = ?`,
-    args: [to, reason, now, run.taskId, run.executionId],
+    args: [to, reason, now, run.task_id, run.execution_id],
   };
 }
 
@@ -42,7 +40,7 @@ export function rescheduleTask(run: TaskRun, nextRunAt: number, now: number): St
       set status = 'scheduled', reason = '', due_at = null, attempt = 0, updated_at = ?,
         next_run_at = iif(next_run_at > ?, next_run_at, ?)
       where id = ? and status = 'running' and execution_id = ?`,
-    args: [now, now, nextRunAt, run.taskId, run.executionId],
+    args: [now, now, nextRunAt, run.task_id, run.execution_id],
     bell: BELL.scheduler,
   };
 }
@@ -53,7 +51,7 @@ export function retryTask(run: TaskRun, dueAt: number, reason: string, now: numb
     sql: `update task
       set status = 'pending', due_at = ?, reason = ?, updated_at = ?
       where id = ? and status = 'running' and execution_id = ?`,
-    args: [dueAt, reason, now, run.taskId, run.executionId],
+    args: [dueAt, reason, now, run.task_id, run.execution_id],
     bell: BELL.dispatcher,
   };
 }
@@ -64,7 +62,7 @@ export function postponeTask(run: TaskRun, dueAt: number, reason: string, now: n
     sql: `update task
       set status = 'pending', due_at = ?, reason = ?, attempt = attempt - 1, updated_at = ?
       where id = ? and status = 'running' and execution_id = ?`,
-    args: [dueAt, reason, now, run.taskId, run.executionId],
+    args: [dueAt, reason, now, run.task_id, run.execution_id],
     bell: BELL.dispatcher,
   };
 }
@@ -75,7 +73,7 @@ export function requeueTask(run: TaskRun, now: number): Statement {
     sql: `update task
       set status = 'pending', attempt = attempt - 1, run_count = run_count - 1, updated_at = ?
       where id = ? and status = 'running' and execution_id = ?`,
-    args: [now, run.taskId, run.executionId],
+    args: [now, run.task_id, run.execution_id],
     bell: BELL.dispatcher,
   };
 }

@@ -31,12 +31,12 @@ describe("scopes (contract 2)", () => {
 
   it("boundTo() binds a run to its conversation unless it holds *:*", () => {
     const run = {
-      executionId: "e",
+      execution_id: "e",
       attempt: 1,
-      workerId: "w",
-      sessionKey: "k",
-      messageId: "m",
-      taskId: "t",
+      worker_id: "w",
+      session_key: "k",
+      message_id: "m",
+      task_id: "t",
       depth: 0,
     };
     const caller = (scopes: string[], bound = true): Caller => ({

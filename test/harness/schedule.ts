@@ -187,7 +187,11 @@ export class ScheduleBench {
     };
     await this.db.write([
       ...finishExecution(executionId, end, now),
-      rescheduleTask({ taskId, executionId }, nextOccurrence(row?.cron ?? "", this.zone, now) ?? now, now),
+      rescheduleTask(
+        { task_id: taskId, execution_id: executionId },
+        nextOccurrence(row?.cron ?? "", this.zone, now) ?? now,
+        now,
+      ),
     ]);
     this.#open.delete(taskId);
   }

@@ -324,7 +324,7 @@ async function finish(
   };
   const task = await findTask(service.db, taskId);
   const run = {
-    id: executionId,
+    execution_id: executionId,
     task_id: taskId,
     worker_id: task?.worker_id ?? "",
     worker_name: "w",
