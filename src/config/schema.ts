@@ -11,35 +11,24 @@ import {
 import { reservedFlag } from "../domain/engine_flags.ts";
 import { isTimeZone } from "../domain/field.ts";
 import { isScryptHash } from "../domain/password.ts";
+import { DURATION, durationMs, durationText } from "../base/duration.ts";
 import { LOG_LEVELS } from "../base/log.ts";
 
-const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const DURATION_ERROR = "must be a duration such as 300ms, 30s, 5m, 2h or 7d";
 
 /** A duration such as `300ms 30s 5m 2h 7d`, kept in ms. */
-function duration(standard: string, minMs = 0) {
+function duration(fallback: string, minMs = 0) {
+  const decode = (text: string) => durationMs(text) ?? NaN;
   return z.codec(
-    z.string({ error: "must be a duration such as 300ms, 30s, 5m, 2h or 7d" })
-      .regex(/^\d{1,9}(ms|s|m|h|d)$/, { error: "must be a duration such as 300ms, 30s, 5m, 2h or 7d" }),
+    z.string({ error: DURATION_ERROR }).regex(DURATION, { error: DURATION_ERROR }),
     z.number().min(minMs, { error: `must be at least ${durationText(minMs)}` }),
-    { decode: durationMs, encode: durationText },
-  ).default(durationMs(standard));
+    { decode, encode: durationText },
+  ).default(decode(fallback));
 }
 
-function durationMs(value: string): number {
-  const unit = /[a-z]+$/.exec(value)?.[0] as keyof typeof UNIT_MS;
-  return parseInt(value, 10) * UNIT_MS[unit];
-}
-
-function durationText(ms: number): string {
-  const unit =
-    (["d", "h", "m", "s"] as const).find((name) => ms >= UNIT_MS[name] && ms % UNIT_MS[name] === 0) ??
-      "ms";
-  return `${ms / UNIT_MS[unit]}${unit}`;
-}
-
-function count(standard: number, min: number, max: number) {
+function count(fallback: number, min: number, max: number) {
   return z.int({ error: "must be a whole number" }).min(min, { error: `must be at least ${min}` })
-    .max(max, { error: `must be at most ${max}` }).default(standard);
+    .max(max, { error: `must be at most ${max}` }).default(fallback);
 }
 
 const zone = z.string().refine((name) => name === "" || isTimeZone(name), {
@@ -177,7 +166,7 @@ function databaseUrl(url: string, dataDir: string, base: string): string {
 }
 
 function checkEngines(config: Config, source: ConfigSource): void {
-  const { default: standard, ...engines } = config.engines;
+  const { default: defaultName, ...engines } = config.engines;
   const known = new Set<string>(ENGINE_KINDS.filter((kind) => kind !== "command"));
   for (const [name, engine] of Object.entries(engines)) {
     const at = `${where(source, ["engines", name])}engines.${name}`;
@@ -202,7 +191,7 @@ function checkEngines(config: Config, source: ConfigSource): void {
     engine.kind = kind;
     known.add(name);
   }
-  for (const [key, name] of [["engines.default", standard], ["bee.engine", config.bee.engine]] as const) {
+  for (const [key, name] of [["engines.default", defaultName], ["bee.engine", config.bee.engine]] as const) {
     if (known.has(name) || (key === "bee.engine" && name === "rules")) continue;
     const names = [...known].sort().join(", ");
     throw new ConfigError(

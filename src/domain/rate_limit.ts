@@ -1,3 +1,5 @@
+import { type Backoff, backoffMs } from "../base/backoff.ts";
+
 /** An engine whose provider has told it to wait: no run of it starts before `until`. */
 export interface RateLimit {
   engine: string;
@@ -8,8 +10,7 @@ export interface RateLimit {
 }
 
 // A provider that names no time is asked again after 1, 4, 16 minutes, and then every hour.
-const BACK_OFF_FIRST_MS = 60_000;
-const BACK_OFF_MAX_MS = 3_600_000;
+const RETRY: Backoff = { firstMs: 60_000, lastMs: 3_600_000, factor: 4 };
 const WAIT_MIN_MS = 1_000;
 // Weekly quotas are the longest that there are; a time beyond them is an error of somebody.
 const WAIT_MAX_MS = 8 * 86_400_000;
@@ -32,8 +33,8 @@ export function nextLimit(
 ): RateLimit {
   const waiting = before !== null && before.until > now;
   const strikes = waiting ? before.strikes : (before?.strikes ?? 0) + 1;
-  const backOff = Math.min(BACK_OFF_FIRST_MS * 4 ** Math.min(strikes - 1, 10), BACK_OFF_MAX_MS);
-  const wait = Math.min(Math.max(resetsAt === null ? backOff : resetsAt - now, WAIT_MIN_MS), WAIT_MAX_MS);
+  const unclamped = resetsAt === null ? backoffMs(RETRY, strikes) : resetsAt - now;
+  const wait = Math.min(Math.max(unclamped, WAIT_MIN_MS), WAIT_MAX_MS);
   // Nobody is told a time: those who wait already do not begin to wait anew.
   if (waiting && resetsAt === null) return before;
   return { engine, until: Math.max(now + wait, waiting ? before.until : 0), strikes };

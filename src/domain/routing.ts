@@ -1,3 +1,4 @@
+import { remembered } from "../base/remembered.ts";
 import { nameKey } from "./name.ts";
 
 /** What routing has to know of a worker. */
@@ -214,14 +215,7 @@ function sharedWords(asked: Set<string>, worker: Candidate): string[] {
 
 // Workers are read anew for each message and hardly ever differ; finding words takes some 5 ms per 20,000 characters.
 const KNOWN_WORKERS_MAX = 500;
-const known = new Map<string, Set<string>>();
-
-function wordsOfWorker(text: string): Set<string> {
-  const found = known.get(text) ?? words(text);
-  if (known.size >= KNOWN_WORKERS_MAX) known.clear();
-  known.set(text, found);
-  return found;
-}
+const wordsOfWorker = remembered(KNOWN_WORKERS_MAX, words);
 
 const LISTED_WORKERS_MAX = 20;
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type Backoff, backoffMs } from "../base/backoff.ts";
 import { cronFault, nextOccurrence } from "./cron.ts";
 import { invalid } from "./error.ts";
 import {
@@ -112,9 +113,11 @@ export const taskWaitQuery = {
   }),
 };
 
-/** Ms to wait before a lost run is tried again: 1, 4, 16 s (contract 3). `attempt` counts from 1. */
+const RETRY: Backoff = { firstMs: 1_000, lastMs: 16_000, factor: 4 };
+
+/** Ms to wait before a lost run is tried again: 1, 4, 16 s (contract 3, Task). `attempt` counts from 1. */
 export function retryDelayMs(attempt: number): number {
-  return 1_000 * 4 ** Math.min(Math.max(attempt - 1, 0), 2);
+  return backoffMs(RETRY, attempt);
 }
 
 /** The state in which a new task is born. */

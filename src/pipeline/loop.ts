@@ -1,3 +1,4 @@
+import { type Backoff, backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 import type { Bells } from "../base/bells.ts";
@@ -5,8 +6,7 @@ import type { Bells } from "../base/bells.ts";
 /** However many bells are lost, work is found within this time (house, sentence 1). */
 export const POLL_MS = 1_000;
 // A stage that fails tries again soon, and then less and less often.
-const RETRY_FIRST_MS = 200;
-const RETRY_LAST_MS = 5_000;
+const RETRY: Backoff = { firstMs: 200, lastMs: 5_000 };
 // A stage that has not come back to its waiting place for so long is not well (promises CRN-9).
 const STALLED_MS = 60_000;
 
@@ -76,17 +76,16 @@ export class Stage {
     const { signal } = this.#stopped;
     const log = logger(name);
     const listener = bells.listen(bell);
-    let retryMs = RETRY_FIRST_MS;
+    let failures = 0;
     while (!signal.aborted) {
       let waitMs: number;
       this.#busySince = clock.monotonic();
       try {
         waitMs = Math.min(await step(signal), pollMs);
-        retryMs = RETRY_FIRST_MS;
+        failures = 0;
       } catch (error) {
-        log.error("{stage} failed and tries again in {ms} ms: {error}", { stage: name, ms: retryMs, error });
-        waitMs = retryMs;
-        retryMs = Math.min(retryMs * 2, RETRY_LAST_MS);
+        waitMs = backoffMs(RETRY, ++failures);
+        log.error("{stage} failed and tries again in {ms} ms: {error}", { stage: name, ms: waitMs, error });
       }
       this.#busySince = null;
       this.#rounds++;

@@ -1,4 +1,5 @@
 // failed (waiting) -> sent, or failed for good
+import { type Backoff, backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import type { JournalEntry } from "../domain/journal.ts";
 import { faultPoint } from "../base/fault_point.ts";
@@ -13,8 +14,7 @@ import { Stage } from "./loop.ts";
 const log = logger("outbox");
 const MESSAGES_PER_ROUND = 50;
 const ATTEMPTS_MAX = 10;
-const RETRY_FIRST_MS = 1_000;
-const RETRY_LAST_MS = 3_600_000;
+const RETRY: Backoff = { firstMs: 1_000, lastMs: 3_600_000, factor: 4 };
 
 /** Delivers what is said to conversations outside of this service; on the local platform being stored is being delivered. */
 export function createOutbox(
@@ -40,9 +40,10 @@ export function createOutbox(
     } catch (error) {
       faultPoint("outbox.post");
       const reason = error instanceof Error ? error.message : String(error);
-      const waitMs = Math.min(RETRY_FIRST_MS * 4 ** (attempt - 1), RETRY_LAST_MS);
       const now = clock.now();
-      const dueAt = attempt >= ATTEMPTS_MAX || !platforms.has(message.platform) ? null : now + waitMs;
+      const dueAt = attempt >= ATTEMPTS_MAX || !platforms.has(message.platform)
+        ? null
+        : now + backoffMs(RETRY, attempt);
       log.warning("Cannot deliver message {id}: {reason}", { id: message.id, reason });
       const undelivered: JournalEntry = {
         kind: "message.undelivered",

@@ -1,10 +1,10 @@
+import { type Backoff, backoffMs } from "../base/backoff.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 
 const log = logger("run");
 
-const RETRY_FIRST_MS = 100;
-const RETRY_LAST_MS = 5_000;
+const RETRY: Backoff = { firstMs: 100, lastMs: 5_000 };
 // A stop waits this long for a database that cannot be reached; the next start finds the run open and tries it again.
 const STOP_MAX_MS = 10_000;
 
@@ -27,7 +27,7 @@ export class OutcomeWriter {
 
   /** Calls `write` until it has stored the outcome of the run `id`, or storing is given up. Never throws. */
   async store(id: string, write: () => Promise<void>): Promise<void> {
-    for (let waitMs = RETRY_FIRST_MS;; waitMs = Math.min(waitMs * 2, RETRY_LAST_MS)) {
+    for (let attempt = 1;; attempt++) {
       try {
         return await write();
       } catch (error) {
@@ -39,7 +39,7 @@ export class OutcomeWriter {
           error,
         });
         if (late) return;
-        await sleep(this.#clock, waitMs);
+        await sleep(this.#clock, backoffMs(RETRY, attempt));
       }
     }
   }

@@ -72,6 +72,11 @@ describe("files (house, style)", () => {
     );
   });
 
+  it("bound what they keep by lru-cache, and wait by backoffMs()", () => {
+    expect(places(SOURCES, /\.size >=? [A-Z_]+_MAX\b/)).toEqual([]);
+    expect(places(SOURCES, /Math\.min\(.*(\* 2|\* \d+ \*\*|\b\d \*\* )/)).toEqual([]);
+  });
+
   it("give every write its mode", () => {
     expect(places(SOURCES, /client\.batch\((?!.*"write")/)).toEqual([]);
   });

@@ -1,0 +1,13 @@
+import { LRUCache } from "lru-cache";
+
+/** `work` with its results for the last `max` texts kept. For what depends on the text alone. */
+export function remembered<T extends object>(max: number, work: (text: string) => T): (text: string) => T {
+  const known = new LRUCache<string, T>({ max });
+  return (text) => {
+    const found = known.get(text);
+    if (found !== undefined) return found;
+    const made = work(text);
+    known.set(text, made);
+    return made;
+  };
+}

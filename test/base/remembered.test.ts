@@ -1,0 +1,12 @@
+import { expect, it } from "vitest";
+import { remembered } from "../../src/base/remembered.ts";
+
+it("remembered() works a text out once, as long as it is among the last `max`", () => {
+  const asked: string[] = [];
+  const length = remembered(2, (text) => {
+    asked.push(text);
+    return [text.length];
+  });
+  expect(["a", "bb", "a", "ccc", "a", "bb"].map(length)).toEqual([[1], [2], [1], [3], [1], [2]]);
+  expect(asked).toEqual(["a", "bb", "ccc", "bb"]);
+});
