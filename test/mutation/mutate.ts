@@ -71,7 +71,22 @@ async function tests(copy: string, files: string[]): Promise<Verdict> {
   }, LIMIT_MS);
   const { success } = await child.status;
   clearTimeout(timer);
+  endAll(copy);
   return late ? "timeout" : success ? "lives" : "killed";
+}
+
+// A test that was cut off leaves its servers behind: whatever still runs from this copy is ended.
+function endAll(copy: string): void {
+  for (const { name } of Deno.readDirSync("/proc")) {
+    if (!/^\d+$/.test(name) || Number(name) === Deno.pid) continue;
+    try {
+      if (Deno.readTextFileSync(`/proc/${name}/cmdline`).includes(`${copy}/`)) {
+        Deno.kill(Number(name), "SIGKILL");
+      }
+    } catch {
+      // It is gone already.
+    }
+  }
 }
 
 async function tryOut(copy: string, mutant: Mutant): Promise<Verdict> {
