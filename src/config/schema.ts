@@ -71,6 +71,8 @@ export const configSchema = z.strictObject({
     allowed_origins: z.array(z.string()).default([]),
     allowed_hosts: z.array(z.string()).default([]),
     trusted_proxies: z.array(z.string()).default([]),
+    max_connections: count(1_000, 10, 1_000_000),
+    max_connections_per_address: count(256, 1, 1_000_000),
   }).prefault({}),
   data_dir: z.string().min(1).default("data"),
   database: z.strictObject({

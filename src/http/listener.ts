@@ -1,6 +1,7 @@
 import type { Config } from "../config/schema.ts";
 import { logger } from "../base/log.ts";
 import { clientAddress } from "./authenticate.ts";
+import { Connections } from "./connections.ts";
 import { HangUp } from "./hang_up.ts";
 import type { App } from "./mount.ts";
 import { toProblem } from "./problem.ts";
@@ -15,7 +16,7 @@ export class Listener {
   readonly #app: App;
   readonly #config: Config["server"];
   readonly #serverFile: string;
-  #server: Deno.HttpServer<Deno.NetAddr> | null = null;
+  #connections: Connections | null = null;
   #inFlight = 0;
 
   constructor(app: App, config: Config["server"], serverFile: string) {
@@ -26,8 +27,8 @@ export class Listener {
 
   /** `http://host:port` as a client on this machine reaches it; "" before it listens. */
   get url(): string {
-    if (this.#server === null) return "";
-    const { hostname, port } = this.#server.addr;
+    if (this.#connections === null) return "";
+    const { hostname, port } = this.#connections.addr;
     const host = hostname === "0.0.0.0" ? "127.0.0.1" : hostname === "::" ? "[::1]" : hostname;
     return `http://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${port}`;
   }
@@ -36,16 +37,18 @@ export class Listener {
   listen(): void {
     const { host, port } = this.#config;
     try {
-      this.#server = Deno.serve({
-        hostname: host,
-        port,
-        onListen: () => {},
+      const listener = Deno.listen({ hostname: host, port });
+      const { max_connections: total, max_connections_per_address: perAddress, trusted_proxies: proxies } =
+        this
+          .#config;
+      this.#connections = new Connections(listener, { total, perAddress, proxies }, {
+        handle: (request, address) => this.handle(request, address),
         onError: (error) => {
           if (error instanceof HangUp) return new Response(null, { status: 500 });
           log.error("A request failed outside of the application: {error}", { error });
           return new Response(null, { status: 500 });
         },
-      }, (request, info) => this.handle(request, info.remoteAddr.hostname));
+      });
     } catch (error) {
       if (!(error instanceof Deno.errors.AddrInUse)) throw error;
       throw new Error(`Cannot listen on ${host}:${port}: the port is taken; set server.port to another one`);
@@ -88,8 +91,6 @@ export class Listener {
     while (this.#inFlight > 0 && performance.now() < until) {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
-    if (this.#server === null) return;
-    const closed = this.#server.shutdown().catch(() => {});
-    await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, FINISH_MAX_MS))]);
+    await this.#connections?.close(FINISH_MAX_MS);
   }
 }

@@ -1,0 +1,153 @@
+import { expect, it } from "vitest";
+import { Connections, connectionsMax } from "../../src/http/connections.ts";
+import { openApp, PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
+import { type Client, client } from "../harness/client.ts";
+import { type ServerProcess, startServer, SVC, tempDir } from "../harness/process.ts";
+import { eventually } from "../harness/wait.ts";
+
+/** `svc serve` that may open so many files, and may not allow itself more. */
+function limited(files: number): string[] {
+  return ["bash", "-c", `ulimit -n ${files}; exec "$0" "$@"`, ...SVC];
+}
+
+interface Idle {
+  connections: Deno.TcpConn[];
+  /** How many of them the server has closed. */
+  closed: number;
+  /** How many were refused. */
+  refused: number;
+}
+
+async function openIdle(server: ServerProcess | { url: string }, count: number): Promise<Idle & Disposable> {
+  const { hostname, port } = new URL(server.url);
+  const idle: Idle = { connections: [], closed: 0, refused: 0 };
+  for (let i = 0; i < count; i++) {
+    const connection = await Deno.connect({ hostname, port: Number(port) }).catch(() => null);
+    if (connection === null) idle.refused++;
+    else {
+      idle.connections.push(connection);
+      void connection.read(new Uint8Array(1)).then(() => idle.closed++, () => idle.closed++);
+    }
+  }
+  return Object.assign(idle, {
+    [Symbol.dispose]() {
+      for (const connection of idle.connections) connection.close();
+    },
+  });
+}
+
+async function runOnce(api: Client, name: string): Promise<void> {
+  const worker = await api.call("POST /api/workers", { name });
+  const task = await api.call("POST /api/tasks", {
+    message_id: "connections",
+    worker_id: worker.id,
+    instruction: "hello",
+    type: "immediate",
+  });
+  const done = await api.call(`GET /api/tasks/${task.id}/wait?timeout_ms=10000`);
+  expect(done.status).toBe("completed");
+}
+
+const CAT = {
+  SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH,
+  SVC_ENGINES__DEFAULT: "cat",
+  SVC_ENGINES__CAT__KIND: "command",
+  SVC_ENGINES__CAT__COMMAND: "cat",
+};
+
+it(
+  "1,100 idle connections with a limit of 1,024 files: everybody else is served, and runs have their files (reliability BYT-3)",
+  async () => {
+    await using folder = await tempDir();
+    await using server = await startServer({ dataDir: folder.path, program: limited(1_024), env: CAT });
+    const api = await client(server.url, PASSWORD);
+    using _idle = await openIdle(server, 1_100);
+    expect((await fetch(`${server.url}/livez`)).status).toBe(200);
+    await runOnce(api, "Ada");
+    expect(server.descriptors()).toBeLessThan(700);
+    expect((await server.end()).code).toBe(0);
+  },
+  40_000,
+);
+
+it(
+  "of few files few are connections: with a limit of 60 they are never all taken (reliability BYT-3)",
+  async () => {
+    await using folder = await tempDir();
+    await using server = await startServer({ dataDir: folder.path, program: limited(60), env: CAT });
+    const api = await client(server.url, PASSWORD);
+    const stream = await api.stream((await api.call("POST /api/local/sessions")).id);
+    {
+      using _idle = await openIdle(server, 90);
+      await eventually("it says so", () => server.stderr.includes("Too many connections"));
+      expect((await fetch(`${server.url}/livez`)).status).toBe(200);
+    }
+    expect(stream.ended).toBe(false);
+    await stream.close();
+    expect((await server.end()).code).toBe(0);
+  },
+  40_000,
+);
+
+it("what cannot be accepted for want of files ends nothing: it pauses and goes on (reliability BYT-3)", async () => {
+  const real = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  let failures = 2;
+  const listener = {
+    addr: real.addr,
+    close: () => real.close(),
+    accept: () =>
+      failures-- > 0 ? Promise.reject(new Error("Too many open files (os error 24)")) : real.accept(),
+  } as unknown as Deno.TcpListener;
+  const connections = new Connections(listener, { total: 10, perAddress: 10, proxies: [] }, {
+    handle: () => Promise.resolve(new Response("here")),
+    onError: () => new Response(null, { status: 500 }),
+  });
+  const started = performance.now();
+  expect(await (await fetch(`http://127.0.0.1:${real.addr.port}`)).text()).toBe("here");
+  expect(performance.now() - started).toBeGreaterThanOrEqual(190);
+  await connections.close(1_000);
+  expect(connections.size).toBe(0);
+});
+
+it("of the files that may be open so many are kept back", () => {
+  expect([60, 108, 256, 1_024, 20_000, Infinity].map(connectionsMax)).toEqual([
+    8,
+    8,
+    153,
+    614,
+    12_000,
+    Infinity,
+  ]);
+});
+
+it("one address has so many connections, and what has been idle for longest makes room; none that is in use does", async () => {
+  await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
+  const { id } = await app.call("POST /api/local/sessions");
+  const headers = { authorization: `Bearer ${await app.token()}` };
+  const open = await fetch(`${app.url}/api/local/sessions/${id}/stream`, { headers });
+  const reader = open.body?.getReader();
+  await reader?.read();
+  using idle = await openIdle(app, 30);
+  await eventually("the first are closed", () => idle.closed >= 30 - 8);
+  expect(idle.refused).toBe(0);
+  expect((await fetch(`${app.url}/livez`)).status).toBe(200);
+  await app.call(`POST /api/local/sessions/${id}/messages`, { content: "hello" });
+  const { value } = await reader?.read() ?? {};
+  expect(new TextDecoder().decode(value)).toContain("event: status");
+  await reader?.cancel();
+});
+
+it("where all are in use a new one is closed, unless it comes from a proxy that speaks for many", async () => {
+  for (const [proxies, expected] of [[[], "closed"], [["127.0.0.1"], 200]] as const) {
+    await using app = await openApp({
+      config: { server: { max_connections_per_address: 2, trusted_proxies: [...proxies] } },
+    });
+    const { id } = await app.call("POST /api/local/sessions");
+    const headers = { authorization: `Bearer ${await app.token()}` };
+    const path = `${app.url}/api/local/sessions/${id}/stream`;
+    const streams = [await fetch(path, { headers }), await fetch(path, { headers })];
+    const asked = await fetch(`${app.url}/livez`).then((answer) => answer.status, () => "closed");
+    expect(asked).toBe(expected);
+    await Promise.all(streams.map((stream) => stream.body?.cancel()));
+  }
+});
