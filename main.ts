@@ -22,7 +22,7 @@ Try: svc ctl help
 async function main(args: string[]): Promise<number> {
   const [command = "help", ...rest] = args;
   if (!HAVE_HELP.includes(command) && rest.some((arg) => arg === "--help" || arg === "-h")) {
-    return await help([]);
+    return await help([command]);
   }
   switch (command) {
     case "serve": {
@@ -49,7 +49,8 @@ async function main(args: string[]): Promise<number> {
     }
     case "version":
     case "--version":
-    case "-V": {
+    case "-V":
+    case "-v": {
       const unknown = rest.find((arg) => arg !== "--json");
       if (unknown !== undefined) return refuse(`svc: version does not know ${JSON.stringify(unknown)}`);
       console.log(versionText(rest.length > 0));
@@ -64,13 +65,20 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-// These print their own; everything else is on the one page.
+// These print their own help.
 const HAVE_HELP = ["ctl", "service", "complete"];
 
 async function help([command, ...rest]: string[]): Promise<number> {
   if (command === "ctl") return await control(["help", ...rest]);
   if (command === "service") return await main(["service", "help"]);
-  console.log(HELP.trimEnd());
+  if (command === undefined || command.startsWith("-")) {
+    console.log(HELP.trimEnd());
+    return 0;
+  }
+  const { topHelp } = await load<typeof import("./cli/top.ts")>("./cli/top.ts", import.meta.url);
+  const text = topHelp(command);
+  if (text === null) return await refuseCommand(command);
+  console.log(text.trimEnd());
   return 0;
 }
 

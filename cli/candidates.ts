@@ -2,62 +2,13 @@ import { load } from "../src/base/load.ts";
 import { type AnyCommand, longFlag, type OptionSpec, SHARED_OPTIONS } from "./command.ts";
 import { GROUPS, loadGroup } from "./groups.ts";
 import type { Io } from "./io.ts";
+import { TOP } from "./top.ts";
 
 /** Something that the word under the cursor can become. */
 export interface Candidate {
   value: string;
   about: string;
 }
-
-/** What can be typed behind `svc` and a command of its own. */
-interface Place {
-  about: string;
-  words?: Record<string, string>;
-  options?: readonly OptionSpec[];
-  files?: boolean;
-}
-
-const CONFIG: OptionSpec = { ...SHARED_OPTIONS.config };
-const flag = (flags: string, about: string): OptionSpec => ({ flags, about, type: "flag" });
-const value = (flags: string, about: string): OptionSpec => ({ flags, about, type: "text" });
-
-const TOP: Record<string, Place> = {
-  serve: { about: "Run the service", options: [CONFIG] },
-  ctl: { about: "Control a running service" },
-  restore: {
-    about: "Put a backup in the place of the data, with the service stopped",
-    options: [CONFIG, flag("--yes", "do not ask"), flag("--new-key", "make a new key")],
-    files: true,
-  },
-  service: {
-    about: "Run it under systemd or launchd",
-    words: {
-      print: "Print the unit and change nothing",
-      install: "Write the unit and start it",
-      uninstall: "Stop it and remove the unit",
-      status: "Tell by the exit code whether it runs",
-    },
-    options: [
-      CONFIG,
-      flag("--system", "for the whole machine"),
-      flag("--user", "for you alone"),
-      value("--data-dir <path>", "data directory"),
-      value("--run-as <account>", "account that it runs as"),
-      value("--env-file <path>", "NAME=value lines for it and its engines"),
-      { ...value("--writable <path>", "another directory in which workers may write"), type: "list" },
-      value("--program <path>", "the executable"),
-      value("--name <name>", "name of the service"),
-      flag("--json", "with status: one JSON object"),
-    ],
-  },
-  health: { about: "Tell by the exit code whether the service is ready", options: [CONFIG] },
-  version: { about: "Print the version", options: [flag("--json", "all that is inside")] },
-  completion: {
-    about: "Print the completion script of a shell",
-    words: { bash: "", zsh: "", fish: "" },
-  },
-  help: { about: "Print the help", words: { ctl: "", service: "" } },
-};
 
 /** Everything that the last of `words` (those behind `svc`) can become; empty when there is nothing, or anything fails. */
 export async function candidatesFor(words: string[], io: Io): Promise<Candidate[]> {

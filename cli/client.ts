@@ -2,10 +2,12 @@ import { join } from "node:path";
 import { type ClientConfig, readClientConfig } from "../src/config/file.ts";
 import { type ErrorCode, ServiceError } from "../src/domain/error.ts";
 import type { Api } from "../src/http/app.ts";
+import { connectionFault, trusting } from "./connection.ts";
 import { usage } from "./exit.ts";
 import { keyBytes, OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../src/base/token.ts";
 import type { Upload } from "./form.ts";
 import type { Io } from "./io.ts";
+import { serverUrl } from "./server_address.ts";
 
 type ParamsOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
   ? { [K in Name]: string } & ParamsOf<Rest>
@@ -32,15 +34,23 @@ export interface Answer<T> {
   headers: Headers;
 }
 
+/** What the command line says of the server: its configuration, and a file of certificates to trust. */
+export interface ClientFlags {
+  config?: string | undefined;
+  ca?: string | undefined;
+}
+
 /** Talks to the server. Types come from its route table; nothing of it is loaded. */
 export class Client {
   readonly #io: Io;
-  readonly #flag: string | undefined;
+  readonly #flags: ClientFlags;
   #config: ClientConfig | null = null;
+  #url: string | null = null;
+  #trusting: { client?: Deno.HttpClient } | null = null;
 
-  constructor(io: Io, configFlag: string | undefined) {
+  constructor(io: Io, flags: ClientFlags) {
     this.#io = io;
-    this.#flag = configFlag;
+    this.#flags = flags;
   }
 
   /** Sends a request and answers its JSON. Throws ServiceError as the server meant it, or `unavailable`. */
@@ -56,7 +66,9 @@ export class Client {
   /** Sends a request and answers the response as it comes, for streams. Throws like call(). */
   async open<E extends keyof Api & string>(endpoint: E, parts: RequestParts<E> = {}): Promise<Response> {
     const [method = "GET", path = "/"] = endpoint.split(" ");
-    const url = new URL(await this.url() + fill(path, parts.params ?? {}));
+    const filled = fill(path, parts.params ?? {});
+    const token = await this.#token();
+    const url = new URL(await this.url() + filled);
     for (const [name, value] of Object.entries(parts.query ?? {})) {
       for (const one of Array.isArray(value) ? value : [value]) {
         if (one !== undefined) url.searchParams.append(name, String(one));
@@ -66,7 +78,7 @@ export class Client {
     const request = new Request(url, {
       method,
       headers: {
-        authorization: `Bearer ${await this.#token()}`,
+        authorization: `Bearer ${token}`,
         ...(upload === undefined ? {} : { "content-type": upload.contentType }),
         ...(body === undefined ? {} : { "content-type": "application/json" }),
         ...parts.headers,
@@ -81,50 +93,33 @@ export class Client {
   }
 
   async #send(request: Request, url: URL): Promise<Response> {
+    this.#trusting ??= await this.#certificates();
+    const { client } = this.#trusting;
     try {
-      return await fetch(request);
+      return await (client === undefined ? fetch(request) : fetch(request, { client }));
     } catch (error) {
       if (this.#io.signal.aborted) throw error;
-      throw new ServiceError(
-        "unavailable",
-        // An agent that takes this for advice must not start a service of its own.
-        `Cannot reach the service at ${url.origin}: ${
-          this.#io.env.SVC_RUN_ID
-            ? "it is stopping or gone; try again in a moment"
-            : "is it running? Start it with: svc serve"
-        }`,
-        { cause: error },
-      );
+      throw connectionFault(error, url, Boolean(this.#io.env.SVC_RUN_ID));
     }
   }
 
-  /** Where the server is: SVC_URL, else what the configuration says, else what the server left in its data directory. */
+  async #certificates(): Promise<{ client?: Deno.HttpClient }> {
+    const { SVC_CA_FILE } = this.#io.env;
+    if (this.#flags.ca !== undefined) return { client: await trusting(this.#flags.ca, "--ca") };
+    return SVC_CA_FILE ? { client: await trusting(SVC_CA_FILE, "SVC_CA_FILE") } : {};
+  }
+
+  /** Where the server is. Throws like serverUrl(). */
   async url(): Promise<string> {
-    const given = this.#io.env.SVC_URL;
-    if (given) {
-      // A name and password in it would take the place of our token.
-      const { username, search, hash } = URL.parse(given) ?? { username: "x" };
-      if (!/^https?:\/\//.test(given) || username || search || hash || /\/api\/*$/.test(given)) {
-        const shown = JSON.stringify(given.replace(/\/\/.*@/, "//…@"));
-        throw usage(
-          `SVC_URL: ${shown} is not an address such as http://127.0.0.1:8080, without /api behind it`,
-        );
-      }
-      return given.replace(/\/+$/, "");
-    }
-    const { host, port, dataDir } = await this.#configuration();
-    if (port !== 0) {
-      const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
-      return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
-    }
-    try {
-      return JSON.parse(await Deno.readTextFile(join(dataDir, "server.json"))).url;
-    } catch {
-      throw new ServiceError(
-        "unavailable",
-        `Cannot find the service: no server runs on the data directory ${dataDir}; start it with: svc serve`,
-      );
-    }
+    return this.#url ??= await serverUrl(this.#io.env, () => this.#configuration());
+  }
+
+  /** Asks whether the service is ready, without a token. Throws `unavailable` when nothing answers in time. */
+  async isReady(waitMs: number): Promise<boolean> {
+    const url = new URL(`${await this.url()}/readyz`);
+    const response = await this.#send(new Request(url, { signal: AbortSignal.timeout(waitMs) }), url);
+    await response.body?.cancel();
+    return response.ok;
   }
 
   // In a run there is the run's token or none: an agent must never get the operator's rights (contract 2).
@@ -156,7 +151,7 @@ export class Client {
   }
 
   async #configuration(): Promise<ClientConfig> {
-    return this.#config ??= await readClientConfig(this.#flag, this.#io.env);
+    return this.#config ??= await readClientConfig(this.#flags.config, this.#io.env);
   }
 }
 

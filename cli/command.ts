@@ -90,6 +90,11 @@ export const SHARED_OPTIONS = {
     type: "text",
     default: "config.yaml",
   },
+  ca: {
+    flags: "--ca <file>",
+    about: "certificates to trust beside the system's, for a service behind https",
+    type: "text",
+  },
   json: { flags: "--json", about: "print the server's JSON", type: "flag" },
   quiet: { flags: "-q, --quiet", about: "print ids only", type: "flag" },
 } as const satisfies Record<string, OptionSpec>;

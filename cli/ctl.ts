@@ -1,4 +1,5 @@
 import { Command, CommanderError } from "commander";
+import { versionText } from "../src/base/version.ts";
 import { ServiceError } from "../src/domain/error.ts";
 import { Client, Problem } from "./client.ts";
 import {
@@ -6,6 +7,7 @@ import {
   checkedValues,
   type Context,
   flagOf,
+  longFlag,
   type OptionSpec,
   SHARED_OPTIONS,
 } from "./command.ts";
@@ -13,12 +15,19 @@ import { EXIT, Exit, exitCodeOf, usage } from "./exit.ts";
 import { GROUPS, loadGroup } from "./groups.ts";
 import { BrokenPipe, type Io } from "./io.ts";
 import { Output } from "./output.ts";
+import { problemJson } from "./problem_json.ts";
 import { styleFor } from "./style.ts";
 import { visible } from "./visible.ts";
+
+const VERSION_FLAGS = ["--version", "-V", "-v"];
 
 /** `svc ctl`: runs one command and answers its exit code (contract 6). Loads only the group that is asked for. */
 export async function run(args: string[], io: Io): Promise<number> {
   const json = args.includes("--json");
+  if (VERSION_FLAGS.includes(args[0] ?? "")) {
+    io.out(`${versionText(json)}\n`);
+    return EXIT.done;
+  }
   try {
     const words = await helpAsFlag(args);
     const root = await program(words, io, json);
@@ -75,35 +84,6 @@ function adviceFor(error: unknown, io: Io): string {
   return "; this worker was not given it: do without, or say so in your answer";
 }
 
-const CODE_OF_EXIT: Record<number, string> = {
-  [EXIT.usage]: "invalid_request",
-  [EXIT.notFound]: "not_found",
-  [EXIT.conflict]: "conflict",
-  [EXIT.declined]: "declined",
-  [EXIT.awaitedFailed]: "task_failed",
-  [EXIT.timedOut]: "timed_out",
-};
-
-/** With --json an error is one JSON object: the problem document, or one of the same form (contract 6). */
-function problemJson(error: unknown, words: string): string {
-  if (error instanceof Problem) return error.json;
-  const code = error instanceof ServiceError
-    ? error.code
-    : error instanceof Exit
-    ? CODE_OF_EXIT[error.code] ?? "internal"
-    : isConfigError(error)
-    ? "invalid_request"
-    : "internal";
-  const title = code.replaceAll("_", " ");
-  return JSON.stringify({
-    type: `about:blank#${code}`,
-    title: title.charAt(0).toUpperCase() + title.slice(1),
-    status: 0,
-    detail: words,
-    code,
-  });
-}
-
 async function program(args: string[], io: Io, json: boolean): Promise<Command> {
   const root = new Command("svc ctl");
   // Before any subcommand is added, or those would still end the process (facts, Deno 10).
@@ -129,7 +109,7 @@ async function program(args: string[], io: Io, json: boolean): Promise<Command> 
   root.showSuggestionAfterError(true).enablePositionalOptions();
   declare(root, SHARED_OPTIONS);
   const wanted = args.find((arg, index) =>
-    Object.hasOwn(GROUPS, arg) && !/^(-c|--config)$/.test(args[index - 1] ?? "")
+    Object.hasOwn(GROUPS, arg) && !/^(-c|--config|--ca)$/.test(args[index - 1] ?? "")
   );
   for (const [name, { about }] of Object.entries(GROUPS)) {
     if (name === wanted) await addGroup(root, name, io);
@@ -178,8 +158,7 @@ function addCommand(parent: Command, spec: AnyCommand, io: Io): void {
   const examples = spec.examples.map((example) => `  $ svc ctl ${example}`).join("\n");
   leaf.addHelpText("after", `\nExamples:\n${examples}`);
   leaf.action(async (...parts: unknown[]) => {
-    // What stands further to the right counts.
-    const given = { ...leaf.parent?.parent?.opts(), ...leaf.parent?.opts(), ...leaf.opts() };
+    const given = sharedFlags(leaf);
     const positional = parts.slice(0, args.length).filter((part) => part !== undefined).map(String);
     try {
       await spec.run(await contextOf(spec, positional, given, io));
@@ -203,8 +182,28 @@ function declare(target: Command, options: Record<string, OptionSpec>): void {
         about,
         (value, all?: string) => all === undefined ? value : `${all},${value}`,
       );
-    } else target.option(option.flags, about);
+    } else if (option.type === "flag") target.option(option.flags, about);
+    else target.option(option.flags, about, once(longFlag(option)));
   }
+}
+
+// Which of two values is meant, nobody knows (contract 8.7).
+function once(flag: string): (value: string, before: string | undefined) => string {
+  return (value, before) => {
+    if (before !== undefined) throw usage(`${flag} is given twice`);
+    return value;
+  };
+}
+
+/** The flags of every command, which may stand behind `ctl`, behind the group or behind the command: in one place only. */
+function sharedFlags(leaf: Command): Record<string, unknown> {
+  const levels = [leaf.parent?.parent, leaf.parent, leaf].map((level) => level?.opts() ?? {});
+  for (const flag of ["config", "ca"]) {
+    if (levels.filter((given) => given[flag] !== undefined).length > 1) {
+      throw usage(`--${flag} is given twice`);
+    }
+  }
+  return Object.assign({}, ...levels);
 }
 
 async function contextOf(
@@ -214,11 +213,13 @@ async function contextOf(
   io: Io,
 ): Promise<Context> {
   const configFlag = typeof given.config === "string" ? given.config : undefined;
-  if (configFlag === "") throw new Exit(EXIT.usage, "--config must not be empty");
+  const ca = typeof given.ca === "string" ? given.ca : undefined;
+  if (configFlag === "") throw usage("--config must not be empty");
+  if (ca === "") throw usage("--ca must not be empty");
   const format = given.json ? "json" : given.quiet ? "ids" : io.outIsTerminal ? "table" : "tsv";
   return {
     io,
-    client: new Client(io, configFlag),
+    client: new Client(io, { config: configFlag, ca }),
     out: new Output(io, format, await styleFor(io.outIsTerminal, io.env)),
     args,
     options: checkedValues(spec, given),

@@ -1,6 +1,6 @@
 import { ConfigError, onlyConfig } from "../src/config/file.ts";
 import { Client } from "./client.ts";
-import { EXIT, exitCodeOf } from "./exit.ts";
+import { EXIT, Exit, exitCodeOf } from "./exit.ts";
 import type { Io } from "./io.ts";
 
 // Shorter than what container engines wait for a check.
@@ -12,13 +12,11 @@ const ANSWER_MAX_MS = 4_000;
  */
 export async function health(args: string[], io: Io): Promise<number> {
   try {
-    const url = await new Client(io, onlyConfig("health", args)).url();
-    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(ANSWER_MAX_MS) });
-    await response.body?.cancel();
-    io.out(response.ok ? "ready\n" : "not ready\n");
-    return response.ok ? EXIT.done : EXIT.tryAgain;
+    const ready = await new Client(io, { config: onlyConfig("health", args) }).isReady(ANSWER_MAX_MS);
+    io.out(ready ? "ready\n" : "not ready\n");
+    return ready ? EXIT.done : EXIT.tryAgain;
   } catch (error) {
-    if (error instanceof ConfigError) {
+    if (error instanceof ConfigError || error instanceof Exit) {
       io.err(`svc: ${error.message}\n`);
       return EXIT.usage;
     }

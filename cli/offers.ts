@@ -12,7 +12,10 @@ type Offered = [value: string, about: string][];
 /** What flags and arguments of a kind can be, from the server or the configuration. Throws whatever went wrong. */
 export async function offered(kind: string, words: string[], io: Io): Promise<Offered> {
   const signal = AbortSignal.any([io.signal, AbortSignal.timeout(ANSWER_MAX_MS)]);
-  const client = new Client({ ...io, signal }, valueOf(["-c", "--config"], words));
+  const client = new Client({ ...io, signal }, {
+    config: valueOf(["-c", "--config"], words),
+    ca: valueOf(["--ca"], words),
+  });
   return Object.hasOwn(OFFERS, kind) ? await OFFERS[kind]?.(client, words, io) ?? [] : [];
 }
 

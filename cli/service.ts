@@ -87,7 +87,14 @@ export async function service(args: string[], io: Io, machine: Machine = THIS_MA
 
 function parse(args: string[]) {
   try {
-    return parseArgs({ args, options: OPTIONS, allowPositionals: true, strict: true });
+    const parsed = parseArgs({ args, options: OPTIONS, allowPositionals: true, strict: true, tokens: true });
+    const named = parsed.tokens.flatMap((token) => token.kind === "option" ? [token.name] : []);
+    const twice = named.find((name, at) =>
+      name !== "writable" && OPTIONS[name as keyof typeof OPTIONS].type === "string" &&
+      named.indexOf(name) < at
+    );
+    if (twice !== undefined) throw new Error(`--${twice} is given twice`);
+    return parsed;
   } catch (error) {
     throw usage(
       `${(error instanceof Error ? error.message : String(error)).split(". ")[0]}; see: svc service help`,

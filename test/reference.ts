@@ -2,6 +2,7 @@
 import { GROUPS, loadGroup } from "../cli/groups.ts";
 import { type AnyCommand, type OptionSpec, SHARED_OPTIONS } from "../cli/command.ts";
 import { EXIT } from "../cli/exit.ts";
+import { OWN_CODES } from "../cli/problem_json.ts";
 
 const EXIT_MEANINGS: Record<keyof typeof EXIT, string> = {
   done: "done",
@@ -33,7 +34,7 @@ How it finds and convinces the server: [api.md](api.md#from-the-command-line).
 
 /** The whole reference as Markdown. */
 export async function reference(): Promise<string> {
-  const parts = [HEAD, flagTable("Flags of every command", SHARED_OPTIONS), exitCodes()];
+  const parts = [HEAD, flagTable("Flags of every command", SHARED_OPTIONS), exitCodes(), ownCodes()];
   for (const [name, { about }] of Object.entries(GROUPS)) {
     const group = await loadGroup(name);
     parts.push(`## ${name}\n\n${about}.\n`);
@@ -48,6 +49,13 @@ function exitCodes(): string {
     `| ${code} | ${EXIT_MEANINGS[name as keyof typeof EXIT]} |`
   );
   return `## Exit codes\n\n| code | meaning |\n|---|---|\n${rows.join("\n")}\n`;
+}
+
+function ownCodes(): string {
+  const rows = Object.entries(OWN_CODES).map(([code, when]) => `| \`${code}\` | ${when} |`);
+  return "## Errors with --json\n\nAn error is one JSON object on stderr: the server's problem document as it came, or one that `svc ctl` makes itself, with `type`,\n" +
+    "`title`, `detail` and `code`, but without `status` and `request_id`, since no server answered. The codes of its own:\n\n" +
+    `| code | meaning |\n|---|---|\n${rows.join("\n")}\n`;
 }
 
 function section(title: string, spec: AnyCommand): string {

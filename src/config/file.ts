@@ -30,6 +30,7 @@ export function takeConfig(words: readonly string[]): { config: string | undefin
       rest.push(word);
       continue;
     }
+    if (config !== undefined) throw new UsageError("--config is given twice");
     config = value ?? words[++at] ?? "";
     if (config === "") throw new UsageError("--config must not be empty");
   }

@@ -135,7 +135,7 @@ describe("svc ctl and what it is given (contract 6)", () => {
     expect(ended).toMatchObject({ code: 2, err: expect.stringContaining("nothing was entered") });
   });
 
-  it("flags of every command stand anywhere behind ctl, and the last one counts", async () => {
+  it("flags of every command stand anywhere behind ctl, in one place each (contract 8.7)", async () => {
     await using app = await openApp();
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     for (const args of [["-q", "worker", "list"], ["worker", "-q", "list"], ["worker", "list", "-q"]]) {
@@ -146,8 +146,8 @@ describe("svc ctl and what it is given (contract 6)", () => {
     }
     await using folder = await tempDir();
     await Deno.writeTextFile(`${folder.path}/good.yaml`, "{}");
-    const last = ["-c", "nope.yaml", "worker", "list", "-q", "-c", `${folder.path}/good.yaml`];
-    expect(await ctl(app, last)).toEqual({ code: 0, out: `${id}\n`, err: "" });
+    const twice = ["-c", "nope.yaml", "worker", "list", "-q", "-c", `${folder.path}/good.yaml`];
+    expect(await ctl(app, twice)).toEqual({ code: 2, out: "", err: "svc: --config is given twice\n" });
   });
 
   it("a list of values may be given by commas or by repeating the flag (interface 4.2)", async () => {

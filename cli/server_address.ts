@@ -1,0 +1,65 @@
+import { join } from "node:path";
+import type { ClientConfig } from "../src/config/file.ts";
+import { ServiceError } from "../src/domain/error.ts";
+import { usage } from "./exit.ts";
+
+/**
+ * Where the server is: SVC_URL, else what the server that holds the data directory has written there, else what the
+ * configuration says; in a run only SVC_URL (contract 8.14). Throws a usage error or ServiceError `unavailable`.
+ */
+export async function serverUrl(
+  env: Record<string, string>,
+  configuration: () => Promise<ClientConfig>,
+): Promise<string> {
+  if (env.SVC_URL) return checkedUrl(env.SVC_URL);
+  if (env.SVC_RUN_ID) {
+    throw new ServiceError(
+      "unavailable",
+      "Cannot find the service: this is an agent's run and its SVC_URL is missing",
+    );
+  }
+  const { host, port, dataDir } = await configuration();
+  const announced = await announcedUrl(dataDir);
+  // A file that a killed server left must not send a token to whoever has its port now.
+  if (announced !== null && (port === 0 || await isLocked(join(dataDir, "svc.lock")))) return announced;
+  if (port === 0) {
+    throw new ServiceError(
+      "unavailable",
+      `Cannot find the service: no server runs on the data directory ${dataDir}; start it with: svc serve`,
+    );
+  }
+  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+  return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
+}
+
+function checkedUrl(given: string): string {
+  // A name and password in it would take the place of our token.
+  const { username, search, hash } = URL.parse(given) ?? { username: "x" };
+  if (!/^https?:\/\//.test(given) || username || search || hash || /\/api\/*$/.test(given)) {
+    const shown = JSON.stringify(given.replace(/\/\/.*@/, "//…@"));
+    throw usage(`SVC_URL: ${shown} is not an address such as http://127.0.0.1:8080, without /api behind it`);
+  }
+  return given.replace(/\/+$/, "");
+}
+
+async function announcedUrl(dataDir: string): Promise<string | null> {
+  try {
+    const { url } = JSON.parse(await Deno.readTextFile(join(dataDir, "server.json")));
+    return typeof url === "string" ? url : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Whether a living process holds the lock. It is never tried here: a server that starts at that moment would be refused. */
+async function isLocked(path: string): Promise<boolean> {
+  try {
+    const { ino } = await Deno.stat(path);
+    const locks = await Deno.readTextFile("/proc/locks");
+    return ino !== null &&
+      locks.split("\n").some((line) => line.includes("FLOCK") && line.includes(`:${ino} `));
+  } catch {
+    // No such file, or no such list: macOS. There the configuration counts.
+    return false;
+  }
+}
