@@ -18,7 +18,7 @@ export function tarGz(entries: Entry[], at: Date): Uint8Array {
     parts.push(tarHeader(name, bytes.length, executable ? 0o755 : 0o644, at), bytes);
     parts.push(new Uint8Array((512 - bytes.length % 512) % 512));
   }
-  // Two empty blocks end a tar.
+  // A tar ends with two empty blocks.
   parts.push(new Uint8Array(1024));
   return gzipSync(joined(parts), { level: 9 });
 }

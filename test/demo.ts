@@ -1,4 +1,4 @@
-// `make demo`: a throw-away service on a free port and an empty data directory, three messages, and what came of them.
+// `make demo`: a temporary service on a free port with an empty data directory, three messages, and their results.
 // Where an agent CLI is installed and logged in, it is asked, too; SVC_DEMO_AGENT names one, or none.
 import { join } from "node:path";
 import { startServer, svc } from "./harness/process.ts";

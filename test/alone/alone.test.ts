@@ -7,7 +7,7 @@ import { everyCommand, walkAllCommands } from "../harness/walk.ts";
 
 const asRoot = Deno.uid() === 0;
 
-describe.skipIf(PROGRAM === undefined)("the one file, without Deno and Node, in an empty directory", () => {
+describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, in an empty directory", () => {
   const program = PROGRAM ?? "";
 
   it("passes every command of ctl", async () => {
@@ -70,10 +70,10 @@ describe.skipIf(PROGRAM === undefined)("the one file, without Deno and Node, in 
     expect((await alone.svc(["health"])).code).toBe(0);
   }, 60_000);
 
-  it("takes both a read-only directory and one that is not there for what they are", async () => {
+  it("reports a read-only directory and a missing one", async () => {
     await using folder = await tempDir();
     const path = await pathWithoutRuntimes(folder.path);
-    // Root may write anywhere, so the read-only place is one where there is nothing to write to.
+    // Root can write anywhere, so the read-only place is one without anything to write to.
     const ran = await bare([program, "serve"], "/proc", { PATH: path });
     expect(ran.code).toBe(1);
     expect(ran.err.trim().split("\n")).toHaveLength(1);

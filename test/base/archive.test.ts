@@ -42,7 +42,7 @@ describe("packArchive() and unpackArchive()", () => {
     expect(code).toBe(0);
   });
 
-  it("a file that is gone is left out, one that grows is taken as long as it was", async () => {
+  it("a missing file is left out, and one that grows is packed with its first length", async () => {
     await using folder = await tempDir();
     const growing = join(folder.path, "growing");
     await Deno.writeTextFile(growing, "x".repeat(200_000));
@@ -59,7 +59,7 @@ describe("packArchive() and unpackArchive()", () => {
     expect((await Deno.stat(join(to, "growing"))).size).toBeGreaterThanOrEqual(200_000);
   });
 
-  it("refuse names that lead elsewhere, and write nothing there", async () => {
+  it("refuse names that lead outside, and write nothing there", async () => {
     await using folder = await tempDir();
     for (
       const name of [
@@ -91,7 +91,7 @@ describe("packArchive() and unpackArchive()", () => {
     }
   });
 
-  it("tell who packs that the reader has left", async () => {
+  it("tell the packer that the reader has left", async () => {
     await using folder = await tempDir();
     const large = join(folder.path, "large");
     await Deno.writeFile(large, new Uint8Array(40_000_000));

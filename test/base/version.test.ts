@@ -34,7 +34,7 @@ describe("version", () => {
     });
   });
 
-  it("is said at the start, with SQLite's and the zone data's (promises DUR-7, CRN-10)", async () => {
+  it("is logged at the start, with those of SQLite and of the time zone data (promises DUR-7, CRN-10)", async () => {
     await using data = await tempDir();
     await using server = await startServer({ dataDir: data.path, env: { SVC_AUTH_PASSWORD: "pass" } });
     const line = () => server.stderr.split("\n").find((said) => said.includes(" is ready at ")) ?? "";
@@ -56,7 +56,7 @@ describe("version", () => {
     expect(await svc(["frobnicate"], { dataDir: data.path })).toMatchObject({ code: 2, out: "" });
   });
 
-  it("--help is an answer for every command, on stdout with exit 0, and starts nothing (contract 6)", async () => {
+  it("--help prints help for every command on stdout, exits 0, and starts nothing (contract 6)", async () => {
     await using data = await tempDir();
     for (
       const args of [
@@ -87,7 +87,7 @@ describe("version", () => {
     expect([...Deno.readDirSync(data.path)]).toEqual([]);
   });
 
-  it("a flag or word that a command does not know is exit 2, named on stderr, and starts nothing (contract 6)", async () => {
+  it("an unknown flag or word is exit 2, named on stderr, and starts nothing (contract 6)", async () => {
     await using data = await tempDir();
     const cases: [string[], RegExp][] = [
       [

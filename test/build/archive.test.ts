@@ -36,7 +36,7 @@ describe("tarGz()", () => {
 });
 
 describe("zip()", () => {
-  it("holds each entry behind its header, and a directory that points there (APPNOTE 4.3)", () => {
+  it("has each entry after its header, and a directory that points to it (APPNOTE 4.3)", () => {
     const bytes = zip(ENTRIES, AT);
     const view = new DataView(bytes.buffer);
     const end = bytes.length - 22;

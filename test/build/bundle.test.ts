@@ -36,7 +36,7 @@ describe("bundle()", () => {
   });
 
   it("holds every module of ours that runs, found by its imports and load() calls", () => {
-    // A file of types and lists alone may leave nothing, and load() itself is gone.
+    // A file that has only types may leave nothing in the bundle, and load() itself is removed.
     const absent = sourceFiles("src", "cli").filter((file) => !made.modules.includes(file));
     const withCode = absent.filter((file) =>
       /^export (async function|function|class) (?!load\b)/m.test(textOf(file))
@@ -45,7 +45,7 @@ describe("bundle()", () => {
     expect(made.modules).toContain("cli/commands/worker.ts");
   });
 
-  it("holds one addon and no package that only development needs", () => {
+  it("has one addon, and no package that only development needs", () => {
     const names = made.packages.map(({ name }) => name);
     expect(names).toContain("hono");
     // Room for a few that packages bring along; more is a decision (SUP-3).

@@ -44,7 +44,7 @@ async function entries(folder: string): Promise<string[]> {
 }
 
 describe("install.sh", () => {
-  it("puts the program that the sum names where it is told, and says how to go on", async () => {
+  it("installs the program with the right checksum in the given place, and prints the next step", async () => {
     await using home = await tempDir();
     await using place = serve(archives());
     const folder = join(home.path, "my bin");
@@ -58,7 +58,7 @@ describe("install.sh", () => {
     );
   });
 
-  it("takes the place of an older program in one step", async () => {
+  it("replaces an older program in one step", async () => {
     await using folder = await tempDir();
     await using place = serve(archives());
     await Deno.writeTextFile(join(folder.path, "svc"), "old", { mode: 0o755 });
@@ -93,7 +93,7 @@ describe("install.sh", () => {
     expect(await entries(folder.path)).toEqual([]);
   });
 
-  it("leaves the old program when the new one does not run here", async () => {
+  it("keeps the old program when the new one does not run here", async () => {
     await using folder = await tempDir();
     await using place = serve(archives("#!/bin/sh\nexit 1\n"));
     await Deno.writeTextFile(join(folder.path, "svc"), "old");
@@ -103,7 +103,7 @@ describe("install.sh", () => {
     expect(await Deno.readTextFile(join(folder.path, "svc"))).toBe("old");
   });
 
-  it("says what it needs to know", async () => {
+  it("says which settings are missing", async () => {
     expect(await install({ SVC_INSTALL_DIR: "/x" })).toMatchObject({
       code: 1,
       err: expect.stringContaining("SVC_BASE_URL"),

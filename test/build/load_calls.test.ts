@@ -20,7 +20,7 @@ describe("loadCallsPlugin() (decision 0005, 0040)", () => {
     );
   });
 
-  it("turns a name in the path into one import for each file that it can mean", () => {
+  it("turns a name in the path into one import for each file that matches", () => {
     const code = transformed("return load<T>(`./commands/${name}.ts`, import.meta.url);") ?? "";
     expect(code).toContain('"worker": () => import("./commands/worker.ts")');
     expect(code).toMatch(/\}\)\[name\]\(\);$/);

@@ -41,7 +41,7 @@ describe("bom() (SUP-1, SUP-3)", () => {
     expect(dependencies[0]?.dependsOn).toHaveLength(3);
   });
 
-  it("is the same for the same parts, and another for another commit", async () => {
+  it("is the same for the same packages, and differs for another commit", async () => {
     const parts = [await part("hono")];
     expect(bom(parts, "2.9.6", STAMP)).toEqual(bom(parts, "2.9.6", STAMP));
     const other = bom(parts, "2.9.6", { ...STAMP, commit: "def" }) as unknown as Bom;

@@ -22,7 +22,7 @@ async function fault(yaml: string, env: Record<string, string> = {}): Promise<st
 }
 
 describe("configuration (contract 7)", () => {
-  it("nothing at all is a working server", async () => {
+  it("an empty configuration is a working server", async () => {
     const { config } = await load("");
     expect(config).toMatchObject({
       server: { host: "127.0.0.1", port: 8080 },
@@ -56,7 +56,7 @@ describe("configuration (contract 7)", () => {
     expect(config.engines.a).toMatchObject({ command: join(folder, "run.sh") });
   });
 
-  it("the environment wins over the file, secrets may lie in files", async () => {
+  it("the environment overrides the file, and secrets may be in files", async () => {
     await using folder = await tempDir();
     const secret = join(folder.path, "secret");
     await Deno.writeTextFile(secret, "s".repeat(40) + "\n");
@@ -92,7 +92,7 @@ describe("configuration (contract 7)", () => {
     ["auth: {password_hash: plain}", /scrypt hash/],
     ["auth: {password_hash: '$scrypt$ln=0,r=8,p=1$c2FsdA$aGFzaA'}", /scrypt hash/],
     ["auth: {password_hash: '$scrypt$ln=21,r=8,p=1$c2FsdA$aGFzaA'}", /at most 1 GiB/],
-    // One that was cut, or quoted in a shell that took its dollars away, would be nobody's password.
+    // A hash that was cut off, or whose dollar signs a shell expanded, would match no password.
     ["auth: {password_hash: '$scrypt$ln=16,r=8,p=2$c2FsdA'}", /scrypt hash/],
     ["database: {url: postgres://x}", /must start with/],
     ["engines: {default: nope}", /^1:20: engines.default: no engine is called "nope"; known: /],
@@ -123,11 +123,11 @@ describe("configuration (contract 7)", () => {
     async (env, words) => expect(await fault("", env as Record<string, string>)).toMatch(words),
   );
 
-  it("every problem is told at once", async () => {
+  it("all problems are reported at once", async () => {
     expect((await fault("server: {prot: 1, port: x}\nlog: {level: 1}")).split("\n")).toHaveLength(3);
   });
 
-  it("config.yaml.example holds every key with its default", async () => {
+  it("config.yaml.example has every key with its default", async () => {
     const { parse } = await import("yaml");
     const example = parse(textOf("config.yaml.example"));
     const { config, folder } = await load(textOf("config.yaml.example"));

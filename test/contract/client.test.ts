@@ -6,7 +6,7 @@ import { contract } from "../harness/contract.ts";
 import { tempDir } from "../harness/process.ts";
 import { ROOT } from "../harness/tree.ts";
 
-// What somebody writes who has nothing but the document.
+// Code as a user would write it who has only the document.
 const WALK = `import createClient from "openapi-fetch";
 import type { paths } from "./schema.ts";
 

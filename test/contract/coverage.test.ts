@@ -1,4 +1,4 @@
-// Everything that interface.md 4 and contract 5 and 6 name, by hand: a row that goes missing fails here.
+// Everything that interface.md 4 and contract 5 and 6 name, by hand: the test fails when one is missing.
 import { describe, expect, it } from "vitest";
 import { GROUPS, loadGroup } from "../../cli/groups.ts";
 import { ROUTES } from "../../src/http/app.ts";
@@ -66,7 +66,7 @@ const ENDPOINTS: [route: string, status: number][] = [
 const PAGE = ["page", "page-size"];
 const SESSION_KEY = ["session-key!"];
 
-// Flags of each command; "!" marks a needed one, arguments stand in angle brackets.
+// Flags of each command; "!" marks a required one; arguments are in angle brackets.
 const COMMANDS: Record<string, string[]> = {
   // interface 4.2
   "worker list": ["department", "no-recursive", "name", "id", ...PAGE],
@@ -173,7 +173,7 @@ const SHORT: Record<string, string> = {
 };
 
 describe("the interface, row by row (interface 4, contract 5 and 6)", () => {
-  it("every endpoint is there, answers its status, asks for a scope and is documented", async () => {
+  it("every endpoint exists, answers its status, asks for a scope and is documented", async () => {
     const { document } = await contract();
     const routes = new Map((ROUTES as readonly AnyRoute[]).map((one) => [`${one.method} ${one.path}`, one]));
     for (const [row, status] of ENDPOINTS) {
@@ -189,7 +189,7 @@ describe("the interface, row by row (interface 4, contract 5 and 6)", () => {
     }
   });
 
-  it("every command is there with its flags, each with a word about it", async () => {
+  it("every command exists with its flags, each with a description", async () => {
     for (const [row, wanted] of Object.entries(COMMANDS)) {
       const spec = await findCommand(row);
       expect([row, spec?.about]).toEqual([row, expect.stringMatching(/^[A-Z].{5,}/)]);
@@ -208,7 +208,7 @@ describe("the interface, row by row (interface 4, contract 5 and 6)", () => {
     }
   });
 
-  it("every group and command that there is stands in the table, too", async () => {
+  it("every group and command is in the table", async () => {
     for (const name of Object.keys(GROUPS)) {
       const group = await loadGroup(name);
       const rows = Array.isArray(group) ? group.map((spec) => `${name} ${spec.name}`) : [name];

@@ -42,7 +42,7 @@ describe("/openapi.json (contract 5)", () => {
     }
   });
 
-  it("every body that is asked for has an example, and every example is true", async () => {
+  it("every request body has an example, and every example is valid", async () => {
     const { document, ajv } = await contract();
     const without: string[] = [];
     for (const [name, schema] of Object.entries(document.components.schemas)) {
@@ -57,7 +57,7 @@ describe("/openapi.json (contract 5)", () => {
     expect(without).toEqual([]);
   });
 
-  it("the server takes the examples", async () => {
+  it("the server accepts the examples", async () => {
     const { document } = await contract();
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });

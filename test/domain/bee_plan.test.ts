@@ -25,14 +25,14 @@ describe("readPlan() (contract 4, point 4)", () => {
     }
   });
 
-  it("knows workers by id, by name in any case, and with an @ in front", () => {
+  it("finds workers by id, by name in any case, and with a leading @", () => {
     for (const worker of [ADA.id, ADA.id.toUpperCase(), "ada", "@ADA"]) {
       expect(read(task({ worker }))).toMatchObject({ tasks: [{ workerId: ADA.id }] });
     }
     expect(read(task({ worker: "max mu\u0308ller" }))).toMatchObject({ tasks: [{ workerId: MAX.id }] });
   });
 
-  it("takes countdowns and schedules, and one worker more than once", () => {
+  it("accepts countdowns and schedules, and the same worker several times", () => {
     expect(read(task({ type: "countdown", scheduled_at: 1_005_000 }))).toMatchObject({
       tasks: [{ plan: { status: "scheduled", next_run_at: 1_005_000 } }],
     });
@@ -43,7 +43,7 @@ describe("readPlan() (contract 4, point 4)", () => {
     expect(read({ tasks: [...task().tasks, ...task().tasks] })).toMatchObject({ tasks: [{}, {}] });
   });
 
-  it("says what is wrong, for the coordinator to mend it", () => {
+  it("says what is wrong, so that the coordinator can correct it", () => {
     const problems: [unknown, RegExp][] = [
       ["I think Ada should do it.", /not one JSON object/],
       ["", /not one JSON object/],
@@ -79,7 +79,7 @@ describe("readPlan() (contract 4, point 4)", () => {
     });
   });
 
-  it("planReason() names who got what", () => {
+  it("planReason() names which worker got which task", () => {
     const plan = (answer: unknown) => {
       const found = read(answer);
       if ("problem" in found) throw new Error(found.problem);

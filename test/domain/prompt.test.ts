@@ -26,7 +26,7 @@ const PLAIN = { said: [], interrupted: false, ctl: "/data/bin/svc" };
 const titles = (prompt: string) => [...prompt.matchAll(/^# (.*)$/gm)].map(([, title]) => title);
 
 describe("workerPrompt() (contract 4, point 7)", () => {
-  it("tells everything in one order, and the instruction last", () => {
+  it("has everything in a fixed order, and the instruction last", () => {
     const prompt = workerPrompt(CONTEXT, "-- do 'it'\n# now", PLAIN);
     expect(titles(prompt).slice(0, -1)).toEqual([
       "Who you are",
@@ -47,7 +47,7 @@ describe("workerPrompt() (contract 4, point 7)", () => {
     );
   });
 
-  it("spells out every value: some engines refuse a command with a variable in it", () => {
+  it("contains every value itself: some engines refuse a command with a variable in it", () => {
     const odd = { ...CONTEXT, message: { ...CONTEXT.message, session_key: "chat:it's $(here)" } };
     const prompt = workerPrompt(odd, "x", PLAIN);
     expect(prompt).toContain("svc ctl message send --message-id m1 --stdin");
@@ -56,7 +56,7 @@ describe("workerPrompt() (contract 4, point 7)", () => {
     expect(prompt).not.toMatch(/\$SVC_/);
   });
 
-  it("leaves out what there is not, and messages where nobody listens", () => {
+  it("leaves out what is empty, and messages where there is no conversation", () => {
     const bare: RunContext = {
       ...CONTEXT,
       worker: { ...CONTEXT.worker, description: "", memory: " ", constraints: "" },
@@ -69,7 +69,7 @@ describe("workerPrompt() (contract 4, point 7)", () => {
     expect(prompt).toContain("Your last words are kept as the result of this task.");
   });
 
-  it("tells an interrupted task that it was, and a new session what was said", () => {
+  it("says when a task was interrupted, and gives a new session the recent messages", () => {
     const said = [
       { role: "user" as const, content: "hello", ts: 0 },
       { role: "bee" as const, content: "x".repeat(5_000), ts: 1_000 },
@@ -87,14 +87,14 @@ describe("workerPrompt() (contract 4, point 7)", () => {
     expect(prompt).toContain("x … (5000 characters)\n");
   });
 
-  it("stays small, however much is remembered", () => {
+  it("stays small, however large the memory is", () => {
     const global = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`k${i}`, "v".repeat(100_000)]));
     const prompt = workerPrompt({ ...CONTEXT, memory: { global, session: {} } }, "go", PLAIN);
     expect(prompt.length).toBeLessThan(60_000);
     expect(prompt).toContain("(there is more: svc ctl memory get --scope global)");
   });
 
-  it("names only commands and flags that svc ctl has, and all that they need", async () => {
+  it("names only commands and flags that svc ctl has, with all that are required", async () => {
     const large = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`key${at}`, "x".repeat(4_000)]));
     const prompt = workerPrompt({ ...CONTEXT, memory: { global: large, session: large } }, "x", PLAIN);
     expect(prompt).toContain("(there is more: svc ctl memory get --scope global)");

@@ -5,14 +5,14 @@ const NOW = Date.parse("2026-03-01T12:00:00Z");
 const MINUTE = 60_000;
 
 describe("nextLimit()", () => {
-  it("waits until the time that is named, at least a second, at most eight days", () => {
+  it("waits until the given time, at least a second, at most eight days", () => {
     const until = (resetsAt: number) => nextLimit("claude", null, resetsAt, NOW).until - NOW;
     expect(until(NOW + 5 * MINUTE)).toBe(5 * MINUTE);
     expect(until(NOW - MINUTE)).toBe(1_000);
     expect(until(NOW + 365 * 86_400_000)).toBe(8 * 86_400_000);
   });
 
-  it("without a time asks again after 1, 4, 16 minutes, and then every hour (promises DSP-13)", () => {
+  it("without a time tries again after 1, 4, 16 minutes, and then every hour (promises DSP-13)", () => {
     let limit = nextLimit("claude", null, null, NOW);
     const waits = [limit.until - NOW];
     for (let run = 0; run < 5; run++) {

@@ -47,11 +47,11 @@ describe("routeByRules() (contract 4, point 3)", () => {
     ["no mention", "bee"],
   ])("%j goes to %j", (text, expected) => expect(target(text)).toEqual(expected));
 
-  it("a name that two workers share names none of them", () => {
+  it("a name that two workers share matches neither", () => {
     expect(target("@ada hi", [ADA, worker("a2", "ada")])).toBe("bee");
   });
 
-  it("knows names in any script, composed or not", () => {
+  it("matches names in any script, composed or not", () => {
     const zoe = worker("z", "Zoë");
     expect(target("@zoe\u0308 hi", [zoe])).toEqual(["z", "hi"]);
     expect(target("@小明 你好", [worker("x", "小明")])).toEqual(["x", "你好"]);
@@ -59,20 +59,20 @@ describe("routeByRules() (contract 4, point 3)", () => {
     expect(target("@कि hi", [worker("x", "क")])).toBe("bee");
   });
 
-  it("leaves the instruction as it was written: a file's name may be composed or not", () => {
+  it("leaves the instruction unchanged: a file's name may be composed or not", () => {
     expect(target("@bob read cafe\u0301.txt")).toEqual(["b", "read cafe\u0301.txt"]);
     expect(target("read cafe\u0301.txt, @bob")).toEqual(["b", "read cafe\u0301.txt, @bob"]);
     expect(target("@zoe\u0308 read e\u0301", [worker("z", "Zoë")])).toEqual(["z", "read e\u0301"]);
   });
 
-  it("falls back to the session's own worker, and a mention wins over it", () => {
+  it("falls back to the session's own worker, and a mention comes before it", () => {
     expect(target("hi", ALL, "b")).toEqual(["b", "hi"]);
     expect(target("@ada hi", ALL, "b")).toEqual(["a", "hi"]);
     expect(target("@ada @bob hi", ALL, "l")).toEqual(["l", "@ada @bob hi"]);
     expect(target("hi", ALL, "gone")).toBe("bee");
   });
 
-  it("never throws, whatever is said", () => {
+  it("never throws, whatever the message", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: "binary" }),
@@ -112,7 +112,7 @@ describe("routeWithoutModel() (contract 4, point 4)", () => {
     });
   });
 
-  it("lists the workers when nobody fits, or two do", () => {
+  it("lists the workers when none matches, or two match equally", () => {
     expect(routeWithoutModel("hello", [invoices, dogs])).toMatchObject({
       to: "reply",
       text: expect.stringContaining("- @Ivy: Checks invoices"),

@@ -7,7 +7,7 @@ import type { World } from "./walk.ts";
 /** The compiled svc that is to be tried: SVC_PROGRAM, or none. */
 export const PROGRAM = Deno.env.get("SVC_PROGRAM");
 
-/** A directory with all programs of this machine but Deno, Node and their kin, as the one thing on PATH. */
+/** A directory with all programs of this machine except Deno, Node and similar ones, as the only entry of PATH. */
 export async function pathWithoutRuntimes(folder: string): Promise<string> {
   const bin = join(folder, "path");
   await Deno.mkdir(bin);
@@ -45,7 +45,7 @@ export async function bare(
   return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
 }
 
-/** The compiled svc serving in an empty directory, with nothing around it. */
+/** The compiled svc serving in an empty directory, without any other files. */
 export class Alone implements World, AsyncDisposable {
   readonly dataDir: string;
   readonly folder: string;
@@ -135,7 +135,7 @@ engines: { default: fake, fake: { kind: command, command: ${JSON.stringify(FAKE_
     }
   }
 
-  /** Another process cannot be listened to so easily: the caller asks again after a moment. */
+  /** The bells of another process cannot be observed: the caller asks again after a moment. */
   until(): Promise<void> {
     return new Promise((resolve) => setTimeout(resolve, 20));
   }

@@ -21,7 +21,7 @@ export interface AppOptions extends ServerParts {
   config?: TestSettings;
   dataDir?: string;
   password?: string;
-  /** Keeps the database in memory: nothing is synced, and nothing survives. */
+  /** Keeps the database in memory: nothing is synced, and nothing is kept. */
   inMemory?: boolean;
 }
 
@@ -40,7 +40,7 @@ export interface Reply<T = unknown> {
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
-/** A whole service in this process, on its own data directory; stopped and removed when the test lets go of it. */
+/** A whole service in this process, on its own data directory; stopped and removed when the test disposes of it. */
 export class App {
   readonly server: Server;
   readonly dataDir: string;
@@ -70,7 +70,7 @@ export class App {
     return signToken(authority.key, claims, OPERATOR_KEY_TTL_S, clock.now());
   }
 
-  /** Sends a request as the operator and answers whatever came back. */
+  /** Sends a request as the operator and answers the response. */
   async send(route: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply<Json>> {
     const [method = "GET", path = "/"] = route.split(/ (.*)/);
     const response = await this.server.fetch(
@@ -108,14 +108,14 @@ export class App {
     expect(said, "the OpenAPI document").toBe("");
   }
 
-  /** As send(), for what has to succeed. */
+  /** As send(), for a request that must succeed. */
   async call(route: string, body?: unknown, headers: Record<string, string> = {}): Promise<Json> {
     const reply = await this.send(route, body, headers);
     expect(reply.status, JSON.stringify(reply.body)).toBeLessThan(300);
     return reply.body;
   }
 
-  /** Resolves when nothing is waiting that could be done now, and nothing is going on. */
+  /** Resolves when no work is due and no run is in progress. */
   async settle(timeoutMs = 15_000): Promise<void> {
     const { db, bells, clock } = this.server.service;
     const bell = bells.listen(BELL.journal);
@@ -141,7 +141,7 @@ export class App {
     throw new Error("The service did not settle");
   }
 
-  /** Does `work`, and resolves when something of it listens to a bell: a wait or a stream is open. */
+  /** Does `work`, and resolves when it listens to a bell, that is, when its wait or stream is open. */
   async listening<T>(work: () => Promise<T>): Promise<{ done: Promise<T> }> {
     const { bells } = this.server.service;
     const before = bells.size;
@@ -175,7 +175,7 @@ export class App {
     this.#stopped = true;
     this.server.hurry();
     await this.server.stop();
-    // Nothing of ours may ever wait for a lock of ours (promises DBF-5).
+    // The service must never wait for a lock of its own (promises DBF-5).
     expect(this.db.busy).toBeLessThanOrEqual(this.busyExpected);
   }
 

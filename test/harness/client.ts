@@ -9,13 +9,13 @@ export interface Client {
   url: string;
   token: string;
   refreshToken: string;
-  /** Sends a request and answers whatever came back. */
+  /** Sends a request and answers the response. */
   send: (
     route: string,
     body?: unknown,
     headers?: Record<string, string>,
   ) => Promise<{ status: number; body: Json }>;
-  /** As send(), for what has to succeed. */
+  /** As send(), for a request that must succeed. */
   call: (route: string, body?: unknown, headers?: Record<string, string>) => Promise<Json>;
   text: (path: string) => Promise<string>;
   upload: (path: string, form: FormData) => Promise<Json>;
@@ -61,7 +61,7 @@ export async function client(url: string, password = "pass"): Promise<Client> {
   };
 }
 
-/** Resolves when nothing is waiting or going on any more. */
+/** Resolves when no work is waiting or in progress any more. */
 export async function quiet(api: Client, timeoutMs = 60_000): Promise<void> {
   const until = performance.now() + timeoutMs;
   while (performance.now() < until) {

@@ -5,7 +5,7 @@ interface Waiting {
   call: () => void;
 }
 
-/** A clock that only a test moves. Wall time and monotonic time move together with advance() and apart with jump(). */
+/** A clock that only the test changes. Wall time and monotonic time move together with advance() and apart with jump(). */
 export class TestClock implements Clock {
   #now: number;
   #monotonic = 0;
@@ -40,7 +40,7 @@ export class TestClock implements Clock {
     }
   }
 
-  /** Sets the wall clock without time having passed: somebody changed it. */
+  /** Sets the wall clock without time passing, as when somebody changes it. */
   jump(to: number | string): void {
     this.#now = new Date(to).getTime();
   }

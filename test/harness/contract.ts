@@ -5,7 +5,7 @@ import { openApiDocument } from "../../src/http/openapi.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
 import { VERSION } from "../../src/base/version.ts";
 
-/** What the document says of one operation, as far as tests look at it. */
+/** What the document says about one operation, as far as tests need it. */
 export interface Operation {
   operationId: string;
   requestBody?: { content: Record<string, { schema: object }> };
@@ -21,7 +21,7 @@ export interface Document {
 
 let loaded: Promise<{ document: Document; ajv: Ajv2020 }> | null = null;
 
-/** The document of this service, and a validator that knows it as `api`. */
+/** The document of this service, and a validator in which it is registered as `api`. */
 export function contract(): Promise<{ document: Document; ajv: Ajv2020 }> {
   return loaded ??= (async () => {
     const document = await openApiDocument(ROUTES, VERSION) as Document;
@@ -46,7 +46,7 @@ async function validator(pointer: string[]): Promise<ValidateFunction> {
   return made;
 }
 
-/** One exchange, as a test saw it. */
+/** One request and its answer. */
 export interface Exchange {
   method: string;
   path: string;
@@ -56,7 +56,7 @@ export interface Exchange {
   responseBody: unknown;
 }
 
-/** What the document forbids about an exchange, in words; "" when it is as the document says (contract 5). */
+/** What is wrong with an exchange according to the document, in words; "" when nothing is (contract 5). */
 export async function breach(exchange: Exchange): Promise<string> {
   const { method, status, contentType } = exchange;
   const route = (ROUTES as readonly AnyRoute[]).find((one) =>
@@ -105,6 +105,6 @@ const patterns = new Map<string, RegExp>();
 function matches(route: AnyRoute, path: string): boolean {
   const pattern = patterns.get(route.path) ?? new RegExp(`^${route.path.replace(/:\w+/g, "[^/]+")}$`);
   patterns.set(route.path, pattern);
-  // /api/messages/inbound is no id of a message.
+  // In /api/messages/inbound, "inbound" is not the id of a message.
   return pattern.test(path);
 }

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 
-/** A file system of its own with so many megabytes, where this machine lets us have one. */
+/** A separate file system of the given size in megabytes, where this machine allows it. */
 export class SmallDisk implements AsyncDisposable {
   readonly path: string;
 
@@ -18,7 +18,7 @@ export class SmallDisk implements AsyncDisposable {
     return new SmallDisk(path);
   }
 
-  /** Fills all that is left. */
+  /** Fills the remaining space. */
   async fill(): Promise<void> {
     const file = await Deno.open(join(this.path, "filler"), { write: true, create: true, append: true });
     for (let size = 1 << 20; size >= 1;) {
@@ -31,7 +31,7 @@ export class SmallDisk implements AsyncDisposable {
     file.close();
   }
 
-  /** Gives the room back. */
+  /** Frees the space again. */
   async free(): Promise<void> {
     await Deno.remove(join(this.path, "filler"));
   }
@@ -41,7 +41,7 @@ export class SmallDisk implements AsyncDisposable {
   }
 }
 
-/** Whether small disks can be had here: as root, and where mounting is not forbidden. */
+/** Whether small disks can be mounted here: as root, and where it is not forbidden. */
 export async function canMount(): Promise<boolean> {
   if (Deno.build.os !== "linux" || Deno.uid() !== 0) return false;
   const path = await Deno.makeTempDir({ prefix: "svc-mount-" });

@@ -1,6 +1,6 @@
 import type { Database, Value } from "../../src/store/database.ts";
 
-/** The schema of a database as the statements that make it, in the order they were given. */
+/** The schema of a database as the statements that make it, in their original order. */
 export async function dumpSchema(db: Database): Promise<string> {
   const rows = await db.read<{ sql: string }>(
     "select sql from sqlite_master where sql is not null and name not like 'sqlite_%' and type <> 'trigger' order by rowid",
@@ -9,7 +9,7 @@ export async function dumpSchema(db: Database): Promise<string> {
     "select sql from sqlite_master where type = 'trigger' order by rowid",
   );
   return "-- schema\n" + rows.map(({ sql }) => `${sql};\n`).join("") +
-    // They stand behind the rows: an insert of a row that is there already must not fire them.
+    // They come after the rows: inserting an existing row must not fire them.
     triggers.map(({ sql }) => `-- trigger\n${sql};\n`).join("") + "-- rows\n";
 }
 

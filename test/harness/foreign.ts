@@ -1,4 +1,4 @@
-/** Another process on the same database file: what an operator's shell or a backup tool would be. */
+/** Another process on the same database file, as an operator's shell or a backup tool would be. */
 class ForeignProcess implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
   readonly #output: ReadableStreamDefaultReader<Uint8Array>;
@@ -8,7 +8,7 @@ class ForeignProcess implements AsyncDisposable {
     this.#output = output;
   }
 
-  /** Runs the statements, says so, and ends in order when its stdin is closed. */
+  /** Runs the statements, reports it, and exits normally when its stdin is closed. */
   protected static async run(path: string, begin: string) {
     const script = `
       const { default: Libsql } = await import("libsql");
@@ -32,7 +32,7 @@ class ForeignProcess implements AsyncDisposable {
     return { child, output };
   }
 
-  /** Lets go; resolves when the process has ended. */
+  /** Releases it; resolves when the process has ended. */
   async release(): Promise<void> {
     await this.#child.stdin.close().catch(() => {});
     await this.#child.status;

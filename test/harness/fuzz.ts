@@ -1,4 +1,4 @@
-// Random requests from the OpenAPI document: most of them nearly right, so that they get far, and all of them odd in some way.
+// Random requests from the OpenAPI document: most of them nearly valid, so that they pass most checks, and all of them unusual in some way.
 import { contract } from "./contract.ts";
 import { type Schema, ValueFuzzer } from "./fuzz_value.ts";
 
@@ -18,7 +18,7 @@ interface Target {
   form: Schema | null;
 }
 
-/** A request that can be sent, and said again in words. */
+/** A request that can be sent, and printed for a report. */
 export interface FuzzRequest {
   /** Method and path of the operation it was made from. */
   operation: string;
@@ -29,12 +29,12 @@ export interface FuzzRequest {
   body: string | Uint8Array<ArrayBuffer> | null;
 }
 
-/** What a fuzzer has to be told of its world. */
+/** What a fuzzer has to know about the service. */
 export interface FuzzWorld {
   chance: () => number;
-  /** Headers or queries that say who asks. */
+  /** Headers or queries that authenticate. */
   callers: { headers?: Record<string, string>; query?: string }[];
-  /** The only directories that may be named: what is named may be deleted. */
+  /** The only directories that may be named, because a request may delete a named directory. */
   workDirs: string[];
 }
 
@@ -119,7 +119,7 @@ export class Fuzzer extends ValueFuzzer {
   }
 
   #parameter(name: string, schema: Schema): string {
-    // What waits is not waited for here.
+    // Requests do not wait here.
     if (name === "timeout_ms") return this.one(["0", "1", "5", "-1", "x", "600001"]);
     if (this.dice(0.85)) {
       if (/(_id|^id|session_key|scope|cursor|before|department)$/.test(name) && this.dice(0.7)) {

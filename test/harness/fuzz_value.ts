@@ -1,5 +1,5 @@
-// Random values that mostly fit a JSON Schema, and texts that have broken other services.
-/** A part of a JSON Schema, as far as it is looked at. */
+// Random values that mostly fit a JSON Schema, and texts that are known to break services.
+/** A part of a JSON Schema, as far as it is used here. */
 export interface Schema {
   $ref?: string;
   type?: string | string[];
@@ -127,12 +127,12 @@ const NUMBERS = [
 const ODD: unknown[] = [null, true, false, [], {}, "", 0, [null], { a: 1 }, [[]], [[[[[[]]]]]], "x"];
 const KNOWN_MAX = 60;
 
-/** Makes values, and learns from answers which things there are. */
+/** Makes values, and learns ids from answers. */
 export class ValueFuzzer {
   readonly #chance: () => number;
   readonly #workDirs: string[];
   readonly #schemas: Record<string, Schema>;
-  /** Ids that were seen, by the collection of the request that showed them. */
+  /** Ids that were seen, by the collection of the request. */
   readonly #ids = new Map<string, string[]>();
   readonly #paths: string[] = [];
 
@@ -174,7 +174,7 @@ export class ValueFuzzer {
     return name === undefined ? schema : this.#schemas[name] ?? {};
   }
 
-  /** Mostly the id of something of this collection, else of anything. */
+  /** Mostly an id of this collection, else any other. */
   id(collection: string): string {
     const known = this.#ids.get(collection) ?? [];
     if (known.length > 0 && this.dice(0.8)) return this.one(known);
@@ -284,13 +284,13 @@ export class ValueFuzzer {
     return this.dice(0.5) ? this.one(ODD) : this.dice(0.5) ? this.anyNumber() : this.text(60);
   }
 
-  /** Something of it wrong: a field away, one too many, or of another kind. */
+  /** With one fault: a missing field, an extra one, or one of another type. */
   spoil(value: unknown): unknown {
     if (typeof value !== "object" || value === null || Array.isArray(value)) return this.odd();
     const spoiled = { ...value as Record<string, unknown> };
     const name = this.one(Object.keys(spoiled));
     const how = this.whole(3);
-    // A directory that is named may be deleted, so it is never left to chance.
+    // A named directory may be deleted, so it is never random.
     if (how === 0 && name !== undefined) delete spoiled[name];
     else if (how === 1 && name !== undefined && name !== "work_dir") spoiled[name] = this.odd();
     else spoiled[`${this.text(10)}x`] = this.odd();

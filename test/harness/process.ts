@@ -15,7 +15,7 @@ export class ServerProcess {
     this.#stderr = stderr;
   }
 
-  /** What it has said so far. */
+  /** Its output so far. */
   get stderr(): string {
     return this.#stderr();
   }
@@ -26,7 +26,7 @@ export class ServerProcess {
     return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? NaN) * 1024;
   }
 
-  /** How many descriptors it holds open. */
+  /** How many descriptors it has open. */
   descriptors(): number {
     return [...Deno.readDirSync(`/proc/${this.child.pid}/fd`)].length;
   }
@@ -68,7 +68,7 @@ export interface ProcessOptions {
   args?: string[];
   /** Runs this instead of `deno run -A main.ts`; a compiled svc. */
   program?: string[];
-  /** Gives it nothing but `env`, and not the settings of tests. */
+  /** Gives it only `env`, without the settings of tests. */
   bare?: boolean;
   /** Where it is started, when not in the data directory. */
   cwd?: string;
@@ -124,7 +124,7 @@ export interface Ran {
   err: string;
 }
 
-/** Runs `svc` once. The environment holds only what is given, PATH and HOME. */
+/** Runs `svc` once. The environment has only what is given, PATH and HOME. */
 export async function svc(
   args: string[],
   options: { dataDir: string; env?: Record<string, string>; stdin?: string; program?: string[] },
@@ -155,7 +155,7 @@ export async function svc(
   return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
 }
 
-/** A fresh directory that is removed when the test lets go of it. */
+/** A fresh directory that is removed when the test disposes of it. */
 export async function tempDir(): Promise<{ path: string } & AsyncDisposable> {
   const path = await Deno.makeTempDir({ prefix: "svc-test-" });
   return {

@@ -1,7 +1,7 @@
 import { signToken } from "../../src/base/token.ts";
 import type { App } from "./app.ts";
 
-/** A worker's run that is going on, and the token that its agent holds. */
+/** A worker's run in progress, and the token of its agent. */
 export interface GoingRun {
   workerId: string;
   sessionId: string;
@@ -14,7 +14,7 @@ export interface GoingRun {
   headers: { authorization: string };
 }
 
-/** Starts a run that lasts until it is ended; the app needs fakeEngines(). */
+/** Starts a run that lasts until it is ended. The app needs fakeEngines(). */
 export async function startRun(
   app: App,
   scopes: string[] = [],

@@ -17,7 +17,7 @@ const MINUTE_MS = 60_000;
 /** A database whose writes can be made to fail: before they are done, or right after, as a crash would leave them. */
 export class FaultyDatabase {
   readonly real: Database;
-  /** Decides the fate of the next write. */
+  /** Decides whether the next write succeeds. */
   fault: () => "none" | "before" | "after" = () => "none";
 
   constructor(real: Database) {
@@ -44,7 +44,7 @@ export class FaultyDatabase {
   }
 }
 
-/** One schedule, its scheduler, and somebody who does at once whatever falls due. */
+/** One schedule, its scheduler, and a loop that runs whatever is due at once. */
 export class ScheduleBench {
   readonly clock: TestClock;
   readonly faulty: FaultyDatabase;
@@ -196,7 +196,7 @@ export class ScheduleBench {
     this.#open.delete(taskId);
   }
 
-  /** Lets time pass in so many steps of minutes, and everything settle in each. */
+  /** Lets time pass in the given number of steps of a minute each, and everything settle in each. */
   async pass(steps: number, minutes = 1): Promise<void> {
     for (let i = 0; i < steps; i++) {
       this.clock.advance(minutes * MINUTE_MS);
@@ -225,7 +225,7 @@ export class ScheduleBench {
   }
 }
 
-/** Small random numbers that a seed decides. */
+/** Small random numbers from a seed. */
 export function random(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { SVC } from "./process.ts";
 
-/** An interactive shell on a pseudo terminal with `svc` on its PATH, as a person has it. */
+/** An interactive shell on a pseudo terminal with `svc` on its PATH, as a person uses it. */
 export class Shell {
   readonly #child: Deno.ChildProcess;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
@@ -51,7 +51,7 @@ export class Shell {
   async #read(output: ReadableStream<Uint8Array>): Promise<void> {
     const decoder = new TextDecoder();
     for await (const chunk of output) {
-      // Colours and cursor moves are not what is looked for.
+      // Colours and cursor movements are ignored.
       // deno-lint-ignore no-control-regex
       this.#seen += decoder.decode(chunk, { stream: true }).replace(/\u001b\[[0-9;?]*[A-Za-z]|\0/g, "");
       this.#wake();
@@ -63,7 +63,7 @@ export class Shell {
     await this.#writer.write(new TextEncoder().encode(keys));
   }
 
-  /** Resolves with what was shown since the last call, once it matches. */
+  /** Resolves with the output since the last call, once it matches. */
   async until(pattern: RegExp, timeoutMs = 15_000): Promise<string> {
     const end = performance.now() + timeoutMs;
     while (!pattern.test(this.#seen)) {

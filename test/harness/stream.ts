@@ -1,6 +1,6 @@
 import { createParser } from "eventsource-parser";
 
-/** One event of a stream as a strict parser sees it. */
+/** One event of a stream, read by a strict parser. */
 export interface StreamEvent {
   id: string | undefined;
   event: string;
@@ -56,7 +56,7 @@ export class StreamClient {
     return this.events.filter((event) => event.event === name);
   }
 
-  /** Resolves when `done` holds for what has come so far. */
+  /** Resolves when `done` is true for the events so far. */
   async until(done: (client: StreamClient) => boolean, timeoutMs = 10_000): Promise<void> {
     const end = performance.now() + timeoutMs;
     while (!done(this)) {

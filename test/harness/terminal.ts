@@ -9,7 +9,7 @@ export interface CallOptions {
   stdin?: string | ReadableStream<Uint8Array>;
   width?: number;
   signal?: AbortSignal;
-  /** Told of each piece of stdout as it comes. */
+  /** Called with each piece of stdout as it comes. */
   onOut?: (text: string) => void;
   /** Nobody reads what is printed. */
   closedPipe?: boolean;

@@ -19,7 +19,7 @@ export function textOf(path: string): string {
   return Deno.readTextFileSync(join(ROOT, path));
 }
 
-/** One import: who, what, and whether it is for types only or at need. */
+/** One import: who, what, and whether it is for types only or on demand. */
 export interface Import {
   from: string;
   to: string;
@@ -27,7 +27,7 @@ export interface Import {
   dynamic: boolean;
 }
 
-/** Modules that load() imports at need, by the files that do it; Deno itself does not see these. */
+/** Modules that load() imports on demand, by importing file. Deno itself does not see these imports. */
 export function loadedModules(): { from: string; to: string }[] {
   return sourceFiles("main.ts", "src", "cli").flatMap((from) =>
     [...textOf(from).matchAll(/typeof import\("(\.[^"]+)"\)/g)].map(([, to = ""]) => ({
@@ -37,7 +37,7 @@ export function loadedModules(): { from: string; to: string }[] {
   );
 }
 
-/** Every import between files of the project and to packages, from main.ts and whatever is loaded at need. */
+/** Every import between files of the project and to packages, from main.ts and whatever is loaded on demand. */
 export async function projectImports(): Promise<{ files: string[]; imports: Import[] }> {
   const loaded = loadedModules();
   const entry = join(ROOT, ".cache", "house_entry.ts");

@@ -1,4 +1,4 @@
-// `svc serve` in which, as soon as it is told by a file, something breaks that nobody catches: `uncaught.ts <file> <how>`.
+// `svc serve` in which something throws, without being caught, as soon as a file says so: `uncaught.ts <file> <how>`.
 import { serve } from "../../src/boot/serve.ts";
 
 const [file = "", how = ""] = Deno.args;

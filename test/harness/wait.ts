@@ -1,4 +1,4 @@
-/** Resolves when `done` answers true, which is asked again and again; throws after `ms` in these words. */
+/** Resolves when `done` answers true; it is called repeatedly. Throws after `ms` with this message. */
 export async function eventually(
   words: string,
   done: () => boolean | Promise<boolean>,

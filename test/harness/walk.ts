@@ -5,11 +5,11 @@ import { GROUPS, loadGroup } from "../../cli/groups.ts";
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
-/** A running service with engine `fake`, and a way to use its commands. */
+/** A running service with engine `fake`, and a function that runs its commands. */
 export interface World {
   dataDir: string;
   call(route: string, body?: unknown): Promise<Json>;
-  /** Resolves when nothing is left to do. */
+  /** Resolves when no work is left. */
   settle(): Promise<void>;
   until(event: "execution.started"): Promise<unknown>;
   /** Runs a command that succeeds; answers stdout. Words on stderr have to match `err`. */

@@ -60,7 +60,7 @@ function roomOf(path: string): string {
 function allowed(from: string, to: string, typeOnly: boolean): boolean {
   const room = roomOf(from);
   const target = roomOf(to);
-  // The client has its types from the routes that it calls.
+  // The client takes its types from the routes.
   if (room === "cli" && typeOnly && to === "src/http/app.ts") return true;
   return room === target || MAY[room]?.includes(target) === true;
 }
@@ -68,7 +68,7 @@ function allowed(from: string, to: string, typeOnly: boolean): boolean {
 describe("imports (house)", async () => {
   const { files, imports } = await projectImports();
 
-  it("go only where the house allows", () => {
+  it("go only where the architecture allows", () => {
     const wrong = imports
       .filter(({ to }) => /^(src\/|cli\/|main\.ts)/.test(to))
       .filter(({ from, to, typeOnly }) => !allowed(from, to, typeOnly))
@@ -97,7 +97,7 @@ describe("imports (house)", async () => {
     expect(wrong).toEqual([]);
   });
 
-  it("make main.ts load everything at need only", () => {
+  it("make main.ts load everything on demand", () => {
     const eager = imports.filter(({ from, to, typeOnly, dynamic }) =>
       from === "main.ts" && !typeOnly && !dynamic && !/^src\/base\/(version|load)\.ts$/.test(to)
     );

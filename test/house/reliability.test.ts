@@ -47,7 +47,7 @@ it("docs/reliability.md has a row for each guarantee, and every test that it nam
   expect(wrong).toEqual([]);
 });
 
-it("every file of ours that a document names is there", () => {
+it("every file of the repository that a document names exists", () => {
   const documents = [...Deno.readDirSync(join(ROOT, "docs"))].filter((entry) => entry.isFile).map((entry) =>
     `docs/${entry.name}`
   );

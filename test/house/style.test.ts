@@ -57,14 +57,14 @@ describe("files (house, style)", () => {
     expect(places(SOURCES, banned)).toEqual([]);
   });
 
-  // An open and a close by anybody else in this process would drop SQLite's locks, and rows with them (facts, libSQL 3).
+  // Another open and close in this process would release SQLite's locks, and rows would be lost (facts, libSQL 3).
   it("leave the files of the database to libSQL (promises DUR-6)", () => {
     const opening =
       /Deno\.(open|create|readFile|readTextFile|writeFile|writeTextFile|copyFile|truncate|link|symlink)(Sync)?\(/;
     // The addon is a file of its own, unpacked from the one executable.
     const store = SOURCES.filter((file) => file.startsWith("src/store/") && file !== "src/store/addon.ts");
     expect(places(store, opening)).toEqual([]);
-    // Who may know its name: the default, the archive (where it is a copy), and who only looks at it.
+    // Who may know its name: the default, the archive (where it is a copy), and the doctor, which only checks it.
     const named = SOURCES.filter((file) => /svc\.db/.test(textOf(file)));
     expect(named).toEqual(["src/api/doctor.ts", "src/config/schema.ts", "src/domain/backup.ts"]);
     expect(places(["src/api/doctor.ts"], opening).length).toBe(

@@ -45,8 +45,8 @@ const BREAKS: [rule: RegExp, sql: string][] = [
   [/an upload's file is gone/, "insert into upload values ('/none', 's', 'n', 'n', 1, 'text/plain', 1)"],
 ];
 
-describe("the checker of the torture", () => {
-  it("finds nothing where nothing is wrong, and each fault where there is one", async () => {
+describe("the checker of the torture test", () => {
+  it("finds nothing in a correct directory, and each kind of violation in a damaged one", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
     const evidence = await peaceful(dataDir);

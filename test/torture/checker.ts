@@ -1,20 +1,20 @@
-// What must hold of a data directory after whatever was done to its server (promises, test bench, I1 to I9).
+// What must be true of a data directory, whatever was done to its server (promises, test bench, I1 to I9).
 import { join } from "node:path";
 import { findMarked } from "../../src/engine/isolation.ts";
 import { STOPPED } from "../../src/run/ending.ts";
 import { Database, inspect, type Value } from "../../src/store/database.ts";
 import { brokenCounters } from "../harness/counters.ts";
 
-/** What a client knows for sure, and what was given to agents. */
+/** What clients know for certain, and what agents were given. */
 export interface Evidence {
   dataDir: string;
   /** Ids of messages and tasks, and paths of uploads, that were acknowledged. */
   messages?: Iterable<string>;
   tasks?: Iterable<string>;
   uploads?: Iterable<string>;
-  /** Contents that were sent, perhaps again and again under one idempotency key: each must be there at most once. */
+  /** Contents that were sent, perhaps again and again under one idempotency key: each may exist at most once. */
   once?: Iterable<string>;
-  /** Contents that may be there twice: sent again without a key because no answer came. */
+  /** Contents that may exist twice: sent again without a key because no answer came. */
   atMostTwice?: Iterable<string>;
   /** The ledger of the fake agents. */
   agentLedger?: string;
@@ -25,7 +25,7 @@ export interface Evidence {
   alsoSearched?: string[];
 }
 
-/** Invariants that hold at any moment, also right after a SIGKILL. Answers what is broken; [] when all is well. */
+/** Invariants that hold at any moment, also right after a SIGKILL. Answers the violations; [] when there are none. */
 export async function checkAtAnyMoment(dataDir: string): Promise<string[]> {
   const path = join(dataDir, "svc.db");
   const faults = (await inspect(path)).map((fault) => `I7: ${fault}`);
@@ -37,7 +37,7 @@ export async function checkAtAnyMoment(dataDir: string): Promise<string[]> {
   }
 }
 
-/** All invariants, of a server that was left alone until nothing was to be done any more, and then stopped. */
+/** All invariants, of a server that was left alone until no work was left, and then stopped. */
 export async function checkAtRest(evidence: Evidence): Promise<string[]> {
   const { dataDir, agentLedger } = evidence;
   const faults = await checkAtAnyMoment(dataDir);
@@ -70,7 +70,7 @@ export async function checkAtRest(evidence: Evidence): Promise<string[]> {
 
 type Rule = [words: string, sql: string];
 
-/** Each query finds what must not be. */
+/** Each query finds rows that must not exist. */
 const HALF_STATES: Rule[] = [
   [
     "a running task has not exactly one open execution",
@@ -127,7 +127,7 @@ const AT_REST: Rule[] = [
     "I6: a reply is not sent",
     "select id from outbound_message where status = 'failed' and due_at is not null",
   ],
-  // A graceful stop gives its attempt back, and a schedule counts anew each time.
+  // An orderly stop does not count the attempt, and a schedule counts from one each time.
   [
     "I4: attempts do not increase",
     `select later.id from execution as later
@@ -187,7 +187,7 @@ async function leaks(dataDir: string, secrets: string[], more: string[]): Promis
   const encoder = new TextEncoder();
   for (const path of [...await Array.fromAsync(walk(dataDir)), ...more]) {
     if (path.endsWith("secret.key") || path.endsWith("-shm")) continue;
-    // A connection of this very process that is freed only now takes its -wal along.
+    // A connection of this process that is freed only now would delete its -wal.
     const bytes = await Deno.readFile(path).catch(() => new Uint8Array());
     const text = new TextDecoder("latin1").decode(bytes);
     for (const secret of secrets) {
@@ -199,7 +199,7 @@ async function leaks(dataDir: string, secrets: string[], more: string[]): Promis
   return faults;
 }
 
-/** What only lives while something is going on. */
+/** What exists only while work is in progress. */
 async function leftovers(dataDir: string): Promise<string[]> {
   const faults: string[] = [];
   for await (const path of walk(dataDir)) {

@@ -3,7 +3,7 @@ import { Database } from "../../src/store/database.ts";
 import { StreamClient } from "../harness/stream.ts";
 import type { Victim } from "./victim.ts";
 
-/** A reader of one conversation's stream that loses its connection all the time and goes on with Last-Event-ID. */
+/** A reader of one conversation's stream that often loses its connection and resumes with Last-Event-ID. */
 export class Follower {
   connections = 0;
   readonly #victim: Victim;

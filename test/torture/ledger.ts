@@ -1,21 +1,21 @@
 const encoder = new TextEncoder();
 
-/** What a client wanted, and what it knows of it: no answer means that nobody can tell. */
+/** A client's request and its result. Without an answer nobody knows whether it took effect. */
 export interface Entry {
   key: string;
   kind: "message" | "task" | "upload" | "cancel" | "backup";
-  /** The text that finds it again in the database. */
+  /** The text by which it is found in the database. */
   content: string;
   /** Whether it was sent under an idempotency key. */
   keyed: boolean;
   /** How often it was sent. */
   sent: number;
   outcome: "unknown" | "accepted" | "refused";
-  /** What the server called it. */
+  /** The id that the server gave it. */
   id: string;
 }
 
-/** Every request is written down before it is sent and after its answer, so that a kill of anything leaves what is known. */
+/** Every request is written down before it is sent and after its answer, so that the ledger is complete, whatever is killed. */
 export class ClientLedger {
   readonly entries: Entry[] = [];
   readonly #file: Deno.FsFile;

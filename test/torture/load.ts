@@ -21,7 +21,7 @@ const DEEDS: [share: number, text: (n: number, dice: number) => string][] = [
   [0.05, (n) => `env-dump ${n}`],
 ];
 
-/** Clients of a server that keeps dying: they send, lose the answer, and send again. */
+/** Clients of a server that is killed again and again: they send, lose the answer, and send again. */
 export class Load {
   readonly #victim: Victim;
   readonly #ledger: ClientLedger;
@@ -47,7 +47,7 @@ export class Load {
     }
   }
 
-  /** One thing more, whatever becomes of it. Nobody waits for it. */
+  /** Sends one more request, without waiting for its result. */
   begin(): void {
     const n = this.#count++;
     const dice = this.#chance();
@@ -160,7 +160,7 @@ export class Load {
       try {
         const { status, body } = await request(api, headers);
         if (status === 503 || status === 429 || status === 401) {
-          // Not now: stopping, or a login of the server before. Nothing was done.
+          // Refused: the server is stopping, or the login is from the server before. Nothing was done.
           entry.sent--;
           await new Promise((resolve) => setTimeout(resolve, 100));
           continue;
@@ -177,7 +177,7 @@ export class Load {
         return;
       } catch (error) {
         if (!lostAnswer(error)) throw error;
-        // Without a key sending it again may make two of it; once is enough to show that.
+        // Without a key, sending it again may create it twice; one retry is enough to show that.
         if (!entry.keyed && entry.sent >= 2) return;
         await new Promise((resolve) => setTimeout(resolve, 30));
       }
@@ -185,7 +185,7 @@ export class Load {
   }
 }
 
-/** Whether the connection broke, so that nobody knows whether it was done. */
+/** Whether the connection broke, so that it is unknown whether it was done. */
 function lostAnswer(error: unknown): boolean {
   return error instanceof TypeError || error instanceof SyntaxError ||
     error instanceof Error &&

@@ -1,5 +1,5 @@
-// `make torture`: a service under load is killed at random, again and again; then it is left alone, and everything that
-// was acknowledged has to be there, done once, with nothing left behind (promises DUR-1, DSP-1, test bench).
+// `make torture`: a service under load is killed at random, again and again. Then it is left alone, and everything that
+// was acknowledged must exist, be done once, and leave nothing behind (promises DUR-1, DSP-1, test bench).
 import { join } from "node:path";
 import { PASSWORD } from "../harness/app.ts";
 import { type Client, quiet } from "../harness/client.ts";
@@ -49,7 +49,7 @@ async function torture(): Promise<string[]> {
   const drainStarted = performance.now();
   await load.finished();
   await endSchedules(api, load.workers);
-  // Countdowns run down; then there is nothing left to come.
+  // All countdowns fire; then no work is left.
   while ((await api.call("GET /api/system/overview")).tasks.scheduled > 0) await pause(200);
   await quiet(api, 120_000);
   const drainMs = performance.now() - drainStarted;

@@ -5,7 +5,7 @@ import { PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
 import { type Client, client } from "../harness/client.ts";
 import { type ServerProcess, startServer } from "../harness/process.ts";
 
-/** What a server that is killed again and again has been through. */
+/** What happened to a server that is killed again and again. */
 export interface Deaths {
   kills: number;
   /** Kills by a fault point, of all. */
@@ -42,7 +42,7 @@ export class Victim {
     };
   }
 
-  /** Starts a server, perhaps one that will die at a fault point; resolves when it is ready, or has died before. */
+  /** Starts a server, perhaps one that will be killed at a fault point; resolves when it is ready, or when it was killed before that. */
   async start(fault = ""): Promise<void> {
     const program = Deno.env.get("SVC_PROGRAM");
     const began = performance.now();
@@ -67,7 +67,7 @@ export class Victim {
     this.#changed = Promise.withResolvers();
   }
 
-  /** Ends the server as roughly as can be. */
+  /** Kills the server with SIGKILL. */
   async kill(): Promise<void> {
     const server = this.#server;
     if (server === null) return;
@@ -91,7 +91,7 @@ export class Victim {
     return code;
   }
 
-  /** A client of a server that is there, waiting for one if need be. */
+  /** A client of a running server; waits for one if necessary. */
   async reach(): Promise<Client> {
     while (this.api === null) await this.#changed.promise;
     return this.api;
@@ -103,7 +103,7 @@ export class Victim {
   }
 }
 
-/** A fault at a point and passage by chance; "" for none. */
+/** A fault at a random point and passage; "" for none. */
 export function randomFault(chance: () => number): string {
   if (chance() > 0.35) return "";
   const points = FAULT_POINTS.filter((point) => point !== "migrate.step");
