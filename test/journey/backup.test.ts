@@ -15,7 +15,7 @@ const APART = await areApart("/tmp", "/dev/shm");
 const ENV = { SVC_AUTH_PASSWORD: "pass" };
 
 describe("svc ctl system backup and svc restore (promises BAK-1, BAK-4)", () => {
-  it("what was there is there again, in another directory: rows, replies, logs, uploads, logins", async () => {
+  it("everything is restored, in another directory: rows, replies, logs, uploads, logins", async () => {
     await using folder = await tempDir();
     const [first, second] = [join(folder.path, "first"), join(folder.path, "second")];
     await Deno.mkdir(first);
@@ -29,7 +29,7 @@ describe("svc ctl system backup and svc restore (promises BAK-1, BAK-4)", () => 
       refresh = api.refreshToken;
       await chat(api);
       before = await everything(api);
-      // From another directory, with nothing but an address and a token.
+      // From another directory, with only an address and a token.
       const made = await svc(["ctl", "system", "backup", "../backup.tar", "--json"], {
         dataDir: second,
         env: { SVC_URL: server.url, SVC_TOKEN: api.token },
@@ -44,13 +44,13 @@ describe("svc ctl system backup and svc restore (promises BAK-1, BAK-4)", () => 
     await using server = await startServer({ dataDir: second, env: ENV });
     const api = await client(server.url);
     const after = await everything(api);
-    // A log is history and says where the run was; all other paths have moved along.
+    // A log is history and keeps the old path; all other paths were rewritten.
     const { log, ...rest } = after;
     const { log: logBefore, ...moved } = before;
     expect(log).toBe(logBefore);
     expect(rest).toEqual(JSON.parse(JSON.stringify(moved).replaceAll(first, second)));
     expect(JSON.stringify(after)).toContain(second);
-    // Same key, same logins: an old refresh token still answers.
+    // Same key, same logins: an old refresh token is still valid.
     expect((await api.send("POST /api/auth/refresh", { refresh_token: refresh })).status).toBe(200);
     for (const name of ["svc.db", "secret.key", "logs", "uploads"]) {
       expect(((await Deno.stat(join(second, name))).mode ?? 0) & 0o077, name).toBe(0);
@@ -161,7 +161,7 @@ describe("svc ctl system backup and svc restore (promises BAK-1, BAK-4)", () => 
     );
   });
 
-  it("--new-key makes old tokens worth nothing", async () => {
+  it("--new-key makes old tokens invalid", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
@@ -186,7 +186,7 @@ describe("svc ctl system backup and svc restore (promises BAK-1, BAK-4)", () => 
     expect((await api.send("POST /api/auth/refresh", { refresh_token: old.refreshToken })).status).toBe(401);
   });
 
-  it("refuses what is no whole backup of ours, says why, and changes nothing", async () => {
+  it("refuses anything but a complete backup, says why, and changes nothing", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
@@ -259,7 +259,7 @@ describe("svc ctl system backup and svc restore (promises BAK-1, BAK-4)", () => 
     }
   });
 
-  it("a restore that was cut off stops the next start, and run again it is finished", async () => {
+  it("an interrupted restore prevents the next start, and can be completed by running it again", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
@@ -270,7 +270,7 @@ describe("svc ctl system backup and svc restore (promises BAK-1, BAK-4)", () => 
       expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
       await server.end("SIGTERM");
     }
-    // As if it had been killed between moving the old database away and the new one in.
+    // As if it had been killed after the old database was moved away and before the new one was moved in.
     const aside = join(dataDir, "before-restore-x");
     await Deno.mkdir(aside);
     await Deno.rename(join(dataDir, "svc.db"), join(aside, "svc.db"));
@@ -284,10 +284,10 @@ describe("svc ctl system backup and svc restore (promises BAK-1, BAK-4)", () => 
 });
 
 describe("POST /api/system/backup (contract 5)", () => {
-  it("is for operators with write:system only, one at a time, and leaves nothing behind when its reader leaves", async () => {
+  it("is for operators with write:system only, one at a time, and leaves nothing behind when the client disconnects", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
-    // More than what fits into the pipes between, so that it really is going on.
+    // More than fits into the buffers in between, so that it is really in progress.
     await Deno.mkdir(join(app.dataDir, "uploads", "x"), { recursive: true });
     await Deno.writeFile(join(app.dataDir, "uploads", "x", "big"), new Uint8Array(64_000_000));
     const request = async () =>
@@ -311,7 +311,7 @@ describe("POST /api/system/backup (contract 5)", () => {
     expect(await app.db.read("select kind, actor from journal where kind = 'system.backup'")).toHaveLength(2);
   });
 
-  it("ctl: does not replace a file unless it is told to, and an answer that breaks off leaves no file", async () => {
+  it("ctl: replaces a file only with --force, and an interrupted answer leaves no file", async () => {
     await using app = await openApp();
     await using folder = await tempDir();
     const file = join(folder.path, "b.tar");
@@ -325,7 +325,7 @@ describe("POST /api/system/backup (contract 5)", () => {
     expect((await ctl(app, ["system", "backup", "--force", "-q", file])).out).toBe(`${file}\n`);
     expect((await ctl(app, ["system", "backup", join(folder.path, "none", "b.tar")])).code).toBe(1);
     expect((await ctl(app, ["system", "backup", ""])).code).toBe(2);
-    // A proxy that cuts the answer short without breaking the rules of HTTP.
+    // A proxy that ends the answer early in a way that is valid HTTP.
     const cut = Deno.serve(
       { port: 0, hostname: "127.0.0.1", onListen: () => {} },
       () => new Response("x".repeat(5_000)),
@@ -350,7 +350,7 @@ async function chat(api: Client): Promise<void> {
   await events.close();
 }
 
-/** All that a client can see, media and logs included. */
+/** Everything that a client can see, including media and logs. */
 async function everything(api: Client): Promise<Record<string, unknown>> {
   const [session] = await api.call("GET /api/local/sessions");
   const [execution] = await api.call("GET /api/executions");
@@ -368,7 +368,7 @@ async function everything(api: Client): Promise<Record<string, unknown>> {
   };
 }
 
-/** Names and contents of all files of a folder that matter; the lock is anybody's. */
+/** Names and contents of all files of a folder except the lock. */
 async function listing(folder: string): Promise<[string, number][]> {
   const found: [string, number][] = [];
   for await (const entry of Deno.readDir(folder)) {
@@ -381,7 +381,7 @@ async function listing(folder: string): Promise<[string, number][]> {
   return found.sort(([a], [b]) => a < b ? -1 : 1);
 }
 
-/** The archive with a change to its files, packed and summed up anew by other programs. */
+/** The archive with a change to its files, packed again with new checksums by other programs. */
 async function repacked(
   folder: string,
   archive: string,
@@ -404,7 +404,7 @@ async function repacked(
   return out;
 }
 
-/** Whether both are there, on file systems of their own. */
+/** Whether both exist on separate file systems. */
 async function areApart(one: string, other: string): Promise<boolean> {
   const devices = await Promise.all(
     [one, other].map((path) => Deno.stat(path).then(({ dev }) => dev, () => null)),

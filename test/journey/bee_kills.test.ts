@@ -7,7 +7,7 @@ import { random } from "../harness/schedule.ts";
 const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 4);
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 
-// Thinks for a moment, then gives two workers something to do and one of them a schedule.
+// Waits for a moment, then gives tasks to two workers and a schedule to one of them.
 const BEE = `#!/bin/sh
 cat > /dev/null
 sleep 0.$(($$ % 4))
@@ -26,7 +26,7 @@ it(
     const env = {
       SVC_AUTH_PASSWORD: "pass",
       SVC_BEE__ENGINE: "thinker",
-      // Every kill may cost a try of the message that is thought about.
+      // Every kill may use up an attempt of the message that is being routed.
       SVC_BEE__MAX_ATTEMPTS: "50",
       SVC_ENGINES__THINKER__KIND: "command",
       SVC_ENGINES__THINKER__COMMAND: bee,
@@ -53,7 +53,7 @@ it(
     for (const id of sent) {
       const trace = await routed(own, id);
       expect(trace.message.status, id).toBe("bee_processed");
-      // Several messages may have been merged into one, which is routed once as well.
+      // Several messages may have been merged into one, which is also routed once.
       expect(trace.tasks.map((task: { instruction: string }) => task.instruction).sort(), id).toEqual([
         "a",
         "g",

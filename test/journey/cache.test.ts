@@ -18,7 +18,7 @@ function freePort(): number {
   return listener.addr.port;
 }
 
-/** nginx as a cache in front of a server, as docs/security.md has it, and with a cache. */
+/** nginx in front of a server as in docs/security.md, with a cache added. */
 async function startProxy(folder: string, upstream: string): Promise<{ url: string } & AsyncDisposable> {
   const port = freePort();
   const config = join(folder, "nginx.conf");
@@ -93,7 +93,7 @@ it.skipIf(NGINX === undefined)(
     expect(await get(null, `?token=${api.token}`)).toEqual([200, "MISS", true]);
     expect(await get(null, `?token=${api.token}`)).toEqual([200, "HIT", true]);
     expect(await get(null, `?token=${evil}`)).toEqual([403, "MISS", false]);
-    // Whoever was refused may not poison it, and errors are not kept.
+    // A refused request must not fill the cache, and errors are not stored.
     expect(await get(evil)).toEqual([403, "MISS", false]);
     expect(await get(api.token)).toEqual([200, "HIT", true]);
   },

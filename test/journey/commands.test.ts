@@ -12,7 +12,7 @@ const FORMS = {
 } as const;
 type Form = keyof typeof FORMS;
 
-/** Uses commands one after the other in one output form, and checks what every answer must be like. */
+/** Runs commands one after the other in one output format, and checks the rules for every output. */
 class Script {
   readonly used = new Set<string>();
   readonly #app: App;
@@ -28,7 +28,7 @@ class Script {
     this.used.add(command);
     const { flags, terminal } = FORMS[this.#form];
     const called = await ctl(this.#app, [...command.split(" "), ...args, ...flags], { terminal, stdin });
-    // A person who sees nothing is told that there is nothing.
+    // For a person, an empty answer says that it is empty.
     const words = terminal && called.out === "" && command.endsWith(" list") ? /none/ : err;
     expect([command, called.code, called.err]).toEqual([command, 0, expect.stringMatching(words)]);
     this.#checkForm(command, called.out);

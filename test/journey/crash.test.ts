@@ -39,7 +39,7 @@ describe("kill -9 of the server during a run", () => {
     await using folder = await tempDir();
     const marker = join(folder.path, "second");
     const env = { ...ENV, SVC_AUTH_PASSWORD: "pass" };
-    // The first attempt hangs for ever; the second finds the file of the first and answers.
+    // The first attempt hangs; the second finds the first one's file and answers.
     const script = join(folder.path, "agent.sh");
     await Deno.writeTextFile(
       script,
@@ -94,7 +94,7 @@ describe("stopping in order", () => {
     }
   });
 
-  it("runs that finish within the grace are finished, the others go back without using up an attempt (promises SHD-2)", async () => {
+  it("runs that finish in time are finished, the others go back into the queue without using up an attempt (promises SHD-2)", async () => {
     await using folder = await tempDir();
     const env = {
       ...ENV,
@@ -136,7 +136,7 @@ describe("stopping in order", () => {
     expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
   });
 
-  it("a second signal skips the drain (promises SHD-3)", async () => {
+  it("a second signal ends the waiting (promises SHD-3)", async () => {
     await using folder = await tempDir();
     const env = { ...ENV, SVC_AUTH_PASSWORD: "pass", SVC_SHUTDOWN_GRACE: "60s" };
     await using server = await startServer({ dataDir: folder.path, env });
@@ -171,7 +171,7 @@ describe("stopping in order", () => {
     expect(third.url).not.toBe("");
   });
 
-  it("a second server wins nothing by the removed lock file, nor by a data directory of its own (reliability DUR-5)", async () => {
+  it("a second server does not start after the lock file was removed, nor with a data directory of its own (reliability DUR-5)", async () => {
     await using folder = await tempDir();
     await using other = await tempDir();
     const database = `file:${join(folder.path, "elsewhere/own.db")}`;

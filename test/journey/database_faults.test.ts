@@ -37,7 +37,7 @@ describe("a lock that another process holds (promises DBF-3, DBF-4)", () => {
           await new Promise((resolve) => setTimeout(resolve, 10));
         }
       })();
-      // Many at once: the wait of one must not add to that of the next.
+      // Many at once: their waiting times must not add up.
       const started = performance.now();
       const during = await Promise.all(Array.from({ length: 12 }, (_, i) => say(`say during ${i}`)));
       expect(during.map((reply) => [reply.status, reply.body.code])).toEqual(
@@ -91,7 +91,7 @@ it(
   90_000,
 );
 
-describe("a database that is not what it was, at the start (promises DBF-6, DBF-7, DBF-8)", () => {
+describe("a damaged or missing database at the start (promises DBF-6, DBF-7, DBF-8)", () => {
   const cases: [string, (path: string) => Promise<void>, RegExp][] = [
     [
       "garbage",
@@ -103,7 +103,7 @@ describe("a database that is not what it was, at the start (promises DBF-6, DBF-
     ["an empty file", (path) => Deno.truncate(path, 0), /its file is empty/],
     ["no file", (path) => Deno.remove(path), /its file is gone/],
   ];
-  it("exit 1 with the way out, and nothing is created, renamed or deleted", async () => {
+  it("exit 1 with what to do, and nothing is created, renamed or deleted", async () => {
     for (const [what, spoil, words] of cases) {
       await using world = await World.open();
       const { server } = await world.start();
@@ -122,7 +122,7 @@ describe("a database that is not what it was, at the start (promises DBF-6, DBF-
     }
   }, 60_000);
 
-  it("a place where none can be is exit 1 and says so", async () => {
+  it("a place where no database can be created is exit 1 with a message", async () => {
     await using folder = await tempDir();
     await Deno.writeTextFile(join(folder.path, "file"), "");
     const start = (env: Record<string, string>) =>
@@ -146,7 +146,7 @@ describe("a database that is not what it was, at the start (promises DBF-6, DBF-
   });
 });
 
-describe("a database that breaks under the running service", () => {
+describe("a database that is damaged under the running service", () => {
   it(
     "overwritten pages: no more writes and no more runs, agents are ended, the log says the way out, which works (promises DBF-9)",
     async () => {
@@ -162,7 +162,7 @@ describe("a database that breaks under the running service", () => {
       const { server, api, say } = await world.start();
       await say("sleep 60");
       while ((await api.call("GET /api/executions?status=running")).length === 0) await pause();
-      // Behind what is in memory and in the log lie pages that were not read yet.
+      // There are pages that were not read yet, beyond those in memory and in the WAL.
       const size = (await Deno.stat(world.database)).size;
       await overwrite(world.database, 30 * PAGE_BYTES, size - 30 * PAGE_BYTES, 0xa5);
       let broken = false;
@@ -298,7 +298,7 @@ it(
       stderr: "inherit",
     }).output();
     const { growth, peak, ticks } = JSON.parse(new TextDecoder().decode(stdout));
-    // The library's lists of rows cost fifty bytes each under Deno that never come back: in a month of looking for work
+    // Under Deno each list of rows from the library leaks fifty bytes: in a month of looking for work
     // once a second by each stage that is a gigabyte.
     expect(growth).toBeLessThan(STATEMENTS * 15);
     expect(peak).toBeLessThan(200_000_000);
@@ -360,7 +360,7 @@ async function overwrite(path: string, at: number, bytes: number, value: number)
   file.close();
 }
 
-/** Names, sizes and times of all files that hold something; the lock belongs to whoever starts. */
+/** Names, sizes and times of all files that hold something; except the lock. */
 async function listing(folder: string): Promise<unknown[]> {
   const found: unknown[] = [];
   for await (const entry of Deno.readDir(folder)) {

@@ -50,7 +50,7 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
     60_000,
   );
 
-  it("of the logs: the run and its answer are whole, its log ends early, and nothing else suffers (promises DBF-2)", async () => {
+  it("of the logs: the run and its answer are complete, its log ends early, and nothing else is affected (promises DBF-2)", async () => {
     await using folder = await tempDir();
     const dataDir = folder.path;
     await using disk = await SmallDisk.mount(join(dataDir, "logs"), 1);
@@ -75,7 +75,7 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
     expect(await checkAtRest({ dataDir, messages: acknowledged, maxAttempts: 3 })).toEqual([]);
   });
 
-  it("of the uploads: 507, and no piece of the file stays (promises DBF-2)", async () => {
+  it("of the uploads: 507, and no part of the file is left (promises DBF-2)", async () => {
     await using folder = await tempDir();
     const dataDir = folder.path;
     await using disk = await SmallDisk.mount(join(dataDir, "uploads"), 2);

@@ -1,4 +1,4 @@
-// The server is killed at each place where it could be half done, and started again (promises, test bench).
+// The server is killed at each fault point and started again (promises, test bench).
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { FAULT_POINTS, type FaultPoint } from "../../src/base/fault_point.ts";
@@ -25,7 +25,7 @@ const ENV = {
   SVC_LIMITS__MAX_ATTEMPTS: "5",
 };
 
-/** One data directory that servers come to and die in. */
+/** One data directory for a sequence of servers that are killed. */
 class World implements AsyncDisposable {
   readonly dataDir: string;
   readonly ledger: string;
@@ -69,7 +69,7 @@ class World implements AsyncDisposable {
     return { server: this.#server, api: await client(this.#server.url, PASSWORD) };
   }
 
-  /** A worker and a session that a server made in peace, and so many things that are due at its next start. */
+  /** A worker and a session made without faults, and the given number of tasks that are due at the next start. */
   async prepare(due = 0): Promise<void> {
     const { server, api } = await this.start();
     const worker = await api.call("POST /api/workers", { name: "Ada" });
@@ -92,7 +92,7 @@ class World implements AsyncDisposable {
         created_at: now,
         updated_at: now,
       }]));
-      // No platform takes it: it is given up after the first attempt.
+      // No platform accepts it: it is given up after the first attempt.
       await db.write(insertRows("outbound_message", [{
         id: newId(),
         session_key: "elsewhere:1",
@@ -108,7 +108,7 @@ class World implements AsyncDisposable {
     await db.close();
   }
 
-  /** Sends a message under a key, to a server that may die of it; again and again after that until there is an answer. */
+  /** Sends a message with a key to a server that may be killed by it, and repeats it until there is an answer. */
   async say(api: Client, content: string): Promise<boolean> {
     this.evidence.once.push(content);
     return await this.sayAgain(api, content);
@@ -132,7 +132,7 @@ class World implements AsyncDisposable {
   }
 }
 
-/** Does what passes the point until the server is gone. */
+/** Repeats what passes the fault point until the server is dead. */
 const WAYS: Partial<Record<FaultPoint, (world: World, api: Client, gone: () => boolean) => Promise<void>>> = {
   "upload.part": async (world, api, gone) => {
     for (let i = 0; !gone(); i++) {
@@ -173,45 +173,49 @@ describe.skipIf(LEFT_OUT)(
   `kill -9 at each of ${FAULT_POINTS.length} places, ${SEEDS} times each (promises DUR-2, DUR-3, BAK-3, UPL-5)`,
   () => {
     for (const point of FAULT_POINTS.filter((one) => one !== "migrate.step")) {
-      it(`${point}: nothing is half done then, and all is done after the next start`, async () => {
-        for (let round = 1; round <= SEEDS; round++) {
-          // A run that is cancelled takes seconds to end; the first passages are as good as the twentieth.
-          const seed = point === "cancel.mid" ? 1 + (round - 1) % 3 : round;
-          await using world = await World.open();
-          const early = point === "cron.tick" || point === "outbox.post";
-          await world.prepare(early ? SEEDS : 0);
-          if (early) {
-            // What is due kills the server before anybody can talk to it.
-            const dead = await svc(["serve"], {
-              dataDir: world.dataDir,
-              env: { ...ENV, SVC_FAULT: `${point}:${seed}:kill` },
-            });
-            expect([point, seed, dead.err]).toEqual([
-              point,
-              seed,
-              expect.stringContaining("SVC_FAULT fired"),
-            ]);
-          } else {
-            const { server, api } = await world.start(`${point}:${seed}:kill`);
-            let ended = false;
-            void server.child.status.then(() => ended = true);
-            await (WAYS[point] ?? talk)(world, api, () => ended);
-            const { signal } = await server.end("SIGTERM");
-            expect([point, seed, signal, server.stderr]).toEqual([
-              point,
-              seed,
-              "SIGKILL",
-              expect.stringContaining(`SVC_FAULT fired: ${point}:${seed}:kill\n`),
-            ]);
+      it(
+        `${point}: no state is half done after the kill, and all work is done after the next start`,
+        async () => {
+          for (let round = 1; round <= SEEDS; round++) {
+            // A cancelled run takes seconds to end, so only the first passages are tried.
+            const seed = point === "cancel.mid" ? 1 + (round - 1) % 3 : round;
+            await using world = await World.open();
+            const early = point === "cron.tick" || point === "outbox.post";
+            await world.prepare(early ? SEEDS : 0);
+            if (early) {
+              // Work that is due kills the server before a client can connect.
+              const dead = await svc(["serve"], {
+                dataDir: world.dataDir,
+                env: { ...ENV, SVC_FAULT: `${point}:${seed}:kill` },
+              });
+              expect([point, seed, dead.err]).toEqual([
+                point,
+                seed,
+                expect.stringContaining("SVC_FAULT fired"),
+              ]);
+            } else {
+              const { server, api } = await world.start(`${point}:${seed}:kill`);
+              let ended = false;
+              void server.child.status.then(() => ended = true);
+              await (WAYS[point] ?? talk)(world, api, () => ended);
+              const { signal } = await server.end("SIGTERM");
+              expect([point, seed, signal, server.stderr]).toEqual([
+                point,
+                seed,
+                "SIGKILL",
+                expect.stringContaining(`SVC_FAULT fired: ${point}:${seed}:kill\n`),
+              ]);
+            }
+            expect([point, seed, await checkAtAnyMoment(world.dataDir)]).toEqual([point, seed, []]);
+            const again = await world.start();
+            for (const content of world.evidence.once) await world.sayAgain(again.api, content);
+            await quiet(again.api);
+            expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });
+            expect([point, seed, await checkAtRest(world.evidence)]).toEqual([point, seed, []]);
           }
-          expect([point, seed, await checkAtAnyMoment(world.dataDir)]).toEqual([point, seed, []]);
-          const again = await world.start();
-          for (const content of world.evidence.once) await world.sayAgain(again.api, content);
-          await quiet(again.api);
-          expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });
-          expect([point, seed, await checkAtRest(world.evidence)]).toEqual([point, seed, []]);
-        }
-      }, 20_000 + SEEDS * 20_000);
+        },
+        20_000 + SEEDS * 20_000,
+      );
     }
 
     it(
@@ -283,7 +287,7 @@ it("the log of a run is on the disk before its outcome is (promises DUR-9)", asy
   }
 }, 20_000 + RETRIES * 3_000);
 
-it("a reply that was stored and not yet heard reaches a reader that comes back, once (promises DUR-4)", async () => {
+it("a reply that was stored and not yet delivered reaches a client that reconnects, once (promises DUR-4)", async () => {
   await using world = await World.open();
   await world.prepare();
   const { server, api } = await world.start("outcome.post-commit:1:kill");
@@ -304,7 +308,7 @@ it("a reply that was stored and not yet heard reaches a reader that comes back, 
   expect(await checkAtRest(world.evidence)).toEqual([]);
 });
 
-it("SVC_FAULT: what is none is exit 2; without it nothing is loaded and nothing happens", async () => {
+it("SVC_FAULT: an invalid value is exit 2; without it nothing is loaded and nothing happens", async () => {
   await using world = await World.open();
   for (const wrong of ["nowhere:1:kill", "claim.post:0:kill", "claim.post:1:explode", "claim.post", ","]) {
     const refused = await svc(["serve"], { dataDir: world.dataDir, env: { SVC_FAULT: wrong } });

@@ -72,7 +72,7 @@ it(
   60_000 + FLOOD_MB * 300,
 );
 
-it("odd output is kept byte for byte, and no reader stumbles over it: bad UTF-8, NUL, a line of 10 MB (promises CHD-7)", async () => {
+it("unusual output is kept byte for byte, and every reader can handle it: bad UTF-8, NUL, a line of 10 MB (promises CHD-7)", async () => {
   await using folder = await tempDir();
   await using server = await startServer({ dataDir: folder.path, env: fakeEnvironment() });
   const api = await client(server.url);

@@ -140,7 +140,7 @@ async function settled(server: ServerProcess, token: string, workers: string[]):
         (await all(server, token, `/api/tasks?worker_id=${worker}&status=scheduled&type=countdown`)).length;
       open += pending + running + soon;
     }
-    // Schedules of every minute may start at any time; they count as settled when nothing else is left.
+    // Schedules of every minute may start at any time; only they may be left.
     if (open === 0) return;
     await new Promise((resolve) => setTimeout(resolve, 200));
   }

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { startServer, svc, tempDir } from "../harness/process.ts";
 
-/** A service manager's socket; what it was told, in order. */
+/** A service manager's socket, and the messages that it got, in order. */
 async function* told(path: string): AsyncGenerator<string> {
   const socket = Deno.listenDatagram({ transport: "unixpacket", path });
   try {
@@ -13,7 +13,7 @@ async function* told(path: string): AsyncGenerator<string> {
 }
 
 describe("svc serve under a service manager", () => {
-  it("says when it is ready, that it lives, and when it stops (sd_notify)", async () => {
+  it("reports when it is ready, that it is alive, and when it stops (sd_notify)", async () => {
     await using data = await tempDir();
     const path = join(data.path, "manager");
     const words = told(path);

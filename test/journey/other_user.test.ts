@@ -7,7 +7,7 @@ import { eventually } from "../harness/wait.ts";
 
 const NOBODY = 65_534;
 
-// What docs/security.md shows for agents under a user of their own; only root may give a program to somebody else.
+// What docs/security.md shows for agents under a user of their own; only root can start a program as another user.
 const PROGRAM = `#!/bin/sh
 read -r wish
 if [ "$wish" = stay ]; then echo here >&2; (trap '' INT TERM; sleep 300) & sleep 300; fi
@@ -72,7 +72,7 @@ it.skipIf(Deno.uid() !== 0)(
         "could not: sudo -n true",
       ]);
     }
-    // The service still ends them.
+    // The service can still end them.
     const worker = await app.call("POST /api/workers", { name: "stay", engine: "one", work_dir: dirs[0] });
     const task = { message_id: "m", worker_id: worker.id, instruction: "stay", type: "immediate" };
     await app.call("POST /api/tasks", task);

@@ -74,7 +74,7 @@ it(
       await eventually("every task is given out again", again);
       await api.call("DELETE /api/contexts?session_key=cli:script");
     }
-    // The lock of a task is held by every process of its run, so one that was left would be seen here.
+    // The lock of a task is held by every process of its run, so one that was left over would be noticed here.
     expect((await readLedger(ledger)).filter((line) => line.word === "OVERLAP")).toEqual([]);
     expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
     expect(await findMarked(await marks(dataDir))).toEqual([]);
@@ -119,7 +119,7 @@ it(
     let server: ServerProcess = await startServer({ dataDir, env });
     let api = await client(server.url);
     const [poison = "", ...healthy] = await makeWorkers(api, 5);
-    // In its namespace an agent cannot reach the server, so the test does for it what it wants.
+    // In its namespace an agent cannot reach the server, so the test does it instead.
     const bomb = await give(api, poison, `touch-and-stay ${wish}`);
     const others: string[] = [];
     for (let i = 0; i < 50; i++) others.push(await give(api, healthy[i % 4] ?? "", "ok"));

@@ -42,7 +42,7 @@ describe.skipIf(REMOTE_URL === undefined)("the whole service on a real libSQL se
       name: "database",
       status: "ok",
     });
-    // It has a backup of its own, and saying so is all that we do.
+    // A libSQL server has its own backup; the service only says so.
     expect(await app.send("POST /api/system/backup", {})).toMatchObject({
       status: 409,
       body: { detail: expect.stringContaining("its own backup") },
@@ -55,7 +55,7 @@ describe.skipIf(REMOTE_URL === undefined)(
   () => {
     const env = { ...fakeEnvironment(), SVC_DATABASE__URL: REMOTE_URL ?? "" };
 
-    /** Makes the owner's last word a minute old, as if it had been silent for so long. */
+    /** Makes the owner's last heartbeat a minute old. */
     async function age(): Promise<void> {
       const db = await Database.open(REMOTE_URL ?? "");
       const older = "json_set(value, '$.beat_at', json_extract(value, '$.beat_at') - 60000)";
@@ -63,7 +63,7 @@ describe.skipIf(REMOTE_URL === undefined)(
       await db.close();
     }
 
-    it("the second is refused and says who holds it; a kill or a stop of the first makes room", async () => {
+    it("the second is refused and says who holds it, until the first is killed or stopped", async () => {
       await using one = await tempDir();
       await using two = await tempDir();
       const first = await startServer({ dataDir: one.path, env });
@@ -75,7 +75,7 @@ describe.skipIf(REMOTE_URL === undefined)(
         ),
       );
       await first.end("SIGKILL");
-      // Its own data directory is its own: it need not wait until it is taken for gone.
+      // With the same data directory it need not wait for the heartbeat to expire.
       const again = await startServer({ dataDir: one.path, env });
       expect(await again.end("SIGTERM")).toMatchObject({ code: 0 });
       await using other = await startServer({ dataDir: two.path, env });
@@ -126,7 +126,7 @@ describe.skipIf(REMOTE_URL === undefined)(
       60_000,
     );
 
-    it("an owner says that it is alive", async () => {
+    it("an owner sends heartbeats", async () => {
       const clock = new TestClock("2026-01-05T08:00:00Z");
       await using app = await openApp({ clock, config: { database: { url: REMOTE_URL ?? "" } } });
       await age();

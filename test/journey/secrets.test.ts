@@ -41,7 +41,7 @@ async function argumentsWith(texts: string[]): Promise<string[]> {
   return found;
 }
 
-/** What answers say, all of it. */
+/** Everything in the answers: status, headers and bodies. */
 class Sink {
   text = "";
 
@@ -96,7 +96,7 @@ describe.each(FORMATS)("secrets, logged as %s (promises SEC-1, SEC-2, SEC-3, I9)
             }),
           );
         };
-        // The first creation meets the fault: 500.
+        // The first creation hits the fault point: 500.
         await add("POST", "/api/workers", { body: '{"name":"x"}' });
         for (const { method, path, operation } of ROUTES as readonly AnyRoute[]) {
           if (operation === "system.backup") continue;
@@ -104,7 +104,7 @@ describe.each(FORMATS)("secrets, logged as %s (promises SEC-1, SEC-2, SEC-3, I9)
           await add(method, url, method === "GET" ? {} : { body: "{}" });
         }
         await add("GET", "/api/nothing");
-        // What looks like a token of ours is masked wherever it stands.
+        // Whatever looks like a token is masked everywhere.
         if (token !== bad) await add("GET", `/api/workers/${token}`);
         await add("PATCH", "/api/workers");
         await add("POST", "/api/workers", { body: `{"name":"${"x".repeat(1_100_000)}"}` });
@@ -131,7 +131,7 @@ describe.each(FORMATS)("secrets, logged as %s (promises SEC-1, SEC-2, SEC-3, I9)
       const signature = api.token.split(".")[2] ?? "";
       for (const secret of [signature, bad]) {
         expect(linesWith(server.stderr, secret)).toEqual([]);
-        // Whoever asks for a worker with the id of a token is told that there is none.
+        // A request for a worker with a token as its id is 404 and repeats the token.
         const told = linesWith(sink.text, secret).filter((line) => !line.includes("no such worker"));
         expect(told).toEqual([]);
       }
@@ -224,11 +224,11 @@ describe.each(FORMATS)("secrets, logged as %s (promises SEC-1, SEC-2, SEC-3, I9)
       expect(linesWith(answers, secret)).toEqual([]);
       expect(linesWith(decoder.decode(await Deno.readFile(backup)), secret)).toEqual([]);
     }
-    // The run that was still going on had its environment in files of its own until now.
+    // The run in progress had its environment in its own files until now.
     expect(await filesWith(dataDir, secrets)).toEqual([]);
   }, 60_000);
 
-  it("control characters from outside forge no line and drive no terminal (promises SEC-5)", async () => {
+  it("control characters from outside forge no line and control no terminal (promises SEC-5)", async () => {
     await using folder = await tempDir();
     const env = { ...fakeEnvironment(), SVC_LOG__LEVEL: "debug", SVC_LOG__FORMAT: format };
     await using server = await startServer({ dataDir: folder.path, env });
@@ -290,7 +290,7 @@ function linesWith(text: string, secret: string): string[] {
   return text.split("\n").filter((line) => line.includes(secret)).map((line) => line.slice(0, 300));
 }
 
-/** The environments of the agents of this server that are going on. */
+/** The environments of the running agents of this server. */
 async function agentEnvironments(dataDir: string): Promise<string> {
   let text = "";
   for (const { name } of Deno.readDirSync("/proc")) {
@@ -364,7 +364,7 @@ it(
     await walk(root);
     await walk(backup);
     const own = join(worker.work_dir, "made-by-the-agent").slice(dataDir.length);
-    // An agent's files have the mask that the service came with; they lie in a directory that only its user enters.
+    // An agent's files follow the umask of the service; they are in a directory that only its user can enter.
     expect(modes).toContain(`f 666 ${own}`);
     const wrong = modes.filter((line) =>
       !/^(d 700|f 600) /.test(line) && !line.endsWith(own) && !/^f 755 \/svc\/bin\/svc$/.test(line)

@@ -93,7 +93,7 @@ it(
   60_000,
 );
 
-it("new work during an orderly stop is refused, and the log calls that no error", async () => {
+it("new work during an orderly stop is refused, and not logged as an error", async () => {
   await using folder = await tempDir();
   const env = {
     ...ENV,
@@ -114,7 +114,7 @@ it("new work during an orderly stop is refused, and the log calls that no error"
   expect(server.stderr).not.toMatch(/"level":"error"|\berror\b|at file:/i);
 });
 
-it("files and directories are the service's own, whatever mask it was started with (promises SEC-7)", async () => {
+it("files and directories are readable by the service's user only, whatever the umask (promises SEC-7)", async () => {
   await using folder = await tempDir();
   const dataDir = join(folder.path, "data");
   const program = ["sh", "-c", 'umask 000; exec "$@"', "sh", ...SVC];

@@ -49,7 +49,7 @@ it.skipIf(!TRACES)(
     const lines = (await Deno.readTextFile(trace)).split("\n");
     const opens = lines.filter((line) => line.includes(`${dataDir}/svc.db`));
     expect(opens.length).toBeGreaterThan(2);
-    // SQLite follows no link at the end of a path; nothing else here opens like that.
+    // SQLite opens without following a link at the end of the path; nothing else does.
     expect(opens.filter((line) => !line.includes("O_NOFOLLOW"))).toEqual([]);
     expect(lines.filter((line) => line.includes("copy_file_range") && line.includes("svc.db"))).toEqual([]);
   },

@@ -30,7 +30,7 @@ it(
   20_000 + CYCLES * 3_000,
 );
 
-it("stopping what has stopped, and hurrying it, is quiet (promises SHD-6)", async () => {
+it("stopping twice, and with a second signal, causes no error (promises SHD-6)", async () => {
   const uncaught: unknown[] = [];
   const note = (event: PromiseRejectionEvent) => {
     event.preventDefault();
@@ -50,7 +50,7 @@ it("stopping what has stopped, and hurrying it, is quiet (promises SHD-6)", asyn
   await app[Symbol.asyncDispose]();
 });
 
-it("a stop in the middle of a start is the last word, and both are quiet (promises SHD-6)", async () => {
+it("a stop in the middle of a start wins, and neither causes an error (promises SHD-6)", async () => {
   await using folder = await tempDir();
   const server = await Server.open(testConfig(folder.path));
   const starting = server.start();
@@ -99,7 +99,7 @@ describe("an error that nobody catches (promises SHD-8)", () => {
     30_000,
   );
 
-  it("of the database in every loop at once delays them, and then everything goes on", async () => {
+  it("of the database in every loop at once delays them, and then all continue", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions");

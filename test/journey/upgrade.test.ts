@@ -22,7 +22,7 @@ const fixtures = [...Deno.readDirSync(FIXTURES)].map((entry) => entry.name).filt
 )
   .sort();
 
-/** A step that this program does not have yet. */
+/** A migration that this program does not have yet. */
 const NEXT: readonly Migration[] = [
   ...MIGRATIONS,
   { name: "next", statements: ["alter table worker add column colour text not null default ''"] },
@@ -46,7 +46,7 @@ function names(folder: string): string[] {
 }
 
 describe("fixtures of schemas", () => {
-  it("there is one for each, and the newest is the schema of this source; else: make fixture (BAK-7)", async () => {
+  it("there is one for each schema, and the newest equals the current schema (otherwise: make fixture) (BAK-7)", async () => {
     expect(fixtures).toHaveLength(SCHEMA_VERSION);
     const db = await Database.open(":memory:");
     await migrate(db, 1);
@@ -72,7 +72,7 @@ describe("fixtures of schemas", () => {
     await fresh.close();
   });
 
-  it.each(fixtures)("%s is served: its workers, tasks and memory are there", async (name) => {
+  it.each(fixtures)("%s can be served: its workers, tasks and memory are there", async (name) => {
     await using folder = await tempDir();
     await (await fixtureDatabase(name, join(folder.path, "svc.db"))).close();
     await using _server = await startServer({ dataDir: folder.path });
@@ -135,7 +135,7 @@ describe("upgrade()", () => {
 });
 
 describe("the way back (docs/install.md)", () => {
-  it("is the copy in the place of the database: the older program serves it as it was", async () => {
+  it("is the copy in place of the database: the older program serves the old data", async () => {
     await using folder = await tempDir();
     const [paths, path] = [dataPaths(folder.path), join(folder.path, "svc.db")];
     const ctl = async (...args: string[]) => (await svc(["ctl", ...args], { dataDir: folder.path })).out;
@@ -164,7 +164,7 @@ describe("svc serve on the data of a newer version", () => {
       args: [SCHEMA_VERSION + 1],
     }]);
     await db.close();
-    // The lock names a process, and the shared memory of SQLite is not data.
+    // Except the lock, which names a process, and SQLite's shared memory.
     const files = () => names(folder.path).filter((name) => !["svc.lock", "svc.db-shm"].includes(name));
     const sums = () => files().map((name) => [name, sumOf(join(folder.path, name))]);
     const before = sums();

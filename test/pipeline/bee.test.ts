@@ -7,7 +7,7 @@ import { insertRows } from "../harness/counters.ts";
 
 const FAKE_BEE = new URL("../harness/fake_bee.sh", import.meta.url).pathname;
 
-/** A service whose coordinator is a program; `answers` are what it says, run by run. */
+/** A service whose coordinator is a program that prints `answers`, one per run. */
 async function withBee(answers: (string | object)[], bee: TestSettings["bee"] = {}) {
   const folder = await Deno.makeTempDir({ prefix: "svc-test-" });
   for (const [index, answer] of answers.entries()) {
@@ -136,7 +136,7 @@ describe("the coordinator on an engine (contract 4, point 4)", () => {
     expect(await it.count()).toBe(0);
   });
 
-  it("sends a plan that cannot be used back once, with what is wrong, and takes the better one", async () => {
+  it("sends back a plan that cannot be used once, with the reason, and accepts the corrected one", async () => {
     await using it = await withBee([{ tasks: [give("Eve", "spy")] }, { tasks: [give("Ada", "write")] }]);
     const message = await it.send("hello");
     await it.app.settle();
@@ -179,7 +179,7 @@ describe("the coordinator on an engine (contract 4, point 4)", () => {
     expect(routed.attempt).toBe(2);
   });
 
-  it("ends a run that thinks too long, and gives up when that was the last try", async () => {
+  it("ends a run over its time, and gives up after the last attempt", async () => {
     await using it = await withBee(["!sleep 60"], { timeout: "300ms", max_attempts: 1 });
     const message = await it.send("hello");
     await it.app.settle();
@@ -225,7 +225,7 @@ describe("the coordinator on an engine (contract 4, point 4)", () => {
     ]);
   });
 
-  it("its token is masked in what it says, and in why it failed (promises SEC-3)", async () => {
+  it("its token is masked in its reply, and in its error (promises SEC-3)", async () => {
     await using it = await withBee([
       `!echo '{"reply": "I am '"$SVC_TOKEN"', and glad"}'`,
       `!echo "refused: $SVC_TOKEN" >&2; exit 3`,
@@ -236,7 +236,7 @@ describe("the coordinator on an engine (contract 4, point 4)", () => {
     await it.app.settle();
     expect(await replies(it.app, it.session.id)).toEqual([
       expect.stringMatching(/^I am \*{100,}, and glad$/),
-      // Only the end of what it complained of is kept, and so the end of its token.
+      // Only the end of its error output is kept, and so only the end of its token.
       expect.stringMatching(/exit code 3: \*{100,}\. Say it again/),
     ]);
     const runs = JSON.stringify(await it.app.call("GET /api/system/executions"));
@@ -270,7 +270,7 @@ describe("the coordinator on an engine (contract 4, point 4)", () => {
     await Deno.remove(dataDir, { recursive: true });
   });
 
-  it("its token reads widely, writes tasks and messages as the bee, and is dead with the run (contract 2)", async () => {
+  it("its token can read everything, writes tasks and messages as the bee, and ends with the run (contract 2)", async () => {
     await using it = await withBee([
       `!"$SVC_CTL" ctl worker list -q > "$FAKE_BEE/workers"; echo hold on | "$SVC_CTL" ctl message send --message-id "$SVC_MESSAGE_ID" --stdin > /dev/null
        "$SVC_CTL" ctl worker create -n Evil 2> "$FAKE_BEE/refused"; echo $? >> "$FAKE_BEE/refused"; echo "$SVC_TOKEN" > "$FAKE_BEE/token"
@@ -293,7 +293,7 @@ describe("the coordinator on an engine (contract 4, point 4)", () => {
   });
 });
 
-it("the coordinator does not let conversations that wait for their next try hold up the others", async () => {
+it("the coordinator is not delayed for other conversations by those that wait for their next attempt", async () => {
   await using app = await openApp({ inMemory: true });
   const now = Date.now();
   const rows = Array.from({ length: 250 }, (_, n) => ({

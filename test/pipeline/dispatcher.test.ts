@@ -45,7 +45,7 @@ describe("dispatcher (contract 4, point 5)", () => {
     }
   });
 
-  it("takes two names of one directory for one lane", async () => {
+  it("treats two names of one directory as one lane", async () => {
     await using folder = await tempDir();
     const file = join(folder.path, "ledger");
     await Deno.mkdir(join(folder.path, "real"));

@@ -26,7 +26,7 @@ describe("intake (contract 4, point 2)", () => {
     expect(joinParts([{ content: "a" }, { content: "" }, { content: "b" }])).toBe("a\nb");
   });
 
-  it("makes one message of three lines; the first two end merged", async () => {
+  it("merges three messages into one; the first two end as merged", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock, config: { bee: { quiet_window: "300ms" } } });
     await app.call("POST /api/workers", { name: "Ada" });
@@ -51,7 +51,7 @@ describe("intake (contract 4, point 2)", () => {
     expect(await app.call("GET /api/executions")).toMatchObject([{ instruction: "one\ntwo\nthree" }]);
   });
 
-  it("does not let a chatty user postpone the bee for ever", async () => {
+  it("does not let a user with many messages postpone the bee for ever", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock, config: { bee: { quiet_window: "300ms" } } });
     await app.call("POST /api/workers", { name: "Ada" });

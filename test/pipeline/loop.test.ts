@@ -5,7 +5,7 @@ import { Bells } from "../../src/base/bells.ts";
 import { openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 
-/** Bells that nobody hears. */
+/** Bells that reach nobody. */
 class SilentBells extends Bells {
   override ring(): void {}
 }
@@ -58,7 +58,7 @@ describe("Stage", () => {
     await stage.stop();
   });
 
-  it("finishes the round that is going on before it stops", async () => {
+  it("finishes the round in progress before it stops", async () => {
     let finished = false;
     const bells = new Bells();
     const step = async () => {
@@ -73,7 +73,7 @@ describe("Stage", () => {
     expect(finished).toBe(true);
   });
 
-  it("is not well when a round does not come back for a minute (promises CRN-9)", async () => {
+  it("is not healthy when a round does not return for a minute (promises CRN-9)", async () => {
     const clock = new TestClock();
     let release = (_ms: number) => {};
     const step = () => new Promise<number>((resolve) => release = resolve);

@@ -23,7 +23,7 @@ async function give(app: App, worker_id: string, instruction: string): Promise<s
 }
 
 describe("dispatch", () => {
-  it("an outcome that comes after the run was taken away is worth nothing (promises DSP-2)", async () => {
+  it("an outcome that comes after the run was taken away changes nothing (promises DSP-2)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines(), limits: { max_attempts: 3 } } });
     const { db } = app.server.service;
     const worker = await app.call("POST /api/workers", { name: "Ada" });
@@ -65,7 +65,7 @@ describe("dispatch", () => {
         waits.push((start?.at ?? NaN) - created_at);
       }
       waits.sort((a, b) => a - b);
-      // From the commit to the program's first words; a loaded machine is allowed for, a poll of a second is not.
+      // From the commit to the program's first output. The limit allows for a loaded machine, but not for a poll of a second.
       expect(waits[Math.floor(waits.length / 2)]).toBeLessThan(100);
       expect(waits[Math.floor(waits.length * 0.9)]).toBeLessThan(500);
     },
@@ -151,7 +151,7 @@ describe("dispatch", () => {
     }]);
   });
 
-  it("tries lost runs again and no others, later each time and never later than bounded (promises DSP-13)", async () => {
+  it("tries only lost runs again, later each time, up to a limit (promises DSP-13)", async () => {
     for (let attempt = 1; attempt < 200; attempt++) {
       const delay = retryDelayMs(attempt);
       expect(delay).toBe([1_000, 4_000, 16_000][Math.min(attempt, 3) - 1]);
@@ -220,7 +220,7 @@ describe("dispatch", () => {
       await app.settle();
       await settledFor(app, 50);
       const before = app.server.stages.map((stage) => stage.rounds);
-      // No time passes for the service now, so nobody has a reason to look.
+      // No time passes for the service now, so no stage has a reason to run.
       await settledFor(app, 250);
       const turns = app.server.stages.map((stage, index) => stage.rounds - (before[index] ?? 0));
       expect([new Date(to).toISOString(), Math.max(...turns)]).toEqual([
@@ -237,7 +237,7 @@ describe("dispatch", () => {
   });
 });
 
-/** Takes every open run away, as a server does that thinks that they were lost with another one; their programs go on. */
+/** Takes every open run away, as a server does that believes them lost with another server; their programs continue. */
 async function takeAway(app: App): Promise<number> {
   const { db, clock } = app.server.service;
   const open = await listOpenExecutions(db);

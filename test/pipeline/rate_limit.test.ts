@@ -29,7 +29,7 @@ async function setUp(app: App, engine = "") {
 }
 
 describe("rate limits (issue 5, promises DSP-13)", () => {
-  it("park the engine: its tasks wait and say why, others go on, and then it goes on in its session", async () => {
+  it("pause the engine: its tasks wait and say why, others run, and then it continues in its session", async () => {
     await using folder = await tempDir();
     const clock = new TestClock(Date.now());
     let reason = "";
@@ -49,7 +49,7 @@ describe("rate limits (issue 5, promises DSP-13)", () => {
       expect(execution).toMatchObject({ status: "failed", failure: "rate_limited", attempt: 1 });
       sessionId = execution.session_id;
       expect((await ada.messages()).at(-1).content).toBe(`${ada.worker.name} has to wait: ${reason}.`);
-      // Whatever comes for this engine waits as well, and says so; another engine does not care.
+      // New tasks for this engine also wait, and say so; another engine is not affected.
       const bob = await setUp(app, "claude");
       await bob.send("ok");
       const eve = await setUp(app, "echo");
@@ -68,7 +68,7 @@ describe("rate limits (issue 5, promises DSP-13)", () => {
       await Deno.writeTextFile(join(bob.worker.work_dir, "free"), "");
       await ada.free();
     }
-    // A restart does not forget it, and a moment before its time nothing starts.
+    // It survives a restart, and nothing starts a moment too early.
     clock.jump(Date.parse(reason.split(" ").at(-1) ?? "") - 10_000);
     await using app = await openLimited(clock, folder.path);
     await app.server.dispatcher.stage.wake();
@@ -93,7 +93,7 @@ describe("rate limits (issue 5, promises DSP-13)", () => {
     expect(await app.db.read("select * from rate_limit")).toEqual([]);
   });
 
-  it("without a time back off, and a run that goes well ends it", async () => {
+  it("without a time use back-off, and a successful run ends it", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openLimited(clock);
     const ada = await setUp(app);
@@ -111,7 +111,7 @@ describe("rate limits (issue 5, promises DSP-13)", () => {
     clock.advance(4 * 60_000);
     await app.settle();
     expect(waits).toEqual([1, 4]);
-    // It is told that it was interrupted, and goes on with what it knows: nothing is told twice.
+    // The prompt says that it was interrupted, and repeats nothing that the session has.
     const prompt = await Deno.readTextFile(join(ada.worker.work_dir, "prompt.txt"));
     expect(prompt).toMatch(/# Interrupted\n\nYou began this task before/);
     expect(prompt).not.toMatch(/The conversation so far/);
@@ -119,7 +119,7 @@ describe("rate limits (issue 5, promises DSP-13)", () => {
     expect(await app.db.read("select * from rate_limit")).toEqual([]);
   });
 
-  it("do not go on for ever: after so many runs the task has failed, and the user is told", async () => {
+  it("have an end: after the given number of runs the task fails, and the user is told", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openLimited(clock);
     const ada = await setUp(app);
@@ -151,7 +151,7 @@ describe("rate limits (issue 5, promises DSP-13)", () => {
     expect(await app.call(`GET /api/tasks/${task.id}`)).toMatchObject({ status: "scheduled", reason: "" });
   });
 
-  it("a task that waits can be cancelled, and a cleared session takes it away", async () => {
+  it("a waiting task can be cancelled, also by clearing the session", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openLimited(clock);
     const ada = await setUp(app);

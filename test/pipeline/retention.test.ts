@@ -82,7 +82,7 @@ type Row = Record<string, string | number | null> & { id: string };
 
 describe("retention (promises DUR-11, contract 7)", () => {
   it(
-    `of ${ROWS} random rows takes what has ended and is too old, and nothing else (seed ${SEED})`,
+    `of ${ROWS} random rows deletes what has ended and is too old, and nothing else (seed ${SEED})`,
     async () => {
       await using bench = await Bench.open();
       const { db, clock } = bench;
@@ -96,7 +96,7 @@ describe("retention (promises DUR-11, contract 7)", () => {
         }
       }
       await expectCounters(db);
-      // What time passes while it works is less than the distance of any row to its limit.
+      // Less time passes while it works than any row is away from its limit.
       await bench.run();
       const expected = survivors(world, now);
       let gone = 0;
@@ -111,7 +111,7 @@ describe("retention (promises DUR-11, contract 7)", () => {
     60_000,
   );
 
-  it("removes logs with their executions, uploads that no message shows, and once a day what nothing knows", async () => {
+  it("removes logs with their executions, uploads without a message, and once a day files without a row", async () => {
     await using bench = await Bench.open();
     const { db, clock, paths } = bench;
     const [old, young, orphan, fresh, thought] = [newId(), newId(), newId(), newId(), newId()];
@@ -143,7 +143,7 @@ describe("retention (promises DUR-11, contract 7)", () => {
     const reply = outbound(newId(), "sent", clock.now() - 10 * DAY_MS);
     await db.write([
       ...insertRows("inbound_message", [{ ...message, media: JSON.stringify({ path: upload("shown") }) }]),
-      // A file that is known to a message only.
+      // A file that only a message refers to.
       ...insertRows("outbound_message", [{ ...reply, media: JSON.stringify({ path: upload("written") }) }]),
     ]);
     await bench.run();
@@ -170,7 +170,7 @@ describe("retention (promises DUR-11, contract 7)", () => {
     }]);
   });
 
-  it("removes repeated answers after a day, expired refresh tokens, occurrences and use", async () => {
+  it("removes stored answers after a day, expired refresh tokens, occurrences and usage", async () => {
     await using bench = await Bench.open();
     const { db, clock } = bench;
     const now = clock.now();
@@ -222,7 +222,7 @@ describe("retention (promises DUR-11, contract 7)", () => {
     expect(await db.read("select executions from usage")).toEqual([{ executions: 89 }]);
   });
 
-  it("believes no clock that leaps: for an hour nothing is deleted by age (promises DSP-8)", async () => {
+  it("after the clock jumped nothing is deleted by age for an hour (promises DSP-8)", async () => {
     await using bench = await Bench.open();
     const { db, clock, stage } = bench;
     const at = clock.now();
@@ -238,7 +238,7 @@ describe("retention (promises DUR-11, contract 7)", () => {
     await pass(15);
     await pass(30);
     expect(await count()).toBe(1);
-    // Somebody put it right again: that is a leap as well, and nothing was lost.
+    // The clock is corrected: that is a jump as well, and nothing was lost.
     clock.jump(at + 2 * 3_600_000);
     await pass(59);
     await pass(15);
@@ -246,7 +246,7 @@ describe("retention (promises DUR-11, contract 7)", () => {
     expect(await count()).toBe(1);
   });
 
-  it("is part of the service, and leaves the first minutes to others", async () => {
+  it("is part of the service, and does nothing in the first minutes", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     await app.db.write(
@@ -261,7 +261,7 @@ describe("retention (promises DUR-11, contract 7)", () => {
     expect(await app.call("GET /api/system/overview")).toMatchObject({ executions: { total: 0 } });
   });
 
-  it("finds what is old by index: no statement walks through a table that grows", async () => {
+  it("finds old rows by index: no statement scans a table that grows", async () => {
     const db = await Database.open(":memory:");
     await migrate(db, 0);
     const store = await import("../../src/store/retention.ts");
@@ -280,7 +280,7 @@ describe("retention (promises DUR-11, contract 7)", () => {
   });
 });
 
-/** Everything that there is, in every state and of every age. No row is nearer to a limit than a day. */
+/** Every kind of row, in every state and of every age. No row is nearer to a limit than a day. */
 function randomWorld(chance: () => number, now: number): Record<string, Row[]> {
   const pick = <T>(all: readonly T[]): T => all[Math.floor(chance() * all.length)] as T;
   const age = () => now - (Math.floor(chance() * 500) + 0.5) * DAY_MS;
@@ -332,7 +332,7 @@ function randomWorld(chance: () => number, now: number): Record<string, Row[]> {
   return world;
 }
 
-/** What has to be left, in plain words beside the SQL. */
+/** What must be left, computed independently of the SQL. */
 function survivors(world: Record<string, Row[]>, now: number): Record<string, Set<string>> {
   const { task = [], execution = [], bee_run = [], inbound_message = [], outbound_message = [] } = world;
   const old = (at: unknown, kept: number) => Number(at) < now - kept;

@@ -23,7 +23,7 @@ describe("schedules (contract 3, promises CRN)", () => {
       const before = crashes;
       await bench.settle();
       if (crashes > before) {
-        // The servers that hit the fault die and come back.
+        // The servers that hit the fault are killed and restarted.
         await bench.stop();
         bench.start(2);
         await bench.settle();
@@ -71,7 +71,7 @@ describe("schedules (contract 3, promises CRN)", () => {
     },
   );
 
-  it("CRN-3: a clock that was wrong by decades costs one run and little time, and the schedule lives", async () => {
+  it("CRN-3: a clock that was wrong by decades costs one run and little time, and the schedule continues", async () => {
     const clock = new TestClock("1970-01-01T00:00:00Z");
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("* * * * *");
@@ -91,7 +91,7 @@ describe("schedules (contract 3, promises CRN)", () => {
     await bench.stop();
   });
 
-  it("CRN-4: a clock that steps back fires no minute again and leaves none out behind it", async () => {
+  it("CRN-4: a clock that steps back fires no minute twice and leaves none out afterwards", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("*/10 * * * *");
@@ -113,7 +113,7 @@ describe("schedules (contract 3, promises CRN)", () => {
     await bench.stop();
   });
 
-  it("CRN-4: a clock that was in the future for a while does not lose the present", async () => {
+  it("CRN-4: a clock that was in the future for a while leaves out no time of the present", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("*/10 * * * *");
@@ -149,7 +149,7 @@ describe("schedules (contract 3, promises CRN)", () => {
     await bench.stop();
   });
 
-  it("CRN-7: what comes while the run before is still open is skipped, and counted", async () => {
+  it("CRN-7: a time that comes while the previous run is still in progress is skipped, and counted", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     await bench.add("* * * * *");
@@ -196,7 +196,7 @@ describe("schedules (contract 3, promises CRN)", () => {
     await bench.stop();
   });
 
-  it("one schedule that cannot be worked out does not hold up the others", async () => {
+  it("one schedule that cannot be computed does not delay the others", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     const broken = await bench.add("* * * * *");
@@ -235,8 +235,8 @@ describe("countdowns (promises DSP-7, DSP-8)", () => {
     expect((await app.call(`GET /api/tasks/${back}`)).status).toBe("scheduled");
   });
 
-  // Something else may go on on the machine that tests.
-  it("hit their time: never early, and within 20 ms when nothing else goes on", { retry: 3 }, async () => {
+  // Other work may be going on on the test machine.
+  it("start on time: never early, and within 20 ms on an idle machine", { retry: 3 }, async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const base = { message_id: "m", worker_id: worker.id, instruction: "x", type: "countdown" };
@@ -258,7 +258,7 @@ async function countdown(app: App, scheduled_at: number): Promise<string> {
   return (await app.call("POST /api/tasks", body)).id;
 }
 
-/** Lets every stage look once more. */
+/** Lets every stage look for work once more. */
 async function ticks(app: App): Promise<void> {
   for (const stage of app.server.stages) {
     const target = stage.rounds + 1;

@@ -18,7 +18,7 @@ import { TestClock } from "../harness/clock.ts";
 import { expectCounters } from "../harness/counters.ts";
 import { random } from "../harness/schedule.ts";
 
-// CI runs all fifty; at home a few of them say most of it in a fifth of the time.
+// CI runs all fifty; elsewhere a few of them find most faults in a fifth of the time.
 const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 3);
 const OPERATIONS = 2_000;
 const MAX_ATTEMPTS = 3;
@@ -27,7 +27,7 @@ const RULES = { defaultZone: "UTC", maxAttempts: MAX_ATTEMPTS };
 const CALL: Call = { caller: { subject: "operator:test", scopes: ["*:*"], run: null }, idempotency: null };
 const USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
 
-/** What a task should be, kept in plain words beside the real one. */
+/** The model: what the task should be. */
 interface Expected {
   type: Task["type"];
   status: Task["status"];
@@ -37,7 +37,7 @@ interface Expected {
   runs: number;
   nextAt: number | null;
   dueAt: number | null;
-  /** The run that goes on, if one does. */
+  /** The run in progress, if there is one. */
   run: string | null;
   /** Its attempt when it started. */
   runAttempt: number;
@@ -77,7 +77,7 @@ class Model {
   end(id: string, how: "completed" | "failed" | "lost" | "stopped" | "cancelled", now: number): void {
     const task = this.#get(id);
     task.run = null;
-    // What was cancelled meanwhile stays cancelled, whatever its last run came to.
+    // A task that was cancelled meanwhile stays cancelled, whatever the outcome.
     if (task.status !== "running") return;
     if (how === "stopped") {
       task.status = "pending";
@@ -96,7 +96,7 @@ class Model {
     }
   }
 
-  /** Time has come to `now`. */
+  /** Moves the model's time to `now`. */
   tick(now: number): void {
     for (const task of this.tasks.values()) {
       if (task.nextAt === null || task.nextAt > now) continue;
@@ -147,7 +147,7 @@ async function compare(seed: number): Promise<void> {
   const clock = new TestClock("2026-01-05T08:00:00Z");
   await using app = await openApp({ clock, inMemory: true });
   const { service } = app.server;
-  // The stages are stopped: this test does what they do, one step at a time.
+  // The stages are stopped: this test does their work, one step at a time.
   const scheduler = app.server.stages.find((stage) => stage.name === "scheduler");
   await Promise.all(app.server.stages.filter((stage) => stage !== scheduler).map((stage) => stage.stop()));
   const chance = random(seed);
@@ -252,7 +252,7 @@ async function create(
   });
 }
 
-/** Claims the heads of the lanes, as the dispatcher does; the model says which those have to be. */
+/** Claims the heads of the lanes, as the dispatcher does; the model says which these must be. */
 async function dispatch(
   service: Service,
   model: Model,
@@ -373,7 +373,7 @@ async function agree(service: Service, model: Model, label: string): Promise<voi
     attempt: task.attempt,
     run_count: task.runs,
     next_run_at: task.nextAt,
-    // While it runs its old place is kept, for a graceful stop.
+    // While it runs, its old place in the queue is kept for an orderly stop.
     due_at: task.dueAt,
   })).sort((a, b) => a.id < b.id ? -1 : 1);
   const seen = rows.map((row) => ({ ...row }));
