@@ -34,7 +34,7 @@ describe("svc completion (contract 6)", () => {
     expect(await ask("completion", "z")).toEqual(["zsh"]);
     // What is there already is not offered again, unless it may be repeated.
     expect(await ask("ctl", "worker", "create", "--name", "x", "--n")).toEqual([]);
-    // Names that every object of JavaScript has are no groups.
+    // Names that every JavaScript object has are not groups.
     expect(await ask("ctl", "constructor", "")).toEqual([]);
   });
 
@@ -69,7 +69,7 @@ describe("svc completion (contract 6)", () => {
     expect(performance.now() - started).toBeLessThan(5_000);
   });
 
-  it("names the shells when it is asked for another", async () => {
+  it("names the known shells when it is asked for another", async () => {
     await using dir = await tempDir();
     const { code, out, err } = await svc(["completion", "tcsh"], { dataDir: dir.path });
     expect([code, out]).toEqual([2, ""]);

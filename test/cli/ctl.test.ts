@@ -95,7 +95,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     expect((await ctl(app, ["worker", "update", id, "--scopes", "read:workers"])).err).toBe("");
   });
 
-  it("a table fits the terminal: the last column takes what is left, and empty columns are left out", async () => {
+  it("a table fits the terminal: the last column gets the remaining width, and empty columns are left out", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const said = `tab\there, ${"🙂".repeat(20)} ${"long ".repeat(60)}`.trim();
@@ -128,7 +128,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     expect(await ctl(app, ["worker", "list", "--name", "nobody"])).toEqual({ code: 0, out: "", err: "" });
   });
 
-  it("filters and pages like the server, and says when there is more", async () => {
+  it("filters and pages like the server, and says when there are more pages", async () => {
     await using app = await openApp();
     for (const name of ["a1", "a2", "b1"]) await app.call("POST /api/workers", { name });
     const names = async (...args: string[]) =>
@@ -140,7 +140,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     expect((await ctl(app, ["worker", "list", "--page-size", "201"])).code).toBe(2);
   });
 
-  it("values that look like flags, are empty, or hold anything, arrive as they are", async () => {
+  it("values that look like flags, are empty, or have any characters, arrive unchanged", async () => {
     await using app = await openApp();
     const odd = "--not-a-flag 'quotes' \"more\" $HOME \n 👩‍🚀 ";
     const made = await ctl(app, [
@@ -227,7 +227,7 @@ describe("svc ctl execution and chat", () => {
     }
   });
 
-  it("what an agent says does not drive the operator's terminal, neither as a reply nor as an error", async () => {
+  it("an agent's text does not control the operator's terminal, neither as a reply nor as an error", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     const evil = "say \u001b]0;owned\u0007\u001b[2J";
@@ -253,7 +253,7 @@ describe("svc ctl execution and chat", () => {
     expect(await ctl(app, ["chat", "--timeout", "5", "x"])).toMatchObject({ code: 2, out: "" });
   });
 
-  it("ends quietly when nobody reads, and with 130 when it is interrupted", async () => {
+  it("ends without an error when nobody reads, and with 130 when it is interrupted", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     expect(await ctl(app, ["worker", "list"], { closedPipe: true })).toEqual({ code: 0, out: "", err: "" });
@@ -264,7 +264,7 @@ describe("svc ctl execution and chat", () => {
     expect((await waiting).code).toBe(130);
   });
 
-  it("an interrupt ends what waits for stdin, too: a text, a password, a question", async () => {
+  it("an interrupt also ends waiting for stdin: for a text, a password, an answer", async () => {
     await using app = await openApp();
     for (const name of ["Ada", "Bob"]) {
       const { id } = await app.call("POST /api/workers", { name });
@@ -280,7 +280,7 @@ describe("svc ctl execution and chat", () => {
       ]
     ) {
       const interrupt = new AbortController();
-      // Somebody presses Ctrl-C where a text is expected.
+      // Ctrl-C is pressed where a text is expected.
       const stdin = new ReadableStream<Uint8Array>({
         pull: () => {
           interrupt.abort();
@@ -295,7 +295,7 @@ describe("svc ctl execution and chat", () => {
 });
 
 describe("errors and exit codes (contract 6)", () => {
-  it("2 for what is no usage: one clear line on stderr, stdout clean", async () => {
+  it("2 for wrong usage: one clear line on stderr, stdout empty", async () => {
     await using app = await openApp();
     const wrong: [string[], RegExp][] = [
       [["wroker"], /unknown command 'wroker'\n\(Did you mean worker\?\)/],
@@ -363,7 +363,7 @@ describe("errors and exit codes (contract 6)", () => {
     ]);
   });
 
-  it("in a run it says what an agent can do about it, and never to start a service", async () => {
+  it("in a run it says what an agent can do, and never to start a service", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { token, executionId } = await startRun(app, ["read:workers"]);
     const run = { SVC_RUN_ID: executionId, SVC_TOKEN: token, SVC_URL: app.url };
@@ -374,7 +374,7 @@ describe("errors and exit codes (contract 6)", () => {
       err: "svc: Cannot do this: the token lacks the scope write:workers; " +
         "this worker was not given it: do without, or say so in your answer\n",
     });
-    // That no scope would help is said already.
+    // The message already says that no scope would help.
     const { token: all } = await startRun(app, ["*:*"], "Other");
     const never = await ctl(app, ["worker", "create", "-n", "x", "--scopes", "*:*"], {
       env: { ...run, SVC_TOKEN: all },
@@ -385,7 +385,7 @@ describe("errors and exit codes (contract 6)", () => {
     expect(gone.err).not.toContain("svc serve");
   });
 
-  it("a token that cannot be one is 4, and is not repeated (SEC-6)", async () => {
+  it("a malformed token is 4, and is not repeated in the message (SEC-6)", async () => {
     await using app = await openApp();
     for (const token of ["secret\nvalue", "secret value", "secr\u00e9t", "secret\r"]) {
       const { code, out, err } = await ctl(app, ["worker", "list"], {
@@ -400,7 +400,7 @@ describe("errors and exit codes (contract 6)", () => {
     }
   });
 
-  it("with --json an error is one JSON object on stderr, the problem document as it came", async () => {
+  it("with --json an error is one JSON object on stderr, the server's problem document", async () => {
     await using app = await openApp();
     const { code, out, err } = await ctl(app, ["worker", "get", UNKNOWN, "--json"]);
     expect([code, out]).toEqual([3, ""]);
@@ -415,7 +415,7 @@ describe("errors and exit codes (contract 6)", () => {
     expect(JSON.parse(gone.err)).toMatchObject({ code: "unavailable", title: "Unavailable" });
   });
 
-  it("help is an answer: stdout, exit 0, with examples", async () => {
+  it("help goes to stdout, with exit 0 and examples", async () => {
     for (
       const args of [["--help"], ["help"], ["worker", "--help"], ["help", "worker"], [
         "worker",
@@ -436,11 +436,11 @@ describe("errors and exit codes (contract 6)", () => {
     expect((await ctl(null, ["help"])).out).toMatch(
       /^Usage: svc ctl <group> <command> \[arguments\] \[flags\]\n/,
     );
-    // One word for one thing: what an option is to the parser, is a flag to everybody.
+    // One word for one thing: the parser's "option" is called a flag everywhere.
     expect((await ctl(null, ["help", "task"])).out).not.toMatch(/option/i);
   });
 
-  it("a real process: works from a config file, and the pieces fit together in a shell", async () => {
+  it("a real process: works with a config file, and its outputs can be combined in a shell", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await using folder = await tempDir();

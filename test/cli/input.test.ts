@@ -4,7 +4,7 @@ import { openApp } from "../harness/app.ts";
 import { svc, tempDir } from "../harness/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
-/** A server that answers every connection with these bytes and hangs up. */
+/** A server that answers every connection with these bytes and closes it. */
 function answering(bytes: string): { url: string } & AsyncDisposable {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const serving = (async () => {
@@ -27,7 +27,7 @@ function answering(bytes: string): { url: string } & AsyncDisposable {
 const list = (url: string, ...flags: string[]) =>
   ctl(null, ["worker", "list", ...flags], { env: { SVC_URL: url, SVC_TOKEN: "x" } });
 
-describe("svc ctl and a server that is not well (contract 6)", () => {
+describe("svc ctl and a faulty server (contract 6)", () => {
   it("6 when the connection is cut in the middle of an answer", async () => {
     await using server = answering(
       'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 900\r\n\r\n[{"id":',
@@ -38,7 +38,7 @@ describe("svc ctl and a server that is not well (contract 6)", () => {
     expect([json.code, JSON.parse(json.err).code]).toEqual([6, "unavailable"]);
   });
 
-  it("6 when it hangs up at once, 1 when another program answers", async () => {
+  it("6 when it closes the connection at once, 1 when another program answers", async () => {
     await using silent = answering("");
     const hungUp = await list(silent.url);
     expect([hungUp.code, hungUp.out]).toEqual([6, ""]);
@@ -51,11 +51,11 @@ describe("svc ctl and a server that is not well (contract 6)", () => {
     expect((await list(missing.url)).code).toBe(1);
   });
 
-  it("2 for an address that is none, 4 for a key that is another server's", async () => {
+  it("2 for an invalid address, 4 for the key of another server", async () => {
     const bad = await list("not a url");
     expect([bad.code, bad.out]).toEqual([2, ""]);
     expect(bad.err).toMatch(/SVC_URL/);
-    // With these the calls would go to another route, or without our token.
+    // With these, the calls would go to another route, or without the token.
     for (
       const url of [
         "http://h:1/api",
@@ -78,13 +78,13 @@ describe("svc ctl and a server that is not well (contract 6)", () => {
   });
 });
 
-/** A stdin on which nothing ever comes; tells when it is read. */
+/** A stdin without any input; reports when it is read. */
 function readOf(onRead: () => void): ReadableStream<Uint8Array> {
   return new ReadableStream({ pull: onRead }, { highWaterMark: 0 });
 }
 
-describe("svc ctl and what it is given (contract 6)", () => {
-  it("names unknown groups, commands, flags and values, each in one line, with what was meant", async () => {
+describe("svc ctl and its arguments (contract 6)", () => {
+  it("names unknown groups, commands, flags and values, each in one line with a suggestion", async () => {
     await using app = await openApp();
     const cases: [string[], RegExp][] = [
       [["wroker"], /unknown command 'wroker'\n\(Did you mean worker\?\)/],
@@ -135,7 +135,7 @@ describe("svc ctl and what it is given (contract 6)", () => {
     expect(ended).toMatchObject({ code: 2, err: expect.stringContaining("nothing was entered") });
   });
 
-  it("flags of every command stand anywhere behind ctl, in one place each (contract 8.7)", async () => {
+  it("flags of every command may be anywhere after ctl, each at most once (contract 8.7)", async () => {
     await using app = await openApp();
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     for (const args of [["-q", "worker", "list"], ["worker", "-q", "list"], ["worker", "list", "-q"]]) {
@@ -241,7 +241,7 @@ describe("svc ctl and what it is given (contract 6)", () => {
       path,
       "auth: {jwt_secret: 0123456789abcdef0123456789abcdef}\nshutdown_grace: 2m\n",
     );
-    // There are no ids, and an empty line is not one.
+    // There are no ids, and an empty line would not be one.
     expect(await run("config", "show", "-q")).toMatchObject({ code: 0, out: "" });
     const shown = await run("config", "show");
     expect(shown.out).toContain("shutdown_grace\t2m\n");

@@ -41,7 +41,7 @@ describe("svc ctl message (interface 4.2)", () => {
     );
   });
 
-  it("takes text as it comes: quotes, dashes, emoji, 200 KB; and says what it cannot take", async () => {
+  it("takes any text: quotes, dashes, emoji, 200 KB; and says what it cannot take", async () => {
     await using app = await openApp();
     const { message } = await conversation(app);
     const send = (stdin: string) =>
@@ -95,7 +95,7 @@ describe("svc ctl message (interface 4.2)", () => {
     expect((await ctl(app, ["message", "trace", message], { terminal: true })).out).toMatch(
       /AT.*STEP.*ID.*STATUS.*\n.*\d\d:\d\d:\d\d\.\d{3}/,
     );
-    // A file without words is named.
+    // A file without text is shown by its name.
     await using folder = await tempDir();
     await Deno.writeTextFile(`${folder.path}/plan.txt`, "x");
     await ctl(app, ["message", "send", "--message-id", message, "--media-path", `${folder.path}/plan.txt`]);
@@ -106,7 +106,7 @@ describe("svc ctl message (interface 4.2)", () => {
 });
 
 describe("svc ctl memory, department and events (interface 4.2, contract 6)", () => {
-  it("memory get answers the bare value in a pipe, and all entries however many", async () => {
+  it("memory get prints the bare value in a pipe, and all entries, however many", async () => {
     await using app = await openApp();
     const save = ["memory", "save", "--scope", "global", "--key"];
     expect((await ctl(app, [...save, "tone", "--value", "a\nb"])).code).toBe(0);
@@ -129,7 +129,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     );
   });
 
-  it("department list draws the tree for people and gives parents to pipes", async () => {
+  it("department list draws a tree for people, and prints parents in pipes", async () => {
     await using app = await openApp();
     const make = (...args: string[]) => ctl(app, ["department", "create", "-n", ...args, "-q"]);
     const { out: top } = await make("Acme");
@@ -148,7 +148,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     expect((await make("a,b")).code).toBe(2);
   });
 
-  it("events for people: what it is about, and data in words; all ids for pipes", async () => {
+  it("events for people have a subject and readable data; in pipes all ids", async () => {
     await using app = await openApp();
     const { message } = await conversation(app);
     const [{ id }] = await app.call("GET /api/workers");

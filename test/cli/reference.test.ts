@@ -3,6 +3,6 @@ import { join } from "node:path";
 import { ROOT } from "../harness/tree.ts";
 import { reference } from "../reference.ts";
 
-it("docs/cli.md is what the commands say of themselves; `make docs` writes it", async () => {
+it("docs/cli.md equals what `make docs` writes from the commands", async () => {
   expect(await Deno.readTextFile(join(ROOT, "docs/cli.md"))).toBe(await reference());
 });

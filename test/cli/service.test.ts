@@ -47,7 +47,7 @@ describe("svc service print (contract 6)", () => {
     expect(out).toContain("\nWantedBy=multi-user.target\n");
   });
 
-  it("leaves out what would stop V8 or take the namespaces of runs (facts, Deno; decision 0042)", async () => {
+  it("leaves out what would stop V8 or prevent the namespaces of runs (facts, Deno; decision 0042)", async () => {
     const { out } = await call(["print"]);
     const lines = out.split("\n").filter((line) => !line.startsWith("#"));
     expect(
@@ -59,7 +59,7 @@ describe("svc service print (contract 6)", () => {
     expect(lines).toContain("NotifyAccess=main");
   });
 
-  it("writes a unit of one's own without root, in one's own places", async () => {
+  it("without root writes a unit for one user, with that user's directories", async () => {
     const { out } = await call(["print"], { uid: 1000 }, { HOME: "/home/ada" });
     expect(out).toContain("\nExecStart=/usr/local/bin/svc serve -c /home/ada/.config/svc/config.yaml\n");
     expect(out).toContain("\nWorkingDirectory=/home/ada/.local/share/svc\n");
@@ -93,7 +93,7 @@ describe("svc service print (contract 6)", () => {
     expect(out).toContain("\nStateDirectory=bees\n");
   });
 
-  it("opens other directories: those of homes by a bind, the others for writing", async () => {
+  it("makes other directories accessible: those in homes by a bind, the others for writing", async () => {
     const { out } = await call([
       "print",
       "--data-dir",
@@ -110,7 +110,7 @@ describe("svc service print (contract 6)", () => {
     expect((await call(["print"])).out).toContain("\nProtectHome=yes\n");
   });
 
-  it("quotes what systemd would read as its own", async () => {
+  it("quotes what systemd would interpret", async () => {
     const { out } = await call(["print", "--program", '/opt/50% "x"/$HOME/svc', "--data-dir", "/srv/50%"]);
     expect(out).toContain('\nExecStart="/opt/50%% \\"x\\"/$$HOME/svc" serve -c /etc/svc/config.yaml\n');
     expect(out).toContain("\nWorkingDirectory=/srv/50%%\n");
@@ -136,7 +136,7 @@ describe("svc service print (contract 6)", () => {
   });
 });
 
-it("svc service ends quietly when nobody reads what it prints", async () => {
+it("svc service ends without an error when nobody reads its output", async () => {
   expect(await call(["print"], {}, {}, true)).toEqual({ code: 0, out: "", err: "" });
 });
 
@@ -162,11 +162,11 @@ describe("svc service refuses", () => {
     expect(ran.out).toBe("");
   });
 
-  it("a service of one's own without a home", async () => {
+  it("a service for one user without a home", async () => {
     expect(await call(["print", "--user"])).toMatchObject({ code: 2, err: expect.stringContaining("HOME") });
   });
 
-  it("to install a program that the service could not see, before anything is changed", async () => {
+  it("to install a program that the service could not read, before anything is changed", async () => {
     const { Systemd } = await import("../../cli/systemd.ts");
     const ran = await call(["install"], { program: "/root/svc", initSystem: (_os, io) => new Systemd(io) });
     expect(ran).toMatchObject({

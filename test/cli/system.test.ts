@@ -60,7 +60,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     }
   });
 
-  it("doctor: 0 when nothing fails, 1 when a check does, with the way out", async () => {
+  it("doctor: 0 when nothing fails, 1 when a check fails, with what to do", async () => {
     await using well = await openApp();
     const good = await ctl(well, ["system", "doctor"]);
     expect(good.code).toBe(0);
@@ -72,7 +72,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     const bad = await ctl(ill, ["system", "doctor"], { terminal: true, env: { NO_COLOR: "1" } });
     expect(bad).toMatchObject({ code: 1, err: expect.stringMatching(/^svc: not well: .*engines/) });
     expect(bad.out).toMatch(/^engines +fail +gone: no-such-program/m);
-    // Nothing of it is cut, however long or narrow.
+    // Nothing of it is cut, whatever the length and width.
     const narrow = await ctl(ill, ["system", "doctor"], {
       terminal: true,
       env: { NO_COLOR: "1" },
@@ -94,7 +94,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     const differ = await typed("a longer secret\na longer secre\n");
     expect(differ).toMatchObject({ code: 2, out: "" });
     expect(differ.err).toContain("not the same");
-    // Somebody mistypes, erases, and goes on.
+    // A typing mistake is erased and corrected.
     const changed = await typed("a longer secrex\u007ft\r\na longer secret\r".replace("\r\n", "\r"));
     expect(changed.code).toBe(0);
     expect(changed.err).toBe("New password: [hidden][shown]\nAgain: [hidden][shown]\n");
@@ -113,7 +113,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     expect(done).toEqual({ code: 0, out: "admin\n", err: "" });
   });
 
-  it("password: a token from a login has to prove that it knows the current one", async () => {
+  it("password: with a token from a login the current one is required", async () => {
     await using app = await openApp(STORED);
     const current = app.server.generatedPassword ?? "";
     const login = async (password: string) =>

@@ -40,7 +40,7 @@ describe("drawTable() (contract 8.12)", () => {
     }
   });
 
-  it("takes from texts before it takes from ids, statuses and times, and keeps short cells whole", () => {
+  it("shortens texts before ids, statuses and times, and keeps short cells complete", () => {
     const long = "a reason that nobody reads to its end, because it is far too long for any terminal at all";
     const [, line = ""] = drawTable([rowOf("ab", { reason: long, instruction: long })], COLUMNS, plain, 80)
       .split("\n");
@@ -64,10 +64,10 @@ describe("drawTable() (contract 8.12)", () => {
   });
 });
 
-it("visible() spells out what cannot be seen or turns the order of what can (contract 8.1)", () => {
+it("visible() escapes characters that are invisible or change the direction of text (contract 8.1)", () => {
   expect(visible("a\u202eb\u200bc\ufeffd\u2066e")).toBe("a\\u{202E}b\\u{200B}c\\u{FEFF}d\\u{2066}e");
   expect(visible("a\u200db")).toBe("a\\u{200D}b");
-  // A picture made of several is one picture, and no trick.
+  // An emoji made of several characters is one emoji, and is kept.
   expect(visible("👩‍🚀 👨🏽‍🚒 ❤️‍🔥")).toBe("👩‍🚀 👨🏽‍🚒 ❤️‍🔥");
   expect(visible("\u001b[2J")).toBe("\ufffd[2J");
 });

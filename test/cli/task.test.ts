@@ -221,7 +221,7 @@ describe("svc ctl session (interface 4.2, contract 6)", () => {
     return ids;
   }
 
-  it("lists, lets one worker forget, and clears", async () => {
+  it("lists contexts, clears one worker's, and clears all", async () => {
     await using app = await openApp();
     const [ada = "", bob = ""] = await linked(app, "Ada", "Bob");
     expect((await ctl(app, ["session", "list", "--session-key", "k", "-q"])).out).toBe(`${bob}\n${ada}\n`);

@@ -11,7 +11,7 @@ import { PINS } from "../engines/pins.ts";
 
 const ADAPTERS = [claude, codex, gemini, opencode, qwen, copilot, goose];
 
-/** Lines that the real CLI wrote against the scripted model, without paths and what nobody reads. */
+/** Lines that the real CLI wrote with the scripted model, without paths and without fields that nothing reads. */
 function recorded(kind: string, wanted: string): Record<string, unknown>[] {
   const text = Deno.readTextFileSync(new URL(`./recorded/${kind}.jsonl`, import.meta.url));
   return text.trim().split("\n").map((line) => JSON.parse(line)).filter((one) => one.case === wanted)
@@ -128,7 +128,7 @@ describe("adapters: a run that calls a tool, as recorded (facts engines 3-9)", (
     expect(brief(eventsOf(adapter, "tool"))).toEqual(expected);
   });
 
-  it("copilot tells its usage in a file, over all models", () => {
+  it("copilot reports its usage in a file, for all models", () => {
     const model = { usage: { inputTokens: 150, outputTokens: 40, cacheReadTokens: 30 } };
     const text = JSON.stringify({ modelMetrics: { "gpt-4.1": model, "gpt-5.4": model } });
     expect(brief(copilot.usageOf?.(text) ?? [])).toEqual(["session 300 80"]);
@@ -148,7 +148,7 @@ describe("adapters: faults (facts engines 3-9)", () => {
     },
   );
 
-  it.each(ADAPTERS)("$kind names a login that is refused", (adapter) => {
+  it.each(ADAPTERS)("$kind reports a refused login", (adapter) => {
     const events = eventsOf(adapter, "auth");
     const faults = events.flatMap((event) =>
       event.kind === "fault" || event.kind === "done" ? event.fault ?? [] : []
@@ -158,7 +158,7 @@ describe("adapters: faults (facts engines 3-9)", () => {
     expect(faults[0]?.words).toMatch(/401/);
   });
 
-  // What each wrote to stderr when it was to resume a session that it does not have.
+  // What each wrote to stderr when asked to resume a session that it does not have.
   const gone = "8092a207-ff21-4972-a350-ef4222416ef3";
   it.each<[Adapter, string]>([
     [
@@ -180,7 +180,7 @@ describe("adapters: faults (facts engines 3-9)", () => {
     expect(adapter.faultOf({ code: 1, stderr, resume: true }).kind).toBe("unknown_session");
   });
 
-  it("claude tells a session that is gone in its result", () => {
+  it("claude reports a missing session in its result", () => {
     expect(brief(eventsOf(claude, "unknown")).at(-1)).toBe("done false unknown_session");
   });
 
@@ -202,7 +202,7 @@ describe("adapters: faults (facts engines 3-9)", () => {
     expect(adapter.faultOf({ code: 1, stderr, resume: false }).kind).toBe(kind);
   });
 
-  it("a limit comes with its end: claude's as a time, the others' in words", () => {
+  it("a limit comes with its end: claude's as a time, the others' in the message", () => {
     const info = { status: "rejected", resetsAt: 1_795_271_819, rateLimitType: "five_hour" };
     expect(claude.events({ type: "rate_limit_event", rate_limit_info: info })).toEqual([{
       kind: "fault",
@@ -234,7 +234,7 @@ describe("adapters: faults (facts engines 3-9)", () => {
     expect(brief(opencode.complaints?.(log) ?? [])).toEqual(["session told", "fault rate_limited"]);
   });
 
-  it("notices are no faults", () => {
+  it("notices are not failures", () => {
     const item = {
       type: "error",
       message: "Model metadata for `x` not found. Defaulting to fallback metadata",
@@ -281,7 +281,7 @@ describe("adapters: commands (contract 4, point 7; 7)", () => {
     },
   );
 
-  it.each(ADAPTERS)("$kind: a shared state is left where it is", (adapter) => {
+  it.each(ADAPTERS)("$kind: a shared state stays in its usual place", (adapter) => {
     const { env, fixedEnv, files } = adapter.command({ ...ORDER, stateDir: null });
     expect(JSON.stringify([env, fixedEnv])).not.toContain("/state");
     expect(files.filter(({ path }) => !path.startsWith("/run/"))).toEqual([]);
@@ -300,7 +300,7 @@ describe("adapters: commands (contract 4, point 7; 7)", () => {
     }
   });
 
-  it("gemini and qwen: settings that somebody made stay, unless they would break an unattended run", () => {
+  it("gemini and qwen: existing settings are kept, unless they would break an unattended run", () => {
     const [file] = gemini.command({ ...ORDER, env: { GEMINI_API_KEY: "k" } }).files;
     const mine = {
       general: { enableAutoUpdate: true, vimMode: true },
@@ -317,7 +317,7 @@ describe("adapters: commands (contract 4, point 7; 7)", () => {
     expect(qwen.command(ORDER).files[0]?.path).toBe("/state/settings.json");
   });
 
-  it("opencode: the operator's configuration is kept, and permissions are ours", () => {
+  it("opencode: the operator's configuration is kept, except permissions", () => {
     const own = JSON.stringify({ provider: { stub: {} }, permission: { bash: "allow" }, share: "auto" });
     const { fixedEnv } = opencode.command({ ...ORDER, env: { OPENCODE_CONFIG_CONTENT: own } });
     expect(JSON.parse(fixedEnv.OPENCODE_CONFIG_CONTENT ?? "")).toEqual({

@@ -15,7 +15,7 @@ function openFake(engine: object = {}, options: AppOptions = {}): Promise<App> {
   });
 }
 
-/** One conversation with one worker; each call says something and waits for the end. */
+/** One conversation with one worker; each call sends a message and waits for the end of the run. */
 async function conversation(app: App, worker: object = {}) {
   const made = await app.call("POST /api/workers", { name: "Ada", ...worker });
   const session = await app.call("POST /api/local/sessions", { worker_id: made.id });
@@ -61,7 +61,7 @@ describe("agent: outcomes (contract 3, facts engines 2)", () => {
     expect(replies).toHaveLength(1);
   });
 
-  it("an agent that acted needs no words, and its last word counts more than its exit code", async () => {
+  it("an agent that used tools needs no text, and its final event counts more than its exit code", async () => {
     await using app = await openFake();
     const { say } = await conversation(app);
     expect((await say("acted")).execution).toMatchObject({ status: "completed", result: "" });
@@ -73,7 +73,7 @@ describe("agent: outcomes (contract 3, facts engines 2)", () => {
     expect((await say("ask")).execution).toMatchObject({ status: "completed", result: "no terminal" });
   });
 
-  it("ends a process that lingers after its last word, and what it said still counts", async () => {
+  it("ends a process that stays after its final event, and keeps its result", async () => {
     await using app = await openFake();
     const { say } = await conversation(app);
     const started = performance.now();
@@ -81,7 +81,7 @@ describe("agent: outcomes (contract 3, facts engines 2)", () => {
     expect(performance.now() - started).toBeLessThan(8_000);
   });
 
-  it("a time limit comes before the last word, and what was said so far is kept", async () => {
+  it("a time limit comes before the final event, and the output so far is kept", async () => {
     await using idle = await openFake({ idle_timeout: "500ms" });
     expect((await (await conversation(idle)).say("partial-hang")).execution).toMatchObject({
       failure: "idle_timeout",
@@ -92,7 +92,7 @@ describe("agent: outcomes (contract 3, facts engines 2)", () => {
     expect((await (await conversation(late)).say("hang")).execution).toMatchObject({ failure: "timeout" });
   });
 
-  it("does not hold a line of 20 MB, and reads on behind it (issue 5)", async () => {
+  it("does not keep a line of 20 MB in memory, and reads on after it (issue 5)", async () => {
     await using app = await openFake();
     const { say } = await conversation(app);
     await say("ok");
@@ -113,7 +113,7 @@ function eventsOf(app: App, id: string): string {
 }
 
 describe("agent: logs (contract 3, Execution)", () => {
-  it("keeps the events as they came beside the log, without the run's keys (promises SEC-2, SEC-3)", async () => {
+  it("keeps the raw events beside the log, without the run's keys (promises SEC-2, SEC-3)", async () => {
     await using app = await openFake({ env: { ANTHROPIC_API_KEY: "sk-canary-0123456789" } });
     const { say } = await conversation(app);
     const { execution } = await say("key");
@@ -123,7 +123,7 @@ describe("agent: logs (contract 3, Execution)", () => {
     expect(await app.call(`GET /api/executions/${execution.id}/logs`)).not.toContain("canary");
   });
 
-  it("has no events for engines without any", async () => {
+  it("has no events file for engines without events", async () => {
     await using app = await openApp();
     const { say } = await conversation(app);
     const { execution } = await say("hello");
@@ -133,7 +133,7 @@ describe("agent: logs (contract 3, Execution)", () => {
 });
 
 describe("agent: sessions (contract 3, Session context)", () => {
-  it("goes on with the session of its conversation, and tells what each run has cost", async () => {
+  it("continues the session of its conversation, and reports the cost of each run", async () => {
     await using app = await openFake();
     const { say, contexts, worker } = await conversation(app);
     const first = (await say("cost 0.5")).execution;
@@ -145,11 +145,11 @@ describe("agent: sessions (contract 3, Session context)", () => {
       worker_id: worker.id,
       engine: "claude",
     }]);
-    // A total that began anew is the run's own.
+    // A total that started again from zero is the run's own.
     expect((await say("cost 0.1")).execution.usage.cost_usd).toBe(0.1);
   });
 
-  it("begins anew once where the engine has lost the session, told what was said before", async () => {
+  it("starts a new session once when the engine has lost it, with the recent messages", async () => {
     await using app = await openFake();
     const { say, worker, contexts } = await conversation(app, { memory: "be kind" });
     await say("forget");
@@ -164,7 +164,7 @@ describe("agent: sessions (contract 3, Session context)", () => {
     expect(prompt.trimEnd().endsWith("prompt")).toBe(true);
   });
 
-  it("resumes a session whose id is taken, and begins anew where the engine strays into another", async () => {
+  it("resumes a session whose id is taken, and starts a new one when the engine opens another", async () => {
     await using app = await openFake();
     const { say } = await conversation(app);
     expect((await say("exists")).execution).toMatchObject({ status: "completed", result: "resumed" });
@@ -181,7 +181,7 @@ describe("agent: sessions (contract 3, Session context)", () => {
     expect((await say("ok")).execution.session_id).toBe(first.session_id);
   });
 
-  it("does not bring a context back that was cleared while its run was going on", async () => {
+  it("does not store a context that was cleared during its run", async () => {
     await using app = await openFake();
     const { say, contexts, session, worker } = await conversation(app);
     const first = (await say("ok")).execution;
@@ -193,7 +193,7 @@ describe("agent: sessions (contract 3, Session context)", () => {
     expect((await say("ok")).execution.session_id).not.toBe(first.session_id);
   });
 
-  it("lets only immediate tasks take over and leave a context", async () => {
+  it("lets only immediate tasks use and store a context", async () => {
     await using app = await openFake();
     const { say, contexts, worker } = await conversation(app);
     const first = (await say("ok")).execution;
@@ -213,7 +213,7 @@ describe("agent: sessions (contract 3, Session context)", () => {
     expect(await contexts()).toMatchObject([{ session_id: first.session_id }]);
   });
 
-  it("does not use what another engine remembers", async () => {
+  it("does not use the session of another engine", async () => {
     await using app = await openApp({
       config: {
         engines: {
@@ -259,7 +259,7 @@ describe("agent: what may be set (contract 3, Worker; 7)", () => {
     expect(reply.body.detail).toContain(`cannot have ${flag}:`);
   });
 
-  it("tells version, login and what is missing in the worker's status", async () => {
+  it("shows version, login and what is missing in the worker's status", async () => {
     const status = async (engine: object) => {
       await using app = await openFake(engine);
       const { id } = await app.call("POST /api/workers", { name: "Ada" });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { splitArgs } from "../../src/engine/arguments.ts";
 
 describe("splitArgs()", () => {
-  it("splits like a shell and expands nothing", () => {
+  it("splits like a shell, without expansion", () => {
     expect(splitArgs("")).toEqual([]);
     expect(splitArgs("  -a   --b=c ")).toEqual(["-a", "--b=c"]);
     expect(splitArgs(`-m 'a b' "c d" e\\ f`)).toEqual(["-m", "a b", "c d", "e f"]);
@@ -10,7 +10,7 @@ describe("splitArgs()", () => {
     expect(splitArgs(`''`)).toEqual([""]);
   });
 
-  it("refuses what is no plain list of arguments", () => {
+  it("refuses anything but a plain list of arguments", () => {
     for (
       const text of ["'open", '"open', "a\\", "a | b", "a; b", "a && b", "a > f", "$(x)", "a # b"]
     ) {

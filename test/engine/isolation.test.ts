@@ -23,7 +23,7 @@ function bystander(env: Record<string, string>): { alive: () => Promise<boolean>
 }
 
 describe("sweep() (promises CHD-4)", () => {
-  it("ends what carries the mark, and nobody else, whatever their numbers and however close they come", async () => {
+  it("ends all processes with the mark and no others, however many there are and however similar their marks", async () => {
     const id = crypto.randomUUID();
     await using marked = bystander({ SVC_RUN_ID: id });
     const near = [
@@ -44,7 +44,7 @@ describe("sweep() (promises CHD-4)", () => {
     }
   });
 
-  it("ends nobody where nobody is meant", async () => {
+  it("ends no process for an empty mark", async () => {
     await using other = bystander({ SVC_RUN_ID: "" });
     expect(await sweep(new Set())).toBe(0);
     expect(await other.alive()).toBe(true);
@@ -53,7 +53,7 @@ describe("sweep() (promises CHD-4)", () => {
 
 describe.each(LEVELS)("a server that is killed, its runs under %s (promises CHD-2, CHD-3)", (level) => {
   it.each(["ignore-term", "setsid-escape-and-stay", "fork-storm-and-stay"])(
-    "leaves nobody alive: %s",
+    "leaves no process alive: %s",
     async (mode) => {
       const runId = crypto.randomUUID();
       const server = new Deno.Command(Deno.execPath(), {

@@ -28,7 +28,7 @@ describe("LineSplitter", () => {
     }));
   });
 
-  it("takes a line at its limit, tells of one past it, and reads on", () => {
+  it("takes a line at its limit, reports a longer one, and reads on", () => {
     expect(split([bytes("12345\n123456\nok\n")], 5)).toEqual({
       lines: ["12345", "ok"],
       long: [["123456", 6]],

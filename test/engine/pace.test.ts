@@ -19,7 +19,7 @@ async function read(from: ReadableStream<Uint8Array>): Promise<{ bytes: number; 
 }
 
 describe("paced() (promises CHD-6)", () => {
-  it("leaves time for others while programs flood, loses nothing, and lets nobody wait who says little", async () => {
+  it("leaves time for others while programs flood, loses nothing, and does not delay programs with little output", async () => {
     const started = performance.now();
     let turns = 0;
     const timer = setInterval(() => turns++, 1);
@@ -35,7 +35,7 @@ describe("paced() (promises CHD-6)", () => {
     expect(turns).toBeGreaterThan(50);
   });
 
-  it("hands on the error of its stream, and lets go of it when nobody reads on", async () => {
+  it("passes on the error of its stream, and closes it when nobody reads on", async () => {
     const broken = new ReadableStream<Uint8Array>({
       pull: (controller) => controller.error(new Error("broken")),
     });

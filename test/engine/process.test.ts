@@ -41,7 +41,7 @@ async function run(isolation: Isolation, args: string[], more: Partial<ProcessSp
   return { reason, code, ...said, ms: performance.now() - started, runId };
 }
 
-/** Nobody carries the mark any more (promises I8). */
+/** Resolves when no process has the mark any more (promises I8). */
 async function expectGone(runId: string): Promise<void> {
   expect(await findMarked(new Set([runId]))).toEqual([]);
 }
@@ -57,7 +57,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     expect(await run(level, ["say", "- -x\n'"])).toMatchObject({ stdout: "- -x\n'\n" });
   });
 
-  it("reads on when its reader cannot make sense of a piece, so that the program does not hang", async () => {
+  it("reads on when its reader throws, so that the program does not hang", async () => {
     let pieces = 0;
     const onOutput = () => {
       pieces++;
@@ -81,7 +81,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     await expectGone(ran.runId);
   });
 
-  it("ends a willing program at the first signal", async () => {
+  it("ends a cooperative program at the first signal", async () => {
     const abort = new AbortController();
     setTimeout(() => abort.abort(), 200);
     const ran = await run(level, ["sleep", "60"], { signal: abort.signal });
@@ -90,7 +90,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     await expectGone(ran.runId);
   });
 
-  it("ends what escaped into a session of its own (promises CHD-2)", async () => {
+  it("ends a process that escaped into a session of its own (promises CHD-2)", async () => {
     const ran = await run(level, ["setsid-escape"]);
     expect(ran).toMatchObject({ reason: "exited", code: 0, stdout: "escaped\n" });
     await expectGone(ran.runId);
@@ -99,7 +99,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     await expectGone(storm.runId);
   });
 
-  it("does not wait for pipes that something holds open (promises CHD-5)", async () => {
+  it("does not wait for pipes that another process keeps open (promises CHD-5)", async () => {
     const ran = await run(level, ["hold-stdout"]);
     expect(ran).toMatchObject({ code: 0, stdout: "held\n" });
     expect(ran.ms).toBeLessThan(2_500);
@@ -116,7 +116,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     await expectGone(silent.runId);
   });
 
-  it("gives exactly the environment of the list, the mask, and no descriptor but three (promises CHD-10, CHD-11)", async () => {
+  it("passes exactly the environment of the list, the umask, and no descriptor but three (promises CHD-10, CHD-11)", async () => {
     const env = await run(level, ["env-dump"]);
     const names = env.stdout.trim().split("\n").map((line) => line.split("=")[0]).filter((name) =>
       !/^(PWD|OLDPWD|SHLVL|_)$/.test(name ?? "")
@@ -147,7 +147,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     expect((await run(level, ["stdin"])).stdout).toBe("end of input\n");
   });
 
-  it("reads a flood without holding it (promises CHD-6)", async () => {
+  it("reads a flood without keeping it in memory (promises CHD-6)", async () => {
     let bytes = 0;
     const before = Deno.memoryUsage().rss;
     const ran = await run(level, ["flood", "100000000"], {

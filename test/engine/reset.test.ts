@@ -11,14 +11,14 @@ function at(words: string, timeZone = "UTC"): string | null {
 
 describe("parseReset() and resetTime()", () => {
   it.each([
-    // As Codex 0.169 says it; the minute that it names has to be over.
+    // As Codex 0.169 writes it; the minute that it names must be over.
     ["purchase more credits or try again at 2:38 PM.", "2026-11-21T14:39:00"],
     ["more credits or try again at Nov 25th, 2026 5:38 PM.", "2026-11-25T17:39:00"],
     ["try again at 12:05 AM.", "2026-11-22T00:06:00"],
-    // As Claude Code 2.1 says it.
+    // As Claude Code 2.1 writes it.
     ["You've hit your 5-hour limit · resets 2:36pm (UTC)", "2026-11-21T14:37:00"],
     ["You've hit your weekly limit · resets Nov 24, 3am (UTC)", "2026-11-24T03:01:00"],
-    // As model providers say it.
+    // As model providers write it.
     ["Please try again in 11.054s.", "2026-11-21T13:38:55"],
     ["Please try again in 1h2m3.5s. Visit", "2026-11-21T14:40:47"],
     ["Please retry in 3600.5s.", "2026-11-21T14:38:44"],

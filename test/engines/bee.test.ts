@@ -39,7 +39,7 @@ describe.skipIf(pins.length > 0)("a coordinator on an engine", () => {
   it.skip("real CLIs: run make test-engines", () => {});
 });
 
-// Claude Code is held to the schema by a tool, the others answer in words.
+// Claude Code gets the schema as a tool, the others answer in text.
 describe.each(pins)("$kind $version as the coordinator", { timeout: 200_000 }, ({ kind, ...pin }) => {
   it("splits one message into tasks for two workers and a schedule, in one commit (contract 4, point 4)", async () => {
     await using rig = await Rig.open({ kind, ...pin }, { bee: true });
@@ -59,7 +59,7 @@ describe.each(pins)("$kind $version as the coordinator", { timeout: 200_000 }, (
       .toEqual([["count it", "completed"], ["every week", "scheduled"], ["write it", "completed"]]);
   });
 
-  it("an answer that is no plan is sent back once, then the person is told", async () => {
+  it("an answer that is not a plan is sent back once, then the person is told", async () => {
     await using rig = await Rig.open({ kind, ...pin }, { bee: true });
     const message = await rig.ask("hello [[text:I would rather not.]]");
     const trace = await rig.app.call(`GET /api/messages/${message}/trace`);

@@ -1,4 +1,4 @@
-// Puts the pinned agent CLIs into .cache/engines, one by one; what is there stays. `install.ts claude codex` for some.
+// Puts the pinned agent CLIs into .cache/engines, one by one; existing ones are kept. `install.ts claude codex` for some.
 import { folderOf, type Pin, PINS, programOf } from "./pins.ts";
 
 const all = Deno.args.length === 0 || Deno.args.includes("all");
@@ -16,7 +16,7 @@ async function install(pin: Pin): Promise<void> {
     args: [
       "install",
       `--prefix=${folder}`,
-      // No install script is needed for these, and none is trusted.
+      // These need no install script, and none is run.
       "--ignore-scripts",
       "--omit=optional",
       "--no-save",

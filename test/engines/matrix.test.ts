@@ -4,7 +4,7 @@ import { ROOT } from "../harness/tree.ts";
 import { type Pin, PINS } from "./pins.ts";
 import { Rig } from "./rig.ts";
 
-// Real CLIs against a scripted model: minutes, and packages that have to be installed. `make test-engines` sets these.
+// Real CLIs against a scripted model: they take minutes and need installed packages. `make test-engines` sets these variables.
 const FULL = listed("SVC_TEST_ENGINES");
 const BRIEF = listed("SVC_TEST_ENGINES_BRIEF");
 
@@ -33,7 +33,7 @@ function writing(kind: string, path: string): string {
   }
 }
 
-/** A reached limit that ends at `reset`, as the engine's provider tells it. */
+/** A reached limit that ends at `reset`, as the engine's provider reports it. */
 function limited(kind: string, reset: number): Response {
   const seconds = Math.ceil((reset - Date.now()) / 1000);
   const words = `Rate limit reached. Please try again in ${seconds}s.`;
@@ -107,7 +107,7 @@ describe.each(engines)("$kind $version", { timeout: 300_000 }, (pin) => {
     expect(log).toMatch(/Z I write it now\.\n\S+Z > \S+: echo hi > out\.txt && cat out\.txt\n\S+Z < hi/);
   });
 
-  // goose takes no header, and a token in an address would be seen by everybody who sees processes.
+  // goose cannot send a header, and a token in an address is visible in the list of processes.
   it.skipIf(!inFull(pin) || pin.kind === "goose")(
     "calls the service's tools over MCP, with its own token",
     async () => {
@@ -167,7 +167,7 @@ describe.each(engines)("$kind $version", { timeout: 300_000 }, (pin) => {
   cell(pin)(
     "parks when the model's limit is reached, and goes on in its session when it is over",
     async () => {
-      // Claude Code hears of a time only with the login of a subscription.
+      // Claude Code gets a time only with the login of a subscription.
       const env = pin.kind === "claude" ? { ANTHROPIC_API_KEY: "", CLAUDE_CODE_OAUTH_TOKEN: "stub" } : {};
       await using rig = await Rig.open(pin, { env, timeout: "4m" });
       const first = (await rig.say("This is [[id:first-word]].")).execution;
@@ -183,7 +183,7 @@ describe.each(engines)("$kind $version", { timeout: 300_000 }, (pin) => {
         attempt: 0,
       });
       const row = await rig.app.db.first<{ until: number }>("select until from rate_limit");
-      // To the minute, for some; and the others count from when they were told.
+      // Some give it to the minute; the others count from when they got it.
       expect(Math.abs((row?.until ?? 0) - reset), log).toBeLessThan(180_000);
       rig.model.limit = null;
       await rig.app.db.write([
@@ -207,7 +207,7 @@ describe.each(engines)("$kind $version", { timeout: 300_000 }, (pin) => {
 
   cell(pin, true)("cancelled during a tool whose child ignores signals, it leaves no process", async () => {
     await using rig = await Rig.open(pin);
-    // Some engines put the words of a cancelled turn in front of the next: then the tool must not wait again.
+    // Some engines repeat the text of a cancelled turn in the next one: then the tool must not wait again.
     const stubborn =
       "[ -e started ] && exit; (trap '' INT TERM HUP; tail -f /dev/null) & touch started; tail -f /dev/null";
     await rig.send(`Wait. [[tool:${stubborn}]]`);
@@ -217,7 +217,7 @@ describe.each(engines)("$kind $version", { timeout: 300_000 }, (pin) => {
     const cancelled = await rig.app.call(`POST /api/executions/${id}/cancel`);
     expect(cancelled).toMatchObject({ status: "failed", failure: "cancelled" });
     expect(await rig.leftovers()).toEqual([]);
-    // The session is still there, and knows what was asked.
+    // The session still exists, and has the question.
     const { execution, log } = await rig.say("And now? [[recall]]");
     expect(execution, log).toMatchObject({ status: "completed" });
   });
@@ -242,7 +242,7 @@ describe.each(engines)("$kind $version", { timeout: 300_000 }, (pin) => {
       expect(await Deno.readTextFile(rig.file("in.txt")), log).toMatch(/^in\n?$/);
       const asked = await rig.say("Ask. [[tool:svc ctl worker list -q]]");
       expect(asked.execution.result, asked.log).toContain(rig.worker.id);
-      // goose knows no middle way (docs/engines.md).
+      // goose has no mode in between (docs/engines.md).
       if (pin.kind !== "goose") {
         const refused = await rig.say(`Leave. [[tool:touch ${outside}/out.txt]]`);
         expect(refused.execution.status, refused.log).toBe("completed");

@@ -9,13 +9,13 @@ export interface ModelRequest {
   tools?: number;
 }
 
-/** A scripted model for agent CLIs: what a prompt says in [[…]] decides. */
+/** A scripted model for agent CLIs: commands in [[…]] in a prompt control it. */
 export interface Model extends AsyncDisposable {
   url: string;
   requests: ModelRequest[];
-  /** Answers every request for words, as a provider whose limit is reached; null: there is none. */
+  /** Answers every model request as a provider whose limit is reached; null for no limit. */
   limit: ((path: string) => Response) | null;
-  /** Called at each request for words. */
+  /** Called at each model request. */
   onRequest: () => void;
 }
 
@@ -27,7 +27,7 @@ interface Stub {
 
 const STUB = join(ROOT, "../shared/tools/stub-model/stub.mjs");
 
-/** Starts the scripted model, behind a door that can turn requests away as providers do. */
+/** Starts the scripted model, behind a proxy that can refuse requests as providers do. */
 export async function startModel(): Promise<Model> {
   const { startStub } = await import(STUB) as { startStub: (options: object) => Promise<Stub> };
   const stub = await startStub({ port: 0, quiet: true });
@@ -37,7 +37,7 @@ export async function startModel(): Promise<Model> {
     limit: null,
     onRequest: () => {},
     async [Symbol.asyncDispose]() {
-      // A request that is never answered would hold an orderly end for ever.
+      // A request that is never answered would delay an orderly end for ever.
       end.abort();
       await Promise.all([door.finished, stub.close()]);
     },

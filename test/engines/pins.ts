@@ -5,7 +5,7 @@ import { ROOT } from "../harness/tree.ts";
 export interface Pin {
   kind: string;
   version: string;
-  /** What npm installs; the platform's own package where there is one: it needs no install script and no Node. */
+  /** What npm installs; the platform's own package where there is one: that needs no install script and no Node. */
   package: string;
   /** The program in it. */
   program: string;

@@ -51,7 +51,7 @@ export interface RigOptions {
   permissions?: "read" | "edit" | "full";
   timeout?: string;
   env?: Record<string, string>;
-  /** The engine is the coordinator, and two workers repeat what they are told. */
+  /** The engine is the coordinator, and two workers repeat their instructions. */
   bee?: boolean;
 }
 
@@ -103,19 +103,19 @@ export class Rig implements AsyncDisposable {
     return new Rig(pin.kind, app, model, worker, session);
   }
 
-  /** Says something and does not wait. */
+  /** Sends a message and does not wait. */
   async send(content: string): Promise<void> {
     await this.app.call(`POST /api/local/sessions/${this.session.id}/messages`, { content });
   }
 
-  /** Says something, waits for what comes of it, and answers the id of the message. */
+  /** Sends a message, waits for its outcome, and answers the id of the message. */
   async ask(content: string): Promise<string> {
     const sent = await this.app.call(`POST /api/local/sessions/${this.session.id}/messages`, { content });
     await this.app.settle(170_000);
     return sent.message_id;
   }
 
-  /** Says something and waits for what comes of it. */
+  /** Sends a message and waits for its outcome. */
   async say(content: string): Promise<Said> {
     await this.send(content);
     await this.app.settle(170_000);
@@ -128,7 +128,7 @@ export class Rig implements AsyncDisposable {
     return { execution, log: await this.app.call(`GET /api/executions/${execution.id}/logs`) };
   }
 
-  /** What is remembered of the conversation. */
+  /** The session context of the conversation. */
   contexts(): Promise<Json> {
     return this.app.call(`GET /api/contexts?session_key=local:${this.session.id}`);
   }
@@ -157,13 +157,13 @@ export class Rig implements AsyncDisposable {
     }
   }
 
-  /** Processes that carry the mark of any run so far. */
+  /** Processes with the mark of any run so far. */
   async leftovers(): Promise<number[]> {
     const rows = await this.app.db.read<{ run_id: string }>("select run_id from execution");
     return await findMarked(new Set(rows.map((row) => row.run_id)));
   }
 
-  /** Makes the engine forget everything that it keeps for the worker. */
+  /** Deletes everything that the engine keeps for the worker. */
   async forget(): Promise<void> {
     await Deno.remove(join(this.app.dataDir, "state", this.worker.id), { recursive: true });
   }

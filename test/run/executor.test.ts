@@ -51,14 +51,14 @@ describe("executor: outcomes (contract 3, 4 point 6, 7)", () => {
     });
   });
 
-  it("a program that succeeds without a word leaves nobody waiting", async () => {
+  it("a program that succeeds without output still sends a reply", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { execution, replies } = await chat(app, "silent");
     expect(execution).toMatchObject({ status: "completed", result: "" });
     expect(replies[0].content).toMatch(/is done and left no words/);
   });
 
-  it("what cannot be started is spawn_failed, with the reason, once (promises CHD-8)", async () => {
+  it("a program that cannot be started is spawn_failed, with the reason, once (promises CHD-8)", async () => {
     const folder = await Deno.makeTempDir({ prefix: "svc-test-launch-" });
     await Deno.writeTextFile(join(folder, "plain"), "#!/bin/sh\n", { mode: 0o644 });
     await Deno.writeTextFile(join(folder, "file"), "x");
@@ -150,7 +150,7 @@ describe("executor: outcomes (contract 3, 4 point 6, 7)", () => {
     );
   });
 
-  it("gives a run its environment and its context, and no secret of the service (contract 4.8, promises CHD-10)", async () => {
+  it("passes a run its environment and its context, and no secret of the service (contract 4.8, promises CHD-10)", async () => {
     Deno.env.set("SVC_TEST_CANARY", "canary");
     Deno.env.set("PASSED_ON", "yes");
     await using app = await openApp({
@@ -237,7 +237,7 @@ describe("executor: outcomes (contract 3, 4 point 6, 7)", () => {
     const flood = await chat(app, "flood 3000000");
     expect(flood.execution.result.length).toBeLessThan(210_000);
     expect(flood.execution.result).toMatch(/\[cut: 3000000 bytes in all, the log has more\]$/);
-    // Where the limit lies in the middle of a character, that one is left out.
+    // When the limit is in the middle of a character, that character is left out.
     const text = await chat(app, "euros 100000");
     expect(text.execution.result).toMatch(/^€+\n\[cut: 300000 bytes in all, the log has more\]$/);
   });

@@ -18,7 +18,7 @@ function identity(keys: Partial<RunIdentity> = {}): RunIdentity {
   };
 }
 
-/** A runner whose runs last until they are interrupted; `stored` holds what came to the sink. */
+/** A runner whose runs last until they are interrupted; `stored` has the outcomes that were stored. */
 function setUp(broken = () => false) {
   const clock = new TestClock();
   const runner = new Runner(clock, new OutcomeWriter(clock, broken));
@@ -38,7 +38,7 @@ function setUp(broken = () => false) {
   return { clock, runner, stored, start };
 }
 
-/** Lets time pass, and whoever waited for it do its work. */
+/** Lets time pass, and all work that waited for it be done. */
 async function passing(clock: TestClock, ms: number): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve));
   clock.advance(ms);
@@ -62,7 +62,7 @@ describe("Runner", () => {
     expect(runner.running).toEqual([]);
   });
 
-  it("interrupts what nobody runs at once", async () => {
+  it("interrupting what is not running resolves at once", async () => {
     const { runner } = setUp();
     await runner.interrupt({ execution_id: newId() }, "cancelled");
   });
@@ -89,7 +89,7 @@ describe("Runner", () => {
     expect(stored).toEqual([["ended", "cancelled"]]);
   });
 
-  it("has an outcome for work that throws, and stores it until that succeeds", async () => {
+  it("has an outcome for work that throws, and repeats storing it until that succeeds", async () => {
     const { clock, runner } = setUp();
     let tries = 0;
     const stored: string[] = [];

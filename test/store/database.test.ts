@@ -4,7 +4,7 @@ import { Database, guarded } from "../../src/store/database.ts";
 import { migrate, MIGRATIONS, SCHEMA_VERSION, schemaVersion } from "../../src/store/migrate.ts";
 import { tempDir } from "../harness/process.ts";
 
-// The same statements have to do the same on a local file and on a server. CI names one in SVC_TEST_LIBSQL_URL.
+// The same statements must have the same effect on a local file and on a server. CI names one in SVC_TEST_LIBSQL_URL.
 const REMOTE_URL = Deno.env.get("SVC_TEST_LIBSQL_URL");
 const PLACES = [
   { name: "a local file", open: (path: string) => Database.open(`file:${join(path, "test.db")}`) },
@@ -97,7 +97,7 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     await db.close();
   });
 
-  it("brings back text, integers and null as they were", async () => {
+  it("returns text, integers and null unchanged", async () => {
     await using folder = await tempDir();
     const db = await prepared(await open(folder.path));
     const odd = ["1", "", "ü\n\t'\"\\", "👩‍🚀", "x".repeat(300_000)];
@@ -172,7 +172,7 @@ describe("Database on a local file", () => {
     await db.close();
   });
 
-  it("open() says what is wrong with a file that is no database, and leaves it alone (promises DBF-6, DBF-8)", async () => {
+  it("open() says what is wrong with a file that is not a database, and leaves it unchanged (promises DBF-6, DBF-8)", async () => {
     await using folder = await tempDir();
     const path = join(folder.path, "garbage.db");
     await Deno.writeTextFile(path, "this is not a database ".repeat(1000));
@@ -205,7 +205,7 @@ async function prepared(db: Database): Promise<Database> {
   return db;
 }
 
-/** A server keeps what the test before made. */
+/** A server still has what the previous test made. */
 async function drop(db: Database): Promise<void> {
   await db.write([{ sql: "pragma defer_foreign_keys = on", args: [] }]).catch(() => {});
   for (let pass = 0; pass < 4; pass++) {

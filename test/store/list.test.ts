@@ -5,7 +5,7 @@ const ROWS = 25_000;
 const PAGE = 100;
 
 describe("lists (contract 1)", () => {
-  it("a page by number is the same from either end, up to the last and beyond", async () => {
+  it("a page by number is the same from either end, up to the last page and beyond", async () => {
     await using app = await openApp({ inMemory: true });
     await app.db.write([{
       sql:
@@ -36,7 +36,7 @@ describe("lists (contract 1)", () => {
     );
   });
 
-  it("a wide and a narrow range of time answer alike", async () => {
+  it("a wide and a narrow time range give the same rows", async () => {
     await using app = await openApp({ inMemory: true });
     const now = Date.now();
     await app.db.write([{

@@ -45,7 +45,7 @@ describe("usage and counters (interface 4.2, system overview)", () => {
     await db.close();
   });
 
-  it("ask their questions of indexes and counters, never of a table that grows", async () => {
+  it("read indexes and counters, and never scan a table that grows", async () => {
     const db = await fresh();
     const plans: string[] = [];
     const real = db.read.bind(db);
@@ -68,7 +68,7 @@ describe("usage and counters (interface 4.2, system overview)", () => {
     const scans = plans.filter((detail) =>
       /^SCAN (task|execution|inbound_message|outbound_message|bee_run|usage)\b/.test(detail)
     );
-    // Newest first is a walk along an index that stops at the limit.
+    // Newest first follows an index and stops at the limit.
     expect(scans.filter((detail) => !/USING (COVERING )?INDEX/.test(detail))).toEqual([]);
     await db.close();
   });

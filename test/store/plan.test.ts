@@ -6,7 +6,7 @@ import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { startRun } from "../harness/run.ts";
 
-// What grows for months. Workers, departments and sessions are read whole where that is the question.
+// Tables that grow for months. Workers, departments and sessions may be read completely.
 const GROWING = [
   "execution",
   "task",
@@ -22,7 +22,7 @@ const GROWING = [
   "refresh_token",
 ];
 
-/** Notes every statement that the service runs, with arguments, so that it can be explained afterwards. */
+/** Records every statement that the service runs, with arguments, so that its plan can be read afterwards. */
 function listen(app: App): Map<string, Value[]> {
   const seen = new Map<string, Value[]>();
   const { db } = app;
@@ -112,13 +112,13 @@ async function walk(app: App): Promise<void> {
 }
 
 describe("query plans (style, SQL)", () => {
-  it("no statement walks through a table that grows", async () => {
+  it("no statement scans a table that grows", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const seen = listen(app);
     await walk(app);
     expect(seen.size).toBeGreaterThan(80);
     const walks: string[] = [];
-    // Plans depend on the schema alone, so an empty database tells them as well.
+    // Plans depend on the schema only, so an empty database is enough.
     const empty = await Database.open(":memory:");
     await migrate(empty, 0);
     for (const [sql, args] of [...seen]) {
@@ -126,14 +126,14 @@ describe("query plans (style, SQL)", () => {
       for (const { detail } of plan) {
         const table = /^SCAN (\w+)/.exec(detail)?.[1];
         if (table === undefined || !GROWING.includes(table)) continue;
-        // A page or a bounded count may go along an index from its end.
+        // A page or a bounded count may follow an index from its end.
         const bounded = /USING (COVERING )?INDEX/.test(detail) && /\blimit\b/.test(sql);
         if (!bounded) walks.push(`${detail}: ${sql.replace(/\s+/g, " ")}`);
       }
     }
     await empty.close();
     expect(walks).toEqual([]);
-    // A write that is only explained stays open until its statement is freed, and the next commit meets it.
+    // A write that is only explained stays open until its statement is freed, and would disturb the next commit.
     app.busyExpected = 1;
   });
 });
