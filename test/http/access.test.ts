@@ -9,20 +9,20 @@ import { startRun } from "../harness/run.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
-/** What runs may never do, said again here in the words of contract 9 and not of the code. */
+/** What runs may never do, listed independently of the code (contract 9). */
 const NEVER_A_RUN =
   /:(users|tokens|platforms|webhooks|notices|fleet|runners|runs)$|^write:(budgets|engines|commands)$/;
 const FIRST_PART =
   /^read:(workers|tasks|memory|sessions|executions|departments|messages|chat|system|questions)$/;
 
-/** A kind of caller: its header, and whether it may call what has this rule. */
+/** A kind of caller: its header, and whether it may call a route with this rule. */
 interface Kind {
   name: string;
   headers: Record<string, string>;
   may: (access: string, only: string | undefined) => boolean;
 }
 
-/** The operations that the service says it has. */
+/** The operations in the service's OpenAPI document. */
 async function operations(app: App): Promise<[method: string, path: string][]> {
   const { paths } = await app.call("GET /openapi.json") as { paths: Record<string, Record<string, unknown>> };
   return Object.entries(paths).flatMap(([path, methods]) =>
@@ -67,7 +67,7 @@ async function kindsOf(app: App): Promise<Kind[]> {
   ];
 }
 
-// A coordinator's run that goes on.
+// A coordinator's run in progress.
 async function beeHeaders(app: App): Promise<Record<string, string>> {
   const { authority, clock } = app.server.service;
   await app.db.write([{
@@ -80,36 +80,40 @@ async function beeHeaders(app: App): Promise<Record<string, string>> {
 }
 
 describe("who may call what (contract 9, reliability USR-1)", () => {
-  it("every operation of /openapi.json has a rule, and each kind of caller meets exactly that", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
-    const kinds = await kindsOf(app);
-    const all = await operations(app);
-    expect(all.length).toBeGreaterThan(50);
-    const wrong: string[] = [];
-    for (const [method, path] of all) {
-      const rule = RULES.get(`${method} ${path}`);
-      if (rule === undefined) {
-        wrong.push(`${method} ${path} is not in the table`);
-        continue;
-      }
-      for (const { name, headers, may } of kinds) {
-        // A parameter that no operation knows: whoever is let in is told so, and nothing is done.
-        const url = `http://localhost${path.replace(/:\w+/g, UNKNOWN)}?nothing=1`;
-        const reply = await app.server.fetch(new Request(url, { method, headers }));
-        const { required_scope } = await reply.json();
-        const expected = rule.access === "public" || may(rule.access, rule.only)
-          ? 400
-          : name === "nobody"
-          ? 401
-          : 403;
-        const scope = expected === 403 && rule.access !== "token" ? rule.access : undefined;
-        if (reply.status !== expected || required_scope !== scope) {
-          wrong.push(`${method} ${path} for ${name}: ${reply.status} and not ${expected}`);
+  it(
+    "every operation of /openapi.json has a rule, and it is applied exactly to each kind of caller",
+    async () => {
+      await using app = await openApp({ config: { engines: fakeEngines() } });
+      const kinds = await kindsOf(app);
+      const all = await operations(app);
+      expect(all.length).toBeGreaterThan(50);
+      const wrong: string[] = [];
+      for (const [method, path] of all) {
+        const rule = RULES.get(`${method} ${path}`);
+        if (rule === undefined) {
+          wrong.push(`${method} ${path} is not in the table`);
+          continue;
+        }
+        for (const { name, headers, may } of kinds) {
+          // A parameter that no operation knows: an allowed caller gets 400, and nothing is done.
+          const url = `http://localhost${path.replace(/:\w+/g, UNKNOWN)}?nothing=1`;
+          const reply = await app.server.fetch(new Request(url, { method, headers }));
+          const { required_scope } = await reply.json();
+          const expected = rule.access === "public" || may(rule.access, rule.only)
+            ? 400
+            : name === "nobody"
+            ? 401
+            : 403;
+          const scope = expected === 403 && rule.access !== "token" ? rule.access : undefined;
+          if (reply.status !== expected || required_scope !== scope) {
+            wrong.push(`${method} ${path} for ${name}: ${reply.status} and not ${expected}`);
+          }
         }
       }
-    }
-    expect(wrong).toEqual([]);
-  }, 60_000);
+      expect(wrong).toEqual([]);
+    },
+    60_000,
+  );
 
   it("no run deletes a worker, and only one with *:* makes or renames a local session (contract 8.5)", () => {
     expect(RULES.get("DELETE /api/workers/:id")?.only).toBe("people");
@@ -118,7 +122,7 @@ describe("who may call what (contract 9, reliability USR-1)", () => {
     }
   });
 
-  it("the rules of what is still to come keep runs out of it", () => {
+  it("the rules of planned routes already exclude runs", () => {
     const rules = [...RULES.entries()];
     const open = rules.filter(([, { access, only }]) => only === undefined && !NEVER_A_RUN.test(access));
     const pattern = /users|tokens|platforms|webhooks|notices|fleet|runners|backup|key|lift|answer/;
@@ -126,7 +130,7 @@ describe("who may call what (contract 9, reliability USR-1)", () => {
     expect(new Set(rules.map(([operation]) => operation)).size).toBe(rules.length);
   });
 
-  it("a route that asks for something else than the table says stops the start (AUT-10)", () => {
+  it("a route with a rule that differs from the table stops the start (AUT-10)", () => {
     const app = { routes: [{ method: "GET", path: "/api/workers" }] } as never;
     const [list] = (ROUTES as readonly AnyRoute[]).filter(({ operation }) => operation === "worker.list");
     if (list === undefined) throw new Error("there is no such route");

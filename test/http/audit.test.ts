@@ -7,7 +7,7 @@ import { startRun } from "../harness/run.ts";
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
-/** What changes something, by hand; each answers what was sent, and what it has to leave in the journal. */
+/** Everything that changes something, listed by hand; each answers the request and the event that it must leave in the journal. */
 type Mutation = [route: string, kind: string, send: (app: App, world: Json) => Promise<unknown>];
 
 const TASK = { message_id: "m", instruction: "sleep 60" };
@@ -154,11 +154,11 @@ const MUTATIONS: Mutation[] = [
   ],
 ];
 
-// A new access token is stored nowhere.
+// A new access token is not stored.
 const CHANGES_NOTHING = ["POST /api/auth/refresh"];
 
 describe("the audit trail (contract 3, journal)", () => {
-  it("names who did it, for everything that changes something", async () => {
+  it("names the actor of every change", async () => {
     await using app = await openApp({ config: { engines: fakeEngines(), auth: { password_hash: "" } } });
     const world = {};
     const missing: string[] = [];
@@ -178,7 +178,7 @@ describe("the audit trail (contract 3, journal)", () => {
     expect([...MUTATIONS.map(([route]) => route), ...CHANGES_NOTHING].sort()).toEqual(changing.sort());
   });
 
-  it("names the worker where its agent did it", async () => {
+  it("names the worker as the actor of its agent's changes", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["write:memory", "create:tasks"]);
     const entry = { scope: run.sessionKey, key: "k", value: "v" };
@@ -189,7 +189,7 @@ describe("the audit trail (contract 3, journal)", () => {
     });
   });
 
-  it("is not written by who is nobody", async () => {
+  it("has no entry from unauthenticated callers", async () => {
     await using app = await openApp();
     const before = await app.db.first("select count(*) as rows from journal");
     for (let i = 0; i < 5; i++) await app.send("POST /api/auth/logout", { refresh_token: `x${i}` });

@@ -21,7 +21,7 @@ describe("authentication (interface 5, contract 2)", () => {
     });
   });
 
-  it("takes the token from the header or the query, and the header wins (promises AUT-9)", async () => {
+  it("takes the token from the header or the query, and the header comes first (promises AUT-9)", async () => {
     await using app = await openApp();
     const { access_token: token } = await app.call(LOGIN, right);
     const none = { authorization: "" };
@@ -47,10 +47,10 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await app.send("POST /api/auth/logout", { refresh_token })).status).toBe(204);
   });
 
-  it("a login with the old password that was under way when it changed gives nothing that is good", async () => {
+  it("a login with the old password, in progress while it changed, gives no valid token", async () => {
     await using app = await openApp();
     const { refresh_token } = await app.call(LOGIN, right);
-    // What a change does at its end, while the old password is still being checked.
+    // What a change does last, while the old password is still being checked.
     const pending = [app.call(LOGIN, right), app.call("POST /api/auth/refresh", { refresh_token })];
     await app.db.read("select 1");
     app.server.service.authority.version++;
@@ -77,7 +77,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await app.send("POST /api/auth/refresh", { refresh_token })).status).toBe(401);
   });
 
-  it("says the same to a wrong name and a wrong password (promises AUT-3)", async () => {
+  it("answers the same for a wrong name and a wrong password (promises AUT-3)", async () => {
     await using app = await openApp();
     const name = await app.send(LOGIN, { username: "nobody", password: PASSWORD });
     const word = await app.send(LOGIN, { username: "admin", password: "wrong" });
@@ -86,7 +86,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(name.body.code).toBe("invalid_credentials");
   });
 
-  it("refuses the eleventh login of a minute, from the same place and name only; a success clears the count (contract 2)", async () => {
+  it("refuses the eleventh login of a minute, for the same address and name only; a success clears the count (contract 2)", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock, config: { server: { trusted_proxies: ["127.0.0.1"] } } });
     const wrong = { username: "admin", password: "wrong" };
@@ -102,7 +102,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await app.send(LOGIN, right)).status).toBe(200);
   });
 
-  it("knows a trusted proxy on a socket for both protocols, where its address is written as one of IPv6", async () => {
+  it("recognises a trusted proxy on a socket for both protocols, where its address has the form of IPv6", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock, config: { server: { trusted_proxies: ["127.0.0.1"] } } });
     const login = (password: string, from: string) =>
@@ -119,7 +119,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await login(right.password, "203.0.113.7")).status).toBe(200);
   });
 
-  it("counts before it looks, so that many at once get no more tries (promises AUT-4)", async () => {
+  it("counts before it checks, so that parallel logins get no more tries (promises AUT-4)", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock });
     const replies = await Promise.all(
@@ -129,7 +129,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(replies.every((reply) => reply.status === 401 || reply.status === 429)).toBe(true);
   });
 
-  it("accepts no token but its own (promises AUT-1, AUT-2)", async () => {
+  it("accepts only its own tokens (promises AUT-1, AUT-2)", async () => {
     await using app = await openApp();
     const { key } = app.server.service.authority;
     const now = Math.floor(Date.now() / 1000);
@@ -182,7 +182,7 @@ describe("authentication (interface 5, contract 2)", () => {
       .toBe(401);
   });
 
-  it("asks for a token on every route but the open ones", async () => {
+  it("asks for a token on every route except the open ones", async () => {
     await using app = await openApp();
     const id = crypto.randomUUID();
     for (const { method, path, access } of ROUTES) {
@@ -208,7 +208,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await later.send(LOGIN, { username: "admin", password: "second" })).status).toBe(200);
   });
 
-  it("the same password after a restart leaves tokens alone", async () => {
+  it("the same password after a restart keeps tokens valid", async () => {
     await using app = await openApp({ password: "same" });
     const login = await app.call(LOGIN, { username: "admin", password: "same" });
     await app.stop();
@@ -228,7 +228,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(dump).not.toContain(password);
   });
 
-  it("answers only for its own names when it is bound to loopback (promises AUT-11)", async () => {
+  it("answers only to its own host names when it is bound to loopback (promises AUT-11)", async () => {
     await using app = await openApp({ config: { server: { allowed_hosts: ["Svc.example.org"] } } });
     for (const host of ["localhost", "127.0.0.1:9", "[::1]:80", "svc.example.org", "SVC.Example.org:80"]) {
       expect((await app.send("GET /api/workers", undefined, { host })).status, host).toBe(200);
@@ -240,7 +240,7 @@ describe("authentication (interface 5, contract 2)", () => {
     }
   });
 
-  it("has no CORS unless an origin is allowed (contract 2)", async () => {
+  it("sends no CORS headers unless an origin is allowed (contract 2)", async () => {
     await using closed = await openApp();
     const origin = { origin: "https://app.example.org" };
     expect(
@@ -255,7 +255,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(foreign.headers.get("access-control-allow-origin")).toBeNull();
   });
 
-  it("a run token is no login and no login a run token: only runs that go on count", async () => {
+  it("a run token is not a login, nor a login a run token; a run token is valid only during its run", async () => {
     await using app = await openApp();
     const { authority, clock } = app.server.service;
     const token = await signToken(

@@ -8,7 +8,7 @@ import { McpCaller } from "../harness/mcp_caller.ts";
 const routes = ROUTES as readonly AnyRoute[];
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
-/** A path that the route takes: with what it cannot do without. */
+/** A valid path of the route, with its required parameters. */
 function pathOf(route: AnyRoute): string {
   const path = route.path.replace(/:\w+/g, UNKNOWN);
   if (route.path === "/api/tasks") return `${path}?worker_id=${UNKNOWN}`;
@@ -72,12 +72,12 @@ describe("every list (interface 8, promises BKP-5)", () => {
     }
   });
 
-  it("that answers an array of things is one of these, or is bounded otherwise", () => {
+  it("that answers an array of objects is one of these, or has another bound", () => {
     const answersMany = routes.filter((route) =>
       route.method === "GET" && route.response.def?.type === "array"
     );
     const others = answersMany.filter((route) => !lists.includes(route)).map((route) => route.path);
-    // A history has `limit`, up to 1,000, and so have the coordinator's runs, up to 100; departments are a tree, read whole.
+    // A history has `limit`, up to 1,000, and so have the coordinator's runs, up to 100; departments are a tree, answered completely.
     expect(others.sort()).toEqual([
       "/api/departments",
       "/api/local/sessions/:id/messages",
@@ -87,7 +87,7 @@ describe("every list (interface 8, promises BKP-5)", () => {
 });
 
 describe("huge, deep and wide input (promises BKP-6)", () => {
-  it("is refused in words and in no time, wherever JSON is taken", async () => {
+  it("is refused quickly and with a message, wherever JSON is accepted", async () => {
     await using app = await openApp({ inMemory: true });
     const deep = (open: string, close: string, times: number, core = "1") =>
       open.repeat(times) + core + close.repeat(times);
@@ -171,7 +171,7 @@ describe("huge, deep and wide input (promises BKP-6)", () => {
     }
   });
 
-  it("does no harm by way of /mcp either", async () => {
+  it("also does no harm through /mcp", async () => {
     await using app = await openApp({ inMemory: true });
     const mcp = new McpCaller(app);
     for (const depth of [10, 10_000, 100_000]) {
@@ -216,8 +216,8 @@ const ERRORS: Record<string, () => unknown> = {
   "a huge error": () => new Error("canary ".repeat(100_000)),
 };
 
-describe("errors that are not ours (promises SEC-6, SEC-4)", () => {
-  it(`say nothing of what went wrong, and are not kept by anybody: ${Object.keys(ERRORS).length} kinds, reading and writing`, async () => {
+describe("internal errors (promises SEC-6, SEC-4)", () => {
+  it(`say nothing about the cause, and are not cached: ${Object.keys(ERRORS).length} kinds, reading and writing`, async () => {
     await using app = await openApp({ inMemory: true });
     const token = await app.token();
     const { db } = app;
@@ -251,7 +251,7 @@ describe("errors that are not ours (promises SEC-6, SEC-4)", () => {
     expect((await app.send("GET /api/workers")).status).toBe(200);
   });
 
-  it("no error answer may be kept by a cache, and what may be kept differs by who asks", async () => {
+  it("no error answer may be cached, and what may be cached varies with the caller", async () => {
     await using app = await openApp();
     for (
       const route of [
@@ -274,7 +274,7 @@ describe("errors that are not ours (promises SEC-6, SEC-4)", () => {
     await app.settle();
     const [execution] = await app.call("GET /api/executions");
     const path = `/api/executions/${execution.id}/logs`;
-    // A cache that does as RFC 9111 says: it keeps what is public, by address and by what Vary names.
+    // A cache by RFC 9111: it keeps what is public, by address and by the headers that Vary names.
     const kept = new Map<string, string>();
     const ask = async (headers: Record<string, string>, query = "") => {
       const key = [path + query, headers.authorization ?? ""].join("\n");

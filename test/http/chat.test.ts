@@ -39,7 +39,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
     expect((await app.send(`DELETE ${path}`)).status).toBe(404);
   });
 
-  it("refuses names and workers that cannot be", async () => {
+  it("refuses invalid names and unknown workers", async () => {
     await using app = await openApp();
     for (
       const body of [{ name: "" }, { name: "x".repeat(201) }, { name: 1 }, { worker_id: "x" }, {
@@ -51,7 +51,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
     expect((await app.send(`POST ${SESSIONS}`, { name: "x".repeat(200) })).status).toBe(201);
   });
 
-  it("a worker that is deleted at the same time is refused like one that never was", async () => {
+  it("a worker that is deleted at the same time is refused like an unknown one", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const seen = new Set<number>();
@@ -71,7 +71,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
     expect(seen.has(400)).toBe(true);
   });
 
-  it("POST messages refuses what says nothing, and unknown sessions", async () => {
+  it("POST messages refuses empty messages, and unknown sessions", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const send = (body: unknown) => app.send(`POST ${SESSIONS}/${id}/messages`, body);
@@ -122,7 +122,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
     });
   });
 
-  it("DELETE takes messages, replies, contexts and uploads along, and ends what is going on (interface 3)", async () => {
+  it("DELETE also deletes messages, replies, contexts and uploads, and ends runs in progress (interface 3)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -175,7 +175,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
     expect((await app.send(`GET ${SESSIONS}/${id}/messages?before=x`)).status).toBe(400);
   });
 
-  it("refuses more than so many waiting messages with 429; those that were taken stay (promises BKP-1)", async () => {
+  it("refuses too many waiting messages with 429, and keeps the accepted ones (promises BKP-1)", async () => {
     await using app = await openApp({
       config: { limits: { max_waiting_messages: 3 }, bee: { quiet_window: "1h" } },
     });
@@ -247,7 +247,7 @@ describe("uploads (contract 3, promises UPL)", () => {
     expect((await upload(app, id, "page.html", png)).mime).toBe("image/png");
   });
 
-  it("takes hostile names for what they are (promises UPL-4)", async () => {
+  it("stores hostile names safely (promises UPL-4)", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const folder = join(app.server.service.paths.uploads, id);
@@ -273,7 +273,7 @@ describe("uploads (contract 3, promises UPL)", () => {
     }
   });
 
-  it("takes files up to the limit and none beyond, and leaves nothing behind (promises UPL-1)", async () => {
+  it("accepts files up to the limit and no larger ones, and leaves nothing behind (promises UPL-1)", async () => {
     await using app = await openApp({ config: { limits: { max_upload_bytes: 100_000 } } });
     const { id } = await app.call(`POST ${SESSIONS}`);
     for (
@@ -290,7 +290,7 @@ describe("uploads (contract 3, promises UPL)", () => {
     expect(names).toHaveLength(3);
   });
 
-  it("refuses endless uploads while they come, with memory flat (promises UPL-1)", async () => {
+  it("refuses endless uploads while they arrive, with constant memory (promises UPL-1)", async () => {
     await using app = await openApp({ config: { limits: { max_upload_bytes: 1_000_000 } } });
     const { id } = await app.call(`POST ${SESSIONS}`);
     const head = new TextEncoder().encode(
@@ -314,7 +314,7 @@ describe("uploads (contract 3, promises UPL)", () => {
     expect((await app.send("GET /livez")).status).toBe(200);
   });
 
-  it("refuses odd multipart bodies with 400 or 415, never 500 (promises UPL-3)", async () => {
+  it("refuses malformed multipart bodies with 400 or 415, never 500 (promises UPL-3)", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const part = (name: string, file = true) =>
@@ -349,7 +349,7 @@ describe("uploads (contract 3, promises UPL)", () => {
     expect([...Deno.readDirSync(folder)].map((entry) => entry.name)).toEqual([]);
   });
 
-  it("media_path has to be a real file of this session (interface 8, promises PTH-1, UPL-6)", async () => {
+  it("media_path must be a real file of this session (interface 8, promises PTH-1, UPL-6)", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const { id: other } = await app.call(`POST ${SESSIONS}`);
@@ -402,7 +402,7 @@ describe("uploads (contract 3, promises UPL)", () => {
     expect((await app.send(`GET ${SESSIONS}/${other}/media/${own.name}`)).status).toBe(404);
   });
 
-  it("a session that is not there takes no file", async () => {
+  it("an unknown session accepts no file", async () => {
     await using app = await openApp();
     const reply = await post(app, crypto.randomUUID(), form("a", "x"));
     expect(reply.status).toBe(404);

@@ -31,7 +31,7 @@ describe("wire conventions (contract 1)", () => {
     expect(replies[401].headers.get("www-authenticate")).toBe("Bearer");
   });
 
-  it("keeps a sane request id and replaces any other", async () => {
+  it("keeps a plain request id and replaces any other", async () => {
     await using app = await openApp();
     const idOf = async (id: string) =>
       (await app.send("GET /api/workers", undefined, { "x-request-id": id })).headers.get("x-request-id");
@@ -41,7 +41,7 @@ describe("wire conventions (contract 1)", () => {
     }
   });
 
-  it("refuses what it does not know, names it, and says what there is", async () => {
+  it("refuses unknown parameters and fields, names them, and lists the known ones", async () => {
     await using app = await openApp();
     const query = await app.send("GET /api/workers?nmae=x");
     expect(query.body).toMatchObject({
@@ -55,7 +55,7 @@ describe("wire conventions (contract 1)", () => {
     );
   });
 
-  it("says what is wrong with a field in plain words, and which thing an id of no form does not name", async () => {
+  it("says what is wrong with a field in plain words, and what a malformed id should have named", async () => {
     await using app = await openApp();
     const cases: [string, unknown, string][] = [
       ["POST /api/workers", {}, "name: is missing"],
@@ -77,7 +77,7 @@ describe("wire conventions (contract 1)", () => {
     }
   });
 
-  it("refuses pages outside of the bounds and never clamps (interface 8, promises BKP-5)", async () => {
+  it("refuses pages outside the bounds and never clamps (interface 8, promises BKP-5)", async () => {
     await using app = await openApp();
     const statusOf = async (path: string) => (await app.send(`GET ${path}`)).status;
     for (
@@ -123,7 +123,7 @@ describe("wire conventions (contract 1)", () => {
     expect((await app.send("GET /api/workers?page=4&page_size=3")).body).toEqual([]);
   });
 
-  it("takes no body for {} where nothing is needed, and malformed ones never", async () => {
+  it("accepts a missing body as {} where nothing is required, and never a malformed one", async () => {
     await using app = await openApp();
     expect((await app.send("POST /api/local/sessions")).status).toBe(201);
     const bodies = [
@@ -169,7 +169,7 @@ describe("wire conventions (contract 1)", () => {
     expect(await status({ name: "a", description: "nul \0" })).toBe(400);
   });
 
-  it("says of each field what it has to be, in plain words", async () => {
+  it("says for each field what it must be, in plain words", async () => {
     await using app = await openApp();
     const worker_id = crypto.randomUUID();
     const task = { message_id: "m", worker_id, instruction: "x", type: "immediate" };
@@ -198,7 +198,7 @@ describe("wire conventions (contract 1)", () => {
     }
   });
 
-  it("stores what was sent or refuses it: no half surrogate pairs, no names that nobody can see", async () => {
+  it("stores exactly what was sent, or refuses it: no half surrogate pairs, no invisible names", async () => {
     await using app = await openApp();
     const bad = ["\ud800", "a\udc00", "\u200b", "\ufeff \u2060", "a\u0085b", "a\u009bb", "a\u2028b"];
     for (const name of bad) {
@@ -248,7 +248,7 @@ describe("wire conventions (contract 1)", () => {
     expect(await app.call("GET /api/workers")).toHaveLength(1);
   });
 
-  it("makes one thing of many requests with one key at once (promises DUR-2)", async () => {
+  it("creates one object from many requests with one key at once (promises DUR-2)", async () => {
     await using app = await openApp();
     const replies = await Promise.all(
       Array.from(
@@ -262,7 +262,7 @@ describe("wire conventions (contract 1)", () => {
     expect(made).toEqual([replies[0]?.body.id]);
   });
 
-  it("a key is free again after a day, even before retention has come by (contract 1)", async () => {
+  it("a key is free again after a day, even before retention has run (contract 1)", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const key = { "idempotency-key": "daily" };
@@ -274,7 +274,7 @@ describe("wire conventions (contract 1)", () => {
     expect([again.id === second.body.id, again.id === first.id]).toEqual([true, false]);
   });
 
-  it("HEAD tells the length that GET would have (RFC 9110, 8.6)", async () => {
+  it("HEAD gives the length that GET would have (RFC 9110, 8.6)", async () => {
     await using app = await openApp();
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     const headers = { authorization: `Bearer ${await app.token()}` };
@@ -290,7 +290,7 @@ describe("wire conventions (contract 1)", () => {
     expect((await fetch(app.url + waiting, { method: "HEAD", headers })).status).toBe(200);
   });
 
-  it("a token is never kept by a cache (RFC 6749, 5.1)", async () => {
+  it("a token is never cached (RFC 6749, 5.1)", async () => {
     await using app = await openApp();
     const login = await app.send("POST /api/auth/login", { username: "admin", password: PASSWORD });
     expect([login.status, login.headers.get("cache-control")]).toEqual([200, "no-store"]);
@@ -299,7 +299,7 @@ describe("wire conventions (contract 1)", () => {
     expect([refreshed.status, refreshed.headers.get("cache-control")]).toEqual([200, "no-store"]);
   });
 
-  it("knows no other routes and no other methods", async () => {
+  it("has no other routes and no other methods", async () => {
     await using app = await openApp();
     expect((await app.send("GET /api/nothing")).body).toMatchObject({ code: "not_found" });
     expect((await app.send("GET /")).status).toBe(404);
@@ -313,7 +313,7 @@ describe("wire conventions (contract 1)", () => {
     expect(() => checkRules(app as never)).toThrow(/\/api\/backdoor declares no rule/);
   });
 
-  it("takes `token` on every route and nothing else that is not declared", async () => {
+  it("accepts `token` on every route, and no other undeclared parameter", async () => {
     await using app = await openApp();
     const id = crypto.randomUUID();
     for (const { method, path, access } of ROUTES) {

@@ -47,7 +47,7 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect(a.id).toBe(acme.id);
   });
 
-  it("an id wins over a department that is called like it", async () => {
+  it("an id comes before a department whose name is that id", async () => {
     await using app = await openApp();
     const first = await app.call("POST /api/departments", { name: "First" });
     await app.call("POST /api/departments", { name: first.id });
@@ -87,7 +87,7 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect((await app.call(`PUT /api/departments/${c.id}`, { parent_id: "" })).parent_id).toBe(null);
   });
 
-  it("no move closes a circle, not even two at once", async () => {
+  it("no move makes a cycle, not even two at once", async () => {
     await using app = await openApp();
     const { a, b, c } = await tree(app);
     for (const [id, parent_id] of [[a.id, a.id], [a.id, b.id], [a.id, c.id], [b.id, "optics"]]) {
@@ -103,7 +103,7 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect(both.map((reply) => reply.status).sort()).toEqual([200, 409]);
   });
 
-  it("DELETE takes the workers out, and is refused while there are children", async () => {
+  it("DELETE removes the workers from it, and is refused while there are children", async () => {
     await using app = await openApp();
     const { a, b, c } = await tree(app);
     const worker = await app.call("POST /api/workers", { name: "Ada", departments: ["Acme", "Optics"] });
@@ -117,7 +117,7 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect((await app.send(`DELETE /api/departments/${c.id}`)).status).toBe(404);
   });
 
-  it("DELETE at the same time as somebody names it: the other is told so, and nothing is a failure of ours", async () => {
+  it("DELETE while another request names it: the other gets an error, never 500", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const seen = new Set<number>();
@@ -141,7 +141,7 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect(seen.size).toBeGreaterThan(1);
   });
 
-  it("workers are filtered by department, with and without what is below, by name and id", async () => {
+  it("workers are filtered by department, with and without descendants, by name and id", async () => {
     await using app = await openApp();
     const { a, b } = await tree(app);
     const names = async (query: string) =>
@@ -156,7 +156,7 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect(await names("department=nowhere")).toEqual([]);
   });
 
-  it("names what is unknown: parents, paths, fields", async () => {
+  it("reports what is unknown: parents, paths, fields", async () => {
     await using app = await openApp();
     const parent = await app.send("POST /api/departments", { name: "x", parent_id: "nowhere" });
     expect([parent.status, parent.body.errors[0].path]).toEqual([400, "parent_id"]);

@@ -14,7 +14,7 @@ async function findBrowser(): Promise<string | null> {
 }
 
 describe("/docs (contract 5)", () => {
-  it("is open, whole, from this server alone, and allows nothing inline", async () => {
+  it("is public, complete, from this server only, and allows nothing inline", async () => {
     await using app = await openApp();
     for (const path of DOCS_PATHS) {
       const response = await app.server.fetch(new Request(`http://localhost${path}`));

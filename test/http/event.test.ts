@@ -7,7 +7,7 @@ import { StreamClient } from "../harness/stream.ts";
 const JSON_PAGE = { accept: "application/json" };
 
 describe("GET /api/events (contract 4, Journal and Stream)", () => {
-  it("answers the latest events as a page, oldest first, and goes on behind a number", async () => {
+  it("answers the latest events as a page, oldest first, and continues after a number", async () => {
     await using app = await openApp();
     for (const name of ["a", "b", "c"]) await app.call("POST /api/workers", { name });
     const latest = await app.send("GET /api/events?page_size=2", undefined, JSON_PAGE);
@@ -61,7 +61,7 @@ describe("GET /api/events (contract 4, Journal and Stream)", () => {
     }
   });
 
-  it("streams everything as it happens and resumes behind the last id", async () => {
+  it("streams everything live and resumes after the last id", async () => {
     await using app = await openApp();
     const headers = { authorization: `Bearer ${await app.token()}` };
     const first = await StreamClient.open(`${app.url}/api/events?kind=worker.created`, headers);

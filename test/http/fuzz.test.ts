@@ -15,11 +15,11 @@ const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 1_000_000);
 const ANSWER_MAX_BYTES = 5_000_000;
 const STREAM_MS = 50;
 
-// Words that are ours alone or the machine's, and that nobody has asked for.
+// Words of the code or the machine that no answer may contain.
 const LEAK =
   /SQLITE|sqlite_|\bat [\w.<>]+ \(|\.ts:\d|\.js:\d|node_modules|\(os error|ENOENT|EACCES|file:\/\/|TypeError|RangeError|SyntaxError|ZodError|is not a function|undefined \(reading/;
 
-/** An answer, of a stream its beginning. */
+/** An answer; of a stream, its beginning. */
 interface Answer {
   status: number;
   headers: Headers;
@@ -70,7 +70,7 @@ async function faultOf(request: FuzzRequest, answer: Answer, dataDir: string): P
     if (request_id !== headers.get("x-request-id")) return "another request id than in the header";
     const said = `${request.url} ${typeof request.body === "string" ? request.body : ""}`;
     if (LEAK.test(text)) return `not our words: ${text}`;
-    // A worker's own directory is the worker's field; it may be named.
+    // A worker's directory is one of its fields, so it may appear.
     const foreign = text.replaceAll(join(dataDir, "workers"), "");
     if (foreign.includes(dataDir) && !said.includes(dataDir)) return `a path that nobody named: ${text}`;
   }
@@ -152,7 +152,7 @@ it(
         }`;
       }
     }
-    // It got somewhere: most kinds of answers, and much that was done.
+    // It reached much: most kinds of answers, and many changes.
     for (const status of [200, 201, 400, 401, 404]) {
       expect([status, statuses.has(status)]).toEqual([status, true]);
     }
@@ -173,7 +173,7 @@ it(
   60_000 + REQUESTS * 30,
 );
 
-/** A run of an agent that lasts as long as the test. */
+/** An agent's run that lasts as long as the test. */
 async function startRunOf(app: App, scopes: string[]) {
   await app.call("POST /api/workers", { name: "Ada", description: "does things" });
   const stay = await app.call("POST /api/workers", { name: "Stay", engine: "fake", scopes });

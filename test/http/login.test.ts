@@ -47,7 +47,7 @@ describe("an unknown name and a wrong password (promises AUT-3)", () => {
       const names: number[] = [];
       const words: number[] = [];
       for (let i = 0; i < LOGINS; i++) {
-        // The order changes, so that neither profits from what the other has warmed up.
+        // The order alternates, so that neither profits from caches that the other has filled.
         const turns: [number[], object][] = [[names, { username: "nobody", password: PASSWORD }], [
           words,
           wrong,
@@ -57,7 +57,7 @@ describe("an unknown name and a wrong password (promises AUT-3)", () => {
       return { names, words };
     };
     await timeOf(wrong);
-    // Chance alone says "different" once in a hundred times; three times in a row it says so of what is different.
+    // By chance, "different" comes once in a hundred times; three times in a row means a real difference.
     let found = { p: 0, ratio: 0 };
     for (let round = 0; round < 3 && !(found.p > 0.01); round++) {
       const { names, words } = await attempt();
@@ -109,7 +109,7 @@ describe("guessing passwords (promises AUT-4)", () => {
     }
   });
 
-  it("a header that nobody vouches for changes nothing", async () => {
+  it("a header that no trusted proxy sent changes nothing", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock });
     for (let i = 0; i < 12; i++) await app.send(LOGIN, wrong, { "x-forwarded-for": `203.0.113.${i}` });
@@ -149,7 +149,7 @@ it(
     }
     const answers = await flood;
     const refused = answers.filter(({ status }) => status === 401).length;
-    // Two that are hashed and eight that wait; a place that becomes free while they come in is taken again.
+    // Two are hashed and eight wait; a place that becomes free meanwhile is taken again.
     expect(refused).toBeGreaterThanOrEqual(10);
     expect(refused).toBeLessThanOrEqual(60);
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(200 - refused);
@@ -169,7 +169,7 @@ it("a hash of a high cost is checked like any other (contract 2)", async () => {
 });
 
 describe("the first start (promises AUT-8)", () => {
-  it("has no password that anybody could know, and a key of its own that only its user reads", async () => {
+  it("has no known password, and a key of its own that only its user can read", async () => {
     const seen = new Set<string>();
     for (let i = 0; i < 2; i++) {
       await using folder = await tempDir();
@@ -213,7 +213,7 @@ describe("the first start (promises AUT-8)", () => {
   });
 });
 
-it("listens on loopback, sets no cookie, and lets no other site in, on any route (promises AUT-11)", async () => {
+it("listens on loopback, sets no cookie, and accepts no other site, on any route (promises AUT-11)", async () => {
   await using folder = await tempDir();
   await using server = await startServer({ dataDir: folder.path, env: { SVC_AUTH_PASSWORD: "pass" } });
   expect(new URL(server.url).hostname).toBe("127.0.0.1");

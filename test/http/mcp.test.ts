@@ -30,7 +30,7 @@ async function call(
 }
 
 describe("/mcp (issue: real agents)", () => {
-  it("offers the operations as tools, made from the routes, and answers what they answer", async () => {
+  it("offers the operations as tools, made from the routes, with the same answers", async () => {
     await using app = await openApp();
     const client = await connect(app, await app.token());
     expect(await names(client)).toEqual(
@@ -47,7 +47,7 @@ describe("/mcp (issue: real agents)", () => {
     await client.close();
   });
 
-  it("tells what the route tells when it refuses: the problem document, as an error", async () => {
+  it("refuses as the route does: with the problem document, as an error", async () => {
     await using app = await openApp();
     const client = await connect(app, await app.token());
     expect(await call(client, "worker_get", { id: "../workers" })).toMatchObject({
@@ -92,7 +92,7 @@ describe("/mcp (issue: real agents)", () => {
     await expect(connect(app, run.token)).rejects.toThrow();
   });
 
-  it("takes the token in the query where a client knows no headers, and none is 401", async () => {
+  it("accepts the token in the query for clients without headers; without a token it is 401", async () => {
     await using app = await openApp();
     const client = await connect(app, await app.token(), true);
     expect((await names(client)).length).toBeGreaterThan(20);
@@ -108,7 +108,7 @@ describe("/mcp (issue: real agents)", () => {
     expect([response.status, (await response.json()).code]).toEqual([401, "unauthenticated"]);
   });
 
-  it("answers what clients try: GET 405, an unknown tool, a body that is no JSON", async () => {
+  it("answers what clients try: GET 405, an unknown tool, a body that is not JSON", async () => {
     await using app = await openApp();
     const ask = async (init: RequestInit) => {
       const headers = {

@@ -40,7 +40,7 @@ describe("/api/memory (interface 4.2, contract 3)", () => {
     expect(await app.call("GET /api/memory?scope=nowhere")).toEqual([]);
   });
 
-  it("refuses what is missing, too long or not known, and a scope that is full", async () => {
+  it("refuses missing, too long and unknown values, and a scope that is full", async () => {
     await using app = await openApp();
     const bad = [
       [{ key: "k", value: "v" }, "scope"],

@@ -33,7 +33,7 @@ async function upload(app: App, body: FormData, headers: Record<string, string> 
 }
 
 describe("POST /api/messages (interface 4.2 message send, contract 5)", () => {
-  it("says a text in the conversation of a message, as the system when an operator says it", async () => {
+  it("sends a text in the conversation of a message, as the system for an operator", async () => {
     await using app = await openApp();
     const { sessionId, messageId } = await conversation(app);
     const reply = await app.send("POST /api/messages", { message_id: messageId, content: "One more thing" });
@@ -107,7 +107,7 @@ describe("POST /api/messages (interface 4.2 message send, contract 5)", () => {
     }
   });
 
-  it("a repeated request with the same key says it once", async () => {
+  it("a repeated request with the same key sends it once", async () => {
     await using app = await openApp();
     const { messageId } = await conversation(app);
     const body = { message_id: messageId, content: "once" };
@@ -117,7 +117,7 @@ describe("POST /api/messages (interface 4.2 message send, contract 5)", () => {
     expect(await app.call("GET /api/messages/outbound?source_type=system")).toHaveLength(1);
   });
 
-  it("a form with the same key is said once; another text, file or message is refused (contract 1)", async () => {
+  it("a form with the same key is sent once; another text, file or message is refused (contract 1)", async () => {
     await using app = await openApp();
     const { sessionId, messageId } = await conversation(app);
     const key = { "idempotency-key": "form" };
@@ -140,7 +140,7 @@ describe("POST /api/messages (interface 4.2 message send, contract 5)", () => {
     expect([...Deno.readDirSync(`${uploads}/incoming`)]).toEqual([]);
   });
 
-  it("one key, many forms at once: one message, one file, and everybody has the same answer", async () => {
+  it("one key, many forms at once: one message, one file, and the same answer for all", async () => {
     await using app = await openApp();
     const { sessionId, messageId } = await conversation(app);
     const replies = await Promise.all(
@@ -154,7 +154,7 @@ describe("POST /api/messages (interface 4.2 message send, contract 5)", () => {
     expect([...Deno.readDirSync(folder)].map((entry) => entry.name)).toEqual([replies[0]?.body.media.name]);
   });
 
-  it("a run says what it says as its worker, in its own conversation only (contract 2)", async () => {
+  it("a run sends messages as its worker, in its own conversation only (contract 2)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app);
     const other = await startRun(app, [], "Other");
@@ -262,7 +262,7 @@ describe("GET /api/messages/:id/trace (contract 5)", () => {
       trace.replies[0].sent_at,
     ];
     expect(times).toEqual([...times].sort((a, b) => a - b));
-    // A merged part has no life of its own.
+    // A merged part has no routing of its own.
     expect(await app.call(`GET /api/messages/${parts[0]}/trace`)).toEqual(trace);
     expect((await app.send(`GET /api/messages/${UNKNOWN}/trace`)).status).toBe(404);
   });

@@ -36,7 +36,7 @@ function parse(text: string): Map<string, number> {
 }
 
 describe("GET /metrics (contract 5)", () => {
-  it("says what an operator alarms on, in Prometheus' format", async () => {
+  it("has what an operator needs for alarms, in Prometheus' format", async () => {
     await using app = await openApp({
       config: { engines: fakeEngines(), limits: { max_concurrent_runs: 1 } },
     });
@@ -91,7 +91,7 @@ describe("GET /metrics (contract 5)", () => {
     expect([...samples.keys()].join()).not.toContain(ada.id);
   });
 
-  it("tells how long things have waited, and how far retention is behind", async () => {
+  it("shows how long work has waited, and how far retention is behind", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     await app.server.stages.find((stage) => stage.name === "scheduler")?.stop();
@@ -117,7 +117,7 @@ describe("GET /metrics (contract 5)", () => {
     expect(samples.get("svc_journal_lag_seconds")).toBe(86_400);
   });
 
-  it("notices an event loop that was held up, once", async () => {
+  it("reports an event loop that was blocked, once", async () => {
     await using app = await openApp();
     await scrape(app);
     const until = performance.now() + 400;
@@ -127,7 +127,7 @@ describe("GET /metrics (contract 5)", () => {
     expect((await scrape(app)).get("svc_event_loop_lag_seconds")).toBeLessThan(0.2);
   });
 
-  it("is open to a direct caller on this machine, and asks everybody else for read:system", async () => {
+  it("is open to a direct caller on this machine, and asks all others for read:system", async () => {
     await using app = await openApp({
       config: { engines: fakeEngines(), server: { trusted_proxies: ["127.0.0.1"] } },
     });

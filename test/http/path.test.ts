@@ -169,7 +169,7 @@ describe("media_path (interface 8, promises PTH-1)", () => {
 });
 
 describe("DELETE with delete_work_dir (contract 3, promises PTH-3)", () => {
-  it("takes a worker's own directory and nothing beyond, whatever path it has", async () => {
+  it("deletes a worker's own directory and nothing else, whatever its path", async () => {
     await using app = await openApp({ inMemory: true });
     await using folder = await tempDir();
     const base = folder.path;
@@ -244,7 +244,7 @@ describe("DELETE with delete_work_dir (contract 3, promises PTH-3)", () => {
     for (const canary of canaries) expect(await Deno.readTextFile(canary)).toBe("alive");
     expect((await Deno.stat("/etc/passwd")).isFile).toBe(true);
 
-    // A link is removed itself; what it leads to is somebody else's.
+    // A link itself is removed; its target is not.
     await Deno.mkdir(join(base, "target"));
     await Deno.writeTextFile(join(base, "target/canary"), "alive");
     await Deno.symlink(join(base, "target"), join(base, "link"));
@@ -262,7 +262,7 @@ describe("DELETE with delete_work_dir (contract 3, promises PTH-3)", () => {
     expect(await Deno.readTextFile(join(base, "target/canary"))).toBe("alive");
   }, 30_000);
 
-  it.skipIf(Deno.uid() !== 0)("leaves a place where another file system begins alone", async () => {
+  it.skipIf(Deno.uid() !== 0)("does not delete a mount point", async () => {
     await using folder = await tempDir();
     const mount = join(folder.path, "mount");
     await Deno.mkdir(mount);
@@ -281,7 +281,7 @@ describe("DELETE with delete_work_dir (contract 3, promises PTH-3)", () => {
     }
   });
 
-  it.skipIf(Deno.uid() !== 0)("leaves a directory alone into which something is mounted", async () => {
+  it.skipIf(Deno.uid() !== 0)("does not delete a directory in which something is mounted", async () => {
     await using folder = await tempDir();
     const [source, dir] = [join(folder.path, "source"), join(folder.path, "dir")];
     await Deno.mkdir(source);
@@ -301,7 +301,7 @@ describe("DELETE with delete_work_dir (contract 3, promises PTH-3)", () => {
     }
   });
 
-  it("leaves a directory alone that others could replace by another one", async () => {
+  it("does not delete a directory that others could replace", async () => {
     await using app = await openApp({ inMemory: true });
     await using folder = await tempDir();
     const work_dir = join(folder.path, "open/dir");
@@ -315,7 +315,7 @@ describe("DELETE with delete_work_dir (contract 3, promises PTH-3)", () => {
     expect((await Deno.stat(work_dir)).isDirectory).toBe(true);
   });
 
-  it("takes nothing when an agent that is being ended swaps a directory above for a link", async () => {
+  it("deletes nothing when an agent that is being ended replaces a parent directory by a link", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await using folder = await tempDir();
     const parent = join(folder.path, "mine");
@@ -341,7 +341,7 @@ describe("DELETE with delete_work_dir (contract 3, promises PTH-3)", () => {
 });
 
 describe("a work directory in the service's own data (promises PTH-4)", () => {
-  it("is refused when a worker is made, cannot come by an update, and is looked at again before a run", async () => {
+  it("is refused when a worker is created, cannot be set by an update, and is checked again before a run", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await using folder = await tempDir();
     const { root, workers, uploads, logs, secretKey } = app.server.service.paths;
@@ -374,7 +374,7 @@ describe("a work directory in the service's own data (promises PTH-4)", () => {
       expect((await app.send(`PUT /api/workers/${id}`, { work_dir })).status).toBe(400);
     }
 
-    // Somebody puts a link in its place.
+    // It is replaced by a link.
     await Deno.remove(join(folder.path, "fine"));
     await Deno.symlink(root, join(folder.path, "fine"));
     for (const type of ["immediate", "immediate"]) {
@@ -393,7 +393,7 @@ describe("a work directory in the service's own data (promises PTH-4)", () => {
 });
 
 describe("ids in paths (promises PTH-5)", () => {
-  it("name nothing unless they are ids, on every route, before they touch a query or a file", async () => {
+  it("are 404 unless they are well-formed, on every route, before they reach a query or a file", async () => {
     await using app = await openApp();
     const odd = [
       "1",
@@ -432,7 +432,7 @@ describe("ids in paths (promises PTH-5)", () => {
       )
     ) {
       for (const id of odd) {
-        // The name of a department or message is any text, and names nothing here.
+        // The name of a department or message may be any text; none exists here.
         const url = path.replace(/:\w+/g, id) + (path.includes("contexts") ? "?session_key=k" : "");
         const request = new Request(`http://localhost${url}`, {
           method,
@@ -441,7 +441,7 @@ describe("ids in paths (promises PTH-5)", () => {
         });
         const response = await app.server.fetch(request);
         const text = await response.text();
-        // A body that is refused is told before anybody looks for the thing.
+        // A bad body is refused before the object is looked for.
         const expected = method === "PUT" || method === "POST" ? [400, 404, 415] : [404];
         expect(expected, `${method} ${url} ${text}`).toContain(response.status);
         expect(text).not.toMatch(/os error|SQLITE|no such table|\.ts:/);

@@ -24,11 +24,11 @@ async function limited(app: App): Promise<{ execution_id: string; thing: string;
 }
 
 describe("limits of one run (promises SCP-7)", () => {
-  it("a run makes so many tasks and no more; people and other runs are not held up", async () => {
+  it("a run creates a limited number of tasks; people and other runs are not affected", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["write:tasks"]);
     const other = await startRun(app, ["write:tasks"], "Other");
-    // Paused, so that nothing of this is done.
+    // Paused, so that none of these tasks runs.
     const idle = await app.call("POST /api/workers", { name: "Idle", paused: true });
     const make = (by: typeof run) => {
       const body = { message_id: by.messageId, worker_id: idle.id, instruction: "x", type: "immediate" };
@@ -59,7 +59,7 @@ describe("limits of one run (promises SCP-7)", () => {
     expect(total).toBe(2 + RUN_TASKS_MAX + 2);
   }, 30_000);
 
-  it("a run starts scheduled tasks, says and remembers so much and no more", async () => {
+  it("the scheduled tasks, messages and memory of a run are limited", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["write:tasks", "write:messages", "write:chat", "write:memory"]);
     const say = async () =>
@@ -85,29 +85,37 @@ describe("limits of one run (promises SCP-7)", () => {
     expect(things).toEqual(["messages", "memory_bytes"]);
   }, 30_000);
 
-  it("an agent that creates itself anew stops at the depth, and the run that met it is marked", async () => {
-    const folder = await Deno.makeTempDir({ prefix: "svc-test-loop-" });
-    const agent = join(folder, "agent.sh");
-    await Deno.writeTextFile(agent, AGENT, { mode: 0o755 });
-    await using app = await openApp({
-      config: {
-        engines: { default: "agent", agent: { kind: "command", command: agent } },
-        limits: { max_chain_depth: 2 },
-      },
-    });
-    const worker = await app.call("POST /api/workers", { name: "Loop", scopes: ["write:tasks"] });
-    const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
-    await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "begin" });
-    await app.settle(60_000);
-    const runs = await app.call("GET /api/executions");
-    expect(runs.map((one: { result: string }) => /exit (\d)/.exec(one.result)?.[1])).toEqual(["5", "0", "0"]);
-    expect(runs[0].result).toMatch(/it would stand 3 deep in a chain of tasks that agents made/);
-    expect(await limited(app)).toEqual([{ execution_id: runs[0].id, thing: "chain_depth", most: 2 }]);
-    await Deno.remove(folder, { recursive: true });
-  }, 60_000);
+  it(
+    "an agent that creates tasks for itself stops at the depth, and the run that reached it is marked",
+    async () => {
+      const folder = await Deno.makeTempDir({ prefix: "svc-test-loop-" });
+      const agent = join(folder, "agent.sh");
+      await Deno.writeTextFile(agent, AGENT, { mode: 0o755 });
+      await using app = await openApp({
+        config: {
+          engines: { default: "agent", agent: { kind: "command", command: agent } },
+          limits: { max_chain_depth: 2 },
+        },
+      });
+      const worker = await app.call("POST /api/workers", { name: "Loop", scopes: ["write:tasks"] });
+      const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+      await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "begin" });
+      await app.settle(60_000);
+      const runs = await app.call("GET /api/executions");
+      expect(runs.map((one: { result: string }) => /exit (\d)/.exec(one.result)?.[1])).toEqual([
+        "5",
+        "0",
+        "0",
+      ]);
+      expect(runs[0].result).toMatch(/it would stand 3 deep in a chain of tasks that agents made/);
+      expect(await limited(app)).toEqual([{ execution_id: runs[0].id, thing: "chain_depth", most: 2 }]);
+      await Deno.remove(folder, { recursive: true });
+    },
+    60_000,
+  );
 });
 
-describe("rights that are handed on (promises SCP-4)", () => {
+describe("rights that are passed on (promises SCP-4)", () => {
   it("never grow along a chain of workers that make workers", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const own = [...WORKER_SCOPES_DEFAULT, "write:workers", "write:tasks"];
@@ -141,7 +149,7 @@ describe("rights that are handed on (promises SCP-4)", () => {
       execution_id: run?.id ?? "",
       attempt: run?.attempt ?? 0,
     });
-    // What stands in the token does not count: the worker's own scopes do.
+    // The worker's scopes count, not those in the token.
     expect(second?.caller.scopes).toEqual(WORKER_SCOPES_DEFAULT);
     expect(second?.caller.run?.depth).toBe(1);
     const put = await app.send(`PUT /api/workers/${child.id}`, { scopes: own }, first.headers);

@@ -9,13 +9,13 @@ import { startRun } from "../harness/run.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 const guarded = (ROUTES as readonly AnyRoute[]).filter((route) => route.access !== "public");
-// What is for people has its own test (access.test.ts): no scope is enough for it.
+// Routes for people only have their own test (access.test.ts): no scope is enough for them.
 const forRuns = guarded.filter((route) => {
   const { access, only } = ruleOf(route.method, route.path);
   return access !== "token" && only === undefined && !closedToRuns(access);
 });
 
-/** Scopes to try a route with, and whether they are enough. */
+/** Scopes to call a route with, and whether they are enough. */
 function tries(access: string): [scopes: string[], enough: boolean][] {
   const [verb = "", resource = ""] = access.split(":");
   const otherVerb = verb === "read" ? "write" : "read";
@@ -32,7 +32,7 @@ function tries(access: string): [scopes: string[], enough: boolean][] {
 }
 
 describe("scopes of run tokens (contract 2, promises SCP-1)", () => {
-  it(`each of ${forRuns.length} routes asks for its scope, and for nothing less or else`, async () => {
+  it(`each of ${forRuns.length} routes asks for exactly its scope`, async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["read:workers"]);
     const requests = forRuns.flatMap((route) =>
@@ -40,7 +40,7 @@ describe("scopes of run tokens (contract 2, promises SCP-1)", () => {
     );
     const bySet = Map.groupBy(requests, ({ scopes }) => scopes.join(" "));
     for (const [scopes, group] of bySet) {
-      // The rights are read at every request, so a change counts at once.
+      // Scopes are read at every request, so a change counts at once.
       await app.call(`PUT /api/workers/${run.workerId}`, { scopes: scopes.split(" ") });
       for (const { route, enough } of group) {
         const path = route.path.replace(/:\w+/g, UNKNOWN);
@@ -60,7 +60,7 @@ describe("scopes of run tokens (contract 2, promises SCP-1)", () => {
     }
   }, 60_000);
 
-  it("an agent never changes what decides how far a worker reaches, nor grants what it does not hold (SCP-3, SCP-4)", async () => {
+  it("an agent never changes what a worker may do, nor grants what it does not hold (SCP-3, SCP-4)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["read:*", "write:workers"]);
     await app.call("POST /api/departments", { name: "Labs" });
@@ -154,7 +154,7 @@ describe("scopes of run tokens (contract 2, promises SCP-1)", () => {
       body: form,
     });
     expect((await app.server.fetch(request)).status).toBe(404);
-    // Every route that names something is in one of these lists, or names what all may see.
+    // Every route with an id is in one of these lists, or names what all may see.
     const shared = /^\/api\/(workers\/:id(\/status)?|departments\/:id_or_name)$/;
     const tried = [...foreign, ...writes.map(([route]) => route), rename, upload];
     const untried = guarded.filter((route) => route.path.includes(":") && !shared.test(route.path)).filter(

@@ -55,7 +55,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await client.close();
   });
 
-  it("starts with now, and goes on behind Last-Event-ID or ?after=", async () => {
+  it("starts with now, or resumes after Last-Event-ID or ?after=", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -81,7 +81,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await later.close();
   });
 
-  it("answers reset and then all it has to a number that it does not know (promises SSE-3)", async () => {
+  it("answers an unknown number with reset and then all that it has (promises SSE-3)", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -121,7 +121,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await client.close();
   });
 
-  it("lets go of a client that does not take what was sent, and only of that one (promises SSE-4)", async () => {
+  it("disconnects a client that does not read, and only that one (promises SSE-4)", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -151,7 +151,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     expect(bells.size).toBe(before);
   });
 
-  it("reads a long conversation in steps that fit, and sends all of it (promises SSE-4)", async () => {
+  it("reads a long conversation in steps of limited size, and sends all of it (promises SSE-4)", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -219,7 +219,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await ended(signed, "shutdown");
   });
 
-  it("asks for a token and for a session that is there", async () => {
+  it("needs a token and an existing session", async () => {
     await using app = await openApp();
     expect((await app.send(`GET ${SESSIONS}/${crypto.randomUUID()}/stream`)).status).toBe(404);
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -239,7 +239,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     ) => text.trim() !== "");
     for (const text of texts) {
       await send(app, id, `@Ada ${text}`);
-      // What comes while another waits to be routed is merged with it, and gets one reply.
+      // A message that comes while another waits to be routed is merged with it, and they get one reply.
       await app.settle();
     }
     await client.until((one) => one.named("message").length === texts.length);
@@ -267,7 +267,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     expect(bells.size).toBe(before);
   });
 
-  it("ends when the database fails it, and leaves nothing behind (promises SSE-5)", async () => {
+  it("ends when the database fails, and leaves nothing behind (promises SSE-5)", async () => {
     await using app = await openApp({ inMemory: true });
     const { id } = await app.call(`POST ${SESSIONS}`);
     const { bells } = app.server.service;
@@ -282,7 +282,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
 });
 
 describe("GET /api/executions/:id/logs (contract 3)", () => {
-  it("follows a run until it ends, and tells caches when it may be kept", async () => {
+  it("follows a run until it ends, and tells caches when it may be stored", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -311,7 +311,7 @@ describe("GET /api/executions/:id/logs (contract 3)", () => {
     expect((await app.send(`${path}?follow=yes`)).status).toBe(400);
   });
 
-  it("breaks off when the execution it follows is gone, and leaves nothing behind", async () => {
+  it("ends when the execution is deleted, and leaves nothing behind", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);

@@ -51,7 +51,7 @@ describe("GET /api/system/overview (interface 4.2)", () => {
     await expectCounters(app.db);
   });
 
-  it("a paused worker that still works counts as working, as in its own status", async () => {
+  it("a paused worker with a run in progress counts as working, as in its own status", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/tasks", {
@@ -68,7 +68,7 @@ describe("GET /api/system/overview (interface 4.2)", () => {
     await expectCounters(app.db);
   });
 
-  it("counts use by the day of the service's time zone, per worker", async () => {
+  it("counts usage by the day of the service's time zone, per worker", async () => {
     const clock = new TestClock("2026-03-10T03:50:00Z");
     // Midnight in Kathmandu is at 18:15 UTC: the day begins within an hour.
     await using app = await openApp({ clock, config: { scheduler: { time_zone: "Asia/Kathmandu" } } });
@@ -162,7 +162,7 @@ describe("PUT /api/system/password (contract 2, 5)", () => {
     await Deno.remove(first.dataDir, { recursive: true });
   });
 
-  it("asks a login token for the current password, counts wrong ones, and believes whoever holds the key", async () => {
+  it("requires the current password with a login token, counts wrong ones, and needs none from the holder of the key", async () => {
     await using app = await openStored(undefined, { login_failures_per_minute: 3 });
     const { access_token } = await login(app, app.server.generatedPassword ?? "");
     const change = (body: object) =>
@@ -191,7 +191,7 @@ describe("PUT /api/system/password (contract 2, 5)", () => {
     });
   });
 
-  it("takes ten characters and refuses nine, and whatever is no text", async () => {
+  it("accepts ten characters and refuses nine, and anything but text", async () => {
     await using app = await openStored();
     for (const new_password of ["", "nine char", "é".repeat(9), "x".repeat(1_001), 5, null, undefined]) {
       expect((await app.send(PASSWORD, { new_password })).status, String(new_password)).toBe(400);
@@ -212,7 +212,7 @@ describe("PUT /api/system/password (contract 2, 5)", () => {
     }
   });
 
-  it("a run that is bound to a conversation sees only its own, and not the machine", async () => {
+  it("a run bound to a conversation sees only its own, and nothing of the machine", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const other = await app.call("POST /api/workers", { name: "Other" });
     await app.call("POST /api/tasks", {
@@ -234,7 +234,7 @@ describe("PUT /api/system/password (contract 2, 5)", () => {
 });
 
 describe("GET /api/system/doctor (contract 5)", () => {
-  it("looks at everything, says ok where it is, and the way out where it is not", async () => {
+  it("checks everything, and says how to fix what is wrong", async () => {
     await using app = await openApp();
     const { status, checks } = await app.call("GET /api/system/doctor");
     const of = (name: string) => checks.find((check: { name: string }) => check.name === name);
@@ -253,7 +253,7 @@ describe("GET /api/system/doctor (contract 5)", () => {
     for (const check of checks) expect(check.hint === "", check.name).toBe(check.status === "ok");
   });
 
-  it("finds an engine that is not there, a work directory that cannot be made, and files that others may read", async () => {
+  it("finds a missing engine, a work directory that cannot be created, and files that others can read", async () => {
     await using app = await openApp({
       config: { engines: { default: "gone", gone: { kind: "command", command: "no-such-program" } } },
     });
@@ -281,7 +281,7 @@ describe("GET /api/system/doctor (contract 5)", () => {
     ]));
   });
 
-  it("warns of work that nobody does", async () => {
+  it("warns of work that no worker can do", async () => {
     const clock = new TestClock();
     await using app = await openApp({
       clock,

@@ -15,7 +15,7 @@ async function withWorker(app: App) {
 }
 
 describe("POST /api/tasks (interface 4.2, contract 3)", () => {
-  it("an immediate task is pending; a script's own message id makes a session of its own", async () => {
+  it("an immediate task is pending; a script's own message id makes its own session", async () => {
     const clock = new TestClock(NOW);
     await using app = await openApp({ clock });
     const { worker, post } = await withWorker(app);
@@ -45,7 +45,7 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
     expect(Object.keys(await app.call(`GET /api/tasks/${body.id}`))).toEqual(Object.keys(body));
   });
 
-  it("a countdown needs a time at least 5 seconds ahead: before, on, behind the bound (interface 8, promises DSP-7)", async () => {
+  it("a countdown needs a time at least 5 seconds ahead: before, on and after the bound (interface 8, promises DSP-7)", async () => {
     const clock = new TestClock(NOW);
     await using app = await openApp({ clock });
     const { post } = await withWorker(app);
@@ -61,7 +61,7 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
     }
   });
 
-  it("a schedule knows its next time; one that cannot fire is created cancelled, with the reason (interface 3, 7.2)", async () => {
+  it("a schedule has its next time; one that cannot fire is created cancelled, with the reason (interface 3, 7.2)", async () => {
     const clock = new TestClock(NOW);
     await using app = await openApp({ clock, config: { scheduler: { time_zone: "Europe/Berlin" } } });
     const { post } = await withWorker(app);
@@ -199,7 +199,7 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
     expect(await app.call(`GET /api/tasks?worker_id=${worker.id}`)).toHaveLength(1);
   });
 
-  it("stops chains of tasks that agents make (contract 2)", async () => {
+  it("limits chains of tasks that agents create (contract 2)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines(), limits: { max_chain_depth: 2 } } });
     const worker = await app.call("POST /api/workers", { name: "Ada", scopes: ["write:tasks"] });
     const { id } = await app.call("POST /api/local/sessions");
@@ -235,7 +235,7 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
 });
 
 describe("GET /api/tasks and its moves (interface 4.2, contract 3)", () => {
-  it("asks for one key, and not for two that exclude each other", async () => {
+  it("requires one key, and refuses two that exclude each other", async () => {
     await using app = await openApp();
     const { worker, post } = await withWorker(app);
     const made = (await post({ type: "immediate" })).body;
@@ -299,7 +299,7 @@ describe("GET /api/tasks and its moves (interface 4.2, contract 3)", () => {
     expect((await app.send(`POST /api/tasks/${UNKNOWN}/cancel`, { force: true })).status).toBe(400);
   });
 
-  it("does not cancel a running task, but ends the future of a running schedule", async () => {
+  it("does not cancel a running task, but ends a running schedule after its run", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const base = { message_id: "s", worker_id: worker.id, instruction: "sleep 0.3" };
@@ -324,7 +324,7 @@ describe("GET /api/tasks and its moves (interface 4.2, contract 3)", () => {
     });
   });
 
-  it("runs a schedule now without touching it, and a countdown now instead of later", async () => {
+  it("runs a schedule now without changing it, and a countdown now instead of later", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const base = { message_id: "s", worker_id: worker.id, instruction: "x" };
@@ -352,7 +352,7 @@ describe("GET /api/tasks and its moves (interface 4.2, contract 3)", () => {
     expect((await app.send(`POST /api/tasks/${UNKNOWN}/run`)).status).toBe(404);
   });
 
-  it("waits until it has ended, or until its time is over", async () => {
+  it("waits until the task has ended, or until the timeout", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const base = { message_id: "s", worker_id: worker.id };
@@ -434,7 +434,7 @@ describe("/api/contexts (interface 4.2 session, contract 3)", () => {
     expect((await app.send(`GET /api/contexts?session_key=${"x".repeat(256)}`)).status).toBe(200);
   });
 
-  it("lets one worker forget, and leaves the others alone", async () => {
+  it("clears one worker's context, and keeps the others", async () => {
     await using app = await openApp();
     const insert = (worker: string) => ({
       sql:

@@ -10,14 +10,14 @@ const part = (value: unknown) =>
   btoa(typeof value === "string" ? value : JSON.stringify(value)).replaceAll("+", "-").replaceAll("/", "_")
     .replace(/=+$/, "");
 
-/** A token as anybody can put it together: header and claims as they are, signed with `key` by HMAC. */
+/** A token as an attacker could make it: the given header and claims, signed with `key` by HMAC. */
 function forge(header: unknown, claims: unknown, key: Uint8Array | string, hash = "sha256"): string {
   const text = `${part(header)}.${part(claims)}`;
   return `${text}.${createHmac(hash, key).update(text).digest("base64url")}`;
 }
 
-describe("tokens that are not ours (promises AUT-1)", () => {
-  it("are refused, whatever they say of themselves", async () => {
+describe("forged tokens (promises AUT-1)", () => {
+  it("are refused, whatever they claim", async () => {
     await using app = await openApp();
     const { key, version } = app.server.service.authority;
     const now = Math.floor(Date.now() / 1000);
@@ -129,8 +129,8 @@ describe("tokens that are not ours (promises AUT-1)", () => {
   });
 });
 
-describe("a token of one kind in the place of another (promises AUT-2)", () => {
-  it("is refused in all six ways", async () => {
+describe("a token of one kind used as another (promises AUT-2)", () => {
+  it("is refused in all six combinations", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const login = await app.call(LOGIN, { username: "admin", password: PASSWORD });
     const run = await startRun(app);

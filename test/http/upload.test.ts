@@ -101,7 +101,7 @@ describe("too much at once (promises UPL-1)", () => {
           sent += block.length;
         }
       } catch {
-        // It was closed under our hands, as it should be.
+        // The server closed it, as it should.
       }
       await reading;
       connection.close();
@@ -125,7 +125,7 @@ describe("too much at once (promises UPL-1)", () => {
 });
 
 describe("too much in all (promises UPL-2)", () => {
-  it("a session takes so many files, and refuses one more, also when many come at once", async () => {
+  it("a session accepts files up to the limit, and refuses one more, also when many come at once", async () => {
     await using app = await openApp({ inMemory: true });
     const { id } = await app.call(`POST ${SESSIONS}`);
     await fill(app, id, UPLOADS_PER_SESSION_MAX - 3, 1);
@@ -153,7 +153,7 @@ describe("too much in all (promises UPL-2)", () => {
     await upload(app, other);
   });
 
-  it("a session takes so many bytes and not one more", async () => {
+  it("a session accepts bytes up to the limit and not one more", async () => {
     await using app = await openApp({ inMemory: true, config: { limits: { max_upload_bytes: 1_000 } } });
     const { id } = await app.call(`POST ${SESSIONS}`);
     await fill(app, id, UPLOADS_PER_SESSION_MAX_LARGEST - 1, 1_000);
@@ -165,7 +165,7 @@ describe("too much in all (promises UPL-2)", () => {
   });
 });
 
-/** Notes so many uploads of a session, without files. */
+/** Stores the given number of uploads of a session, without files. */
 async function fill(app: App, sessionId: string, count: number, size: number): Promise<void> {
   await app.db.write([{
     sql: `with recursive n (i) as (select 0 union all select i + 1 from n where i + 1 < ?)
@@ -175,7 +175,7 @@ async function fill(app: App, sessionId: string, count: number, size: number): P
   }]);
 }
 
-/** Bodies that are odd in one way each. */
+/** Bodies that are malformed in one way each. */
 function corpus(): [body: string | Uint8Array, type: string | null][] {
   const whole = `${part("file")}--b--\r\n`;
   const cut = Array.from({ length: 20 }, (_, index) => whole.slice(0, Math.floor(whole.length * index / 20)));
@@ -267,7 +267,7 @@ describe("odd multipart bodies (promises UPL-3)", () => {
   );
 });
 
-it("a form with more than the file is refused, names what is too much, and leaves nothing (contract 1)", async () => {
+it("a form with more than the file is refused with the extra fields, and leaves nothing (contract 1)", async () => {
   await using app = await openApp();
   const { id } = await app.call(`POST ${SESSIONS}`);
   const reply = await post(app, id, `${part("file")}${part("caption", "x", null)}--b--\r\n`);
@@ -277,7 +277,7 @@ it("a form with more than the file is refused, names what is too much, and leave
 });
 
 describe("hostile names (promises UPL-4)", () => {
-  it("are kept as they came, and neither the path nor the header of the download is theirs", async () => {
+  it("are kept as data, and appear neither in the path nor in the header of the download", async () => {
     await using app = await openApp({ inMemory: true });
     const { id } = await app.call(`POST ${SESSIONS}`);
     const folder = join(app.server.service.paths.uploads, id);
@@ -361,7 +361,7 @@ it("a session that is deleted while a file comes in: the file was stored before,
   expect(seen.has(404)).toBe(true);
 });
 
-it("what our own disk refuses is no fault of whoever sends", async () => {
+it("an error of the service's disk is not reported as the client's fault", async () => {
   await using app = await openApp();
   const { id } = await app.call(`POST ${SESSIONS}`);
   await Deno.writeTextFile(app.server.service.paths.uploads, "a file where a directory has to be");
@@ -369,7 +369,7 @@ it("what our own disk refuses is no fault of whoever sends", async () => {
   expect([sent.status, JSON.parse(sent.body).code]).toEqual([500, "internal"]);
 });
 
-it("a file that is called like a half one is whole, and survives a start (promises UPL-5)", async () => {
+it("a file that is named like a partial one is complete, and survives a start (promises UPL-5)", async () => {
   await using app = await openApp();
   const { id } = await app.call(`POST ${SESSIONS}`);
   const whole = await upload(app, id, "whole", "film.part");
@@ -405,7 +405,7 @@ describe("another session's files (promises UPL-6)", () => {
 });
 
 describe("a file that is swapped for a link (promises PTH-2)", () => {
-  it(`never gives what lies elsewhere, ${RACES} times (seed ${SEED})`, async () => {
+  it(`never returns a file from elsewhere, ${RACES} times (seed ${SEED})`, async () => {
     await using app = await openApp({ inMemory: true });
     const chance = random(SEED);
     const { id } = await app.call(`POST ${SESSIONS}`);

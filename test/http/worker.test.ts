@@ -4,7 +4,7 @@ import { fakeEngines } from "../harness/agents.ts";
 import { openApp } from "../harness/app.ts";
 
 describe("/api/workers (interface 4.1, contract 3)", () => {
-  it("POST makes a worker with every field and a directory of its own", async () => {
+  it("POST creates a worker with every field and a directory of its own", async () => {
     await using app = await openApp();
     const reply = await app.send("POST /api/workers", { name: "Ada" });
     expect(reply.status).toBe(201);
@@ -29,7 +29,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     expect(Object.keys(await app.call(`GET /api/workers/${reply.body.id}`))).toEqual(Object.keys(reply.body));
   });
 
-  it("PUT changes what is named and nothing else; GET then PUT works", async () => {
+  it("PUT changes only the given fields; GET then PUT works", async () => {
     await using app = await openApp();
     const made = await app.call("POST /api/workers", {
       name: "Ada",
@@ -77,7 +77,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     expect((await app.send("POST /api/workers", { name: "x", engine: "nope" })).status).toBe(400);
   });
 
-  it("keeps scopes by their syntax (contract 2)", async () => {
+  it("accepts scopes by their syntax (contract 2)", async () => {
     await using app = await openApp();
     const make = (scopes: unknown) => app.send("POST /api/workers", { name: "Ada", scopes });
     expect((await make(["read:workers", "*:*", "fly:moon"])).body.scopes).toEqual([
@@ -92,7 +92,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     }
   });
 
-  it("lists by part of the name without case, and by exact id", async () => {
+  it("lists by part of the name in any case, and by exact id", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada Ünal" });
     await app.call("POST /api/workers", { name: "Bob" });
@@ -106,7 +106,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     expect(await names("")).toEqual(["Bob", "Ada Ünal"]);
   });
 
-  it("an id that is no UUID is not found, whatever it is (promises PTH-5)", async () => {
+  it("an id that is not a UUID is not found (promises PTH-5)", async () => {
     await using app = await openApp();
     for (const id of ["1", "..%2f..%2fetc", "%00", "null", "x".repeat(500), "%F0%9F%91%BB", "%"]) {
       for (
@@ -153,7 +153,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     await expect(Deno.stat(other.work_dir)).rejects.toThrow();
   });
 
-  it("DELETE with the directory never takes more than the worker's own (promises PTH-3)", async () => {
+  it("DELETE with the directory never deletes more than the worker's own (promises PTH-3)", async () => {
     await using app = await openApp();
     const base = await Deno.makeTempDir({ prefix: "svc-test-work-" });
     const canary = join(base, "outer", "inner", "canary");
@@ -193,7 +193,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     await Deno.remove(base, { recursive: true });
   });
 
-  it("DELETE ends the worker's runs and answers when they are gone; somebody who waits is told", async () => {
+  it("DELETE ends the worker's runs and answers when they have ended; a waiting client gets the result", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const session = await app.call("POST /api/local/sessions");
@@ -216,7 +216,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     ]);
   });
 
-  it("status says what it does and whether it can be started", async () => {
+  it("status shows what the worker does and whether it can be started", async () => {
     await using app = await openApp({
       config: { engines: { ...fakeEngines(), gone: { kind: "command", command: "/no/such/program" } } },
     });
@@ -240,7 +240,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       usable: false,
       detail: expect.stringContaining("not a directory"),
     });
-    // Nobody may make anything there, not even root.
+    // Nobody can create anything there, not even root.
     const nowhere = await app.call("POST /api/workers", { name: "Nowhere", work_dir: "/proc/no/such" });
     expect(await app.call(`GET /api/workers/${nowhere.id}/status`)).toMatchObject({
       usable: false,
