@@ -1,6 +1,6 @@
-// The bare cost: an empty Deno.serve, and an empty program, measured beside ours in the same run.
+// The baseline: an empty Deno.serve and an empty program, measured in the same run as the service.
 
-/** A server in a process of its own that answers every request with the same bytes. */
+/** A separate server process that answers every request with the same bytes. */
 export interface BareServer extends AsyncDisposable {
   url: string;
 }

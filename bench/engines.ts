@@ -22,7 +22,7 @@ const LIVEZ_PAUSE_MS = 10;
 const ADAPTERS: Record<string, Adapter> = { claude, codex, copilot, gemini, goose, opencode, qwen };
 
 /**
- * Agents: how long from a message to the engine's process, and to its first request for words beside the same CLI
+ * Agents: how long from a message to the engine's process, and to its first model request, beside the same CLI
  * started by hand; what a running agent costs the service, and how it answers while fifty of them talk.
  */
 export async function benchEngines(): Promise<Row[]> {
@@ -37,7 +37,7 @@ export async function benchEngines(): Promise<Row[]> {
   return rows;
 }
 
-// Speaks like Claude Code; bash knows the time, and waits, without starting another program.
+// Prints events like Claude Code. bash can read the time and wait without starting another program.
 const AGENT = `#!/bin/bash
 echo "$SVC_MESSAGE_ID $EPOCHREALTIME" >> "$BENCH_LEDGER"
 exec 3<> <(:)
@@ -58,7 +58,7 @@ async function fakeAgent(): Promise<{ folder: string; program: string; ledger: s
   return { folder, program, ledger: join(folder, "ledger") };
 }
 
-/** From the request that brings a message to the first moment of its agent's process. */
+/** From the request with a message to the start of its agent's process. */
 async function starts(): Promise<Row> {
   const { folder, program, ledger } = await fakeAgent();
   const engine = { command: program, env: { BENCH_LEDGER: ledger, BENCH_PAUSE: "1" } };
@@ -88,7 +88,7 @@ async function starts(): Promise<Row> {
   };
 }
 
-/** What running agents cost: memory while they are silent, and time of GET /livez while they talk. */
+/** What running agents cost: memory while they are idle, and the time of GET /livez while they print. */
 async function crowd(): Promise<Row[]> {
   const { folder, program, ledger } = await fakeAgent();
   const base = { BENCH_LEDGER: ledger, BENCH_PAUSE: "0.02" };
@@ -129,7 +129,7 @@ async function crowd(): Promise<Row[]> {
   ];
 }
 
-/** Starts an agent in each of many conversations and hands over when all are going on. */
+/** Starts an agent in each of many conversations and calls back when all are running. */
 async function withAgents<T>(
   config: object,
   engine: string,
@@ -160,7 +160,7 @@ async function livez(service: BenchService, ms: number): Promise<number[]> {
   return times;
 }
 
-/** From a message to the engine's first request for words, beside the same program started by hand. */
+/** From a message to the engine's first model request, beside the same program started by hand. */
 async function firstRequest(pin: Pin): Promise<Row> {
   await using model = await startModel();
   const home = await Deno.makeTempDir({ prefix: "svc-bench-home-" });
@@ -173,7 +173,7 @@ async function firstRequest(pin: Pin): Promise<Row> {
       engines: { default: pin.kind, [pin.kind]: engine },
     });
     const session = await newConversation(service, "Ada");
-    // Turn by turn, so that what else the machine does meets both alike. The first of each only warms up.
+    // In turns, so that other load on the machine affects both alike. The first of each is a warm-up.
     for (let i = 0; i <= REAL_STARTS; i++) {
       const one = await untilRequest(model, async () => {
         await service.call(`POST /api/local/sessions/${session}/messages`, { content: "hello" });
@@ -197,7 +197,7 @@ async function firstRequest(pin: Pin): Promise<Row> {
   };
 }
 
-/** Ms from here to the model's first request; then waits for the end of what was started. */
+/** Ms until the model's first request; then waits for the end of the program. */
 async function untilRequest(model: Model, begin: () => Promise<Promise<unknown> | unknown>): Promise<number> {
   const started = performance.now();
   let first = NaN;
@@ -270,7 +270,7 @@ async function untilEnded(service: BenchService, count: number): Promise<void> {
   }
 }
 
-/** Lets what was just done leave the memory again. */
+/** Waits until memory of finished work is freed. */
 function settleMemory(): Promise<void> {
   return pause(3_000);
 }

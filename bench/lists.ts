@@ -12,11 +12,11 @@ const START_MS = 1_700_000_000_000;
 const STEP_MS = 1_000;
 const REQUESTS = 200;
 
-/** One kind of page: its path for the n-th request, so that no two ask for the same and nothing is remembered. */
+/** One kind of page: its path for the n-th request, so that no two are the same and no cache answers. */
 interface Page {
   what: string;
   path: (n: number, rows: number) => string;
-  /** p99 with many rows at most so many times that with few; no goal without it and `maxMs`. */
+  /** The highest ratio of p99 with many rows to p99 with few; without it and `maxMs` there is no goal. */
   ratio?: number;
   /** p99 with many rows at most, in ms. */
   maxMs?: number;

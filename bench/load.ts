@@ -1,7 +1,7 @@
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** A keep-alive connection that says the same request again and again; cheaper than fetch, so that the server is what is measured. */
+/** A keep-alive connection that repeats one request. It is cheaper than fetch, so that the server is measured and not the client. */
 async function talk(url: URL, head: Uint8Array, until: number): Promise<number> {
   const connection = await Deno.connect({ hostname: url.hostname, port: Number(url.port) });
   connection.setNoDelay(true);
@@ -35,7 +35,7 @@ async function readAnswer(connection: Deno.TcpConn, buffer: Uint8Array): Promise
   }
 }
 
-/** Answers per second of `GET url` over so many connections. */
+/** Answers per second of `GET url` over the given number of connections. */
 export async function rate(
   url: string,
   options: { token?: string; connections?: number; seconds?: number } = {},

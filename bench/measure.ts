@@ -1,13 +1,13 @@
-/** One line of the result table: a figure, and the bare cost that was measured beside it in the same run. */
+/** One line of the result table: a figure, and the baseline that was measured in the same run. */
 export interface Row {
   what: string;
   value: number;
   unit: string;
-  /** The bare cost in the same unit, when there is one. */
+  /** The baseline in the same unit, if there is one. */
   bare?: number;
   /** What `bare` is. */
   beside?: string;
-  /** The figure that counts, in words, such as "31 % of it". */
+  /** The result in words, such as "31 % of it". */
   says: string;
   goal: string;
   met: boolean | null;
@@ -48,7 +48,7 @@ export function table(rows: Row[]): string {
   return [print(head), print(widths.map((width) => "-".repeat(width))), ...lines.map(print)].join("\n");
 }
 
-/** Runs `work` again and again, first `warm` times for nothing; answers the ms of each. */
+/** Runs `work` repeatedly, the first `warm` times without measuring; answers the ms of each. */
 export async function timed(
   times: number,
   warm: number,

@@ -10,7 +10,7 @@ const SETTLE_MS = 3_000;
 
 /**
  * The executable that `make build` left in dist/ (or SVC_PROGRAM): its size, its starts beside the same base with an empty
- * program, and what `serve` holds at rest. Needs what `make build` needs.
+ * program, and the memory of an idle `serve`. Needs what `make build` needs.
  */
 export async function benchOneFile(): Promise<Row[]> {
   const path = Deno.env.get("SVC_PROGRAM") ?? new URL("../dist/svc", import.meta.url).pathname;
@@ -31,7 +31,7 @@ export async function benchOneFile(): Promise<Row[]> {
     await Deno.mkdir(dataDir);
     await using server = await startServer({ dataDir, program });
     const call = (...args: string[]) => async () => void await svc(args, { dataDir, program });
-    // Round by round, so that what else the machine does meets all three alike.
+    // In turns, so that other load on the machine affects all three alike.
     const [empty, version, list]: [number[], number[], number[]] = [[], [], []];
     await timed(TIMES, WARM, async (index) => {
       const took = [

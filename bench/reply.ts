@@ -5,7 +5,7 @@ import { BenchService } from "./service.ts";
 const TIMES = 150;
 const WARM = 30;
 
-/** Message -> reply on the stream, next to the bare cost: two HTTP hops, and the spawn of the program. */
+/** Message -> reply on the stream, next to the baseline: two HTTP hops, and the spawn of the program. */
 export async function benchReply(): Promise<Row[]> {
   await using service = await BenchService.start({
     SVC_ENGINES__CAT__KIND: "command",

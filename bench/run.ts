@@ -1,4 +1,4 @@
-// `make bench`: every figure beside the bare cost, measured in the same run. `make bench ARGS='rest start'` for some.
+// `make bench`: every figure beside its baseline, measured in the same run. `make bench ARGS='rest start'` for some.
 import { benchEngines } from "./engines.ts";
 import { benchLists } from "./lists.ts";
 import { type Row, table } from "./measure.ts";
@@ -21,7 +21,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   tasks: benchTasks,
 };
 
-// Ten minutes (SVC_BENCH_SECONDS=60 for less): only when it is asked for by name.
+// Ten minutes (SVC_BENCH_SECONDS=60 for less): only when it is named.
 const LONG: Record<string, () => Promise<Row[]>> = { soak: benchSoak };
 
 const wanted = Deno.args.length === 0 ? Object.keys(BENCHES) : Deno.args;

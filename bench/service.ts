@@ -22,7 +22,7 @@ export class BenchService implements AsyncDisposable {
   static async start(env: Record<string, string> = {}, config?: object): Promise<BenchService> {
     const folder = await Deno.makeTempDir({ prefix: "svc-bench-" });
     const all = { SVC_AUTH_PASSWORD: "bench", ...env };
-    // JSON is YAML, and the server looks for this file where it starts.
+    // JSON is valid YAML, and the server reads this file in its working directory.
     if (config !== undefined) await Deno.writeTextFile(`${folder}/config.yaml`, JSON.stringify(config));
     const server = await startServer({ dataDir: folder, env: all });
     return new BenchService(server, await login(server), folder, all);

@@ -9,7 +9,7 @@ const FLOOD = "flood 500000000";
 const CHATS = 4;
 const GOAL_MS = 250;
 const SAMPLE_SECONDS = 5;
-// What a start needs (caches, compiled code) is no growth.
+// Memory that a start needs (caches, compiled code) does not count as growth.
 const WARM_SHARE = 0.2;
 
 /** One request of the mix; it throws when the answer is an error. */
@@ -18,13 +18,13 @@ type Ask = (service: BenchService, world: World) => Promise<unknown>;
 interface World {
   chats: string[];
   workers: string[];
-  /** The latest execution that was seen, for its log. */
+  /** The latest known execution, for its log. */
   execution: string;
 }
 
 const any = <T>(list: T[]): T => list[Math.floor(Math.random() * list.length)] as T;
 
-// Out of ten: four lists, two things by id, two messages, a log, an overview.
+// Of ten requests: four lists, two objects by id, two messages, a log, an overview.
 const MIX: Ask[] = [
   (service) => service.call("GET /api/workers?page_size=50"),
   async (service, world) => {
@@ -49,8 +49,8 @@ function say(service: BenchService, world: World): Promise<unknown> {
 }
 
 /**
- * Minutes of requests at a fixed rate beside agents that print as fast as they can: how long an answer takes, counted
- * from when the request was due, and what memory does.
+ * Requests at a fixed rate for minutes, beside agents that print as fast as they can: how long an answer takes, measured
+ * from when the request was due, and how memory develops.
  */
 export async function benchSoak(): Promise<Row[]> {
   await using service = await BenchService.start({
@@ -84,7 +84,7 @@ async function populate(service: BenchService): Promise<World> {
   return { chats, workers, execution: "" };
 }
 
-/** Gives a worker one flood after another; answers how many. */
+/** Makes a worker print one flood after another; answers how many. */
 async function flood(service: BenchService, workerId: string, until: number): Promise<number> {
   let runs = 0;
   for (; performance.now() < until; runs++) {
@@ -99,7 +99,7 @@ async function flood(service: BenchService, workerId: string, until: number): Pr
   return runs;
 }
 
-/** Sends on time, whatever the answers take. */
+/** Sends on time, however long the answers take. */
 async function requests(service: BenchService, world: World, until: number) {
   const waits: number[] = [];
   const errors: string[] = [];

@@ -9,7 +9,7 @@ const DURABLE_WORKERS = 50;
 const SCHEDULES = 100_000;
 const IDLE_SECONDS = 10;
 
-/** Tasks: how soon one is picked up, how many a second go from request to record, and what waiting schedules cost. */
+/** Tasks: how soon one is started, how many a second go from request to record, and what waiting schedules cost. */
 export async function benchTasks(): Promise<Row[]> {
   const empty = await pickups(0);
   const full = await pickups(SCHEDULES);
@@ -68,7 +68,7 @@ async function pickups(schedules: number): Promise<{ p50: number; p99: number; i
   const ledger = await Deno.makeTempFile();
   await using service = await BenchService.start({
     SVC_ENGINES__STAMP__KIND: "command",
-    // bash knows the time without starting another program.
+    // bash can read the time without starting another program.
     SVC_ENGINES__STAMP__COMMAND: "bash",
     SVC_ENGINES__STAMP__ARGS: `-c,echo $SVC_TASK_ID $EPOCHREALTIME >> ${ledger}`,
   });
@@ -146,7 +146,7 @@ async function throughput(): Promise<number> {
   return DURABLE_TASKS / ((performance.now() - started) / 1_000);
 }
 
-/** How many of the tasks have no end yet: the count of a page that lies behind all that are done. */
+/** How many of the tasks have not ended: the count of a page after all that have. */
 async function left(service: BenchService): Promise<number> {
   const pages = DURABLE_TASKS / 100;
   const last = await service.call(`GET /api/executions?status=completed&page_size=100&page=${pages}`);

@@ -6,12 +6,12 @@ import { checkAddon } from "./addon_sums.ts";
 import { type Locked, readLock, ROOT } from "./lock.ts";
 import type { Target } from "./target.ts";
 
-/** libSQL's addon for one target, compressed, the way it travels. */
+/** libSQL's addon for one target, compressed, as it is embedded. */
 export interface Addon {
   /** The package that it came from. */
   locked: Locked;
   bytes: Uint8Array;
-  /** The name that it gets where it is unpacked: another content, another name. */
+  /** The name of the unpacked file; it differs for other contents. */
   name: string;
 }
 

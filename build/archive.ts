@@ -1,7 +1,7 @@
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
 import { joined } from "../src/base/bytes.ts";
 
-/** A file on its way into an archive. */
+/** A file to be put into an archive. */
 export interface Entry {
   name: string;
   bytes: Uint8Array;
@@ -11,7 +11,7 @@ export interface Entry {
 
 const encoder = new TextEncoder();
 
-/** A tar.gz of the entries: nobody's files, all of one time, so that the same entries give the same bytes. */
+/** A tar.gz of the entries, all with the same time and without an owner, so that the same entries give the same bytes. */
 export function tarGz(entries: Entry[], at: Date): Uint8Array {
   const parts: Uint8Array[] = [];
   for (const { name, bytes, executable } of entries) {
@@ -41,7 +41,7 @@ function tarHeader(name: string, size: number, mode: number, at: Date): Uint8Arr
   return block;
 }
 
-/** A zip of the entries, in the same spirit. */
+/** A zip of the entries, with the same rules. */
 export function zip(entries: Entry[], at: Date): Uint8Array {
   const parts: Uint8Array[] = [];
   const directory: Uint8Array[] = [];
@@ -51,7 +51,7 @@ export function zip(entries: Entry[], at: Date): Uint8Array {
     const fields = zipFields(name, bytes, packed.length, at);
     const local = numbers([[0x04034b50, 4], ...fields]);
     const mode = (0o100000 | (executable ? 0o755 : 0o644)) << 16 >>> 0;
-    // Made by a Unix, so that the mode counts where there are modes.
+    // Marked as made on Unix, so that file modes are used where they exist.
     const central = [[0x02014b50, 4], [0x0314, 2], ...fields, [0, 2], [0, 2], [0, 2], [mode, 4], [offset, 4]];
     const path = encoder.encode(name);
     parts.push(local, path, packed);

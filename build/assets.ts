@@ -5,19 +5,19 @@ import { gzipSync } from "node:zlib";
 import type { Plugin } from "rolldown";
 import { ROOT } from "./lock.ts";
 
-/** A file of a package that goes along as it is. */
+/** A file of a package that is included unchanged. */
 export interface Asset {
-  /** Where it was found, which says which package it is of. */
+  /** Its path, which shows its package. */
   path: string;
   /** Its name in the bundle. */
   name: string;
-  /** Compressed: what is embedded is read at every start, and `ctl` needs none of it. */
+  /** Compressed, because embedded files are read at every start, and `ctl` needs none of them. */
   bytes: Uint8Array;
 }
 
 const CALL = /\bopenAsset\(\s*("[^"]+"),\s*import\.meta\.url,?\s*\)/g;
 
-/** Finds the calls of openAsset(), collects the files that they name, and has them opened where they will be. */
+/** Finds the calls of openAsset(), collects the files that they name, and makes them open the embedded copy. */
 export function assetsPlugin(found: Map<string, Asset>): Plugin {
   return {
     name: "assets",

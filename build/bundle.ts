@@ -11,9 +11,9 @@ import { type Stamp, stampPlugin } from "./stamp.ts";
 export interface Bundle {
   /** SHA-256 of each file by its name. */
   files: Record<string, string>;
-  /** Modules of ours that are inside, as paths from the root. */
+  /** Our modules in the bundle, as paths from the root. */
   modules: string[];
-  /** Packages whose code is inside, as deno.lock pins them. */
+  /** Packages in the bundle, as deno.lock pins them. */
   packages: Locked[];
 }
 
@@ -22,7 +22,7 @@ export const ENTRY = "main.js";
 
 /**
  * Writes everything that main.ts reaches, and nothing else, into an empty `folder`: our modules and those of packages in a
- * few files, and the one addon (docs/decisions/0040). The same source gives the same bytes (promises SUP-4).
+ * few files, and the one addon (decision 0040). The same source gives the same bytes (promises SUP-4).
  */
 export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promise<Bundle> {
   await Deno.remove(folder, { recursive: true }).catch(() => {});
@@ -34,7 +34,7 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
     platform: "node",
     plugins: [assetsPlugin(assets), loadCallsPlugin(), stampPlugin(stamp), addonPlugin(addon)],
     onLog(level, log, report) {
-      // A package that asks for another which is not installed does so inside of a try.
+      // A package that imports another one that is not installed does so inside a try.
       if (level === "warn" && log.code !== "EVAL") report("error", log);
     },
   });

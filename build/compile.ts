@@ -6,7 +6,7 @@ import { ROOT } from "./lock.ts";
 import type { Stamp } from "./stamp.ts";
 import { type Target, targetOf } from "./target.ts";
 
-/** Makes the executable `output` for a target and answers what is in it. Throws Error in one line when it cannot. */
+/** Builds the executable `output` for a target and answers its contents. Throws Error with one line when it cannot. */
 export async function compile(target: Target, output: string, stamp: Stamp): Promise<Bundle> {
   const base = baseFor(target);
   const folder = join(ROOT, ".cache", "build", target.name);
@@ -14,11 +14,11 @@ export async function compile(target: Target, output: string, stamp: Stamp): Pro
   await Deno.mkdir(dirname(output), { recursive: true });
   const deno = Deno.env.get("DENO_FOR_COMPILE") ?? Deno.execPath();
   const { success, stderr } = await new Deno.Command(deno, {
-    // No code cache: Deno keeps it under a name that anybody may take in the shared temporary directory, and
-    // with a bundle it saves nothing (docs/decisions/0041).
+    // No code cache: Deno stores it in the shared temporary directory under a name that any user can create, and
+    // with a bundle it saves nothing (decision 0041).
     args: [
       ...["compile", "-A", "--quiet", "--no-check", "--no-config", "--no-lock", "--no-code-cache"],
-      // Datagrams over Unix sockets: what systemd is told goes that way (src/boot/notify.ts).
+      // Datagrams over Unix sockets, for messages to systemd (`src/boot/notify.ts`).
       "--unstable-net",
       ...Object.keys(made.files).filter((name) => !name.endsWith(".js")).flatMap((
         name,

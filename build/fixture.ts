@@ -1,4 +1,4 @@
-// `make fixture`: writes the schema of this source, with the rows of a short life, to test/fixtures/schema_NNNN.sql. Every release runs
+// `make fixture`: writes the schema of this source, with a few rows, to test/fixtures/schema_NNNN.sql. Every release runs
 // it: a released schema that changed shows as a difference, a new one as a new file (promises BAK-7).
 import { join } from "node:path";
 import { Database } from "../src/store/database.ts";
@@ -33,7 +33,7 @@ try {
   const db = await Database.open(`file:${join(folder, "svc.db")}`);
   const schema = await dumpSchema(db);
   const known = await Deno.readTextFile(file).catch(() => "");
-  // The rows differ with each run; they are written anew only when the schema did.
+  // The rows differ with each run, so they are written again only when the schema changed.
   if (known.startsWith(schema)) console.log(`${file} is as it should be`);
   else {
     await Deno.writeTextFile(file, schema + (await dumpRows(db)).replaceAll(folder, "/data"));

@@ -6,12 +6,12 @@ const CALL = /\bload<(?:typeof import\("[^"]+"\)|\w+)>\(\s*("[^"]+"|`[^`]+`),\s*
 
 // What build/assets.ts has written.
 const PACKED_ASSET = /openPackedAsset\(new URL\("[^"]+", import\.meta\.url\)\)/g;
-// Where a module may ask for its own place: load() itself, which is gone from a bundle, and what runs from source only.
+// Modules that may use their own path: load() itself, which is not in a bundle, and modules that run from source only.
 const KNOWS_ITS_PLACE = ["src/base/load.ts", "src/boot/shim.ts", "src/base/asset.ts"];
 
 /**
  * Turns each load() of ours back into the import that it hides from Deno (decision 0005): in one file an import that
- * does not run costs nothing. Throws Error for anything that would look for a file of the source tree when it runs.
+ * does not run costs nothing. Throws Error for code that would read a file of the source tree at run time.
  */
 export function loadCallsPlugin(): Plugin {
   return {

@@ -17,7 +17,7 @@ export async function readLock(file: string = join(ROOT, "deno.lock")): Promise<
   const lock = JSON.parse(await Deno.readTextFile(file)) as { npm?: Record<string, { integrity?: string }> };
   const packages = new Map<string, Locked[]>();
   for (const [key, { integrity = "" }] of Object.entries(lock.npm ?? {})) {
-    // Behind an underscore stand the peers that this copy was resolved with.
+    // After an underscore come the peers that this copy was resolved with.
     const [, name = "", version = ""] = /^(@?[^@]+)@([^_]+)/.exec(key) ?? [];
     packages.set(name, [...packages.get(name) ?? [], { name, version, integrity }]);
   }

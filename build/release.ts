@@ -72,7 +72,7 @@ async function pack(target: Target, program: string, parts: Part[]): Promise<str
   return await write(`${name}.${target.archive}`, bytes);
 }
 
-/** Licences of what is inside. The addon of another machine is not installed here, but this machine's comes from the same source. */
+/** Licences of the contents. The addon of another machine is not installed here, but this machine's comes from the same source. */
 async function partsOf({ packages: inside }: Bundle, target: Target): Promise<Part[]> {
   const here = targetOf(undefined).addon;
   const licence = (locked: Locked) =>

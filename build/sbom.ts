@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { type Locked, ROOT } from "./lock.ts";
 import type { Stamp } from "./stamp.ts";
 
-/** What a package says of its licence: an SPDX expression, and the text that has to travel with copies. */
+/** The licence of a package: an SPDX expression, and the text that has to be distributed with copies. */
 export interface Licence {
   expression: string;
   text: string;
 }
 
-/** Reads the licence of an installed package. One that is not installed here (an addon for another machine) has its sibling's. */
+/** Reads the licence of an installed package. A package that is not installed here (an addon for another machine) has the licence of this machine's addon. */
 export async function licenceOf(locked: Locked, installed: Locked = locked): Promise<Licence> {
   const store = join(ROOT, "node_modules", ".deno");
   const prefix = `${installed.name.replace("/", "+")}@${installed.version}`;
@@ -34,13 +34,13 @@ export async function licenceOf(locked: Locked, installed: Locked = locked): Pro
   };
 }
 
-/** A package that is inside, with its licence. */
+/** A package in the executable, with its licence. */
 export interface Part extends Locked {
   licence: Licence;
 }
 
 /**
- * The bill of materials of a release (CycloneDX 1.6): what is inside of the executables, not what was on the machine that built
+ * The bill of materials of a release (CycloneDX 1.6): what is in the executables, not what was on the machine that built
  * them. Hashes are those of deno.lock (promises SUP-1).
  */
 export function bom(parts: Part[], runtime: string, stamp: Stamp): object {
@@ -105,7 +105,7 @@ function licenceEntry(expression: string): object {
   return /^[\w.+-]+$/.test(expression) ? { license: { id: expression } } : { expression };
 }
 
-/** The licences of everything inside, as text, to go with each archive. */
+/** The licences of all contents, as text, for each archive. */
 export function notices(parts: Part[], runtime: string): string {
   const head =
     `svc contains the runtime Deno ${runtime} (MIT, Copyright 2018-2026 the Deno authors, with V8 and other parts under ` +

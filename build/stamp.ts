@@ -3,16 +3,16 @@ import type { Plugin } from "rolldown";
 import { VERSION } from "../src/base/version.ts";
 import { ROOT } from "./lock.ts";
 
-/** Which source a program was built from. */
+/** The commit that a program was built from. */
 export interface Stamp {
   version: string;
-  /** Commit id, with `-dirty` behind it when files differ from it; empty where there is no git. */
+  /** Commit id, with `-dirty` appended when files differ from it; empty where there is no git. */
   commit: string;
   /** When that commit was made, ISO 8601 in UTC: the same for every build of it. */
   commitTime: string;
 }
 
-/** Reads the stamp from git, or from SVC_COMMIT and SVC_COMMIT_TIME where the source came without it. */
+/** Reads the stamp from git, or from SVC_COMMIT and SVC_COMMIT_TIME where there is no repository. */
 export async function readStamp(): Promise<Stamp> {
   const commit = Deno.env.get("SVC_COMMIT") ?? await git("rev-parse", "HEAD");
   const time = Deno.env.get("SVC_COMMIT_TIME") ?? await git("log", "-1", "--format=%cI");

@@ -1,10 +1,10 @@
 /** A kind of machine that a release is built for. */
 export interface Target {
-  /** As it stands in the names of archives. */
+  /** Its name in the names of archives. */
   name: string;
-  /** What Deno calls it. */
+  /** Deno's name for it. */
   triple: string;
-  /** The package that brings libSQL's addon for it. */
+  /** The package with libSQL's addon for it. */
   addon: string;
   program: "svc" | "svc.exe";
   archive: "tar.gz" | "zip";
@@ -12,7 +12,7 @@ export interface Target {
 
 const unix = { program: "svc", archive: "tar.gz" } as const;
 
-/** What a release consists of. Deno has no base for musl. */
+/** The targets of a release. Deno has no base for musl. */
 export const TARGETS: readonly Target[] = [
   { name: "linux-x64", triple: "x86_64-unknown-linux-gnu", addon: "@libsql/linux-x64-gnu", ...unix },
   { name: "linux-arm64", triple: "aarch64-unknown-linux-gnu", addon: "@libsql/linux-arm64-gnu", ...unix },
@@ -27,7 +27,7 @@ export const TARGETS: readonly Target[] = [
   },
 ];
 
-/** The target of that name, or the machine that this runs on. Throws Error naming the ones that exist. */
+/** The target of that name, or that of this machine. Throws Error naming the ones that exist. */
 export function targetOf(name: string | undefined): Target {
   const found = TARGETS.find((target) =>
     name === undefined ? target.triple === Deno.build.target : target.name === name
