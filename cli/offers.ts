@@ -1,6 +1,6 @@
 import { load } from "../src/base/load.ts";
 import { Client } from "./client.ts";
-import { TASK_STATUSES } from "../src/domain/vocabulary.ts";
+import { EVENT_KINDS, RESOURCES, TASK_STATUSES, VERBS } from "../src/domain/vocabulary.ts";
 import type { Io } from "./io.ts";
 
 // A shell waits for its TAB: better nothing than something late.
@@ -64,22 +64,11 @@ const OFFERS: Record<string, (client: Client, words: string[], io: Io) => Promis
     );
     return [...new Set([...configured, ...used, ...kinds])].map((name) => [name, ""]);
   },
-  scope: async () => {
-    const { RESOURCES, VERBS } = await load<typeof import("../src/domain/scope.ts")>(
-      "../src/domain/scope.ts",
-      import.meta.url,
-    );
-    return VERBS.flatMap((verb) =>
-      RESOURCES.map((resource): [string, string] => [`${verb}:${resource}`, ""])
-    );
-  },
-  event_kind: async () => {
-    const { EVENT_KINDS } = await load<typeof import("../src/domain/journal.ts")>(
-      "../src/domain/journal.ts",
-      import.meta.url,
-    );
-    return EVENT_KINDS.map((kind) => [kind, ""]);
-  },
+  scope: () =>
+    Promise.resolve(
+      VERBS.flatMap((verb) => RESOURCES.map((resource): [string, string] => [`${verb}:${resource}`, ""])),
+    ),
+  event_kind: () => Promise.resolve(EVENT_KINDS.map((kind) => [kind, ""])),
   platform: () => Promise.resolve([["local", ""]]),
   time_zone: () => Promise.resolve(["UTC", ...Intl.supportedValuesOf("timeZone")].map((zone) => [zone, ""])),
 };

@@ -1,5 +1,5 @@
 import type { Client } from "../client.ts";
-import { ACTIVE_TASK_STATUSES, TASK_STATUSES, TASK_TYPES } from "../../src/domain/vocabulary.ts";
+import { isEndedTask, TASK_STATUSES, TASK_TYPES } from "../../src/domain/vocabulary.ts";
 import { field, idField, statusField, timeField } from "../column.ts";
 import { type AnyCommand, command, type Context, fieldsOf } from "../command.ts";
 import { TIMEOUT, timeoutMs } from "../duration.ts";
@@ -196,7 +196,7 @@ async function waitAndPrint(context: Context, id: string, limitMs: number): Prom
     const { json, value } = await client.call("GET /api/tasks/:id/wait", { params: { id }, query });
     const ran = value.type === "scheduled" && value.status === "scheduled" &&
       value.execution_id !== null && (value.run_count > before.run_count || before.status === "running");
-    if (!ACTIVE_TASK_STATUSES.some((status) => status === value.status) || ran) {
+    if (isEndedTask(value.status) || ran) {
       out.object(json, value);
       return await judge(client, value);
     }

@@ -2,8 +2,6 @@ import { basename, join } from "node:path";
 import { type ArchiveFile, filesBelow, packArchive } from "../base/archive.ts";
 import { BACKUP, BACKUP_FORMAT, type Manifest } from "../domain/backup.ts";
 import { conflict } from "../domain/error.ts";
-import { EXECUTION_STATUSES } from "../domain/execution.ts";
-import { TASK_STATUSES } from "../domain/task.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
 import { isPartial } from "../files/uploads.ts";
@@ -14,6 +12,7 @@ import { saveSetting } from "../store/setting.ts";
 import { VERSION } from "../base/version.ts";
 import type { Call, Service } from "./service.ts";
 import { refuseRuns } from "./system.ts";
+import { EXECUTION_STATUSES, TASK_STATUSES } from "../domain/vocabulary.ts";
 
 const log = logger("backup");
 

@@ -1,5 +1,5 @@
 import { conflict, notFound } from "../domain/error.ts";
-import { type Execution, type ExecutionFilter, isEndedExecution } from "../domain/execution.ts";
+import type { Execution, ExecutionFilter } from "../domain/execution.ts";
 import type { Listing } from "../domain/page.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { keysOf } from "../domain/run_identity.ts";
@@ -12,6 +12,7 @@ import { record } from "../store/journal.ts";
 import { cancelRunOf } from "../store/task_move.ts";
 import { findWorker } from "../store/worker.ts";
 import type { Call, Service } from "./service.ts";
+import { isEndedExecution } from "../domain/vocabulary.ts";
 
 /** GET /api/executions (interface 4.2 execution list). */
 export async function listExecutions(

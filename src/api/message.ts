@@ -12,7 +12,6 @@ import {
   type OutboundMessage,
   outboundOf,
   platformOf,
-  type SourceType,
 } from "../domain/message.ts";
 import type { Listing } from "../domain/page.ts";
 import { BEE_SUBJECT, boundTo, type Caller } from "../domain/scope.ts";
@@ -27,6 +26,7 @@ import { create, type Created } from "./create.ts";
 import type { Call, Service } from "./service.ts";
 import { uploadFolder } from "./session_files.ts";
 import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
+import type { SourceType } from "../domain/vocabulary.ts";
 
 /** GET /api/messages/inbound (interface 4.2 message list). */
 export async function listInbound(service: Service, call: Call, filter: InboundFilter): Promise<Listing> {

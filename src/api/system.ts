@@ -1,6 +1,5 @@
 import { digest } from "../base/digest.ts";
 import { conflict, invalid, ServiceError } from "../domain/error.ts";
-import { EXECUTION_STATUSES } from "../domain/execution.ts";
 import { boundTo } from "../domain/scope.ts";
 import {
   type Overview,
@@ -9,7 +8,6 @@ import {
   type PasswordChange,
   startOfDay,
 } from "../domain/system.ts";
-import { TASK_STATUSES } from "../domain/task.ts";
 import { listBeeRuns as listBeeRunRows } from "../store/bee_run.ts";
 import { readCounters, tally } from "../store/counter.ts";
 import {
@@ -27,6 +25,7 @@ import { VERSION } from "../base/version.ts";
 import { countAttempt } from "./auth.ts";
 import { CHOSEN_COST, hashPassword, verifyPassword } from "./password.ts";
 import type { Call, Service } from "./service.ts";
+import { EXECUTION_STATUSES, TASK_STATUSES } from "../domain/vocabulary.ts";
 
 /**
  * GET /api/system/overview: how many of what in which state, what was used today, what ran last (interface 4.2).

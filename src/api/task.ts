@@ -3,14 +3,7 @@ import { isId } from "../domain/field.ts";
 import { scriptSessionKey } from "../domain/message.ts";
 import type { Listing } from "../domain/page.ts";
 import { boundTo } from "../domain/scope.ts";
-import {
-  isEndedTask,
-  newTask,
-  planTask,
-  type Task,
-  type TaskCreate,
-  type TaskFilter,
-} from "../domain/task.ts";
+import { newTask, planTask, type Task, type TaskCreate, type TaskFilter } from "../domain/task.ts";
 import type { JournalEntry } from "../domain/journal.ts";
 import { newId } from "../base/id.ts";
 import { journalRange, listEvents, moved, record } from "../store/journal.ts";
@@ -20,6 +13,7 @@ import { findTask, findTaskJson, insertTask, listTasks as listTaskRows } from ".
 import { create, type Created } from "./create.ts";
 import { BELL } from "../base/bells.ts";
 import type { Call, Service } from "./service.ts";
+import { isEndedTask } from "../domain/vocabulary.ts";
 
 /** POST /api/tasks (interface 4.2 task create, contract 3). Throws `invalid_request`, `not_found`, `conflict`. */
 export async function createTask(service: Service, call: Call, input: TaskCreate): Promise<Created> {

@@ -1,4 +1,4 @@
-import type { Scope } from "./scope.ts";
+import type { Scope } from "./vocabulary.ts";
 
 /** What an operation asks for: a scope, any token that counts, or nothing at all. */
 export type Access = Scope | "token" | "public";

@@ -2,8 +2,9 @@ import { z } from "zod";
 import { ServiceError } from "./error.ts";
 import { content, CONTENT_MAX_BYTES, line, NAME_MAX_BYTES, text, time } from "./field.ts";
 import type { Candidate } from "./routing.ts";
-import { planTask, TASK_TYPES, type TaskPlan } from "./task.ts";
+import { planTask, type TaskPlan } from "./task.ts";
 import { nameKey } from "./name.ts";
+import { TASK_TYPES } from "./vocabulary.ts";
 
 /** Most tasks that one plan may hold: a message that needs more is a misunderstanding. */
 export const PLAN_TASKS_MAX = 20;

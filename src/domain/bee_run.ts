@@ -1,8 +1,7 @@
 import { z } from "zod";
-import { FAILURES, usageSchema } from "./execution.ts";
+import { usageSchema } from "./execution.ts";
 import { id, time } from "./field.ts";
-
-export const BEE_RUN_STATUSES = ["running", "completed", "failed"] as const;
+import { BEE_RUN_STATUSES, FAILURES } from "./vocabulary.ts";
 
 /** One run of the coordinator as the API shows it (interface 2). */
 export const beeRunSchema = z.strictObject({

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { CONTENT_MAX_BYTES, id, line, NAME_MAX_BYTES, text, time, whole } from "./field.ts";
 import { mediaSchema } from "./message.ts";
 import { pageQuery } from "./page.ts";
+import { CHAT_ROLES } from "./vocabulary.ts";
 
 export const SESSION_NAME_DEFAULT = "New session";
 
@@ -45,7 +46,7 @@ export const chatSendSchema = z.strictObject({
 /** One message of a chat history (interface 2, contract 3). */
 export const chatMessageSchema = z.strictObject({
   id,
-  role: z.enum(["user", "bee"]),
+  role: z.enum(CHAT_ROLES),
   content: z.string(),
   ts: time,
   media: mediaSchema.nullable(),

@@ -1,34 +1,7 @@
 import { z } from "zod";
 import { flag, id, listOf, queryTime, textsOf, time, whole } from "./field.ts";
 import { pageQuery } from "./page.ts";
-
-export const EXECUTION_STATUSES = ["pending", "running", "completed", "failed"] as const;
-export type ExecutionStatus = (typeof EXECUTION_STATUSES)[number];
-
-/** Statuses in which a run is still to come or going on; an execution in any other has ended. */
-export const OPEN_EXECUTION_STATUSES = ["pending", "running"] as const satisfies ExecutionStatus[];
-
-/** Statuses in which an execution has ended. */
-export const ENDED_EXECUTION_STATUSES = ["completed", "failed"] as const satisfies ExecutionStatus[];
-
-/** Whether an execution, or a run of the coordinator, has ended. */
-export function isEndedExecution(status: ExecutionStatus): boolean {
-  return ENDED_EXECUTION_STATUSES.some((one) => one === status);
-}
-
-export const FAILURES = [
-  "exit_code",
-  "engine_error",
-  "timeout",
-  "idle_timeout",
-  "cancelled",
-  "spawn_failed",
-  "server_lost",
-  "rate_limited",
-] as const;
-
-/** Why a run failed (contract 3). */
-export type Failure = (typeof FAILURES)[number];
+import { EXECUTION_STATUSES, FAILURES } from "./vocabulary.ts";
 
 export const usageSchema = z.strictObject({
   input_tokens: z.int().nullable(),

@@ -1,57 +1,7 @@
 import { z } from "zod";
 import { id, listOf, sessionKeyFilter, time, whole } from "./field.ts";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "./page.ts";
-
-/** What can happen. A journal row names one of these and is written in the batch that makes it true (contract 4). */
-export const EVENT_KINDS = [
-  "message.received",
-  "message.merged",
-  "message.feeding",
-  "message.routed",
-  "message.failed",
-  "message.sent",
-  "message.undelivered",
-  "session.idle",
-  "session.cleared",
-  "context.cleared",
-  "task.created",
-  "task.due",
-  "task.completed",
-  "task.failed",
-  "task.cancelled",
-  "task.rescheduled",
-  "task.requeued",
-  "task.skipped",
-  "task.missed",
-  "execution.started",
-  "execution.cancelling",
-  "execution.limited",
-  "execution.completed",
-  "execution.failed",
-  "engine.limited",
-  "worker.created",
-  "worker.updated",
-  "worker.deleted",
-  "department.created",
-  "department.updated",
-  "department.deleted",
-  "memory.saved",
-  "memory.deleted",
-  "chat.created",
-  "chat.updated",
-  "chat.deleted",
-  "upload.stored",
-  "auth.login",
-  "auth.refused",
-  "auth.logout",
-  "auth.password_changed",
-  "system.started",
-  "system.stopped",
-  "system.backup",
-  "system.restored",
-] as const;
-
-export type EventKind = (typeof EVENT_KINDS)[number];
+import { EVENT_KINDS, type EventKind } from "./vocabulary.ts";
 
 /** A journal entry before it has its number. Absent references are "". */
 export interface JournalEntry {

@@ -1,18 +1,7 @@
 import { z } from "zod";
 import { content, CONTENT_MAX_BYTES, id, line, listOf, queryTime, sessionKeyFilter, time } from "./field.ts";
 import { pageQuery } from "./page.ts";
-
-export const INBOUND_STATUSES = ["received", "feeding", "bee_processed", "merged", "failed"] as const;
-
-/** Statuses in which a message still has to be routed; in any other it is routed, merged or given up. */
-export const UNROUTED_STATUSES = ["received", "feeding"] as const;
-
-/** Statuses in which a message needs no routing any more. */
-export const ROUTED_STATUSES = ["bee_processed", "merged", "failed"] as const;
-
-export const OUTBOUND_STATUSES = ["sent", "failed"] as const;
-export const SOURCE_TYPES = ["bee", "worker", "system"] as const;
-export type SourceType = (typeof SOURCE_TYPES)[number];
+import { INBOUND_STATUSES, OUTBOUND_STATUSES, SOURCE_TYPES, type SourceType } from "./vocabulary.ts";
 
 /** The built-in chat platform. */
 export const LOCAL_PLATFORM = "local";

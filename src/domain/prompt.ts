@@ -1,4 +1,5 @@
 import { hasConversation, type Media } from "./message.ts";
+import type { ChatRole } from "./vocabulary.ts";
 
 /** Everything a run is told, beside the instruction itself. */
 export interface RunContext {
@@ -19,7 +20,7 @@ export interface RunContext {
 
 /** One message of a conversation. */
 export interface Said {
-  role: "user" | "bee";
+  role: ChatRole;
   content: string;
   ts: number;
 }

@@ -1,35 +1,6 @@
 import { z } from "zod";
 import type { RunKeys } from "./run_identity.ts";
-
-/** Verbs and resources that routes ask for (contract 2, 9). */
-export const VERBS = ["read", "write"] as const;
-export const RESOURCES = [
-  "workers",
-  "tasks",
-  "memory",
-  "sessions",
-  "executions",
-  "departments",
-  "messages",
-  "chat",
-  "system",
-  "users",
-  "tokens",
-  "platforms",
-  "hooks",
-  "questions",
-  "budgets",
-  "engines",
-  "webhooks",
-  "notices",
-  "fleet",
-  "runners",
-  "runs",
-  "commands",
-] as const;
-
-export type Resource = (typeof RESOURCES)[number];
-export type Scope = `${(typeof VERBS)[number]}:${Resource}`;
+import { type Resource, RESOURCES, type Scope, VERBS } from "./vocabulary.ts";
 
 /** What no run reaches, whatever its scopes are (contract 9). */
 const CLOSED_TO_RUNS: readonly Resource[] = [

@@ -1,8 +1,13 @@
 import { z } from "zod";
-import { EXECUTION_STATUSES, executionSchema, usageSchema } from "./execution.ts";
+import { executionSchema, usageSchema } from "./execution.ts";
 import { id, text, time, whole } from "./field.ts";
-import { TASK_STATUSES } from "./task.ts";
-import { WORKER_STATUSES } from "./worker.ts";
+import {
+  CHECK_STATUSES,
+  EXECUTION_STATUSES,
+  SERVICE_STATES,
+  TASK_STATUSES,
+  WORKER_STATUSES,
+} from "./vocabulary.ts";
 
 function countsOf<const T extends readonly string[]>(names: T) {
   return z.strictObject({
@@ -23,7 +28,7 @@ export const OVERVIEW_WORKERS_MAX = 20;
 /** Answer of GET /api/system/overview (interface 4.2, system overview). */
 export const overviewSchema = z.strictObject({
   version: z.string(),
-  state: z.enum(["starting", "ready", "stopping", "failed"]),
+  state: z.enum(SERVICE_STATES),
   started_at: time,
   workers: countsOf(WORKER_STATUSES),
   tasks: countsOf(TASK_STATUSES),
@@ -60,8 +65,6 @@ export type Overview = z.output<typeof overviewSchema>;
 export const beeRunQuery = {
   limit: whole(1, 100).default(10).meta({ type: "integer", minimum: 1, maximum: 100, default: 10 }),
 };
-
-export const CHECK_STATUSES = ["ok", "warn", "fail"] as const;
 
 /** One thing that the doctor looked at, and the way out when it is not well. */
 export const checkSchema = z.strictObject({

@@ -17,21 +17,7 @@ import {
 } from "./field.ts";
 import { messageId } from "./message.ts";
 import { pageQuery } from "./page.ts";
-
-export const TASK_TYPES = ["immediate", "countdown", "scheduled"] as const;
-export const TASK_STATUSES = ["scheduled", "pending", "running", "completed", "failed", "cancelled"] as const;
-export type TaskStatus = (typeof TASK_STATUSES)[number];
-
-/** Statuses in which work is still to come or going on; a task in any other has ended (contract 3, Task). */
-export const ACTIVE_TASK_STATUSES = ["pending", "running", "scheduled"] as const satisfies TaskStatus[];
-
-/** Statuses in which a task has ended. */
-export const ENDED_TASK_STATUSES = ["completed", "failed", "cancelled"] as const satisfies TaskStatus[];
-
-/** Whether a task has ended. */
-export function isEndedTask(status: TaskStatus): boolean {
-  return ENDED_TASK_STATUSES.some((one) => one === status);
-}
+import { TASK_STATUSES, TASK_TYPES } from "./vocabulary.ts";
 
 /** How far ahead a countdown has to be (interface 4.2, 8). */
 export const COUNTDOWN_LEAD_MIN_MS = 5_000;

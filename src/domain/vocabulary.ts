@@ -1,9 +1,167 @@
-/** The words that the API, its rows and its clients share. Without zod, so that the command line may read them (contract 6). */
+// The words that the API, its rows and its clients share, each list once: the schemas of domain, the command line, and
+// the CHECKs of the database have them from here. Without zod, so that the command line starts fast (contract 6.9).
+
+/** When a task is to run (interface 2, Task). */
 export const TASK_TYPES = ["immediate", "countdown", "scheduled"] as const;
+export type TaskType = (typeof TASK_TYPES)[number];
+
 export const TASK_STATUSES = ["scheduled", "pending", "running", "completed", "failed", "cancelled"] as const;
-/** A task in one of these is not over. */
-export const ACTIVE_TASK_STATUSES = ["scheduled", "pending", "running"] as const;
+export type TaskStatus = (typeof TASK_STATUSES)[number];
+
+/** Statuses in which work is still to come or in progress; a task in any other has ended (contract 3, Task). */
+export const ACTIVE_TASK_STATUSES = ["pending", "running", "scheduled"] as const satisfies TaskStatus[];
+export const ENDED_TASK_STATUSES = ["completed", "failed", "cancelled"] as const satisfies TaskStatus[];
+
+/** Whether a task has ended. */
+export function isEndedTask(status: TaskStatus): boolean {
+  return ENDED_TASK_STATUSES.some((one) => one === status);
+}
+
 export const EXECUTION_STATUSES = ["pending", "running", "completed", "failed"] as const;
+export type ExecutionStatus = (typeof EXECUTION_STATUSES)[number];
+
+/** Statuses in which a run is still to come or in progress; an execution in any other has ended. */
+export const OPEN_EXECUTION_STATUSES = ["pending", "running"] as const satisfies ExecutionStatus[];
+export const ENDED_EXECUTION_STATUSES = ["completed", "failed"] as const satisfies ExecutionStatus[];
+
+/** Whether an execution, or a run of the bee, has ended. */
+export function isEndedExecution(status: ExecutionStatus): boolean {
+  return ENDED_EXECUTION_STATUSES.some((one) => one === status);
+}
+
+/** Why a run failed (contract 3, Execution). */
+export const FAILURES = [
+  "exit_code",
+  "engine_error",
+  "timeout",
+  "idle_timeout",
+  "cancelled",
+  "spawn_failed",
+  "server_lost",
+  "rate_limited",
+] as const;
+export type Failure = (typeof FAILURES)[number];
+
+/** Statuses of one run of the bee. */
+export const BEE_RUN_STATUSES = ["running", "completed", "failed"] as const;
+
+/** Derived, never stored: `working` while a run is in progress, else `paused` or `idle` (contract 3, Worker). */
+export const WORKER_STATUSES = ["idle", "working", "paused"] as const;
+
 export const INBOUND_STATUSES = ["received", "feeding", "bee_processed", "merged", "failed"] as const;
+type InboundStatus = (typeof INBOUND_STATUSES)[number];
+
+/** Statuses in which a message still has to be routed; in any other it is routed, merged or given up. */
+export const UNROUTED_STATUSES = ["received", "feeding"] as const satisfies InboundStatus[];
+export const ROUTED_STATUSES = ["bee_processed", "merged", "failed"] as const satisfies InboundStatus[];
+
 export const OUTBOUND_STATUSES = ["sent", "failed"] as const;
+
+/** Who says an outbound message. */
 export const SOURCE_TYPES = ["bee", "worker", "system"] as const;
+export type SourceType = (typeof SOURCE_TYPES)[number];
+
+/** Who says a message of a chat history (interface 2, Local chat message). */
+export const CHAT_ROLES = ["user", "bee"] as const;
+export type ChatRole = (typeof CHAT_ROLES)[number];
+
+/** What a `status` event of a chat stream says (contract 4, Stream). */
+export const CHAT_STATES = ["received", "routing", "queued", "working", "idle"] as const;
+export type ChatState = (typeof CHAT_STATES)[number];
+
+/** Why a stream ended; the data of its last event (contract 4, Stream). */
+export const STREAM_ENDS = ["deleted", "shutdown", "token_expired", "revoked"] as const;
+export type StreamEnd = (typeof STREAM_ENDS)[number];
+
+/** Where the operator's password came from. Only a generated one or the operator's own can be changed over the API (contract 5.1). */
+export const PASSWORD_SOURCES = ["generated", "config", "environment", "operator"] as const;
+export type PasswordSource = (typeof PASSWORD_SOURCES)[number];
+
+/** `stopping`: runs are drained and new work is refused. `failed`: nothing can be stored any more (reliability DBF-9). */
+export const SERVICE_STATES = ["starting", "ready", "stopping", "failed"] as const;
+export type ServiceState = (typeof SERVICE_STATES)[number];
+
+/** What a check of the doctor found. */
+export const CHECK_STATUSES = ["ok", "warn", "fail"] as const;
+export type CheckStatus = (typeof CHECK_STATUSES)[number];
+
+/** What can happen. A journal row names one of these and is written in the batch that makes it true (contract 4, Journal). */
+export const EVENT_KINDS = [
+  "message.received",
+  "message.merged",
+  "message.feeding",
+  "message.routed",
+  "message.failed",
+  "message.sent",
+  "message.undelivered",
+  "session.idle",
+  "session.cleared",
+  "context.cleared",
+  "task.created",
+  "task.due",
+  "task.completed",
+  "task.failed",
+  "task.cancelled",
+  "task.rescheduled",
+  "task.requeued",
+  "task.skipped",
+  "task.missed",
+  "execution.started",
+  "execution.cancelling",
+  "execution.limited",
+  "execution.completed",
+  "execution.failed",
+  "engine.limited",
+  "worker.created",
+  "worker.updated",
+  "worker.deleted",
+  "department.created",
+  "department.updated",
+  "department.deleted",
+  "memory.saved",
+  "memory.deleted",
+  "chat.created",
+  "chat.updated",
+  "chat.deleted",
+  "upload.stored",
+  "auth.login",
+  "auth.refused",
+  "auth.logout",
+  "auth.password_changed",
+  "system.started",
+  "system.stopped",
+  "system.backup",
+  "system.restored",
+] as const;
+
+export type EventKind = (typeof EVENT_KINDS)[number];
+
+/** What a scope may ask to do (contract 2.6). */
+export const VERBS = ["read", "write"] as const;
+export const RESOURCES = [
+  "workers",
+  "tasks",
+  "memory",
+  "sessions",
+  "executions",
+  "departments",
+  "messages",
+  "chat",
+  "system",
+  "users",
+  "tokens",
+  "platforms",
+  "hooks",
+  "questions",
+  "budgets",
+  "engines",
+  "webhooks",
+  "notices",
+  "fleet",
+  "runners",
+  "runs",
+  "commands",
+] as const;
+
+export type Resource = (typeof RESOURCES)[number];
+export type Scope = `${(typeof VERBS)[number]}:${Resource}`;

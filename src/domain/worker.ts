@@ -12,9 +12,7 @@ import {
 } from "./field.ts";
 import { pageQuery, WORKER_PAGE_SIZE_MAX } from "./page.ts";
 import { scope } from "./scope.ts";
-
-/** Derived, never stored: a run is going on, or else paused, or else idle (contract 3). */
-export const WORKER_STATUSES = ["idle", "working", "paused"] as const;
+import { WORKER_STATUSES } from "./vocabulary.ts";
 
 const PATH_MAX_BYTES = 4_000;
 const ENGINE_ARGS_MAX_BYTES = 8_000;

@@ -1,5 +1,4 @@
 import type { EngineConfig } from "../config/schema.ts";
-import type { Failure } from "../domain/execution.ts";
 import type { Adapter, Fault, FaultKind } from "./adapter.ts";
 import { type AgentParts, type Ran, runAgentProcess, type Start } from "./agent_process.ts";
 import { probeAgent } from "./availability.ts";
@@ -7,6 +6,7 @@ import { type Engine, type EngineOutcome, type EngineRun, failedOutcome, type Ma
 import { endedByUs, faultFrom, faultOfKind, lastWords } from "./failure.ts";
 import { SpawnError } from "./process.ts";
 import { cutResult } from "./result.ts";
+import type { Failure } from "../domain/vocabulary.ts";
 
 /** An agent CLI as an engine. One driver for all of them; what differs is in their adapters (facts, engines 12). */
 export function agentEngine(name: string, config: EngineConfig, machine: Machine, adapter: Adapter): Engine {

@@ -1,8 +1,9 @@
 import type { EngineConfig } from "../config/schema.ts";
-import { type Failure, type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
+import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { ToolServer } from "./adapter.ts";
 import type { Reset } from "./reset.ts";
 import type { RunLog } from "./run_log.ts";
+import type { Failure } from "../domain/vocabulary.ts";
 
 /** What the machine gives to every program that is started. */
 export interface Machine {

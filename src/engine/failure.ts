@@ -1,8 +1,8 @@
 import type { EngineConfig } from "../config/schema.ts";
-import type { Failure } from "../domain/execution.ts";
 import type { Fault, FaultKind } from "./adapter.ts";
 import type { ProcessEnd } from "./process.ts";
 import { parseReset } from "./reset.ts";
+import type { Failure } from "../domain/vocabulary.ts";
 
 const LIMIT =
   /\b429\b|rate.?limit|too many requests|\bquota\b|usage limit|resource_exhausted|hit your .{0,20}limit/i;

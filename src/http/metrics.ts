@@ -1,6 +1,5 @@
 import { statfs } from "node:fs/promises";
 import type { Service } from "../api/service.ts";
-import { FAILURES } from "../domain/execution.ts";
 import { readCounters } from "../store/counter.ts";
 import { readBacklog, readDatabaseFacts } from "../store/health.ts";
 import { journalRange, oldestEventAt } from "../store/journal.ts";
@@ -10,6 +9,7 @@ import { VERSION } from "../base/version.ts";
 import { authenticate, isLoopback } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
 import type { App } from "./mount.ts";
+import { FAILURES } from "../domain/vocabulary.ts";
 
 /** A value with its labels. */
 type Sample = [labels: Record<string, string>, value: number];

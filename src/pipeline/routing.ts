@@ -1,7 +1,7 @@
 // feeding -> bee_processed or failed, or feeding again later: everything that a routing decision brings about
 import type { BeePlan, PlannedTask } from "../domain/bee_plan.ts";
 import { planReason } from "../domain/bee_plan.ts";
-import { type Failure, type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
+import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import { outboundOf, platformOf } from "../domain/message.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import { BEE_SUBJECT } from "../domain/scope.ts";
@@ -13,6 +13,7 @@ import { failMessage, finishMessage, postponeMessage, releaseMessage } from "../
 import { record, recordIdle } from "../store/journal.ts";
 import { sendMessage } from "../store/outbound.ts";
 import { insertTask } from "../store/task.ts";
+import type { Failure } from "../domain/vocabulary.ts";
 
 /** The message that is routed. */
 export interface RoutedMessage {

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { type BeePlan, PLAN_JSON_SCHEMA, readPlan } from "../domain/bee_plan.ts";
 import { type BeeContext, beePrompt, type Correction } from "../domain/bee_prompt.ts";
-import { type Failure, type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
+import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { RunIdentity, RunKeys } from "../domain/run_identity.ts";
 import { BEE_SCOPES, BEE_SUBJECT } from "../domain/scope.ts";
 import type { Catalog } from "../engine/catalog.ts";
@@ -10,6 +10,7 @@ import type { Engine, EngineOutcome } from "../engine/engine.ts";
 import { type EngineRunOptions, runEngine } from "./engine_run.ts";
 import type { OutcomeWriter } from "./outcome_writer.ts";
 import { type Interruption, Runner } from "./runner.ts";
+import type { Failure } from "../domain/vocabulary.ts";
 
 /** What the coordinator's runs are made with. */
 export interface BeeRunnerOptions extends EngineRunOptions {

@@ -1,7 +1,8 @@
-import type { Failure, Usage } from "../domain/execution.ts";
+import type { Usage } from "../domain/execution.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import type { RunBinding } from "../domain/scope.ts";
 import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
+import type { Failure } from "../domain/vocabulary.ts";
 
 /** A run of the coordinator when it starts; the built-in rules start and end in the same batch. */
 export interface NewBeeRun extends RunIdentity {

@@ -1,9 +1,9 @@
 import type { ChatSession } from "../domain/chat.ts";
-import type { EventKind } from "../domain/journal.ts";
 import type { Media } from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
 import { list, parsed } from "./list.ts";
+import type { EventKind } from "../domain/vocabulary.ts";
 
 const SESSION_JSON = `json_object(
   'id', chat_session.id,

@@ -1,10 +1,11 @@
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
+import type { PasswordSource } from "../domain/vocabulary.ts";
 
 /** The operator's stored password. */
 export interface Credential extends Row {
   username: string;
   password_hash: string;
-  source: "generated" | "config" | "environment" | "operator";
+  source: PasswordSource;
   version: number;
 }
 

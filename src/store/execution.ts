@@ -1,9 +1,10 @@
-import type { Execution, Failure, Usage } from "../domain/execution.ts";
+import type { Execution, Usage } from "../domain/execution.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import type { RunBinding } from "../domain/scope.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
 import { parsed } from "./list.ts";
 import { EXECUTION_IS_OPEN } from "./status.ts";
+import type { Failure } from "../domain/vocabulary.ts";
 
 /** The wire object of an execution. */
 export const EXECUTION_JSON = `json_object(

@@ -1,7 +1,8 @@
-import type { EventKind, JournalEntry } from "../domain/journal.ts";
+import type { JournalEntry } from "../domain/journal.ts";
 import { conversationBell } from "../base/bells.ts";
 import type { Database, Row, Statement, Value } from "./database.ts";
 import { MESSAGE_IS_UNROUTED, TASK_IS_ACTIVE } from "./status.ts";
+import type { EventKind } from "../domain/vocabulary.ts";
 
 const INTO_JOURNAL = `insert into journal
   (at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data)`;

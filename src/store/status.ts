@@ -1,7 +1,13 @@
+import {
+  ACTIVE_TASK_STATUSES,
+  ENDED_EXECUTION_STATUSES,
+  ENDED_TASK_STATUSES,
+  OPEN_EXECUTION_STATUSES,
+  ROUTED_STATUSES,
+  UNROUTED_STATUSES,
+} from "../domain/vocabulary.ts";
+
 // Which statuses are open and which have ended is defined in domain; queries take it from here.
-import { ENDED_EXECUTION_STATUSES, OPEN_EXECUTION_STATUSES } from "../domain/execution.ts";
-import { ROUTED_STATUSES, UNROUTED_STATUSES } from "../domain/message.ts";
-import { ACTIVE_TASK_STATUSES, ENDED_TASK_STATUSES } from "../domain/task.ts";
 
 // The planner takes a partial index only for the very words and order that the index was made with.
 function among(statuses: readonly string[]): string {

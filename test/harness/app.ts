@@ -4,11 +4,11 @@ import { z } from "zod";
 import { systemClock } from "../../src/base/clock.ts";
 import { configSchema, type LoadedConfig } from "../../src/config/schema.ts";
 import { absolutePath } from "../../src/config/file.ts";
-import type { EventKind } from "../../src/domain/journal.ts";
 import { Server, type ServerParts } from "../../src/boot/server.ts";
 import { OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../../src/base/token.ts";
 import { BELL } from "../../src/base/bells.ts";
 import { breach } from "./contract.ts";
+import type { EventKind } from "../../src/domain/vocabulary.ts";
 
 /** Keys of config.yaml; what stands under `engines` is checked when it is parsed. */
 export type TestSettings = Omit<z.input<typeof configSchema>, "engines"> & {

@@ -1,0 +1,52 @@
+import { expect, it } from "vitest";
+import {
+  BEE_RUN_STATUSES,
+  EXECUTION_STATUSES,
+  FAILURES,
+  INBOUND_STATUSES,
+  OUTBOUND_STATUSES,
+  PASSWORD_SOURCES,
+  SOURCE_TYPES,
+  TASK_STATUSES,
+  TASK_TYPES,
+} from "../../src/domain/vocabulary.ts";
+import { Database } from "../../src/store/database.ts";
+import { migrate } from "../../src/store/migrate.ts";
+
+/** The columns whose CHECK lists words, and where the words are. */
+const WORDS: Record<string, readonly string[]> = {
+  "credential.source": PASSWORD_SOURCES,
+  "inbound_message.status": INBOUND_STATUSES,
+  "bee_run.status": BEE_RUN_STATUSES,
+  "task.type": TASK_TYPES,
+  "task.status": TASK_STATUSES,
+  "execution.status": EXECUTION_STATUSES,
+  "execution.failure": ["", ...FAILURES],
+  "outbound_message.status": OUTBOUND_STATUSES,
+  "outbound_message.source_type": SOURCE_TYPES,
+};
+
+it("each CHECK that lists words has those of the vocabulary (architecture, Style)", async () => {
+  const db = await Database.open(":memory:");
+  await migrate(db, 0);
+  const tables = await db.read<{ name: string; sql: string }>(
+    "select name, sql from sqlite_master where type = 'table' and sql is not null",
+  );
+  const checked = tables.flatMap(({ name, sql }) =>
+    [...sql.matchAll(/check \((\w+) in \(([^)]*'[^)]*)\)\)/g)].map(([, column, list = ""]) =>
+      [`${name}.${column}`, [...list.matchAll(/'([^']*)'/g)].map(([, word]) => word)] as const
+    )
+  );
+  expect(Object.fromEntries(checked)).toEqual(WORDS);
+  await db.close();
+});
+
+it("each status of tasks and executions has its counter", async () => {
+  const db = await Database.open(":memory:");
+  await migrate(db, 0);
+  const rows = await db.read<{ name: string; key: string }>("select name, key from counter");
+  const keys = (name: string) => rows.filter((row) => row.name === name).map((row) => row.key).sort();
+  expect(keys("task")).toEqual([...TASK_STATUSES].sort());
+  expect(keys("execution")).toEqual([...EXECUTION_STATUSES].sort());
+  await db.close();
+});
