@@ -8,7 +8,7 @@ import { logger } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
 import { authenticate, checkHost, isLoopback, tokenOf } from "./authenticate.ts";
 import { DOCS_PATHS, mountDocs } from "./docs.ts";
-import { lingering } from "./hang_up.ts";
+import { lingering } from "./lingering_close.ts";
 import { type Health, mountHealth } from "./health.ts";
 import { mountMetrics } from "./metrics.ts";
 import { type App, mount } from "./mount.ts";

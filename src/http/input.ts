@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { joined } from "../base/bytes.ts";
 import { type FieldError, ServiceError } from "../domain/error.ts";
-import { leaveUnread } from "./hang_up.ts";
+import { leaveUnread } from "./lingering_close.ts";
 
 /** Largest JSON body (contract 1). */
 export const BODY_MAX_BYTES = 1024 * 1024;

@@ -2,7 +2,7 @@ import type { Config } from "../config/schema.ts";
 import { logger } from "../base/log.ts";
 import { clientAddress } from "./authenticate.ts";
 import { Connections } from "./connections.ts";
-import { HangUp } from "./hang_up.ts";
+import { DeliberateClose } from "./lingering_close.ts";
 import type { App } from "./mount.ts";
 import { toProblem } from "./problem.ts";
 
@@ -44,7 +44,7 @@ export class Listener {
       this.#connections = new Connections(listener, { total, perAddress, proxies }, {
         handle: (request, address) => this.handle(request, address),
         onError: (error) => {
-          if (error instanceof HangUp) return new Response(null, { status: 500 });
+          if (error instanceof DeliberateClose) return new Response(null, { status: 500 });
           log.error("A request failed outside of the application: {error}", { error });
           return new Response(null, { status: 500 });
         },

@@ -2,7 +2,7 @@ import type { Service } from "../api/service.ts";
 import type { Claims } from "../base/token.ts";
 import { OPERATOR_KEY_VERSION } from "../base/token.ts";
 import { bodyFrom, type BodySource } from "./body.ts";
-import { HangUp } from "./hang_up.ts";
+import { DeliberateClose } from "./lingering_close.ts";
 
 /** Why a stream ended; the data of its last event (contract 4, Stream). */
 export type EndReason = "deleted" | "shutdown" | "token_expired" | "revoked";
@@ -111,7 +111,7 @@ class EventStream implements BodySource {
     controller.enqueue(frames);
     this.#stopWaiting();
     this.#stopWaiting = clock.after(STALLED_MAX_MS, () => {
-      controller.error(new HangUp("the client does not read"));
+      controller.error(new DeliberateClose("the client does not read"));
       this.close();
     });
   }

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busboy";
 import { invalid, ServiceError } from "../domain/error.ts";
 import type { IncomingFile } from "../files/uploads.ts";
-import { leaveUnread } from "./hang_up.ts";
+import { leaveUnread } from "./lingering_close.ts";
 
 /** Where the one file of an upload goes, and how large it may be. */
 export interface UploadTarget {

@@ -1,8 +1,8 @@
 /** Ends a connection in the middle of an answer, on purpose: nothing is wrong with us. */
-export class HangUp extends Error {
+export class DeliberateClose extends Error {
   constructor(message: string) {
     super(message);
-    this.name = "HangUp";
+    this.name = "DeliberateClose";
   }
 }
 
@@ -36,7 +36,7 @@ export function lingering(request: Request, answer: Response): Response {
       const part = await said?.read();
       if (part?.value !== undefined) return controller.enqueue(part.value);
       if (await discard(rest)) controller.close();
-      else controller.error(new HangUp("the client sends on after it was refused"));
+      else controller.error(new DeliberateClose("the client sends on after it was refused"));
     },
     async cancel() {
       await rest.cancel().catch(() => {});
