@@ -8,17 +8,17 @@ export interface ArchiveFile {
   content: { path: string } | { text: string };
 }
 
-/** The last entry of every archive: what must be in it. One that was cut off has none. */
+/** The last entry of every archive: what must be in it. An archive that was cut off has none. */
 const SUMS = "SHA256SUMS";
 
 const BLOCK_BYTES = 64 * 1024;
-// Below the folder, whatever the archive says: no empty, current or parent step, no root, nothing that only looks like one.
+// One step of a path that stays below the folder: not empty, not `.` or `..`, without slashes, backslashes and control characters.
 const STEP = /^(?!\.{1,2}$)[^/\\\p{Cc}]+$/u;
 
 /**
- * A tar stream of the files, read while it is read; its last entry holds their checksums. A file that is gone when its
- * turn comes is left out, one that grows is taken as long as it was. `finished` gets null when all of it was
- * read, else why not.
+ * A tar stream of the files, which are read while the stream is read; its last entry holds their checksums. A file that
+ * is deleted meanwhile is left out, of one that grows only its size at the start is taken. `finished` gets null when all
+ * of the stream was read, else the error.
  */
 export async function packArchive(
   files: AsyncIterable<ArchiveFile>,
@@ -102,7 +102,7 @@ export async function* filesBelow(folder: string, prefix: string): AsyncGenerato
   }
 }
 
-/** What is wrong with an archive, in words for the operator. */
+/** What is wrong with an archive, as a message for the operator. */
 export class ArchiveError extends Error {
   constructor(words: string) {
     super(words);
@@ -111,7 +111,7 @@ export class ArchiveError extends Error {
 }
 
 /**
- * Unpacks an archive below `folder`, every file with mode 0600 and on the disk, and compares all checksums. Answers the
+ * Unpacks an archive below `folder`, every file with mode 0600 and on the disk, and compares all checksums. Returns the
  * names. Throws ArchiveError when it is no archive of ours, cut off, changed, or names a place outside.
  */
 export async function unpackArchive(archive: ReadableStream<Uint8Array>, folder: string): Promise<string[]> {

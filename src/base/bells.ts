@@ -1,6 +1,6 @@
 import type { Clock } from "./clock.ts";
 
-/** The bells by name: one per stage, and one for whoever reads the journal. */
+/** The bells by name: one per stage, and one for readers of the journal. */
 export const BELL = {
   intake: "intake",
   bee: "bee",
@@ -12,14 +12,14 @@ export const BELL = {
   journal: "journal",
 } as const;
 
-/** The bell of what happens in one conversation. */
+/** The bell of the events of one conversation. */
 export function conversationBell(sessionKey: string): string {
   return `conversation:${sessionKey}`;
 }
 
 /**
- * Bells: wake-ups by name. A bell only saves time. Whoever listens also polls, so a lost bell
- * costs a second and never a message.
+ * Wake-ups by name. A bell only saves time: listeners also poll, so a lost bell delays work by up to a second and loses
+ * nothing.
  */
 export class Bells {
   readonly #listeners = new Map<string, Set<Listener>>();
@@ -31,7 +31,7 @@ export class Bells {
     for (const listener of listeners) listener.wake();
   }
 
-  /** Starts listening. A ring between two waits is kept, so listen first and look at the rows afterwards. */
+  /** Starts listening. A ring between two waits is kept, so listen first and read the rows afterwards. */
   listen(key: string): Listener {
     const listeners = this.#listeners.get(key) ?? new Set();
     this.#listeners.set(key, listeners);
@@ -51,7 +51,7 @@ export class Bells {
   }
 }
 
-/** One ear at one bell. Close it when done. */
+/** A listener of one bell. Close it when done. */
 export class Listener {
   #rung = false;
   #resolve: (() => void) | null = null;
@@ -84,7 +84,7 @@ export class Listener {
     this.#rung = false;
   }
 
-  /** Stops listening, once: a second close must not take the bell from those who came later. */
+  /** Stops listening. A second close does nothing: it must not remove listeners that came later. */
   close(): void {
     this.#close();
     this.#close = () => {};

@@ -1,4 +1,4 @@
-/** The pieces as one; a single piece as it is, not copied. */
+/** The pieces joined; a single piece is returned as it is, not copied. */
 export function joined(parts: readonly Uint8Array[]): Uint8Array {
   const [first = new Uint8Array()] = parts;
   if (parts.length <= 1) return first;

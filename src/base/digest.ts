@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** What tells one text from any other: its SHA-256 in hex. */
+/** SHA-256 of a text, in hex. */
 export function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }

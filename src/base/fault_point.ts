@@ -1,4 +1,4 @@
-/** The places where a test can break the service (promises, test bench). */
+/** Test fault points: the places where a test can break the service. */
 export const FAULT_POINTS = [
   "accept.pre-commit",
   "accept.post-commit",
@@ -22,12 +22,12 @@ export type FaultPoint = (typeof FAULT_POINTS)[number];
 
 let hit: ((point: FaultPoint) => void) | null = null;
 
-/** Marks a place where a test can break the service. Without SVC_FAULT it does nothing, and nothing for it is loaded. */
+/** Marks a test fault point. Without SVC_FAULT it does nothing, and nothing is loaded for it. */
 export function faultPoint(point: FaultPoint): void {
   hit?.(point);
 }
 
-/** Sets what happens at fault points; null disarms them. */
+/** Sets what happens at test fault points; null for nothing. */
 export function armFaults(action: ((point: FaultPoint) => void) | null): void {
   hit = action;
 }

@@ -6,7 +6,7 @@ export type { Logger };
 export const LOG_LEVELS = ["debug", "info", "warning", "error"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** The logger of one part of the service. Silent until configureLog() ran, so tests and libraries stay quiet. */
+/** The logger of one part of the service. Writes nothing before configureLog() ran, so tests stay quiet. */
 export function logger(area: string): Logger {
   return getLogger(["svc", area]);
 }
@@ -22,7 +22,7 @@ export async function configureLog(level: LogLevel, format: "json" | "pretty"): 
         try {
           Deno.stderr.writeSync(encoder.encode(formatter(masked(record))));
         } catch {
-          // A closed stderr must not end the service that wanted to say something.
+          // A closed stderr must not end the service.
         }
       },
     },
@@ -37,7 +37,7 @@ const SECRET_NAME = /token|password|secret|authorization|api_?key|cookie/i;
 const SECRET_TEXT =
   /([?&]token=)[^&\s"']+|(bearer\s+)[\w.~+/=-]+|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+|(\/\/[^/\s:@]+:)[^@\s/]+(?=@)/gi;
 
-/** The text with tokens, passwords in URLs and bearer values masked (promises SEC-1, SEC-2). */
+/** The text with tokens, passwords in URLs and bearer values masked (reliability SEC-1, SEC-2). */
 export function redact(text: string): string {
   return text.replace(
     SECRET_TEXT,
@@ -69,7 +69,7 @@ function plain(value: unknown): unknown {
 
 const CAUSES_MAX = 5;
 
-/** An error with its stack, and with what it came from. */
+/** An error with its stack and its causes. */
 function errorText(error: Error): string {
   const words: string[] = [];
   let one: unknown = error;
@@ -80,7 +80,7 @@ function errorText(error: Error): string {
   return words.join("\ncaused by ");
 }
 
-/** Control characters as visible escapes: no text from outside can forge a line or drive a terminal (promises SEC-5). */
+/** Control characters as visible escapes: no text from outside can forge a log line or send commands to a terminal (reliability SEC-5). */
 export function escapeControls(text: string): string {
   // deno-lint-ignore no-control-regex
   return text.replace(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {

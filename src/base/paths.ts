@@ -11,7 +11,7 @@ export interface DataPaths {
   uploads: string;
   /** One private directory per run, removed after it. */
   runs: string;
-  /** What stands first on an agent's PATH. */
+  /** The first directory on an agent's PATH. */
   bin: string;
   /** Default work directories. */
   workers: string;
@@ -20,9 +20,9 @@ export interface DataPaths {
   /** A backup, and a restore, while it is made; nothing in it is worth keeping. */
   backup: string;
   restore: string;
-  /** There while a restore changes things; a start refuses. */
+  /** Exists while a restore changes things; the service does not start then. */
   restoring: string;
-  /** What engines keep of each worker: logins and sessions. */
+  /** State of engines by worker: logins and sessions. */
   state: string;
   /** Copies of the database from before upgrades. */
   backups: string;
@@ -72,7 +72,7 @@ export function eventsPath(paths: DataPaths, id: string): string {
   return join(paths.logs, id.slice(-2), `${id}.jsonl`);
 }
 
-/** Where an engine keeps what is this worker's alone; null where it keeps everything in its usual place (contract 7, state). */
+/** Where an engine keeps the state of this worker; null when it uses its usual place (contract 7). */
 export function stateDirOf(
   paths: DataPaths,
   workerId: string,
@@ -82,7 +82,7 @@ export function stateDirOf(
   return apart ? join(paths.state, workerId, engine.name) : null;
 }
 
-/** Whether a work directory would expose what is the service's own; the place of the default ones is not. */
+/** Whether a work directory would expose the service's own data. The default place of work directories does not. */
 export function touchesData(path: string, paths: DataPaths): boolean {
   const root = realPath(paths.root);
   if (!within(path, root)) return false;
@@ -96,7 +96,7 @@ export function within(path: string, folder: string): boolean {
 
 const LINKS_MAX = 40;
 
-/** The path with symbolic links resolved, also those that lead to what does not exist yet. */
+/** The path with symbolic links resolved, even when their targets do not exist yet. */
 export function realPath(path: string, links = 0): string {
   try {
     return Deno.realPathSync(path);

@@ -24,13 +24,13 @@ export interface Claims {
 /** Who issues our tokens. */
 export const ISSUER = "svc";
 
-/** A token signed with the key itself, not from a login: no password change ends it, its short life does. */
+/** Version of a token that was signed with the key itself and not after a login: a new password does not end it, it expires soon. */
 export const OPERATOR_KEY_VERSION = 0;
 
 /** Life of a token that `ctl` signs for one request, in seconds (contract 2). */
 export const OPERATOR_KEY_TTL_S = 60;
 
-/** Shortest signing key, in bytes (promises AUT-8). */
+/** Shortest signing key, in bytes (reliability AUT-8). */
 export const KEY_MIN_BYTES = 32;
 
 /** Signs `claims` with HS256. `ttl_s` counts from `now` (Unix ms). */

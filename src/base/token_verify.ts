@@ -1,7 +1,7 @@
 import { jwtVerify } from "jose/jwt/verify";
 import { type Claims, ISSUER, OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION } from "./token.ts";
 
-/** The claims of a token that this key signed and that is not expired, else null. Only HS256 is accepted (promises AUT-1). */
+/** The claims of a token that this key signed and that is not expired, else null. Only HS256 is accepted (reliability AUT-1). */
 export async function verifyToken(key: Uint8Array, token: string, now: number): Promise<Claims | null> {
   try {
     const { payload } = await jwtVerify(token, key, {
@@ -21,7 +21,7 @@ function isClaims(payload: object): payload is Claims {
   const { typ, ver, iat, exp } = claims;
   if (typeof claims.sub !== "string" || typeof claims.scope !== "string") return false;
   if (typeof ver !== "number" || typeof iat !== "number" || typeof exp !== "number") return false;
-  // Ours are for nobody else, and each kind has its own holders.
+  // A token is for this service only, and each type has its own kind of subject.
   if ("aud" in claims || claims.sub.startsWith("operator:") !== (typ === "access")) return false;
   if (typ === "run") return typeof claims.execution_id === "string" && typeof claims.attempt === "number";
   if (typ !== "access") return false;

@@ -3,7 +3,7 @@ export const VERSION = "0.1.0";
 /** Commit that this was built from, and its time (ISO 8601); empty when run from source. The build fills them in. */
 export const COMMIT: string = "";
 export const COMMIT_TIME: string = "";
-/** The database inside: libSQL's package, and the SQLite that it is made of (promises DUR-7; tests compare both). */
+/** The database inside: libSQL's package, and the SQLite that it is made of (reliability DUR-7; tests compare both). */
 export const LIBSQL_VERSION = "0.5.29";
 export const SQLITE_VERSION = "3.45.1";
 

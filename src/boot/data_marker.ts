@@ -14,8 +14,8 @@ const markerSchema = z.object({ database: z.string(), id: z.string() });
 type Marker = z.output<typeof markerSchema>;
 
 /**
- * The marker in the data directory says which database belongs to it. A file that is gone, or was emptied, opens as a
- * new empty database, and a service that began anew on it would look as if all was lost (promises DBF-7).
+ * The marker in the data directory says which database belongs to it. Without it a
+ * database file that was deleted or emptied would open as a new one, and the service would start without its data (reliability DBF-7).
  */
 export class DataMarker {
   readonly #paths: DataPaths;
@@ -56,7 +56,7 @@ export class DataMarker {
     if (this.#known() && await schemaVersion(db) === 0) throw this.#lost("there is nothing in it");
   }
 
-  /** Notes the database in the directory, and the directory's id in the database. Call it with the schema in place. */
+  /** Stores the database's name in the directory and the directory's id in the database. The schema has to exist. */
   async write(db: Database): Promise<void> {
     if (this.#database === ":memory:") return;
     let id = await findSetting(db, "database_id");
@@ -102,7 +102,7 @@ export function filePath(url: string): string | null {
   return url.startsWith("file:") ? url.slice("file:".length) : null;
 }
 
-// Relative inside of the directory, so that the directory can be moved. A URL without what may be secret in it.
+// Relative to the directory, so that the directory can be moved; a URL without its secrets.
 function nameOf(paths: DataPaths, url: string): string {
   const path = filePath(url);
   if (path === null) return url.replace(/\/\/[^@/]*@/, "//").replace(/\?.*$/, "");

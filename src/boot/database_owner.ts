@@ -15,12 +15,12 @@ import {
 const log = logger("database");
 
 const BEAT_MS = 10_000;
-// Longer than a pause of the machine or the network, shorter than anybody wants to wait for another machine to take over.
+// Longer than a pause of the machine or the network, and short enough for another machine to take over soon.
 const STALE_MS = 30_000;
 
 /**
- * Holds a database on a libSQL server for this process, as the lock of the data directory holds a file: a second server
- * on it is refused, and one that was silent for so long that another took over writes nothing any more (contract 4).
+ * Reserves a database on a libSQL server for this process, as the lock of the data directory reserves a file: a second
+ * server is refused, and a server that was silent until another one took over cannot write any more (decision 0060).
  */
 export class DatabaseOwner {
   readonly #db: Database;
@@ -36,18 +36,18 @@ export class DatabaseOwner {
   }
 
   /**
-   * Takes the database. `lock` is the file that the data directory is held by: it is nobody else's, and the same after a
-   * restart. Throws LockedError that names the holder.
+   * Takes the database. `lock` is the lock file of the data directory: its identity is unique, and the same after a
+   * restart. Throws LockedError that names the owner.
    */
   static async take(db: Database, lock: Deno.FsFile, clock: Clock): Promise<DatabaseOwner> {
     const { ino, birthtime } = await lock.stat();
     const owner = new DatabaseOwner(db, clock, `${ino}-${birthtime?.getTime() ?? 0}`);
-    // A new database has no place for it yet.
+    // A new database has no table for it yet.
     if (await mayHaveOwner(db)) await owner.#take();
     return owner;
   }
 
-  /** Takes it for good, with the schema in place: from now on nothing is written that is not the owner's. */
+  /** Takes it for good, when the schema exists: from now on only the owner can write. */
   async fence(): Promise<void> {
     await this.#take();
     this.#db.fenceOff(fenceOf(this.#id));
@@ -66,7 +66,7 @@ export class DatabaseOwner {
     );
   }
 
-  /** Says from now on that it is alive. */
+  /** Reports from now on that the owner is alive. */
   start(): void {
     this.#cancel = this.#clock.after(BEAT_MS, () => void this.#beat());
   }
@@ -81,11 +81,11 @@ export class DatabaseOwner {
     if (!this.#released) this.start();
   }
 
-  /** Lets go, so that another server may start at once. Call it behind the last write. */
+  /** Gives the database up, so that another server may start at once. Call it after the last write. */
   async release(): Promise<void> {
     this.#released = true;
     this.#cancel();
-    // Whoever cannot let go is taken for gone after a while.
+    // After a while others take it anyway.
     await this.#db.write([releaseDatabase(this.#id)]).catch(() => {});
   }
 }

@@ -3,7 +3,7 @@ import { armFaults, FAULT_POINTS, type FaultPoint } from "../base/fault_point.ts
 
 interface Fault {
   point: FaultPoint;
-  /** At which passage it happens, from 1. */
+  /** At which pass it happens, from 1. */
   at: number;
   action: "kill" | "throw" | "sleep";
   ms: number;
@@ -12,9 +12,9 @@ interface Fault {
 const FORM = /^([a-z.-]+):(\d{1,6}):(kill|throw|sleep:(\d{1,6}))$/;
 
 /**
- * Arms the faults of SVC_FAULT, `<point>:<n>:<kill|throw|sleep:ms>`, several by commas. Each happens once, at its n-th
- * passage, and says so on stderr before, so that a test can see that it did. `sleep` holds up the whole process.
- * Throws ConfigError for what is none.
+ * Arms the test fault points of SVC_FAULT, `<point>:<n>:<kill|throw|sleep:ms>`, separated by commas. Each acts once, when the
+ * point is passed for the n-th time, and says so on stderr before, so that a test can see it. `sleep` blocks the whole
+ * process. Throws ConfigError for anything else.
  */
 export function armPlan(text: string): void {
   const faults = text.split(",").map(parse);
@@ -44,7 +44,7 @@ function happen({ point, at, action, ms }: Fault): void {
   Deno.stderr.writeSync(new TextEncoder().encode(`SVC_FAULT fired: ${point}:${at}:${action}\n`));
   if (action === "kill") {
     Deno.kill(Deno.pid, "SIGKILL");
-    // The signal needs a moment, in which nothing may go on.
+    // The signal needs a moment to arrive; nothing may run until then.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10_000);
   }
   if (action === "sleep") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);

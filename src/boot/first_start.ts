@@ -15,7 +15,7 @@ import { keyBytes } from "../base/token.ts";
 
 const KEY_BYTES = 48;
 
-/** Makes the data directory, mode 0700, when it is missing; answers its real path. Throws Error with words for the operator. */
+/** Makes the data directory, mode 0700, when it is missing; returns its real path. Throws an Error with a message for the operator. */
 export async function openDataDirectory(path: string): Promise<string> {
   try {
     await Deno.mkdir(path, { recursive: true, mode: 0o700 });
@@ -57,7 +57,7 @@ export interface Operator {
 
 /**
  * Makes the stored credential what configuration and environment say, or makes a password at the very first start
- * (contract 2). Another password than before ends every login made with the old one.
+ * (contract 2). A changed password ends every login that was made with the old one.
  */
 export async function ensureCredential(db: Database, loaded: LoadedConfig, now: number): Promise<Operator> {
   const { username, password_hash: configuredHash } = loaded.config.auth;
@@ -74,7 +74,7 @@ export async function ensureCredential(db: Database, loaded: LoadedConfig, now: 
   return { credential, generated };
 }
 
-/** What has to be stored, or null when all is as it should be. */
+/** The credential to store, or null when nothing has changed. */
 async function wantedCredential(
   stored: Credential | null,
   username: string,

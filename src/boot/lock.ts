@@ -12,18 +12,18 @@ export class LockedError extends Error {
 // Deno before 2.9 has no way to try a lock without waiting for it.
 const WAIT_MS = 500;
 
-/** What a server holds as long as it lives. */
+/** The lock of a server, held until its process ends. */
 export interface DataLock {
   /** The lock file, `svc.lock`. */
   file: Deno.FsFile;
-  /** Gives everything back. */
+  /** Releases it. */
   close: () => void;
 }
 
 /**
  * Takes the data directory for this process: flock on a file of its own and on the directory itself, so that nothing is
- * won by removing the file; never on the database (facts, libSQL). A database elsewhere is held by a file beside it. All
- * are free again when the holder ends, however it ends. Throws LockedError that names the holder.
+ * won by removing the file; never on the database (facts, libSQL 3). A database elsewhere has a lock file beside it. All
+ * locks are free again when the process ends, however it ends. Throws LockedError that names the holder.
  */
 export async function lockDataDirectory(path: string, database: string | null): Promise<DataLock> {
   const root = dirname(path);
@@ -59,7 +59,7 @@ async function openLock(path: string): Promise<Deno.FsFile> {
   }
 }
 
-// Some network file systems cannot lock a directory; there the file alone has to do.
+// Some network file systems cannot lock a directory; there only the file is locked.
 async function lockable(directory: string): Promise<Deno.FsFile | null> {
   const file = await Deno.open(directory).catch(() => null);
   if (file === null || typeof file.tryLock !== "function") return file;

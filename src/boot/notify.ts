@@ -4,9 +4,9 @@ import { logger } from "../base/log.ts";
 const log = logger("server");
 
 /**
- * Tells the service manager something, such as `READY=1`, where it asks to be told: systemd names a socket in
- * NOTIFY_SOCKET (sd_notify(3)). Nobody else is told anything; a manager that cannot be reached is
- * said in the log. We speak ourselves, so the unit need not believe our children (`NotifyAccess=main`).
+ * Sends a state such as `READY=1` to the service manager: systemd names a socket in NOTIFY_SOCKET (sd_notify(3)). Without
+ * that variable it does nothing; a manager that cannot be reached is logged. The main process itself sends, so the
+ * unit can refuse messages of its children (`NotifyAccess=main`).
  */
 export async function tellManager(...states: string[]): Promise<void> {
   const path = Deno.env.get("NOTIFY_SOCKET");
@@ -27,8 +27,8 @@ export async function tellManager(...states: string[]): Promise<void> {
 }
 
 /**
- * Keeps telling the manager that we live, twice as often as it wants to hear it (WATCHDOG_USEC). An event loop that
- * hangs stops telling, and the manager starts the service anew. Does not keep the process alive.
+ * Tells the manager that the service is alive, twice as often as WATCHDOG_USEC asks for. When the event loop hangs, the
+ * messages stop and the manager restarts the service. Does not keep the process alive.
  */
 export function feedWatchdog(): void {
   const everyMs = Number(Deno.env.get("WATCHDOG_USEC") ?? 0) / 1000 / 2;

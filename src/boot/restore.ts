@@ -29,8 +29,8 @@ export interface RestoreOptions {
 }
 
 /**
- * `svc restore`: puts a backup in the place of what the data directory holds, which is kept aside in it. The archive is
- * unpacked and checked first; nothing is changed before it is known to be whole (promises BAK-4). Answers the
+ * `svc restore`: replaces the content of the data directory by a backup. What was there is kept aside in it. The archive is
+ * unpacked and checked first; nothing is changed before it is known to be complete (reliability BAK-4). Returns the
  * exit code (contract 6).
  */
 export async function restore(options: RestoreOptions): Promise<number> {
@@ -53,7 +53,7 @@ export async function restore(options: RestoreOptions): Promise<number> {
     options.say(`svc: ${error instanceof Error ? error.message : error}`);
     if (error instanceof LockedError) return EXIT.inUse;
     if (error instanceof ConfigError) return EXIT.usage;
-    // What the question itself ended with, such as a missing terminal.
+    // The question failed, for example without a terminal.
     return error instanceof Error && "code" in error && typeof error.code === "number"
       ? error.code
       : EXIT.unexpected;
@@ -96,7 +96,7 @@ async function restoreInto(
   }
 }
 
-/** Unpacks and checks everything in the archive. Throws Error with words for the operator. */
+/** Unpacks and checks everything in the archive. Throws an Error with a message for the operator. */
 async function unpack(file: string, folder: string): Promise<Manifest> {
   const refuse = (why: string) =>
     new Error(`Cannot restore ${file}: ${why.replace(/\.$/, "")}. Nothing was changed`);
@@ -140,7 +140,7 @@ function describe(manifest: Manifest, root: string, aside: string): string {
     `It takes the place of the database, uploads, logs and signing key in ${root}.\nThose go to ${aside}.`;
 }
 
-/** Makes the unpacked database fit this directory. It is still outside of where a service would look. */
+/** Adapts the unpacked database to this directory. It is not yet where a service would open it. */
 async function prepare(manifest: Manifest, paths: DataPaths, newKey: boolean): Promise<void> {
   const path = join(paths.restore, BACKUP.database);
   const db = await Database.open(`file:${path}`);
@@ -160,7 +160,7 @@ async function prepare(manifest: Manifest, paths: DataPaths, newKey: boolean): P
   if (newKey) await Deno.remove(join(paths.restore, BACKUP.secretKey)).catch(() => {});
 }
 
-/** Moves what is there aside and the backup in its place. A start refuses until all of it is done. */
+/** Moves what is there aside and the backup to its place. The service does not start until this is complete. */
 async function exchange(paths: DataPaths, database: string, aside: string): Promise<void> {
   await Deno.mkdir(aside, { mode: 0o700 });
   await writeSynced(paths.restoring, `${aside}\n`);
@@ -183,7 +183,7 @@ async function moveIfThere(from: string, to: string): Promise<void> {
   });
 }
 
-// The database may lie on another file system: there nothing has its name before all of it is on the disk.
+// The database may be on another file system: it is copied there, and renamed when all of it is on the disk.
 async function move(from: string, to: string): Promise<void> {
   const apart = await Deno.rename(from, to).then(() => false, (error) => {
     if (error.code !== "EXDEV") throw error;
@@ -206,7 +206,7 @@ async function writeSynced(path: string, text: string): Promise<void> {
 
 async function syncPath(path: string): Promise<void> {
   using file = await Deno.open(path, { read: true });
-  // A directory cannot be synced everywhere.
+  // Not every file system can sync a directory.
   await file.sync().catch(() => {});
 }
 

@@ -21,7 +21,7 @@ const EXIT_IN_USE = 5;
 
 const log = logger("server");
 
-/** `svc serve`: runs until SIGTERM or SIGINT. Answers the exit code (contract 6). */
+/** `svc serve`: runs until SIGTERM or SIGINT. Returns the exit code (contract 6). */
 export async function serve(args: readonly string[]): Promise<number> {
   if (Deno.build.os === "windows") {
     console.error(
@@ -50,7 +50,7 @@ export async function serve(args: readonly string[]): Promise<number> {
   const { level, format } = loaded.config.log;
   const pretty = format === "pretty" || format === "auto" && Deno.stderr.isTerminal();
   await configureLog(level, pretty ? "pretty" : "json");
-  // Whatever we write is ours alone (promises SEC-7); programs that we start get the mask that we came with.
+  // Only this user may read what the service writes (reliability SEC-7); programs that it starts get the original mask.
   const umask = Deno.umask(0o077);
   keepDescriptors();
   let server: Server;
@@ -96,7 +96,7 @@ function showPassword(loaded: LoadedConfig, password: string): void {
   );
 }
 
-/** Resolves when the server has stopped after a signal. A second signal skips the drain (promises SHD-3). */
+/** Resolves when the server has stopped after a signal. A second signal skips the drain (reliability SHD-3). */
 function onSignals(server: Server): Promise<void> {
   return new Promise((resolve) => {
     let stopping = false;
@@ -122,7 +122,7 @@ async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean)
       url,
       data_dir: service.paths.root,
       sqlite,
-      // Schedules follow what it says of summer time (promises CRN-10).
+      // Its time zones decide when schedules fire (reliability CRN-10).
       zone_data: versions.tz ?? "unknown",
     });
   } else {
@@ -147,7 +147,7 @@ async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean)
   sayEngines(service.engines, engines);
 }
 
-// What nobody asked for and is not installed is one line for all.
+// Engines that are neither configured nor installed share one line.
 function sayEngines(catalog: Catalog, found: Record<string, Availability>): void {
   const absent: string[] = [];
   for (const [name, { usable, version, detail }] of Object.entries(found)) {

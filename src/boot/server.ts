@@ -149,7 +149,7 @@ export class Server {
 
   /**
    * Takes the data directory, opens the database and brings its schema up to date. Nothing listens and nothing runs
-   * yet. Throws LockedError, ServiceError or Error with words for the operator.
+   * yet. Throws LockedError, ServiceError or an Error with a message for the operator.
    */
   static async open(loaded: LoadedConfig, parts: ServerParts = {}): Promise<Server> {
     const clock = parts.clock ?? systemClock;
@@ -181,7 +181,7 @@ export class Server {
     return this.#listener.url;
   }
 
-  /** Listens, ends what a dead server left behind, and starts the stages, unless it is told to stop meanwhile. */
+  /** Listens, ends the runs that a dead server left behind, and starts the stages, unless it is stopped meanwhile. */
   start(): Promise<void> {
     return this.#starting = this.#start();
   }
@@ -209,8 +209,8 @@ export class Server {
   }
 
   /**
-   * Nothing can be stored any more: no new runs, those that go on are ended in order, writes are refused. Reading goes on,
-   * and so does the process, until somebody has looked at it (promises DBF-9).
+   * Nothing can be stored any more: no run is started, running ones are ended in order, writes are refused. Reads and the
+   * process go on, until an operator acts (reliability DBF-9).
    */
   async #failStop(reason: string, cause: unknown): Promise<void> {
     const { service } = this;
@@ -227,7 +227,7 @@ export class Server {
     await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);
   }
 
-  /** Answers a request without a port; for tests. */
+  /** Handles a request without a port; for tests. */
   fetch(request: Request, peer = "127.0.0.1"): Promise<Response> {
     return this.#listener.handle(request, peer);
   }
@@ -237,7 +237,7 @@ export class Server {
     return detectIsolation();
   }
 
-  /** Makes a drain that is going on end at once: a second signal (promises SHD-3). */
+  /** Ends the drain at once: a second signal (reliability SHD-3). */
   hurry(): void {
     this.#graceMs = 0;
     this.#hurried.abort();
@@ -247,7 +247,7 @@ export class Server {
 
   /**
    * Stops in order: not ready, no new runs, runs may finish within the grace, the rest is ended and goes back to the
-   * queue, streams end, requests finish, database closes (promises SHD-1 to SHD-6). Asked again it answers the same stop.
+   * queue, streams end, requests finish, database closes (reliability SHD-1 to SHD-6). A second call returns the same promise.
    */
   stop(): Promise<void> {
     return this.#stopped ??= this.#stop();
@@ -260,7 +260,7 @@ export class Server {
     service.state = "stopping";
     this.dispatcher.drain();
     this.#bee.drain();
-    // A start that is still ending what it found, and may have failed, needs the database for it.
+    // A start that is not finished still needs the database.
     await this.#starting.catch(() => {});
     service.watch?.stop();
     if (this.dispatcher.running > 0 && this.#graceMs > 0) {

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 
 /**
  * Puts `svc` into the directory that stands first on every agent's PATH: this very program, so that an agent talks
- * to its server with the version that the server has (contract 4, point 8).
+ * to its server with the version that the server has (contract 4.8).
  */
 export async function installShim(folder: string): Promise<void> {
   await Deno.mkdir(folder, { recursive: true, mode: 0o755 });
@@ -19,7 +19,7 @@ export async function installShim(folder: string): Promise<void> {
   await Deno.rename(fresh, path);
 }
 
-// An agent may have another home than we, and there Deno would get every package anew.
+// An agent may have another home directory, where Deno would download every package again.
 function fromSource(): string {
   const { DENO_DIR, XDG_CACHE_HOME, HOME } = Deno.env.toObject();
   const caches = XDG_CACHE_HOME ??

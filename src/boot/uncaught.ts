@@ -2,13 +2,13 @@ import { logger } from "../base/log.ts";
 
 const log = logger("server");
 
-// An orderly stop without a drain; then the process ends whatever is still open.
+// How long an orderly stop without a drain may take; then the process ends.
 const STOP_MAX_MS = 10_000;
 
 /**
- * Ends the service when an error comes up that nobody caught: it is logged with its cause like any other, runs go back
- * to the queue, and the exit code is not 0, so that a service manager starts it anew (promises SHD-8). Half a service,
- * without one of its loops, would look alive and lose work.
+ * Stops the service after an uncaught error: the error is logged with its cause, runs go back to the queue, and the exit
+ * code is not 0, so that a service manager restarts it (reliability SHD-8). A service without one of its loops would look
+ * alive and lose work.
  */
 export function endOnUncaught(stop: () => Promise<void>, exit: (code: number) => void): void {
   let ending = false;

@@ -13,8 +13,8 @@ const log = logger("database");
 export const UPGRADE_BACKUPS_MAX = 3;
 
 /**
- * Brings a database up to the schema of this program. An older one is copied to `<data_dir>/backups` first, and the copy checked: without
- * room for it nothing is changed. A newer one is refused (promises BAK-6). Throws ServiceError.
+ * Brings a database up to the schema of this program. An older one is copied to `<data_dir>/backups` first, and the copy is
+ * checked; without room for it nothing is changed. A newer one is refused (reliability BAK-6). Throws ServiceError.
  */
 export async function upgrade(
   db: Database,
@@ -74,7 +74,7 @@ async function check(path: string): Promise<void> {
 
 async function sync(path: string): Promise<void> {
   using file = await Deno.open(path, { read: true });
-  // A directory cannot be synced everywhere.
+  // Not every file system can sync a directory.
   await file.sync().catch(() => {});
 }
 

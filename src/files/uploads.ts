@@ -5,23 +5,23 @@ import { ServiceError } from "../domain/error.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import type { Media } from "../domain/message.ts";
 
-/** Most files of one conversation, and how many of the largest size they may be together (promises UPL-2). */
+/** Most files of one conversation, and how many of the largest size they may be together (reliability UPL-2). */
 export const UPLOADS_PER_SESSION_MAX = 1_000;
 export const UPLOADS_PER_SESSION_MAX_LARGEST = 20;
 
-// The database and the logs need what is left of a disk: uploads never take the last of it. Of a small one it is a share.
+// Uploads never take the last space of a disk: the database and the logs need it. On a small disk the reserve is a share.
 const DISK_RESERVE_BYTES = 100_000_000;
 const DISK_RESERVE_SHARE = 0.05;
 
 const SNIFF_BYTES = 4_100;
 const PARTIAL = ".part";
 
-/** Whether a file is on its way in: a stored one never begins with a dot, whatever it is called. */
+/** Whether a file is still being uploaded: the name of a stored one never begins with a dot. */
 export function isPartial(name: string): boolean {
   return name.startsWith(".") && name.endsWith(PARTIAL);
 }
 
-/** A file on its way in: written under a temporary name, and only finish() gives it its own. */
+/** A file that is being uploaded: it has a temporary name until finish() gives it its own. */
 export class IncomingFile {
   size = 0;
   readonly #file: Deno.FsFile;
@@ -64,7 +64,7 @@ export class IncomingFile {
     faultPoint("upload.part");
   }
 
-  /** SHA-256 of what has come in, in hex. */
+  /** SHA-256 of the bytes so far, in hex. */
   async digest(): Promise<string> {
     const hash = createHash("sha256");
     const file = await Deno.open(this.#partial, { read: true });
@@ -72,7 +72,7 @@ export class IncomingFile {
     return hash.digest("hex");
   }
 
-  /** On disk, under its name in `folder`, and described. */
+  /** Syncs the file to the disk and moves it to its name in `folder`. Throws `storage_full`. */
   async finish(folder: string = this.#folder): Promise<Media> {
     await mapped(() => this.#file.sync());
     this.#close();
@@ -83,7 +83,7 @@ export class IncomingFile {
     return { path, name: this.#name, size: this.size, mime: await sniff(head) };
   }
 
-  /** Leaves nothing behind. */
+  /** Removes the file. */
   async discard(): Promise<void> {
     this.#close();
     await Deno.remove(this.#partial).catch(() => {});
@@ -114,7 +114,7 @@ async function mapped<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-// The id in front makes it unique and keeps device names and leading dots away; the rest is for people.
+// The id in front makes the name unique and excludes device names and leading dots; the rest is for people.
 function safeName(id: string, originalName: string): string {
   const last = originalName.split(/[/\\]/).at(-1) ?? "";
   const slug = last.normalize("NFKD").replace(/\p{M}/gu, "").replace(/[^A-Za-z0-9._-]+/g, "_").replace(
@@ -124,7 +124,7 @@ function safeName(id: string, originalName: string): string {
   return slug.replace(/^[._-]+/, "") === "" ? id : `${id}-${slug.replace(/^[._-]+/, "")}`;
 }
 
-/** What the first bytes of a file say that it is. */
+/** The media type of a file, by its first bytes. */
 async function sniff(head: Uint8Array): Promise<string> {
   const { fileTypeFromBuffer } = await import("file-type");
   const found = await fileTypeFromBuffer(head);
@@ -138,7 +138,7 @@ async function sniff(head: Uint8Array): Promise<string> {
   }
 }
 
-/** A file that is open for reading and certainly lies where it should. Whoever gets it closes it. */
+/** A file that is open for reading and was checked to lie in its folder. The caller closes it. */
 export interface OpenFile {
   file: Deno.FsFile;
   /** Its real path. */
@@ -148,11 +148,11 @@ export interface OpenFile {
 
 /**
  * Opens a file that lies in `folder`, or answers null: it has to exist, be a plain file with one name, and stay inside
- * when every symbolic link is followed (interface 8, promises PTH-1). What is open is what was looked at, whatever
- * somebody puts in its place meanwhile (promises PTH-2).
+ * when every symbolic link is followed (interface 8, reliability PTH-1). The open file is the one
+ * that was checked, even when another one takes its place meanwhile (reliability PTH-2).
  */
 export async function openInside(folder: string, path: string): Promise<OpenFile | null> {
-  // Looked at before, too: a pipe would be waited for, and a device would notice.
+  // Checked before the open, too: opening a pipe would wait, and opening a device can have effects.
   const before = await lookInside(folder, path);
   if (before === null) return null;
   const file = await Deno.open(before.path, { read: true }).catch(() => null);
@@ -162,7 +162,7 @@ export async function openInside(folder: string, path: string): Promise<OpenFile
     const same = after !== null && open.isFile && open.dev === after.dev && open.ino === after.ino;
     if (same && (open.nlink ?? 1) === 1) return { file, path: after.path, size: open.size };
   } catch {
-    // It cannot be looked at any more.
+    // It was removed meanwhile.
   }
   file.close();
   return null;
@@ -185,7 +185,7 @@ async function lookInside(
   }
 }
 
-/** What a file is that lies in `folder`, or null; see openInside(). */
+/** The description of a file in `folder`, or null; see openInside(). */
 export async function fileInside(folder: string, path: string): Promise<Media | null> {
   const found = await openInside(folder, path);
   if (found === null) return null;
@@ -199,7 +199,7 @@ export async function fileInside(folder: string, path: string): Promise<Media | 
   }
 }
 
-/** Removes what uploads left behind that a crash cut off. Answers how many (promises UPL-5). */
+/** Removes the temporary files of uploads that a crash cut off. Returns how many (reliability UPL-5). */
 export async function removePartials(uploads: string): Promise<number> {
   let removed = 0;
   try {

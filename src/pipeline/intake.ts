@@ -9,7 +9,7 @@ import { Stage } from "./loop.ts";
 
 const MESSAGES_PER_ROUND = 1_000;
 
-/** Gathers what is said in one go: after a quiet window the parts of a conversation become one message (contract 4, point 2). */
+/** Joins messages that are sent one after the other: after a quiet window those of a conversation become one (contract 4.2). */
 export function createIntake(
   options: { db: Database; clock: Clock; bells: Bells; quietWindow: number | undefined },
 ): Stage {
@@ -27,12 +27,12 @@ export function createIntake(
       if (first === undefined || last === undefined) continue;
       const windowMs = quietWindowMs(last.platform, quietWindow);
       const until = quietUntil(first.received_at, last.received_at, windowMs);
-      // A message from the future is a clock that was set back; it has waited long enough.
+      // A message from the future means that the clock was set back; it does not wait any longer.
       if (until > now && first.received_at <= now) soonest = Math.min(soonest, until - now);
       else closed.push(parts);
     }
     await Promise.all(closed.map((parts) => feed(parts, now)));
-    // There may be more at once only when something made room for it.
+    // There can be more to read at once only when some of these were fed.
     return received.length === MESSAGES_PER_ROUND && closed.length > 0 ? 0 : soonest;
   }
 

@@ -3,31 +3,31 @@ import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 import type { Bells } from "../base/bells.ts";
 
-/** However many bells are lost, work is found within this time (house, sentence 1). */
+/** Without any bell, work is found within this time (architecture, sentence 1). */
 export const POLL_MS = 1_000;
-// A stage that fails tries again soon, and then less and less often.
+// How soon a stage tries again after an error.
 const RETRY: Backoff = { firstMs: 200, lastMs: 5_000 };
-// A stage that has not come back to its waiting place for so long is not well (promises CRN-9).
+// A round that takes longer means that the stage is not healthy (reliability CRN-9).
 const STALLED_MS = 60_000;
 
-/** What a stage is made of. */
+/** The parts of a stage. */
 export interface StageParts {
   name: string;
   bell: string;
   clock: Clock;
   bells: Bells;
-  /** How long it waits at most between two rounds; POLL_MS unless said otherwise. */
+  /** The longest wait between two rounds; POLL_MS by default. */
   pollMs?: number;
   /**
-   * Does all work that is due and answers in how many ms there will be more as far as it knows (Infinity: none).
-   * What it throws is logged, and it is called again later.
+   * Does all work that is due and returns in how many ms there will be more, as far as it knows (Infinity: none). An error
+   * is logged, and the step is called again later.
    */
   step: (signal: AbortSignal) => Promise<number>;
 }
 
 /**
  * One part of the pipeline: a loop over rows. Between two rounds it waits for its bell, for the next due time, or
- * for the poll, whichever comes first. It never ends by itself.
+ * for the poll, whichever comes first. It runs until stop().
  */
 export class Stage {
   readonly name: string;
@@ -46,7 +46,7 @@ export class Stage {
     this.#loop ??= this.#run();
   }
 
-  /** Lets the round that is going on finish, then ends. */
+  /** Waits for the current round, then ends. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#loop;

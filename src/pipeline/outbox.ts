@@ -16,7 +16,7 @@ const MESSAGES_PER_ROUND = 50;
 const ATTEMPTS_MAX = 10;
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 3_600_000, factor: 4 };
 
-/** Delivers what is said to conversations outside of this service; on the local platform being stored is being delivered. */
+/** Delivers messages to other platforms. On the local platform a stored message is delivered already. */
 export function createOutbox(
   options: { db: Database; clock: Clock; bells: Bells; platforms: readonly Platform[] },
 ): Stage {

@@ -1,4 +1,4 @@
-// Ended things -> gone, when they are older than retention says. Nothing that is still to be done is ever touched.
+// Deletes ended things that are older than retention says. Open work is never touched.
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Config } from "../config/schema.ts";
@@ -41,18 +41,18 @@ export interface RetentionOptions {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const POLL_MS = 15 * 60_000;
-// Between two batches others write.
+// A pause between two batches, for the writes of others.
 const PAUSE_MS = 20;
-// Not right after a start, when everybody else has work to do.
+// Not right after a start, when the other stages are busy.
 const START_DELAY_MS = 10 * 60_000;
-// A wall clock that leaps by more than this is not believed for an hour: one that was set to the wrong year must not
-// cost what is in the database.
+// When the wall clock jumps by more than this, nothing is deleted for an hour: a clock that was set to the wrong year must
+// not delete what is in the database.
 const LEAP_MS = 60_000;
 const DISBELIEF_MS = 60 * 60_000;
-// A younger file without a row may be one whose row is just being written.
+// The row of a younger file may not be written yet.
 const ORPHAN_AGE_MS = DAY_MS;
 
-/** Deletes what is older than `retention` says, batch by batch, and files that nothing knows once a day (contract 7). */
+/** Deletes what is older than `retention` says, batch by batch, and once a day files that no row refers to (contract 7). */
 export function createRetention(options: RetentionOptions): Stage {
   const { db, clock, bells, paths } = options;
   let quietUntil = clock.monotonic() + START_DELAY_MS;
@@ -79,7 +79,7 @@ export function createRetention(options: RetentionOptions): Stage {
   }
 }
 
-/** One batch of each kind. Answers whether there may be more. */
+/** One batch of each kind. Returns whether there may be more. */
 async function pruneRound(options: RetentionOptions, now: number): Promise<boolean> {
   const { db, config } = options;
   const kept = {
@@ -107,7 +107,7 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
   return await pruneUploads(options, kept.messages) || more;
 }
 
-// Files go first: whoever is killed in between finds the row again and goes on.
+// Files are deleted first: after a kill the row is still there, and the next round goes on.
 async function pruneExecutions({ db, paths }: RetentionOptions, before: number): Promise<boolean> {
   const ids = await listOldExecutions(db, before);
   if (ids.length === 0) return false;
@@ -124,7 +124,7 @@ async function pruneUploads({ db }: RetentionOptions, before: number): Promise<b
   return files.length >= BATCH_ROWS;
 }
 
-/** Logs of runs that are gone: the coordinator's when they are pruned, others where a kill came in between. */
+/** Deletes logs without a run: those of pruned runs of the coordinator, and those that a kill left behind. */
 async function removeOrphanLogs(
   db: Database,
   paths: DataPaths,
@@ -142,7 +142,7 @@ async function removeOrphanLogs(
   }
 }
 
-/** Uploads without a row, and folders of sessions that are gone. */
+/** Deletes uploads without a row, and folders of deleted sessions. */
 async function removeOrphanUploads(
   db: Database,
   paths: DataPaths,
@@ -156,7 +156,7 @@ async function removeOrphanUploads(
         await removeOld(path, now);
       }
     }
-    // Only an empty one lets itself be removed, and only one in which nothing begins just now.
+    // Fails for a folder that is not empty; a young one may be in use.
     await removeOld(join(paths.uploads, folder), now);
   }
 }

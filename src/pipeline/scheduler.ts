@@ -15,9 +15,9 @@ import { Stage } from "./loop.ts";
 const log = logger("scheduler");
 
 const TASKS_PER_ROUND = 500;
-// A wall clock that is corrected by less is not a clock that was set back.
+// A smaller correction of the wall clock does not count as setting it back.
 const STEP_BACK_MS = 30_000;
-// When a schedule's next time cannot be told, it is looked at again after so long.
+// A schedule without a next time is checked again after so long.
 const LATER_MS = 24 * 60 * 60 * 1000;
 
 /** What the scheduler works with. */
@@ -26,11 +26,11 @@ export interface SchedulerOptions {
   clock: Clock;
   bells: Bells;
   defaultZone: string;
-  /** A missed time is made up for when it is not older than this (contract 3, Task). */
+  /** A missed time still fires when it is not older than this (contract 3, Task). */
   catchUpWindowMs: number;
 }
 
-/** Fires what is due: never early, at most once per task and minute. Its work grows with what is due, not with what exists. */
+/** Fires what is due: never early, at most once per task and minute. Its cost grows with what is due, not with what is stored. */
 export function createScheduler(options: SchedulerOptions): Stage {
   const { db, clock, bells, defaultZone, catchUpWindowMs } = options;
   let latestNow: number | null = null;
@@ -46,11 +46,11 @@ export function createScheduler(options: SchedulerOptions): Stage {
       if (due.length === TASKS_PER_ROUND) return 0;
     }
     const next = await earliestRunAt(db);
-    // The wall clock may jump, so the poll looks again long before a far time.
+    // The wall clock may jump; the poll notices it long before a time far ahead.
     return next === null ? Infinity : Math.max(0, next - clock.now());
   }
 
-  /** After the wall clock was set back, schedules that were moved into a future that is none any more come back (promises CRN-4). */
+  /** After the wall clock was set back, works the next times out anew: they would be too late (reliability CRN-4). */
   async function followClock(now: number): Promise<void> {
     const before: number = latestNow ?? await latestEventAt(db);
     latestNow = now;
@@ -84,7 +84,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
     try {
       statements = task.type === "countdown" ? countdown(task, now) : occurrence(task, now);
     } catch (error) {
-      // A zone that the system does not know any more, say: the others must not wait for this one.
+      // For example a time zone that the system does not know any more. The other tasks must not wait for this one.
       log.error("Cannot work out when task {id} is due, looking again in a minute: {error}", {
         id: task.id,
         error,
@@ -96,7 +96,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
       faultPoint("cron.tick");
       await db.write(statements);
     } catch (error) {
-      // This minute was fired before, by a clock that has been set back since: on to the next.
+      // This minute has fired already, before the clock was set back: on to the next.
       if (!isDuplicate(error)) throw error;
       await db.write(
         skipOccurrence({ id: task.id, expected: task.next_run_at, next: nextOf(task, now), now }),
@@ -111,7 +111,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
     const missed = missedOccurrences(task.cron, zone, expected, now) ?? { latest: expected, count: 1 };
     const move = { id: task.id, expected, next: nextOf(task, now), now };
     if (task.status !== "scheduled") {
-      // The run before is still open: the time is skipped, and the journal says so (promises CRN-7).
+      // The run before has not ended: this time is skipped, and the journal says so (reliability CRN-7).
       const data = { at: missed.latest, count: missed.count };
       return moved(skipOccurrence(move), now, { kind: "task.skipped", ...keys, data });
     }

@@ -1,4 +1,4 @@
-// running -> completed, failed, cancelled, scheduled (a cron task) or pending (tried again): every end of a run
+// running -> completed, failed, cancelled, scheduled (a cron task) or pending (tried again): every outcome of a run
 import { hasConversation, outboundOf, platformOf } from "../domain/message.ts";
 import { LIMITED_RUNS_MAX, type RateLimit, TOLD_WAIT_MS, waitReason } from "../domain/rate_limit.ts";
 import { keysOf, type RunKeys } from "../domain/run_identity.ts";
@@ -17,7 +17,7 @@ export interface EndedRun extends RunKeys {
   worker_name: string;
 }
 
-/** What has to be known of its task. */
+/** What has to be known about its task. */
 export type EndedTask = Pick<Task, "type" | "cron" | "time_zone">;
 
 /** The rate limit that a run met. */
@@ -36,12 +36,12 @@ export interface Rules {
   maxAttempts: number;
 }
 
-/** A run that ended because the service was stopped in order: it uses up no attempt (promises SHD-2). */
+/** A run that ended because the service was stopped in order: it uses up no attempt (reliability SHD-2). */
 export const STOPPED = "the service was stopped; the task runs again after the next start";
 
 /**
- * Everything that the end of a run brings about, for one batch: outcome, fate of the task, reply, journal. The
- * execution's guard is the fence: an outcome that comes second writes nothing at all.
+ * Everything that is stored when a run ends, for one batch: outcome, next status of the task, reply, journal. The guard of
+ * the execution makes the first outcome count: a second one writes nothing.
  */
 export function endRun(
   run: EndedRun,
@@ -85,7 +85,7 @@ function tryAgain(
   return moved(retry, now, { kind: "task.requeued", ...keys, data: { reason } });
 }
 
-// The engine waits, and with it everything that it would have to do (contract 3, Task; promises DSP-13).
+// The engine waits, and so do all tasks that it would run (contract 3, Task; reliability DSP-13).
 function parked({ limit }: MetLimit, now: number, keys: RunKeys): Statement[] {
   const { engine, until } = limit;
   return [setLimit(limit), record(now, { kind: "engine.limited", ...keys, data: { engine, until } })];
@@ -98,7 +98,7 @@ function postpone(run: EndedRun, { limit, runsBefore }: MetLimit, now: number, k
     ...keys,
     data: { reason },
   });
-  // Whoever waits for the reply is told once, and not of every breath that an engine has to take.
+  // The conversation is told once about a long wait, and not about every limit.
   const told = runsBefore === 0 && limit.until - now >= TOLD_WAIT_MS && hasConversation(run.session_key);
   if (!told) return waiting;
   const said = { ...toConversation(run), content: `${run.worker_name} has to wait: ${reason}.` };
@@ -108,7 +108,7 @@ function postpone(run: EndedRun, { limit, runsBefore }: MetLimit, now: number, k
   ];
 }
 
-// A schedule waits for its next time, whatever came of this run (contract 3, Task).
+// A schedule waits for its next time, whatever the outcome of this run was (contract 3, Task).
 function fateOf(
   run: EndedRun,
   end: ExecutionEnd,
@@ -128,7 +128,7 @@ function fateOf(
   return moved(finishTask(run, to, reason, now), now, { kind: `task.${to}`, ...keys });
 }
 
-// The final text is the worker's reply; a failure is told by the system (contract 4, point 6).
+// The final text is the worker's reply; a failure is reported by the system (contract 4.6).
 function reply(run: EndedRun, end: ExecutionEnd, now: number): Statement[] {
   const base = toConversation(run);
   if (end.status === "completed" && end.result.trim() !== "") {

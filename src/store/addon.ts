@@ -52,7 +52,7 @@ function kept(folder: string, packed: URL, name: string): string {
   try {
     const bytes = gunzipSync(Deno.readFileSync(packed));
     for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
-    // The name must never stand for half a file, not even after a power cut.
+    // The name must never belong to half a file, not even after a power cut.
     file.syncSync();
   } finally {
     file.close();
@@ -77,7 +77,7 @@ function remove(path: string): void {
   try {
     Deno.removeSync(path, { recursive: true });
   } catch {
-    // It is in the way of nobody.
+    // A file that is left behind does no harm.
   }
 }
 

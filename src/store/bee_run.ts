@@ -61,7 +61,7 @@ export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement
   );
 }
 
-/** What a coordinator's token is checked against at every request; null once its run is over (promises SCP-5). */
+/** The rights of a coordinator's run token, read at every request; null when the run has ended (reliability SCP-5). */
 export function findBeeGrant(
   db: Database,
   id: string,
@@ -88,7 +88,7 @@ export async function findBeeRunStatus(
   return row?.status ?? null;
 }
 
-/** The wire object of a coordinator's run. */
+/** JSON of a coordinator's run as the API shows it. */
 export const BEE_RUN_JSON = `json_object(
   'id', bee_run.id,
   'message_id', bee_run.message_id,

@@ -10,26 +10,26 @@ interface Known {
   commits: number;
 }
 
-/** Results of reads that hold until the next commit, and for a second at most: somebody else may write, too. */
+/** Results of reads. They are valid until the next commit, and for one second at most: another process may write, too. */
 export class ResultCache {
   readonly #known = new LRUCache<string, Known>({
     max: RESULTS_MAX,
     ttl: RESULT_MAX_AGE_MS,
-    // With one it would keep a timer for the time of day.
+    // Any other value makes lru-cache keep a timer.
     ttlResolution: 0,
   });
   #commits = 0;
 
-  /** Something was committed: nothing that is known holds any more. */
+  /** Something was committed: every result so far is out of date. */
   outdate(): void {
     this.#commits++;
   }
 
-  /** The result of `work`, or what `key` had before when that still holds. Large results are not kept. */
+  /** The result of `work`, or the earlier result for `key` when it is still valid. Large results are not kept. */
   async get<T>(key: string, work: () => Promise<T>, sizeOf: (result: T) => number): Promise<T> {
     const known = this.#known.get(key);
     if (known?.commits === this.#commits) return await (known.result as Promise<T>);
-    // Whoever asks while it is being worked out gets the same.
+    // Callers that come before it is ready wait for the same promise.
     const made = { result: work(), commits: this.#commits };
     this.#known.set(key, made);
     let keep = false;

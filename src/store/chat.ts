@@ -30,7 +30,7 @@ export function updateChatSession(session: ChatSession): Statement[] {
   ]);
 }
 
-/** Notes that something happened in a session, guarded by its existence: nothing is sent into a deleted one. */
+/** Updates `updated_at` of a session, guarded by its existence: nothing is sent into a deleted one. */
 export function touchChatSession(id: string, now: number): Statement[] {
   return guarded("update chat_session set updated_at = ? where id = ?", [now, id]);
 }
@@ -117,7 +117,7 @@ export interface ConversationEvent extends Row {
   message: string | null;
 }
 
-/** Events of a conversation behind number `after`, oldest first. */
+/** Events of a conversation with a number above `after`, oldest first. */
 export function listConversationEvents(
   db: Database,
   sessionKey: string,
@@ -157,7 +157,7 @@ export function listConversationEvents(
   );
 }
 
-/** The number behind which the latest `count` events of a conversation lie. */
+/** The number after which the latest `count` events of a conversation follow. */
 export async function startOfReplay(db: Database, sessionKey: string, count: number): Promise<number> {
   const row = await db.first<{ seq: number }>(
     `select seq
@@ -177,7 +177,7 @@ export interface Upload extends Media {
   created_at: number;
 }
 
-/** Notes a file that was uploaded, guarded by what a session may hold. */
+/** Stores the row of an uploaded file, guarded by the session's quota. */
 export function insertUpload(upload: Upload, most: UploadQuota): Statement[] {
   return guarded(
     `insert into upload (path, session_id, name, original_name, size, mime, created_at)
@@ -224,7 +224,7 @@ export async function measureUploads(db: Database, sessionId: string): Promise<U
   return row ?? { files: 0, bytes: 0 };
 }
 
-/** The name under which an uploaded file came, or null. */
+/** The name that an uploaded file had at its sender, or null. */
 export async function findOriginalName(db: Database, path: string): Promise<string | null> {
   const row = await db.first<{ name: string }>("select original_name as name from upload where path = ?", [
     path,

@@ -6,7 +6,7 @@ const log = logger("database");
 
 /** How long a write waits for a foreign lock before it gives up with `unavailable`. */
 export const BUSY_WAIT_MAX_MS = 5_000;
-// A foreign lock is tried again after a time in between, so that two who wait do not meet again.
+// A random pause before the next try, so that two processes that wait do not collide again.
 const BUSY_PAUSE_MIN_MS = 20;
 const BUSY_PAUSE_MAX_MS = 100;
 
@@ -14,7 +14,7 @@ const BUSY_PAUSE_MAX_MS = 100;
 // while a loop of resolved promises keeps the event loop busy (facts, libSQL 8).
 const STATEMENTS_PER_YIELD = 500;
 
-/** The driver, with what every statement needs: foreign locks are waited for, errors get our words, damage is noticed. */
+/** The driver, with what every statement needs: it waits for locks of other processes, translates errors and notices damage. */
 export class Connection {
   readonly remote: boolean;
   /** Why nothing is written any more, or null while all is well. */
@@ -51,13 +51,13 @@ export class Connection {
     await this.#run(() => Promise.resolve(this.#driver.copyTo(path)));
   }
 
-  /** Brings what is in the log beside the file into the file. Throws when somebody else is reading or writing. */
+  /** Moves the content of the WAL file into the database file. Throws when another process is reading or writing. */
   async checkpoint(): Promise<void> {
     const [row] = await this.#driver.query({ sql: "pragma wal_checkpoint(truncate)", args: [] });
     if (row?.busy !== 0) throw new Error("another program is reading or writing");
   }
 
-  /** From here on nothing is written. */
+  /** Refuses every write from here on. */
   break(reason: string, cause?: unknown): void {
     if (this.broken !== null) return;
     this.broken = reason;
@@ -68,7 +68,7 @@ export class Connection {
     this.#driver.close();
   }
 
-  /** Runs native work; a foreign lock is waited for without blocking the event loop (facts, libSQL 13). */
+  /** Runs native work; waits for a lock of another process without blocking the event loop (facts, libSQL 13). */
   async #run<T>(work: () => Promise<T>, since = performance.now()): Promise<T> {
     while (true) {
       try {
@@ -78,7 +78,7 @@ export class Connection {
         if (isFencedOff(error)) this.break(TAKEN_OVER, error);
         if (!isBusy(error) || this.remote) throw mapped(error);
         this.busy++;
-        // A BUSY poisons this connection for good: only a new one writes again.
+        // After one BUSY this connection cannot write any more; only a new one can.
         await this.#driver.reconnect().catch(() => {});
         if (performance.now() - since > BUSY_WAIT_MAX_MS || this.broken !== null) throw mapped(error);
         log.warning("Database is locked by another process, trying again");

@@ -26,7 +26,7 @@ export function saveCredential(credential: Credential, now: number): Statement[]
   ];
 }
 
-/** Another password for the operator, guarded by the version that the caller saw; all older tokens are worth nothing. */
+/** Another password for the operator, guarded by the version that the caller saw; all older tokens become invalid. */
 export function changePassword(passwordHash: string, version: number, now: number): Statement[] {
   return guarded(
     `update credential
@@ -36,7 +36,7 @@ export function changePassword(passwordHash: string, version: number, now: numbe
   );
 }
 
-/** Makes every token that was ever given out worth nothing, and leaves the password as it is. */
+/** Makes every token invalid and leaves the password as it is. */
 export function endAllLogins(now: number): Statement[] {
   return [
     { sql: "update credential set version = version + 1, updated_at = ?", args: [now] },
@@ -81,7 +81,7 @@ export function deleteRefreshTokens(): Statement {
 
 /**
  * Counts one more login attempt of `who` in this minute and answers how many there are now. It counts before the
- * password is looked at, so that many attempts at once cannot slip through (contract 2, promises AUT-4).
+ * password is checked, so that many attempts at once cannot slip through (contract 2, reliability AUT-4).
  */
 export async function countLogin(db: Database, who: string, minute: number): Promise<number> {
   const { rows } = await db.write([

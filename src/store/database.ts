@@ -8,23 +8,23 @@ export { isDuplicate, isMissingReference } from "./database_error.ts";
 export type { Row, Statement, Value } from "./driver.ts";
 export type { Written } from "./writer.ts";
 
-/** A lost guard rolls its batch back (architecture, sentence 3). Stands behind each guarded statement. */
+/** Follows each guarded statement: when that changed no row, the whole batch is rolled back (architecture, sentence 3). */
 const GUARD: Statement = { sql: "insert into guard (held) select 0 where changes() <> 1", args: [] };
 
-/** A statement that must change exactly one row, or the whole batch is taken back. `bell` is rung when it is committed. */
+/** A statement that must change exactly one row, or the whole batch is rolled back. `bell` is rung after the commit. */
 export function guarded(sql: string, args: Value[], bell?: string): Statement[] {
   return [{ sql, args, bell }, GUARD];
 }
 
 /**
- * The one door to libSQL. Reads run at once; writes are one-shot batches through one queue. Local file or remote server,
- * the same statements.
+ * The only way to libSQL. Reads run at once; writes are batches through one queue. The statements are the same on a
+ * local file and on a remote server.
  */
 export class Database {
   readonly remote: boolean;
   /** Called after each commit with the bells of its statements. */
   onCommit: (bells: string[]) => void = () => {};
-  /** Called once when nothing is written any more: the database is damaged, or was taken away. */
+  /** Called once when writes stop for good: the database is damaged, or another server has taken it over. */
   onBroken: (reason: string, cause?: unknown) => void = () => {};
   readonly #connection: Connection;
   readonly #writer: Writer;
@@ -70,8 +70,8 @@ export class Database {
   }
 
   /**
-   * The result of `work`, or the one that it had before when nothing was committed since. For what many clients ask
-   * again and again, such as the first page of a list, or at once. A second old at most: somebody else may write, too.
+   * The result of `work`, or the earlier one when nothing was committed since. For what many clients ask again and
+   * again, such as the first page of a list. One second old at most: another process may write, too.
    */
   unlessChanged<T>(key: string, work: () => Promise<T>, sizeOf: (result: T) => number): Promise<T> {
     return this.#results.get(key, work, sizeOf);
@@ -82,7 +82,7 @@ export class Database {
     return this.#writer.write(statements);
   }
 
-  /** As write(), but losing a guard is the `conflict` that the caller describes. */
+  /** As write(), but a lost guard throws the error that `lost` makes. */
   async writeOr(statements: Statement[], lost: () => Promise<Error> | Error): Promise<Row[][]> {
     const { won, rows } = await this.write(statements);
     if (!won) throw await lost();
@@ -90,7 +90,7 @@ export class Database {
   }
 
   /**
-   * Writes a consistent copy of everything to a new file and makes sure that it is sound. A local file only. Blocks for
+   * Writes a consistent copy of everything to a new file and checks it. A local file only. Blocks for
    * about 7 ms per MB (facts, libSQL 7). Throws `storage_full`, `unavailable`, and Error for a copy that is damaged.
    */
   async copyTo(path: string): Promise<void> {
@@ -104,7 +104,7 @@ export class Database {
     return this.#writer.waiting;
   }
 
-  /** How often a lock of another process was met. Our own never meet each other (reliability DBF-5). */
+  /** How often a lock of another process was in the way. Our own writes never wait for each other's lock (reliability DBF-5). */
   get busy(): number {
     return this.#connection.busy;
   }
@@ -119,12 +119,12 @@ export class Database {
     this.#writer.fence = fence;
   }
 
-  /** Brings everything that was committed from the log beside the file into the file itself. A local file only. */
+  /** Moves everything that was committed from the WAL file into the database file. A local file only. */
   checkpoint(): Promise<void> {
     return this.#connection.checkpoint();
   }
 
-  /** From here on every write is refused; what waits is refused as well. */
+  /** Refuses every write from here on, and those that wait. */
   break(reason: string, cause?: unknown): void {
     this.#connection.break(reason, cause);
   }
@@ -138,7 +138,7 @@ export class Database {
   }
 }
 
-/** Whatever is wrong with a database file that nobody has open; it is left as it was. */
+/** What is wrong with a database file that nobody has open; [] when it is sound. The file is not changed. */
 export async function inspect(path: string): Promise<string[]> {
   const { inspectFile } = await import("./local_driver.ts");
   return inspectFile(path);

@@ -1,12 +1,12 @@
 import { ServiceError } from "../domain/error.ts";
 
-/** Code and message in one: a local error has both apart, a remote one its code in the message. */
+/** Code and message as one text: a local error has them in two fields, a remote one has the code in its message. */
 export function words(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return "code" in error ? `${error.code}: ${error.message}` : error.message;
 }
 
-/** Whether somebody else holds the lock, or a connection is what such a lock made of it. */
+/** Whether another process holds the lock, or the connection is broken by such a lock (facts, libSQL 13). */
 export function isBusy(error: unknown): boolean {
   return /SQLITE_(BUSY|LOCKED)|SQL statements in progress/.test(words(error));
 }
@@ -26,12 +26,12 @@ export function isMissingReference(error: unknown): boolean {
   return /FOREIGN KEY constraint failed/.test(words(error));
 }
 
-/** Whether an error says that a guard was lost (house, sentence 3). By text: a server sends no extended code. */
+/** Whether an error says that a guard was lost (architecture, sentence 3). By text: a server sends no extended code. */
 export function isLostGuard(error: unknown): boolean {
   return words(error).includes("guard_lost");
 }
 
-/** Why nothing is written by who was silent for too long. */
+/** Why a server that was silent for too long may not write. */
 export const TAKEN_OVER = "another server has taken it over";
 
 /** Whether an error says that the database has another owner by now. */
@@ -44,7 +44,7 @@ export function isDamage(error: unknown): boolean {
   return /SQLITE_(CORRUPT|NOTADB)|malformed|not a database/i.test(words(error));
 }
 
-/** The error of a query or a write as the service means it; a constraint stays what it is. */
+/** The error of a query or a write as a ServiceError; a broken constraint stays what it is. */
 export function mapped(error: unknown): unknown {
   const text = words(error);
   if (isFencedOff(error)) return damaged(TAKEN_OVER, error);
@@ -66,7 +66,7 @@ export function mapped(error: unknown): unknown {
   });
 }
 
-/** Nothing is written any more until somebody has looked at it. */
+/** The error of every write until an operator has repaired the database. */
 export function damaged(reason: string, cause?: unknown): ServiceError {
   return new ServiceError(
     "unavailable",

@@ -27,7 +27,7 @@ export async function findDepartmentRef(db: Database, idOrName: string): Promise
   return row === null ? null : { id: row.id, name: row.name };
 }
 
-/** As findDepartmentRef(), whole. */
+/** As findDepartmentRef(), with all fields. */
 export async function findDepartment(db: Database, idOrName: string): Promise<Department | null> {
   const row = await db.first<{ json: string }>(
     `select ${DEPARTMENT_JSON} as json

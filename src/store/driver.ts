@@ -5,14 +5,14 @@ export type Value = string | number | boolean | null;
 export interface Statement {
   sql: string;
   args: Value[];
-  /** The bell of whoever has work once this is committed. */
+  /** Rung after the commit: the bell of the stage that this statement makes work for. */
   bell?: string | undefined;
 }
 
 /** A row by column name. Every query names its columns, so a type per query is enough. */
 export type Row = Record<string, unknown>;
 
-/** What a database has to do for us; the same on a local file and on a server. */
+/** What a database driver has to do; the same on a local file and on a server. */
 export interface Driver {
   readonly remote: boolean;
   /** The first row of a query, or null. */
@@ -20,14 +20,14 @@ export interface Driver {
   query(statement: Statement): Promise<Row[]>;
   /** Commits all or nothing; answers the rows that each statement returned. */
   batch(statements: Statement[]): Promise<Row[][]>;
-  /** Writes a consistent copy to a new file. Blocks for about 5 ms per MB. Not on a server. */
+  /** Writes a consistent copy to a new file. Blocks for about 7 ms per MB. Not on a server. */
   copyTo(path: string): void;
-  /** Drops the connection and takes a new one; needed after a BUSY (facts, libSQL 13). */
+  /** Closes the connection and opens a new one; needed after a BUSY (facts, libSQL 13). */
   reconnect(): Promise<void>;
   close(): void;
 }
 
-/** Numbers that are whole as bigint: both libraries bind a number as REAL, and 1 in a TEXT column would be '1.0' (facts, libSQL 16). */
+/** Arguments with whole numbers as bigint: both libraries bind a number as REAL, and 1 in a TEXT column would be '1.0' (facts, libSQL 16). */
 export function bound(args: Value[]): (string | number | bigint | null)[] {
   return args.map((arg) => {
     if (typeof arg === "boolean") return arg ? 1n : 0n;

@@ -6,7 +6,7 @@ import { parsed } from "./list.ts";
 import { EXECUTION_IS_OPEN } from "./status.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 
-/** The wire object of an execution. */
+/** JSON of an execution as the API shows it. */
 export const EXECUTION_JSON = `json_object(
   'id', execution.id,
   'worker_id', execution.worker_id,
@@ -61,7 +61,7 @@ export function startExecution(id: string, now: number): Statement[] {
   );
 }
 
-/** Notes which session of its engine an open execution is. */
+/** Stores the engine's session of an open execution. */
 export function setSession(id: string, sessionId: string): Statement {
   return {
     sql: `update execution set session_id = ? where id = ? and status ${EXECUTION_IS_OPEN}`,
@@ -82,7 +82,7 @@ export interface ExecutionEnd {
   usage: Usage;
 }
 
-/** pending or running -> completed or failed. The fence: an outcome is written once, by whoever is first. */
+/** pending or running -> completed or failed. The guard: only the first outcome is written. */
 export function finishExecution(id: string, end: ExecutionEnd, now: number): Statement[] {
   const { input_tokens, output_tokens, cost_usd } = end.usage;
   return guarded(
@@ -107,7 +107,7 @@ export function finishExecution(id: string, end: ExecutionEnd, now: number): Sta
   );
 }
 
-/** Notes on an open execution who asked to end it, guarded by its being open. */
+/** Stores who asked to cancel an execution, guarded by its being open. */
 export function markCancelled(id: string, by: string): Statement[] {
   return guarded(`update execution set cancelled_by = ? where id = ? and status ${EXECUTION_IS_OPEN}`, [
     by,
@@ -200,7 +200,7 @@ export async function countLimitedRuns(db: Database, taskId: string): Promise<nu
   return row?.runs ?? 0;
 }
 
-/** What a run token is checked against at every request: the open run it was made for, and its worker's scopes. */
+/** The rights of a run token, read at every request: the open run that it was made for, and its worker's scopes. */
 export interface RunGrant extends Row, RunBinding {
   /** JSON text. */
   scopes: string;

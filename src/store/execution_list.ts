@@ -22,7 +22,7 @@ export async function listExecutions(
   return list(db, { table: "execution", from, json: EXECUTION_JSON, where, args, counter }, page);
 }
 
-// One of the two times leads, the other only checks.
+// One of the two times selects the rows by its index, the other only filters them.
 async function withinTimes(
   db: Database,
   where: string[],

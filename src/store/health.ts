@@ -5,11 +5,11 @@ import { MESSAGE_IS_UNROUTED } from "./status.ts";
 export interface DatabaseFacts {
   sqlite: string;
   bytes: number;
-  /** Of it, what is free inside of the file. */
+  /** How much of it is unused. */
   freeBytes: number;
 }
 
-/** Version of the SQLite that does the work; the start says it, because a package's update can change it (promises DUR-7). */
+/** Version of SQLite. It is logged at the start, because an update of a package can change it (reliability DUR-7). */
 export async function sqliteVersion(db: Database): Promise<string> {
   return (await db.first<{ version: string }>("select sqlite_version() as version"))?.version ?? "";
 }
@@ -26,28 +26,28 @@ export async function readDatabaseFacts(db: Database): Promise<DatabaseFacts> {
   return { sqlite, bytes: pages * size, freeBytes: free * size };
 }
 
-/** The first faults that a walk through the whole file finds; none when it is sound. It blocks for about 1 ms per MB. */
+/** The first faults in the whole file; [] when it is sound. Blocks for about 1 ms per MB. */
 export async function listFaults(db: Database): Promise<string[]> {
   const rows = await db.read<{ quick_check: string }>("pragma quick_check(5)");
   return rows.map((row) => row.quick_check).filter((text) => text !== "ok");
 }
 
-/** Work that waits, and since when; times are Unix ms and null when nothing waits. */
+/** How much work waits, and since when (Unix ms; null when nothing waits). */
 export interface Backlog {
-  /** Tasks of awake workers that are due and that no run has begun. */
+  /** Due tasks of workers that are not paused, without a run yet. */
   pending: number;
   pendingSince: number | null;
-  /** Messages that no coordinator has routed. */
+  /** Messages that are not routed yet. */
   unrouted: number;
   unroutedSince: number | null;
   /** Tasks whose time has come and that the scheduler has not fired. */
   overdue: number;
   overdueSince: number | null;
-  /** Outbound messages that are to be delivered, and those that nobody tries any more. */
+  /** Outbound messages that wait for delivery. */
   undelivered: number;
 }
 
-/** How much waits. Every number comes from an index over open work. */
+/** How much work waits. Every number comes from an index over open work. */
 export async function readBacklog(db: Database, now: number): Promise<Backlog> {
   const row = await db.first<Record<string, number | null>>(
     `select

@@ -8,8 +8,8 @@ export interface StoredAnswer extends Row {
 }
 
 /**
- * Stores the answer in the batch that does the work, so that neither can exist without the other (promises DUR-2). It
- * takes the place of an answer that is not younger than `since`: retention may be late, and the key is free again.
+ * Stores the answer in the batch that does the work, so that neither can exist without the other (reliability DUR-2). It
+ * replaces an answer older than `since`: that key is free again, even when retention has not deleted it yet.
  */
 export function insertAnswer(key: string, answer: StoredAnswer, now: number, since: number): Statement[] {
   return [

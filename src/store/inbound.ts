@@ -5,7 +5,7 @@ import { type Database, guarded, type Row, type Statement, type Value } from "./
 import { list, oneOf, parsed, within } from "./list.ts";
 import { MESSAGE_IS_UNROUTED } from "./status.ts";
 
-/** The wire object of an inbound message. */
+/** JSON of an inbound message as the API shows it. */
 export const INBOUND_JSON = `json_object(
   'id', inbound_message.id,
   'session_key', inbound_message.session_key,
@@ -54,7 +54,7 @@ export function insertInbound(message: NewInbound, waitingMax: number): Statemen
   );
 }
 
-/** received -> feeding for the last part, received -> merged for those before it (contract 4, point 2). */
+/** received -> feeding for the last part, received -> merged for those before it (contract 4.2). */
 export function feedMessage(id: string, partIds: string[], now: number): Statement[] {
   return [
     ...guarded(
@@ -73,7 +73,7 @@ export function feedMessage(id: string, partIds: string[], now: number): Stateme
   ];
 }
 
-/** feeding stays feeding: it is tried once more, counted before so that a try which takes the service down counts, too. */
+/** feeding stays feeding: counts an attempt before it begins, so that one that crashes the service counts, too. */
 export function attemptMessage(id: string, attempt: number): Statement[] {
   return guarded(
     "update inbound_message set attempt = ? where id = ? and status = 'feeding' and attempt = ?",
@@ -85,7 +85,7 @@ export function attemptMessage(id: string, attempt: number): Statement[] {
   );
 }
 
-/** feeding stays feeding, as if it had not been tried: an orderly stop uses up no attempt. */
+/** feeding stays feeding, without the last attempt: an orderly stop uses up none. */
 export function releaseMessage(id: string): Statement[] {
   return guarded(
     "update inbound_message set attempt = attempt - 1 where id = ? and status = 'feeding'",
@@ -165,7 +165,7 @@ export interface FeedingMessage extends Row {
   worker_id: string | null;
 }
 
-/** The oldest feeding message of each session, whichever is due first: one conversation is routed in order. */
+/** The oldest feeding message of each session, earliest due first: one conversation is routed in order. */
 export function listFeeding(db: Database, limit: number): Promise<FeedingMessage[]> {
   return db.read<FeedingMessage>(
     `select inbound_message.id, session_key, platform, attempt, due_at, chat_session.worker_id

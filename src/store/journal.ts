@@ -9,14 +9,14 @@ const INTO_JOURNAL = `insert into journal
 const INSERT = `${INTO_JOURNAL} values (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const INSERT_IF_CHANGED = `${INTO_JOURNAL} select ?, ?, ?, ?, ?, ?, ?, ?, ? where changes() = 1`;
 
-/** The statement that records an event. Put it into the batch that makes the event true (house, sentence 2). */
+/** The statement that records an event. Put it into the batch that makes the event true (architecture, sentence 2). */
 export function record(at: number, entry: JournalEntry): Statement {
   return { sql: INSERT, args: valuesOf(at, entry), bell: bellOf(entry.session_key) };
 }
 
 /**
- * A move and the event that says so, as one value. A guarded move takes its batch back when it changes nothing; any
- * other move that changes nothing leaves no event.
+ * A move and its event as one value, so that nothing can stand between them. A guarded move that changes no row rolls its
+ * batch back; any other move that changes no row leaves no event.
  */
 export function moved(move: Statement | Statement[], at: number, entry: JournalEntry): Statement[] {
   if (Array.isArray(move)) return [...move, record(at, entry)];
@@ -42,11 +42,11 @@ function bellOf(sessionKey: string | undefined): string | undefined {
 }
 
 /**
- * Records `session.idle` when, at the end of this batch, nothing of the conversation is waiting or going on.
- * It has to be the last statement, so that it sees what the others did.
+ * Records `session.idle` when the conversation has no open work after this batch. It has to be the last statement of the
+ * batch, so that it sees the changes of the others.
  */
 export function recordIdle(at: number, sessionKey: string): Statement {
-  // Said in the words of the partial index, or the planner would walk through every task of the conversation.
+  // The condition repeats that of the partial index, or the planner would read every task of the conversation.
   return {
     sql: `insert into journal (at, kind, session_key, actor)
       select ?, 'session.idle', ?, 'system'
@@ -61,7 +61,7 @@ export function recordIdle(at: number, sessionKey: string): Statement {
   };
 }
 
-/** A journal row as read back. */
+/** A journal row. */
 export interface JournalRow extends Row {
   seq: number;
   at: number;
@@ -78,7 +78,7 @@ export interface JournalRow extends Row {
 
 const COLUMNS = "seq, at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data";
 
-/** Which events: all given conditions hold at once. */
+/** Which events: all given conditions together. */
 export interface JournalFilter {
   session_key?: string | undefined;
   worker_id?: string | undefined;
@@ -86,7 +86,7 @@ export interface JournalFilter {
   kinds?: string[] | undefined;
 }
 
-/** Up to `limit` events behind number `after`, oldest first. */
+/** Up to `limit` events with a number above `after`, oldest first. */
 export function listEvents(
   db: Database,
   after: number,
@@ -116,7 +116,7 @@ function selectEvents(
   for (const name of ["session_key", "worker_id", "task_id"] as const) {
     const value = filter[name];
     if (value === undefined) continue;
-    // The partial indexes leave '' out, and the planner only uses them when the query says so, too.
+    // The partial indexes leave '' out, and the planner uses them only when the query does so, too.
     where.push(`${name} = ? and ${name} <> ''`);
     args.push(value);
   }

@@ -1,12 +1,12 @@
 import { COUNT_MAX, type Listing, type Page } from "../domain/page.ts";
 import type { Database, Value } from "./database.ts";
 
-/** A list over one table, newest id first. Conditions hold all at once. */
+/** A list over one table, newest id first. Rows meet all conditions. */
 export interface ListQuery {
   table: string;
-  /** What stands behind `from` when it is more than the table; it has to be called `table`. */
+  /** The `from` clause when it is more than the table; its alias has to be `table`. */
   from?: string;
-  /** SQL expression of the wire object. */
+  /** SQL expression of the JSON that the API shows. */
   json: string;
   where: string[];
   args: Value[];
@@ -15,8 +15,8 @@ export interface ListQuery {
 }
 
 /**
- * One page of a list and the count of the whole, by page number or behind a cursor (contract 1). The page is joined to
- * one text inside of the database: fifty rows cross over as one value.
+ * One page of a list and the count of the whole list, by page number or after a cursor (contract 1). The database joins
+ * the page to one text: fifty rows are read as one value.
  */
 export function list(db: Database, query: ListQuery, page: Page): Promise<Listing> {
   const { page: number, page_size, cursor } = page;
@@ -42,7 +42,7 @@ async function read(db: Database, query: ListQuery, page: Page): Promise<Listing
   );
   const rows = shown?.rows ?? 0;
   const last = shown?.last ?? null;
-  // A short page behind the first is the end; only a full one has to look further.
+  // A page that is not full is the last one; only a full one has to look further.
   const full = rows === page.page_size;
   const total = page.cursor === undefined && offset === 0 && !full ? rows : await countUpTo(db, query);
   const more = full && last !== null &&
@@ -53,8 +53,8 @@ async function read(db: Database, query: ListQuery, page: Page): Promise<Listing
 }
 
 /**
- * A page by number of a whole list that lies nearer to its end than to its start, read from the end; else null. An
- * offset is walked row by row, so half of the way is the longest.
+ * A page of a list without filters that is nearer to the end than to the start, read from the end; else null. SQLite steps
+ * over an offset row by row, so at most half of the rows are stepped over.
  */
 async function readFromEnd(db: Database, query: ListQuery, page: Page): Promise<Listing | null> {
   const { table, json, counter } = query;
@@ -105,7 +105,7 @@ async function hasMore(db: Database, query: ListQuery, last: string): Promise<bo
   return row !== null;
 }
 
-/** Adds `column in (values)`; one value as `=`, which every index can serve in order. */
+/** Adds `column in (values)`; one value as `=`, so that an index also gives the order. */
 export function oneOf(where: string[], args: Value[], column: string, values: readonly string[]): void {
   if (values.length === 1) where.push(`${column} = ?`);
   else where.push(`${column} in (${values.map(() => "?").join(", ")})`);
@@ -139,14 +139,14 @@ export interface TimeRange {
   to: number | undefined;
 }
 
-// So many rows are sorted without anybody noticing.
+// Sorting so many rows takes no time that matters.
 const SORTED_MAX_ROWS = 5_000;
-// An id is made within moments of every time in its row; a day allows for a clock that is set.
+// An id is made within moments of the times in its row; one day more is for a clock that was set.
 const CLOCK_SLACK_MS = 86_400_000;
 
 /**
- * Adds the bounds so that both a narrow and a wide range stay fast: few rows are found by the time's index and
- * sorted, many are read in the order of their ids, from where the range ends. Answers the list's `from`.
+ * Adds the bounds so that both a narrow and a wide range stay fast: few rows are found by the index of the time and
+ * sorted, many are read in the order of their ids, from the end of the range on. Returns the `from` clause.
  */
 export async function within(
   db: Database,

@@ -12,17 +12,17 @@ interface Known {
   list?: Prepared;
 }
 
-// Waiting inside of the library blocks everything, so it is short; the writer waits outside (facts, libSQL).
+// A wait inside the library blocks the whole process (facts, libSQL 7), so it is short; Connection waits without blocking.
 const BUSY_TIMEOUT_MS = 50;
 const WAL_KEPT_BYTES = 16 * 1024 * 1024;
-// Texts differ by the number of their placeholders only, so there are a few hundred at most.
+// Texts differ only by the number of their placeholders, so there are a few hundred at most.
 const STATEMENTS_MAX = 500;
-// What can stand in the place of a table.
+// A query that can be a subquery.
 const PLAIN_QUERY = /^\s*(select|with)\b/i;
 
 /**
  * A database file, through libSQL's own synchronous library. @libsql/client prepares every statement anew, which
- * costs five times the work itself; here each is prepared once per connection (docs/decisions/0003).
+ * costs five times the work itself; here each is prepared once per connection (decision 0003).
  */
 export class LocalDriver implements Driver {
   readonly remote = false;
@@ -37,7 +37,7 @@ export class LocalDriver implements Driver {
     if (before !== null) this.#expectWhole(before);
   }
 
-  // A file that was cut short opens well, and its missing pages would be noticed one by one, as they are needed.
+  // A file that was cut short opens without an error; its missing pages would be noticed only when they are read.
   #expectWhole(before: { file: number; wal: number }): void {
     if (before.file === 0 || before.wal > 0) return;
     const pages = this.#execute({
@@ -52,11 +52,11 @@ export class LocalDriver implements Driver {
   #open(): InstanceType<typeof Libsql> {
     const db = new Libsql(this.#path, { timeout: BUSY_TIMEOUT_MS } as object);
     try {
-      // They belong to the connection, and there is only this one.
+      // Pragmas belong to one connection (facts, libSQL 1).
       db.exec("pragma journal_mode = wal");
       db.exec("pragma synchronous = full");
       db.exec("pragma foreign_keys = on");
-      // A reader that held the log up lets it grow; afterwards it gives the disk its room back.
+      // A long reader makes the WAL file grow; this shortens it afterwards.
       db.exec(`pragma journal_size_limit = ${WAL_KEPT_BYTES}`);
     } catch (error) {
       db.close();
@@ -65,8 +65,8 @@ export class LocalDriver implements Driver {
     return db;
   }
 
-  // Under Deno the list of rows that the library makes in all() costs some bytes that never come back, and a service that
-  // looks for work every second makes many. So one row is taken as it is, and many come as one JSON text.
+  // Under Deno each all() of the library leaks some bytes (decision 0003), and a service that polls every second makes many
+  // calls. So one row is read by get(), and many rows are read as one JSON text, by get() as well.
   query(statement: Statement): Promise<Row[]> {
     const known = this.#prepared(statement.sql);
     const { columns } = known;
@@ -92,7 +92,7 @@ export class LocalDriver implements Driver {
       results = statements.map((statement) => this.#execute(statement));
       this.#execute(COMMIT);
     } catch (error) {
-      // A full disk has rolled back already.
+      // When the disk is full, SQLite has rolled back already.
       if (this.#db.inTransaction) this.#execute(ROLLBACK);
       throw error;
     }
@@ -112,8 +112,8 @@ export class LocalDriver implements Driver {
   }
 
   close(): void {
-    // Statements are freed by the garbage collector, and until then the connection is not really closed: what is in the
-    // log beside the file has to be put into it by hand, or a stopped service would leave half of itself in there.
+    // The connection really closes only when the garbage collector has freed its statements. So the WAL file is moved into
+    // the database file here, or a stopped service would leave a part of its data in the WAL file.
     this.#checkpoint();
     this.#known.clear();
     this.#db.close();
@@ -123,7 +123,7 @@ export class LocalDriver implements Driver {
     try {
       this.#execute({ sql: "pragma wal_checkpoint(truncate)", args: [] });
     } catch {
-      // Another reader, or a full disk: the log stays, and the next start takes it from there.
+      // Another reader, or a full disk: the WAL file stays, and the next start reads it.
     }
   }
 
@@ -157,7 +157,7 @@ function asList(sql: string, columns: readonly string[]): string {
   return `select json_group_array(json_array(${values.join(", ")})) from (${sql})`;
 }
 
-// JSON that a query made stands in the list as what it is, and not as a text.
+// In the JSON list, JSON that a query made is a value and not a text.
 function plain(value: unknown): unknown {
   return typeof value === "object" && value !== null ? JSON.stringify(value) : value;
 }
@@ -168,7 +168,7 @@ function rowOf(columns: readonly string[], values: readonly unknown[]): Row {
   return row;
 }
 
-/** Lengths of a database file and of the log beside it. They are not opened: that would cost SQLite its locks. */
+/** Sizes of a database file and of its WAL file. They are not opened: SQLite would lose its locks (facts, libSQL 3). */
 function sizesOf(path: string): { file: number; wal: number } {
   const size = (name: string) => {
     try {
@@ -181,8 +181,8 @@ function sizesOf(path: string): { file: number; wal: number } {
 }
 
 /**
- * Whatever is wrong with a database file that nobody has open: damage, and rows that refer to none. It is opened and
- * closed by libSQL alone and left as it was (facts, libSQL).
+ * What is wrong with a database file that nobody has open: damage, and rows that refer to missing rows. Only libSQL opens
+ * it (facts, libSQL 3). The file is not changed.
  */
 export function inspectFile(path: string): string[] {
   const db = new Libsql(path);

@@ -24,7 +24,7 @@ export async function listMemory(db: Database, scope: string, page: Page): Promi
     where scope = ? and key > ?
     order by key
     limit ? offset ?`,
-    // One more than is shown tells whether it goes on.
+    // One row more than is shown tells whether there is a next page.
     [scope, cursor, size + 1, offset],
   );
   const count = await db.first<{ total: number }>(

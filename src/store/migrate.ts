@@ -11,7 +11,7 @@ export interface Migration {
   statements: string[];
 }
 
-/** Every migration in order. A released one is never edited: the next one is added behind it. */
+/** Every migration in order. A released one is never edited: a new one is added at the end. */
 export const MIGRATIONS: readonly Migration[] = [
   { name: "0001_start", statements: [...START, ...COUNTERS, ...RETENTION] },
 ];
@@ -28,8 +28,8 @@ export async function schemaVersion(db: Database): Promise<number> {
 }
 
 /**
- * Brings the schema up to date, one transaction per step together with its version row: a kill in between
- * leaves a whole step, and the next start goes on. A newer schema is refused and nothing is changed.
+ * Brings the schema up to date. Each step and its version row are one transaction: after a kill the next start goes on with
+ * the next step. A newer schema is refused, and nothing is changed.
  */
 export async function migrate(
   db: Database,

@@ -6,7 +6,7 @@ import { type Database, guarded, type Row, type Statement, type Value } from "./
 import { moved } from "./journal.ts";
 import { list, oneOf, within } from "./list.ts";
 
-/** The wire object of an outbound message. */
+/** JSON of an outbound message as the API shows it. */
 export const OUTBOUND_JSON = `json_object(
   'id', outbound_message.id,
   'session_key', outbound_message.session_key,
@@ -56,10 +56,10 @@ const OUTBOUND_COLUMNS = [
   "due_at",
 ] as const;
 
-/** When a run's closing words are left out: it said the same itself, or it said anything at all (contract 4, point 6). */
+/** When the last message of a run is left out: if it sent the same text itself, or if it sent anything at all (contract 4.6). */
 export type Unless = "always" | "unless-same" | "unless-any";
 
-// Nothing is said into a local session that was deleted meanwhile.
+// Nothing is sent into a local session that was deleted meanwhile.
 function insertOutbound(message: NewOutbound, unless: Unless): Statement {
   const values: Value[] = OUTBOUND_COLUMNS.map((name) =>
     name === "media" ? JSON.stringify(message.media) : message[name]
@@ -78,7 +78,7 @@ function insertOutbound(message: NewOutbound, unless: Unless): Statement {
   };
 }
 
-/** Statements that store an outbound message and, when it is delivered by being stored, say so to the streams. */
+/** Stores an outbound message. On the local platform it is sent with that, and the event says so; others wake the outbox. */
 export function sendMessage(message: NewOutbound, unless: Unless = "always"): Statement[] {
   const insert = insertOutbound(message, unless);
   if (message.status !== "sent") return [insert];
@@ -95,7 +95,7 @@ export function sendMessage(message: NewOutbound, unless: Unless = "always"): St
 
 function actorOf({ source_type, source_id }: NewOutbound): string {
   if (source_type === "worker") return `worker:${source_id}`;
-  // What a person says has the person as its source.
+  // The source of an operator's message is the operator.
   return source_id.startsWith("operator:") ? source_id : source_type;
 }
 
@@ -132,7 +132,7 @@ export interface DueOutbound extends Row {
   attempt: number;
 }
 
-/** Undelivered messages whose time has come. */
+/** Messages that are due for delivery. */
 export function listDueOutbound(db: Database, now: number, limit: number): Promise<DueOutbound[]> {
   return db.read<DueOutbound>(
     `select id, session_key, platform, message_id, content, media, attempt

@@ -20,7 +20,7 @@ const RECENT_JSON = `json_object(
   'started_at', started_at,
   'completed_at', completed_at)`;
 
-/** How many workers there are in each status; exact, and as fast with a million executions as with none. */
+/** Number of workers by status; as fast with a million executions as with none. */
 export async function countWorkers(db: Database): Promise<Overview["workers"]> {
   const row = await db.first<{ total: number; paused: number; working: number; both: number }>(
     `select
@@ -33,7 +33,7 @@ export async function countWorkers(db: Database): Promise<Overview["workers"]> {
     where execution.status ${EXECUTION_IS_OPEN}`,
   );
   const { total = 0, paused = 0, working = 0, both = 0 } = row ?? {};
-  // A paused worker that still works counts as working, as in its own status.
+  // A paused worker that still works counts as working, like in its status.
   return { total, idle: total - working - (paused - both), working, paused: paused - both };
 }
 
@@ -67,7 +67,7 @@ export interface UsedByWorker extends Row {
   cost_usd: number | null;
 }
 
-/** What was used since a time by each worker that had a run, most executions first. */
+/** Usage since a time, by worker, most executions first. */
 export function listUsage(db: Database, since: number): Promise<UsedByWorker[]> {
   return db.read<UsedByWorker>(
     `select worker_id, sum(executions) as executions, sum(failed) as failed, sum(input_tokens) as input_tokens,
@@ -80,7 +80,7 @@ export function listUsage(db: Database, since: number): Promise<UsedByWorker[]> 
   );
 }
 
-/** Names of workers by id; one that is gone is still known to its executions. */
+/** Names of workers by id; the name of a deleted one comes from its executions. */
 export async function findWorkerNames(db: Database, ids: string[]): Promise<Map<string, string>> {
   const rows = await db.read<{ id: string; name: string }>(
     `select value as id, coalesce(

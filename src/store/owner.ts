@@ -1,24 +1,24 @@
-// On a server a database is one service's at a time: a row says whose, and how lately it was heard of (contract 4).
+// On a libSQL server one service at a time owns a database: a row says which, and when it last reported (decision 0060).
 import type { Database, Row, Statement } from "./database.ts";
 
-/** Who holds a database. `id` is the same after a restart on the same data directory. */
+/** Who owns a database. `id` is the same after a restart on the same data directory. */
 export interface Owner {
   id: string;
   host: string;
   pid: number;
 }
 
-/** An owner as others see it. `silent_ms` is how long ago it was heard of, by the clock of the database's server. */
+/** An owner as others see it. `silent_ms`: how long ago it last reported, by the clock of the database server. */
 export interface FoundOwner extends Row {
   host: string;
   pid: number;
   silent_ms: number;
 }
 
-// One clock for all: that of the server where the database is.
+// All use one clock: that of the database server.
 const NOW = "cast((julianday('now') - 2440587.5) * 86400000 as integer)";
 
-/** Takes the database, unless somebody else holds it who was heard of less than `staleMs` ago. Answers whether it did. */
+/** Takes the database, unless another owner reported less than `staleMs` ago. Returns whether it did. */
 export async function takeDatabase(
   db: Database,
   { id, host, pid }: Owner,
@@ -36,7 +36,7 @@ export async function takeDatabase(
   return (rows[0]?.length ?? 0) > 0;
 }
 
-/** Who holds the database, or null. */
+/** The owner of the database, or null. */
 export function findOwner(db: Database): Promise<FoundOwner | null> {
   return db.first<FoundOwner>(
     `select json_extract(value, '$.host') as host, json_extract(value, '$.pid') as pid,
@@ -45,12 +45,12 @@ export function findOwner(db: Database): Promise<FoundOwner | null> {
   );
 }
 
-/** Whether there is a place for the row yet: not before the first migration. */
+/** Whether the table for the row exists: not before the first migration. */
 export async function mayHaveOwner(db: Database): Promise<boolean> {
   return await db.first("select 1 from sqlite_master where type = 'table' and name = 'setting'") !== null;
 }
 
-/** Stands before every batch of the owner: with another one in its place the batch writes nothing, and breaks(). */
+/** Goes before every batch of the owner `id`: when the database has another owner, the batch fails and writes nothing. */
 export function fenceOf(id: string): Statement {
   return {
     sql: `insert into guard (held) select null
@@ -59,7 +59,7 @@ export function fenceOf(id: string): Statement {
   };
 }
 
-/** Says that the owner is alive. */
+/** Reports that the owner is alive. */
 export function beatOwner(): Statement {
   return {
     sql: `update setting set value = json_set(value, '$.beat_at', ${NOW}) where name = 'owner'`,
@@ -67,7 +67,7 @@ export function beatOwner(): Statement {
   };
 }
 
-/** The database is free at once. */
+/** Gives the database up, so that another server can take it at once. */
 export function releaseDatabase(id: string): Statement {
   return {
     sql: "delete from setting where name = 'owner' and json_extract(value, '$.id') = ?",

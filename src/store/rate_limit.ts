@@ -7,7 +7,7 @@ interface LimitRow extends Row {
   strikes: number;
 }
 
-/** The last limit of an engine, over or not; null when its last run met none. */
+/** The last limit of an engine, over or not; null when its last run had none. */
 export async function findLimit(db: Database, engine: string): Promise<RateLimit | null> {
   return await db.first<LimitRow>("select engine, until, strikes from rate_limit where engine = ?", [engine]);
 }
@@ -17,7 +17,7 @@ export function listLimits(db: Database, now: number): Promise<{ engine: string;
   return db.read("select engine, until from rate_limit where until > ? order by engine", [now]);
 }
 
-/** Stores that an engine has to wait. Of two that are told at once the later time holds. */
+/** Stores until when an engine has to wait. Of two limits at once the later time counts. */
 export function setLimit(limit: RateLimit): Statement {
   return {
     sql: `insert into rate_limit (engine, until, strikes) values (?, ?, ?)
@@ -26,20 +26,20 @@ export function setLimit(limit: RateLimit): Statement {
   };
 }
 
-/** A run went well: the limit is over, unless somebody else met it meanwhile. */
+/** Deletes a limit that is over, after a run without one. A new limit of another run stays. */
 export function forgetLimit(engine: string, now: number): Statement {
   return { sql: "delete from rate_limit where engine = ? and until <= ?", args: [engine, now] };
 }
 
-/** Which pending tasks a limit holds up: those of workers with this engine, or with none where it is the default. */
+/** Which pending tasks a limit delays: those of workers with this engine, or without one when it is the default. */
 export interface Held {
   engine: string;
   defaultEngine: string;
-  /** What they have to say. */
+  /** Their `reason`. */
   reason: string;
 }
 
-/** Notes on every pending task that a limit holds up why it waits. */
+/** Writes into every delayed task why it waits. */
 export function noteWait({ engine, defaultEngine, reason }: Held, now: number): Statement {
   return {
     sql: `update task
@@ -50,7 +50,7 @@ export function noteWait({ engine, defaultEngine, reason }: Held, now: number): 
   };
 }
 
-/** Whether any of them says something else yet. */
+/** Whether any delayed task has another reason so far. */
 export async function hasUnnotedWait(
   db: Database,
   { engine, defaultEngine, reason }: Held,

@@ -10,7 +10,7 @@ export class RemoteDriver implements Driver {
     this.#client = client;
   }
 
-  /** Opens a client and asks the server something, so that a wrong address is noticed at the start. */
+  /** Opens a client and sends one query, so that a wrong address is noticed at the start. */
   static async open(url: string, authToken: string): Promise<RemoteDriver> {
     const client = createClient({ url, ...(authToken === "" ? {} : { authToken }) });
     await client.execute("select 1");

@@ -1,11 +1,11 @@
-// Only what has ended goes, each statement says so itself, and none deletes more than a batch (promises DUR-11).
+// Only ended things are deleted: each statement checks that itself and deletes one batch at most (reliability DUR-11).
 import type { Database, Statement } from "./database.ts";
 import { EXECUTION_HAS_ENDED, MESSAGE_IS_ROUTED, TASK_HAS_ENDED, TASK_IS_ACTIVE } from "./status.ts";
 
 /** Rows that one statement deletes at most: some milliseconds of work. */
 export const BATCH_ROWS = 200;
 
-/** Up to a batch of executions that ended before `before`. The latest one of an active task is kept with it. */
+/** Up to a batch of executions that ended before `before`. The latest execution of an active task is kept. */
 export async function listOldExecutions(db: Database, before: number): Promise<string[]> {
   const rows = await db.read<{ id: string }>(
     `select id
@@ -19,7 +19,7 @@ export async function listOldExecutions(db: Database, before: number): Promise<s
   return rows.map((row) => row.id);
 }
 
-/** Deletes these executions, as long as they have ended. */
+/** Deletes those of these executions that have ended. */
 export function deleteExecutions(ids: string[]): Statement {
   return {
     sql:
@@ -28,7 +28,7 @@ export function deleteExecutions(ids: string[]): Statement {
   };
 }
 
-/** A kind of row that gets old: deletes up to a batch of those older than `before` and returns one row for each. */
+/** Deletes up to a batch of rows of one kind that are older than `before`; returns one row for each. */
 export type Prune = (before: number) => Statement;
 
 /** Tasks that ended and of which no execution is left. */
@@ -53,7 +53,7 @@ export const pruneBeeRuns: Prune = (before) => ({
   args: [before, BATCH_ROWS],
 });
 
-/** Messages that were routed, merged or given up, unless an active task still answers them. */
+/** Messages that need no routing any more, unless an active task still answers them. */
 export const pruneInbound: Prune = (before) => ({
   sql: `delete from inbound_message
     where id in (
@@ -76,7 +76,7 @@ export const pruneSent: Prune = (before) => ({
   args: [before, BATCH_ROWS],
 });
 
-/** Replies that nobody tries to deliver any more. */
+/** Replies whose delivery was given up. */
 export const pruneGivenUp: Prune = (before) => ({
   sql: `delete from outbound_message
     where id in (
@@ -122,7 +122,7 @@ export const pruneUsage: Prune = (before) => ({
   args: [before, BATCH_ROWS],
 });
 
-/** Paths of up to a batch of uploads from before `before` that no message shows any more. */
+/** Paths of up to a batch of uploads older than `before` that no message refers to. */
 export async function listOldUploads(db: Database, before: number): Promise<string[]> {
   const rows = await db.read<{ path: string }>(
     `select path
@@ -144,7 +144,7 @@ export function deleteUploads(paths: string[]): Statement {
   };
 }
 
-/** Which of these paths nothing in the database knows. */
+/** Those of these paths that nothing in the database refers to. */
 export async function listUnknownPaths(db: Database, paths: string[]): Promise<string[]> {
   const rows = await db.read<{ path: string }>(
     `select value as path
@@ -157,7 +157,7 @@ export async function listUnknownPaths(db: Database, paths: string[]): Promise<s
   return rows.map((row) => row.path);
 }
 
-/** Which of these ids no execution and no run of the coordinator has. */
+/** Those of these ids that belong to no execution and to no run of the coordinator. */
 export async function listUnknownRuns(db: Database, ids: string[]): Promise<string[]> {
   const rows = await db.read<{ id: string }>(
     `select value as id

@@ -30,7 +30,7 @@ export function listContexts(db: Database, sessionKey: string, page: Page): Prom
   }, page);
 }
 
-/** Drops a worker's contexts that another engine than `engine` made: a session of one means nothing to the other (contract 3). */
+/** Drops a worker's contexts that another engine than `engine` made: no engine can resume another one's session (contract 3, Session context). */
 export function deleteForeignContexts(workerId: string, engine: string): Statement {
   return { sql: "delete from session_context where worker_id = ? and engine <> ?", args: [workerId, engine] };
 }
@@ -45,7 +45,7 @@ export function deleteContexts(sessionKey: string, workerId = ""): Statement {
   };
 }
 
-/** Keeps runs that are going on from bringing a cleared context back at their end. */
+/** Stops open runs from storing a cleared context again when they end. */
 export function forgetContexts(sessionKey: string, workerId = ""): Statement {
   return {
     sql: `update execution
@@ -59,11 +59,11 @@ export function forgetContexts(sessionKey: string, workerId = ""): Statement {
 export interface StoredContext {
   session_id: string;
   work_dir: string;
-  /** What the session has used so far, where the engine reports totals. */
+  /** Usage of the session so far, for engines that report totals. */
   usage: Usage;
 }
 
-/** What this engine remembers for a session key and a worker, or null. */
+/** The context of a session key, a worker and an engine, or null. */
 export async function findContext(
   db: Database,
   sessionKey: string,
@@ -80,8 +80,8 @@ export async function findContext(
 }
 
 /**
- * Keeps what an engine's run remembers, for the next one. Nothing when the context was cleared meanwhile, when the
- * worker is gone, or when it has changed to another engine (contract 3, Session context).
+ * Stores the context of a run for the next one. Does nothing when the context was cleared meanwhile, when the worker
+ * was deleted, or when it has changed to another engine (contract 3, Session context).
  */
 export function keepContext(executionId: string, context: StoredContext, now: number): Statement {
   return {

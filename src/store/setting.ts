@@ -1,6 +1,6 @@
 import type { Database, Statement } from "./database.ts";
 
-/** What the service remembers of itself. */
+/** Names of the settings that the service stores. */
 export type SettingName = "database_id" | "last_backup_at";
 
 /** The value of a setting, or null. */

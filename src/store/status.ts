@@ -9,19 +9,19 @@ import {
 
 // Which statuses are open and which have ended is defined in domain; queries take it from here.
 
-// The planner takes a partial index only for the very words and order that the index was made with.
+// The planner uses a partial index only when the query repeats its condition, with the statuses in the same order.
 function among(statuses: readonly string[]): string {
   return `in (${statuses.map((status) => `'${status}'`).join(", ")})`;
 }
 
-/** To stand behind a task's `status`. */
+/** For a condition on a task's `status`. */
 export const TASK_IS_ACTIVE = among(ACTIVE_TASK_STATUSES);
 export const TASK_HAS_ENDED = among(ENDED_TASK_STATUSES);
 
-/** To stand behind an execution's `status`. */
+/** For a condition on an execution's `status`. */
 export const EXECUTION_IS_OPEN = among(OPEN_EXECUTION_STATUSES);
 export const EXECUTION_HAS_ENDED = among(ENDED_EXECUTION_STATUSES);
 
-/** To stand behind an inbound message's `status`. */
+/** For a condition on an inbound message's `status`. */
 export const MESSAGE_IS_UNROUTED = among(UNROUTED_STATUSES);
 export const MESSAGE_IS_ROUTED = among(ROUTED_STATUSES);

@@ -5,7 +5,7 @@ import { type Database, guarded, type Statement, type Value } from "./database.t
 import { list, oneOf, parsed } from "./list.ts";
 import { TASK_IS_ACTIVE } from "./status.ts";
 
-/** The wire object of a task. */
+/** JSON of a task as the API shows it. */
 export const TASK_JSON = `json_object(
   'id', task.id,
   'message_id', task.message_id,
@@ -26,14 +26,14 @@ export const TASK_JSON = `json_object(
   'created_at', task.created_at,
   'updated_at', task.updated_at)`;
 
-/** A task with what only the service itself needs. */
+/** A task with the fields that the API does not show. */
 export interface NewTask extends Task {
   due_at: number | null;
   parent_task_id: string | null;
   depth: number;
 }
 
-/** Stores a new task in whatever state the rules gave it, guarded by its worker's existence. */
+/** Stores a new task in the state that planTask() gave it, guarded by its worker's existence. */
 export function insertTask(task: NewTask): Statement[] {
   return guarded(
     `insert into task (id, message_id, worker_id, session_key, instruction, type, scheduled_at, cron, time_zone,
@@ -120,7 +120,7 @@ export async function countTasksByStatus(db: Database, workerId: string): Promis
   return Object.fromEntries(rows.map((row) => [row.status, row.total]));
 }
 
-/** Tasks of a worker that somebody in a conversation still waits for and that no run has begun. */
+/** Tasks of a worker that have not started, and for whose reply a conversation waits. */
 export async function listWaitingReplies(
   db: Database,
   workerId: string,

@@ -4,7 +4,7 @@ import type { RunKeys } from "../domain/run_identity.ts";
 import { guarded, type Statement, type Value } from "./database.ts";
 import { TASK_IS_ACTIVE } from "./status.ts";
 
-/** pending -> running: the dispatcher gives it to an execution. */
+/** pending -> running: the dispatcher starts an execution. */
 export function claimTask(id: string, executionId: string, now: number): Statement[] {
   return guarded(
     `update task
@@ -15,7 +15,7 @@ export function claimTask(id: string, executionId: string, now: number): Stateme
   );
 }
 
-/** Which run of a task an outcome belongs to: an outcome of any other run changes nothing. */
+/** The run of a task that an outcome belongs to: the outcome of another run changes nothing. */
 export type TaskRun = Pick<RunKeys, "task_id" | "execution_id">;
 
 /** running -> completed, failed or cancelled; no change when it was cancelled meanwhile. */
@@ -33,7 +33,7 @@ export function finishTask(
   };
 }
 
-/** running -> scheduled: a cron task waits for its next time, `nextRunAt` unless a later one is known already. */
+/** running -> scheduled: a cron task waits for its next time: `nextRunAt`, or the stored one when that is in the future. */
 export function rescheduleTask(run: TaskRun, nextRunAt: number, now: number): Statement {
   return {
     sql: `update task
@@ -56,7 +56,7 @@ export function retryTask(run: TaskRun, dueAt: number, reason: string, now: numb
   };
 }
 
-/** running -> pending: the engine's provider told it to wait until `dueAt`, which is no attempt of the task's. */
+/** running -> pending: the engine's provider limits it until `dueAt`; this does not count as an attempt. */
 export function postponeTask(run: TaskRun, dueAt: number, reason: string, now: number): Statement {
   return {
     sql: `update task
@@ -67,7 +67,7 @@ export function postponeTask(run: TaskRun, dueAt: number, reason: string, now: n
   };
 }
 
-/** running -> pending in its old place, as if the run had not been: a graceful stop uses up no attempt. */
+/** running -> pending, in its old place in the queue: a graceful stop uses up no attempt. */
 export function requeueTask(run: TaskRun, now: number): Statement {
   return {
     sql: `update task
@@ -78,7 +78,7 @@ export function requeueTask(run: TaskRun, now: number): Statement {
   };
 }
 
-/** pending or scheduled, or a running schedule -> cancelled: what `task cancel` may do (contract 3). */
+/** pending or scheduled, or a running schedule -> cancelled: what `task cancel` may do (contract 3, Task). */
 export function cancelTask(id: string, reason: string, now: number): Statement[] {
   return guarded(
     `update task
@@ -100,19 +100,19 @@ export function runTaskNow(id: string, now: number): Statement[] {
   );
 }
 
-/** running -> cancelled for a run that is to be ended; a schedule goes on with its next time. */
+/** running -> cancelled for a run that is being cancelled; a schedule stays and goes on with its next time. */
 export function cancelRunOf(run: TaskRun, reason: string, now: number): Statement {
   const { sql, args } = finishTask(run, "cancelled", reason, now);
   return { sql: `${sql} and type <> 'scheduled'`, args };
 }
 
-/** Which tasks a clear or a deletion means. */
+/** Which tasks a clear or a deletion cancels. */
 export type TaskOwner = { session_key: string } | { worker_id: string } | {
   session_key: string;
   worker_id: string;
 };
 
-/** Every active task of the owner -> cancelled, running ones included; returns id, status before, and execution_id. */
+/** Every active task of the owner -> cancelled, running ones included; returns their ids and keys. */
 export function cancelTasksOf(owner: TaskOwner, reason: string, now: number): Statement {
   const { where, args } = ownedBy(owner);
   return {
@@ -132,7 +132,7 @@ function ownedBy(owner: TaskOwner): { where: string; args: Value[] } {
   };
 }
 
-/** scheduled -> pending: a countdown's time has come, and it has no other. */
+/** scheduled -> pending: the time of a countdown has come. */
 export function fireCountdown(id: string, expected: number, now: number): Statement[] {
   return guarded(
     `update task
@@ -143,7 +143,7 @@ export function fireCountdown(id: string, expected: number, now: number): Statem
   );
 }
 
-/** How a schedule moves on: from the time that was expected to its next one. */
+/** How a schedule moves on: from the expected time to the next one. */
 export interface ScheduleMove {
   id: string;
   expected: number;
@@ -151,7 +151,7 @@ export interface ScheduleMove {
   now: number;
 }
 
-/** scheduled -> pending: a schedule's time has come, and it moves on to the next. */
+/** scheduled -> pending: the time of a schedule has come; its next time is set. */
 export function fireSchedule(move: ScheduleMove & { dueAt: number }): Statement[] {
   return guarded(
     `update task
@@ -174,7 +174,7 @@ export function skipOccurrence(move: ScheduleMove): Statement[] {
 
 const MINUTE_MS = 60_000;
 
-/** The firing of one minute; a second one of the same task and minute breaks its batch (promises CRN-1). */
+/** Stores that a task fired in a minute; a second row for the same minute makes its batch fail (reliability CRN-1). */
 export function recordOccurrence(taskId: string, at: number, now: number): Statement {
   return {
     sql: "insert into occurrence (task_id, minute, created_at) values (?, ?, ?)",

@@ -1,7 +1,7 @@
 import type { Task } from "../domain/task.ts";
 import type { Database, Row } from "./database.ts";
 
-/** The head of a lane: the task that a worker has to do next, with what a claim needs. */
+/** The head of a lane: the next task of a worker, with what a claim needs. */
 export interface WaitingTask extends Row {
   id: string;
   worker_id: string;
@@ -16,14 +16,14 @@ export interface WaitingTask extends Row {
   type: Task["type"];
   cron: string;
   time_zone: string;
-  /** Until when its engine has to wait; null: it need not. */
+  /** Until when its engine has to wait, or null. */
   limited_until: number | null;
 }
 
 /**
- * For each awake worker its first pending task that is due, oldest first. `defaultEngine` is the engine of workers
- * that name none. It steps from worker to worker
- * through the index, so the cost grows with the workers that have work and not with what waits.
+ * The first due task of each worker that is not paused, oldest first. `defaultEngine` is the engine of workers that name
+ * none. The query steps from worker to worker through the index, so its cost grows with the workers that have work and
+ * not with the number of tasks.
  */
 export function listLaneHeads(db: Database, now: number, defaultEngine: string): Promise<WaitingTask[]> {
   return db.read<WaitingTask>(
@@ -93,7 +93,7 @@ export async function earliestRunAt(db: Database): Promise<number | null> {
   return row?.at ?? null;
 }
 
-/** Schedules with a next time behind (`nextRunAt`, `id`), in this order. */
+/** Schedules after (`nextRunAt`, `id`), ordered by both. */
 export function listSchedulesAfter(
   db: Database,
   nextRunAt: number,

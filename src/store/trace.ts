@@ -8,7 +8,7 @@ import { TASK_JSON } from "./task.ts";
 /** Rows of one kind that a trace shows at most: a schedule goes on for years. */
 export const TRACE_ROWS_MAX = 100;
 
-/** What became of a message, each part as JSON texts of wire objects, oldest first (contract 5). */
+/** What became of a message, each part as JSON texts as the API shows them, oldest first (contract 5). */
 export interface TraceRows {
   parts: string[];
   routing: string[];
@@ -17,7 +17,7 @@ export interface TraceRows {
   replies: string[];
 }
 
-/** Everything that is stored about the message with this id and what came of it; the latest rows where there are many. */
+/** Everything that is stored about a message and what it caused; of many rows the latest. */
 export async function findTrace(db: Database, messageId: string): Promise<TraceRows> {
   const [parts, routing, tasks, executions, replies] = await Promise.all([
     rows(db, "inbound_message", INBOUND_JSON, "(id = ? or merged_into = ?)", [messageId, messageId]),

@@ -5,21 +5,21 @@ import type { Database } from "./database.ts";
 const log = logger("database");
 
 const LOOK_MS = 1_000;
-/** A log beside the database file that is longer than this means that a reader keeps it from being written back. */
+/** A WAL file larger than this means that a reader keeps it from being moved into the database file. */
 export const WAL_ALARM_BYTES = 64 * 1024 * 1024;
 
-/** What can be seen of the database's files without opening them: an open and a close would drop SQLite's locks. */
+/** What the file system says about the database's files. They are not opened: SQLite would lose its locks (facts, libSQL 3). */
 interface Seen {
-  /** Inode and time of birth: a new file may get the inode of the one that was deleted a moment ago. */
+  /** Inode and creation time: a new file may get the inode of one that was just deleted. */
   database: string | null;
   wal: string | null;
   walBytes: number;
 }
 
 /**
- * Looks every second whether the database's files are still the ones that are open. When they were deleted or moved away,
- * SQLite goes on writing into files that nobody will find again, without an error (facts, libSQL, finding 3 and 25):
- * so writes are stopped, and what was committed is brought into the database file as long as it is there (promises DUR-6).
+ * Checks every second that the database's files are still the ones that are open. When they were deleted or moved, SQLite
+ * goes on writing without an error into files that nobody will find again (facts, libSQL 25). So writes are stopped, and
+ * what was committed is moved into the database file as long as that is there (reliability DUR-6).
  */
 export class DatabaseWatch {
   readonly #db: Database;
@@ -30,7 +30,7 @@ export class DatabaseWatch {
   #first: Seen | null = null;
   #alarmed = false;
   #stopped = false;
-  /** Length of the log beside the database file, at the last look. */
+  /** Size of the WAL file at the last check. */
   walBytes = 0;
 
   constructor(db: Database, path: string, clock: Clock, alarmBytes: number = WAL_ALARM_BYTES) {
@@ -40,7 +40,7 @@ export class DatabaseWatch {
     this.#alarmBytes = alarmBytes;
   }
 
-  /** Starts with the files as they are now. */
+  /** Starts to watch the files that are there now. */
   start(): void {
     void this.look();
   }
@@ -50,14 +50,14 @@ export class DatabaseWatch {
     this.#cancel();
   }
 
-  /** One look. */
+  /** One check. */
   async look(): Promise<void> {
     this.#cancel();
     const seen = await see(this.#path);
     if (this.#stopped) return;
     this.walBytes = seen.walBytes;
     const first = this.#first ??= seen;
-    // It comes with the first write to a new file.
+    // A new database gets its WAL file with its first write.
     if (first.wal === null) first.wal = seen.wal;
     if (seen.database !== first.database) return await this.#lost("its file was moved or replaced", false);
     if (seen.wal !== first.wal) {
@@ -69,7 +69,7 @@ export class DatabaseWatch {
 
   async #lost(what: string, mayWriteBack: boolean): Promise<void> {
     this.#db.break(what);
-    // Our connection still holds the deleted log. Unless somebody has begun a new one, its content can go where it belongs.
+    // Our connection still has the deleted WAL file open. Unless there is a new one, its content can go into the database file.
     if (!mayWriteBack) return;
     try {
       await this.#db.checkpoint();

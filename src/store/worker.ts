@@ -7,7 +7,7 @@ import { type Database, guarded, type Statement, type Value } from "./database.t
 import { list, oneOf, parsed } from "./list.ts";
 import { EXECUTION_IS_OPEN } from "./status.ts";
 
-// The wire object is made in SQL, once, for lists and single reads alike: no second mapping to drift away.
+// The JSON of the API is made in SQL, once, for lists and single reads alike: there is no second mapping.
 const WORKER_JSON = `json_object(
   'id', worker.id,
   'name', worker.name,
@@ -75,7 +75,7 @@ export type WorkerChange = Partial<
 
 /**
  * Statements that change the named attributes only, guarded by the worker's existence: two updates of different
- * attributes at once both hold. `departmentIds` null leaves the departments alone.
+ * attributes at the same time both count. `departmentIds` null leaves the departments alone.
  */
 export function updateWorker(
   id: string,
@@ -100,14 +100,14 @@ export function updateWorker(
     args.push(JSON.stringify(change.scopes));
   }
   if (change.engine_args !== undefined) {
-    // Merged per engine; "" clears one, which a merge patch says with null.
+    // Merged per engine; "" clears one, for which a merge patch has null.
     const patch = Object.entries(change.engine_args).map((
       [engine, value],
     ) => [engine, value === "" ? null : value]);
     set.push("engine_args = json_patch(engine_args, ?)");
     args.push(JSON.stringify(Object.fromEntries(patch)));
   }
-  // Its tasks may have waited for this: for the worker, or for an engine that has met a limit.
+  // Tasks may have waited for this: the worker was paused, or its engine has to wait for its provider.
   const bell = change.paused === false || change.engine !== undefined ? BELL.dispatcher : undefined;
   return [
     ...guarded(`update worker set ${set.join(", ")} where id = ?`, [...args, id], bell),
@@ -181,7 +181,7 @@ export async function listCandidates(db: Database): Promise<Candidate[]> {
   return rows.map((row) => JSON.parse(row.json));
 }
 
-/** Ids and work directories of all workers but one; to see whose directory would be hit. */
+/** Ids and work directories of all workers but one. */
 export async function listWorkDirs(
   db: Database,
   exceptId: string,

@@ -3,14 +3,14 @@ import { BUSY_WAIT_MAX_MS, type Connection } from "./connection.ts";
 import { damaged, isLockedOut, isLostGuard } from "./database_error.ts";
 import type { Row, Statement } from "./driver.ts";
 
-/** Outcome of a write: `won` is false when a guard found that somebody else was first, and then nothing was written. */
+/** Result of a write: `won` is false when a guard was lost, and then nothing was written. */
 export interface Written {
   won: boolean;
   /** Rows that each statement returned, in order of the statements; [] when lost. */
   rows: Row[][];
 }
 
-// Writes that queued up while one was going on share a transaction, and so a disk sync.
+// Writes that queued up during a commit share one transaction, and so one disk sync.
 const GROUP_MAX_STATEMENTS = 400;
 // A commit so soon after the one before is a sign of load.
 const BUSY_WITHIN_MS = 2;
@@ -23,11 +23,11 @@ interface Job {
   reject: (error: unknown) => void;
 }
 
-/** One queue, first in first out, for every write of the process: nothing of ours ever waits for our own lock. */
+/** The one queue of all writes of this process, first in, first out: no write ever waits for a lock of our own. */
 export class Writer {
   /** Called after each commit with the bells of its statements. */
   onCommit: (bells: string[]) => void = () => {};
-  /** Stands before every batch when others may reach the database: with the wrong owner in it nothing is written. */
+  /** Goes before every batch on a server: when the database has another owner, nothing is written. */
   fence: Statement | null = null;
   readonly #connection: Connection;
   readonly #queue: Job[] = [];
@@ -46,8 +46,8 @@ export class Writer {
       this.#queue.push({ statements, at: performance.now(), resolve, reject });
       if (this.#writing) return;
       this.#writing = true;
-      // Writes of the same turn travel together. Under load, when one commit follows another, it pays to let
-      // a whole turn of the event loop bring more of them: a disk sync costs as much as twenty statements.
+      // Writes of the same turn of the event loop are committed together. Under load, when one commit follows another, it
+      // pays to wait for one whole turn: a disk sync costs as much as twenty statements.
       const busy = performance.now() - this.#committedAt < BUSY_WITHIN_MS;
       if (busy) setImmediate(() => void this.#drain());
       else queueMicrotask(() => void this.#drain());
@@ -101,8 +101,8 @@ export class Writer {
     return group;
   }
 
-  // One job of the group lost a guard or broke a constraint and the shared transaction
-  // is undone: each job now stands for itself, in the same order.
+  // One job of the group lost a guard or broke a constraint, and the shared transaction was rolled back. So each
+  // job is committed by itself, in the same order.
   async #oneByOne(group: Job[]): Promise<void> {
     for (const job of group) {
       try {
@@ -113,7 +113,7 @@ export class Writer {
     }
   }
 
-  // A foreign lock stays: whoever has waited for long enough is told so, the others wait on in their places.
+  // Another process keeps its lock: jobs that have waited for long enough fail, the others keep their places.
   #giveUp(group: Job[], error: unknown): void {
     const oldest = performance.now() - BUSY_WAIT_MAX_MS;
     this.#queue.unshift(...group.filter((job) => job.at > oldest));

@@ -49,7 +49,7 @@ async function foreignMessage(app: App): Promise<string> {
   return id;
 }
 
-describe("whoever makes work for a stage rings its bell (house, sentence 1)", () => {
+describe("whoever makes work for a stage rings its bell (architecture, sentence 1)", () => {
   it("a message wakes the intake, and what the intake gathers wakes the coordinator", async () => {
     await using it = await withPausedWorker();
     const session = await it.app.call("POST /api/local/sessions");

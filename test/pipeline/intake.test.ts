@@ -10,7 +10,7 @@ async function say(app: App, id: string, ...texts: string[]): Promise<void> {
   for (const content of texts) await app.call(`POST /api/local/sessions/${id}/messages`, { content });
 }
 
-describe("intake (contract 4, point 2)", () => {
+describe("intake (contract 4.2)", () => {
   it("quietUntil() restarts with each message and never exceeds three windows", () => {
     expect(quietUntil(1_000, 1_000, 300)).toBe(1_300);
     expect(quietUntil(1_000, 1_200, 300)).toBe(1_500);
@@ -97,7 +97,7 @@ describe("intake (contract 4, point 2)", () => {
     ]);
   });
 
-  it("routes the messages of a conversation in the order in which they came (promises DSP-10)", async () => {
+  it("routes the messages of a conversation in the order in which they came (reliability DSP-10)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions", { worker_id: ada.id });

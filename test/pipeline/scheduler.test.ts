@@ -5,7 +5,7 @@ import { random, ScheduleBench } from "../harness/schedule.ts";
 
 const START = "2026-01-05T08:00:00Z";
 
-describe("schedules (contract 3, promises CRN)", () => {
+describe("schedules (contract 3, reliability CRN)", () => {
   it("CRN-1: six hours of */1 with two schedulers and a hundred crashes in the tick: no minute twice, none left out", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
@@ -210,7 +210,7 @@ describe("schedules (contract 3, promises CRN)", () => {
   });
 });
 
-describe("countdowns (promises DSP-7, DSP-8)", () => {
+describe("countdowns (reliability DSP-7, DSP-8)", () => {
   it("follow the wall clock, never early, and cost nothing while they wait", async () => {
     const clock = new TestClock(START);
     await using app = await openApp({ clock });

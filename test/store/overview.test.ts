@@ -35,7 +35,7 @@ describe("usage and counters (interface 4.2, system overview)", () => {
     await db.close();
   });
 
-  it("a batch that is taken back counts nothing, and a lost guard stays one (house 3)", async () => {
+  it("a batch that is taken back counts nothing, and a lost guard stays one (architecture, sentence 3)", async () => {
     const db = await fresh();
     const id = await run(db, "a", 0, NOTHING);
     const before = await readCounters(db);

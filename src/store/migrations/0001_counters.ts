@@ -4,7 +4,7 @@
  * trigger does, so guards are not disturbed.
  */
 export const COUNTERS: string[] = [
-  // message: inbound, outbound, however they are. worker: all, paused. task and execution: rows by status. ended: runs by outcome since ever, which retention leaves alone.
+  // message: inbound, outbound, in any status. worker: all, paused. task and execution: rows by status. ended: runs by outcome since the start; retention does not change it.
   `create table counter (
     name text not null,
     key text not null,

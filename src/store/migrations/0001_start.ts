@@ -1,9 +1,9 @@
 /**
- * The whole schema of contract 3 and 4. Times are Unix ms, ids UUIDv7, absent strings ''.
- * CHECK constraints repeat the status lists, so a wrong transition cannot even be stored.
+ * The whole schema (contract 3, contract 4). Times are Unix ms, ids UUIDv7, absent strings ''.
+ * CHECK constraints repeat the status lists, so an unknown status cannot be stored.
  */
 export const START: string[] = [
-  // A lost guard breaks this check and rolls its batch back (house, sentence 3).
+  // A lost guard violates this check, which rolls its batch back (architecture, sentence 3).
   `create table guard (
     held integer not null constraint guard_lost check (held = 1)
   ) strict`,
@@ -191,7 +191,7 @@ export const START: string[] = [
   `create index task_active on task (session_key, worker_id) where status in ('pending', 'running', 'scheduled')`,
   `create index task_of_worker on task (worker_id, status) where status in ('pending', 'running', 'scheduled')`,
 
-  // One firing per task and minute, however often the tick is repeated (promises CRN-1).
+  // One firing per task and minute, however often the tick is repeated (reliability CRN-1).
   `create table occurrence (
     task_id text not null,
     minute integer not null,
@@ -282,7 +282,7 @@ export const START: string[] = [
   ) strict, without rowid`,
   `create index session_context_worker on session_context (worker_id)`,
 
-  // An engine whose provider has told it to wait; kept when it is over, until a run goes well.
+  // The rate limit of an engine's provider; the row stays when it is over, until a run without a limit.
   `create table rate_limit (
     engine text primary key,
     until integer not null,
