@@ -22,7 +22,7 @@ const VIRTUAL = "svc:libsql-addon";
 
 /**
  * Reads the addon of a target: from node_modules when it is this machine's, else through Deno into a directory of
- * its own. It is the one that build/addon_sums.ts names (promises SUP-2). Throws Error when it is not.
+ * its own. It is the one that build/addon_sums.ts names (reliability SUP-2). Throws Error when it is not.
  */
 export async function addonOf(target: Target): Promise<Addon> {
   const locked = (await readLock()).get(target.addon)?.[0];

@@ -1,6 +1,6 @@
 /**
  * SHA-256 of libSQL's addon for each target, by package and version. An addon is native code that runs with all our rights: a new
- * version is reviewed and added here before it is used (promises SUP-2).
+ * version is reviewed and added here before it is used (reliability SUP-2).
  */
 export const ADDON_SUMS: Record<string, string> = {
   "@libsql/linux-x64-gnu@0.5.29": "f6c322c857c99e43e13c31e7289044d4e0d64528bae4e23ae03f6524afe02d5e",

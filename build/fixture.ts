@@ -1,5 +1,5 @@
 // `make fixture`: writes the schema of this source, with a few rows, to test/fixtures/schema_NNNN.sql. Every release runs
-// it: a released schema that changed shows as a difference, a new one as a new file (promises BAK-7).
+// it: a released schema that changed shows as a difference, a new one as a new file (reliability BAK-7).
 import { join } from "node:path";
 import { Database } from "../src/store/database.ts";
 import { SCHEMA_VERSION } from "../src/store/migrate.ts";

@@ -41,7 +41,7 @@ export interface Part extends Locked {
 
 /**
  * The bill of materials of a release (CycloneDX 1.6): what is in the executables, not what was on the machine that built
- * them. Hashes are those of deno.lock (promises SUP-1).
+ * them. Hashes are those of deno.lock (reliability SUP-1).
  */
 export function bom(parts: Part[], runtime: string, stamp: Stamp): object {
   const components = [denoPart(runtime), ...parts.map(component)];

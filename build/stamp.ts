@@ -33,7 +33,7 @@ async function git(...args: string[]): Promise<string> {
   }
 }
 
-/** Writes the stamp into src/base/version.ts on its way into the bundle. A module and not JSON: that would cost start-up (facts, Deno). */
+/** Writes the stamp into src/base/version.ts on its way into the bundle. A module and not JSON: that would cost start-up (facts, Deno 7). */
 export function stampPlugin(stamp: Stamp): Plugin {
   return {
     name: "stamp",

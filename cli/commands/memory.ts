@@ -71,7 +71,7 @@ export const memoryCommands: AnyCommand[] = [
   }),
 ];
 
-// All entries of a scope are wanted, however many pages that takes (interface 4.2 memory get).
+// All entries of a scope are wanted, however many pages that takes (interface 4.2, memory get).
 async function readAll(client: Client, scope: string) {
   const pages: string[] = [];
   const entries = [];

@@ -39,7 +39,7 @@ export async function login(
   const who = digest(`${networkOf(address)}\n${username}`);
   await countAttempt(service, who, "Cannot log in: too many failed logins; wait for the next minute");
   const credential = await findCredential(db);
-  // A wrong name costs the same hash as a right one (promises AUT-3).
+  // A wrong name costs the same hash as a right one (reliability AUT-3).
   const matches = await verifyPassword(password, credential?.password_hash ?? "");
   if (credential === null || !matches || !sameText(username, credential.username)) {
     await db.write([record(now, { kind: "auth.refused", actor: "system", data: { address } })]);

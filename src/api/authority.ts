@@ -61,7 +61,7 @@ export class Authority {
     return claims;
   }
 
-  // The rights are read at every request: a scope taken away, or a run that ended, counts at once (promises SCP-5).
+  // The rights are read at every request: a scope taken away, or a run that ended, counts at once (reliability SCP-5).
   async #run(claims: Claims): Promise<Authentication | null> {
     const { execution_id = "", attempt = 0 } = claims;
     if (claims.sub === BEE_SUBJECT) {

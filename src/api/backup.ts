@@ -21,7 +21,7 @@ const going = new WeakSet<Service>();
 
 /**
  * POST /api/system/backup: a tar archive of a consistent and checked copy of the database, then signing key, uploads and
- * logs (promises BAK-1). Throws `forbidden` for runs, `conflict` on a libSQL server and while another one is made,
+ * logs (reliability BAK-1). Throws `forbidden` for runs, `conflict` on a libSQL server and while another one is made,
  * `storage_full`.
  */
 export async function createBackup(

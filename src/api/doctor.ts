@@ -22,7 +22,7 @@ const BACKUP_WARN_MS = 7 * 24 * 60 * 60_000;
 
 type Finding = Omit<Check, "name">;
 
-/** GET /api/system/doctor: looks at everything that an operator can put right, and says how (contract 5, 6). */
+/** GET /api/system/doctor: looks at everything that an operator can put right, and says how (contract 5, contract 6). */
 export async function examine(
   service: Service,
   call: Call,

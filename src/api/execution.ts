@@ -14,7 +14,7 @@ import { findWorker } from "../store/worker.ts";
 import type { Call, Service } from "./service.ts";
 import { isEndedExecution } from "../domain/vocabulary.ts";
 
-/** GET /api/executions (interface 4.2 execution list). */
+/** GET /api/executions (interface 4.2, execution list). */
 export async function listExecutions(
   service: Service,
   call: Call,

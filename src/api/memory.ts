@@ -12,7 +12,7 @@ import {
 } from "../store/memory.ts";
 import type { Call, Service } from "./service.ts";
 
-/** GET /api/memory: the entries of a scope by key (interface 4.2 memory get). Throws `not_found` for a foreign scope. */
+/** GET /api/memory: the entries of a scope by key (interface 4.2, memory get). Throws `not_found` for a foreign scope. */
 export async function listMemory(service: Service, call: Call, scope: string, page: Page): Promise<Listing> {
   checkReadable(call, scope);
   return await listMemoryRows(service.db, scope, page);
@@ -31,7 +31,7 @@ export async function getMemory(
   return entry;
 }
 
-/** PUT /api/memory/entry: saves or replaces (interface 4.2 memory save). Throws `forbidden`, `not_found`, `conflict` when the scope is full. */
+/** PUT /api/memory/entry: saves or replaces (interface 4.2, memory save). Throws `forbidden`, `not_found`, `conflict` when the scope is full. */
 export async function saveMemory(service: Service, call: Call, input: MemorySave): Promise<MemoryEntry> {
   checkWritable(call, input.scope);
   await service.runLimits.take(

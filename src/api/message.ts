@@ -28,12 +28,12 @@ import { uploadFolder } from "./session_files.ts";
 import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
 import type { SourceType } from "../domain/vocabulary.ts";
 
-/** GET /api/messages/inbound (interface 4.2 message list). */
+/** GET /api/messages/inbound (interface 4.2, message list). */
 export async function listInbound(service: Service, call: Call, filter: InboundFilter): Promise<Listing> {
   return await listInboundRows(service.db, filter, boundTo(call.caller), filter);
 }
 
-/** GET /api/messages/outbound (interface 4.2 message list-outbound). */
+/** GET /api/messages/outbound (interface 4.2, message list-outbound). */
 export async function listOutbound(service: Service, call: Call, filter: OutboundFilter): Promise<Listing> {
   return await listOutboundRows(service.db, filter, boundTo(call.caller), filter);
 }
@@ -68,7 +68,7 @@ export async function openSentFile(service: Service, name: string): Promise<Inco
 const INCOMING = "incoming";
 
 /**
- * POST /api/messages: says something more in the conversation of a message: text, a file, or both (interface 4.2
+ * POST /api/messages: says something more in the conversation of a message: text, a file, or both (interface 4.2,
  * message send). Throws `invalid_request`, `not_found` from a run whose message it is not, `conflict`.
  */
 export async function sendMessage(

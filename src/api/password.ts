@@ -3,7 +3,7 @@ import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 import { ServiceError } from "../domain/error.ts";
 import { SCRYPT_PHC, scryptMemory } from "../domain/password.ts";
 
-/** Cost of hashing a password that a person chose: about 0.4 s off the main thread (facts, Deno). */
+/** Cost of hashing a password that a person chose: about 0.4 s off the main thread (facts, Deno 11). */
 export const CHOSEN_COST = { ln: 16, r: 8, p: 2 };
 /** A generated password holds 120 random bits, which no cost could protect any better. */
 export const GENERATED_COST = { ln: 14, r: 8, p: 1 };
@@ -46,7 +46,7 @@ export function generatePassword(): string {
 let inFlight = 0;
 const waiting: (() => void)[] = [];
 
-// Each hash takes 64 MB and a core: two at once, a short queue, and beyond that a polite no (promises AUT-5).
+// Each hash takes 64 MB and a core: two at once, a short queue, and beyond that a polite no (reliability AUT-5).
 async function derive(password: string, salt: Uint8Array, cost: Cost, length: number): Promise<Buffer> {
   if (inFlight >= HASHES_IN_FLIGHT_MAX) {
     if (waiting.length >= HASHES_WAITING_MAX) {

@@ -6,7 +6,7 @@ import { logger } from "../base/log.ts";
 import { record } from "../store/journal.ts";
 import type { Call, Service } from "./service.ts";
 
-/** What one run may make at most: far more than work needs, and few enough that a loop ends soon (promises SCP-7). */
+/** What one run may make at most: far more than work needs, and few enough that a loop ends soon (reliability SCP-7). */
 export const RUN_TASKS_MAX = 100;
 export const RUN_MESSAGES_MAX = 500;
 export const RUN_MEMORY_MAX_BYTES = 1024 * 1024;

@@ -20,7 +20,7 @@ export interface Service {
   bells: Bells;
   engines: Catalog;
   authority: Authority;
-  /** What each run has made so far (promises SCP-7). */
+  /** What each run has made so far (reliability SCP-7). */
   runLimits: RunLimits;
   /** Where the operator's password is set; only a stored one can be changed over the API (contract 5). */
   passwordFrom: "config" | "environment" | "store";

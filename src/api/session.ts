@@ -10,7 +10,7 @@ import { deleteContexts, forgetContexts, listContexts as listContextRows } from 
 import { cancelTasksOf } from "../store/task_move.ts";
 import type { Call, Service } from "./service.ts";
 
-/** GET /api/contexts: the workers that remember something of a conversation (interface 4.2 session list). */
+/** GET /api/contexts: the workers that remember something of a conversation (interface 4.2, session list). */
 export async function listContexts(
   service: Service,
   call: Call,
@@ -23,7 +23,7 @@ export async function listContexts(
 
 /**
  * DELETE /api/contexts: cancels every active task of the conversation, running ones with their process trees, drops
- * what is not routed yet, and forgets all contexts (interface 4.2 session clear). An unknown key answers zeros.
+ * what is not routed yet, and forgets all contexts (interface 4.2, session clear). An unknown key answers zeros.
  */
 export async function clearSession(service: Service, call: Call, sessionKey: string): Promise<Cleared> {
   checkBound(call, sessionKey);
@@ -45,7 +45,7 @@ export async function clearSession(service: Service, call: Call, sessionKey: str
   return { cancelled_tasks: rows[0]?.length ?? 0, cleared_contexts: rows[1]?.length ?? 0 };
 }
 
-/** DELETE /api/contexts/:worker_id: one worker forgets one conversation (interface 4.2 session clear-worker). */
+/** DELETE /api/contexts/:worker_id: one worker forgets one conversation (interface 4.2, session clear-worker). */
 export async function clearWorkerContext(
   service: Service,
   call: Call,

@@ -85,7 +85,7 @@ export function refuseRuns(call: Call, action: string): void {
 }
 
 /**
- * PUT /api/system/password: another password for the operator; every older token ends (contract 2, 5). With a token
+ * PUT /api/system/password: another password for the operator; every older token ends (contract 2, contract 5). With a token
  * from a login the current password is needed: a token that was stolen must not become the account. Throws
  * `forbidden` for runs, `conflict` while configuration or environment sets the password, `invalid_request`, `rate_limited`.
  */

@@ -15,7 +15,7 @@ import { BELL } from "../base/bells.ts";
 import type { Call, Service } from "./service.ts";
 import { isEndedTask } from "../domain/vocabulary.ts";
 
-/** POST /api/tasks (interface 4.2 task create, contract 3). Throws `invalid_request`, `not_found`, `conflict`. */
+/** POST /api/tasks (interface 4.2, task create, contract 3). Throws `invalid_request`, `not_found`, `conflict`. */
 export async function createTask(service: Service, call: Call, input: TaskCreate): Promise<Created> {
   const { clock, config, runLimits } = service;
   return await create(service, call, async () => {
@@ -78,7 +78,7 @@ async function findOrigin(
   return { message_id: messageId, session_key: scriptSessionKey(messageId) };
 }
 
-/** GET /api/tasks (interface 4.2 task list). Throws `invalid_request` when no key is named, or two that exclude each other. */
+/** GET /api/tasks (interface 4.2, task list). Throws `invalid_request` when no key is named, or two that exclude each other. */
 export async function listTasks(service: Service, call: Call, filter: TaskFilter): Promise<Listing> {
   const { session_key, message_id, worker_id } = filter;
   if (session_key === undefined && message_id === undefined && worker_id === undefined) {
@@ -149,7 +149,7 @@ async function refusal(service: Service, id: string, verb: string, rule: string)
 
 /**
  * GET /api/tasks/:id/wait: answers when the task has ended, a schedule with its current or next run, or after
- * `timeoutMs` with the task as it stands (contract 3, 5). Throws `not_found`.
+ * `timeoutMs` with the task as it stands (contract 3, contract 5). Throws `not_found`.
  */
 export async function waitForTask(
   service: Service,

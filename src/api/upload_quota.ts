@@ -3,7 +3,7 @@ import { UPLOADS_PER_SESSION_MAX, UPLOADS_PER_SESSION_MAX_LARGEST } from "../fil
 import { measureUploads, type UploadQuota } from "../store/chat.ts";
 import type { Service } from "./service.ts";
 
-/** How much a session may hold (promises UPL-2). */
+/** How much a session may hold (reliability UPL-2). */
 export function quotaOf({ config }: Service): UploadQuota {
   return {
     files: UPLOADS_PER_SESSION_MAX,

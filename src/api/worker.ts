@@ -30,7 +30,7 @@ import { create, type Created, lookAgain } from "./create.ts";
 import type { Call, Service } from "./service.ts";
 import { checkDeletable, makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 
-// What decides how far a worker reaches is the operator's alone (contract 2, promises SCP-3).
+// What decides how far a worker reaches is the operator's alone (contract 2, reliability SCP-3).
 const OPERATOR_FIELDS = [
   "scopes",
   "engine",
@@ -87,7 +87,7 @@ export function createWorker(service: Service, call: Call, input: WorkerCreate):
   });
 }
 
-/** GET /api/workers (interface 4.1, worker list). An unknown department answers an empty list. */
+/** GET /api/workers (interface 4.1). An unknown department answers an empty list. */
 export async function listWorkers(service: Service, filter: WorkerFilter): Promise<Listing> {
   const { db } = service;
   if (filter.department === undefined) return await listWorkerRows(db, filter, null, filter);

@@ -9,7 +9,7 @@ import { TASK_TYPES } from "./vocabulary.ts";
 /** Most tasks that one plan may hold: a message that needs more is a misunderstanding. */
 export const PLAN_TASKS_MAX = 20;
 
-/** What the coordinator answers (contract 4, point 4). */
+/** What the coordinator answers (contract 4.4). */
 export const beePlanSchema = z.strictObject({
   reply: text(CONTENT_MAX_BYTES).nullish(),
   tasks: z.array(z.strictObject({
@@ -74,7 +74,7 @@ export interface PlanContext {
 
 /**
  * Reads the coordinator's answer: one JSON object, alone, in a code block, or with words around it. Answers the plan, or in
- * words for the coordinator what is wrong with it. All or nothing: one bad task spoils the plan (contract 4, point 4).
+ * words for the coordinator what is wrong with it. All or nothing: one bad task spoils the plan (contract 4.4).
  */
 export function readPlan(answer: string, context: PlanContext): BeePlan | { problem: string } {
   const json = findJson(answer);

@@ -3,7 +3,7 @@ import { cut, type Said, section } from "./prompt.ts";
 import { PLAN_TASKS_MAX } from "./bee_plan.ts";
 import type { Candidate } from "./routing.ts";
 
-/** Everything that the coordinator is told (contract 4, point 4). */
+/** Everything that the coordinator is told (contract 4.4). */
 export interface BeeContext {
   persona: string;
   now: number;

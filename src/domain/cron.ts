@@ -97,7 +97,7 @@ export interface Missed {
   count: number;
 }
 
-/** Missed times are counted up to here: a clock that was wrong by decades must not cost minutes (promises CRN-3). */
+/** Missed times are counted up to here: a clock that was wrong by decades must not cost minutes (reliability CRN-3). */
 export const MISSED_COUNT_MAX = 500;
 
 /** The occurrences from `from` to `now` inclusive, or null when there was none. Work is bounded, however long the gap. */

@@ -125,7 +125,7 @@ const RESERVED: Record<string, readonly string[]> = {
 // They only print something and end.
 const TELLING = ["-h", "--help", "-v", "-V", "--version"];
 
-/** The first argument that would break how an engine of this kind is run, or null (contract 3, engine_args). */
+/** The first argument that would break how an engine of this kind is run, or null (contract 3, Worker). */
 export function reservedFlag(kind: string, args: readonly string[]): string | null {
   const own = RESERVED[kind];
   if (own === undefined) return null;

@@ -44,7 +44,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** A refusal that names one field (contract 1, `errors`). */
+/** A refusal that names one field (contract 1.7). */
 export function invalid(path: string, message: string): ServiceError {
   return new ServiceError("invalid_request", path === "" ? message : `${path}: ${message}`, {
     errors: [{ path, message }],

@@ -81,7 +81,7 @@ export function content(max: number) {
 // Without flags: the pattern stands in the OpenAPI document, too.
 const UUID = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$/;
 
-/** Whether `value` is a UUID. Ids are checked before they touch a query or a path (promises PTH-5). */
+/** Whether `value` is a UUID. Ids are checked before they touch a query or a path (reliability PTH-5). */
 export function isId(value: string): boolean {
   return UUID.test(value);
 }
@@ -92,7 +92,7 @@ export const id = z.string().regex(UUID, { error: "must be a UUID" }).meta({ for
 /** A point in time: integer Unix ms. */
 export const time = z.int().min(0).max(8_640_000_000_000_000).meta({ description: "Unix ms" });
 
-/** A session key: 1-256 characters without control characters (contract, "Words"). */
+/** A session key: 1-256 characters without control characters (docs/contract.md). */
 export const sessionKey = line(KEY_MAX_BYTES * 4)
   .refine((value) => [...value].length <= 256, { error: "must be at most 256 characters" })
   .meta({ minLength: 1, maxLength: 256 });

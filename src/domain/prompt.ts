@@ -47,7 +47,7 @@ export interface PromptExtras {
 }
 
 /**
- * What an agent is told (contract 4, point 7): who it is, what it always keeps to, memory, how to talk to the service,
+ * What an agent is told (contract 4.7): who it is, what it always keeps to, memory, how to talk to the service,
  * the message, and last the instruction.
  */
 export function workerPrompt(context: RunContext, instruction: string, extras: PromptExtras): string {

@@ -17,7 +17,7 @@ export type Route =
   | { to: "reply"; text: string; reason: string };
 
 /**
- * The rules that come before any coordinator (contract 4, point 3): `@name` of exactly one worker, else the
+ * The rules that come before any coordinator (contract 4.3): `@name` of exactly one worker, else the
  * session's own default worker. A leading mention is taken off the instruction.
  */
 export function routeByRules(
@@ -45,7 +45,7 @@ export function routeByRules(
 }
 
 /**
- * The built-in coordinator without a model (contract 4, point 4): best word overlap with name, description and
+ * The built-in coordinator without a model (contract 4.4): best word overlap with name, description and
  * departments, then the only worker, else a reply that lists the workers. Paused workers are not chosen.
  */
 export function routeWithoutModel(text: string, candidates: readonly Candidate[]): Route {

@@ -73,7 +73,7 @@ function scopesOfRun(held: string): string[] {
   return held === "read:*" ? READ_ALL_OF_RUNS.map((resource) => `read:${resource}`) : [held];
 }
 
-/** Scopes of the list that give a run nothing: no route asks for them, or they are for people (contract 2, 9). */
+/** Scopes of the list that give a run nothing: no route asks for them, or they are for people (contract 2, contract 9). */
 export function idleScopes(scopes: readonly string[]): string[] {
   const useful = RESOURCES.flatMap((resource) => VERBS.map((verb) => `${verb}:${resource}`))
     .filter((one) => !closedToRuns(one));

@@ -91,7 +91,7 @@ export function worstOf(checks: readonly Check[]): Check["status"] {
     : "ok";
 }
 
-/** Shortest password that the operator may choose, in characters (docs/decisions/0030). */
+/** Shortest password that the operator may choose, in characters (decision 0030). */
 export const PASSWORD_MIN_CHARACTERS = 10;
 export const PASSWORD_MAX_BYTES = 1_000;
 

@@ -19,7 +19,7 @@ import { messageId } from "./message.ts";
 import { pageQuery } from "./page.ts";
 import { TASK_STATUSES, TASK_TYPES } from "./vocabulary.ts";
 
-/** How far ahead a countdown has to be (interface 4.2, 8). */
+/** How far ahead a countdown has to be (interface 4.2, interface 8). */
 export const COUNTDOWN_LEAD_MIN_MS = 5_000;
 
 /** A task as the API shows it (interface 2, contract 3). */

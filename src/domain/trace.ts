@@ -4,7 +4,7 @@ import { executionSchema } from "./execution.ts";
 import { inboundSchema, outboundSchema } from "./message.ts";
 import { taskSchema } from "./task.ts";
 
-/** The life of a message, each list oldest first, each row with its times (contract 5, message trace). */
+/** The life of a message, each list oldest first, each row with its times (contract 5.1). */
 export const traceSchema = z.strictObject({
   message: inboundSchema,
   parts: z.array(inboundSchema).meta({

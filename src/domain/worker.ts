@@ -39,7 +39,7 @@ export const workerSchema = z.strictObject({
 
 export type Worker = z.output<typeof workerSchema>;
 
-/** Answer of GET /api/workers/:id/status: what it does, and whether it can be started (contract 3, 5). */
+/** Answer of GET /api/workers/:id/status: what it does, and whether it can be started (contract 3, contract 5). */
 export const workerStatusSchema = z.strictObject({
   id,
   name: z.string(),

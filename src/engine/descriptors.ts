@@ -6,7 +6,7 @@ const CLOSE_ON_EXEC = 1;
 
 /**
  * Keeps descriptors that this process was started with (a terminal multiplexer's socket, a supervisor's pipe) away
- * from the programs that it starts (promises CHD-11). Deno marks its own, but not those that it inherited.
+ * from the programs that it starts (reliability CHD-11). Deno marks its own, but not those that it inherited.
  * Linux only; elsewhere and where the C library cannot be called it does nothing.
  */
 export function keepDescriptors(): void {

@@ -9,7 +9,7 @@ const log = logger("engine");
  */
 export type Isolation = "namespace" | "group";
 
-// When memory runs out the kernel ends agents before it ends the service (promises CHD-13).
+// When memory runs out the kernel ends agents before it ends the service (reliability CHD-13).
 const FIRST_TO_GO = "{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null; ";
 // The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM like every process 1,
 // and hands on the exit code. Its end is the end of all others.

@@ -51,7 +51,7 @@ export class RunLog {
     return new RunLog(file, file.statSync().size, options);
   }
 
-  /** From here on this value is never stored, such as the run's token (promises SEC-3). */
+  /** From here on this value is never stored, such as the run's token (reliability SEC-3). */
   mask(secret: string): void {
     if (secret !== "") this.#secrets.push(encoder.encode(secret));
   }
@@ -87,7 +87,7 @@ export class RunLog {
     }
   }
 
-  // A full disk must not take the run's answer with it: the log just ends here (promises DBF-2).
+  // A full disk must not take the run's answer with it: the log just ends here (reliability DBF-2).
   #giveUp(error: unknown): void {
     if (!this.#full) {
       log.warning("The log {path} could not be written: {error}", { path: this.#options.path, error });

@@ -63,7 +63,7 @@ export function createApp(service: Service, health: Health): App {
     await next();
     if (c.res.status >= 400) c.res = lingering(c.req.raw, c.res);
     c.res.headers.set("x-request-id", requestId);
-    // The path only: a query may hold a token (promises SEC-1).
+    // The path only: a query may hold a token (reliability SEC-1).
     log.debug("{method} {path} {status} {ms} ms", {
       method: c.req.method,
       path: c.req.path,

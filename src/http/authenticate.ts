@@ -38,7 +38,7 @@ export function clientAddress(
 
 /**
  * Throws `forbidden` when the Host header names a host that is not ours: a page of another site that made a
- * name point here must not talk to us (contract 2, promises AUT-11). Addresses and localhost cannot be such a name.
+ * name point here must not talk to us (contract 2, reliability AUT-11). Addresses and localhost cannot be such a name.
  */
 export function checkHost(host: string, allowed: readonly string[], loopback: boolean): void {
   const name = host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1").toLowerCase();

@@ -1,6 +1,6 @@
 /**
  * A JSON answer that takes its time: the headers go out at once, the body when `work` has it. A client that leaves
- * aborts the signal; the request's own signal also fires on success and says nothing (facts, Deno).
+ * aborts the signal; the request's own signal also fires on success and says nothing (facts, Deno 2).
  */
 export function lateJson(work: (signal: AbortSignal) => Promise<string>): Response {
   const gone = new AbortController();

@@ -23,9 +23,9 @@ export function leaveUnread(request: Request, reader: Reader): void {
 }
 
 /**
- * A refusal of a request whose body was left unread, ended in a way that ends the connection, too (promises UPL-1): it
+ * A refusal of a request whose body was left unread, ended in a way that ends the connection, too (reliability UPL-1): it
  * is complete when the client has stopped sending, and broken off when it goes on and on. The server below would
- * swallow the rest for ever (facts, Deno).
+ * swallow the rest for ever (facts, Deno 3).
  */
 export function lingering(request: Request, answer: Response): Response {
   const rest = restOf(request);

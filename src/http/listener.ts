@@ -83,7 +83,7 @@ export class Listener {
 
   /**
    * Lets requests finish, then closes the port. The server's own shutdown breaks bodies that are still being read,
-   * so it comes last (promises SHD-5).
+   * so it comes last (reliability SHD-5).
    */
   async close(): Promise<void> {
     await Deno.remove(this.#serverFile).catch(() => {});

@@ -28,7 +28,7 @@ export async function logResponse(service: Service, request: LogRequest): Promis
     "content-type": "text/plain; charset=utf-8",
     "x-content-type-options": "nosniff",
     "vary": "Authorization",
-    // Only what cannot change any more may be kept by somebody else (interface 4.1, promises SEC-4).
+    // Only what cannot change any more may be kept by somebody else (interface 4.1, reliability SEC-4).
     "cache-control": request.ended ? "public, max-age=3600" : "no-store",
   };
   const file = await Deno.open(request.path, { read: true }).catch(() => null);

@@ -38,7 +38,7 @@ export function createMcp(stopping: AbortSignal): (request: Request, door: McpDo
   return (request, door) => {
     const { token, caller } = door;
     const authInfo = { token, clientId: caller.subject, scopes: [...caller.scopes], extra: { door } };
-    // Without the request's own signal, which Deno aborts after success, too (facts, Deno).
+    // Without the request's own signal, which Deno aborts after success, too (facts, Deno 2).
     const { method, headers, body } = request;
     return handler.fetch(new Request(request.url, { method, headers, body }), { authInfo });
   };

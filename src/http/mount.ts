@@ -138,7 +138,7 @@ function respond(answer: Answer, route: AnyRoute, url: URL): Response {
   return new Response(answer.json, { status, headers });
 }
 
-// The token never travels on in a link (promises SEC-1).
+// The token never travels on in a link (reliability SEC-1).
 function nextLink(url: URL, { name, value }: NextPage): string {
   const next = new URLSearchParams(url.search);
   next.delete("token");

@@ -34,7 +34,7 @@ export interface Problem {
 
 /**
  * The answer to a request that failed. An error that is not ours becomes `internal` with a fixed text; its cause
- * goes to the log under the request id and never to the client (promises SEC-6).
+ * goes to the log under the request id and never to the client (reliability SEC-6).
  */
 export function toProblem(error: unknown, requestId: string): Response {
   const known = error instanceof ServiceError ? error : new ServiceError(

@@ -29,9 +29,9 @@ export interface StreamSource {
 
 /** Comment that keeps proxies from closing a silent stream (contract 4). */
 export const HEARTBEAT_MS = 15_000;
-// How soon a revoked token or a lost bell is noticed (promises SSE-6).
+// How soon a revoked token or a lost bell is noticed (reliability SSE-6).
 const CHECK_MS = 1_000;
-/** A client that has not taken what was sent for so long is let go; it comes back with Last-Event-ID (promises SSE-4). */
+/** A client that has not taken what was sent for so long is let go; it comes back with Last-Event-ID (reliability SSE-4). */
 export const STALLED_MAX_MS = 60_000;
 
 const encoder = new TextEncoder();
@@ -126,7 +126,7 @@ class EventStream implements BodySource {
   }
 }
 
-/** One event in SSE form. Data is JSON, so no content can break out of its line (promises SSE-8). */
+/** One event in SSE form. Data is JSON, so no content can break out of its line (reliability SSE-8). */
 export function frame(event: string, data: unknown, id?: number): string {
   const text = typeof data === "string" ? data : JSON.stringify(data);
   // U+2028 and the like are no line breaks in SSE, and JSON has no others.
@@ -138,7 +138,7 @@ export function encoded(frames: readonly string[]): Uint8Array {
   return encoder.encode(frames.join(""));
 }
 
-/** Where a client wants to go on: a number, "now", or "reset" when it named one that we do not have (promises SSE-3). */
+/** Where a client wants to go on: a number, "now", or "reset" when it named one that we do not have (reliability SSE-3). */
 export function resumePoint(
   lastEventId: string | null,
   after: number | undefined,

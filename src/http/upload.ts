@@ -24,7 +24,7 @@ const OVERHEAD_BYTES = FIELD_MAX_BYTES + 64 * 1024;
 
 /**
  * Reads a multipart form with at most one file, in the field `file`, straight to the disk. Throws
- * `payload_too_large`, `unsupported_media_type` and `invalid_request`, and then nothing is left behind (promises UPL-1, UPL-3).
+ * `payload_too_large`, `unsupported_media_type` and `invalid_request`, and then nothing is left behind (reliability UPL-1, UPL-3).
  */
 export async function readForm(request: Request, target: UploadTarget): Promise<Form> {
   const type = request.headers.get("content-type") ?? "";

@@ -43,7 +43,7 @@ export interface BeeOptions extends BeeRunnerOptions {
   timeZone: string;
 }
 
-/** The coordinator: turns each message into tasks for workers, or into an answer of its own (contract 4, points 3 and 4). */
+/** The coordinator: turns each message into tasks for workers, or into an answer of its own (contract 4.3, contract 4.4). */
 export class Bee {
   readonly stage: Stage;
   readonly #options: BeeOptions;

@@ -25,7 +25,7 @@ export interface DispatcherOptions {
   execute: (claim: Claim) => Promise<void>;
 }
 
-/** Gives due work to free lanes: one run per work directory, so many in all, oldest first (contract 4, point 5). */
+/** Gives due work to free lanes: one run per work directory, so many in all, oldest first (contract 4.5). */
 export class Dispatcher {
   readonly stage: Stage;
   readonly #options: DispatcherOptions;
@@ -91,7 +91,7 @@ export class Dispatcher {
   }
 
   // Runs that were lost with the service more than once are tried one at a time: should one of them be what takes the
-  // service down, it does not use up the last attempt of the others (promises DSP-4).
+  // service down, it does not use up the last attempt of the others (reliability DSP-4).
   #isLastChance(task: { attempt: number }): boolean {
     return task.attempt > 0 && task.attempt + 1 >= this.#options.maxAttempts;
   }

@@ -29,7 +29,7 @@ const CLAIM_GRACE_MS = 10_000;
 
 /**
  * Finds runs that nobody runs: after a start all that are open, later as a safety net. Their processes are ended
- * first, so that no two runs of a task are ever alive at once (promises CHD-3, DSP-1).
+ * first, so that no two runs of a task are ever alive at once (reliability CHD-3, DSP-1).
  */
 export class Rescuer {
   readonly stage: Stage;

@@ -39,7 +39,7 @@ export function ruledRun(run: RunIdentity, now: number): Statement {
   return insertBeeRun({ ...run, run_id: "", engine: "rules", created_at: now });
 }
 
-/** The message is routed: plan, tasks, reply, run and journal, all or nothing (contract 4, point 4). */
+/** The message is routed: plan, tasks, reply, run and journal, all or nothing (contract 4.4). */
 export function carryOut(
   message: RoutedMessage,
   beeRunId: string,
@@ -92,7 +92,7 @@ export function tryLater(
   ];
 }
 
-/** Nobody could route it: the message has failed, and the person is told (contract 4, point 4). */
+/** Nobody could route it: the message has failed, and the person is told (contract 4.4). */
 export function giveUp(
   message: RoutedMessage,
   beeRunId: string | null,

@@ -25,7 +25,7 @@ describe("bundle()", () => {
   });
   afterAll(() => Deno.remove(folder, { recursive: true }));
 
-  it("gives the same bytes and times for the same source (SUP-4)", async () => {
+  it("gives the same bytes and times for the same source (reliability SUP-4)", async () => {
     await using other = await tempDir();
     const again = await bundle(other.path, await addonOf(targetOf(undefined)), STAMP);
     expect(again).toEqual(made);
@@ -48,7 +48,7 @@ describe("bundle()", () => {
   it("has one addon, and no package that only development needs", () => {
     const names = made.packages.map(({ name }) => name);
     expect(names).toContain("hono");
-    // Room for a few that packages bring along; more is a decision (SUP-3).
+    // Room for a few that packages bring along; more is a decision (reliability SUP-3).
     expect(names.length).toBeLessThanOrEqual(50);
     expect(names.filter((name) => name.startsWith("@libsql/") && /linux|darwin|win32/.test(name))).toEqual([
       targetOf(undefined).addon,
@@ -63,7 +63,7 @@ describe("bundle()", () => {
     expect(names).toContain("swagger-ui-dist");
   });
 
-  it("names packages as deno.lock pins them (SUP-1)", async () => {
+  it("names packages as deno.lock pins them (reliability SUP-1)", async () => {
     const lock = await readLock();
     for (const { name, version, integrity } of made.packages) {
       expect(lock.get(name)).toContainEqual({ name, version, integrity });

@@ -16,7 +16,7 @@ interface Bom {
   dependencies: { ref: string; dependsOn: string[] }[];
 }
 
-describe("bom() (SUP-1, SUP-3)", () => {
+describe("bom() (reliability SUP-1, SUP-3)", () => {
   it("names each package with its licence and the hash of deno.lock, and the runtime", async () => {
     const hono = await part("hono");
     const { components, dependencies } = bom(

@@ -199,7 +199,7 @@ describe("svc ctl and what is said twice (contract 8.7)", () => {
   });
 });
 
-describe("svc and its versions and helps (issue 13)", () => {
+describe("svc and its versions and helps", () => {
   it("answers -v, ctl --version and the help of each command", async () => {
     await using folder = await tempDir();
     const options = { dataDir: folder.path };

@@ -47,7 +47,7 @@ describe("svc service print (contract 6)", () => {
     expect(out).toContain("\nWantedBy=multi-user.target\n");
   });
 
-  it("leaves out what would stop V8 or prevent the namespaces of runs (facts, Deno; decision 0042)", async () => {
+  it("leaves out what would stop V8 or prevent the namespaces of runs (facts, Deno 5; decision 0042)", async () => {
     const { out } = await call(["print"]);
     const lines = out.split("\n").filter((line) => !line.startsWith("#"));
     expect(

@@ -1,4 +1,4 @@
-// Everything that interface.md 4 and contract 5 and 6 name, by hand: the test fails when one is missing.
+// Everything that interface.md 4 and contract 5, contract 6 name, by hand: the test fails when one is missing.
 import { describe, expect, it } from "vitest";
 import { GROUPS, loadGroup } from "../../cli/groups.ts";
 import { ROUTES } from "../../src/http/app.ts";
@@ -172,7 +172,7 @@ const SHORT: Record<string, string> = {
   "events follow": "-f",
 };
 
-describe("the interface, row by row (interface 4, contract 5 and 6)", () => {
+describe("the interface, row by row (interface 4, contract 5, contract 6)", () => {
   it("every endpoint exists, answers its status, asks for a scope and is documented", async () => {
     const { document } = await contract();
     const routes = new Map((ROUTES as readonly AnyRoute[]).map((one) => [`${one.method} ${one.path}`, one]));

@@ -11,7 +11,7 @@ const next = (expression: string, zone: string, after: string) => {
   return at === null ? null : new Date(at).toISOString().slice(0, 16) + "Z";
 };
 
-describe("cronFault() (interface 7.2, contract 3, promises CRN-6)", () => {
+describe("cronFault() (interface 7.2, contract 3, reliability CRN-6)", () => {
   it.each([
     "* * * * *",
     "*/5 * * * *",
@@ -73,7 +73,7 @@ describe("cronFault() (interface 7.2, contract 3, promises CRN-6)", () => {
   it("names an unknown zone", () => expect(cronFault("* * * * *", "Mars/Base", NOW)).not.toBeNull());
 
   it(
-    `never throws, and never takes long, whatever it is given: ${STRINGS} random strings (promises CRN-6; seed ${SEED})`,
+    `never throws, and never takes long, whatever it is given: ${STRINGS} random strings (reliability CRN-6; seed ${SEED})`,
     () => {
       const part = fc.stringMatching(/^[0-9*,/a-zLW#?@-]{0,8}$/);
       const expression = fc.oneof(
@@ -99,7 +99,7 @@ describe("cronFault() (interface 7.2, contract 3, promises CRN-6)", () => {
   );
 });
 
-describe("nextOccurrence() across changes of the clock (promises CRN-5)", () => {
+describe("nextOccurrence() across changes of the clock (reliability CRN-5)", () => {
   it.each([
     // New York: gap on 8 March 2026 at 02:00, overlap on 1 November 2026 at 02:00.
     ["30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z", "2026-03-08T07:00Z"],
@@ -131,7 +131,7 @@ describe("nextOccurrence() across changes of the clock (promises CRN-5)", () => 
   });
 });
 
-describe("missedOccurrences() (promises CRN-2, CRN-3)", () => {
+describe("missedOccurrences() (reliability CRN-2, CRN-3)", () => {
   const missed = (expression: string, from: string, now: string) => {
     const found = missedOccurrences(expression, "UTC", Date.parse(from), Date.parse(now));
     return found === null ? null : [new Date(found.latest).toISOString().slice(0, 16), found.count];

@@ -12,7 +12,7 @@ describe("nextLimit()", () => {
     expect(until(NOW + 365 * 86_400_000)).toBe(8 * 86_400_000);
   });
 
-  it("without a time tries again after 1, 4, 16 minutes, and then every hour (promises DSP-13)", () => {
+  it("without a time tries again after 1, 4, 16 minutes, and then every hour (reliability DSP-13)", () => {
     let limit = nextLimit("claude", null, null, NOW);
     const waits = [limit.until - NOW];
     for (let run = 0; run < 5; run++) {

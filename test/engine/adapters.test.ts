@@ -48,7 +48,7 @@ function brief(events: AgentEvent[]): string[] {
 
 const COMMAND = "echo hi > out.txt && cat out.txt";
 
-describe("adapters: a run that calls a tool, as recorded (facts engines 3-9)", () => {
+describe("adapters: a run that calls a tool, as recorded (facts, engines 2)", () => {
   it.each<[Adapter, string[]]>([
     [claude, [
       "session told",
@@ -136,7 +136,7 @@ describe("adapters: a run that calls a tool, as recorded (facts engines 3-9)", (
   });
 });
 
-describe("adapters: faults (facts engines 3-9)", () => {
+describe("adapters: faults (facts, engines 2)", () => {
   it.each(ADAPTERS)(
     "$kind: the release that people are told to install is the one that was tried",
     (adapter) => {
@@ -263,7 +263,7 @@ const ORDER: Order = {
   schema: null,
 };
 
-describe("adapters: commands (contract 4, point 7; 7)", () => {
+describe("adapters: commands (contract 4.7, contract 7)", () => {
   it.each(ADAPTERS)(
     "$kind: the prompt goes in by stdin only, the operator's arguments come behind ours",
     (adapter) => {

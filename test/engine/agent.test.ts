@@ -30,7 +30,7 @@ async function conversation(app: App, worker: object = {}) {
   return { worker: made, session, say, contexts };
 }
 
-describe("agent: outcomes (contract 3, facts engines 2)", () => {
+describe("agent: outcomes (contract 3, facts, engines 2)", () => {
   it("takes the answer, session and usage from the engine's events", async () => {
     await using app = await openFake();
     const { say } = await conversation(app);
@@ -92,7 +92,7 @@ describe("agent: outcomes (contract 3, facts engines 2)", () => {
     expect((await (await conversation(late)).say("hang")).execution).toMatchObject({ failure: "timeout" });
   });
 
-  it("does not keep a line of 20 MB in memory, and reads on after it (issue 5)", async () => {
+  it("does not keep a line of 20 MB in memory, and reads on after it", async () => {
     await using app = await openFake();
     const { say } = await conversation(app);
     await say("ok");
@@ -113,7 +113,7 @@ function eventsOf(app: App, id: string): string {
 }
 
 describe("agent: logs (contract 3, Execution)", () => {
-  it("keeps the raw events beside the log, without the run's keys (promises SEC-2, SEC-3)", async () => {
+  it("keeps the raw events beside the log, without the run's keys (reliability SEC-2, SEC-3)", async () => {
     await using app = await openFake({ env: { ANTHROPIC_API_KEY: "sk-canary-0123456789" } });
     const { say } = await conversation(app);
     const { execution } = await say("key");
@@ -243,7 +243,7 @@ describe("agent: sessions (contract 3, Session context)", () => {
   });
 });
 
-describe("agent: what may be set (contract 3, Worker; 7)", () => {
+describe("agent: what may be set (contract 3, Worker; contract 7)", () => {
   it.each([
     ["claude", "--output-format=json", "--output-format=json"],
     ["claude", "--model x -p", "-p"],

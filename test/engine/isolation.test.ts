@@ -22,7 +22,7 @@ function bystander(env: Record<string, string>): { alive: () => Promise<boolean>
   };
 }
 
-describe("sweep() (promises CHD-4)", () => {
+describe("sweep() (reliability CHD-4)", () => {
   it("ends all processes with the mark and no others, however many there are and however similar their marks", async () => {
     const id = crypto.randomUUID();
     await using marked = bystander({ SVC_RUN_ID: id });
@@ -51,7 +51,7 @@ describe("sweep() (promises CHD-4)", () => {
   });
 });
 
-describe.each(LEVELS)("a server that is killed, its runs under %s (promises CHD-2, CHD-3)", (level) => {
+describe.each(LEVELS)("a server that is killed, its runs under %s (reliability CHD-2, CHD-3)", (level) => {
   it.each(["ignore-term", "setsid-escape-and-stay", "fork-storm-and-stay"])(
     "leaves no process alive: %s",
     async (mode) => {

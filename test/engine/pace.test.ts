@@ -18,7 +18,7 @@ async function read(from: ReadableStream<Uint8Array>): Promise<{ bytes: number; 
   return { bytes, at: performance.now() };
 }
 
-describe("paced() (promises CHD-6)", () => {
+describe("paced() (reliability CHD-6)", () => {
   it("leaves time for others while programs flood, loses nothing, and does not delay programs with little output", async () => {
     const started = performance.now();
     let turns = 0;

@@ -41,7 +41,7 @@ async function run(isolation: Isolation, args: string[], more: Partial<ProcessSp
   return { reason, code, ...said, ms: performance.now() - started, runId };
 }
 
-/** Resolves when no process has the mark any more (promises I8). */
+/** Resolves when no process has the mark any more (reliability I8). */
 async function expectGone(runId: string): Promise<void> {
   expect(await findMarked(new Set([runId]))).toEqual([]);
 }
@@ -67,7 +67,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     expect(pieces).toBeGreaterThan(1);
   });
 
-  it("ends a program that ignores INT and TERM, with its children (promises CHD-1)", async () => {
+  it("ends a program that ignores INT and TERM, with its children (reliability CHD-1)", async () => {
     const abort = new AbortController();
     const ran = await run(level, ["ignore-term"], {
       signal: abort.signal,
@@ -90,7 +90,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     await expectGone(ran.runId);
   });
 
-  it("ends a process that escaped into a session of its own (promises CHD-2)", async () => {
+  it("ends a process that escaped into a session of its own (reliability CHD-2)", async () => {
     const ran = await run(level, ["setsid-escape"]);
     expect(ran).toMatchObject({ reason: "exited", code: 0, stdout: "escaped\n" });
     await expectGone(ran.runId);
@@ -99,14 +99,14 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     await expectGone(storm.runId);
   });
 
-  it("does not wait for pipes that another process keeps open (promises CHD-5)", async () => {
+  it("does not wait for pipes that another process keeps open (reliability CHD-5)", async () => {
     const ran = await run(level, ["hold-stdout"]);
     expect(ran).toMatchObject({ code: 0, stdout: "held\n" });
     expect(ran.ms).toBeLessThan(2_500);
     await expectGone(ran.runId);
   });
 
-  it("ends a run over its time, and a silent one (promises CHD-9)", async () => {
+  it("ends a run over its time, and a silent one (reliability CHD-9)", async () => {
     const late = await run(level, ["sleep", "60"], { timeoutMs: 300 });
     expect(late.reason).toBe("timeout");
     expect(late.ms).toBeLessThan(2_000);
@@ -116,7 +116,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     await expectGone(silent.runId);
   });
 
-  it("passes exactly the environment of the list, the umask, and no descriptor but three (promises CHD-10, CHD-11)", async () => {
+  it("passes exactly the environment of the list, the umask, and no descriptor but three (reliability CHD-10, CHD-11)", async () => {
     const env = await run(level, ["env-dump"]);
     const names = env.stdout.trim().split("\n").map((line) => line.split("=")[0]).filter((name) =>
       !/^(PWD|OLDPWD|SHLVL|_)$/.test(name ?? "")
@@ -135,7 +135,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
   });
 
   it.runIf(Deno.build.os === "linux")(
-    "is the first to go when memory runs out, and a hog of memory harms nobody (promises CHD-13)",
+    "is the first to go when memory runs out, and a hog of memory harms nobody (reliability CHD-13)",
     async () => {
       expect((await run(level, ["oom-score"])).stdout).toBe("500\n");
       expect(await Deno.readTextFile("/proc/self/oom_score_adj")).not.toBe("500\n");
@@ -143,11 +143,11 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     },
   );
 
-  it("has no terminal and an end of input (promises CHD-12)", async () => {
+  it("has no terminal and an end of input (reliability CHD-12)", async () => {
     expect((await run(level, ["stdin"])).stdout).toBe("end of input\n");
   });
 
-  it("reads a flood without keeping it in memory (promises CHD-6)", async () => {
+  it("reads a flood without keeping it in memory (reliability CHD-6)", async () => {
     let bytes = 0;
     const before = Deno.memoryUsage().rss;
     const ran = await run(level, ["flood", "100000000"], {
@@ -159,7 +159,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
   });
 });
 
-describe("findProgram() and launch errors (promises CHD-8)", () => {
+describe("findProgram() and launch errors (reliability CHD-8)", () => {
   it("says what is wrong with a program", async () => {
     const folder = await Deno.makeTempDir();
     await Deno.writeTextFile(`${folder}/plain`, "x", { mode: 0o644 });

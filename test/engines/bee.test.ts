@@ -41,7 +41,7 @@ describe.skipIf(pins.length > 0)("a coordinator on an engine", () => {
 
 // Claude Code gets the schema as a tool, the others answer in text.
 describe.each(pins)("$kind $version as the coordinator", { timeout: 200_000 }, ({ kind, ...pin }) => {
-  it("splits one message into tasks for two workers and a schedule, in one commit (contract 4, point 4)", async () => {
+  it("splits one message into tasks for two workers and a schedule, in one commit (contract 4.4)", async () => {
     await using rig = await Rig.open({ kind, ...pin }, { bee: true });
     const plan = JSON.stringify(PLAN);
     const marker = kind === "claude" ? `[[call:StructuredOutput ${plan}]]` : `[[text:${plan}]]`;

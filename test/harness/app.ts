@@ -175,7 +175,7 @@ export class App {
     this.#stopped = true;
     this.server.hurry();
     await this.server.stop();
-    // The service must never wait for a lock of its own (promises DBF-5).
+    // The service must never wait for a lock of its own (reliability DBF-5).
     expect(this.db.busy).toBeLessThanOrEqual(this.busyExpected);
   }
 

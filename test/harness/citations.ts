@@ -160,7 +160,7 @@ const REFUSED: readonly [RegExp, string][] = [
   [/\(house\b|\bhouse,? (?:sentence |style|\d)/g, "write `architecture, sentence N`"],
   [/\(style\b/g, "write `architecture, Style`"],
   [/\b(?:the|this) specification\b/gi, "cite docs/interface.md or docs/contract.md by number"],
-  [/(?:^|\s)(?:\/\/|\*|#) [^\n]*\.\.\/shared\b/g, "cite files of this repository only"],
+  [/\.\.\/shared\/(?:spec|facts|design)\b/g, "cite files of this repository only"],
   [/\b(?:contract|interface)\b[^.;:()]{0,12}\b(?:sections?|points?) \d/g, "write `contract 4.5`"],
   [/\b(?:contract|interface) \d+(?:\.\d+)?(?:, | and | to )\d/g, "name the document before each number"],
   [

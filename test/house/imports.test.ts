@@ -69,7 +69,7 @@ function allowed(from: string, to: string, typeOnly: boolean): boolean {
   return room === target || MAY[room]?.includes(target) === true;
 }
 
-describe("imports (house)", async () => {
+describe("imports (architecture, Rooms)", async () => {
   const { files, imports } = await projectImports();
 
   it("go only where the architecture allows", () => {

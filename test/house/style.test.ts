@@ -12,7 +12,7 @@ function places(files: string[], pattern: RegExp): string[] {
   );
 }
 
-describe("files (house, style)", () => {
+describe("files (architecture, Style)", () => {
   // Migrations are read from top to bottom and never edited again.
   it("have at most 300 lines", () => {
     const long = SOURCES.filter((file) => textOf(file).split("\n").length - 1 > LINES_MAX);
@@ -52,13 +52,13 @@ describe("files (house, style)", () => {
     expect(places(SOURCES.filter((file) => !file.startsWith("src/store/")), sql)).toEqual([]);
   });
 
-  it("never open a transaction that waits, nor a second SQLite (facts, libSQL)", () => {
+  it("never open a transaction that waits, nor a second SQLite (facts, libSQL 11)", () => {
     const banned = /executeMultiple|\.transaction\(|\.migrate\(|node:sqlite|PRAGMA locking_mode/;
     expect(places(SOURCES, banned)).toEqual([]);
   });
 
   // Another open and close in this process would release SQLite's locks, and rows would be lost (facts, libSQL 3).
-  it("leave the files of the database to libSQL (promises DUR-6)", () => {
+  it("leave the files of the database to libSQL (reliability DUR-6)", () => {
     const opening =
       /Deno\.(open|create|readFile|readTextFile|writeFile|writeTextFile|copyFile|truncate|link|symlink)(Sync)?\(/;
     // The addon is a file of its own, unpacked from the one executable.

@@ -21,7 +21,7 @@ function runtimePackages(): string[] {
   ).sort();
 }
 
-describe("packages (promises SUP-1)", () => {
+describe("packages (reliability SUP-1)", () => {
   it("are pinned to one version, come from npm, and are in the lock with their hash", async () => {
     const lock = await readLock();
     for (const [name, target] of Object.entries(config.imports)) {
@@ -75,7 +75,7 @@ describe("packages (promises SUP-1)", () => {
   });
 });
 
-describe("native code (promises SUP-2)", () => {
+describe("native code (reliability SUP-2)", () => {
   it("is known by its sum for every target, and what is here is what was looked at", async () => {
     const lock = await readLock();
     for (const { addon } of TARGETS) {
@@ -109,7 +109,7 @@ describe("native code (promises SUP-2)", () => {
   });
 });
 
-describe("the number of packages (promises SUP-3)", () => {
+describe("the number of packages (reliability SUP-3)", () => {
   it(`stays below ${RUNTIME_PACKAGES_MAX + 1}, and the manual lists each with what it is for`, () => {
     const used = runtimePackages();
     expect(used.length).toBeGreaterThan(10);

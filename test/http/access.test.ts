@@ -130,7 +130,7 @@ describe("who may call what (contract 9, reliability USR-1)", () => {
     expect(new Set(rules.map(([operation]) => operation)).size).toBe(rules.length);
   });
 
-  it("a route with a rule that differs from the table stops the start (AUT-10)", () => {
+  it("a route with a rule that differs from the table stops the start (reliability AUT-10)", () => {
     const app = { routes: [{ method: "GET", path: "/api/workers" }] } as never;
     const [list] = (ROUTES as readonly AnyRoute[]).filter(({ operation }) => operation === "worker.list");
     if (list === undefined) throw new Error("there is no such route");

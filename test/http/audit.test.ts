@@ -157,7 +157,7 @@ const MUTATIONS: Mutation[] = [
 // A new access token is not stored.
 const CHANGES_NOTHING = ["POST /api/auth/refresh"];
 
-describe("the audit trail (contract 3, journal)", () => {
+describe("the audit trail (contract 4, Journal)", () => {
   it("names the actor of every change", async () => {
     await using app = await openApp({ config: { engines: fakeEngines(), auth: { password_hash: "" } } });
     const world = {};

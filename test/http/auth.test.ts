@@ -21,7 +21,7 @@ describe("authentication (interface 5, contract 2)", () => {
     });
   });
 
-  it("takes the token from the header or the query, and the header comes first (promises AUT-9)", async () => {
+  it("takes the token from the header or the query, and the header comes first (reliability AUT-9)", async () => {
     await using app = await openApp();
     const { access_token: token } = await app.call(LOGIN, right);
     const none = { authorization: "" };
@@ -77,7 +77,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await app.send("POST /api/auth/refresh", { refresh_token })).status).toBe(401);
   });
 
-  it("answers the same for a wrong name and a wrong password (promises AUT-3)", async () => {
+  it("answers the same for a wrong name and a wrong password (reliability AUT-3)", async () => {
     await using app = await openApp();
     const name = await app.send(LOGIN, { username: "nobody", password: PASSWORD });
     const word = await app.send(LOGIN, { username: "admin", password: "wrong" });
@@ -119,7 +119,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await login(right.password, "203.0.113.7")).status).toBe(200);
   });
 
-  it("counts before it checks, so that parallel logins get no more tries (promises AUT-4)", async () => {
+  it("counts before it checks, so that parallel logins get no more tries (reliability AUT-4)", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock });
     const replies = await Promise.all(
@@ -129,7 +129,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(replies.every((reply) => reply.status === 401 || reply.status === 429)).toBe(true);
   });
 
-  it("accepts only its own tokens (promises AUT-1, AUT-2)", async () => {
+  it("accepts only its own tokens (reliability AUT-1, AUT-2)", async () => {
     await using app = await openApp();
     const { key } = app.server.service.authority;
     const now = Math.floor(Date.now() / 1000);
@@ -194,7 +194,7 @@ describe("authentication (interface 5, contract 2)", () => {
     }
   });
 
-  it("a changed password ends all older tokens (promises AUT-6, AUT-7)", async () => {
+  it("a changed password ends all older tokens (reliability AUT-6, AUT-7)", async () => {
     await using app = await openApp({ password: "first" });
     const login = await app.call(LOGIN, { username: "admin", password: "first" });
     expect((await app.send("GET /api/workers", undefined, bearer(login.access_token))).status).toBe(200);
@@ -228,7 +228,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(dump).not.toContain(password);
   });
 
-  it("answers only to its own host names when it is bound to loopback (promises AUT-11)", async () => {
+  it("answers only to its own host names when it is bound to loopback (reliability AUT-11)", async () => {
     await using app = await openApp({ config: { server: { allowed_hosts: ["Svc.example.org"] } } });
     for (const host of ["localhost", "127.0.0.1:9", "[::1]:80", "svc.example.org", "SVC.Example.org:80"]) {
       expect((await app.send("GET /api/workers", undefined, { host })).status, host).toBe(200);

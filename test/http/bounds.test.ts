@@ -17,7 +17,7 @@ function pathOf(route: AnyRoute): string {
   return path;
 }
 
-describe("every list (interface 8, promises BKP-5)", () => {
+describe("every list (interface 8, reliability BKP-5)", () => {
   const lists = routes.filter((route) => "page_size" in (route.query ?? {}));
 
   it(`is paged, has its bounds, and never clamps: ${lists.length} of them`, async () => {
@@ -86,7 +86,7 @@ describe("every list (interface 8, promises BKP-5)", () => {
   });
 });
 
-describe("huge, deep and wide input (promises BKP-6)", () => {
+describe("huge, deep and wide input (reliability BKP-6)", () => {
   it("is refused quickly and with a message, wherever JSON is accepted", async () => {
     await using app = await openApp({ inMemory: true });
     const deep = (open: string, close: string, times: number, core = "1") =>
@@ -216,7 +216,7 @@ const ERRORS: Record<string, () => unknown> = {
   "a huge error": () => new Error("canary ".repeat(100_000)),
 };
 
-describe("internal errors (promises SEC-6, SEC-4)", () => {
+describe("internal errors (reliability SEC-6, SEC-4)", () => {
   it(`say nothing about the cause, and are not cached: ${Object.keys(ERRORS).length} kinds, reading and writing`, async () => {
     await using app = await openApp({ inMemory: true });
     const token = await app.token();

@@ -94,7 +94,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
     expect(await app.db.first("select count(*) as n from inbound_message")).toMatchObject({ n: 1 });
   });
 
-  it("routes by the session's own worker, by mention, by words, and else lists the workers (contract 4, 3 and 4)", async () => {
+  it("routes by the session's own worker, by mention, by words, and else lists the workers (contract 4.3, contract 4.4)", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada", description: "writes invoices" });
     const bob = await app.call("POST /api/workers", { name: "Bob", description: "walks dogs" });
@@ -175,7 +175,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
     expect((await app.send(`GET ${SESSIONS}/${id}/messages?before=x`)).status).toBe(400);
   });
 
-  it("refuses too many waiting messages with 429, and keeps the accepted ones (promises BKP-1)", async () => {
+  it("refuses too many waiting messages with 429, and keeps the accepted ones (reliability BKP-1)", async () => {
     await using app = await openApp({
       config: { limits: { max_waiting_messages: 3 }, bee: { quiet_window: "1h" } },
     });
@@ -203,7 +203,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
   });
 });
 
-describe("uploads (contract 3, promises UPL)", () => {
+describe("uploads (contract 3, reliability UPL)", () => {
   it("stores a file under a safe name and gives it back as an attachment", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -247,7 +247,7 @@ describe("uploads (contract 3, promises UPL)", () => {
     expect((await upload(app, id, "page.html", png)).mime).toBe("image/png");
   });
 
-  it("stores hostile names safely (promises UPL-4)", async () => {
+  it("stores hostile names safely (reliability UPL-4)", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const folder = join(app.server.service.paths.uploads, id);
@@ -273,7 +273,7 @@ describe("uploads (contract 3, promises UPL)", () => {
     }
   });
 
-  it("accepts files up to the limit and no larger ones, and leaves nothing behind (promises UPL-1)", async () => {
+  it("accepts files up to the limit and no larger ones, and leaves nothing behind (reliability UPL-1)", async () => {
     await using app = await openApp({ config: { limits: { max_upload_bytes: 100_000 } } });
     const { id } = await app.call(`POST ${SESSIONS}`);
     for (
@@ -290,7 +290,7 @@ describe("uploads (contract 3, promises UPL)", () => {
     expect(names).toHaveLength(3);
   });
 
-  it("refuses endless uploads while they arrive, with constant memory (promises UPL-1)", async () => {
+  it("refuses endless uploads while they arrive, with constant memory (reliability UPL-1)", async () => {
     await using app = await openApp({ config: { limits: { max_upload_bytes: 1_000_000 } } });
     const { id } = await app.call(`POST ${SESSIONS}`);
     const head = new TextEncoder().encode(
@@ -314,7 +314,7 @@ describe("uploads (contract 3, promises UPL)", () => {
     expect((await app.send("GET /livez")).status).toBe(200);
   });
 
-  it("refuses malformed multipart bodies with 400 or 415, never 500 (promises UPL-3)", async () => {
+  it("refuses malformed multipart bodies with 400 or 415, never 500 (reliability UPL-3)", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const part = (name: string, file = true) =>
@@ -349,7 +349,7 @@ describe("uploads (contract 3, promises UPL)", () => {
     expect([...Deno.readDirSync(folder)].map((entry) => entry.name)).toEqual([]);
   });
 
-  it("media_path must be a real file of this session (interface 8, promises PTH-1, UPL-6)", async () => {
+  it("media_path must be a real file of this session (interface 8, reliability PTH-1, UPL-6)", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const { id: other } = await app.call(`POST ${SESSIONS}`);

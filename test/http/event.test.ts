@@ -6,7 +6,7 @@ import { StreamClient } from "../harness/stream.ts";
 
 const JSON_PAGE = { accept: "application/json" };
 
-describe("GET /api/events (contract 4, Journal and Stream)", () => {
+describe("GET /api/events (contract 4, Journal; contract 4, Stream)", () => {
   it("answers the latest events as a page, oldest first, and continues after a number", async () => {
     await using app = await openApp();
     for (const name of ["a", "b", "c"]) await app.call("POST /api/workers", { name });

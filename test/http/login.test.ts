@@ -32,7 +32,7 @@ function sameDistribution(a: number[], b: number[]): number {
 
 const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
 
-describe("an unknown name and a wrong password (promises AUT-3)", () => {
+describe("an unknown name and a wrong password (reliability AUT-3)", () => {
   it(`cannot be told apart by their time, ${LOGINS} and ${LOGINS} attempts`, async () => {
     const password_hash = await hashPassword(PASSWORD, { ln: 12, r: 8, p: 1 });
     await using app = await openApp({
@@ -69,7 +69,7 @@ describe("an unknown name and a wrong password (promises AUT-3)", () => {
   }, 60_000);
 });
 
-describe("guessing passwords (promises AUT-4)", () => {
+describe("guessing passwords (reliability AUT-4)", () => {
   it(
     "gets ten tries a minute for an address and a name, however often, also across a restart; others may log in",
     async () => {
@@ -118,7 +118,7 @@ describe("guessing passwords (promises AUT-4)", () => {
 });
 
 it(
-  "200 logins at once are hashed two at a time, the rest is told to come back, and everybody else is served (promises AUT-5)",
+  "200 logins at once are hashed two at a time, the rest is told to come back, and everybody else is served (reliability AUT-5)",
   async () => {
     await using folder = await tempDir();
     const env = { SVC_AUTH_PASSWORD: "pass", SVC_AUTH__LOGIN_FAILURES_PER_MINUTE: "1000" };
@@ -168,7 +168,7 @@ it("a hash of a high cost is checked like any other (contract 2)", async () => {
   expect((await app.send(LOGIN, right)).status).toBe(200);
 });
 
-describe("the first start (promises AUT-8)", () => {
+describe("the first start (reliability AUT-8)", () => {
   it("has no known password, and a key of its own that only its user can read", async () => {
     const seen = new Set<string>();
     for (let i = 0; i < 2; i++) {
@@ -213,7 +213,7 @@ describe("the first start (promises AUT-8)", () => {
   });
 });
 
-it("listens on loopback, sets no cookie, and accepts no other site, on any route (promises AUT-11)", async () => {
+it("listens on loopback, sets no cookie, and accepts no other site, on any route (reliability AUT-11)", async () => {
   await using folder = await tempDir();
   await using server = await startServer({ dataDir: folder.path, env: { SVC_AUTH_PASSWORD: "pass" } });
   expect(new URL(server.url).hostname).toBe("127.0.0.1");

@@ -29,7 +29,7 @@ async function call(
   return { error: result.isError === true, value: JSON.parse(content?.text ?? "null") };
 }
 
-describe("/mcp (issue: real agents)", () => {
+describe("/mcp", () => {
   it("offers the operations as tools, made from the routes, with the same answers", async () => {
     await using app = await openApp();
     const client = await connect(app, await app.token());

@@ -32,7 +32,7 @@ async function upload(app: App, body: FormData, headers: Record<string, string> 
   return { status: response.status, body: await response.json() };
 }
 
-describe("POST /api/messages (interface 4.2 message send, contract 5)", () => {
+describe("POST /api/messages (interface 4.2, message send, contract 5)", () => {
   it("sends a text in the conversation of a message, as the system for an operator", async () => {
     await using app = await openApp();
     const { sessionId, messageId } = await conversation(app);

@@ -20,7 +20,7 @@ async function upload(app: App, id: string, content: string): Promise<{ path: st
   return await (await app.server.fetch(request)).json();
 }
 
-describe("media_path (interface 8, promises PTH-1)", () => {
+describe("media_path (interface 8, reliability PTH-1)", () => {
   it(
     "is a file of this session's upload directory under any name that leads there, and nothing else",
     async () => {
@@ -168,7 +168,7 @@ describe("media_path (interface 8, promises PTH-1)", () => {
   );
 });
 
-describe("DELETE with delete_work_dir (contract 3, promises PTH-3)", () => {
+describe("DELETE with delete_work_dir (contract 3, reliability PTH-3)", () => {
   it("deletes a worker's own directory and nothing else, whatever its path", async () => {
     await using app = await openApp({ inMemory: true });
     await using folder = await tempDir();
@@ -340,7 +340,7 @@ describe("DELETE with delete_work_dir (contract 3, promises PTH-3)", () => {
   }, 30_000);
 });
 
-describe("a work directory in the service's own data (promises PTH-4)", () => {
+describe("a work directory in the service's own data (reliability PTH-4)", () => {
   it("is refused when a worker is created, cannot be set by an update, and is checked again before a run", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await using folder = await tempDir();
@@ -392,7 +392,7 @@ describe("a work directory in the service's own data (promises PTH-4)", () => {
   });
 });
 
-describe("ids in paths (promises PTH-5)", () => {
+describe("ids in paths (reliability PTH-5)", () => {
   it("are 404 unless they are well-formed, on every route, before they reach a query or a file", async () => {
     await using app = await openApp();
     const odd = [

@@ -23,7 +23,7 @@ async function limited(app: App): Promise<{ execution_id: string; thing: string;
   }));
 }
 
-describe("limits of one run (promises SCP-7)", () => {
+describe("limits of one run (reliability SCP-7)", () => {
   it("a run creates a limited number of tasks; people and other runs are not affected", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["write:tasks"]);
@@ -115,7 +115,7 @@ describe("limits of one run (promises SCP-7)", () => {
   );
 });
 
-describe("rights that are passed on (promises SCP-4)", () => {
+describe("rights that are passed on (reliability SCP-4)", () => {
   it("never grow along a chain of workers that make workers", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const own = [...WORKER_SCOPES_DEFAULT, "write:workers", "write:tasks"];
@@ -158,7 +158,7 @@ describe("rights that are passed on (promises SCP-4)", () => {
 });
 
 it(
-  "scopes are taken by their syntax alone, on create and on update, and what is odd grants nothing (promises SCP-8)",
+  "scopes are taken by their syntax alone, on create and on update, and what is odd grants nothing (reliability SCP-8)",
   async () => {
     await using app = await openApp();
     const { id } = await app.call("POST /api/workers", { name: "Ada" });

@@ -31,7 +31,7 @@ function tries(access: string): [scopes: string[], enough: boolean][] {
   ];
 }
 
-describe("scopes of run tokens (contract 2, promises SCP-1)", () => {
+describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
   it(`each of ${forRuns.length} routes asks for exactly its scope`, async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["read:workers"]);
@@ -60,7 +60,7 @@ describe("scopes of run tokens (contract 2, promises SCP-1)", () => {
     }
   }, 60_000);
 
-  it("an agent never changes what a worker may do, nor grants what it does not hold (SCP-3, SCP-4)", async () => {
+  it("an agent never changes what a worker may do, nor grants what it does not hold (reliability SCP-3, SCP-4)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["read:*", "write:workers"]);
     await app.call("POST /api/departments", { name: "Labs" });
@@ -93,7 +93,7 @@ describe("scopes of run tokens (contract 2, promises SCP-1)", () => {
     );
   });
 
-  it("what another conversation owns does not exist (SCP-2)", async () => {
+  it("what another conversation owns does not exist (reliability SCP-2)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const own = await startRun(app, [
       "read:*",
@@ -187,7 +187,7 @@ describe("scopes of run tokens (contract 2, promises SCP-1)", () => {
     }
   });
 
-  it("a token ends with its run within a second, and with its attempt (SCP-5, SCP-6)", async () => {
+  it("a token ends with its run within a second, and with its attempt (reliability SCP-5, SCP-6)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app);
     expect((await app.send("GET /api/workers", undefined, run.headers)).status).toBe(200);

@@ -102,7 +102,7 @@ describe("startOfDay()", () => {
   });
 });
 
-describe("GET /api/system/executions (interface 4.2, 8)", () => {
+describe("GET /api/system/executions (interface 4.2, interface 8)", () => {
   it("lists the coordinator's runs, newest first, within its bounds", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
@@ -131,7 +131,7 @@ describe("GET /api/system/executions (interface 4.2, 8)", () => {
   });
 });
 
-describe("PUT /api/system/password (contract 2, 5)", () => {
+describe("PUT /api/system/password (contract 2, contract 5)", () => {
   it("ends every older token: access, refresh and stream; and the new password logs in", async () => {
     await using app = await openStored();
     const old = await login(app, app.server.generatedPassword ?? "");
@@ -199,7 +199,7 @@ describe("PUT /api/system/password (contract 2, 5)", () => {
     expect((await app.send(PASSWORD, { new_password: "é".repeat(10) })).status).toBe(200);
   });
 
-  it("is not for agents, whatever their scopes (promises SCP-4)", async () => {
+  it("is not for agents, whatever their scopes (reliability SCP-4)", async () => {
     await using app = await openStored(undefined, {}, { engines: fakeEngines() });
     const { headers } = await startRun(app, ["*:*"]);
     for (

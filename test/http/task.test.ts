@@ -45,7 +45,7 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
     expect(Object.keys(await app.call(`GET /api/tasks/${body.id}`))).toEqual(Object.keys(body));
   });
 
-  it("a countdown needs a time at least 5 seconds ahead: before, on and after the bound (interface 8, promises DSP-7)", async () => {
+  it("a countdown needs a time at least 5 seconds ahead: before, on and after the bound (interface 8, reliability DSP-7)", async () => {
     const clock = new TestClock(NOW);
     await using app = await openApp({ clock });
     const { post } = await withWorker(app);
@@ -61,7 +61,7 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
     }
   });
 
-  it("a schedule has its next time; one that cannot fire is created cancelled, with the reason (interface 3, 7.2)", async () => {
+  it("a schedule has its next time; one that cannot fire is created cancelled, with the reason (interface 3, interface 7.2)", async () => {
     const clock = new TestClock(NOW);
     await using app = await openApp({ clock, config: { scheduler: { time_zone: "Europe/Berlin" } } });
     const { post } = await withWorker(app);
@@ -384,7 +384,7 @@ describe("GET /api/tasks and its moves (interface 4.2, contract 3)", () => {
   });
 });
 
-describe("/api/contexts (interface 4.2 session, contract 3)", () => {
+describe("/api/contexts (interface 4.2, contract 3)", () => {
   it("clears a conversation: its tasks are cancelled, its runs ended, its messages not routed any more", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });

@@ -16,7 +16,7 @@ function forge(header: unknown, claims: unknown, key: Uint8Array | string, hash 
   return `${text}.${createHmac(hash, key).update(text).digest("base64url")}`;
 }
 
-describe("forged tokens (promises AUT-1)", () => {
+describe("forged tokens (reliability AUT-1)", () => {
   it("are refused, whatever they claim", async () => {
     await using app = await openApp();
     const { key, version } = app.server.service.authority;
@@ -129,7 +129,7 @@ describe("forged tokens (promises AUT-1)", () => {
   });
 });
 
-describe("a token of one kind used as another (promises AUT-2)", () => {
+describe("a token of one kind used as another (reliability AUT-2)", () => {
   it("is refused in all six combinations", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const login = await app.call(LOGIN, { username: "admin", password: PASSWORD });

@@ -57,7 +57,7 @@ const filesOf = (app: App, id: string) => {
   }
 };
 
-describe("too much at once (promises UPL-1)", () => {
+describe("too much at once (reliability UPL-1)", () => {
   it.each(["content-length", "chunked", "chunked, without a token"])(
     "is 413 while it comes, costs no memory, and ends the connection: %s",
     async (how) => {
@@ -124,7 +124,7 @@ describe("too much at once (promises UPL-1)", () => {
   );
 });
 
-describe("too much in all (promises UPL-2)", () => {
+describe("too much in all (reliability UPL-2)", () => {
   it("a session accepts files up to the limit, and refuses one more, also when many come at once", async () => {
     await using app = await openApp({ inMemory: true });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -230,7 +230,7 @@ function corpus(): [body: string | Uint8Array, type: string | null][] {
   ];
 }
 
-describe("odd multipart bodies (promises UPL-3)", () => {
+describe("odd multipart bodies (reliability UPL-3)", () => {
   it(
     `are taken or refused with 400, 413 or 415, and leave nothing half: ${corpus().length} of them and 300 that are broken at random (seed ${SEED})`,
     async () => {
@@ -276,7 +276,7 @@ it("a form with more than the file is refused with the extra fields, and leaves 
   expect([...Deno.readDirSync(join(app.dataDir, "uploads", id))]).toEqual([]);
 });
 
-describe("hostile names (promises UPL-4)", () => {
+describe("hostile names (reliability UPL-4)", () => {
   it("are kept as data, and appear neither in the path nor in the header of the download", async () => {
     await using app = await openApp({ inMemory: true });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -369,7 +369,7 @@ it("an error of the service's disk is not reported as the client's fault", async
   expect([sent.status, JSON.parse(sent.body).code]).toEqual([500, "internal"]);
 });
 
-it("a file that is named like a partial one is complete, and survives a start (promises UPL-5)", async () => {
+it("a file that is named like a partial one is complete, and survives a start (reliability UPL-5)", async () => {
   await using app = await openApp();
   const { id } = await app.call(`POST ${SESSIONS}`);
   const whole = await upload(app, id, "whole", "film.part");
@@ -381,7 +381,7 @@ it("a file that is named like a partial one is complete, and survives a start (p
   await expect(Deno.stat(half)).rejects.toThrow();
 });
 
-describe("another session's files (promises UPL-6)", () => {
+describe("another session's files (reliability UPL-6)", () => {
   it("cannot be read, sent, replaced or removed from here", async () => {
     await using app = await openApp({ inMemory: true });
     const sessions = [(await app.call(`POST ${SESSIONS}`)).id, (await app.call(`POST ${SESSIONS}`)).id];
@@ -404,7 +404,7 @@ describe("another session's files (promises UPL-6)", () => {
   });
 });
 
-describe("a file that is swapped for a link (promises PTH-2)", () => {
+describe("a file that is swapped for a link (reliability PTH-2)", () => {
   it(`never returns a file from elsewhere, ${RACES} times (seed ${SEED})`, async () => {
     await using app = await openApp({ inMemory: true });
     const chance = random(SEED);

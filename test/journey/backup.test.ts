@@ -14,7 +14,7 @@ const BACKUPS = Number(Deno.env.get("SVC_TEST_BACKUPS") ?? 5);
 const APART = await areApart("/tmp", "/dev/shm");
 const ENV = { SVC_AUTH_PASSWORD: "pass" };
 
-describe("svc ctl system backup and svc restore (promises BAK-1, BAK-4)", () => {
+describe("svc ctl system backup and svc restore (reliability BAK-1, BAK-4)", () => {
   it("everything is restored, in another directory: rows, replies, logs, uploads, logins", async () => {
     await using folder = await tempDir();
     const [first, second] = [join(folder.path, "first"), join(folder.path, "second")];
@@ -58,7 +58,7 @@ describe("svc ctl system backup and svc restore (promises BAK-1, BAK-4)", () => 
   });
 
   it(
-    `${BACKUPS} backups while messages keep coming: each holds all that was acknowledged before it began (promises BAK-1)`,
+    `${BACKUPS} backups while messages keep coming: each holds all that was acknowledged before it began (reliability BAK-1)`,
     async () => {
       await using app = await openApp();
       await using folder = await tempDir();

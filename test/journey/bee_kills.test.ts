@@ -16,7 +16,7 @@ echo '{"reply": "on it", "tasks": [{"worker": "Ada", "instruction": "a"}, {"work
 `;
 
 it(
-  `${KILLS} kills while a coordinator thinks: each message is routed exactly once (contract 4, point 4; seed ${SEED})`,
+  `${KILLS} kills while a coordinator thinks: each message is routed exactly once (contract 4.4; seed ${SEED})`,
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

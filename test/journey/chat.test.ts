@@ -35,7 +35,7 @@ describe("chat message -> reply", () => {
   });
 });
 
-it("agents can call svc from a source directory with a space and a percent sign in its name (contract 4, point 8)", async () => {
+it("agents can call svc from a source directory with a space and a percent sign in its name (contract 4.8)", async () => {
   await using folder = await tempDir();
   const tree = join(folder.path, "my 100% svc");
   await Deno.symlink(ROOT, tree);

@@ -19,7 +19,7 @@ const PAGE_BYTES = 4_096;
 const STATEMENTS = Number(Deno.env.get("SVC_TEST_STATEMENTS") ?? 200_000);
 const RUNNING = "GET /api/executions?status=running";
 
-describe("a lock that another process holds (promises DBF-3, DBF-4)", () => {
+describe("a lock that another process holds (reliability DBF-3, DBF-4)", () => {
   it(
     "for 10 s: requests wait or get 503, the service answers all the while, and the first write after it takes less than a second",
     async () => {
@@ -68,7 +68,7 @@ describe("a lock that another process holds (promises DBF-3, DBF-4)", () => {
 });
 
 it(
-  "a lock that is not given back does not hold up a stop: exit 0, and the next start takes the run up again (promises SHD-2)",
+  "a lock that is not given back does not hold up a stop: exit 0, and the next start takes the run up again (reliability SHD-2)",
   async () => {
     await using world = await World.open();
     const { server, api, say, acknowledged } = await world.start();
@@ -91,7 +91,7 @@ it(
   90_000,
 );
 
-describe("a damaged or missing database at the start (promises DBF-6, DBF-7, DBF-8)", () => {
+describe("a damaged or missing database at the start (reliability DBF-6, DBF-7, DBF-8)", () => {
   const cases: [string, (path: string) => Promise<void>, RegExp][] = [
     [
       "garbage",
@@ -148,7 +148,7 @@ describe("a damaged or missing database at the start (promises DBF-6, DBF-7, DBF
 
 describe("a database that is damaged under the running service", () => {
   it(
-    "overwritten pages: no more writes and no more runs, agents are ended, the log says the way out, which works (promises DBF-9)",
+    "overwritten pages: no more writes and no more runs, agents are ended, the log says the way out, which works (reliability DBF-9)",
     async () => {
       await using world = await World.open();
       const backup = join(world.folder, "backup.tar");
@@ -190,7 +190,7 @@ describe("a database that is damaged under the running service", () => {
   );
 
   it.each(["deleted", "replaced"] as const)(
-    "its -wal %s from outside: within two seconds no more writes, loudly, and what was acknowledged is there after the next start (promises DUR-6)",
+    "its -wal %s from outside: within two seconds no more writes, loudly, and what was acknowledged is there after the next start (reliability DUR-6)",
     async (how) => {
       await using world = await World.open();
       const { server, say, acknowledged } = await world.start();
@@ -239,7 +239,7 @@ describe("a database that is damaged under the running service", () => {
   });
 
   it(
-    "a reader that stays: an alarm when the -wal is over 64 MB, and it shrinks when the reader is gone (promises DBF-12)",
+    "a reader that stays: an alarm when the -wal is over 64 MB, and it shrinks when the reader is gone (reliability DBF-12)",
     async () => {
       await using world = await World.open();
       const { server, say } = await world.start();
@@ -267,7 +267,7 @@ describe("a database that is damaged under the running service", () => {
 });
 
 it(
-  `${STATEMENTS} statements in a row: the event loop is not held up, no byte is lost, and memory stays under 200 MB (promises DBF-13)`,
+  `${STATEMENTS} statements in a row: the event loop is not held up, no byte is lost, and memory stays under 200 MB (reliability DBF-13)`,
   async () => {
     await using folder = await tempDir();
     const root = new URL("../../", import.meta.url).href;

@@ -17,7 +17,7 @@ const MOUNTS = await canMount();
 
 describe.skipIf(!MOUNTS)("a full disk", () => {
   it(
-    "of the database: writes are refused with a code, reads go on, nothing acknowledged is lost, and it recovers by itself (promises DBF-1)",
+    "of the database: writes are refused with a code, reads go on, nothing acknowledged is lost, and it recovers by itself (reliability DBF-1)",
     async () => {
       await using folder = await tempDir();
       await using disk = await SmallDisk.mount(join(folder.path, "small"), 8);
@@ -50,7 +50,7 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
     60_000,
   );
 
-  it("of the logs: the run and its answer are complete, its log ends early, and nothing else is affected (promises DBF-2)", async () => {
+  it("of the logs: the run and its answer are complete, its log ends early, and nothing else is affected (reliability DBF-2)", async () => {
     await using folder = await tempDir();
     const dataDir = folder.path;
     await using disk = await SmallDisk.mount(join(dataDir, "logs"), 1);
@@ -75,7 +75,7 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
     expect(await checkAtRest({ dataDir, messages: acknowledged, maxAttempts: 3 })).toEqual([]);
   });
 
-  it("of the uploads: 507, and no part of the file is left (promises DBF-2)", async () => {
+  it("of the uploads: 507, and no part of the file is left (reliability DBF-2)", async () => {
     await using folder = await tempDir();
     const dataDir = folder.path;
     await using disk = await SmallDisk.mount(join(dataDir, "uploads"), 2);
@@ -95,7 +95,7 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
   });
 
   it(
-    "of the backup's target, or of the copy: no file under its name, the older backup is untouched (promises BAK-3)",
+    "of the backup's target, or of the copy: no file under its name, the older backup is untouched (reliability BAK-3)",
     async () => {
       await using folder = await tempDir();
       await using target = await SmallDisk.mount(join(folder.path, "target"), 1);

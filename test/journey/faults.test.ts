@@ -1,4 +1,4 @@
-// The server is killed at each fault point and started again (promises, test bench).
+// The server is killed at each fault point and started again (docs/reliability.md).
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { FAULT_POINTS, type FaultPoint } from "../../src/base/fault_point.ts";
@@ -170,7 +170,7 @@ async function talk(world: World, api: Client, gone: () => boolean): Promise<voi
 }
 
 describe.skipIf(LEFT_OUT)(
-  `kill -9 at each of ${FAULT_POINTS.length} places, ${SEEDS} times each (promises DUR-2, DUR-3, BAK-3, UPL-5)`,
+  `kill -9 at each of ${FAULT_POINTS.length} places, ${SEEDS} times each (reliability DUR-2, DUR-3, BAK-3, UPL-5)`,
   () => {
     for (const point of FAULT_POINTS.filter((one) => one !== "migrate.step")) {
       it(
@@ -219,7 +219,7 @@ describe.skipIf(LEFT_OUT)(
     }
 
     it(
-      "migrate.step: the next start goes on where it stopped, and does nothing twice (promises BAK-5)",
+      "migrate.step: the next start goes on where it stopped, and does nothing twice (reliability BAK-5)",
       async () => {
         for (let step = 1; step <= 3; step++) {
           await using world = await World.open();
@@ -246,7 +246,7 @@ describe.skipIf(LEFT_OUT)(
 );
 
 it(
-  `${RETRIES} times killed between commit and answer, and sent again under its key: each message once (promises DUR-2)`,
+  `${RETRIES} times killed between commit and answer, and sent again under its key: each message once (reliability DUR-2)`,
   async () => {
     await using world = await World.open();
     await world.prepare();
@@ -268,7 +268,7 @@ it(
   20_000 + RETRIES * 3_000,
 );
 
-it("the log of a run is on the disk before its outcome is (promises DUR-9)", async () => {
+it("the log of a run is on the disk before its outcome is (reliability DUR-9)", async () => {
   await using world = await World.open();
   await world.prepare();
   for (let k = 1; k <= RETRIES; k++) {
@@ -287,7 +287,7 @@ it("the log of a run is on the disk before its outcome is (promises DUR-9)", asy
   }
 }, 20_000 + RETRIES * 3_000);
 
-it("a reply that was stored and not yet delivered reaches a client that reconnects, once (promises DUR-4)", async () => {
+it("a reply that was stored and not yet delivered reaches a client that reconnects, once (reliability DUR-4)", async () => {
   await using world = await World.open();
   await world.prepare();
   const { server, api } = await world.start("outcome.post-commit:1:kill");

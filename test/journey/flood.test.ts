@@ -40,7 +40,7 @@ function watchMemory(server: ServerProcess): { stop: () => number } {
 }
 
 it(
-  `an agent that prints ${FLOOD_MB} MB costs no memory, its log is cut with a word about it, and everybody else is served (promises CHD-6)`,
+  `an agent that prints ${FLOOD_MB} MB costs no memory, its log is cut with a word about it, and everybody else is served (reliability CHD-6)`,
   async () => {
     await using folder = await tempDir();
     const env = { ...fakeEnvironment(), SVC_LIMITS__MAX_LOG_BYTES: "1000000" };
@@ -72,7 +72,7 @@ it(
   60_000 + FLOOD_MB * 300,
 );
 
-it("unusual output is kept byte for byte, and every reader can handle it: bad UTF-8, NUL, a line of 10 MB (promises CHD-7)", async () => {
+it("unusual output is kept byte for byte, and every reader can handle it: bad UTF-8, NUL, a line of 10 MB (reliability CHD-7)", async () => {
   await using folder = await tempDir();
   await using server = await startServer({ dataDir: folder.path, env: fakeEnvironment() });
   const api = await client(server.url);
@@ -104,7 +104,7 @@ it("unusual output is kept byte for byte, and every reader can handle it: bad UT
 });
 
 it(
-  `${READERS} readers of a log of ${LOG_MB} MB, as slow as a bad line, cost no memory and nobody's time (promises BKP-3)`,
+  `${READERS} readers of a log of ${LOG_MB} MB, as slow as a bad line, cost no memory and nobody's time (reliability BKP-3)`,
   async () => {
     await using folder = await tempDir();
     await using server = await startServer({ dataDir: folder.path, env: fakeEnvironment() });

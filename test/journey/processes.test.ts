@@ -32,7 +32,7 @@ async function marks(dataDir: string): Promise<Set<string>> {
 }
 
 it(
-  `${KILLS} kills of the server with ${AGENTS} stubborn agents: none works on, none is alive when its task is given out again (promises CHD-3)`,
+  `${KILLS} kills of the server with ${AGENTS} stubborn agents: none works on, none is alive when its task is given out again (reliability CHD-3)`,
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
@@ -82,7 +82,7 @@ it(
   20_000 + KILLS * 20_000,
 );
 
-it(`${RUNS} runs leave no zombie, no descriptor and no memory behind (promises CHD-14)`, async () => {
+it(`${RUNS} runs leave no zombie, no descriptor and no memory behind (reliability CHD-14)`, async () => {
   await using folder = await tempDir();
   await using server = await startServer({ dataDir: folder.path, env: fakeEnvironment() });
   const api = await client(server.url);
@@ -109,7 +109,7 @@ it(`${RUNS} runs leave no zombie, no descriptor and no memory behind (promises C
 }, 60_000 + RUNS * 500);
 
 it(
-  "a task that takes the server down with it fails after three attempts, and all others are done (promises DSP-4)",
+  "a task that takes the server down with it fails after three attempts, and all others are done (reliability DSP-4)",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
@@ -147,7 +147,7 @@ it(
 );
 
 it(
-  "a run's token is worth nothing a second after its end, however it ended, nor in the next attempt (promises SCP-5, SCP-6)",
+  "a run's token is worth nothing a second after its end, however it ended, nor in the next attempt (reliability SCP-5, SCP-6)",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

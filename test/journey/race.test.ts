@@ -5,7 +5,7 @@ import { random } from "../harness/schedule.ts";
 const RACES = 1_000;
 const AT_ONCE = 20;
 
-describe("cancel races claim (promises DSP-11)", () => {
+describe("cancel races claim (reliability DSP-11)", () => {
   it(`${RACES} times: either cancelled without a run, or run, never both`, async () => {
     await using app = await openApp({ config: { limits: { max_concurrent_runs: 3 } } });
     const chance = random(7);
@@ -40,7 +40,7 @@ describe("cancel races claim (promises DSP-11)", () => {
     expect(cancelled).toBeLessThan(RACES - 10);
   }, 60_000);
 
-  it("deleting a worker races its tasks and leaves nothing behind (promises DSP-15)", async () => {
+  it("deleting a worker races its tasks and leaves nothing behind (reliability DSP-15)", async () => {
     await using app = await openApp();
     const chance = random(8);
     for (let race = 0; race < 100; race++) {

@@ -51,7 +51,7 @@ describe.skipIf(REMOTE_URL === undefined)("the whole service on a real libSQL se
 });
 
 describe.skipIf(REMOTE_URL === undefined)(
-  "two servers on one libSQL server (contract 4, promises DSP-2)",
+  "two servers on one libSQL server (contract 4, reliability DSP-2)",
   () => {
     const env = { ...fakeEnvironment(), SVC_DATABASE__URL: REMOTE_URL ?? "" };
 

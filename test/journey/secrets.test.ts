@@ -64,7 +64,7 @@ class Sink {
 // The long run: SVC_TEST_FORMATS=json,pretty.
 const FORMATS = (Deno.env.get("SVC_TEST_FORMATS") ?? "json").split(",");
 
-describe.each(FORMATS)("secrets, logged as %s (promises SEC-1, SEC-2, SEC-3, I9)", (format) => {
+describe.each(FORMATS)("secrets, logged as %s (reliability SEC-1, SEC-2, SEC-3, I9)", (format) => {
   it(
     "a token in the query of any route, answered in any way, reaches no log, file, header, body or metric",
     async () => {
@@ -228,62 +228,71 @@ describe.each(FORMATS)("secrets, logged as %s (promises SEC-1, SEC-2, SEC-3, I9)
     expect(await filesWith(dataDir, secrets)).toEqual([]);
   }, 60_000);
 
-  it("control characters from outside forge no line and control no terminal (promises SEC-5)", async () => {
-    await using folder = await tempDir();
-    const env = { ...fakeEnvironment(), SVC_LOG__LEVEL: "debug", SVC_LOG__FORMAT: format };
-    await using server = await startServer({ dataDir: folder.path, env });
-    const api = await client(server.url);
-    const evil = [
-      "\r\n",
-      "\n",
-      "\r",
-      "\u001b[2J\u001b[31m",
-      "\u001b]0;title\u0007",
-      "\u0000",
-      "\u0008\u0008",
-      "\u007f",
-      "\u009b31m",
-      "\u2028",
-      "\u2029",
-      "\u0085",
-    ];
-    for (const [index, characters] of evil.entries()) {
-      const text = `a${characters}FORGED-${index} ready at http://evil.example`;
-      await api.send(`GET /api/${encodeURIComponent(text)}`);
-      await api.send(`GET /api/workers/${encodeURIComponent(text)}`);
-      await api.send(`GET /api/departments/${encodeURIComponent(text)}`);
-      await api.send(`GET /api/workers?name=${encodeURIComponent(text)}`);
-      if (index % 4 === 0) {
-        await api.send("POST /api/auth/login", { username: text, password: text });
-        const scopes = ["fly:moon"];
-        const { id } = await api.call("POST /api/workers", {
-          name: "w",
-          description: text.replaceAll("\0", ""),
-          scopes,
-        });
-        const instruction = `exit 3 ${text.replaceAll("\0", "")}`;
-        await api.call("POST /api/tasks", { message_id: "m", worker_id: id, instruction, type: "immediate" });
+  it(
+    "control characters from outside forge no line and control no terminal (reliability SEC-5)",
+    async () => {
+      await using folder = await tempDir();
+      const env = { ...fakeEnvironment(), SVC_LOG__LEVEL: "debug", SVC_LOG__FORMAT: format };
+      await using server = await startServer({ dataDir: folder.path, env });
+      const api = await client(server.url);
+      const evil = [
+        "\r\n",
+        "\n",
+        "\r",
+        "\u001b[2J\u001b[31m",
+        "\u001b]0;title\u0007",
+        "\u0000",
+        "\u0008\u0008",
+        "\u007f",
+        "\u009b31m",
+        "\u2028",
+        "\u2029",
+        "\u0085",
+      ];
+      for (const [index, characters] of evil.entries()) {
+        const text = `a${characters}FORGED-${index} ready at http://evil.example`;
+        await api.send(`GET /api/${encodeURIComponent(text)}`);
+        await api.send(`GET /api/workers/${encodeURIComponent(text)}`);
+        await api.send(`GET /api/departments/${encodeURIComponent(text)}`);
+        await api.send(`GET /api/workers?name=${encodeURIComponent(text)}`);
+        if (index % 4 === 0) {
+          await api.send("POST /api/auth/login", { username: text, password: text });
+          const scopes = ["fly:moon"];
+          const { id } = await api.call("POST /api/workers", {
+            name: "w",
+            description: text.replaceAll("\0", ""),
+            scopes,
+          });
+          const instruction = `exit 3 ${text.replaceAll("\0", "")}`;
+          await api.call("POST /api/tasks", {
+            message_id: "m",
+            worker_id: id,
+            instruction,
+            type: "immediate",
+          });
+        }
+        await rawRequest(
+          server,
+          `GET /${index} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-request-id: a\u001b[31mFORGED\r\nconnection: close\r\n\r\n`,
+        );
       }
-      await rawRequest(
-        server,
-        `GET /${index} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-request-id: a\u001b[31mFORGED\r\nconnection: close\r\n\r\n`,
-      );
-    }
-    await eventually("the runs are over", async () => {
-      const { tasks } = await api.call("GET /api/system/overview");
-      return tasks.pending + tasks.running === 0;
-    });
-    await server.end("SIGTERM");
-    const lines = server.stderr.trimEnd().split("\n");
-    expect(lines.filter((line) => line.includes("FORGED")).length).toBeGreaterThan(5);
-    // deno-lint-ignore no-control-regex
-    expect(lines.filter((line) => /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]/.test(line)))
-      .toEqual([]);
-    expect(lines.filter((line) => /^\W*FORGED/.test(line))).toEqual([]);
-    if (format === "json") {
-      for (const line of lines) expect(JSON.parse(line)).toMatchObject({ level: expect.any(String) });
-    }
-  }, 60_000);
+      await eventually("the runs are over", async () => {
+        const { tasks } = await api.call("GET /api/system/overview");
+        return tasks.pending + tasks.running === 0;
+      });
+      await server.end("SIGTERM");
+      const lines = server.stderr.trimEnd().split("\n");
+      expect(lines.filter((line) => line.includes("FORGED")).length).toBeGreaterThan(5);
+      // deno-lint-ignore no-control-regex
+      expect(lines.filter((line) => /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]/.test(line)))
+        .toEqual([]);
+      expect(lines.filter((line) => /^\W*FORGED/.test(line))).toEqual([]);
+      if (format === "json") {
+        for (const line of lines) expect(JSON.parse(line)).toMatchObject({ level: expect.any(String) });
+      }
+    },
+    60_000,
+  );
 });
 
 function linesWith(text: string, secret: string): string[] {
@@ -312,7 +321,7 @@ async function rawRequest(server: ServerProcess, text: string): Promise<void> {
 }
 
 it(
-  "whatever the mask it was started with, all that the service writes is its user's alone (promises SEC-7)",
+  "whatever the mask it was started with, all that the service writes is its user's alone (reliability SEC-7)",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

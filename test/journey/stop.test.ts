@@ -16,7 +16,7 @@ const OLD = 100_000;
 const OPEN = 500;
 
 it(
-  `${STREAMS} open streams are ended by us, each with its last event, and hold nothing up (promises SHD-4)`,
+  `${STREAMS} open streams are ended by us, each with its last event, and hold nothing up (reliability SHD-4)`,
   async () => {
     await using folder = await tempDir();
     await using server = await startServer({ dataDir: folder.path, env: ENV });
@@ -33,7 +33,7 @@ it(
 );
 
 it(
-  `${UPLOADS} uploads that are on their way at SIGTERM: stored whole or refused, never half a file (promises SHD-5)`,
+  `${UPLOADS} uploads that are on their way at SIGTERM: stored whole or refused, never half a file (reliability SHD-5)`,
   async () => {
     await using folder = await tempDir();
     const dataDir = folder.path;
@@ -73,7 +73,7 @@ it(
 );
 
 it(
-  `a start with ${OLD} old rows and ${OPEN} open tasks is ready within three seconds (promises SHD-7)`,
+  `a start with ${OLD} old rows and ${OPEN} open tasks is ready within three seconds (reliability SHD-7)`,
   async () => {
     await using folder = await tempDir();
     const dataDir = folder.path;
@@ -114,7 +114,7 @@ it("new work during an orderly stop is refused, and not logged as an error", asy
   expect(server.stderr).not.toMatch(/"level":"error"|\berror\b|at file:/i);
 });
 
-it("files and directories are readable by the service's user only, whatever the umask (promises SEC-7)", async () => {
+it("files and directories are readable by the service's user only, whatever the umask (reliability SEC-7)", async () => {
   await using folder = await tempDir();
   const dataDir = join(folder.path, "data");
   const program = ["sh", "-c", 'umask 000; exec "$@"', "sh", ...SVC];

@@ -15,7 +15,7 @@ const TRACES = await new Deno.Command("strace", { args: ["-e", "trace=none", "tr
   .output().then(({ success }) => success, () => false);
 
 it.skipIf(!TRACES)(
-  "the server leaves its database's files to libSQL: whatever it does, nobody else opens them (promises DUR-6)",
+  "the server leaves its database's files to libSQL: whatever it does, nobody else opens them (reliability DUR-6)",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

@@ -16,7 +16,7 @@ const THROWS = (Deno.env.get("SVC_TEST_THROWS") ?? "reject").split(",");
 const UNCAUGHT = new URL("../harness/uncaught.ts", import.meta.url).pathname;
 
 it(
-  `${CYCLES} starts and stops in a row: each is ready, and exits with 0 within a second (promises SHD-1)`,
+  `${CYCLES} starts and stops in a row: each is ready, and exits with 0 within a second (reliability SHD-1)`,
   async () => {
     await using folder = await tempDir();
     for (let cycle = 1; cycle <= CYCLES; cycle++) {
@@ -30,7 +30,7 @@ it(
   20_000 + CYCLES * 3_000,
 );
 
-it("stopping twice, and with a second signal, causes no error (promises SHD-6)", async () => {
+it("stopping twice, and with a second signal, causes no error (reliability SHD-6)", async () => {
   const uncaught: unknown[] = [];
   const note = (event: PromiseRejectionEvent) => {
     event.preventDefault();
@@ -50,7 +50,7 @@ it("stopping twice, and with a second signal, causes no error (promises SHD-6)",
   await app[Symbol.asyncDispose]();
 });
 
-it("a stop in the middle of a start wins, and neither causes an error (promises SHD-6)", async () => {
+it("a stop in the middle of a start wins, and neither causes an error (reliability SHD-6)", async () => {
   await using folder = await tempDir();
   const server = await Server.open(testConfig(folder.path));
   const starting = server.start();
@@ -60,7 +60,7 @@ it("a stop in the middle of a start wins, and neither causes an error (promises 
   expect(server.stages.map(({ rounds }) => rounds)).toEqual(server.stages.map(() => 0));
 });
 
-describe("an error that nobody catches (promises SHD-8)", () => {
+describe("an error that nobody catches (reliability SHD-8)", () => {
   it.each(THROWS)(
     "is logged with its cause and without secrets, runs go back to the queue, and the exit code is 1: %s",
     async (how) => {

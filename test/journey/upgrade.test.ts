@@ -46,7 +46,7 @@ function names(folder: string): string[] {
 }
 
 describe("fixtures of schemas", () => {
-  it("there is one for each schema, and the newest equals the current schema (otherwise: make fixture) (BAK-7)", async () => {
+  it("there is one for each schema, and the newest equals the current schema (otherwise: make fixture) (reliability BAK-7)", async () => {
     expect(fixtures).toHaveLength(SCHEMA_VERSION);
     const db = await Database.open(":memory:");
     await migrate(db, 1);
@@ -55,22 +55,25 @@ describe("fixtures of schemas", () => {
     await db.close();
   });
 
-  it.each(fixtures)("%s becomes the schema of a fresh database and keeps its rows (BAK-7)", async (name) => {
-    await using folder = await tempDir();
-    const db = await fixtureDatabase(name, join(folder.path, "svc.db"));
-    const before = await db.first("select count(*) as workers, min(name) as name from worker");
-    await upgrade(db, dataPaths(folder.path), clock);
-    const fresh = await Database.open(":memory:");
-    await migrate(fresh, 1);
-    const objects = "select type, name, tbl_name, sql from sqlite_master order by type, name";
-    expect(await db.read(objects)).toEqual(await fresh.read(objects));
-    expect(await db.read("pragma foreign_key_check")).toEqual([]);
-    expect(await db.first("pragma integrity_check")).toEqual({ integrity_check: "ok" });
-    expect(await db.first("select count(*) as workers, min(name) as name from worker")).toEqual(before);
-    expect(before).toMatchObject({ name: "Ada" });
-    await db.close();
-    await fresh.close();
-  });
+  it.each(fixtures)(
+    "%s becomes the schema of a fresh database and keeps its rows (reliability BAK-7)",
+    async (name) => {
+      await using folder = await tempDir();
+      const db = await fixtureDatabase(name, join(folder.path, "svc.db"));
+      const before = await db.first("select count(*) as workers, min(name) as name from worker");
+      await upgrade(db, dataPaths(folder.path), clock);
+      const fresh = await Database.open(":memory:");
+      await migrate(fresh, 1);
+      const objects = "select type, name, tbl_name, sql from sqlite_master order by type, name";
+      expect(await db.read(objects)).toEqual(await fresh.read(objects));
+      expect(await db.read("pragma foreign_key_check")).toEqual([]);
+      expect(await db.first("pragma integrity_check")).toEqual({ integrity_check: "ok" });
+      expect(await db.first("select count(*) as workers, min(name) as name from worker")).toEqual(before);
+      expect(before).toMatchObject({ name: "Ada" });
+      await db.close();
+      await fresh.close();
+    },
+  );
 
   it.each(fixtures)("%s can be served: its workers, tasks and memory are there", async (name) => {
     await using folder = await tempDir();
@@ -154,7 +157,7 @@ describe("the way back (docs/install.md)", () => {
 });
 
 describe("svc serve on the data of a newer version", () => {
-  it("refuses, names both versions, and changes nothing (BAK-6)", async () => {
+  it("refuses, names both versions, and changes nothing (reliability BAK-6)", async () => {
     await using folder = await tempDir();
     const path = join(folder.path, "svc.db");
     await (await startServer({ dataDir: folder.path })).end("SIGTERM");

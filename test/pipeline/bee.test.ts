@@ -47,7 +47,7 @@ async function replies(app: App, sessionId: string): Promise<string[]> {
 
 const give = (worker: string, instruction: string, more: object = {}) => ({ worker, instruction, ...more });
 
-describe("the coordinator on an engine (contract 4, point 4)", () => {
+describe("the coordinator on an engine (contract 4.4)", () => {
   it("splits one message into tasks for two workers, a schedule and a reply, all in one", async () => {
     await using it = await withBee([{
       reply: "Both are on it.",
@@ -225,7 +225,7 @@ describe("the coordinator on an engine (contract 4, point 4)", () => {
     ]);
   });
 
-  it("its token is masked in its reply, and in its error (promises SEC-3)", async () => {
+  it("its token is masked in its reply, and in its error (reliability SEC-3)", async () => {
     await using it = await withBee([
       `!echo '{"reply": "I am '"$SVC_TOKEN"', and glad"}'`,
       `!echo "refused: $SVC_TOKEN" >&2; exit 3`,

@@ -16,8 +16,8 @@ async function give(app: App, workerId: string, ...instructions: string[]): Prom
   }
 }
 
-describe("dispatcher (contract 4, point 5)", () => {
-  it("runs one task per work directory and so many in all, first in first out in each lane (promises DSP-9)", async () => {
+describe("dispatcher (contract 4.5)", () => {
+  it("runs one task per work directory and so many in all, first in first out in each lane (reliability DSP-9)", async () => {
     await using folder = await tempDir();
     const file = join(folder.path, "ledger");
     await using app = await openApp({

@@ -37,7 +37,7 @@ describe("Stage", () => {
     expect(bells.size).toBe(0);
   });
 
-  it("logs what its step throws, backs off, and goes on (promises SHD-8)", async () => {
+  it("logs what its step throws, backs off, and goes on (reliability SHD-8)", async () => {
     const clock = new TestClock();
     const bells = new Bells();
     let calls = 0;
@@ -73,7 +73,7 @@ describe("Stage", () => {
     expect(finished).toBe(true);
   });
 
-  it("is not healthy when a round does not return for a minute (promises CRN-9)", async () => {
+  it("is not healthy when a round does not return for a minute (reliability CRN-9)", async () => {
     const clock = new TestClock();
     let release = (_ms: number) => {};
     const step = () => new Promise<number>((resolve) => release = resolve);
@@ -90,7 +90,7 @@ describe("Stage", () => {
   });
 });
 
-describe("with every bell lost (house, sentence 1; promises DSP-6)", () => {
+describe("with every bell lost (architecture, sentence 1; reliability DSP-6)", () => {
   it("each stage still finds its work within a second", async () => {
     await using app = await openApp({ bells: new SilentBells() });
     await app.call("POST /api/workers", { name: "Ada" });

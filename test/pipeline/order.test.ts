@@ -23,7 +23,7 @@ async function give(app: App, worker_id: string, instruction: string): Promise<s
 }
 
 describe("dispatch", () => {
-  it("an outcome that comes after the run was taken away changes nothing (promises DSP-2)", async () => {
+  it("an outcome that comes after the run was taken away changes nothing (reliability DSP-2)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines(), limits: { max_attempts: 3 } } });
     const { db } = app.server.service;
     const worker = await app.call("POST /api/workers", { name: "Ada" });
@@ -50,7 +50,7 @@ describe("dispatch", () => {
   });
 
   it(
-    "an idle service starts a task at once and does not wait for a poll (promises DSP-5; figures: make bench ARGS=tasks)",
+    "an idle service starts a task at once and does not wait for a poll (reliability DSP-5; figures: make bench ARGS=tasks)",
     async () => {
       await using folder = await tempDir();
       const ledger = join(folder.path, "ledger");
@@ -73,7 +73,7 @@ describe("dispatch", () => {
   );
 
   it(
-    "keeps to its caps, and a short queue beside long ones is done in its own time (promises DSP-9)",
+    "keeps to its caps, and a short queue beside long ones is done in its own time (reliability DSP-9)",
     async () => {
       await using folder = await tempDir();
       const ledger = join(folder.path, "ledger");
@@ -102,7 +102,7 @@ describe("dispatch", () => {
   );
 
   it(
-    "starts the messages of one conversation and worker in the order in which they came, however long each takes (promises DSP-10)",
+    "starts the messages of one conversation and worker in the order in which they came, however long each takes (reliability DSP-10)",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       const chance = random(10);
@@ -125,7 +125,7 @@ describe("dispatch", () => {
     60_000 * SCALE,
   );
 
-  it("session clear --force ends the whole tree of a stubborn agent and of what escaped from it (promises DSP-12, CHD-1, CHD-2)", async () => {
+  it("session clear --force ends the whole tree of a stubborn agent and of what escaped from it (reliability DSP-12, CHD-1, CHD-2)", async () => {
     await using app = await openApp({
       config: { engines: fakeEngines(), limits: { stop_grace: "200ms", max_concurrent_runs: 2 } },
     });
@@ -151,7 +151,7 @@ describe("dispatch", () => {
     }]);
   });
 
-  it("tries only lost runs again, later each time, up to a limit (promises DSP-13)", async () => {
+  it("tries only lost runs again, later each time, up to a limit (reliability DSP-13)", async () => {
     for (let attempt = 1; attempt < 200; attempt++) {
       const delay = retryDelayMs(attempt);
       expect(delay).toBe([1_000, 4_000, 16_000][Math.min(attempt, 3) - 1]);
@@ -201,7 +201,7 @@ describe("dispatch", () => {
     });
   });
 
-  it("does not spin when the wall clock jumps (promises DSP-8)", async () => {
+  it("does not spin when the wall clock jumps (reliability DSP-8)", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const worker = await app.call("POST /api/workers", { name: "Ada" });

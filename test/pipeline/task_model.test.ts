@@ -137,7 +137,7 @@ class Model {
   }
 }
 
-describe("the state machine of a task equals its model (promises DSP-14)", () => {
+describe("the state machine of a task equals its model (reliability DSP-14)", () => {
   it(`over ${SEEDS} seeds of ${OPERATIONS} random operations each`, async () => {
     for (let seed = 1; seed <= SEEDS; seed++) await compare(seed);
   }, 240_000);

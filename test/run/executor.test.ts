@@ -17,7 +17,7 @@ async function chat(app: App, content: string, worker: object = {}) {
   return { worker: made, session, execution, replies, log, task };
 }
 
-describe("executor: outcomes (contract 3, 4 point 6, 7)", () => {
+describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)", () => {
   it("final text on stdout is the reply, stderr is in the log, exit 0 is success", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { execution, replies, log, task } = await chat(app, "both");
@@ -33,7 +33,7 @@ describe("executor: outcomes (contract 3, 4 point 6, 7)", () => {
     expect(task).toMatchObject({ status: "completed", reason: "" });
   });
 
-  it("a failing program is told by the system, with execution and reason, and not retried (promises DSP-13)", async () => {
+  it("a failing program is told by the system, with execution and reason, and not retried (reliability DSP-13)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { execution, replies, task } = await chat(app, "exit 3");
     expect(execution).toMatchObject({
@@ -58,7 +58,7 @@ describe("executor: outcomes (contract 3, 4 point 6, 7)", () => {
     expect(replies[0].content).toMatch(/is done and left no words/);
   });
 
-  it("a program that cannot be started is spawn_failed, with the reason, once (promises CHD-8)", async () => {
+  it("a program that cannot be started is spawn_failed, with the reason, once (reliability CHD-8)", async () => {
     const folder = await Deno.makeTempDir({ prefix: "svc-test-launch-" });
     await Deno.writeTextFile(join(folder, "plain"), "#!/bin/sh\n", { mode: 0o644 });
     await Deno.writeTextFile(join(folder, "file"), "x");
@@ -109,7 +109,7 @@ describe("executor: outcomes (contract 3, 4 point 6, 7)", () => {
     await eventually("it is gone", () => [...Deno.readDirSync(runs)].length === 0, 2_000);
   });
 
-  it("a run over its time ends with timeout, a silent one with idle_timeout (promises CHD-9)", async () => {
+  it("a run over its time ends with timeout, a silent one with idle_timeout (reliability CHD-9)", async () => {
     await using late = await openApp({ config: { engines: fakeEngines({ timeout: "300ms" }) } });
     expect((await chat(late, "sleep 60")).execution).toMatchObject({
       failure: "timeout",
@@ -121,7 +121,7 @@ describe("executor: outcomes (contract 3, 4 point 6, 7)", () => {
     expect(log).toMatch(/\[failed: idle_timeout/);
   });
 
-  it("cancelling a run ends its whole tree within the grace, and says so (contract 3, promises CHD-1)", async () => {
+  it("cancelling a run ends its whole tree within the grace, and says so (contract 3, reliability CHD-1)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines(), limits: { stop_grace: "500ms" } } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
@@ -150,7 +150,7 @@ describe("executor: outcomes (contract 3, 4 point 6, 7)", () => {
     );
   });
 
-  it("passes a run its environment and its context, and no secret of the service (contract 4.8, promises CHD-10)", async () => {
+  it("passes a run its environment and its context, and no secret of the service (contract 4.8, reliability CHD-10)", async () => {
     Deno.env.set("SVC_TEST_CANARY", "canary");
     Deno.env.set("PASSED_ON", "yes");
     await using app = await openApp({

@@ -22,7 +22,7 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     await db.close();
   });
 
-  it("write() takes the whole batch back when a guard is lost, and says so without throwing (house 3)", async () => {
+  it("write() takes the whole batch back when a guard is lost, and says so without throwing (architecture, sentence 3)", async () => {
     await using folder = await tempDir();
     const db = await prepared(await open(folder.path));
     await db.write([insert("a", 1)]);
@@ -38,7 +38,7 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     await db.close();
   });
 
-  it("gives each claim to exactly one of two clients that race for it (house 3)", async () => {
+  it("gives each claim to exactly one of two clients that race for it (architecture, sentence 3)", async () => {
     await using folder = await tempDir();
     const one = await prepared(await open(folder.path));
     const two = await open(folder.path);
@@ -126,7 +126,7 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
 });
 
 describe("Database on a local file", () => {
-  it("waits for a foreign lock without blocking, and writes at once when it is gone (promises DBF-3, DBF-4)", async () => {
+  it("waits for a foreign lock without blocking, and writes at once when it is gone (reliability DBF-3, DBF-4)", async () => {
     await using folder = await tempDir();
     const db = await prepared(await Database.open(`file:${join(folder.path, "test.db")}`));
     const holder = await lockFor(join(folder.path, "test.db"), 1_500);
@@ -146,7 +146,7 @@ describe("Database on a local file", () => {
     await db.close();
   });
 
-  it("answers unavailable when the lock stays (promises DBF-3)", async () => {
+  it("answers unavailable when the lock stays (reliability DBF-3)", async () => {
     await using folder = await tempDir();
     const db = await prepared(await Database.open(`file:${join(folder.path, "test.db")}`));
     const holder = await lockFor(join(folder.path, "test.db"), 6_500);
@@ -157,7 +157,7 @@ describe("Database on a local file", () => {
     await db.close();
   });
 
-  it("is durable and checks references on every connection (promises DUR-8)", async () => {
+  it("is durable and checks references on every connection (reliability DUR-8)", async () => {
     await using folder = await tempDir();
     const db = await Database.open(`file:${join(folder.path, "test.db")}`);
     expect(await db.first("pragma journal_mode")).toMatchObject({ journal_mode: "wal" });
@@ -166,13 +166,13 @@ describe("Database on a local file", () => {
     await db.close();
   });
 
-  it("knows which SQLite it runs on (promises DUR-7)", async () => {
+  it("knows which SQLite it runs on (reliability DUR-7)", async () => {
     const db = await Database.open(":memory:");
     expect(await db.first("select sqlite_version() as version")).toMatchObject({ version: "3.45.1" });
     await db.close();
   });
 
-  it("open() says what is wrong with a file that is not a database, and leaves it unchanged (promises DBF-6, DBF-8)", async () => {
+  it("open() says what is wrong with a file that is not a database, and leaves it unchanged (reliability DBF-6, DBF-8)", async () => {
     await using folder = await tempDir();
     const path = join(folder.path, "garbage.db");
     await Deno.writeTextFile(path, "this is not a database ".repeat(1000));
@@ -182,7 +182,7 @@ describe("Database on a local file", () => {
     await expect(Database.open(`file:${folder.path}/no/such/dir/x.db`)).rejects.toThrow(/directory exists/);
   });
 
-  it("migrate() refuses a newer schema and changes nothing (promises BAK-6)", async () => {
+  it("migrate() refuses a newer schema and changes nothing (reliability BAK-6)", async () => {
     await using folder = await tempDir();
     const db = await Database.open(`file:${join(folder.path, "test.db")}`);
     await migrate(db, 1);

@@ -111,7 +111,7 @@ async function walk(app: App): Promise<void> {
   await app.settle();
 }
 
-describe("query plans (style, SQL)", () => {
+describe("query plans (architecture, Style)", () => {
   it("no statement scans a table that grows", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const seen = listen(app);

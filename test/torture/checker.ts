@@ -1,4 +1,4 @@
-// What must be true of a data directory, whatever was done to its server (promises, test bench, I1 to I9).
+// What must be true of a data directory, whatever was done to its server (reliability I1 to I9).
 import { join } from "node:path";
 import { findMarked } from "../../src/engine/isolation.ts";
 import { STOPPED } from "../../src/run/ending.ts";

@@ -1,5 +1,5 @@
 // `make torture`: a service under load is killed at random, again and again. Then it is left alone, and everything that
-// was acknowledged must exist, be done once, and leave nothing behind (promises DUR-1, DSP-1, test bench).
+// was acknowledged must exist, be done once, and leave nothing behind (reliability DUR-1, DSP-1).
 import { join } from "node:path";
 import { PASSWORD } from "../harness/app.ts";
 import { type Client, quiet } from "../harness/client.ts";
