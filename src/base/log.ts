@@ -4,7 +4,7 @@ export type { Logger };
 
 /** Levels of `log.level` (contract 7). */
 export const LOG_LEVELS = ["debug", "info", "warning", "error"] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
+type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** The logger of one part of the service. Writes nothing before configureLog() ran, so tests stay quiet. */
 export function logger(area: string): Logger {
@@ -81,7 +81,7 @@ function errorText(error: Error): string {
 }
 
 /** Control characters as visible escapes: no text from outside can forge a log line or send commands to a terminal (reliability SEC-5). */
-export function escapeControls(text: string): string {
+function escapeControls(text: string): string {
   // deno-lint-ignore no-control-regex
   return text.replace(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {
     if (character === "\n") return "\\n";

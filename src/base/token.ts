@@ -31,7 +31,7 @@ export const OPERATOR_KEY_VERSION = 0;
 export const OPERATOR_KEY_TTL_S = 60;
 
 /** Shortest signing key, in bytes (reliability AUT-8). */
-export const KEY_MIN_BYTES = 32;
+const KEY_MIN_BYTES = 32;
 
 /** Signs `claims` with HS256. `ttl_s` counts from `now` (Unix ms). */
 export function signToken(

@@ -18,7 +18,7 @@ import { relocate } from "../store/relocate.ts";
 const EXIT = { done: 0, unexpected: 1, usage: 2, inUse: 5, declined: 7 } as const;
 
 /** How `svc restore` is called. */
-export interface RestoreOptions {
+interface RestoreOptions {
   file: string;
   config: string | undefined;
   /** Leaves the backup's signing key out, so that the next start makes another one, and ends all logins. */

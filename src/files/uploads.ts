@@ -139,7 +139,7 @@ async function sniff(head: Uint8Array): Promise<string> {
 }
 
 /** A file that is open for reading and was checked to lie in its folder. The caller closes it. */
-export interface OpenFile {
+interface OpenFile {
   file: Deno.FsFile;
   /** Its real path. */
   path: string;

@@ -11,7 +11,7 @@ const RETRY: Backoff = { firstMs: 200, lastMs: 5_000 };
 const STALLED_MS = 60_000;
 
 /** The parts of a stage. */
-export interface StageParts {
+interface StageParts {
   name: string;
   bell: string;
   clock: Clock;

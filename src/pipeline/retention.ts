@@ -31,7 +31,7 @@ import { Stage } from "./loop.ts";
 const log = logger("retention");
 
 /** What retention works with. */
-export interface RetentionOptions {
+interface RetentionOptions {
   db: Database;
   clock: Clock;
   bells: Bells;

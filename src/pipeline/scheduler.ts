@@ -21,7 +21,7 @@ const STEP_BACK_MS = 30_000;
 const LATER_MS = 24 * 60 * 60 * 1000;
 
 /** What the scheduler works with. */
-export interface SchedulerOptions {
+interface SchedulerOptions {
   db: Database;
   clock: Clock;
   bells: Bells;

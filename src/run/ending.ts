@@ -12,13 +12,13 @@ import { setLimit } from "../store/rate_limit.ts";
 import { finishTask, postponeTask, requeueTask, rescheduleTask, retryTask } from "../store/task_move.ts";
 
 /** The run that ended. */
-export interface EndedRun extends RunKeys {
+interface EndedRun extends RunKeys {
   attempt: number;
   worker_name: string;
 }
 
 /** What has to be known about its task. */
-export type EndedTask = Pick<Task, "type" | "cron" | "time_zone">;
+type EndedTask = Pick<Task, "type" | "cron" | "time_zone">;
 
 /** The rate limit that a run met. */
 export interface MetLimit {
@@ -28,7 +28,7 @@ export interface MetLimit {
 }
 
 /** How a run ended, and which rate limit it met. */
-export type RunEnd = ExecutionEnd & { met?: MetLimit | null };
+type RunEnd = ExecutionEnd & { met?: MetLimit | null };
 
 /** What decides about a task after its run. */
 export interface Rules {

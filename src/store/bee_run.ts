@@ -5,7 +5,7 @@ import { type Database, guarded, type Row, type Statement, type Value } from "./
 import type { Failure } from "../domain/vocabulary.ts";
 
 /** A run of the coordinator when it starts; the built-in rules start and end in the same batch. */
-export interface NewBeeRun extends RunIdentity {
+interface NewBeeRun extends RunIdentity {
   engine: string;
   created_at: number;
 }
@@ -109,7 +109,7 @@ export const BEE_RUN_JSON = `json_object(
   'completed_at', bee_run.completed_at)`;
 
 /** A coordinator's run that has not ended. */
-export interface OpenBeeRun extends Row {
+interface OpenBeeRun extends Row {
   id: string;
   message_id: string;
   run_id: string;

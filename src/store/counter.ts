@@ -1,7 +1,7 @@
 import type { Database } from "./database.ts";
 
 /** Numbers by name and key, kept by triggers (store/migrations/0001_counters.ts). */
-export type Counters = Record<string, Record<string, number>>;
+type Counters = Record<string, Record<string, number>>;
 
 /** Every counter there is: a few dozen rows, however many things they count. */
 export async function readCounters(db: Database): Promise<Counters> {

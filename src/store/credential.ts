@@ -45,7 +45,7 @@ export function endAllLogins(now: number): Statement[] {
 }
 
 /** A refresh token as stored: its hash only. */
-export interface RefreshToken extends Row {
+interface RefreshToken extends Row {
   id: string;
   username: string;
   version: number;

@@ -13,7 +13,7 @@ const DEPARTMENT_JSON = `json_object(
   'updated_at', department.updated_at)`;
 
 /** A department by id and name. */
-export interface DepartmentRef {
+interface DepartmentRef {
   id: string;
   name: string;
 }

@@ -201,7 +201,7 @@ export async function countLimitedRuns(db: Database, taskId: string): Promise<nu
 }
 
 /** The rights of a run token, read at every request: the open run that it was made for, and its worker's scopes. */
-export interface RunGrant extends Row, RunBinding {
+interface RunGrant extends Row, RunBinding {
   /** JSON text. */
   scopes: string;
 }

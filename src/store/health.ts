@@ -2,7 +2,7 @@ import type { Database } from "./database.ts";
 import { MESSAGE_IS_UNROUTED } from "./status.ts";
 
 /** What is known of the database itself. */
-export interface DatabaseFacts {
+interface DatabaseFacts {
   sqlite: string;
   bytes: number;
   /** How much of it is unused. */
@@ -33,7 +33,7 @@ export async function listFaults(db: Database): Promise<string[]> {
 }
 
 /** How much work waits, and since when (Unix ms; null when nothing waits). */
-export interface Backlog {
+interface Backlog {
   /** Due tasks of workers that are not paused, without a run yet. */
   pending: number;
   pendingSince: number | null;

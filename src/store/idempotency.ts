@@ -1,7 +1,7 @@
 import type { Database, Row, Statement } from "./database.ts";
 
 /** The first answer to a request that carried an idempotency key. */
-export interface StoredAnswer extends Row {
+interface StoredAnswer extends Row {
   fingerprint: string;
   status: number;
   response: string;

@@ -22,7 +22,7 @@ export const INBOUND_JSON = `json_object(
   'processed_at', inbound_message.processed_at)`;
 
 /** An inbound message before it is stored. */
-export type NewInbound = Pick<
+type NewInbound = Pick<
   InboundMessage,
   "id" | "session_key" | "platform" | "platform_message_id" | "sender" | "content" | "media" | "received_at"
 >;

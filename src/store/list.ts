@@ -2,7 +2,7 @@ import { COUNT_MAX, type Listing, type Page } from "../domain/page.ts";
 import type { Database, Value } from "./database.ts";
 
 /** A list over one table, newest id first. Rows meet all conditions. */
-export interface ListQuery {
+interface ListQuery {
   table: string;
   /** The `from` clause when it is more than the table; its alias has to be `table`. */
   from?: string;
@@ -131,7 +131,7 @@ export function between(
 }
 
 /** A list filtered by a time that has an index of its own, while the list itself goes by id. */
-export interface TimeRange {
+interface TimeRange {
   table: string;
   column: string;
   index: string;

@@ -23,7 +23,7 @@ export const OUTBOUND_JSON = `json_object(
   'sent_at', outbound_message.sent_at)`;
 
 /** An outbound message before it is stored. */
-export type NewOutbound =
+type NewOutbound =
   & Pick<
     OutboundMessage,
     | "id"

@@ -58,7 +58,7 @@ export async function findRecentExecutions(
 }
 
 /** What a worker's runs used. */
-export interface UsedByWorker extends Row {
+interface UsedByWorker extends Row {
   worker_id: string;
   executions: number;
   failed: number;

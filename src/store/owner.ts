@@ -2,14 +2,14 @@
 import type { Database, Row, Statement } from "./database.ts";
 
 /** Who owns a database. `id` is the same after a restart on the same data directory. */
-export interface Owner {
+interface Owner {
   id: string;
   host: string;
   pid: number;
 }
 
 /** An owner as others see it. `silent_ms`: how long ago it last reported, by the clock of the database server. */
-export interface FoundOwner extends Row {
+interface FoundOwner extends Row {
   host: string;
   pid: number;
   silent_ms: number;

@@ -32,7 +32,7 @@ export function forgetLimit(engine: string, now: number): Statement {
 }
 
 /** Which pending tasks a limit delays: those of workers with this engine, or without one when it is the default. */
-export interface Held {
+interface Held {
   engine: string;
   defaultEngine: string;
   /** Their `reason`. */

@@ -56,7 +56,7 @@ export function forgetContexts(sessionKey: string, workerId = ""): Statement {
 }
 
 /** What an engine's session is resumed with. */
-export interface StoredContext {
+interface StoredContext {
   session_id: string;
   work_dir: string;
   /** Usage of the session so far, for engines that report totals. */

@@ -1,7 +1,7 @@
 import type { Database, Statement } from "./database.ts";
 
 /** Names of the settings that the service stores. */
-export type SettingName = "database_id" | "last_backup_at";
+type SettingName = "database_id" | "last_backup_at";
 
 /** The value of a setting, or null. */
 export async function findSetting(db: Database, name: SettingName): Promise<string | null> {

@@ -27,7 +27,7 @@ export const TASK_JSON = `json_object(
   'updated_at', task.updated_at)`;
 
 /** A task with the fields that the API does not show. */
-export interface NewTask extends Task {
+interface NewTask extends Task {
   due_at: number | null;
   parent_task_id: string | null;
   depth: number;

@@ -16,7 +16,7 @@ export function claimTask(id: string, executionId: string, now: number): Stateme
 }
 
 /** The run of a task that an outcome belongs to: the outcome of another run changes nothing. */
-export type TaskRun = Pick<RunKeys, "task_id" | "execution_id">;
+type TaskRun = Pick<RunKeys, "task_id" | "execution_id">;
 
 /** running -> completed, failed or cancelled; no change when it was cancelled meanwhile. */
 export function finishTask(
@@ -107,7 +107,7 @@ export function cancelRunOf(run: TaskRun, reason: string, now: number): Statemen
 }
 
 /** Which tasks a clear or a deletion cancels. */
-export type TaskOwner = { session_key: string } | { worker_id: string } | {
+type TaskOwner = { session_key: string } | { worker_id: string } | {
   session_key: string;
   worker_id: string;
 };
@@ -144,7 +144,7 @@ export function fireCountdown(id: string, expected: number, now: number): Statem
 }
 
 /** How a schedule moves on: from the expected time to the next one. */
-export interface ScheduleMove {
+interface ScheduleMove {
   id: string;
   expected: number;
   next: number;

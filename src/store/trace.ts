@@ -6,10 +6,10 @@ import { OUTBOUND_JSON } from "./outbound.ts";
 import { TASK_JSON } from "./task.ts";
 
 /** Rows of one kind that a trace shows at most: a schedule goes on for years. */
-export const TRACE_ROWS_MAX = 100;
+const TRACE_ROWS_MAX = 100;
 
 /** What became of a message, each part as JSON texts as the API shows them, oldest first (contract 5). */
-export interface TraceRows {
+interface TraceRows {
   parts: string[];
   routing: string[];
   tasks: string[];

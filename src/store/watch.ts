@@ -6,7 +6,7 @@ const log = logger("database");
 
 const LOOK_MS = 1_000;
 /** A WAL file larger than this means that a reader keeps it from being moved into the database file. */
-export const WAL_ALARM_BYTES = 64 * 1024 * 1024;
+const WAL_ALARM_BYTES = 64 * 1024 * 1024;
 
 /** What the file system says about the database's files. They are not opened: SQLite would lose its locks (facts, libSQL 3). */
 interface Seen {

@@ -36,7 +36,7 @@ const WORKER_JSON = `json_object(
   'updated_at', worker.updated_at)`;
 
 /** What is stored of a worker. */
-export type WorkerRow = Omit<Worker, "status" | "departments">;
+type WorkerRow = Omit<Worker, "status" | "departments">;
 
 /** Statements that store a new worker and its departments (by id). */
 export function insertWorker(worker: WorkerRow, departmentIds: string[]): Statement[] {
