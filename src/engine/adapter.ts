@@ -2,7 +2,7 @@ import type { Usage } from "../domain/execution.ts";
 import type { Reset } from "./reset.ts";
 
 /** Why an agent did not do its work, by what has to be done about it. */
-export type FaultKind =
+export type EngineFailureKind =
   /** The session that was to be resumed is not there any more. */
   | "unknown_session"
   /** The id of a new session is taken. */
@@ -18,8 +18,8 @@ export type FaultKind =
   | "crashed";
 
 /** What went wrong, in the engine's own words. */
-export interface Fault {
-  kind: FaultKind;
+export interface EngineFailure {
+  kind: EngineFailureKind;
   words: string;
   /** When a rate limit is over; null where the engine does not say. */
   reset: Reset | null;
@@ -42,9 +42,9 @@ export type AgentEvent =
   | { kind: "notice"; text: string }
   | { kind: "usage"; span: UsageSpan; usage: Partial<Usage> }
   /** Something failed. So did the run, unless the agent speaks or acts after it. */
-  | { kind: "fault"; fault: Fault }
+  | { kind: "failure"; failure: EngineFailure }
   /** The engine's last word. `text` is the answer where it is named, else it is what was said last. */
-  | { kind: "done"; ok: boolean; text: string | null; fault: Fault | null };
+  | { kind: "done"; ok: boolean; text: string | null; failure: EngineFailure | null };
 
 /** A parsed line of output. */
 export type Line = Record<string, unknown>;
@@ -147,8 +147,8 @@ export interface Adapter {
   events(line: Line): AgentEvent[];
   /** What a line of stderr means beyond its words, where the engine tells there that it has to wait. */
   complaints?(line: string): AgentEvent[];
-  /** Names the fault of a process that ended without a last word. */
-  faultOf(end: SilentEnd): Fault;
+  /** Names the failure of a process that ended without a last word. */
+  failureOf(end: SilentEnd): EngineFailure;
   /** What the usage file says. */
   usageOf?(text: string): AgentEvent[];
 }

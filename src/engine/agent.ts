@@ -1,9 +1,9 @@
 import type { EngineConfig } from "../config/schema.ts";
-import type { Adapter, Fault, FaultKind } from "./adapter.ts";
+import type { Adapter, EngineFailure, EngineFailureKind } from "./adapter.ts";
 import { type AgentParts, type Ran, runAgentProcess, type Start } from "./agent_process.ts";
 import { probeAgent } from "./availability.ts";
 import { type Engine, type EngineOutcome, type EngineRun, failedOutcome, type Machine } from "./engine.ts";
-import { endedByUs, faultFrom, faultOfKind, lastWords } from "./failure.ts";
+import { endedByUs, failureFrom, failureOfKind, lastWords } from "./failure.ts";
 import { SpawnError } from "./process.ts";
 import { cutResult } from "./result.ts";
 import type { Failure } from "../domain/vocabulary.ts";
@@ -52,12 +52,12 @@ function newSessionId(adapter: Adapter): string {
 function nextStart(adapter: Adapter, run: EngineRun, ran: Ran): Start | null {
   const { start, finished, strayed } = ran;
   if (run.signal.aborted || !finished) return null;
-  const fault = strayed ? "unknown_session" : faultOf(adapter, ran)?.kind;
-  if (fault === "unknown_session" && start.resume) {
+  const failure = strayed ? "unknown_session" : failureOf(adapter, ran)?.kind;
+  if (failure === "unknown_session" && start.resume) {
     run.log.line("[the engine has lost the session: a new one begins, told what was said before]");
     return { sessionId: newSessionId(adapter), resume: false, prompt: run.retelling };
   }
-  if (fault === "session_exists" && !start.resume) {
+  if (failure === "session_exists" && !start.resume) {
     run.log.line("[the session exists already: it goes on]");
     return { ...start, resume: true };
   }
@@ -65,16 +65,16 @@ function nextStart(adapter: Adapter, run: EngineRun, ran: Ran): Start | null {
 }
 
 /** What went wrong in a run that was left to itself, or null when it went well. */
-function faultOf(adapter: Adapter, { start, end, reading }: Ran): Fault | null {
-  const { done, fault, stderr } = reading;
+function failureOf(adapter: Adapter, { start, end, reading }: Ran): EngineFailure | null {
+  const { done, failure, stderr } = reading;
   if (done !== null) {
-    return fault ?? (done.ok ? null : faultFrom(reading.said || lastWords(stderr), "model"));
+    return failure ?? (done.ok ? null : failureFrom(reading.said || lastWords(stderr), "model"));
   }
-  if (fault !== null) return fault;
+  if (failure !== null) return failure;
   if (end.code === 0) {
-    return faultOfKind("crashed", `it ended without saying that it is done: ${lastWords(stderr)}`);
+    return failureOfKind("crashed", `it ended without saying that it is done: ${lastWords(stderr)}`);
   }
-  return adapter.faultOf({ code: end.code, stderr, resume: start.resume });
+  return adapter.failureOf({ code: end.code, stderr, resume: start.resume });
 }
 
 /** Our own cancel or time limit first, then the engine's last word, then its exit code (facts, engines 2.4). */
@@ -88,10 +88,10 @@ function outcomeOf({ config, adapter }: AgentParts, ran: Ran): EngineOutcome {
     sessionUsage: reading.usage.session,
   };
   if (!finished) return { ...failedOutcome(...endedByUs(end.reason, config), end.code), ...rest };
-  const fault = faultOf(adapter, ran);
-  if (fault !== null) {
-    const { kind, reset } = fault;
-    const words = kind === "auth" ? `${fault.words} (${adapter.login.advice})` : fault.words;
+  const failure = failureOf(adapter, ran);
+  if (failure !== null) {
+    const { kind, reset } = failure;
+    const words = kind === "auth" ? `${failure.words} (${adapter.login.advice})` : failure.words;
     return { ...failedOutcome(FAILURE_OF[kind], `${kind}: ${words}`, end.code), ...rest, reset };
   }
   // A success in which nothing was said and nothing was done is none.
@@ -101,7 +101,7 @@ function outcomeOf({ config, adapter }: AgentParts, ran: Ran): EngineOutcome {
   return { ...failedOutcome("exit_code", "", end.code), status: "completed", failure: "", ...rest };
 }
 
-const FAILURE_OF: Record<FaultKind, Failure> = {
+const FAILURE_OF: Record<EngineFailureKind, Failure> = {
   unknown_session: "engine_error",
   session_exists: "engine_error",
   auth: "engine_error",

@@ -98,7 +98,7 @@ class Watch {
     if (event.kind === "session") this.#session(event.id ?? this.#start.sessionId);
     else if (event.kind === "done") this.finished.abort();
     if (this.#ended) return;
-    if (event.kind === "fault" && event.fault.kind === "rate_limited") {
+    if (event.kind === "failure" && event.failure.kind === "rate_limited") {
       this.#limit ??= setTimeout(() => this.#useless.abort(), LIMIT_WAIT_MAX_MS);
     } else if (event.kind !== "notice") this.#forgetLimit();
   }

@@ -38,12 +38,12 @@ export async function probeAgent(
     const detail = `${program} is version ${version}; at least ${minor(measured)} is needed`;
     return { usable: false, version, detail };
   }
-  const fault = loginFault(parts, stateDir);
-  return { usable: fault === null, version, detail: fault ?? program };
+  const problem = loginProblem(parts, stateDir);
+  return { usable: problem === null, version, detail: problem ?? program };
 }
 
 /** Why no login is seen, or null where there is one. Whether it is any good only the provider knows. */
-function loginFault({ config, machine, adapter }: AgentParts, stateDir: string | null): string | null {
+function loginProblem({ config, machine, adapter }: AgentParts, stateDir: string | null): string | null {
   const { login } = adapter;
   const { inherited } = machine;
   if ([...adapter.variables, ...login.variables].some((name) => isLogin(login, name) && inherited[name])) {

@@ -1,5 +1,5 @@
 import type { EngineConfig } from "../config/schema.ts";
-import type { Fault, FaultKind } from "./adapter.ts";
+import type { EngineFailure, EngineFailureKind } from "./adapter.ts";
 import type { ProcessEnd } from "./process.ts";
 import { parseReset } from "./reset.ts";
 import type { Failure } from "../domain/vocabulary.ts";
@@ -9,26 +9,26 @@ const LIMIT =
 const AUTH =
   /\b40[13]\b|unauthori[sz]ed|unauthenticated|authenticat|\bauth\b|api.?key|not logged in|log ?in\b|credential|permission_denied/i;
 
-/** What words of an engine or a provider complain of; `otherwise` when they tell nothing that we know. */
-export function faultKind(words: string, otherwise: FaultKind): FaultKind {
+/** What kind of failure the words of an engine or provider tell of; `otherwise` when they say nothing that we know. */
+export function failureKind(words: string, otherwise: EngineFailureKind): EngineFailureKind {
   if (LIMIT.test(words)) return "rate_limited";
   return AUTH.test(words) ? "auth" : otherwise;
 }
 
-/** The fault that these words tell of, with the time at which a limit ends where they name it. */
-export function faultFrom(words: string, otherwise: FaultKind): Fault {
-  return faultOfKind(faultKind(words, otherwise), words);
+/** The failure that these words tell of; for a rate limit with the time of its end, where they name it. */
+export function failureFrom(words: string, otherwise: EngineFailureKind): EngineFailure {
+  return failureOfKind(failureKind(words, otherwise), words);
 }
 
-/** The fault of an HTTP status, where an engine reports it; else what the words say. */
-export function faultFromStatus(status: number, words: string): Fault {
-  if (status === 401 || status === 403) return faultOfKind("auth", words);
-  if (status === 429) return faultOfKind("rate_limited", words);
-  return status > 0 ? faultOfKind("model", words) : faultFrom(words, "model");
+/** The failure of an HTTP status, where an engine reports it; else what the words say. */
+export function failureFromStatus(status: number, words: string): EngineFailure {
+  if (status === 401 || status === 403) return failureOfKind("auth", words);
+  if (status === 429) return failureOfKind("rate_limited", words);
+  return status > 0 ? failureOfKind("model", words) : failureFrom(words, "model");
 }
 
-/** A fault of this kind; of a rate limit with its end as far as the words name one. */
-export function faultOfKind(kind: FaultKind, words: string): Fault {
+/** A failure of this kind; for a rate limit with the time of its end, where the words name it. */
+export function failureOfKind(kind: EngineFailureKind, words: string): EngineFailure {
   return { kind, words: brief(words), reset: kind === "rate_limited" ? parseReset(words) : null };
 }
 

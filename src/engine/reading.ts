@@ -1,5 +1,5 @@
 import type { Usage } from "../domain/execution.ts";
-import type { Adapter, AgentEvent, Fault } from "./adapter.ts";
+import type { Adapter, AgentEvent, EngineFailure } from "./adapter.ts";
 import { isObject } from "./line.ts";
 import { LineSplitter } from "./line_splitter.ts";
 import type { RunLog } from "./run_log.ts";
@@ -33,7 +33,7 @@ export class Reading {
   session = "";
   done: Extract<AgentEvent, { kind: "done" }> | null = null;
   /** What failed, and was not made good by anything that it said or did after it. */
-  fault: Fault | null = null;
+  failure: EngineFailure | null = null;
   readonly usage: UsageCount;
   readonly #parts: ReadingParts;
   readonly #transcript: Transcript;
@@ -113,11 +113,11 @@ export class Reading {
       this.session = id;
     } else if (event.kind === "text") this.#say(event);
     else if (event.kind === "tool_start") {
-      this.fault = null;
+      this.failure = null;
       this.#acted = true;
       this.#answer = "";
     } else if (event.kind === "usage") this.usage.add(event.span, event.usage);
-    else if (event.kind === "fault") this.fault = joined(this.fault, event.fault);
+    else if (event.kind === "failure") this.failure = joined(this.failure, event.failure);
     else if (event.kind === "done") this.#finish(event);
     this.#transcript.event(event);
     this.#parts.onEvent(event);
@@ -125,11 +125,11 @@ export class Reading {
 
   #finish(done: Extract<AgentEvent, { kind: "done" }>): void {
     this.done = done;
-    if (done.fault !== null) this.fault = joined(this.fault, done.fault);
+    if (done.failure !== null) this.failure = joined(this.failure, done.failure);
   }
 
   #say({ text, mode }: Extract<AgentEvent, { kind: "text" }>): void {
-    this.fault = null;
+    this.failure = null;
     const joint = mode === "part" && this.#answer !== "" ? "\n" : "";
     const before = mode === "whole" ? "" : this.#answer + joint;
     this.#answer = (before + text).slice(0, TEXT_MAX_CHARACTERS);
@@ -147,7 +147,7 @@ function parse(line: string): Record<string, unknown> | null {
 }
 
 // A limit that is told twice keeps the more exact time, which comes first.
-function joined(before: Fault | null, fault: Fault): Fault {
-  const same = before?.kind === "rate_limited" && fault.kind === "rate_limited";
-  return same ? { ...fault, reset: before.reset ?? fault.reset } : fault;
+function joined(before: EngineFailure | null, failure: EngineFailure): EngineFailure {
+  const same = before?.kind === "rate_limited" && failure.kind === "rate_limited";
+  return same ? { ...failure, reset: before.reset ?? failure.reset } : failure;
 }

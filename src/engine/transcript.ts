@@ -32,7 +32,7 @@ export class Transcript {
       this.#line(`< ${event.ok ? "" : "failed: "}${short === "" ? "" : `${indented(short)} `}(${size})`);
     } else if (event.kind === "notice") this.#line(`[${plain(event.text)}]`);
     else if (event.kind === "session" && event.id !== null) this.#line(`[session ${event.id}]`);
-    else if (event.kind === "fault") this.#line(`! ${event.fault.kind}: ${plain(event.fault.words)}`);
+    else if (event.kind === "failure") this.#line(`! ${event.failure.kind}: ${plain(event.failure.words)}`);
   }
 
   /** A line of stderr, or of stdout that is no event. */

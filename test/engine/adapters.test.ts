@@ -36,10 +36,10 @@ function brief(events: AgentEvent[]): string[] {
         return [`< ${event.ok} ${event.output.split("\n")[0]}`];
       case "usage":
         return [`${event.span} ${Object.values(event.usage).join(" ")}`];
-      case "fault":
-        return [`fault ${event.fault.kind}`];
+      case "failure":
+        return [`failure ${event.failure.kind}`];
       case "done":
-        return [`done ${event.ok}${event.fault === null ? "" : ` ${event.fault.kind}`}`];
+        return [`done ${event.ok}${event.failure === null ? "" : ` ${event.failure.kind}`}`];
       default:
         return [];
     }
@@ -136,7 +136,7 @@ describe("adapters: a run that calls a tool, as recorded (facts, engines 2)", ()
   });
 });
 
-describe("adapters: faults (facts, engines 2)", () => {
+describe("adapters: failures (facts, engines 2)", () => {
   it.each(ADAPTERS)(
     "$kind: the release that people are told to install is the one that was tried",
     (adapter) => {
@@ -150,12 +150,12 @@ describe("adapters: faults (facts, engines 2)", () => {
 
   it.each(ADAPTERS)("$kind reports a refused login", (adapter) => {
     const events = eventsOf(adapter, "auth");
-    const faults = events.flatMap((event) =>
-      event.kind === "fault" || event.kind === "done" ? event.fault ?? [] : []
+    const failures = events.flatMap((event) =>
+      event.kind === "failure" || event.kind === "done" ? event.failure ?? [] : []
     );
-    expect(faults.map(({ kind }) => kind)).toContain("auth");
-    expect(faults.every(({ kind }) => kind === "auth")).toBe(true);
-    expect(faults[0]?.words).toMatch(/401/);
+    expect(failures.map(({ kind }) => kind)).toContain("auth");
+    expect(failures.every(({ kind }) => kind === "auth")).toBe(true);
+    expect(failures[0]?.words).toMatch(/401/);
   });
 
   // What each wrote to stderr when asked to resume a session that it does not have.
@@ -177,7 +177,7 @@ describe("adapters: faults (facts, engines 2)", () => {
     ],
     [goose, `Error: No session found with name '${gone}'`],
   ])("$kind knows a session that is gone", (adapter, stderr) => {
-    expect(adapter.faultOf({ code: 1, stderr, resume: true }).kind).toBe("unknown_session");
+    expect(adapter.failureOf({ code: 1, stderr, resume: true }).kind).toBe("unknown_session");
   });
 
   it("claude reports a missing session in its result", () => {
@@ -198,15 +198,15 @@ describe("adapters: faults (facts, engines 2)", () => {
     [qwen, "Unknown argument: bogus", "setup"],
     [opencode, "Segmentation fault", "crashed"],
     [goose, "", "crashed"],
-  ])("a fault is named by the last words on stderr (%#)", (adapter, stderr, kind) => {
-    expect(adapter.faultOf({ code: 1, stderr, resume: false }).kind).toBe(kind);
+  ])("a failure is named by the last words on stderr (%#)", (adapter, stderr, kind) => {
+    expect(adapter.failureOf({ code: 1, stderr, resume: false }).kind).toBe(kind);
   });
 
   it("a limit comes with its end: claude's as a time, the others' in the message", () => {
     const info = { status: "rejected", resetsAt: 1_795_271_819, rateLimitType: "five_hour" };
     expect(claude.events({ type: "rate_limit_event", rate_limit_info: info })).toEqual([{
-      kind: "fault",
-      fault: {
+      kind: "failure",
+      failure: {
         kind: "rate_limited",
         words: "the five hour limit is reached",
         reset: { at: 1_795_271_819_000 },
@@ -219,19 +219,19 @@ describe("adapters: faults (facts, engines 2)", () => {
     const message =
       "You’ve hit your usage limit. Visit the site to purchase more credits or try again at 2:38 PM.";
     expect(codex.events({ type: "turn.failed", error: { message } })).toMatchObject([
-      { kind: "done", fault: { kind: "rate_limited", reset: { cron: "38 14 * * *" } } },
+      { kind: "done", failure: { kind: "rate_limited", reset: { cron: "38 14 * * *" } } },
     ]);
     const waiting = "Reconnecting... 1/5 (exceeded retry limit, last status: 429 Too Many Requests)";
-    expect(brief(codex.events({ type: "error", message: waiting }))).toEqual(["fault rate_limited"]);
+    expect(brief(codex.events({ type: "error", message: waiting }))).toEqual(["failure rate_limited"]);
     const line = "Attempt 2 failed with status 429. Retrying with backoff... _ApiError: {}";
-    expect(brief(gemini.complaints?.(line) ?? [])).toEqual(["fault rate_limited"]);
+    expect(brief(gemini.complaints?.(line) ?? [])).toEqual(["failure rate_limited"]);
     expect(
       brief(qwen.complaints?.("Retrying in 60s (attempt 1/10): [API Error: 429 Too many requests]") ?? []),
     )
-      .toEqual(["fault rate_limited"]);
+      .toEqual(["failure rate_limited"]);
     const log =
       'level=ERROR message="stream error" session.id=ses_e01 small=false mode=primary error.error="Rate limit reached"';
-    expect(brief(opencode.complaints?.(log) ?? [])).toEqual(["session told", "fault rate_limited"]);
+    expect(brief(opencode.complaints?.(log) ?? [])).toEqual(["session told", "failure rate_limited"]);
   });
 
   it("notices are not failures", () => {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, Fault, Line, Order } from "../adapter.ts";
-import { faultFrom, faultFromStatus, faultOfKind, lastWords } from "../failure.ts";
+import type { Adapter, AgentEvent, EngineFailure, Line, Order } from "../adapter.ts";
+import { failureFrom, failureFromStatus, failureOfKind, lastWords } from "../failure.ts";
 import { contentText, numberAt, objectAt, textAt } from "../line.ts";
 import { assistantEvents, toolResults } from "../messages.ts";
 
@@ -67,11 +67,11 @@ export const claude: Adapter = {
     if (type === "result") return resultEvents(line);
     return [];
   },
-  faultOf({ stderr }) {
+  failureOf({ stderr }) {
     const words = lastWords(stderr);
-    if (/Session ID .* is already in use/.test(stderr)) return faultOfKind("session_exists", words);
-    if (/unknown option|cannot be used with root/.test(stderr)) return faultOfKind("setup", words);
-    return faultFrom(words, "crashed");
+    if (/Session ID .* is already in use/.test(stderr)) return failureOfKind("session_exists", words);
+    if (/unknown option|cannot be used with root/.test(stderr)) return failureOfKind("setup", words);
+    return failureFrom(words, "crashed");
   },
 };
 
@@ -120,7 +120,7 @@ function systemEvents(line: Line): AgentEvent[] {
 function wordsOf(line: Line): AgentEvent[] {
   if (line.is_api_error_message !== true) return assistantEvents(line);
   const words = contentText(objectAt(line, "message").content);
-  return [{ kind: "fault", fault: faultFromStatus(numberAt(line, "api_error_status"), words) }];
+  return [{ kind: "failure", failure: failureFromStatus(numberAt(line, "api_error_status"), words) }];
 }
 
 function limitEvents(info: Line): AgentEvent[] {
@@ -128,7 +128,10 @@ function limitEvents(info: Line): AgentEvent[] {
   const limit = textAt(info, "rateLimitType").replaceAll("_", " ");
   if (textAt(info, "status") !== "rejected") return [];
   const reset = seconds > 0 ? { at: seconds * 1000 } : null;
-  return [{ kind: "fault", fault: { kind: "rate_limited", words: `the ${limit} limit is reached`, reset } }];
+  return [{
+    kind: "failure",
+    failure: { kind: "rate_limited", words: `the ${limit} limit is reached`, reset },
+  }];
 }
 
 function resultEvents(line: Line): AgentEvent[] {
@@ -150,17 +153,17 @@ function resultEvents(line: Line): AgentEvent[] {
     // What was held to a schema stands apart from what was said.
     const structured = line.structured_output;
     const answer = structured === undefined || structured === null ? text : JSON.stringify(structured);
-    return [...counted, { kind: "done", ok: true, text: answer, fault: null }];
+    return [...counted, { kind: "done", ok: true, text: answer, failure: null }];
   }
-  return [...counted, { kind: "done", ok: false, text: "", fault: resultFault(line, text) }];
+  return [...counted, { kind: "done", ok: false, text: "", failure: resultFailure(line, text) }];
 }
 
-function resultFault(line: Line, text: string): Fault | null {
+function resultFailure(line: Line, text: string): EngineFailure | null {
   const errors = Array.isArray(line.errors) ? line.errors.map(String).join(" | ") : "";
-  if (/No conversation found/.test(errors)) return faultOfKind("unknown_session", errors);
+  if (/No conversation found/.test(errors)) return failureOfKind("unknown_session", errors);
   const status = numberAt(line, "api_error_status");
-  if (status > 0) return faultFromStatus(status, text);
+  if (status > 0) return failureFromStatus(status, text);
   // Without a status its own words say more, and came before.
   if (textAt(line, "terminal_reason") === "api_error") return null;
-  return faultOfKind("model", errors || text || textAt(line, "subtype").replaceAll("_", " "));
+  return failureOfKind("model", errors || text || textAt(line, "subtype").replaceAll("_", " "));
 }

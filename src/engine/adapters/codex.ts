@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, Line, Order } from "../adapter.ts";
-import { faultFrom, faultOfKind, lastWords } from "../failure.ts";
+import { failureFrom, failureOfKind, lastWords } from "../failure.ts";
 import { contentText, inputText, listAt, numberAt, objectAt, textAt } from "../line.ts";
 
 /** Codex CLI: `codex exec` with a stream of JSON lines (facts, engines 4). */
@@ -54,21 +54,21 @@ export const codex: Adapter = {
     if (type === "turn.completed") return [...usageEvents(objectAt(line, "usage")), DONE];
     if (type === "turn.failed") {
       const words = textAt(objectAt(line, "error"), "message");
-      return [{ kind: "done", ok: false, text: "", fault: faultFrom(words, "model") }];
+      return [{ kind: "done", ok: false, text: "", failure: failureFrom(words, "model") }];
     }
     return [];
   },
-  faultOf({ stderr }) {
+  failureOf({ stderr }) {
     const words = lastWords(stderr);
-    if (/no rollout found/.test(stderr)) return faultOfKind("unknown_session", words);
+    if (/no rollout found/.test(stderr)) return failureOfKind("unknown_session", words);
     if (/unexpected argument|invalid value|Error loading config|required arguments/i.test(stderr)) {
-      return faultOfKind("setup", words);
+      return failureOfKind("setup", words);
     }
-    return faultFrom(words, "crashed");
+    return failureFrom(words, "crashed");
   },
 };
 
-const DONE: AgentEvent = { kind: "done", ok: true, text: null, fault: null };
+const DONE: AgentEvent = { kind: "done", ok: true, text: null, failure: null };
 
 function settings(values: string[]): string[] {
   return values.flatMap((value) => ["-c", value]);
@@ -146,9 +146,11 @@ function itemEvents(item: Line): AgentEvent[] {
 }
 
 function errorEvents(message: string): AgentEvent[] {
-  if (!message.startsWith("Reconnecting")) return [{ kind: "fault", fault: faultFrom(message, "model") }];
-  const fault = faultFrom(message, "model");
-  return [fault.kind === "rate_limited" ? { kind: "fault", fault } : { kind: "notice", text: message }];
+  if (!message.startsWith("Reconnecting")) {
+    return [{ kind: "failure", failure: failureFrom(message, "model") }];
+  }
+  const failure = failureFrom(message, "model");
+  return [failure.kind === "rate_limited" ? { kind: "failure", failure } : { kind: "notice", text: message }];
 }
 
 function usageEvents(usage: Line): AgentEvent[] {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, Line, Order } from "../adapter.ts";
-import { faultFrom, faultFromStatus, faultOfKind, lastWords } from "../failure.ts";
+import { failureFrom, failureFromStatus, failureOfKind, lastWords } from "../failure.ts";
 import { contentText, inputText, isObject, numberAt, objectAt, textAt } from "../line.ts";
 
 /** GitHub Copilot CLI: `copilot` with a stream of JSON lines (facts, engines 8). */
@@ -56,23 +56,25 @@ export const copilot: Adapter = {
     }
     if (type === "tool.execution_complete") return toolEndEvents(data);
     if (type === "session.error") {
-      const fault = faultFromStatus(numberAt(data, "statusCode"), textAt(data, "message"));
-      return [{ kind: "fault", fault }];
+      const failure = failureFromStatus(numberAt(data, "statusCode"), textAt(data, "message"));
+      return [{ kind: "failure", failure }];
     }
     if (type === "session.warning") return [{ kind: "notice", text: textAt(data, "message") }];
     if (type === "result") {
       const ok = numberAt(line, "exitCode") === 0;
-      return [{ kind: "done", ok, text: ok ? null : "", fault: null }];
+      return [{ kind: "done", ok, text: ok ? null : "", failure: null }];
     }
     return [];
   },
-  faultOf({ stderr, resume }) {
+  failureOf({ stderr, resume }) {
     const words = lastWords(stderr);
     if (resume && /no session|session.*not found|could not find/i.test(stderr)) {
-      return faultOfKind("unknown_session", words);
+      return failureOfKind("unknown_session", words);
     }
-    if (/unknown option|invalid value|unexpected argument/i.test(stderr)) return faultOfKind("setup", words);
-    return faultFrom(words, "crashed");
+    if (/unknown option|invalid value|unexpected argument/i.test(stderr)) {
+      return failureOfKind("setup", words);
+    }
+    return failureFrom(words, "crashed");
   },
   usageOf(text) {
     const metrics = objectAt(parsed(text), "modelMetrics");

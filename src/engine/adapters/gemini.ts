@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, EngineFile, Line, Order, ToolServer } from "../adapter.ts";
-import { faultFrom, faultOfKind, lastWords } from "../failure.ts";
+import { failureFrom, failureOfKind, lastWords } from "../failure.ts";
 import { mergedJson } from "../json_file.ts";
 import { inputText, numberAt, objectAt, textAt } from "../line.ts";
 
@@ -67,18 +67,18 @@ export const gemini: Adapter = {
   },
   complaints(line) {
     const waits = /^Attempt \d+ failed with status 429\b/.test(line);
-    return waits ? [{ kind: "fault", fault: faultOfKind("rate_limited", line) }] : [];
+    return waits ? [{ kind: "failure", failure: failureOfKind("rate_limited", line) }] : [];
   },
-  faultOf({ stderr, resume }) {
+  failureOf({ stderr, resume }) {
     const words = lastWords(stderr);
     if (
       resume && /Invalid session identifier|No previous sessions found|Error resuming session/.test(stderr)
     ) {
-      return faultOfKind("unknown_session", words);
+      return failureOfKind("unknown_session", words);
     }
-    if (/already exists\. Use --resume/.test(stderr)) return faultOfKind("session_exists", words);
-    if (/Unknown argument|untrusted|not a trusted/i.test(stderr)) return faultOfKind("setup", words);
-    return faultFrom(words, "crashed");
+    if (/already exists\. Use --resume/.test(stderr)) return failureOfKind("session_exists", words);
+    if (/Unknown argument|untrusted|not a trusted/i.test(stderr)) return failureOfKind("setup", words);
+    return failureFrom(words, "crashed");
   },
 };
 
@@ -115,9 +115,9 @@ export function toolServer({ url, tokenVariable }: ToolServer): object {
 }
 
 function resultEvent(line: Line): AgentEvent {
-  if (textAt(line, "status") === "success") return { kind: "done", ok: true, text: null, fault: null };
+  if (textAt(line, "status") === "success") return { kind: "done", ok: true, text: null, failure: null };
   const words = textAt(objectAt(line, "error"), "message");
-  return { kind: "done", ok: false, text: "", fault: faultFrom(words, "model") };
+  return { kind: "done", ok: false, text: "", failure: failureFrom(words, "model") };
 }
 
 function usageEvents(stats: Line): AgentEvent[] {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, Line } from "../adapter.ts";
-import { faultFrom, faultOfKind, lastWords } from "../failure.ts";
+import { failureFrom, failureOfKind, lastWords } from "../failure.ts";
 import { contentText, inputText, listAt, numberAt, objectAt, textAt } from "../line.ts";
 
 /** goose: `goose run` with a stream of JSON lines (facts, engines 9). */
@@ -53,16 +53,16 @@ export const goose: Adapter = {
       return [{ kind: "session", id: null }, ...messageEvents(objectAt(line, "message"))];
     }
     if (type === "complete") return completeEvents(line);
-    if (type === "error") return [{ kind: "fault", fault: faultFrom(textAt(line, "error"), "model") }];
+    if (type === "error") return [{ kind: "failure", failure: failureFrom(textAt(line, "error"), "model") }];
     return [];
   },
-  faultOf({ stderr }) {
+  failureOf({ stderr }) {
     const words = lastWords(stderr);
-    if (/No session found|Session .* not found/i.test(stderr)) return faultOfKind("unknown_session", words);
+    if (/No session found|Session .* not found/i.test(stderr)) return failureOfKind("unknown_session", words);
     if (/unexpected argument|No provider configured|invalid value/i.test(stderr)) {
-      return faultOfKind("setup", words);
+      return failureOfKind("setup", words);
     }
-    return faultFrom(words, "crashed");
+    return failureFrom(words, "crashed");
   },
 };
 
@@ -74,8 +74,8 @@ function messageEvents(message: Line): AgentEvent[] {
   // What could not be had from the model is told as if the model had said it, but without a message's id.
   if (message.id === null && /^Ran into this error: /.test(words)) {
     return [{
-      kind: "fault",
-      fault: faultFrom(words.replace(/\s*Please retry if you think.*$/s, ""), "model"),
+      kind: "failure",
+      failure: failureFrom(words.replace(/\s*Please retry if you think.*$/s, ""), "model"),
     }];
   }
   return listAt(message, "content").flatMap((part): AgentEvent[] => {
@@ -99,10 +99,10 @@ function messageEvents(message: Line): AgentEvent[] {
 
 // It exits with 0 whatever came of it. A first run that failed has no totals (facts, engines 9).
 function completeEvents(line: Line): AgentEvent[] {
-  if (typeof line.total_tokens !== "number") return [{ kind: "done", ok: false, text: "", fault: null }];
+  if (typeof line.total_tokens !== "number") return [{ kind: "done", ok: false, text: "", failure: null }];
   const usage = {
     input_tokens: numberAt(line, "input_tokens"),
     output_tokens: numberAt(line, "output_tokens"),
   };
-  return [{ kind: "usage", span: "session", usage }, { kind: "done", ok: true, text: null, fault: null }];
+  return [{ kind: "usage", span: "session", usage }, { kind: "done", ok: true, text: null, failure: null }];
 }

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, Line, Order, ToolServer } from "../adapter.ts";
-import { faultFrom, faultFromStatus, faultOfKind, lastWords } from "../failure.ts";
+import { failureFrom, failureFromStatus, failureOfKind, lastWords } from "../failure.ts";
 import { mergedJson } from "../json_file.ts";
 import { inputText, numberAt, objectAt, textAt } from "../line.ts";
 
@@ -72,15 +72,15 @@ export const opencode: Adapter = {
     if (words === undefined) return [];
     const session = /session\.id=(ses_\w+).* mode=primary/.exec(line)?.[1];
     const told: AgentEvent[] = session === undefined ? [] : [{ kind: "session", id: session }];
-    return [...told, { kind: "fault", fault: faultFrom(words, "model") }];
+    return [...told, { kind: "failure", failure: failureFrom(words, "model") }];
   },
-  faultOf({ stderr }) {
+  failureOf({ stderr }) {
     const words = lastWords(stderr);
-    if (/Session not found/.test(stderr)) return faultOfKind("unknown_session", words);
+    if (/Session not found/.test(stderr)) return failureOfKind("unknown_session", words);
     if (/Unknown argument|Model not found|ConfigInvalid|ConfigJson/i.test(stderr)) {
-      return faultOfKind("setup", words);
+      return failureOfKind("setup", words);
     }
-    return faultFrom(words, "crashed");
+    return failureFrom(words, "crashed");
   },
 };
 
@@ -128,7 +128,7 @@ function stepEvents(part: Line): AgentEvent[] {
   };
   const reason = textAt(part, "reason");
   if (reason === "tool-calls" || reason === "unknown") return [usage];
-  return [usage, { kind: "done", ok: true, text: null, fault: null }];
+  return [usage, { kind: "done", ok: true, text: null, failure: null }];
 }
 
 function errorEvents(line: Line): AgentEvent[] {
@@ -136,5 +136,5 @@ function errorEvents(line: Line): AgentEvent[] {
   const data = objectAt(error, "data");
   const words = textAt(data, "message") || textAt(error, "message") || textAt(error, "name");
   const session: AgentEvent = { kind: "session", id: textAt(line, "sessionID") };
-  return [session, { kind: "fault", fault: faultFromStatus(numberAt(data, "statusCode"), words) }];
+  return [session, { kind: "failure", failure: failureFromStatus(numberAt(data, "statusCode"), words) }];
 }

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, EngineFile, Line, Order } from "../adapter.ts";
 import { toolServer } from "./gemini.ts";
-import { faultFrom, faultOfKind, lastWords } from "../failure.ts";
+import { failureFrom, failureOfKind, lastWords } from "../failure.ts";
 import { mergedJson } from "../json_file.ts";
 import { numberAt, objectAt, textAt } from "../line.ts";
 import { assistantEvents, toolResults } from "../messages.ts";
@@ -55,16 +55,16 @@ export const qwen: Adapter = {
   },
   complaints(line) {
     const words = /^Retrying in \d+s \(attempt [^)]*\): (.*)/.exec(line)?.[1];
-    return words === undefined ? [] : [{ kind: "fault", fault: faultFrom(words, "model") }];
+    return words === undefined ? [] : [{ kind: "failure", failure: failureFrom(words, "model") }];
   },
-  faultOf({ stderr, resume }) {
+  failureOf({ stderr, resume }) {
     const words = lastWords(stderr);
     if (resume && /No saved session found|session.*(not found|does not exist)/i.test(stderr)) {
-      return faultOfKind("unknown_session", words);
+      return failureOfKind("unknown_session", words);
     }
-    if (/already (exists|in use)/i.test(stderr)) return faultOfKind("session_exists", words);
-    if (/Unknown argument/i.test(stderr)) return faultOfKind("setup", words);
-    return faultFrom(words, "crashed");
+    if (/already (exists|in use)/i.test(stderr)) return failureOfKind("session_exists", words);
+    if (/Unknown argument/i.test(stderr)) return failureOfKind("setup", words);
+    return failureFrom(words, "crashed");
   },
 };
 
@@ -97,9 +97,9 @@ function resultEvents(line: Line): AgentEvent[] {
     ? []
     : [{ kind: "usage", span: "session", usage: tokens }];
   if (line.is_error !== true) {
-    return [...counted, { kind: "done", ok: true, text: textAt(line, "result"), fault: null }];
+    return [...counted, { kind: "done", ok: true, text: textAt(line, "result"), failure: null }];
   }
   const words = textAt(objectAt(line, "error"), "message") || textAt(line, "result") ||
     textAt(line, "subtype");
-  return [...counted, { kind: "done", ok: false, text: "", fault: faultFrom(words, "model") }];
+  return [...counted, { kind: "done", ok: false, text: "", failure: failureFrom(words, "model") }];
 }
