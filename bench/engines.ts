@@ -1,12 +1,6 @@
 import { join } from "node:path";
-import type { Adapter, Order } from "../src/engine/adapter.ts";
-import { claude } from "../src/engine/adapters/claude.ts";
-import { codex } from "../src/engine/adapters/codex.ts";
-import { copilot } from "../src/engine/adapters/copilot.ts";
-import { gemini } from "../src/engine/adapters/gemini.ts";
-import { goose } from "../src/engine/adapters/goose.ts";
-import { opencode } from "../src/engine/adapters/opencode.ts";
-import { qwen } from "../src/engine/adapters/qwen.ts";
+import type { Order } from "../src/engine/adapter.ts";
+import { adapterOf } from "../src/engine/adapters.ts";
 import { type Model, startModel } from "../test/engines/model.ts";
 import { type Pin, PINS, programOf } from "../test/engines/pins.ts";
 import { pointedAt } from "../test/engines/rig.ts";
@@ -18,8 +12,6 @@ const REAL_STARTS = 5;
 const AGENTS = 50;
 const STREAM_SECONDS = 10;
 const LIVEZ_PAUSE_MS = 10;
-
-const ADAPTERS: Record<string, Adapter> = { claude, codex, copilot, gemini, goose, opencode, qwen };
 
 /**
  * Agents: how long from a message to the engine's process, and to its first model request, beside the same CLI
@@ -230,8 +222,9 @@ async function start(
     tools: null,
     schema: null,
   };
-  const command = ADAPTERS[pin.kind]?.command(order);
-  if (command === undefined) return;
+  const adapter = adapterOf(pin.kind);
+  if (adapter?.driver !== "agent") return;
+  const command = adapter.command(order);
   await Deno.mkdir(join(home, "state", ".gemini"), { recursive: true });
   for (const { path, content, executable } of command.files) {
     await Deno.writeTextFile(path, content(null), { mode: executable ? 0o700 : 0o600 });

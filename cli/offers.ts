@@ -48,12 +48,10 @@ const OFFERS: Record<string, (client: Client, words: string[], io: Io) => Promis
     return value.map(({ key, value: text }) => [key, brief(text)]);
   },
   engine: async (client, words, io) => {
-    const { ENGINE_KINDS, loadConfig } = await load<typeof import("../src/config/schema.ts")>(
+    const { ENGINES_DEFAULT, loadConfig } = await load<typeof import("../src/config/schema.ts")>(
       "../src/config/schema.ts",
       import.meta.url,
     );
-    // A kind needs no entry in the configuration, except the one that only an entry says the program of.
-    const kinds = ENGINE_KINDS.filter((kind) => kind !== "command");
     const configured = await loadConfig(valueOf(["-c", "--config"], words), io.env).then(
       ({ config }) => Object.keys(config.engines).filter((name) => name !== "default"),
       () => [],
@@ -62,7 +60,7 @@ const OFFERS: Record<string, (client: Client, words: string[], io: Io) => Promis
       (all) => all.map(({ engine }) => engine).filter(Boolean),
       () => [],
     );
-    return [...new Set([...configured, ...used, ...kinds])].map((name) => [name, ""]);
+    return [...new Set([...configured, ...used, ...ENGINES_DEFAULT])].map((name) => [name, ""]);
   },
   scope: () =>
     Promise.resolve(

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { reservedFlag } from "../domain/engine_flags.ts";
+import { reservedFlag } from "../engine/adapters.ts";
 import { conflict, invalid, notFound, ServiceError } from "../domain/error.ts";
 import { planRemoval, type Removal, remove, ReplacedError } from "../files/removal.ts";
 import { outboundOf, platformOf } from "../domain/message.ts";

@@ -8,7 +8,7 @@ import {
   readConfigSource,
   readSecretFile,
 } from "./file.ts";
-import { reservedFlag } from "../domain/engine_flags.ts";
+import { adapterOf, ADAPTERS, needsNoConfiguration, reservedFlag } from "../engine/adapters.ts";
 import { isTimeZone } from "../domain/field.ts";
 import { isScryptHash } from "../domain/password.ts";
 import { DURATION, durationMs, durationText } from "../base/duration.ts";
@@ -35,21 +35,16 @@ const zone = z.string().refine((name) => name === "" || isTimeZone(name), {
   error: "must be a time zone such as Europe/Berlin or UTC",
 });
 
-export const ENGINE_KINDS = [
-  "claude",
-  "codex",
-  "gemini",
-  "opencode",
-  "qwen",
-  "copilot",
-  "goose",
-  "command",
-  "echo",
-] as const;
+const KINDS = ADAPTERS.map(({ kind }) => kind);
+
+/** Engines that are there without an entry in the configuration, each called by its kind. */
+export const ENGINES_DEFAULT: readonly string[] = ADAPTERS.filter(needsNoConfiguration).map(({ kind }) =>
+  kind
+);
 
 /** What is set for one engine (contract 7). */
 export const engineSchema = z.strictObject({
-  kind: z.enum(ENGINE_KINDS).optional(),
+  kind: z.enum(KINDS).optional(),
   command: z.string().default(""),
   args: z.array(z.string()).default([]),
   env: z.record(z.string(), z.string()).default({}),
@@ -150,7 +145,7 @@ export async function loadConfig(
   }
   const fromEnvironment = applyEnvironment(input, env);
   const result = configSchema.safeParse(input);
-  if (!result.success) throw new ConfigError(faults(result.error, source, fromEnvironment).join("\n"));
+  if (!result.success) throw new ConfigError(problems(result.error, source, fromEnvironment).join("\n"));
   const config = result.data;
   config.data_dir = absolutePath(fromEnvironment.has("data_dir") ? Deno.cwd() : source.base, config.data_dir);
   config.database.url = databaseUrl(config.database.url, config.data_dir, source.base);
@@ -169,17 +164,18 @@ function databaseUrl(url: string, dataDir: string, base: string): string {
 
 function checkEngines(config: Config, source: ConfigSource): void {
   const { default: defaultName, ...engines } = config.engines;
-  const known = new Set<string>(ENGINE_KINDS.filter((kind) => kind !== "command"));
+  const known = new Set(ENGINES_DEFAULT);
   for (const [name, engine] of Object.entries(engines)) {
     const at = `${where(source, ["engines", name])}engines.${name}`;
     if (!/^[a-z][a-z0-9_-]{0,63}$/.test(name)) {
       throw new ConfigError(`${at}: an engine's name is lower-case letters, digits, - and _`);
     }
-    const kind = engine.kind ?? ENGINE_KINDS.find((known) => known === name);
-    if (kind === undefined) {
-      throw new ConfigError(`${at}.kind: is missing; one of ${ENGINE_KINDS.join(", ")}`);
+    const adapter = adapterOf(engine.kind ?? name);
+    if (adapter === undefined) {
+      throw new ConfigError(`${at}.kind: is missing; one of ${KINDS.join(", ")}`);
     }
-    if (kind === "command" && engine.command === "") {
+    const { kind, program } = adapter;
+    if (program === "" && engine.command === "") {
       throw new ConfigError(`${at}.command: is missing; name the program that is the worker`);
     }
     const flag = reservedFlag(kind, engine.args);
@@ -240,7 +236,7 @@ function typed(text: string, type: string | undefined): unknown {
   return text;
 }
 
-function faults(error: z.ZodError, source: ConfigSource, fromEnvironment: Map<string, string>): string[] {
+function problems(error: z.ZodError, source: ConfigSource, fromEnvironment: Map<string, string>): string[] {
   return error.issues.flatMap((issue) => {
     const path = issue.path.map(String);
     if (issue.code === "unrecognized_keys") {

@@ -10,12 +10,12 @@ export function parseYaml(
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
   };
-  const [fault] = document.errors;
-  if (fault !== undefined) {
-    const { line, column } = position(fault.pos[0]);
-    const words = fault.code === "MULTIPLE_DOCS"
+  const [problem] = document.errors;
+  if (problem !== undefined) {
+    const { line, column } = position(problem.pos[0]);
+    const words = problem.code === "MULTIPLE_DOCS"
       ? "has more than one document"
-      : `not valid YAML: ${fault.message}`;
+      : `not valid YAML: ${problem.message}`;
     throw new Error(`${line}:${column}: ${words}`);
   }
   return { document, position };

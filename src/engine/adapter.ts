@@ -129,8 +129,28 @@ export interface Login {
   advice: string;
 }
 
+/** All that is known of one kind of engine. The driver runs engines of its sort. */
+export type AnyAdapter = Adapter | ProgramAdapter | BuiltInAdapter;
+
+/** A program without sessions and events (driver: program.ts). */
+export interface ProgramAdapter {
+  driver: "program";
+  kind: string;
+  /** The program's name on PATH; "" where the configuration has to name it. */
+  program: string;
+}
+
+/** What answers inside of this process (driver: built_in.ts). */
+export interface BuiltInAdapter {
+  driver: "built_in";
+  kind: string;
+  program: null;
+  answer: (instruction: string) => string;
+}
+
 /** One agent CLI as pure functions: how it is started, and what its lines mean (facts, engines 12). */
 export interface Adapter {
+  driver: "agent";
   kind: string;
   /** The program's name on PATH. */
   program: string;
@@ -143,6 +163,11 @@ export interface Adapter {
   login: Login;
   /** Variables of the service's environment that belong to this engine and are passed on. */
   variables: readonly string[];
+  /**
+   * What an operator's arguments may not have: it would change what we read from the engine, which session it takes or
+   * how it gets its prompt, or make it wait for a person.
+   */
+  reservedFlags: readonly string[];
   command(order: Order): AgentCommand;
   events(line: Line): AgentEvent[];
   /** What a line of stderr means beyond its words, where the engine tells there that it has to wait. */

@@ -1,18 +1,10 @@
-import { type Config, ENGINE_KINDS, type EngineConfig, engineSchema } from "../config/schema.ts";
-import type { Adapter } from "./adapter.ts";
+import { type Config, type EngineConfig, engineSchema } from "../config/schema.ts";
+import type { AnyAdapter } from "./adapter.ts";
+import { adapterOf, ADAPTERS, needsNoConfiguration } from "./adapters.ts";
 import { agentEngine } from "./agent.ts";
-import { claude } from "./adapters/claude.ts";
-import { codex } from "./adapters/codex.ts";
-import { commandEngine } from "./adapters/command.ts";
-import { copilot } from "./adapters/copilot.ts";
-import { echoEngine } from "./adapters/echo.ts";
+import { builtInEngine } from "./built_in.ts";
 import type { Availability, Engine, Machine } from "./engine.ts";
-import { gemini } from "./adapters/gemini.ts";
-import { goose } from "./adapters/goose.ts";
-import { opencode } from "./adapters/opencode.ts";
-import { qwen } from "./adapters/qwen.ts";
-
-const ADAPTERS: Record<string, Adapter> = { claude, codex, gemini, opencode, qwen, copilot, goose };
+import { programEngine } from "./program.ts";
 
 /** The engines that are configured or exist by their own name, and which is the default (contract 7). */
 export class Catalog {
@@ -22,20 +14,17 @@ export class Catalog {
   readonly #engines = new Map<string, Engine>();
 
   constructor(config: Config, machine: Machine) {
-    const { default: standard, ...configured } = config.engines;
-    this.defaultName = standard;
+    const { default: defaultName, ...configured } = config.engines;
+    this.defaultName = defaultName;
     this.configured = Object.keys(configured);
-    for (const kind of ENGINE_KINDS) {
-      if (kind !== "command") this.#add(kind, engineSchema.parse({ kind }), machine);
+    for (const adapter of ADAPTERS.filter(needsNoConfiguration)) {
+      const { kind } = adapter;
+      this.#engines.set(kind, engineOf(kind, engineSchema.parse({ kind }), machine, adapter));
     }
-    for (const [name, engine] of Object.entries(configured)) this.#add(name, engine, machine);
-  }
-
-  #add(name: string, config: EngineConfig, machine: Machine): void {
-    const adapter = ADAPTERS[config.kind ?? ""];
-    if (adapter !== undefined) this.#engines.set(name, agentEngine(name, config, machine, adapter));
-    else if (config.kind === "command") this.#engines.set(name, commandEngine(name, config, machine));
-    else if (config.kind === "echo") this.#engines.set(name, echoEngine(name, config));
+    for (const [name, engine] of Object.entries(configured)) {
+      const adapter = adapterOf(engine.kind);
+      if (adapter !== undefined) this.#engines.set(name, engineOf(name, engine, machine, adapter));
+    }
   }
 
   /** Names in alphabetical order. */
@@ -62,5 +51,16 @@ export class Catalog {
       found[name] = await engine.probe(null);
     }
     return found;
+  }
+}
+
+function engineOf(name: string, config: EngineConfig, machine: Machine, adapter: AnyAdapter): Engine {
+  switch (adapter.driver) {
+    case "agent":
+      return agentEngine(name, config, machine, adapter);
+    case "program":
+      return programEngine(name, config, machine, adapter);
+    case "built_in":
+      return builtInEngine(name, config, adapter);
   }
 }

@@ -1,8 +1,5 @@
-import type { EngineConfig } from "../config/schema.ts";
 import type { EngineFailure, EngineFailureKind } from "./adapter.ts";
-import type { ProcessEnd } from "./process.ts";
 import { parseReset } from "./reset.ts";
-import type { Failure } from "../domain/vocabulary.ts";
 
 const LIMIT =
   /\b429\b|rate.?limit|too many requests|\bquota\b|usage limit|resource_exhausted|hit your .{0,20}limit/i;
@@ -43,15 +40,4 @@ function brief(words: string): string {
 export function lastWords(stderr: string): string {
   const lines = stderr.trim().split("\n").filter((line) => line.trim() !== "");
   return lines.slice(-3).join(" | ") || "it ended without a word";
-}
-
-/** Which failure it is, and in which words, when a run was ended by its limits or by somebody. */
-export function endedByUs(reason: ProcessEnd["reason"], config: EngineConfig): [Failure, string] {
-  if (reason === "timeout") {
-    return ["timeout", `ran longer than ${config.timeout / 1000} s (engines.<name>.timeout)`];
-  }
-  if (reason === "idle_timeout") {
-    return ["idle_timeout", `said nothing for ${config.idle_timeout / 1000} s (engines.<name>.idle_timeout)`];
-  }
-  return ["cancelled", "the run was ended"];
 }

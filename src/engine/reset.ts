@@ -1,11 +1,8 @@
-import { nextOccurrence } from "../domain/cron.ts";
-
 /** When something is over: at a time, after a while, or when a clock of the run's time zone next shows it. */
 export type Reset = { at: number } | { inMs: number } | { cron: string };
 
 const UNIT_MS: Record<string, number> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-const MINUTE_MS = 60_000;
 
 /** The time that words about a limit name, such as "try again at 2:38 PM" or "retry in 41.5s"; null when they name none. */
 export function parseReset(words: string): Reset | null {
@@ -41,16 +38,4 @@ function spanReset(words: string): Reset | null {
     ms += Number(count) * (UNIT_MS[name === "ms" ? name : name.charAt(0)] ?? 0);
   }
   return { inMs: Math.ceil(ms) };
-}
-
-/** The reset in Unix ms. A clock names its minute only, so it is over when that minute is. Null when it never comes. */
-export function resetTime(reset: Reset, now: number, timeZone: string): number | null {
-  if ("at" in reset) return reset.at;
-  if ("inMs" in reset) return now + reset.inMs;
-  try {
-    const at = nextOccurrence(reset.cron, timeZone, now - MINUTE_MS);
-    return at === null ? null : at + MINUTE_MS;
-  } catch {
-    return null;
-  }
 }

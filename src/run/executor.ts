@@ -3,7 +3,7 @@ import { nextLimit } from "../domain/rate_limit.ts";
 import { keysOf, type RunIdentity } from "../domain/run_identity.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { type Engine, type EngineOutcome, type EngineSession, failedOutcome } from "../engine/engine.ts";
-import { resetTime } from "../engine/reset.ts";
+import { resetTime } from "../engine/reset_time.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
 import { ctlPath, realPath, touchesData } from "../base/paths.ts";

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Adapter, AgentEvent, Order } from "../../src/engine/adapter.ts";
+import { ADAPTERS as ALL } from "../../src/engine/adapters.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
 import { copilot } from "../../src/engine/adapters/copilot.ts";
@@ -9,7 +10,7 @@ import { opencode } from "../../src/engine/adapters/opencode.ts";
 import { qwen } from "../../src/engine/adapters/qwen.ts";
 import { PINS } from "../engines/pins.ts";
 
-const ADAPTERS = [claude, codex, gemini, opencode, qwen, copilot, goose];
+const ADAPTERS = ALL.filter((adapter) => adapter.driver === "agent");
 
 /** Lines that the real CLI wrote with the scripted model, without paths and without fields that nothing reads. */
 function recorded(kind: string, wanted: string): Record<string, unknown>[] {

@@ -6,6 +6,7 @@ import { assistantEvents, toolResults } from "../messages.ts";
 
 /** Claude Code: `claude -p` with a stream of JSON lines (facts, engines 3). */
 export const claude: Adapter = {
+  driver: "agent",
   kind: "claude",
   program: "claude",
   measured: { package: "@anthropic-ai/claude-code", version: "2.1.329" },
@@ -25,6 +26,29 @@ export const claude: Adapter = {
       "make a token with: claude setup-token, and set it as CLAUDE_CODE_OAUTH_TOKEN, or set ANTHROPIC_API_KEY",
   },
   variables: ["ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL"],
+  reservedFlags: [
+    "-p",
+    "--print",
+    "--output-format",
+    "--input-format",
+    "--session-id",
+    "-r",
+    "--resume",
+    "-c",
+    "--continue",
+    "--fork-session",
+    "--from-pr",
+    "--no-session-persistence",
+    "--teleport",
+    "--cloud",
+    "--bg",
+    "--background",
+    "--desktop",
+    "--tmux",
+    "--replay-user-messages",
+    "-w",
+    "--worktree",
+  ],
   command(order) {
     const { sessionId, resume, prompt, stateDir, model, extraArgs, root, permissions } = order;
     return {

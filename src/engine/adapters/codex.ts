@@ -5,6 +5,7 @@ import { contentText, inputText, listAt, numberAt, objectAt, textAt } from "../l
 
 /** Codex CLI: `codex exec` with a stream of JSON lines (facts, engines 4). */
 export const codex: Adapter = {
+  driver: "agent",
   kind: "codex",
   program: "codex",
   measured: { package: "@openai/codex", version: "0.169.0" },
@@ -16,6 +17,7 @@ export const codex: Adapter = {
     advice: "set CODEX_API_KEY, or log in with: codex login, and share its state (state: shared)",
   },
   variables: ["OPENAI_API_KEY"],
+  reservedFlags: ["--json", "--color", "-C", "--cd", "--ephemeral", "--worktree"],
   command(order) {
     const { sessionId, resume, prompt, stateDir, model, extraArgs } = order;
     return {

@@ -5,6 +5,7 @@ import { contentText, inputText, isObject, numberAt, objectAt, textAt } from "..
 
 /** GitHub Copilot CLI: `copilot` with a stream of JSON lines (facts, engines 8). */
 export const copilot: Adapter = {
+  driver: "agent",
   kind: "copilot",
   program: "copilot",
   measured: { package: "@github/copilot", version: "1.0.102" },
@@ -17,6 +18,27 @@ export const copilot: Adapter = {
       "set COPILOT_GITHUB_TOKEN, or a provider of your own: COPILOT_PROVIDER_BASE_URL (engines.<name>.env)",
   },
   variables: ["COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_TYPE", "COPILOT_MODEL"],
+  reservedFlags: [
+    "-p",
+    "--prompt",
+    "-i",
+    "--interactive",
+    "--output-format",
+    "--stream",
+    "--session-id",
+    "--resume",
+    "--continue",
+    "-n",
+    "--name",
+    "--acp",
+    "--usage-output-file",
+    "--remote",
+    "--environment-host",
+    "-C",
+    "-w",
+    "--worktree",
+    "--connect",
+  ],
   command(order) {
     const { sessionId, resume, prompt, stateDir, model, extraArgs, runDir } = order;
     const usageFile = join(runDir, "usage.json");

@@ -6,6 +6,7 @@ import { inputText, numberAt, objectAt, textAt } from "../line.ts";
 
 /** Gemini CLI: `gemini` with a stream of JSON lines (facts, engines 5). */
 export const gemini: Adapter = {
+  driver: "agent",
   kind: "gemini",
   program: "gemini",
   noise:
@@ -23,6 +24,26 @@ export const gemini: Adapter = {
     "GOOGLE_GENAI_USE_VERTEXAI",
     "GOOGLE_CLOUD_PROJECT",
     "GOOGLE_CLOUD_LOCATION",
+  ],
+  reservedFlags: [
+    "-p",
+    "--prompt",
+    "-i",
+    "--prompt-interactive",
+    "-o",
+    "--output-format",
+    "--session-id",
+    "-r",
+    "--resume",
+    "--session-file",
+    "--acp",
+    "--experimental-acp",
+    "-l",
+    "--list-extensions",
+    "--list-sessions",
+    "--delete-session",
+    "-w",
+    "--worktree",
   ],
   command(order) {
     const { sessionId, resume, prompt, stateDir, model, extraArgs } = order;

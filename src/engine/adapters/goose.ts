@@ -5,6 +5,7 @@ import { contentText, inputText, listAt, numberAt, objectAt, textAt } from "../l
 
 /** goose: `goose run` with a stream of JSON lines (facts, engines 9). */
 export const goose: Adapter = {
+  driver: "agent",
   kind: "goose",
   program: "goose",
   measured: { package: "@aaif/goose", version: "1.34.0", release: "0.20.1" },
@@ -16,6 +17,25 @@ export const goose: Adapter = {
     advice: "set GOOSE_PROVIDER, GOOSE_MODEL and the provider's key (engines.<name>.env)",
   },
   variables: ["GOOSE_PROVIDER", "GOOSE_MODEL", "OPENAI_HOST", "ANTHROPIC_HOST"],
+  reservedFlags: [
+    "-i",
+    "--instructions",
+    "-t",
+    "--text",
+    "--recipe",
+    "-n",
+    "--name",
+    "--session-id",
+    "--path",
+    "-r",
+    "--resume",
+    "-s",
+    "--interactive",
+    "--no-session",
+    "--output-format",
+    "--explain",
+    "--render-recipe",
+  ],
   command(order) {
     const { sessionId, resume, prompt, stateDir, model, extraArgs, permissions, runDir } = order;
     const shell = join(runDir, "shell");

@@ -6,6 +6,7 @@ import { inputText, numberAt, objectAt, textAt } from "../line.ts";
 
 /** opencode: `opencode run` with a stream of JSON lines (facts, engines 6). */
 export const opencode: Adapter = {
+  driver: "agent",
   kind: "opencode",
   program: "opencode",
   measured: { package: "opencode-ai", version: "1.18.33" },
@@ -25,6 +26,20 @@ export const opencode: Adapter = {
       "log in with: opencode auth login, or name a provider in OPENCODE_CONFIG_CONTENT (engines.<name>.env)",
   },
   variables: ["OPENCODE_CONFIG"],
+  reservedFlags: [
+    "--format",
+    "-s",
+    "--session",
+    "-c",
+    "--continue",
+    "--fork",
+    "--attach",
+    "--dir",
+    "-i",
+    "--interactive",
+    "--command",
+    "--share",
+  ],
   command(order) {
     const { sessionId, resume, prompt, stateDir, model, extraArgs } = order;
     return {

@@ -8,6 +8,7 @@ import { assistantEvents, toolResults } from "../messages.ts";
 
 /** Qwen Code: `qwen` with a stream of JSON lines like those of Claude Code (facts, engines 7). */
 export const qwen: Adapter = {
+  driver: "agent",
   kind: "qwen",
   program: "qwen",
   noise: /^Ripgrep not available/,
@@ -20,6 +21,27 @@ export const qwen: Adapter = {
     advice: "set OPENAI_API_KEY, OPENAI_BASE_URL and OPENAI_MODEL (engines.<name>.env)",
   },
   variables: ["OPENAI_BASE_URL", "OPENAI_MODEL"],
+  reservedFlags: [
+    "-p",
+    "--prompt",
+    "-i",
+    "--prompt-interactive",
+    "-o",
+    "--output-format",
+    "--input-format",
+    "--session-id",
+    "-r",
+    "--resume",
+    "-c",
+    "--continue",
+    "--fork-session",
+    "--acp",
+    "-l",
+    "--list-extensions",
+    "--chat-recording",
+    "--worktree",
+    "--input-file",
+  ],
   command(order) {
     const { sessionId, resume, prompt, stateDir, model, extraArgs, env } = order;
     return {

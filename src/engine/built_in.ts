@@ -1,0 +1,31 @@
+import type { EngineConfig } from "../config/schema.ts";
+import { USAGE_UNKNOWN } from "../domain/execution.ts";
+import type { BuiltInAdapter } from "./adapter.ts";
+import { type Engine, NO_SESSION } from "./engine.ts";
+
+/** An engine inside of this process: no program, no session, and an outcome at once. */
+export function builtInEngine(name: string, config: EngineConfig, adapter: BuiltInAdapter): Engine {
+  return {
+    name,
+    kind: adapter.kind,
+    config,
+    external: false,
+    agent: false,
+    passes: [],
+    probe: () => Promise.resolve({ usable: true, version: "", detail: "built in" }),
+    start(run) {
+      run.onStart();
+      const text = adapter.answer(run.instruction);
+      run.log.line(text);
+      return Promise.resolve({
+        status: "completed",
+        text,
+        failure: "",
+        error: "",
+        exitCode: 0,
+        usage: USAGE_UNKNOWN,
+        ...NO_SESSION,
+      });
+    },
+  };
+}

@@ -1,0 +1,14 @@
+import type { EngineConfig } from "../config/schema.ts";
+import type { Failure } from "../domain/vocabulary.ts";
+import type { ProcessEnd } from "./process.ts";
+
+/** The failure and its words when a run was ended by its limits or by somebody (contract 3, Execution). */
+export function endedByUs(reason: ProcessEnd["reason"], config: EngineConfig): [Failure, string] {
+  if (reason === "timeout") {
+    return ["timeout", `ran longer than ${config.timeout / 1000} s (engines.<name>.timeout)`];
+  }
+  if (reason === "idle_timeout") {
+    return ["idle_timeout", `said nothing for ${config.idle_timeout / 1000} s (engines.<name>.idle_timeout)`];
+  }
+  return ["cancelled", "the run was ended"];
+}

@@ -1,0 +1,139 @@
+import { joined } from "../base/bytes.ts";
+import type { EngineConfig } from "../config/schema.ts";
+import { USAGE_UNKNOWN } from "../domain/execution.ts";
+import {
+  type Engine,
+  type EngineOutcome,
+  type EngineRun,
+  failedOutcome,
+  type Machine,
+  NO_SESSION,
+} from "./engine.ts";
+import type { ProgramAdapter } from "./adapter.ts";
+import { splitArgs } from "./arguments.ts";
+import { endedByUs } from "./ended_by_us.ts";
+import { detectIsolation } from "./isolation.ts";
+import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process.ts";
+import { keptResult, RESULT_MAX_BYTES } from "./result.ts";
+
+const ERROR_TAIL_BYTES = 2_000;
+
+/**
+ * Any program as a worker: the instruction on stdin, the final text on stdout, stderr to the log, the exit code
+ * decides (contract 7).
+ */
+export function programEngine(
+  name: string,
+  config: EngineConfig,
+  machine: Machine,
+  adapter: ProgramAdapter,
+): Engine {
+  const program = () => findProgram(config.command || adapter.program, machine.path);
+  return {
+    name,
+    kind: adapter.kind,
+    config,
+    external: true,
+    agent: false,
+    passes: config.pass_env,
+    probe() {
+      try {
+        return Promise.resolve({ usable: true, version: "", detail: program() });
+      } catch (error) {
+        return Promise.resolve({
+          usable: false,
+          version: "",
+          detail: error instanceof Error ? error.message : String(error),
+        });
+      }
+    },
+    start: (run) => start(run, program, config, machine),
+  };
+}
+
+async function start(
+  run: EngineRun,
+  program: () => string,
+  config: EngineConfig,
+  machine: Machine,
+): Promise<EngineOutcome> {
+  const output = new Output();
+  try {
+    const end = await runProcess({
+      runId: run.runId,
+      command: program(),
+      args: [...config.args, ...splitArgs(run.extraArgs)],
+      cwd: run.workDir,
+      env: run.env,
+      stdin: run.instruction,
+      isolation: await detectIsolation(),
+      umask: machine.umask,
+      timeoutMs: config.timeout,
+      idleTimeoutMs: config.idle_timeout,
+      stopGraceMs: machine.stopGraceMs,
+      signal: run.signal,
+      onStart: run.onStart,
+      onOutput(stream, chunk) {
+        output.add(stream, chunk);
+        run.log.write(chunk);
+      },
+    });
+    return outcome(end, output, config);
+  } catch (error) {
+    if (error instanceof SpawnError) {
+      return failedOutcome("spawn_failed", `Cannot start the program: ${error.message}`);
+    }
+    throw error;
+  }
+}
+
+function outcome(end: ProcessEnd, output: Output, config: EngineConfig): EngineOutcome {
+  const text = output.text();
+  if (end.reason !== "exited") return { ...failedOutcome(...endedByUs(end.reason, config), end.code), text };
+  if (end.code !== 0) {
+    const last = output.lastWords();
+    return {
+      ...failedOutcome("exit_code", `exit code ${end.code}${last === "" ? "" : `: ${last}`}`, end.code),
+      text,
+    };
+  }
+  return {
+    status: "completed",
+    text,
+    failure: "",
+    error: "",
+    exitCode: 0,
+    usage: USAGE_UNKNOWN,
+    ...NO_SESSION,
+  };
+}
+
+/** Keeps the start of stdout and the end of stderr. */
+class Output {
+  readonly #stdout: Uint8Array[] = [];
+  #stdoutBytes = 0;
+  #keptBytes = 0;
+  #stderr: Uint8Array = new Uint8Array();
+
+  add(stream: "stdout" | "stderr", chunk: Uint8Array): void {
+    if (stream === "stderr") {
+      this.#stderr = joined([this.#stderr, chunk.subarray(-ERROR_TAIL_BYTES)]).slice(-ERROR_TAIL_BYTES);
+      return;
+    }
+    this.#stdoutBytes += chunk.length;
+    const room = RESULT_MAX_BYTES - this.#keptBytes;
+    if (room <= 0) return;
+    this.#stdout.push(chunk.slice(0, room));
+    this.#keptBytes += Math.min(room, chunk.length);
+  }
+
+  text(): string {
+    return keptResult(joined(this.#stdout), this.#stdoutBytes);
+  }
+
+  /** The last lines of stderr, in one line. */
+  lastWords(): string {
+    const lines = new TextDecoder().decode(this.#stderr).replaceAll("\0", "\ufffd").trim().split("\n");
+    return lines.slice(-3).join(" | ").slice(-500);
+  }
+}
