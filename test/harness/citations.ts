@@ -110,7 +110,7 @@ function facts(): Set<string> {
   return found;
 }
 
-const RULE = /\b(contract|interface) (\d+(?:\.\d+)*)(?:, ((?:[A-Z][a-z]+(?: [a-z]+)?|[a-z]+ [a-z-]+)))?/g;
+const RULE = /\b(contract|interface) (\d+(?:\.\d+)*)(?:, ((?:[A-Z][a-z]+(?: [a-z]+){0,2}|[a-z]+ [a-z-]+)))?/g;
 const OTHER_DOCUMENT = /^(contract|interface|reliability|facts|architecture|decision)\b/;
 const ROWS = /\breliability ((?:[A-Z]{3}(?:-\d+)?|I\d)(?:(?:, | to | and )(?:[A-Z]{3}-\d+|I\d))*)/g;
 const FACT = /\bfacts, ([A-Za-z]+(?: server)?)(?: (\d+(?:\.\d+)?))?/g;
@@ -127,8 +127,9 @@ export function unresolved(prose: Prose, targets: Targets): Wrong[] {
     wrong.push({ place: `${prose.file}:${prose.lineAt(offset)}`, problem });
   };
   for (const { 1: document = "", 2: number = "", 3: name, index } of prose.text.matchAll(RULE)) {
-    const other = name === undefined || OTHER_DOCUMENT.test(name);
-    expect(document, other ? number : `${number}, ${name}`, index);
+    const names = name === undefined || OTHER_DOCUMENT.test(name) ? [] : beginnings(name);
+    const named = names.map((one) => `${number}, ${one}`);
+    expect(document, named.find((one) => targets[document]?.has(one)) ?? named[0] ?? number, index);
   }
   for (const { 1: ids = "", index } of prose.text.matchAll(ROWS)) {
     for (const id of ids.split(/, | to | and /)) expect("reliability", id, index);
@@ -144,6 +145,12 @@ export function unresolved(prose: Prose, targets: Targets): Wrong[] {
     wrong.push({ place: `${prose.file}:${prose.lineAt(index)}`, problem: `there is no file ${path}` });
   }
   return wrong;
+}
+
+/** What follows a name may be prose: `Local chat message of`, `Local chat message`, `Local chat`, `Local`. */
+function beginnings(name: string): string[] {
+  const words = name.split(" ");
+  return words.map((_word, index) => words.slice(0, words.length - index).join(" "));
 }
 
 function exists(path: string): boolean {
