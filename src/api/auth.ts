@@ -4,8 +4,6 @@ import { ServiceError } from "../domain/error.ts";
 import { ALL_SCOPES } from "../domain/scope.ts";
 import { newId } from "../base/id.ts";
 import {
-  clearLogins,
-  countLogin,
   deleteRefreshToken,
   findCredential,
   findRefreshToken,
@@ -13,6 +11,7 @@ import {
 } from "../store/credential.ts";
 import { record } from "../store/journal.ts";
 import { signToken } from "../base/token.ts";
+import { type Attempt, NETWORK_SHARE } from "./login_limit.ts";
 import { verifyPassword } from "./password.ts";
 import type { Service } from "./service.ts";
 
@@ -25,7 +24,6 @@ export interface Login {
 }
 
 const REFRESH_TOKEN_BYTES = 32;
-const MINUTE_MS = 60_000;
 
 /** POST /api/auth/login. Throws `invalid_credentials`, one text for wrong name and wrong password, and `rate_limited`. */
 export async function login(
@@ -34,21 +32,28 @@ export async function login(
   password: string,
   address: string,
 ): Promise<Login> {
-  const { db, clock, config } = service;
+  const { db, clock, config, loginLimits } = service;
   const now = clock.now();
-  const who = digest(`${networkOf(address)}\n${username}`);
-  await countAttempt(service, who, "Cannot log in: too many failed logins; wait for the next minute");
+  const network = networkOf(address);
+  const who = digest(`${network}\n${username}`);
+  const max = config.auth.login_failures_per_minute;
+  const attempt = await loginLimits.begin(
+    [{ who, max }, { who: digest(network), max: max * NETWORK_SHARE }],
+    "Cannot log in: too many failed logins; wait for the next minute",
+  );
   const credential = await findCredential(db);
   // A wrong name costs the same hash as a right one (reliability AUT-3).
-  const matches = await verifyPassword(password, credential?.password_hash ?? "");
+  const matches = await checked(attempt, verifyPassword(password, credential?.password_hash ?? "", network));
   if (credential === null || !matches || !sameText(username, credential.username)) {
+    await attempt.fail();
     await db.write([record(now, { kind: "auth.refused", actor: "system", data: { address } })]);
     throw new ServiceError("invalid_credentials", "Cannot log in: wrong username or password");
   }
+  attempt.takeBack();
+  loginLimits.clear(who);
   const refreshToken = randomBytes(REFRESH_TOKEN_BYTES).toString("base64url");
   const subject = `operator:${credential.username}`;
   await db.write([
-    clearLogins(who),
     insertRefreshToken({
       id: newId(),
       token_hash: digest(refreshToken),
@@ -62,18 +67,14 @@ export async function login(
   return { ...access, refresh_token: refreshToken, token_type: "Bearer" };
 }
 
-/** Counts one more try of a password by `who`. Throws `rate_limited` with `detail` when there were too many in this minute (contract 2). */
-export async function countAttempt(
-  { db, clock, config }: Service,
-  who: string,
-  detail: string,
-): Promise<void> {
-  const now = clock.now();
-  const minute = Math.floor(now / MINUTE_MS);
-  if (await countLogin(db, who, minute) <= config.auth.login_failures_per_minute) return;
-  throw new ServiceError("rate_limited", detail, {
-    retry_after_s: Math.ceil(((minute + 1) * MINUTE_MS - now) / 1000),
-  });
+/** What came of checking a password. Where it was not checked at all, because too many wait, the try counts nowhere. */
+export async function checked<T>(attempt: Attempt, check: Promise<T>): Promise<T> {
+  try {
+    return await check;
+  } catch (error) {
+    attempt.takeBack();
+    throw error;
+  }
 }
 
 /** POST /api/auth/refresh: a new access token and no new refresh token (interface 5.4). Throws `unauthenticated`. */

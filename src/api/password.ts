@@ -15,25 +15,32 @@ interface Cost {
 }
 
 const HASHES_IN_FLIGHT_MAX = 2;
-const HASHES_WAITING_MAX = 8;
+const HASHES_WAITING_MAX = 32;
+const HASHES_WAITING_PER_LANE_MAX = 8;
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 
-/** The scrypt hash of a password as a PHC string (contract 2). */
-export async function hashPassword(password: string, cost: Cost): Promise<string> {
+/** The scrypt hash of a password as a PHC string (contract 2). `lane` as in verifyPassword(). */
+export async function hashPassword(password: string, cost: Cost, lane = ""): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
-  const hash = await derive(password, salt, cost, HASH_BYTES);
+  const hash = await inTurn(lane, () => derive(password, salt, cost, HASH_BYTES));
   return `$scrypt$ln=${cost.ln},r=${cost.r},p=${cost.p}$${base64(salt)}$${base64(hash)}`;
 }
 
-/** Whether the password belongs to the PHC string. A string that is none belongs to no password. */
-export async function verifyPassword(password: string, phc: string): Promise<boolean> {
+/**
+ * Whether the password belongs to the PHC string. A string that is none belongs to no password. Those of one `lane`, which is a
+ * network, wait for each other; the lanes take turns. Throws `rate_limited` when too many wait.
+ */
+export async function verifyPassword(password: string, phc: string, lane = ""): Promise<boolean> {
   const parts = SCRYPT_PHC.exec(phc);
   if (parts === null) return false;
   const [, ln = "", r = "", p = "", salt = "", hash = ""] = parts;
   const expected = Buffer.from(hash, "base64");
   const cost = { ln: Number(ln), r: Number(r), p: Number(p) };
-  const found = await derive(password, Buffer.from(salt, "base64"), cost, expected.length);
+  const found = await inTurn(
+    lane,
+    () => derive(password, Buffer.from(salt, "base64"), cost, expected.length),
+  );
   return timingSafeEqual(found, expected);
 }
 
@@ -43,41 +50,77 @@ export function generatePassword(): string {
   return [...randomBytes(24)].map((byte) => alphabet[byte % alphabet.length]).join("");
 }
 
-let inFlight = 0;
-const waiting: (() => void)[] = [];
+interface Waiting {
+  start: () => void;
+  refuse: () => void;
+}
 
-// Each hash takes 64 MB and a core: two at once, a short queue, and beyond that a polite no (reliability AUT-5).
-async function derive(password: string, salt: Uint8Array, cost: Cost, length: number): Promise<Buffer> {
-  if (inFlight >= HASHES_IN_FLIGHT_MAX) {
-    if (waiting.length >= HASHES_WAITING_MAX) {
-      throw new ServiceError("rate_limited", "Cannot log in: too many logins at once; try again", {
-        retry_after_s: 2,
-      });
-    }
-    // Whoever is done hands on its place, so nobody slips in between.
-    await new Promise<void>((resolve) => waiting.push(resolve));
-  } else inFlight++;
+let inFlight = 0;
+// Whose turn it is stands first.
+const lanes = new Map<string, Waiting[]>();
+
+// Each hash takes 64 MB and a core: two at once, a short queue, and beyond that a polite no (reliability AUT-5). The lanes
+// take turns: somebody who floods the queue from one network waits behind everybody else.
+async function inTurn<T>(lane: string, work: () => Promise<T>): Promise<T> {
+  if (inFlight >= HASHES_IN_FLIGHT_MAX) await turn(lane);
+  else inFlight++;
   try {
-    return await new Promise<Buffer>((resolve, reject) => {
-      const options = {
-        N: 2 ** cost.ln,
-        r: cost.r,
-        p: cost.p,
-        maxmem: 2 * scryptMemory(cost.ln, cost.r, cost.p),
-      };
-      scrypt(
-        password.normalize("NFC"),
-        salt,
-        length,
-        options,
-        (error, key) => error ? reject(error) : resolve(key),
-      );
-    });
+    return await work();
   } finally {
-    const next = waiting.shift();
-    if (next === undefined) inFlight--;
-    else next();
+    // Whoever is done hands on its place, so nobody slips in between.
+    const next = takeNext();
+    if (next === null) inFlight--;
+    else next.start();
   }
+}
+
+function turn(lane: string): Promise<void> {
+  const own = lanes.get(lane) ?? [];
+  if (own.length >= HASHES_WAITING_PER_LANE_MAX || !makeRoom(own.length)) return Promise.reject(tooMany());
+  return new Promise<void>((resolve, reject) => {
+    own.push({ start: resolve, refuse: () => reject(tooMany()) });
+    lanes.set(lane, own);
+  });
+}
+
+/** Whether somebody with so many in the queue may wait, too; the longest lane gives up its last place for a shorter one. */
+function makeRoom(own: number): boolean {
+  const all = [...lanes.values()];
+  if (all.reduce((sum, waiting) => sum + waiting.length, 0) < HASHES_WAITING_MAX) return true;
+  const longest = all.reduce((most, waiting) => waiting.length > most.length ? waiting : most, []);
+  if (longest.length <= own + 1) return false;
+  longest.pop()?.refuse();
+  return true;
+}
+
+function takeNext(): Waiting | null {
+  for (const [lane, waiting] of lanes) {
+    const next = waiting.shift() ?? null;
+    lanes.delete(lane);
+    if (waiting.length > 0) lanes.set(lane, waiting);
+    return next;
+  }
+  return null;
+}
+
+function tooMany(): ServiceError {
+  return new ServiceError("rate_limited", "Cannot log in: too many logins at once; try again", {
+    retry_after_s: 2,
+  });
+}
+
+function derive(password: string, salt: Uint8Array, cost: Cost, length: number): Promise<Buffer> {
+  return new Promise<Buffer>((resolve, reject) => {
+    const { ln, r, p } = cost;
+    const options = { N: 2 ** ln, r, p, maxmem: 2 * scryptMemory(ln, r, p) };
+    scrypt(
+      password.normalize("NFC"),
+      salt,
+      length,
+      options,
+      (error, key) => error ? reject(error) : resolve(key),
+    );
+  });
 }
 
 function base64(bytes: Uint8Array): string {

@@ -7,6 +7,7 @@ import type { DataPaths } from "../base/paths.ts";
 import type { Database } from "../store/database.ts";
 import type { Bells } from "../base/bells.ts";
 import type { Authority } from "./authority.ts";
+import type { LoginLimits } from "./login_limit.ts";
 import type { RunLimits } from "./run_limit.ts";
 
 /** What every operation works with. Made once by serve.ts, handed to api/ and http/. */
@@ -22,6 +23,8 @@ export interface Service {
   authority: Authority;
   /** What each run has made so far (reliability SCP-7). */
   runLimits: RunLimits;
+  /** How many logins failed in this minute. */
+  loginLimits: LoginLimits;
   /** Where the operator's password is set; only a stored one can be changed over the API (contract 5). */
   passwordFrom: "config" | "environment" | "store";
   /** When this process started, Unix ms. */

@@ -12,7 +12,6 @@ import { listBeeRuns as listBeeRunRows } from "../store/bee_run.ts";
 import { readCounters, tally } from "../store/counter.ts";
 import {
   changePassword as changePasswordRow,
-  clearLogins,
   deleteRefreshTokens,
   findCredential,
 } from "../store/credential.ts";
@@ -22,7 +21,7 @@ import { countWorkers, findRecentExecutions, findWorkerNames, listUsage } from "
 import { listLimits } from "../store/rate_limit.ts";
 import { type Claims, OPERATOR_KEY_VERSION } from "../base/token.ts";
 import { VERSION } from "../base/version.ts";
-import { countAttempt } from "./auth.ts";
+import { checked } from "./auth.ts";
 import { CHOSEN_COST, hashPassword, verifyPassword } from "./password.ts";
 import type { Call, Service } from "./service.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../domain/vocabulary.ts";
@@ -114,7 +113,6 @@ export async function changePassword(
   await db.writeOr([
     ...changePasswordRow(hash, credential.version, now),
     deleteRefreshTokens(),
-    clearLogins(who),
     record(now, { kind: "auth.password_changed", actor: call.caller.subject }),
   ], () => conflict("Cannot change the password: somebody else changed it meanwhile"));
   authority.version = credential.version + 1;
@@ -130,10 +128,15 @@ async function checkCurrent(
   if (current === undefined) {
     throw invalid("current_password", "is needed with a token from a login");
   }
-  await countAttempt(
-    service,
-    who,
+  const { loginLimits, config } = service;
+  const attempt = await loginLimits.begin(
+    [{ who, max: config.auth.login_failures_per_minute }],
     "Cannot change the password: too many wrong ones; wait for the next minute",
   );
-  if (!await verifyPassword(current, hash)) throw invalid("current_password", "is wrong");
+  if (!await checked(attempt, verifyPassword(current, hash, who))) {
+    await attempt.fail();
+    throw invalid("current_password", "is wrong");
+  }
+  attempt.takeBack();
+  loginLimits.clear(who);
 }

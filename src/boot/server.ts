@@ -1,4 +1,5 @@
 import { Authority } from "../api/authority.ts";
+import { LoginLimits } from "../api/login_limit.ts";
 import { RunLimits } from "../api/run_limit.ts";
 import type { Service } from "../api/service.ts";
 import { type Clock, sleep, systemClock } from "../base/clock.ts";
@@ -92,6 +93,7 @@ export class Server {
       engines,
       authority,
       runLimits: new RunLimits(),
+      loginLimits: new LoginLimits(db, clock),
       passwordFrom: config.auth.password_hash !== ""
         ? "config"
         : loaded.password !== ""
@@ -277,6 +279,7 @@ export class Server {
     await service.db.write([record(service.clock.now(), { kind: "system.stopped" })]).catch(() => {});
     this.#stopping.abort();
     await this.#listener.close();
+    await service.loginLimits.save();
     await this.#owner?.release();
     await service.db.close();
     this.#lock.close();

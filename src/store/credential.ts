@@ -79,24 +79,29 @@ export function deleteRefreshTokens(): Statement {
   return { sql: "delete from refresh_token", args: [] };
 }
 
-/**
- * Counts one more login attempt of `who` in this minute and answers how many there are now. It counts before the
- * password is checked, so that many attempts at once cannot slip through (contract 2, reliability AUT-4).
- */
-export async function countLogin(db: Database, who: string, minute: number): Promise<number> {
-  const { rows } = await db.write([
-    { sql: "delete from login_failure where minute < ?", args: [minute] },
-    {
-      sql: `insert into login_failure (who, minute, failures) values (?, ?, 1)
-        on conflict (who) do update set failures = failures + 1
-        returning failures`,
-      args: [who, minute],
-    },
-  ]);
-  return Number(rows[1]?.[0]?.failures ?? 0);
+/** How often `who` failed to log in during a minute (Unix time in minutes). */
+export interface LoginFailures {
+  who: string;
+  minute: number;
+  count: number;
 }
 
-/** Forgets the failures of `who`: a login succeeded. */
-export function clearLogins(who: string): Statement {
-  return { sql: "delete from login_failure where who = ?", args: [who] };
+/** The failed logins of this minute. Those of any other are worth nothing: the clock may have been ahead. */
+export function listLoginFailures(
+  db: Database,
+  minute: number,
+): Promise<{ who: string; failures: number }[]> {
+  return db.read("select who, failures from login_failure where minute = ?", [minute]);
+}
+
+/** Replaces what is stored of failed logins. */
+export function saveLoginFailures(failures: readonly LoginFailures[]): Statement[] {
+  return [
+    { sql: "delete from login_failure", args: [] },
+    {
+      sql: `insert into login_failure (who, minute, failures)
+        select value ->> 'who', value ->> 'minute', value ->> 'count' from json_each(?)`,
+      args: [JSON.stringify(failures)],
+    },
+  ];
 }

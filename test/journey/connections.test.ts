@@ -59,7 +59,11 @@ it(
   "1,100 idle connections with a limit of 1,024 files: everybody else is served, and runs have their files (reliability BYT-3)",
   async () => {
     await using folder = await tempDir();
-    await using server = await startServer({ dataDir: folder.path, program: limited(1_024), env: CAT });
+    await using server = await startServer({
+      dataDir: folder.path,
+      program: limited(1_024),
+      env: { ...CAT, SVC_SERVER__MAX_CONNECTIONS: "5000", SVC_SERVER__MAX_CONNECTIONS_PER_ADDRESS: "5000" },
+    });
     const api = await client(server.url, PASSWORD);
     using _idle = await openIdle(server, 1_100);
     expect((await fetch(`${server.url}/livez`)).status).toBe(200);

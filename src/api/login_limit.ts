@@ -1,0 +1,116 @@
+import { LRUCache } from "lru-cache";
+import type { Clock } from "../base/clock.ts";
+import { logger } from "../base/log.ts";
+import { ServiceError } from "../domain/error.ts";
+import { listLoginFailures, saveLoginFailures } from "../store/credential.ts";
+import type { Database } from "../store/database.ts";
+
+const MINUTE_MS = 60_000;
+/** A network may fail so many times more often than one name from it: random names must not get around the limit. */
+export const NETWORK_SHARE = 3;
+const REMEMBERED_MAX = 50_000;
+const SAVED_MAX = 1_000;
+
+const log = logger("auth");
+
+/** Somebody whose failures are counted, by a hash, and how many a minute may have. */
+export interface Counted {
+  who: string;
+  max: number;
+}
+
+interface Failures {
+  minute: number;
+  count: number;
+}
+
+/** A try whose password is being checked. Exactly one of its functions is called. */
+export interface Attempt {
+  /** The password was wrong. */
+  fail: () => Promise<void>;
+  /** The password was right, or was never checked. */
+  takeBack: () => void;
+}
+
+/**
+ * Counts failed logins by the minute (contract 2, reliability AUT-4). It counts in memory, so that a flood of tries writes
+ * nothing; what has met its limit is stored at once, and the rest at a stop, so that a restart is no way around it.
+ */
+export class LoginLimits {
+  readonly #db: Database;
+  readonly #clock: Clock;
+  readonly #failures = new LRUCache<string, Failures>({ max: REMEMBERED_MAX });
+  #loaded: Promise<void> | null = null;
+
+  constructor(db: Database, clock: Clock) {
+    this.#db = db;
+    this.#clock = clock;
+  }
+
+  /**
+   * Begins a try by all of these. It counts before the password is checked, so that many at once cannot slip through. Throws
+   * `rate_limited` with `detail` where one of them has failed too often in this minute; that try counts nowhere.
+   */
+  async begin(counted: readonly Counted[], detail: string): Promise<Attempt> {
+    await (this.#loaded ??= this.#load());
+    const now = this.#clock.now();
+    const minute = minuteOf(now);
+    if (counted.some(({ who, max }) => this.#of(who, minute).count >= max)) {
+      throw new ServiceError("rate_limited", detail, {
+        retry_after_s: Math.ceil(((minute + 1) * MINUTE_MS - now) / 1000),
+      });
+    }
+    const entries = counted.map(({ who }) => this.#of(who, minute));
+    for (const entry of entries) entry.count++;
+    return {
+      fail: async () => {
+        if (counted.some(({ max }, index) => entries[index]?.count === max)) await this.save();
+      },
+      takeBack: () => {
+        for (const entry of entries) entry.count--;
+      },
+    };
+  }
+
+  /** A login succeeded: forgets the failures of `who`. */
+  clear(who: string): void {
+    this.#failures.delete(who);
+  }
+
+  /** Stores the counts of this minute, the highest first. */
+  async save(): Promise<void> {
+    // Nobody has tried to log in: what is stored may still count.
+    if (this.#loaded === null) return;
+    const minute = minuteOf(this.#clock.now());
+    const failures = [...this.#failures.entries()]
+      .map(([who, one]) => ({ who, ...one }))
+      .filter((one) => one.minute === minute && one.count > 0)
+      .sort((a, b) => b.count - a.count)
+      .slice(0, SAVED_MAX);
+    try {
+      await this.#db.write(saveLoginFailures(failures));
+    } catch (error) {
+      log.warning("Cannot store how many logins failed: {error}", { error });
+    }
+  }
+
+  // Another minute counts from nothing, be it later or, after the clock was set back, earlier.
+  #of(who: string, minute: number): Failures {
+    const known = this.#failures.get(who);
+    if (known?.minute === minute) return known;
+    const fresh = { minute, count: 0 };
+    this.#failures.set(who, fresh);
+    return fresh;
+  }
+
+  async #load(): Promise<void> {
+    const minute = minuteOf(this.#clock.now());
+    for (const { who, failures } of await listLoginFailures(this.#db, minute)) {
+      this.#failures.set(who, { minute, count: failures });
+    }
+  }
+}
+
+function minuteOf(now: number): number {
+  return Math.floor(now / MINUTE_MS);
+}
