@@ -76,7 +76,7 @@ function isConfigError(error: unknown): boolean {
   return error instanceof Error && error.name === "ConfigError";
 }
 
-// An agent cannot log in as somebody else: it should go on, and tell.
+// An agent cannot log in as another user: it should continue, and report it.
 function adviceFor(error: unknown, io: Io): string {
   if (!io.env.SVC_RUN_ID || !(error instanceof Problem) || !error.json.includes('"required_scope"')) {
     return "";
@@ -187,7 +187,7 @@ function declare(target: Command, options: Record<string, OptionSpec>): void {
   }
 }
 
-// Which of two values is meant, nobody knows (contract 8.7).
+// It is unknown which of two values is meant (contract 8.7).
 function once(flag: string): (value: string, before: string | undefined) => string {
   return (value, before) => {
     if (before !== undefined) throw usage(`${flag} is given twice`);

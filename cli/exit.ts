@@ -31,7 +31,7 @@ const OF_CODE: Record<ErrorCode, number> = {
   internal: EXIT.unexpected,
 };
 
-/** Ends the command with this exit code after its words, if any, were said on stderr. */
+/** Ends the command with this exit code, after its message, if any, was printed on stderr. */
 export class Exit extends Error {
   readonly code: number;
 

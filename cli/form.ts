@@ -5,7 +5,7 @@ import { usage } from "./exit.ts";
 interface UploadForm {
   /** Size of the file in bytes. */
   size: number;
-  /** The body and its content type; `sent` is told how far it is. */
+  /** The body and its content type; `sent` is called with the progress. */
   stream: (sent: (bytes: number, size: number) => void) => Upload;
 }
 

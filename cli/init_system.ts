@@ -11,7 +11,7 @@ export interface ServiceStatus {
   starts_at_boot: boolean;
   pid: number | null;
   restarts: number | null;
-  /** What the service last said of itself. */
+  /** The last status that the service reported. */
   says: string;
   unit: string;
 }
@@ -42,7 +42,7 @@ export async function run(command: string, ...args: string[]): Promise<Ran> {
   }
 }
 
-/** As run(), but everything that is no success throws an Exit that tells what was run. */
+/** As run(), but throws an Exit that names the program unless it succeeds. */
 export async function must(command: string, ...args: string[]): Promise<string> {
   const { code, out, err } = await run(command, ...args);
   if (code === 0) return out;

@@ -18,7 +18,7 @@ export interface Io {
   signal: AbortSignal;
 }
 
-/** The reader of our output has gone away: not an error, just the end. */
+/** The reader of our output has closed it: not an error, only the end. */
 export class BrokenPipe extends Error {
   constructor() {
     super("broken pipe");

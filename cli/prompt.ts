@@ -1,7 +1,7 @@
 import { usage } from "./exit.ts";
 import type { Io } from "./io.ts";
 
-// Without a terminal nobody may be there to answer: a script must not hang (contract 6).
+// Without a terminal there may be no one to answer: a script must not hang (contract 6).
 const PIPE_WAIT_MS = 5_000;
 
 /**
@@ -122,7 +122,7 @@ async function readLine(io: Io): Promise<string | null> {
   return text === "" ? null : text.split("\n")[0] ?? null;
 }
 
-// We take SIGINT ourselves, so Ctrl-C would be nothing to whoever waits for a line that does not come.
+// We handle SIGINT ourselves, so Ctrl-C would otherwise not end a wait for a line.
 function stdinOf(io: Io): ReadableStream<Uint8Array> {
   return io.stdin.pipeThrough(new TransformStream<Uint8Array, Uint8Array>(), { signal: io.signal });
 }

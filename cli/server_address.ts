@@ -20,7 +20,7 @@ export async function serverUrl(
   }
   const { host, port, dataDir } = await configuration();
   const announced = await announcedUrl(dataDir);
-  // A file that a killed server left must not send a token to whoever has its port now.
+  // Because of a file that a killed server left, no token may be sent to another program on its port.
   if (announced !== null && (port === 0 || await isLocked(join(dataDir, "svc.lock")))) return announced;
   if (port === 0) {
     throw new ServiceError(

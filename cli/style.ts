@@ -1,6 +1,6 @@
 import { load } from "../src/base/load.ts";
 
-/** Colours, which are no colours where nobody wants them. */
+/** Colours, or none where they are not wanted. */
 export type Style = Record<"bold" | "dim" | "red" | "green" | "yellow" | "cyan", (text: string) => string>;
 
 /** Colours for a stream, or none: only a terminal has them, unless NO_COLOR is set or TERM is `dumb` (contract 6). */

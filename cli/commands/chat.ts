@@ -65,7 +65,7 @@ async function findSession(client: Client, wanted: string): Promise<string> {
   return (await client.call("POST /api/local/sessions", { body: { name: wanted } })).value.id;
 }
 
-/** The name that a mention of the worker takes. Throws when nobody has it, or several do: a mention would reach neither. */
+/** The name for a mention of the worker. Throws when no worker has it, or several do: a mention would reach none of them. */
 async function mentionOf(client: Client, wanted: string): Promise<string> {
   const name = ID.test(wanted)
     ? (await client.call("GET /api/workers/:id", { params: { id: wanted } })).value.name
@@ -98,7 +98,7 @@ async function judge(client: Client, messageId: string): Promise<void> {
   }
 }
 
-/** Prints what is said in the session until nothing more is going on in it. */
+/** Prints the messages of the session until nothing is in progress in it. */
 async function printReplies(
   context: Context,
   stream: Response,

@@ -72,7 +72,7 @@ export const messageCommands: AnyCommand[] = [
     async run({ client, out, options, io, note }) {
       const { messageId, mediaPath } = options;
       if (!options.stdin && mediaPath === undefined) throw usage("one of --stdin and --media-path is needed");
-      // What echo and heredocs put at the end is not part of what is said.
+      // The line break that echo and heredocs add at the end is not part of the text.
       const content = options.stdin ? (await readText(io, TEXT_MAX_BYTES)).replace(/[\r\n]+$/, "") : "";
       if (options.stdin && content.trim() === "" && mediaPath === undefined) {
         throw usage("--stdin: there was no text on standard input");
@@ -192,7 +192,7 @@ function stepsOf({ parts, routing, tasks, executions, replies }: Steps): Row[] {
   ].sort((a, b) => Number(a.at) - Number(b.at));
 }
 
-// A file without words is what was said.
+// A file without text is shown by its name.
 function said(row: Row): unknown {
   return row.content || MEDIA.value(row);
 }

@@ -142,7 +142,7 @@ export const systemCommands: AnyCommand[] = [
       else await out.list(json, value.checks, CHECK_COLUMNS, (row) => String(row.name));
       const failed = value.checks.filter((check) => check.status === "fail").map((check) => check.name);
       if (failed.length === 0) return;
-      // With --json the answer has said it all.
+      // With --json the answer already has everything.
       throw new Exit(EXIT.unexpected, out.format === "json" ? "" : `not well: ${failed.join(", ")}`);
     },
   }),

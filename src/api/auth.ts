@@ -93,7 +93,7 @@ export async function refresh(
   return { ...access, token_type: "Bearer" };
 }
 
-/** POST /api/auth/logout: the refresh token is worth nothing any more. An unknown one is no error, and leaves no trace. */
+/** POST /api/auth/logout: the refresh token is invalid from now on. An unknown one is not an error and leaves no trace. */
 export async function logout(service: Service, refreshToken: string): Promise<void> {
   const { db, clock } = service;
   const hash = digest(refreshToken);

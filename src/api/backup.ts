@@ -16,7 +16,7 @@ import { EXECUTION_STATUSES, TASK_STATUSES } from "../domain/vocabulary.ts";
 
 const log = logger("backup");
 
-// One at a time: each needs the room of a whole database.
+// One at a time: each needs disk space for a copy of the database.
 const going = new WeakSet<Service>();
 
 /**

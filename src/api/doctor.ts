@@ -22,7 +22,7 @@ const BACKUP_WARN_MS = 7 * 24 * 60 * 60_000;
 
 type Finding = Omit<Check, "name">;
 
-/** GET /api/system/doctor: looks at everything that an operator can put right, and says how (contract 5, contract 6). */
+/** GET /api/system/doctor: checks everything that an operator can fix, and says how (contract 5, contract 6). */
 export async function examine(
   service: Service,
   call: Call,
@@ -108,7 +108,7 @@ async function lookAtPermissions({ paths }: Service): Promise<Finding> {
   if (open.length === 0) return ok(`only the service's user may read ${paths.root}`);
   const words = `others may read ${open.join(", ")}`;
   const hint = `chmod go= ${open.join(" ")}`;
-  // Behind a directory that is closed nobody gets at them, but they should not depend on it.
+  // A closed directory protects them, but they should not depend on that.
   return open.includes(paths.root) ? fail(words, hint) : warn(words, hint);
 }
 

@@ -13,7 +13,7 @@ import type { Call, Service } from "./service.ts";
 export interface EventPage {
   /** JSON texts of wire objects. */
   items: string[];
-  /** The number to go on behind, or null when this is all there is now. */
+  /** The number after which to continue, or null when there are no more events now. */
   next: number | null;
 }
 
@@ -25,7 +25,7 @@ export async function listEvents(service: Service, call: Call, filter: EventFilt
     const latest = await listLatestEvents(service.db, size, bounded);
     return { items: latest.map(eventJson), next: null };
   }
-  // One more than is shown tells whether it goes on.
+  // One more than is shown says whether there are more.
   const found = await listEventRows(service.db, after, size + 1, bounded);
   const shown = found.slice(0, size);
   return { items: shown.map(eventJson), next: found.length > size ? shown.at(-1)?.seq ?? null : null };

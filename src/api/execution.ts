@@ -41,7 +41,7 @@ export async function getExecution(service: Service, call: Call, id: string): Pr
   return json;
 }
 
-/** POST /api/executions/:id/cancel: ends the run with its process tree and answers when it is gone (contract 3). Throws `not_found`, `conflict`. */
+/** POST /api/executions/:id/cancel: ends the run with its process tree and answers when it has ended (contract 3). Throws `not_found`, `conflict`. */
 export async function cancelExecution(service: Service, call: Call, id: string): Promise<string> {
   const { db, clock } = service;
   const execution = JSON.parse(await getExecution(service, call, id)) as Execution;

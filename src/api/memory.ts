@@ -85,7 +85,7 @@ function checkReadable(call: Call, scope: string): void {
   if (bound !== null && scope !== bound && scope !== GLOBAL_SCOPE) throw notFound("memory scope", scope);
 }
 
-// What stands in the global memory goes into every prompt, so a run has to be trusted with it expressly.
+// Global memory goes into every prompt, so writing it needs a scope of its own.
 function checkWritable(call: Call, scope: string): void {
   checkReadable(call, scope);
   if (boundTo(call.caller) === null || scope !== GLOBAL_SCOPE) return;

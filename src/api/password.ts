@@ -28,7 +28,7 @@ export async function hashPassword(password: string, cost: Cost, lane = ""): Pro
 }
 
 /**
- * Whether the password belongs to the PHC string. A string that is none belongs to no password. Those of one `lane`, which is a
+ * Whether the password matches the PHC string. A malformed string matches no password. Those of one `lane`, which is a
  * network, wait for each other; the lanes take turns. Throws `rate_limited` when too many wait.
  */
 export async function verifyPassword(password: string, phc: string, lane = ""): Promise<boolean> {
@@ -67,7 +67,7 @@ async function inTurn<T>(lane: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } finally {
-    // Whoever is done hands on its place, so nobody slips in between.
+    // A finished one passes its place to the next, so that no other can take it in between.
     const next = takeNext();
     if (next === null) inFlight--;
     else next.start();

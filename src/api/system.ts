@@ -58,7 +58,7 @@ async function usageSince(db: Database, since: number): Promise<Omit<Overview["u
   const used = await listUsage(db, since);
   const known = (values: (number | null)[]) => values.filter((value) => value !== null);
   const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
-  // What no run has told stays unknown.
+  // What no run has reported stays unknown.
   const sumKnown = (values: (number | null)[]) => known(values).length === 0 ? null : sum(known(values));
   const shown = used.slice(0, OVERVIEW_WORKERS_MAX);
   const names = await findWorkerNames(db, shown.map((one) => one.worker_id));

@@ -71,7 +71,7 @@ export function createWorker(service: Service, call: Call, input: WorkerCreate):
     await makeWorkDir(workDir);
     const own = input.work_dir === "";
     return {
-      // A directory of its own belongs to nobody when there is no worker; one that was named may be somebody's.
+      // Without the worker its default directory has no owner; a directory that was named may belong to others.
       ...(own ? { undo: () => Deno.remove(workDir).catch(() => {}) } : {}),
       statements: [
         ...insertWorker(response, departments.map((department) => department.id)),
@@ -212,7 +212,7 @@ export async function deleteWorker(
   if (removal !== null) await removeDirectory(removal, worker.work_dir);
 }
 
-// An agent that is being ended still acts: what stands there now may be something else than what was checked.
+// An agent that is being ended still runs: the path may name something else now than when it was checked.
 async function removeDirectory(removal: Removal, path: string): Promise<void> {
   const kept = `The worker is deleted, but not its directory ${path}`;
   try {
@@ -232,7 +232,7 @@ function checkAuthority(caller: Caller, fields: string[]): void {
   throw new ServiceError("forbidden", `Cannot set ${field}: only an operator may, never a run token`);
 }
 
-// A new worker without scopes of its own gets the default ones, and nobody grants more than they hold.
+// A new worker without scopes gets the default ones, and no caller grants more than it holds.
 function checkGrant(caller: Caller, scopes: string[]): void {
   const wanted = scopes.length === 0 ? WORKER_SCOPES_DEFAULT : scopes;
   const missing = wanted.find((entry) => !grants(caller.scopes, entry));

@@ -28,7 +28,7 @@ export class DataMarker {
     this.#found = found;
   }
 
-  /** Reads the marker. Throws `unavailable` when a restore was cut off, or when the database's file is gone or empty. */
+  /** Reads the marker. Throws `unavailable` when a restore was interrupted, or when the database's file is missing or empty. */
   static async read(paths: DataPaths, url: string): Promise<DataMarker> {
     const restoring = await Deno.readTextFile(paths.restoring).catch(() => null);
     if (restoring !== null) {

@@ -212,7 +212,7 @@ export class Server {
 
   /**
    * Nothing can be stored any more: no run is started, running ones are ended in order, writes are refused. Reads and the
-   * process go on, until an operator acts (reliability DBF-9).
+   * process continue, until an operator acts (reliability DBF-9).
    */
   async #failStop(reason: string, cause: unknown): Promise<void> {
     const { service } = this;

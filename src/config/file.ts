@@ -10,7 +10,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** A command line that cannot be: as wrong as a configuration, and said of the program. */
+/** An invalid command line, reported like an invalid configuration, by the name of the program. */
 export class UsageError extends ConfigError {}
 
 /** Path of the configuration file when no flag names one. */

@@ -169,7 +169,7 @@ export const RULES: ReadonlyMap<string, Rule> = new Map(
   TABLE.map(([operation, access, only]) => [operation, only === undefined ? { access } : { access, only }]),
 );
 
-/** The rule of an operation. Throws when there is none: nothing is served that nobody decided about. */
+/** The rule of an operation. Throws when there is none: every operation needs a rule. */
 export function ruleOf(method: string, path: string): Rule {
   const rule = RULES.get(`${method} ${path}`);
   if (rule !== undefined) return rule;

@@ -27,7 +27,7 @@ export const manifestSchema = z.object({
 
 export type Manifest = z.output<typeof manifestSchema>;
 
-/** The name that a backup of this time gets where nobody chose one. */
+/** The default name of a backup of this time. */
 export function backupName(at: number): string {
   return `svc-${new Date(at).toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-")}.tar`;
 }

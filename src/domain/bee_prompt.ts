@@ -3,7 +3,7 @@ import { cut, type Said, section } from "./prompt.ts";
 import { PLAN_TASKS_MAX } from "./bee_plan.ts";
 import type { Candidate } from "./routing.ts";
 
-/** Everything that the coordinator is told (contract 4.4). */
+/** Everything in the coordinator's prompt (contract 4.4). */
 export interface BeeContext {
   persona: string;
   now: number;
@@ -12,7 +12,7 @@ export interface BeeContext {
   /** Names with the department above, by which the roster can be understood. */
   departments: readonly { name: string; parent: string }[];
   memory: { global: Record<string, string>; session: Record<string, string> };
-  /** What was said before, oldest first. */
+  /** The messages before it, oldest first. */
   conversation: readonly Said[];
   message: { id: string; session_key: string; text: string; attachments: readonly Media[] };
   /** Absolute path of `svc`. */

@@ -78,7 +78,7 @@ export function content(max: number) {
     .meta({ minLength: 1, maxLength: max });
 }
 
-// Without flags: the pattern stands in the OpenAPI document, too.
+// Without flags, because the pattern is also in the OpenAPI document.
 const UUID = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$/;
 
 /** Whether `value` is a UUID. Ids are checked before they touch a query or a path (reliability PTH-5). */
@@ -108,7 +108,7 @@ export function listOf<T extends z.ZodType<string>>(item: T) {
     .meta({ type: "string", description: "one value, or several separated by commas" });
 }
 
-/** As listOf(), for texts that may hold a comma themselves, such as the ids that scripts give: the whole counts as well. */
+/** As listOf(), for texts that may hold a comma themselves, such as the ids that scripts give: the text as a whole counts as well. */
 export function textsOf() {
   return z.union([z.string(), z.array(z.string())])
     .transform((value) => (Array.isArray(value) ? value : [value]).flatMap(wholeAndParts))

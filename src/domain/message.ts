@@ -59,7 +59,7 @@ export const messageId = line(1024).refine((value) => [...value].length <= 256, 
   error: "must be at most 256 characters",
 }).meta({ minLength: 1, maxLength: 256 });
 
-/** Body of POST /api/messages: something more is said in answer to a message (interface 4.2, message send). */
+/** Body of POST /api/messages: one more message in answer to a message (interface 4.2, message send). */
 export const messageSendSchema = z.strictObject({
   message_id: messageId,
   content: content(CONTENT_MAX_BYTES),
@@ -123,7 +123,7 @@ export function joinParts(parts: readonly { content: string }[]): string {
   return parts.map((part) => part.content).filter((part) => part !== "").join("\n");
 }
 
-/** What is said to a conversation, and by whom. */
+/** A message to a conversation, and its source. */
 export interface Reply {
   id: string;
   session_key: string;

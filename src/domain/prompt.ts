@@ -1,7 +1,7 @@
 import { hasConversation, type Media } from "./message.ts";
 import type { ChatRole } from "./vocabulary.ts";
 
-/** Everything a run is told, beside the instruction itself. */
+/** The context of a run, beside the instruction itself. */
 export interface RunContext {
   worker: {
     id: string;
@@ -38,7 +38,7 @@ export function contextFile(context: RunContext, instruction: string): string {
 
 /** What a prompt says beyond context and instruction. */
 export interface PromptExtras {
-  /** The conversation before the message, for a session that begins anew in the middle of it. */
+  /** The conversation before the message, for a session that is started again in the middle of it. */
   said: readonly Said[];
   /** The task was begun before. */
   interrupted: boolean;
@@ -47,7 +47,7 @@ export interface PromptExtras {
 }
 
 /**
- * What an agent is told (contract 4.7): who it is, what it always keeps to, memory, how to talk to the service,
+ * The prompt of an agent (contract 4.7): who it is, its constraints, memory, how to use the service,
  * the message, and last the instruction.
  */
 export function workerPrompt(context: RunContext, instruction: string, extras: PromptExtras): string {

@@ -1,6 +1,6 @@
 import { type Backoff, backoffMs } from "../base/backoff.ts";
 
-/** An engine whose provider has told it to wait: no run of it starts before `until`. */
+/** An engine with a limit of its provider: no run of it starts before `until`. */
 export interface RateLimit {
   engine: string;
   /** Unix ms. */
@@ -12,17 +12,17 @@ export interface RateLimit {
 // A provider that names no time is asked again after 1, 4, 16 minutes, and then every hour.
 const RETRY: Backoff = { firstMs: 60_000, lastMs: 3_600_000, factor: 4 };
 const WAIT_MIN_MS = 1_000;
-// Weekly quotas are the longest that there are; a time beyond them is an error of somebody.
+// Weekly quotas are the longest known ones; a later time must be an error.
 const WAIT_MAX_MS = 8 * 86_400_000;
 
 /** After how many runs that met a limit a task is given up: it must not wait for ever. */
 export const LIMITED_RUNS_MAX = 20;
 
-/** A wait from this length on is told to whoever waits for the reply. */
+/** From this length on, the person who waits for the reply is told about the wait. */
 export const TOLD_WAIT_MS = 60_000;
 
 /**
- * The limit after a run met one. `resetsAt` is when it is over, null where nobody says. Runs that meet a limit at the
+ * The limit after a run met one. `resetsAt` is when it is over, null where that is unknown. Runs that meet a limit at the
  * same time are one strike.
  */
 export function nextLimit(
@@ -35,7 +35,7 @@ export function nextLimit(
   const strikes = waiting ? before.strikes : (before?.strikes ?? 0) + 1;
   const unclamped = resetsAt === null ? backoffMs(RETRY, strikes) : resetsAt - now;
   const wait = Math.min(Math.max(unclamped, WAIT_MIN_MS), WAIT_MAX_MS);
-  // Nobody is told a time: those who wait already do not begin to wait anew.
+  // Without a time: tasks that wait already do not start their wait again.
   if (waiting && resetsAt === null) return before;
   return { engine, until: Math.max(now + wait, waiting ? before.until : 0), strikes };
 }

@@ -213,7 +213,7 @@ function sharedWords(asked: Set<string>, worker: Candidate): string[] {
   return [...own].filter((word) => asked.has(word));
 }
 
-// Workers are read anew for each message and hardly ever differ; finding words takes some 5 ms per 20,000 characters.
+// Workers are read again for each message and rarely differ; finding words takes about 5 ms per 20,000 characters.
 const KNOWN_WORKERS_MAX = 500;
 const wordsOfWorker = remembered(KNOWN_WORKERS_MAX, words);
 

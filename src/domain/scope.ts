@@ -92,7 +92,7 @@ export interface Caller {
 /** What a run token is made for (contract 2). */
 export interface RunBinding extends RunKeys {
   attempt: number;
-  /** How many tasks of agents stand above this run's task; -1 for the coordinator, whose tasks stand at the top. */
+  /** How many tasks of agents led to this run's task; -1 for the coordinator, whose tasks are the first of a chain. */
   depth: number;
 }
 

@@ -1,23 +1,23 @@
 import type { Usage } from "../domain/execution.ts";
 import type { Reset } from "./reset.ts";
 
-/** Why an agent did not do its work, by what has to be done about it. */
+/** Why an agent failed, by what has to be done about it. */
 export type EngineFailureKind =
-  /** The session that was to be resumed is not there any more. */
+  /** The session to resume does not exist any more. */
   | "unknown_session"
   /** The id of a new session is taken. */
   | "session_exists"
-  /** No login, or one that was refused. */
+  /** No login, or a refused one. */
   | "auth"
   | "rate_limited"
   /** The model or its provider failed. */
   | "model"
-  /** The engine did not like how it was started or configured. */
+  /** The engine refused its arguments or configuration. */
   | "setup"
-  /** It ended without saying why. */
+  /** It ended without a reason. */
   | "crashed";
 
-/** What went wrong, in the engine's own words. */
+/** What went wrong, in the engine's words. */
 export interface EngineFailure {
   kind: EngineFailureKind;
   words: string;
@@ -35,15 +35,15 @@ export type UsageSpan = "run" | "step" | "session";
 export type AgentEvent =
   /** Which session this is; null: the one that was asked for. */
   | { kind: "session"; id: string | null }
-  /** Words of the agent. A `piece` goes on where the last one ended, a `part` stands below it, a `whole` is all of it. */
+  /** Text of the agent. A `piece` continues the last one, a `part` is a new paragraph, a `whole` is the complete text. */
   | { kind: "text"; text: string; mode: "piece" | "part" | "whole" }
   | { kind: "tool_start"; name: string; input: string }
   | { kind: "tool_end"; output: string; ok: boolean }
   | { kind: "notice"; text: string }
   | { kind: "usage"; span: UsageSpan; usage: Partial<Usage> }
-  /** Something failed. So did the run, unless the agent speaks or acts after it. */
+  /** Something failed. The run failed too, unless the agent prints text or calls a tool after it. */
   | { kind: "failure"; failure: EngineFailure }
-  /** The engine's last word. `text` is the answer where it is named, else it is what was said last. */
+  /** The engine's final event. `text` is the answer where it is named, else the last text counts. */
   | { kind: "done"; ok: boolean; text: string | null; failure: EngineFailure | null };
 
 /** A parsed line of output. */
@@ -60,7 +60,7 @@ export interface ToolServer {
 
 /** What an adapter makes a command of. */
 export interface Order {
-  /** The session to begin with this id (where the engine takes one), or to go on with. */
+  /** The session to start with this id (where the engine takes one), or to resume. */
   sessionId: string;
   resume: boolean;
   prompt: string;
@@ -106,12 +106,12 @@ export interface AgentCommand {
   usageFile: string | null;
 }
 
-/** How a process ended that said no last word. */
+/** How a process without a final event ended. */
 export interface SilentEnd {
   code: number;
   /** The end of stderr. */
   stderr: string;
-  /** Whether it was to go on with a session. */
+  /** Whether it was started to resume a session. */
   resume: boolean;
 }
 

@@ -24,7 +24,7 @@ export function agentEngine(name: string, config: EngineConfig, machine: Machine
   };
 }
 
-// A session that is gone is begun anew once, and an id that is taken is resumed once.
+// A missing session is started again once, and an id that is taken is resumed once.
 const STARTS_MAX = 3;
 
 async function runAgent(parts: AgentParts, run: EngineRun): Promise<EngineOutcome> {
@@ -84,7 +84,7 @@ function outcomeOf({ config, adapter }: AgentParts, ran: Ran): EngineOutcome {
   const rest = {
     text: cutResult(reading.text),
     usage: reading.usage.run,
-    // One that was asked for and not told is still the one, as far as anybody knows.
+    // A session that was asked for and not confirmed is taken as the one in use.
     sessionId: reading.session || (start.resume ? start.sessionId : ""),
     sessionUsage: reading.usage.session,
   };
@@ -95,7 +95,7 @@ function outcomeOf({ config, adapter }: AgentParts, ran: Ran): EngineOutcome {
     const words = kind === "auth" ? `${failure.words} (${adapter.login.advice})` : failure.words;
     return { ...failedOutcome(FAILURE_OF[kind], `${kind}: ${words}`, end.code), ...rest, reset };
   }
-  // A success in which nothing was said and nothing was done is none.
+  // A success without any text or tool call counts as a failure.
   if (!reading.acted) {
     return { ...failedOutcome("engine_error", "crashed: it said and did nothing", end.code), ...rest };
   }

@@ -15,7 +15,7 @@ export interface AgentParts {
   adapter: Adapter;
 }
 
-/** One process of a run: of a new session, or of one that goes on. */
+/** One process of a run, with a new or a resumed session. */
 export interface Start {
   sessionId: string;
   resume: boolean;
@@ -27,9 +27,9 @@ export interface Ran {
   start: Start;
   end: ProcessEnd;
   reading: Reading;
-  /** It was left to itself, or had said its last word before we ended it. */
+  /** It ended by itself, or after its final event. */
   finished: boolean;
-  /** It was asked to go on with a session and began another one. */
+  /** It was asked to resume a session and started another one. */
   strayed: boolean;
 }
 
@@ -80,7 +80,7 @@ class Watch {
   readonly finished = new AbortController();
   readonly signal: AbortSignal;
   strayed = false;
-  /** Its outcome is its own, whoever ended it. */
+  /** Its own outcome counts, even if we ended it. */
   left = false;
   readonly #run: EngineRun;
   readonly #start: Start;

@@ -18,7 +18,7 @@ export interface Machine {
   root: boolean;
 }
 
-/** A session of an engine to go on with. */
+/** A session of an engine to resume. */
 export interface EngineSession {
   id: string;
   /** What it had used, where the engine reports totals only. */
@@ -34,9 +34,9 @@ export interface EngineRun {
   instruction: string;
   /** Instruction with everything that an agent has to know in front. */
   prompt: string;
-  /** As `prompt`, with the conversation so far: for a new session in place of one that is gone. */
+  /** As `prompt`, with the conversation so far: for a new session in place of a missing one. */
   retelling: string;
-  /** The session to go on with; null begins a new one. */
+  /** The session to resume; null starts a new one. */
   session: EngineSession | null;
   /** The complete environment of the run. */
   env: Record<string, string>;
@@ -51,13 +51,13 @@ export interface EngineRun {
   /** JSON Schema that the final text has to fit, for engines that can be held to one; null: any text. */
   schema: object | null;
   log: RunLog;
-  /** For the engine's events as they come; null where nobody keeps them. */
+  /** Takes the engine's events as they come; null where they are not kept. */
   events: RunLog | null;
   /** Aborts when the run has to end. */
   signal: AbortSignal;
   /** Called as soon as the engine is under way; once more for each process that it takes. */
   onStart: () => void;
-  /** Called when the engine has told which session this is. */
+  /** Called when the engine has reported its session. */
   onSession: (id: string) => void;
 }
 
@@ -78,7 +78,7 @@ export interface EngineOutcome {
   reset: Reset | null;
 }
 
-/** What an outcome says of sessions where there are none. */
+/** The session part of an outcome for engines without sessions. */
 export const NO_SESSION = { sessionId: "", sessionUsage: USAGE_UNKNOWN, reset: null } as const;
 
 /** An outcome without any session: the run of a program that has none, or that never began. */

@@ -6,13 +6,13 @@ const LIMIT =
 const AUTH =
   /\b40[13]\b|unauthori[sz]ed|unauthenticated|authenticat|\bauth\b|api.?key|not logged in|log ?in\b|credential|permission_denied/i;
 
-/** What kind of failure the words of an engine or provider tell of; `otherwise` when they say nothing that we know. */
+/** The kind of failure in the message of an engine or provider; `otherwise` when the message is unknown. */
 export function failureKind(words: string, otherwise: EngineFailureKind): EngineFailureKind {
   if (LIMIT.test(words)) return "rate_limited";
   return AUTH.test(words) ? "auth" : otherwise;
 }
 
-/** The failure that these words tell of; for a rate limit with the time of its end, where they name it. */
+/** The failure in this message; for a rate limit with the time of its end, if the message has it. */
 export function failureFrom(words: string, otherwise: EngineFailureKind): EngineFailure {
   return failureOfKind(failureKind(words, otherwise), words);
 }

@@ -15,13 +15,13 @@ const FIRST_TO_GO = "{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null; ";
 // and hands on the exit code. Its end is the end of all others.
 const FIRST_PROCESS = FIRST_TO_GO + 'umask "$0"; "$@"; exit $?';
 const LEADER = FIRST_TO_GO + 'umask "$0"; exec "$@"';
-// Without a namespace a child of the program watches over it. The kernel tells it when the program ends, which ends with
+// Without a namespace a child of the program watches over it. The kernel signals it when the program ends, which ends with
 // the server, and it ends whatever the program has left: no agent works on without us. It does not hear what the
 // program is told, and does not hold its output open.
 const WATCHED_LEADER = FIRST_TO_GO +
   'umask "$0"; "$1" --pdeathsig USR1 -- /bin/sh -c "$2" </dev/null >/dev/null 2>&1 & shift 2; exec "$@"';
 // It looks at all processes with one grep, so that it is done before a machine under load notices, and looks again
-// until it has found nobody twice: who is killed may have started another meanwhile.
+// until it has found no process twice: a killed process may have started another one meanwhile.
 const WATCH = `end() {
   clean=0 passes=0
   while [ $clean -lt 2 ] && [ $passes -lt 500 ]; do
@@ -55,7 +55,7 @@ export function isolated(isolation: Isolation, umask: number, command: string, a
     ? group(mask, command, args)
     : [...namespace(), "/bin/sh", "-c", FIRST_PROCESS, mask, command, ...args];
   const [first = "", ...rest] = leader;
-  // Deno's own way to a new session forks this whole process, which takes ten milliseconds and stops everything
+  // Deno's own way to start a new session forks this process, which takes ten milliseconds and stops everything
   // else meanwhile; the small program does it in a third of one.
   const setsid = tool("setsid");
   return setsid === null
@@ -145,13 +145,13 @@ export async function findMarked(runIds: ReadonlySet<string>): Promise<number[]>
       const marker = /(?:^|\0)SVC_RUN_ID=([^\0]*)/.exec(environment)?.[1];
       if (marker !== undefined && runIds.has(marker)) found.push(pid);
     } catch {
-      // It ended meanwhile, or belongs to somebody else.
+      // It ended meanwhile, or belongs to another user.
     }
   }
   return found;
 }
 
-/** Sends a signal and does not mind when nobody is there any more. */
+/** Sends a signal, without an error when the process has ended. */
 export function signal(pid: number, name: Deno.Signal): void {
   try {
     Deno.kill(pid, name);

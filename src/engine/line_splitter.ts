@@ -3,7 +3,7 @@ import { joined } from "../base/bytes.ts";
 const NEWLINE = 10;
 const HEAD_BYTES = 200;
 
-/** Cuts a stream of bytes into lines. A line beyond the limit is never held: it is told by its start and its size. */
+/** Cuts a stream of bytes into lines. A line beyond the limit is not kept: only its start and its size are reported. */
 export class LineSplitter {
   readonly #maxBytes: number;
   readonly #onLine: (line: string) => void;

@@ -7,7 +7,7 @@ let windowBytes = 0;
 
 /**
  * What a process prints, at a pace that leaves the service time for everybody else: beyond some 100 MB a second of all
- * runs together whoever floods waits, and its program with it; who says little does not (reliability CHD-6, BKP-2).
+ * runs together, a program that floods has to wait; one with little output does not (reliability CHD-6, BKP-2).
  */
 export async function* paced(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   let own = 0;

@@ -22,7 +22,7 @@ export interface ProcessSpec {
   idleTimeoutMs: number;
   stopGraceMs: number;
   signal: AbortSignal;
-  /** Aborts when the program has said its last word: then it has a few seconds to end by itself. */
+  /** Aborts after the program's final event: then it has a few seconds to end by itself. */
   finished?: AbortSignal;
   /** Called right before its end is begun by us. */
   onEnding?: () => void;
@@ -56,7 +56,7 @@ const PIPES_MAX_MS = 2_000;
 const TIMER_MAX_MS = 2_147_483_647;
 
 /**
- * Runs a program to its end, and the end is the end of its whole tree. Output is read as it comes. Throws
+ * Runs a program until it and all its processes have ended. Output is read as it comes. Throws
  * SpawnError when it cannot be started, and nothing else.
  */
 export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
@@ -97,7 +97,7 @@ function spawn(spec: ProcessSpec): Deno.ChildProcess {
   }
 }
 
-/** Watches over one process: ends its tree when it is told to, or when it is over its time or silent for too long. */
+/** Watches over one process: ends its tree on request, or when it is over its time or silent for too long. */
 class Ending {
   reason: ProcessEnd["reason"] = "exited";
   readonly #spec: ProcessSpec;
@@ -128,7 +128,7 @@ class Ending {
     pass();
   }
 
-  /** The process is gone: no more signals. */
+  /** The process has ended: no more signals. */
   async finish(): Promise<void> {
     this.#over = true;
     clearTimeout(this.#total);
@@ -180,7 +180,7 @@ class Ending {
   }
 }
 
-// The leader is gone; what it left behind in its group or elsewhere goes, too.
+// The leader has ended; what it left in its group or elsewhere is ended too.
 async function endLeftovers(runId: string, pid: number): Promise<void> {
   send(-pid, "SIGKILL");
   await sweep(new Set([runId]));
@@ -193,7 +193,7 @@ async function read(stream: ReadableStream<Uint8Array>, pass: (chunk: Uint8Array
       try {
         pass(chunk);
       } catch (error) {
-        // Were nobody to read on, the program would wait for ever.
+        // If nothing read on, the program would wait for ever.
         if (!failed) log.error("A piece of a run's output could not be taken in: {error}", { error });
         failed = true;
       }
@@ -209,7 +209,7 @@ async function feed(stream: WritableStream<Uint8Array>, text: string): Promise<v
     await writer.write(new TextEncoder().encode(text));
     await writer.close();
   } catch {
-    // A program need not read what it is told.
+    // A program need not read its input.
   }
 }
 

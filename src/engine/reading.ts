@@ -32,7 +32,7 @@ export class Reading {
   /** The id that the engine gave its session, "" until it did. */
   session = "";
   done: Extract<AgentEvent, { kind: "done" }> | null = null;
-  /** What failed, and was not made good by anything that it said or did after it. */
+  /** The failure that no later text or tool call has made obsolete. */
   failure: EngineFailure | null = null;
   readonly usage: UsageCount;
   readonly #parts: ReadingParts;
@@ -56,12 +56,12 @@ export class Reading {
     this.#err = new LineSplitter(STDERR_LINE_MAX_BYTES, (line) => this.#errorLine(line), tooLong("stderr"));
   }
 
-  /** The answer: what the engine names as such, else what it said after its last tool. */
+  /** The answer: what the engine names as such, else its text after its last tool. */
   get text(): string {
     return (this.done?.text ?? this.#answer).replaceAll("\0", "\ufffd").trimEnd();
   }
 
-  /** What it said after its last tool. */
+  /** Its text after its last tool. */
   get said(): string {
     return this.#answer.trim();
   }
@@ -82,7 +82,7 @@ export class Reading {
     this.#out.add(chunk);
   }
 
-  /** The process is gone; `usageFile` is what it left in its usage file. */
+  /** The process has ended; `usageFile` is the content of its usage file. */
   end(usageFile: string | null): void {
     this.#out.end();
     this.#err.end();
@@ -146,7 +146,7 @@ function parse(line: string): Record<string, unknown> | null {
   }
 }
 
-// A limit that is told twice keeps the more exact time, which comes first.
+// A limit that is reported twice keeps the more exact time, which comes first.
 function joined(before: EngineFailure | null, failure: EngineFailure): EngineFailure {
   const same = before?.kind === "rate_limited" && failure.kind === "rate_limited";
   return same ? { ...failure, reset: before.reset ?? failure.reset } : failure;

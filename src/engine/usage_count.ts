@@ -29,7 +29,7 @@ export class UsageCount {
       const total = this.#session[field];
       if (total === null) return rounded(this.#run[field]);
       const before = this.#before[field] ?? 0;
-      // A total below the last one began anew.
+      // A total below the last one started again from zero.
       return rounded(total < before ? total : total - before);
     });
   }

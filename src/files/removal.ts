@@ -12,7 +12,7 @@ export interface Removal {
   isDirectory: boolean;
 }
 
-/** The entry is another one by now: somebody replaced it, or a directory above it. Nothing was removed. */
+/** The entry is another one by now: it or a parent directory was replaced. Nothing was removed. */
 export class ReplacedError extends Error {}
 
 /** Notes which entry a path names, a symbolic link being itself; null when there is none. */
@@ -29,7 +29,7 @@ export function planRemoval(path: string): Removal | null {
 
 /**
  * Removes exactly the entry that was noted, with all that it holds. The directory above it is held open meanwhile, so
- * that nobody can put another one in its place. Throws ReplacedError when path and entry no longer belong together.
+ * that no other entry can take its place. Throws ReplacedError when path and entry no longer belong together.
  */
 export async function remove(removal: Removal): Promise<void> {
   const { name, isDirectory } = removal;
@@ -96,8 +96,8 @@ const OTHERS_WRITE = 0o002;
 const GROUP_WRITE = 0o020;
 
 /**
- * The first directory from `/` down to `parent` in which somebody else could replace an entry on the way, or null. A
- * service that runs as root also deletes for others, so for root a group that may write is somebody else, too.
+ * The first directory from `/` down to `parent` in which another user could replace an entry on the way, or null. A
+ * service that runs as root also deletes for others, so for root a group with write permission counts as another user, too.
  */
 export function replaceableAt(parent: string): string | null {
   const uid = Deno.uid();

@@ -45,7 +45,7 @@ export const ROUTES = [
 /** The API as a type, for the command line's client. */
 export type Api = ApiOf<(typeof ROUTES)[number]>;
 
-// Reachable without a token, on purpose and for ever; /metrics asks whoever is not on this machine for one.
+// Reachable without a token, on purpose and for ever; /metrics needs one except from this machine.
 const OPEN_PATHS = ["/livez", "/readyz", "/metrics", "/openapi.json", ...DOCS_PATHS];
 
 // Asks for a token by itself; what may be called there is decided route by route.

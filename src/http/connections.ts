@@ -23,7 +23,7 @@ export interface RequestHandler {
 const FILES_KEPT_BACK_SHARE = 0.4;
 const FILES_KEPT_BACK_MIN = 100;
 const CONNECTIONS_MIN = 8;
-// After a failed accept, mostly for want of files: the next try waits, and whoever connects meanwhile waits in the backlog.
+// After a failed accept, mostly for want of files: the next try waits, and clients that connect meanwhile wait in the backlog.
 const ACCEPT_PAUSE_MS = 100;
 const WARN_EVERY_MS = 10_000;
 // A connection that has not finished its first request's headers by then is closed (reliability BKP-4).

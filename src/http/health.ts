@@ -1,7 +1,7 @@
 import type { Service } from "../api/service.ts";
 import type { App } from "./mount.ts";
 
-/** What readiness looks at. */
+/** What readiness depends on. */
 export interface Health {
   /** Whether every background stage is alive. */
   stagesWell: () => boolean;

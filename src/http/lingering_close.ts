@@ -9,7 +9,7 @@ export class DeliberateClose extends Error {
 type Body = ReadableStream<Uint8Array<ArrayBuffer>>;
 type Reader = ReadableStreamDefaultReader<Uint8Array>;
 
-// What a client sends on after it was told that it is too much. An honest one comes to its end, or stops.
+// What a client still sends after it was refused. An honest one ends, or stops.
 const LINGER_MAX_BYTES = 64 * 1024 * 1024;
 const LINGER_MAX_MS = 10_000;
 const LINGER_IDLE_MS = 500;
@@ -24,7 +24,7 @@ export function leaveUnread(request: Request, reader: Reader): void {
 
 /**
  * A refusal of a request whose body was left unread, ended in a way that ends the connection, too (reliability UPL-1): it
- * is complete when the client has stopped sending, and broken off when it goes on and on. The server below would
+ * is complete when the client has stopped sending, and cut off when it does not stop. The server below would
  * swallow the rest for ever (facts, Deno 3).
  */
 export function lingering(request: Request, answer: Response): Response {
@@ -45,8 +45,8 @@ export function lingering(request: Request, answer: Response): Response {
   return new Response(body, answer);
 }
 
-// What is left of a body: somebody has begun to read it, or nobody has, because of its token or its path. A short one
-// that nobody has begun is no trouble.
+// The rest of a body: partly read, or not read at all because of its token or its path. A short one
+// that was not read needs no care.
 function restOf(request: Request): Body | null {
   const { body, headers } = request;
   const reader = unread.get(request);

@@ -22,13 +22,13 @@ export function logBell(executionId: string): string {
   return `log:${executionId}`;
 }
 
-/** The log as plain text, read while it is sent; following goes on until the execution has ended (contract 3). */
+/** The log as plain text, read while it is sent; following lasts until the execution has ended (contract 3). */
 export async function logResponse(service: Service, request: LogRequest): Promise<Response> {
   const headers: Record<string, string> = {
     "content-type": "text/plain; charset=utf-8",
     "x-content-type-options": "nosniff",
     "vary": "Authorization",
-    // Only what cannot change any more may be kept by somebody else (interface 4.1, reliability SEC-4).
+    // Only what cannot change any more may be cached (interface 4.1, reliability SEC-4).
     "cache-control": request.ended ? "public, max-age=3600" : "no-store",
   };
   const file = await Deno.open(request.path, { read: true }).catch(() => null);

@@ -12,7 +12,7 @@ import { mayEnter } from "./authorize.ts";
 import { BODY_MAX_BYTES } from "./input.ts";
 import type { AnyRoute } from "./route.ts";
 
-/** Sends a request through the whole application, as if it had come over the network. */
+/** Sends a request through the application, as if it had come over the network. */
 export type Dispatch = (request: Request) => Promise<Response>;
 
 /** The door for one caller: what may be called, and in whose name. */
@@ -108,7 +108,7 @@ function inputOf(route: AnyRoute): Schema {
 
 function bodyShape(route: AnyRoute): Record<string, z.ZodType> {
   if (!(route.body instanceof z.ZodObject)) return {};
-  // What an update ignores is there for whoever sends back what was read; a model need not know of it.
+  // Fields that an update ignores are accepted for clients that send back what they read; a model need not know them.
   return Object.fromEntries(
     Object.entries(route.body.shape).filter(([, field]) => !isIgnored(field as z.ZodType)),
   ) as Record<string, z.ZodType>;
@@ -124,7 +124,7 @@ function requestOf(route: AnyRoute, input: Arguments, token: string): Request {
   const path = route.path.replace(/:(\w+)/g, (_match, name: string) => {
     const value = String(left[name] ?? "");
     delete left[name];
-    // An empty part or a dot would be another path; a blank names nothing and is told so.
+    // An empty part or a dot would be another path; a blank names nothing, and the answer says so.
     return encodeURIComponent(/^\.{0,2}$/.test(value) ? " " : value.toWellFormed());
   });
   const url = new URL(path, "http://localhost");

@@ -23,7 +23,7 @@ const ANONYMOUS = { subject: "anonymous", scopes: [], run: null };
 const JSON_TYPE = "application/json";
 
 /**
- * Puts a route into the app: authenticate, authorise, parse, handle, answer, in this order, so that nobody learns
+ * Puts a route into the app: authenticate, authorise, parse, handle, answer, in this order, so that no caller learns
  * about input rules or objects without the right to.
  */
 export function mount(app: App, service: Service, route: AnyRoute): void {
@@ -65,7 +65,7 @@ export function mount(app: App, service: Service, route: AnyRoute): void {
   });
 }
 
-// Hono leaves the body out, and the length would be told as 0. Nobody will read it, so whatever feeds it stops now.
+// Hono leaves the body out, and the length would be 0. The body is not read, so its source is stopped now.
 async function headOf(response: Response, streamed: boolean): Promise<Response> {
   if (streamed) await response.body?.cancel();
   else response.headers.set("content-length", String((await response.arrayBuffer()).byteLength));
@@ -92,7 +92,7 @@ function parseParams(
   throw notFound(nounOf(route.path, name), (values[name] ?? "").slice(0, 100));
 }
 
-/** What a parameter of a path names: the collection that it stands behind, unless its own name says it. */
+/** What a parameter of a path names: the collection before it in the path, unless its own name says it. */
 function nounOf(path: string, name: string): string {
   const [, noun = "thing"] = /^(\w+)_id$/.exec(name) ?? new RegExp(`/([a-z]+?)s?/:${name}\\b`).exec(path) ??
     [];

@@ -16,7 +16,7 @@ const problemSchema = z.strictObject({
 
 /**
  * The OpenAPI 3.1 document of all routes (contract 5). It is made from the same definitions that parse and answer
- * requests, at the first request for it: the library costs start-up time that nobody else needs.
+ * requests, at the first request for it: the library costs start-up time.
  */
 export async function openApiDocument(routes: readonly AnyRoute[], version: string): Promise<object> {
   const { createRoute, OpenAPIHono } = await import("@hono/zod-openapi");

@@ -43,7 +43,7 @@ export function toProblem(error: unknown, requestId: string): Response {
     { cause: error },
   );
   const { status, title } = PROBLEMS[known.code];
-  // To be starting or stopping is no fault, and would be told once for every request.
+  // Starting and stopping are not errors, and would be logged for every request.
   const intended = known.code === "unavailable" && known.cause === undefined;
   if (status >= 500 && !intended) {
     log.error("Request {request_id} failed: {error}", { request_id: requestId, error: known.cause ?? known });

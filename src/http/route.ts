@@ -65,7 +65,7 @@ export interface Route<
   response: Response;
   /** Set when the answer is not JSON. */
   responseType?: "text/plain" | "text/event-stream" | "application/x-tar" | "*/*";
-  /** Answers an event stream, too, to whoever does not ask for JSON. */
+  /** Answers an event stream unless the client asks for JSON. */
   streams?: boolean;
   /** A list with paging headers. */
   paged?: boolean;

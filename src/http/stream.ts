@@ -7,12 +7,12 @@ import { DeliberateClose } from "./lingering_close.ts";
 /** Why a stream ended; the data of its last event (contract 4, Stream). */
 export type EndReason = "deleted" | "shutdown" | "token_expired" | "revoked";
 
-/** One step of a stream: what to send, and where to go on. */
+/** One step of a stream: what to send, and where to continue. */
 export interface StreamStep {
   /** Frames in SSE form, encoded; empty for nothing new. Readers of the same step share them. */
   frames: Uint8Array;
   after: number;
-  /** Set when the thing that is streamed is gone. */
+  /** Set when the streamed object was deleted. */
   ended?: EndReason;
 }
 
@@ -31,7 +31,7 @@ export interface StreamSource {
 export const HEARTBEAT_MS = 15_000;
 // How soon a revoked token or a lost bell is noticed (reliability SSE-6).
 const CHECK_MS = 1_000;
-/** A client that has not taken what was sent for so long is let go; it comes back with Last-Event-ID (reliability SSE-4). */
+/** A client that has not read for so long is disconnected; it resumes with Last-Event-ID (reliability SSE-4). */
 export const STALLED_MAX_MS = 60_000;
 
 const encoder = new TextEncoder();
@@ -138,7 +138,7 @@ export function encoded(frames: readonly string[]): Uint8Array {
   return encoder.encode(frames.join(""));
 }
 
-/** Where a client wants to go on: a number, "now", or "reset" when it named one that we do not have (reliability SSE-3). */
+/** Where a client wants to continue: a number, "now", or "reset" when its number is unknown (reliability SSE-3). */
 export function resumePoint(
   lastEventId: string | null,
   after: number | undefined,

@@ -44,7 +44,7 @@ export async function readForm(request: Request, target: UploadTarget): Promise<
   } catch (error) {
     leaveUnread(request, reader);
     await upload.discard();
-    // What our own disk refuses is no fault of whoever sends.
+    // An error of our disk is not the client's fault.
     if (error instanceof ServiceError || error === upload.fault) throw error;
     throw unreadable(error);
   }

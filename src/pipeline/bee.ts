@@ -226,7 +226,7 @@ interface Part {
   media: Media | null;
 }
 
-// What was merged into the message is told as a part of it.
+// Messages that were merged into it are part of its text.
 function before(history: string[], parts: readonly Part[]): Said[] {
   const own = new Set(parts.map((part) => part.id));
   return history.map((json) => JSON.parse(json) as Said & { id: string })

@@ -47,7 +47,7 @@ export class Dispatcher {
     });
   }
 
-  /** No new runs from here on; those that are going on go on. */
+  /** No new runs from now on; the running ones continue. */
   drain(): void {
     this.#draining = true;
   }

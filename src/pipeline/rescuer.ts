@@ -1,4 +1,4 @@
-// Ends runs whose server is gone; what then becomes of the task is in ending.ts
+// Ends runs whose server has died; ending.ts decides what happens to their tasks
 import type { Clock } from "../base/clock.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import { sweep } from "../engine/isolation.ts";
@@ -28,7 +28,7 @@ const POLL_MS = 30_000;
 const CLAIM_GRACE_MS = 10_000;
 
 /**
- * Finds runs that nobody runs: after a start all that are open, later as a safety net. Their processes are ended
+ * Finds runs without a process: after a start all that are open, later as a safety net. Their processes are ended
  * first, so that no two runs of a task are ever alive at once (reliability CHD-3, DSP-1).
  */
 export class Rescuer {

@@ -50,7 +50,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
     return next === null ? Infinity : Math.max(0, next - clock.now());
   }
 
-  /** After the wall clock was set back, works the next times out anew: they would be too late (reliability CRN-4). */
+  /** After the wall clock was set back, computes the next times again: they would be too late (reliability CRN-4). */
   async function followClock(now: number): Promise<void> {
     const before: number = latestNow ?? await latestEventAt(db);
     latestNow = now;

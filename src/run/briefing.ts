@@ -73,7 +73,7 @@ export async function brief(db: Database, claim: Claim, engine: Engine, ctl: str
   };
 }
 
-// Only immediate tasks go on with a conversation, and only in the directory where it began, because most engines look
+// Only immediate tasks continue a conversation, and only in the directory where it began, because most engines look
 // for a session in their work directory (contract 3, Session context; facts, engines 2.11).
 async function sessionOf(db: Database, claim: Claim, engine: Engine): Promise<EngineSession | null> {
   if (!engine.agent || claim.task.type !== "immediate") return null;

@@ -98,7 +98,7 @@ function postpone(run: EndedRun, { limit, runsBefore }: MetLimit, now: number, k
     ...keys,
     data: { reason },
   });
-  // The conversation is told once about a long wait, and not about every limit.
+  // The conversation gets one message about a long wait, not one for every limit.
   const told = runsBefore === 0 && limit.until - now >= TOLD_WAIT_MS && hasConversation(run.session_key);
   if (!told) return waiting;
   const said = { ...toConversation(run), content: `${run.worker_name} has to wait: ${reason}.` };

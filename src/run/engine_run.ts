@@ -28,7 +28,7 @@ export interface EngineRequest
   onWrite?: () => void;
   /** Called when the engine has started; again for each further process. */
   onStart?: () => void;
-  /** Called when the engine has told its session, with what that had used before this run. */
+  /** Called when the engine has reported its session, with that session's usage before this run. */
   onSession?: (session: EngineSession) => void;
 }
 
@@ -69,7 +69,7 @@ export async function runEngine(options: EngineRunOptions, request: EngineReques
       if (closing !== null) log.line(closing);
       return masked;
     } finally {
-      // On disk before the outcome is: a finished run has a whole log (reliability DUR-9).
+      // On disk before the outcome: a finished run has a complete log (reliability DUR-9).
       await Promise.all([log.close(), events?.close()]);
     }
   } finally {

@@ -4,7 +4,7 @@ import type { RunIdentity } from "../domain/run_identity.ts";
 import type { Engine, EngineRun } from "../engine/engine.ts";
 import type { EnvironmentOf, Grant } from "./environment.ts";
 
-/** What an agent is told, beside the bare instruction. */
+/** What an agent's prompt has, beside the bare instruction. */
 export interface Briefing extends Pick<EngineRun, "prompt" | "retelling" | "session" | "extraArgs"> {
   /** Text of the file SVC_CONTEXT_FILE. */
   context: string;

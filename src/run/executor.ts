@@ -107,7 +107,7 @@ export class Executor {
     });
   }
 
-  // Checked again before each run: somebody may have put a link there since the worker was made (reliability PTH-4).
+  // Checked again before each run: a link may have been put there since the worker was created (reliability PTH-4).
   #workDirProblem(workDir: string): string | null {
     if (touchesData(realPath(workDir), this.#options.paths)) {
       return "it leads into the service's own data directory";
@@ -122,7 +122,7 @@ export class Executor {
   }
 
   #onStart(claim: Claim, engine: Engine, start: Start): void {
-    // An engine that has to begin anew starts more than one process.
+    // An engine that has to start a new session runs more than one process.
     if (start.at !== null) return;
     start.at = this.#options.clock.now();
     // What runs in this process ends at once; its start is stored together with its end.
@@ -142,7 +142,7 @@ export class Executor {
     }
   }
 
-  // Kept as soon as the engine has told it: should the service die, the next attempt goes on with this session.
+  // Stored as soon as the engine has reported it: if the service dies, the next attempt resumes this session.
   async #storeSession(claim: Claim, session: EngineSession): Promise<void> {
     const { db, clock } = this.#options;
     const { execution_id: id } = claim.execution;

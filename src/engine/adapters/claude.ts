@@ -71,7 +71,7 @@ export const claude: Adapter = {
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
         // Its ten tries take minutes; ours come later and do not hold a run (facts, engines 2.13).
         CLAUDE_CODE_MAX_RETRIES: "4",
-        // As root it refuses to skip permissions unless told that it is alone on its machine.
+        // As root it refuses to skip permissions unless IS_SANDBOX says that it is alone on its machine.
         ...(root && permissions === "full" ? { IS_SANDBOX: "1" } : {}),
         // Else the service's tools have to be searched for first.
         ...(order.tools === null ? {} : { ENABLE_TOOL_SEARCH: "false" }),
@@ -140,7 +140,7 @@ function systemEvents(line: Line): AgentEvent[] {
   return [];
 }
 
-// What could not be had from the model is told in the model's place.
+// An error of the model comes in the place of the model's text.
 function wordsOf(line: Line): AgentEvent[] {
   if (line.is_api_error_message !== true) return assistantEvents(line);
   const words = contentText(objectAt(line, "message").content);
@@ -174,7 +174,7 @@ function resultEvents(line: Line): AgentEvent[] {
     { kind: "usage", span: "session", usage: { cost_usd: numberAt(line, "total_cost_usd") } },
   ];
   if (line.is_error !== true) {
-    // What was held to a schema stands apart from what was said.
+    // Output with a schema is apart from the text.
     const structured = line.structured_output;
     const answer = structured === undefined || structured === null ? text : JSON.stringify(structured);
     return [...counted, { kind: "done", ok: true, text: answer, failure: null }];

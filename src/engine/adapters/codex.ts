@@ -25,7 +25,7 @@ export const codex: Adapter = {
         "exec",
         "--json",
         "--skip-git-repo-check",
-        // A login shell reads /etc/profile, which may set PATH anew, without svc (facts, engines 2.9).
+        // A login shell reads /etc/profile, which may replace PATH, without svc (facts, engines 2.9).
         ...settings(["allow_login_shell=false", "analytics.enabled=false"]),
         "--disable",
         "plugins",
@@ -97,12 +97,12 @@ function toolArgs({ tools }: Order): string[] {
   return settings([
     `mcp_servers.svc.url="${tools.url}"`,
     `mcp_servers.svc.bearer_token_env_var="${tools.tokenVariable}"`,
-    // There is nobody to ask; what may be done, the token says.
+    // No one can be asked; the token decides what may be done.
     'mcp_servers.svc.default_tools_approval_mode="approve"',
   ]);
 }
 
-/** What an item is as a tool, or null when it is none. */
+/** The item as a tool call, or null when it is not one. */
 function toolOf(item: Line): { name: string; input: string } | null {
   const type = textAt(item, "type");
   if (type === "command_execution") return { name: "shell", input: shellText(textAt(item, "command")) };

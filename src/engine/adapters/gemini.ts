@@ -111,7 +111,7 @@ function permissionArgs({ permissions, ctl }: Order): string[] {
   return ["--approval-mode", permissions === "edit" ? "auto_edit" : "default", ...svc];
 }
 
-// Settings of the state directory that somebody made there stay, unless they would break an unattended run.
+// Existing settings in the state directory are kept, unless they would break an unattended run.
 function settingsFile(stateDir: string, { env, tools }: Order): EngineFile {
   const login = env.GEMINI_API_KEY ? { security: { auth: { selectedType: "gemini-api-key" } } } : {};
   const ours = {

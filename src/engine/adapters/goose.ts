@@ -91,7 +91,7 @@ const PLAIN_SHELL = '#!/bin/sh\nwhile [ $# -gt 0 ] && [ "$1" != -c ]; do shift; 
 
 function messageEvents(message: Line): AgentEvent[] {
   const words = contentText(message.content);
-  // What could not be had from the model is told as if the model had said it, but without a message's id.
+  // An error of the model comes as text of the model, but without a message id.
   if (message.id === null && /^Ran into this error: /.test(words)) {
     return [{
       kind: "failure",
