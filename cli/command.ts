@@ -2,14 +2,15 @@ import type { Client } from "./client.ts";
 import { usage } from "./exit.ts";
 import type { Io } from "./io.ts";
 import type { Output } from "./output.ts";
+import { timeMs } from "./time.ts";
 
 /** One flag of a command. */
 export interface OptionSpec {
   /** commander's form: `-n, --name <name>`, `--no-recursive`. */
   flags: string;
   about: string;
-  /** text, whole number, switch, a text that may be repeated, or words separated by commas. */
-  type: "text" | "int" | "flag" | "list" | "words";
+  /** text, whole number, time, switch, a text that may be repeated, or words separated by commas. */
+  type: "text" | "int" | "time" | "flag" | "list" | "words";
   choices?: readonly string[];
   required?: boolean;
   /** Values separated by commas, which may also be given by repeating the flag, sent as they are. */
@@ -22,11 +23,12 @@ export interface OptionSpec {
   default?: string | number;
 }
 
-type Value<S extends OptionSpec> = S["type"] extends "int" ? number : S["type"] extends "flag" ? boolean
-: S["type"] extends "list" | "words" ? string[]
-: S extends { several: true } ? string
-: S extends { choices: readonly (infer Choice)[] } ? Choice
-: string;
+type Value<S extends OptionSpec> = S["type"] extends "int" | "time" ? number
+  : S["type"] extends "flag" ? boolean
+  : S["type"] extends "list" | "words" ? string[]
+  : S extends { several: true } ? string
+  : S extends { choices: readonly (infer Choice)[] } ? Choice
+  : string;
 
 /** The values of a command's flags, by name; absent ones are undefined. */
 export type Values<O extends Record<string, OptionSpec>> = {
@@ -124,8 +126,6 @@ function givenValue(given: Record<string, unknown>, flag: string): unknown {
   return no !== "" && value !== false ? undefined : value;
 }
 
-const TIME_MAX_MS = 8_640_000_000_000_000;
-
 function checked(option: OptionSpec, flag: string, value: unknown): unknown {
   if (option.type === "flag") return value;
   if (option.type === "list") return value;
@@ -138,10 +138,10 @@ function checked(option: OptionSpec, flag: string, value: unknown): unknown {
     }
   }
   if (option.type === "text") return text;
+  if (option.type === "time") return timeMs(text, flag);
   if (option.type === "words") return text === "" ? [] : text.split(",").map((part) => part.trim());
-  // Times are int64 (interface 4.2). Beyond what a time can be, the furthest one means the same.
   if (!/^-?\d{1,19}$/.test(text)) throw usage(`${flag}: ${JSON.stringify(text)} is not a whole number`);
-  return Math.min(Number(text), TIME_MAX_MS);
+  return Number(text);
 }
 
 /** `--page-size` of `--page-size <n>`. */

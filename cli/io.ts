@@ -6,6 +6,8 @@ export interface Io {
   stdin: ReadableStream<Uint8Array>;
   /** Stops a terminal from showing what is typed, and lets it again. */
   hideInput: (hidden: boolean) => void;
+  /** Hands every key over as it is pressed, Ctrl-C included, and unseen; or line by line again. */
+  rawInput: (raw: boolean) => void;
   /** Whether stdout, stderr and stdin are terminals. */
   outIsTerminal: boolean;
   errIsTerminal: boolean;
@@ -55,10 +57,11 @@ export function processIo(signal: AbortSignal): Io {
     stdin: Deno.stdin.readable,
     // Line by line and with Ctrl-C as ever, only unseen: the reader takes care of Enter and of nothing else.
     hideInput: (hidden) => Deno.stdin.setRaw(hidden, { cbreak: true }),
+    rawInput: (raw) => Deno.stdin.setRaw(raw),
     outIsTerminal,
     errIsTerminal: Deno.stderr.isTerminal(),
     inIsTerminal: Deno.stdin.isTerminal(),
-    width: outIsTerminal ? consoleWidth() : 0,
+    width: outIsTerminal || Deno.stderr.isTerminal() ? consoleWidth() : 0,
     env: Deno.env.toObject(),
     cwd: Deno.cwd(),
     signal,

@@ -18,15 +18,15 @@ export async function confirm(io: Io, question: string): Promise<boolean> {
   return /^y(es)?$/i.test(line.trim());
 }
 
-/** All of stdin as text, for `--stdin`. Throws a usage error when it is longer than `max` bytes or not UTF-8. */
-export async function readText(io: Io, max: number): Promise<string> {
+/** All of stdin as text, for the flag or argument `named`. Throws a usage error when it is longer than `max` bytes or not UTF-8. */
+export async function readText(io: Io, max: number, named: string, instead = ""): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of stdinOf(io)) {
     chunks.push(chunk);
     size += chunk.length;
     if (size > max) {
-      throw usage(`--stdin: the text is longer than ${max} bytes; send a file with --media-path`);
+      throw usage(`${named}: the text is longer than ${max} bytes${instead}`);
     }
   }
   try {
@@ -34,7 +34,7 @@ export async function readText(io: Io, max: number): Promise<string> {
       await new Blob(chunks as BlobPart[]).arrayBuffer(),
     );
   } catch {
-    throw usage("--stdin: the text is not valid UTF-8; send a file with --media-path");
+    throw usage(`${named}: the text is not valid UTF-8${instead}`);
   }
 }
 

@@ -1,20 +1,25 @@
-import { createParser } from "eventsource-parser";
+import { load } from "../../src/base/load.ts";
 import { conflict, notFound, ServiceError } from "../../src/domain/error.ts";
 import { nameKey } from "../../src/domain/name.ts";
 import type { Client } from "../client.ts";
 import { type AnyCommand, command, type Context } from "../command.ts";
 import { TIMEOUT, timeoutMs } from "../duration.ts";
-import { EXIT, Exit, usage } from "../exit.ts";
+import { Conversation } from "../conversation.ts";
+import { Exit, usage } from "../exit.ts";
+import { readText } from "../prompt.ts";
 import { visible } from "../visible.ts";
 
 const SESSION_NAME = "cli";
 const TIMEOUT_DEFAULT_MS = 600_000;
+// What the server takes as text (contract 1).
+const CONTENT_MAX_BYTES = 256 * 1024;
 const ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i;
 
 export const chatCommand: AnyCommand = command({
   name: "chat",
-  about: "Send a chat message and print the reply as it comes",
-  args: ["text"],
+  about:
+    "Send a chat message and print the reply as it comes; without a text, on a terminal, a prompt that stays",
+  args: ["[text|-]"],
   options: {
     session: {
       flags: "--session <id|name>",
@@ -30,24 +35,67 @@ export const chatCommand: AnyCommand = command({
     },
     timeout: { ...TIMEOUT, default: "10m" },
   },
-  examples: ["chat '@ada what is new?'", "chat --session work --worker Ada 'and now in English'"],
+  examples: [
+    "chat '@ada what is new?'",
+    "chat --session work --worker Ada 'and now in English'",
+    "chat - < question.txt",
+    "chat",
+  ],
   async run(context) {
-    const { client, args: [text = ""], options } = context;
-    if (text.trim() === "") throw usage("the text must not be empty");
+    const { client, args: [given], options, io } = context;
     const limitMs = timeoutMs(options.timeout, TIMEOUT_DEFAULT_MS);
-    const id = await findSession(client, options.session ?? SESSION_NAME);
-    const content = options.worker === undefined
-      ? text
-      : `@${await mentionOf(client, options.worker)} ${text}`;
-    const stream = await client.open("GET /api/local/sessions/:id/stream", { params: { id } });
-    const { value } = await client.call("POST /api/local/sessions/:id/messages", {
-      params: { id },
-      body: { content },
-    });
-    await printReplies(context, stream, value.message_id, limitMs);
-    await judge(client, value.message_id);
+    const asks = given === undefined;
+    if (asks && !(io.inIsTerminal && io.errIsTerminal)) {
+      throw usage("a text is needed: svc ctl chat <text>, or - to read it from standard input");
+    }
+    const text = given === "-" ? (await readText(io, CONTENT_MAX_BYTES, "-")).replace(/[\r\n]+$/, "") : given;
+    if (!asks && text?.trim() === "") throw usage("the text must not be empty");
+    const name = options.session ?? SESSION_NAME;
+    const conversation = new Conversation(context, await findSession(client, name));
+    const mention = options.worker === undefined ? "" : `@${await mentionOf(client, options.worker)} `;
+    if (text === undefined) return await converse(context, conversation, { mention, limitMs, name });
+    await conversation.say(mention + text, limitMs);
   },
 });
+
+/** Asks on the terminal again and again. What fails is said and ends nothing; Ctrl-C ends the run, Ctrl-D the chat. */
+async function converse(
+  { io, note, out }: Context,
+  conversation: Conversation,
+  { mention, limitMs, name }: { mention: string; limitMs: number; name: string },
+): Promise<void> {
+  const { ChatPrompt } = await load<typeof import("../chat_prompt.ts")>("../chat_prompt.ts", import.meta.url);
+  note(out.style.dim(`Session ${visible(name)}. Ctrl-C stops a run, Ctrl-D ends the chat.`));
+  using prompt = new ChatPrompt(io, "> ");
+  let stopped = false;
+  prompt.onInterrupt = () => {
+    stopped = true;
+    void conversation.stop().then(
+      (count) => note(count === 0 ? "nothing runs yet" : "stopped; write on in the same conversation"),
+      (error) => note(`svc: ${visible(String(error.message))}`),
+    );
+  };
+  while (true) {
+    const line = await prompt.next();
+    if (line === null) break;
+    if (line.trim() === "") continue;
+    stopped = false;
+    try {
+      await conversation.say(mention + line, limitMs);
+    } catch (error) {
+      const goesOn = error instanceof Exit ||
+        error instanceof ServiceError && error.code !== "unauthenticated";
+      if (!goesOn || !(error instanceof Error)) throw error;
+      // Whoever stopped it knows.
+      if (!stopped) note(out.style.red(`svc: ${visible(error.message)}`));
+    }
+  }
+  note(`\nto go on: svc ctl chat --session ${shellWord(name)}`);
+}
+
+function shellWord(name: string): string {
+  return /^[\w.-]+$/.test(name) ? name : `'${visible(name).replaceAll("'", "'\\''")}'`;
+}
 
 async function findSession(client: Client, wanted: string): Promise<string> {
   if (ID.test(wanted)) {
@@ -77,75 +125,4 @@ async function mentionOf(client: Client, wanted: string): Promise<string> {
     throw conflict(`Cannot talk to ${name}: ${named.length} workers are called that; rename all but one`);
   }
   return name;
-}
-
-/** Ends with 8 when what the message brought about failed or was cancelled (contract 6). */
-async function judge(client: Client, messageId: string): Promise<void> {
-  const trace = await client.call("GET /api/messages/:id/trace", { params: { id: messageId } }).catch(
-    (error) => {
-      // A token that may chat need not be one that may look into what came of it.
-      if (error instanceof ServiceError && error.code === "forbidden") return null;
-      throw error;
-    },
-  );
-  const { tasks = [], parts = [] } = trace?.value ?? {};
-  const task = tasks.find(({ status }) => status === "failed" || status === "cancelled");
-  if (task !== undefined) {
-    throw new Exit(EXIT.awaitedFailed, `task ${task.id} ${task.status}: ${task.reason}`);
-  }
-  if (parts.some(({ status }) => status === "failed")) {
-    throw new Exit(EXIT.awaitedFailed, `message ${messageId} failed`);
-  }
-}
-
-/** Prints the messages of the session until nothing is in progress in it. */
-async function printReplies(
-  context: Context,
-  stream: Response,
-  messageId: string,
-  limitMs: number,
-): Promise<void> {
-  const { out, note, io } = context;
-  let over = false;
-  let replies = 0;
-  const parser = createParser({
-    onEvent({ event, data }) {
-      if (over) return;
-      const said = JSON.parse(data);
-      if (event === "message") {
-        replies++;
-        if (out.format === "json") out.line(data);
-        else if (out.format === "ids") out.line(said.id);
-        else {
-          if (io.outIsTerminal && said.worker_name) note(out.style.dim(`${said.worker_name}:`));
-          // What an agent says must not drive the operator's terminal.
-          out.line(io.outIsTerminal ? visible(said.content) : said.content);
-        }
-      } else if (event === "status" && io.errIsTerminal && said.state === "working") {
-        note(out.style.dim(`${said.worker_name} is working …`));
-      } else if (event === "status" && said.state === "idle") over = true;
-      else if (event === "end") {
-        throw new ServiceError("unavailable", `The conversation ended before the reply came: ${said.reason}`);
-      }
-    },
-  });
-  const decoder = new TextDecoder();
-  const reader = (stream.body as ReadableStream<Uint8Array>).getReader();
-  const late = setTimeout(() => void reader.cancel("late"), limitMs);
-  try {
-    while (!over) {
-      const { done, value } = await reader.read();
-      if (done) {
-        throw new Exit(
-          EXIT.timedOut,
-          `No end of it after ${limitMs / 1000} s; message ${messageId} goes on`,
-        );
-      }
-      parser.feed(decoder.decode(value, { stream: true }));
-    }
-  } finally {
-    clearTimeout(late);
-    await reader.cancel().catch(() => {});
-  }
-  if (replies === 0) note("no reply");
 }

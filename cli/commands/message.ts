@@ -73,7 +73,12 @@ export const messageCommands: AnyCommand[] = [
       const { messageId, mediaPath } = options;
       if (!options.stdin && mediaPath === undefined) throw usage("one of --stdin and --media-path is needed");
       // The line break that echo and heredocs add at the end is not part of the text.
-      const content = options.stdin ? (await readText(io, TEXT_MAX_BYTES)).replace(/[\r\n]+$/, "") : "";
+      const content = options.stdin
+        ? (await readText(io, TEXT_MAX_BYTES, "--stdin", "; send a file with --media-path")).replace(
+          /[\r\n]+$/,
+          "",
+        )
+        : "";
       if (options.stdin && content.trim() === "" && mediaPath === undefined) {
         throw usage("--stdin: there was no text on standard input");
       }
@@ -107,8 +112,8 @@ export const messageCommands: AnyCommand[] = [
         choices: INBOUND_STATUSES,
         several: true,
       },
-      receivedFrom: { flags: "--received-from <ms>", about: "received at or after (Unix ms)", type: "int" },
-      receivedTo: { flags: "--received-to <ms>", about: "received at or before (Unix ms)", type: "int" },
+      receivedFrom: { flags: "--received-from <time>", about: "received at or after", type: "time" },
+      receivedTo: { flags: "--received-to <time>", about: "received at or before", type: "time" },
       ...pageOptions(100),
     },
     examples: ["message list --session-key local:$session", "message list --status failed"],
@@ -135,8 +140,8 @@ export const messageCommands: AnyCommand[] = [
         several: true,
       },
       sourceId: { flags: "--source-id <id>", offers: "worker", about: "said by this worker", type: "text" },
-      sentFrom: { flags: "--sent-from <ms>", about: "sent at or after (Unix ms)", type: "int" },
-      sentTo: { flags: "--sent-to <ms>", about: "sent at or before (Unix ms)", type: "int" },
+      sentFrom: { flags: "--sent-from <time>", about: "sent at or after", type: "time" },
+      sentTo: { flags: "--sent-to <time>", about: "sent at or before", type: "time" },
       ...pageOptions(100),
     },
     examples: ["message list-outbound --source-type worker", "message list-outbound --status failed"],

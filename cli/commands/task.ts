@@ -5,6 +5,11 @@ import { type AnyCommand, command, type Context, fieldsOf } from "../command.ts"
 import { TIMEOUT, timeoutMs } from "../duration.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
+import { readText } from "../prompt.ts";
+import { Spinner } from "../spinner.ts";
+
+// What the server takes as text (contract 1).
+const INSTRUCTION_MAX_BYTES = 256 * 1024;
 
 const COLUMNS = [
   idField(),
@@ -95,7 +100,12 @@ export const taskCommands: AnyCommand[] = [
         type: "text",
         required: true,
       },
-      instruction: { flags: "--instruction <text>", about: "what to do", type: "text", required: true },
+      instruction: {
+        flags: "--instruction <text>",
+        about: "what to do; - reads it from standard input",
+        type: "text",
+        required: true,
+      },
       type: {
         flags: "--type <type>",
         about: "when it is to run",
@@ -104,9 +114,9 @@ export const taskCommands: AnyCommand[] = [
         required: true,
       },
       scheduledAt: {
-        flags: "--scheduled-at <ms>",
-        about: "Unix ms, for countdown; at least 5 s ahead",
-        type: "int",
+        flags: "--scheduled-at <time>",
+        about: "for countdown, such as +10m; at least 5 s ahead",
+        type: "time",
       },
       cron: {
         flags: "--cron <expression>",
@@ -133,8 +143,17 @@ export const taskCommands: AnyCommand[] = [
       "task create --message-id weekly --worker-id $id --type scheduled --cron '0 9 * * 1' --instruction 'Plan the week'",
     ],
     async run(context) {
-      const { client, out, options, note } = context;
+      const { client, out, options, io, note } = context;
       const { wait, timeout, idempotencyKey: key, ...fields } = options;
+      if (fields.instruction === "-") {
+        fields.instruction = (await readText(io, INSTRUCTION_MAX_BYTES, "--instruction -")).replace(
+          /[\r\n]+$/,
+          "",
+        );
+        if (fields.instruction.trim() === "") {
+          throw usage("--instruction -: there was no text on standard input");
+        }
+      }
       const limit = timeoutMs(timeout, Infinity);
       if (timeout !== undefined && !wait) throw usage("--timeout goes with --wait");
       const headers = key === undefined ? {} : { "idempotency-key": key };
@@ -182,25 +201,31 @@ export const taskCommands: AnyCommand[] = [
   }),
 ];
 
-// The server holds a wait for so long at most; longer ones are asked again.
+// The server holds a wait for so long at most; longer ones are asked again. A person wants to see what state it is in.
 const POLL_MAX_MS = 60_000;
+const POLL_SHOWN_MS = 2_000;
 
 /** Waits for a task, prints it, and ends with 0, 8 or 124. */
 async function waitAndPrint(context: Context, id: string, limitMs: number): Promise<void> {
-  const { client, out } = context;
+  const { client, out, io } = context;
+  using spinner = new Spinner(io, out.style);
   const until = performance.now() + limitMs;
   const before = (await client.call("GET /api/tasks/:id", { params: { id } })).value;
+  spinner.show(`task ${before.status}`);
   while (true) {
     const left = Math.max(0, until - performance.now());
-    const query = { timeout_ms: Math.round(Math.min(left, POLL_MAX_MS)) };
+    const query = { timeout_ms: Math.round(Math.min(left, io.errIsTerminal ? POLL_SHOWN_MS : POLL_MAX_MS)) };
     const { json, value } = await client.call("GET /api/tasks/:id/wait", { params: { id }, query });
+    spinner.show(`task ${value.status}`);
     const ran = value.type === "scheduled" && value.status === "scheduled" &&
       value.execution_id !== null && (value.run_count > before.run_count || before.status === "running");
     if (isEndedTask(value.status) || ran) {
+      spinner.stop();
       out.object(json, value);
       return await judge(client, value);
     }
     if (performance.now() >= until) {
+      spinner.stop();
       out.object(json, value);
       throw new Exit(EXIT.timedOut, `task ${id} is still ${value.status}`);
     }

@@ -21,6 +21,7 @@ async function call(
     err: (text) => said.err += text,
     stdin: new Blob([]).stream(),
     hideInput: () => {},
+    rawInput: () => {},
     outIsTerminal: false,
     errIsTerminal: false,
     inIsTerminal: false,

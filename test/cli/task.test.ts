@@ -156,7 +156,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
         "countdown",
         "--scheduled-at",
         "soon",
-      ], /not a whole number/],
+      ], /is not a time such as/],
       [[
         "create",
         "--message-id",

@@ -35,6 +35,7 @@ export async function ctl(app: App | null, args: string[], options: CallOptions 
     err: (text) => said.err += text,
     stdin: typeof stdin === "string" ? new Blob([stdin]).stream() : stdin,
     hideInput: (hidden) => said.err += hidden ? "[hidden]" : "[shown]",
+    rawInput: () => {},
     outIsTerminal: terminal,
     errIsTerminal: terminal,
     inIsTerminal: terminal,

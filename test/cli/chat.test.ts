@@ -1,0 +1,121 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { fakeEngines } from "../harness/agents.ts";
+import { openApp } from "../harness/app.ts";
+import { tempDir } from "../harness/process.ts";
+import { Shell } from "../harness/shell.ts";
+import { ctl } from "../harness/terminal.ts";
+
+describe("svc ctl and text on standard input (contract 8.8)", () => {
+  it("chat - and task create --instruction - take it as it is, up to 256 KiB", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const { id } = await app.call("POST /api/workers", { name: "Ada" });
+    expect(await ctl(app, ["chat", "-"], { stdin: "say from a pipe\n" })).toEqual({
+      code: 0,
+      out: "from a pipe\n",
+      err: "",
+    });
+    const create = [
+      "task",
+      "create",
+      "--message-id",
+      "m",
+      "--worker-id",
+      id,
+      "--type",
+      "immediate",
+      "--instruction",
+      "-",
+    ];
+    const made = await ctl(app, [...create, "--wait"], { stdin: "say 'quoted' $HOME\n\n" });
+    expect([made.code, made.out]).toEqual([0, expect.stringContaining("instruction\tsay 'quoted' $HOME\n")]);
+    const large = "x".repeat(300_000);
+    for (const args of [["chat", "-"], create]) {
+      expect(await ctl(app, args, { stdin: large })).toMatchObject({
+        code: 2,
+        out: "",
+        err: expect.stringMatching(/^svc: .*-: the text is longer than 262144 bytes\n$/),
+      });
+      expect(await ctl(app, args, { stdin: " \n" })).toMatchObject({ code: 2, out: "" });
+    }
+    expect((await ctl(app, ["chat", "-"], { stdin: "say " + "y".repeat(262_000) })).code).toBe(0);
+    expect(await ctl(app, ["chat"])).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^svc: a text is needed/),
+    });
+  });
+
+  it("filters take relative times (contract 8.11)", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/workers", { name: "Ada" });
+    await ctl(app, ["chat", "hello"]);
+    const ids = async (...args: string[]) => (await ctl(app, ["execution", "list", "-q", ...args])).out;
+    expect(await ids("--started-from", "-1h")).not.toBe("");
+    expect(await ids("--started-from", "+1h")).toBe("");
+    expect(await ids("--started-to", "1 hour ago")).toBe("");
+    expect(await ctl(app, ["execution", "list", "--started-from", "soon"])).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^svc: --started-from: "soon" is not a time/),
+    });
+  });
+
+  it("waits with a spinner on a terminal that can redraw, and never in a pipe", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const seen = await ctl(app, ["chat", "say hi"], {
+      terminal: true,
+      env: { TERM: "xterm", NO_COLOR: "1" },
+    });
+    expect(seen).toMatchObject({ code: 0, out: "hi\n" });
+    const shown = seen.err.replaceAll("\r\u001b[2K", "<line>");
+    expect(shown).toMatch(/<line>. Ada is working/);
+    // What is left on the screen has nothing of it.
+    expect(shown).toMatch(/<line>(Ada:\n)?$/);
+    const dumb = await ctl(app, ["chat", "say hi"], { terminal: true, env: { TERM: "dumb" } });
+    expect(dumb).toEqual({ code: 0, out: "hi\n", err: "Ada:\n" });
+    expect(await ctl(app, ["chat", "say hi"])).toEqual({ code: 0, out: "hi\n", err: "" });
+  });
+});
+
+describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 8.8)", () => {
+  it(
+    "is a prompt that stays: history, a paste of several lines, Ctrl-C for the run, Ctrl-D for the end",
+    async () => {
+      await using app = await openApp({ config: { engines: fakeEngines() } });
+      await app.call("POST /api/workers", { name: "Ada" });
+      await using dir = await tempDir();
+      const env = { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: "0", PS1: "$ " };
+      await using terminal = await Shell.start("bash --norc -i", dir.path, env);
+      await terminal.type("svc ctl chat\n");
+      await terminal.until(/Session cli\./);
+      await terminal.until(/> /);
+      await terminal.type("say one\r");
+      await terminal.until(/Ada:\r?\n+one\r?\n[^]*> /);
+      await terminal.type("\u001b[A\u007f\u007f\u007ftwo\r");
+      await terminal.until(/Ada:\r?\n+two\r?\n[^]*> /);
+      await terminal.type("\u001b[200~say a\nb\u001b[201~");
+      await terminal.until(/say a⏎b/);
+      await terminal.type("\r");
+      await app.until("execution.completed", 3);
+      const [sent] = await app.call("GET /api/messages/inbound?page_size=1");
+      expect(sent.content).toBe("say a\nb");
+      await terminal.until(/> $/);
+      await terminal.type("sleep 60\r");
+      await app.until("execution.started", 4);
+      await terminal.type("\u0003");
+      await terminal.until(/stopped; write on[^]*> $/);
+      await terminal.type("say still here\r");
+      await terminal.until(/Ada:\r?\n+still here\r?\n/);
+      await terminal.type("\u0004");
+      await terminal.until(/to go on: svc ctl chat --session cli/);
+      await terminal.type("echo code $? > end\n");
+      await terminal.type("exit\n");
+      while (
+        !await Deno.readTextFile(join(dir.path, "end")).then((text) => text === "code 0\n", () => false)
+      ) {
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    },
+    60_000,
+  );
+});

@@ -1,0 +1,47 @@
+import { expect, it } from "vitest";
+import { timeMs } from "../../cli/time.ts";
+
+const NOW = Date.parse("2026-11-21T14:20:00Z");
+const HOUR = 3_600_000;
+
+it("timeMs() reads Unix ms, ISO 8601 and relative times (contract 8.11)", () => {
+  const cases: [string, number][] = [
+    ["1700000000000", 1_700_000_000_000],
+    ["-5", -5],
+    ["9".repeat(19), 8_640_000_000_000_000],
+    ["now", NOW],
+    ["-1h", NOW - HOUR],
+    ["+10m", NOW + 600_000],
+    ["+1h30m", NOW + 1.5 * HOUR],
+    ["1 hour ago", NOW - HOUR],
+    ["2 days 3 hours ago", NOW - 51 * HOUR],
+    ["in 90 seconds", NOW + 90_000],
+    ["-1w", NOW - 7 * 24 * HOUR],
+    ["2026-11-21T14:20:00Z", NOW],
+    ["2026-11-21T15:20:00.000+01:00", NOW],
+    ["2026-11-21T14:20", new Date(2026, 10, 21, 14, 20).getTime()],
+    ["2026-11-21 14:20", new Date(2026, 10, 21, 14, 20).getTime()],
+    ["2026-11-21", new Date(2026, 10, 21).getTime()],
+  ];
+  for (const [text, ms] of cases) expect([text, timeMs(text, "--x", NOW)]).toEqual([text, ms]);
+});
+
+it("timeMs() refuses what could be meant in several ways, or in none", () => {
+  for (
+    const text of [
+      "",
+      "1h",
+      "soon",
+      "-",
+      "+",
+      "-1x",
+      "1h ago ago",
+      "+1h ago",
+      "2026-13-01",
+      "11/21/2026",
+      "-1h junk",
+    ]
+  ) {
+    expect(() => timeMs(text, "--x", NOW), text).toThrow(/^--x: .* is not a time such as -1h, \+10m/);
+  }
+});
