@@ -215,11 +215,15 @@ export async function openUpload(
   service: Service,
   call: Call,
   id: string,
-  name: string,
+  file: { name: string; bytes: number },
 ): Promise<IncomingFile> {
   await getSession(service, call, id);
   await checkUploads(service, id);
-  return await inSession(service, id, () => IncomingFile.open(uploadFolder(service, id), newId(), name));
+  return await inSession(
+    service,
+    id,
+    () => IncomingFile.open(uploadFolder(service, id), newId(), file.name, file.bytes),
+  );
 }
 
 /** POST /api/local/sessions/:id/media: keeps what came in and answers where it lies (interface 4.1). Throws `not_found`, `storage_full`. */

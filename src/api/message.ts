@@ -61,8 +61,8 @@ export interface SentFile {
 }
 
 /** Opens a file that comes with a message, before it is known where it belongs. Throws `storage_full`. */
-export async function openSentFile(service: Service, name: string): Promise<IncomingFile> {
-  return await IncomingFile.open(join(service.paths.uploads, INCOMING), newId(), name);
+export async function openSentFile(service: Service, name: string, bytes: number): Promise<IncomingFile> {
+  return await IncomingFile.open(join(service.paths.uploads, INCOMING), newId(), name, bytes);
 }
 
 const INCOMING = "incoming";

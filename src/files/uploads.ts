@@ -1,20 +1,18 @@
 import { createHash } from "node:crypto";
-import { statfs } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { ServiceError } from "../domain/error.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import type { Media } from "../domain/message.ts";
+import { DiskRoom } from "./disk_room.ts";
 
 /** Most files of one conversation, and how many of the largest size they may be together (reliability UPL-2). */
 export const UPLOADS_PER_SESSION_MAX = 1_000;
 export const UPLOADS_PER_SESSION_MAX_LARGEST = 20;
 
-// Uploads never take the last space of a disk: the database and the logs need it. On a small disk the reserve is a share.
-const DISK_RESERVE_BYTES = 100_000_000;
-const DISK_RESERVE_SHARE = 0.05;
-
 const SNIFF_BYTES = 4_100;
 const PARTIAL = ".part";
+// More of a name is not looked at: taking characters apart costs the square of a run of marks.
+const NAME_READ_CHARACTERS = 400;
 
 /** Whether a file is still being uploaded: the name of a stored one never begins with a dot. */
 export function isPartial(name: string): boolean {
@@ -28,26 +26,37 @@ export class IncomingFile {
   readonly #partial: string;
   readonly #folder: string;
   readonly #name: string;
+  readonly #room: DiskRoom;
   readonly #head: Uint8Array[] = [];
   #headBytes = 0;
   #open = true;
 
-  private constructor(file: Deno.FsFile, folder: string, name: string, partial: string) {
+  private constructor(
+    file: Deno.FsFile,
+    place: { folder: string; name: string; partial: string },
+    room: DiskRoom,
+  ) {
     this.#file = file;
-    this.#folder = folder;
-    this.#name = name;
-    this.#partial = partial;
+    this.#folder = place.folder;
+    this.#name = place.name;
+    this.#partial = place.partial;
+    this.#room = room;
   }
 
-  /** Opens a new file in `folder`, which is made when missing. Throws `storage_full`. */
-  static async open(folder: string, id: string, originalName: string): Promise<IncomingFile> {
+  /** Opens a new file in `folder`, which is made when missing, and reserves its room where its size is known. Throws `storage_full`. */
+  static async open(folder: string, id: string, originalName: string, bytes = 0): Promise<IncomingFile> {
     return await mapped(async () => {
       await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
-      await checkRoom(folder);
+      const room = new DiskRoom(folder, bytes);
       const name = safeName(id, originalName);
       const partial = join(folder, `.${id}${PARTIAL}`);
-      const file = await Deno.open(partial, { write: true, createNew: true, mode: 0o600 });
-      return new IncomingFile(file, folder, name, partial);
+      try {
+        const file = await Deno.open(partial, { write: true, createNew: true, mode: 0o600 });
+        return new IncomingFile(file, { folder, name, partial }, room);
+      } catch (error) {
+        room.release();
+        throw error;
+      }
     });
   }
 
@@ -57,9 +66,11 @@ export class IncomingFile {
       this.#head.push(part);
       this.#headBytes += part.length;
     }
+    this.#room.need(chunk.length);
     await mapped(async () => {
       for (let at = 0; at < chunk.length;) at += await this.#file.write(chunk.subarray(at));
     });
+    this.#room.written(chunk.length);
     this.size += chunk.length;
     faultPoint("upload.part");
   }
@@ -90,17 +101,10 @@ export class IncomingFile {
   }
 
   #close(): void {
+    this.#room.release();
     if (this.#open) this.#file.close();
     this.#open = false;
   }
-}
-
-async function checkRoom(folder: string): Promise<void> {
-  const disk = await statfs(folder).catch(() => null);
-  if (disk === null) return;
-  const reserve = Math.min(DISK_RESERVE_BYTES, disk.blocks * disk.bsize * DISK_RESERVE_SHARE);
-  if (disk.bavail * disk.bsize >= reserve) return;
-  throw new ServiceError("storage_full", "Cannot store the file: the disk is nearly full");
 }
 
 async function mapped<T>(work: () => Promise<T>): Promise<T> {
@@ -116,7 +120,7 @@ async function mapped<T>(work: () => Promise<T>): Promise<T> {
 
 // The id in front makes the name unique and excludes device names and leading dots; the rest is for people.
 function safeName(id: string, originalName: string): string {
-  const last = originalName.split(/[/\\]/).at(-1) ?? "";
+  const last = (originalName.split(/[/\\]/).at(-1) ?? "").slice(-NAME_READ_CHARACTERS);
   const slug = last.normalize("NFKD").replace(/\p{M}/gu, "").replace(/[^A-Za-z0-9._-]+/g, "_").replace(
     /\.{2,}/g,
     ".",

@@ -7,7 +7,8 @@ import { leaveUnread } from "./lingering_close.ts";
 /** Where the one file of an upload goes, and how large it may be. */
 export interface UploadTarget {
   maxBytes: number;
-  open: (originalName: string) => Promise<IncomingFile>;
+  /** Opens the file; `bytes` is about how large it will be, or 0 when the client does not say. */
+  open: (originalName: string, bytes: number) => Promise<IncomingFile>;
 }
 
 /** A form that came in: its texts, and its file (null without one), which the caller has to finish or discard. */
@@ -33,11 +34,12 @@ export async function readForm(request: Request, target: UploadTarget): Promise<
   }
   if (request.body === null) throw invalid("", "the body is empty; send multipart/form-data");
   const reader = request.body.getReader();
-  if (Number(request.headers.get("content-length") ?? 0) > target.maxBytes + OVERHEAD_BYTES) {
+  const length = Number(request.headers.get("content-length") ?? 0);
+  if (length > target.maxBytes + OVERHEAD_BYTES) {
     leaveUnread(request, reader);
     throw tooLarge(target.maxBytes);
   }
-  const upload = new Upload(target);
+  const upload = new Upload(target, length);
   try {
     await upload.read(reader, type);
     return upload.finish();
@@ -67,6 +69,7 @@ function words(error: unknown): string {
 
 class Upload {
   readonly #target: UploadTarget;
+  readonly #bytes: number;
   readonly #fields: Record<string, string> = Object.create(null);
   #file: IncomingFile | null = null;
   #name = "";
@@ -74,8 +77,9 @@ class Upload {
   /** Why it is refused, or could not be stored; null while all is well. */
   fault: Error | null = null;
 
-  constructor(target: UploadTarget) {
+  constructor(target: UploadTarget, bytes: number) {
     this.#target = target;
+    this.#bytes = Math.min(bytes, target.maxBytes);
   }
 
   async read(reader: ReadableStreamDefaultReader<Uint8Array>, type: string): Promise<void> {
@@ -141,7 +145,7 @@ class Upload {
       return;
     }
     this.#name = (name ?? "").slice(0, 4_000);
-    const opening = this.#target.open(this.#name).then((file) => {
+    const opening = this.#target.open(this.#name, this.#bytes).then((file) => {
       this.#file = file;
     }).catch((error) => this.#fail(error));
     this.#writing = opening;

@@ -138,7 +138,7 @@ export const chatRoutes = [
       await getSession(service, call, params.id);
       const { fields, file, originalName } = await readForm(raw, {
         maxBytes: service.config.limits.max_upload_bytes,
-        open: (name) => openUpload(service, call, params.id, name),
+        open: (name, bytes) => openUpload(service, call, params.id, { name, bytes }),
       });
       if (file === null) throw invalid("file", 'is missing; send the file in the form field "file"');
       try {

@@ -41,7 +41,7 @@ export const messageRoutes = [
       if (body !== undefined) return await sendMessage(service, call, body, null);
       const { fields, file, originalName } = await readForm(raw, {
         maxBytes: service.config.limits.max_upload_bytes,
-        open: (name) => openSentFile(service, name),
+        open: (name, bytes) => openSentFile(service, name, bytes),
       });
       try {
         const input = parse(messageFormSchema, fields);
