@@ -1,135 +1,135 @@
 import type { Usage } from "../domain/execution.ts";
 import type { Reset } from "./reset.ts";
 
-/** Why an agent failed, by what has to be done about it. */
+/** Why an agent failed, by what can be done about it. */
 export type EngineFailureKind =
   /** The session to resume does not exist any more. */
   | "unknown_session"
-  /** The id of a new session is taken. */
+  /** The id for a new session is in use. */
   | "session_exists"
-  /** No login, or a refused one. */
+  /** The login is missing or was refused. */
   | "auth"
   | "rate_limited"
   /** The model or its provider failed. */
   | "model"
-  /** The engine refused its arguments or configuration. */
+  /** The engine refused its arguments or its configuration. */
   | "setup"
-  /** It ended without a reason. */
+  /** The process ended without a reason. */
   | "crashed";
 
-/** What went wrong, in the engine's words. */
+/** A failure that an engine reports, in its own words. */
 export interface EngineFailure {
   kind: EngineFailureKind;
   words: string;
-  /** When a rate limit is over; null where the engine does not say. */
+  /** When a rate limit ends; null where the engine does not say. */
   reset: Reset | null;
 }
 
 /**
- * Which span a figure counts: this run, one step of it, or the engine's session since it began. Figures of steps are
- * added up; of a session's the difference to the last known one is the run's.
+ * What a usage figure covers: this run, one step of it, or the whole session of the engine. Steps are added up. For a
+ * session, the run's usage is the difference to the last known figure.
  */
 export type UsageSpan = "run" | "step" | "session";
 
 /** What a line of an agent's output means. */
 export type AgentEvent =
-  /** Which session this is; null: the one that was asked for. */
+  /** The id of the session; null: the requested one. */
   | { kind: "session"; id: string | null }
-  /** Text of the agent. A `piece` continues the last one, a `part` is a new paragraph, a `whole` is the complete text. */
+  /** Text of the agent. A `piece` continues the last one, a `part` starts on a new line, a `whole` replaces all before it. */
   | { kind: "text"; text: string; mode: "piece" | "part" | "whole" }
   | { kind: "tool_start"; name: string; input: string }
   | { kind: "tool_end"; output: string; ok: boolean }
   | { kind: "notice"; text: string }
   | { kind: "usage"; span: UsageSpan; usage: Partial<Usage> }
-  /** Something failed. The run failed too, unless the agent prints text or calls a tool after it. */
+  /** Something failed. The run has failed as well, unless the agent writes or acts afterwards. */
   | { kind: "failure"; failure: EngineFailure }
-  /** The engine's final event. `text` is the answer where it is named, else the last text counts. */
+  /** The engine's final event. `text` is the answer; null: the answer is the last text. */
   | { kind: "done"; ok: boolean; text: string | null; failure: EngineFailure | null };
 
 /** A parsed line of output. */
 export type Line = Record<string, unknown>;
 
-/** A tool server that an agent is offered over HTTP (Model Context Protocol). */
+/** A tool server for the agent over HTTP (Model Context Protocol). */
 export interface ToolServer {
   url: string;
   /** The variable of the run's environment that holds its token. */
   tokenVariable: string;
-  /** The token itself: for files that belong to the run alone, never for arguments. */
+  /** The token itself: only for files in the run's private directory, never for arguments. */
   token: string;
 }
 
-/** What an adapter makes a command of. */
+/** What an adapter makes a command from. */
 export interface Order {
-  /** The session to start with this id (where the engine takes one), or to resume. */
+  /** Id of the session to resume, or for the new session where the engine takes one. */
   sessionId: string;
   resume: boolean;
   prompt: string;
   /** A private directory for files of this run only. */
   runDir: string;
-  /** Where the engine keeps logins and sessions of this worker; null: in its usual, shared place. */
+  /** Where the engine keeps the logins and sessions of this worker; null: in its default place, shared by all. */
   stateDir: string | null;
   /** Absolute path of `svc`. */
   ctl: string;
   model: string;
   permissions: "read" | "edit" | "full";
-  /** engines.<name>.args and the worker's own, behind ours. */
+  /** engines.<name>.args and the worker's own; they follow ours. */
   extraArgs: readonly string[];
   /** Whether the service, and so the engine, runs as root. */
   root: boolean;
-  /** The engine's own variables, as configured. */
+  /** The complete environment of the run. */
   env: Readonly<Record<string, string>>;
-  /** The service's tools over MCP, where they are offered. */
+  /** The service's tools over MCP; null: none. */
   tools: ToolServer | null;
-  /** JSON Schema that the answer has to fit; null: any text. */
+  /** JSON Schema for the answer; null: any text. */
   schema: object | null;
 }
 
-/** A file that has to be there before the engine starts. */
+/** A file to write before the engine starts. */
 export interface EngineFile {
   path: string;
-  /** Its new text, given the present one; null when there is none. */
+  /** The new text, from the present one (null: there is no file). */
   content: (present: string | null) => string;
-  /** A program, and not a text. */
+  /** Whether it is a program. */
   executable?: boolean;
 }
 
-/** A program to start as an agent. The prompt goes in by stdin, tokens by environment or file, never by argv. */
+/** How to start an agent. The prompt is passed on stdin, tokens in the environment or a file, never in arguments. */
 export interface AgentCommand {
   args: string[];
-  /** Variables that hold unless the operator has set them. */
+  /** Variables that the operator's own settings override. */
   env: Record<string, string>;
-  /** Variables that hold in any case. */
+  /** Variables that nothing overrides. */
   fixedEnv: Record<string, string>;
   stdin: string;
   files: EngineFile[];
-  /** A file in which the engine leaves its usage at its end. */
+  /** The file to which the engine writes its usage when it ends. */
   usageFile: string | null;
 }
 
-/** How a process without a final event ended. */
+/** The end of a process that sent no final event. */
 export interface SilentEnd {
   code: number;
   /** The end of stderr. */
   stderr: string;
-  /** Whether it was started to resume a session. */
+  /** Whether it was asked to resume a session. */
   resume: boolean;
 }
 
 /** Where an engine looks for its login. */
 export interface Login {
-  /** Variables of which one is enough. */
+  /** Any one of these variables is enough. */
   variables: readonly string[];
-  /** The engine's usual state directory, below the home. */
+  /** The engine's default state directory, below the home directory. */
   home: string;
-  /** Files of which one is enough, below the state directory. */
+  /** Any one of these files below the state directory is enough. */
   files: readonly string[];
-  /** The login is in the home, whatever the state directory. */
+  /** The login is always in the home directory, whatever the state directory is. */
   sharedLogin?: boolean;
-  /** What to do when there is neither. */
+  /** What to do when there is no login. */
   advice: string;
 }
 
-/** All that is known of one kind of engine. The driver runs engines of its sort. */
+/** All that is known about one kind of engine. `driver` names the code that runs it. */
 export type AnyAdapter = Adapter | ProgramAdapter | BuiltInAdapter;
 
 /** A program without sessions and events (driver: program.ts). */
@@ -140,7 +140,7 @@ export interface ProgramAdapter {
   program: string;
 }
 
-/** What answers inside of this process (driver: built_in.ts). */
+/** An engine inside this process (driver: built_in.ts). */
 export interface BuiltInAdapter {
   driver: "built_in";
   kind: string;
@@ -148,31 +148,31 @@ export interface BuiltInAdapter {
   answer: (instruction: string) => string;
 }
 
-/** One agent CLI as pure functions: how it is started, and what its lines mean (facts, engines 12). */
+/** One agent CLI as pure functions: how to start it, and what its lines mean (facts, engines 12; driver: agent.ts). */
 export interface Adapter {
   driver: "agent";
   kind: string;
   /** The program's name on PATH. */
   program: string;
-  /** Lines of stderr that say the same in every run, and nothing to anybody. */
+  /** Lines of stderr that appear in every run and mean nothing. */
   noise?: RegExp;
-  /** The package and version that this was measured with; `release` where the package counts in another way. */
+  /** The package and version that this was tested with; `release` where the package has another version than the program. */
   measured: { package: string; version: string; release?: string };
-  /** It takes our id for a new session; else it makes one up. */
+  /** Whether it takes our id for a new session; if not, it chooses one. */
   plansSession: boolean;
   login: Login;
-  /** Variables of the service's environment that belong to this engine and are passed on. */
+  /** Variables of the service's environment that are passed on to this engine, beside those of its login. */
   variables: readonly string[];
   /**
-   * What an operator's arguments may not have: it would change what we read from the engine, which session it takes or
-   * how it gets its prompt, or make it wait for a person.
+   * Flags that an operator's arguments must not contain: they would change the output that we read, the session or the
+   * way of the prompt, or make the engine wait for a person.
    */
   reservedFlags: readonly string[];
   command(order: Order): AgentCommand;
   events(line: Line): AgentEvent[];
-  /** What a line of stderr means beyond its words, where the engine tells there that it has to wait. */
-  complaints?(line: string): AgentEvent[];
-  /** Names the failure of a process that ended without a last word. */
+  /** What a line of stderr means, for engines that report there that they have to wait. */
+  stderrEvents?(line: string): AgentEvent[];
+  /** The failure of a process that ended without a final event. */
   failureOf(end: SilentEnd): EngineFailure;
   /** What the usage file says. */
   usageOf?(text: string): AgentEvent[];

@@ -10,8 +10,8 @@ import { opencode } from "./adapters/opencode.ts";
 import { qwen } from "./adapters/qwen.ts";
 
 /**
- * Every kind of engine, in the order of messages and documents: a new one is a file in adapters/ and its name here. The
- * configuration reads this list at each `ctl config`, so adapters import nothing that is slow to load.
+ * Every kind of engine. To add one, write a file in adapters/ and put its name here. The configuration loads this list
+ * for each `ctl config`, so adapters must not import anything that is slow to load.
  */
 export const ADAPTERS: readonly AnyAdapter[] = [
   claude,
@@ -30,7 +30,7 @@ export function adapterOf(kind: string | undefined): AnyAdapter | undefined {
   return ADAPTERS.find((adapter) => adapter.kind === kind);
 }
 
-/** Whether a kind is an engine without any configuration, called by its kind. */
+/** Whether engines of this kind need no configuration: one exists by default, with the kind as its name. */
 export function needsNoConfiguration({ program }: AnyAdapter): boolean {
   return program !== "";
 }
@@ -38,7 +38,7 @@ export function needsNoConfiguration({ program }: AnyAdapter): boolean {
 // They only print something and end.
 const PRINTING_FLAGS = ["-h", "--help", "-v", "-V", "--version"];
 
-/** The first argument that would break how an engine of this kind is run, or null (contract 3, engine_args). */
+/** The first argument that would break how an engine of this kind is run, or null (contract 3, Worker). */
 export function reservedFlag(kind: string, args: readonly string[]): string | null {
   const adapter = adapterOf(kind);
   if (adapter?.driver !== "agent") return null;

@@ -9,7 +9,7 @@ import { SpawnError } from "./process.ts";
 import { cutResult } from "./result.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 
-/** An agent CLI as an engine. One driver for all of them; what differs is in their adapters (facts, engines 12). */
+/** An agent CLI as an engine. This driver is the same for all; the differences are in the adapters (facts, engines 12). */
 export function agentEngine(name: string, config: EngineConfig, machine: Machine, adapter: Adapter): Engine {
   const parts = { config, machine, adapter };
   return {
@@ -24,7 +24,7 @@ export function agentEngine(name: string, config: EngineConfig, machine: Machine
   };
 }
 
-// A missing session is started again once, and an id that is taken is resumed once.
+// A lost session is replaced by a new one once, and a session whose id is in use is resumed once.
 const STARTS_MAX = 3;
 
 async function runAgent(parts: AgentParts, run: EngineRun): Promise<EngineOutcome> {
@@ -49,7 +49,7 @@ function newSessionId(adapter: Adapter): string {
   return adapter.plansSession ? crypto.randomUUID() : "";
 }
 
-/** The start that mends a refused session, or null when there is nothing to mend. */
+/** The next start, after the engine has refused the session; null when there is no reason for one. */
 function nextStart(adapter: Adapter, run: EngineRun, ran: Ran): Start | null {
   const { start, finished, strayed } = ran;
   if (run.signal.aborted || !finished) return null;
@@ -65,7 +65,7 @@ function nextStart(adapter: Adapter, run: EngineRun, ran: Ran): Start | null {
   return null;
 }
 
-/** What went wrong in a run that was left to itself, or null when it went well. */
+/** The failure of a run that ended by itself, or null. */
 function failureOf(adapter: Adapter, { start, end, reading }: Ran): EngineFailure | null {
   const { done, failure, stderr } = reading;
   if (done !== null) {
@@ -78,13 +78,13 @@ function failureOf(adapter: Adapter, { start, end, reading }: Ran): EngineFailur
   return adapter.failureOf({ code: end.code, stderr, resume: start.resume });
 }
 
-/** Our own cancel or time limit first, then the engine's last word, then its exit code (facts, engines 2.4). */
+/** Our own cancel or time limit counts first, then the engine's final event, then its exit code (facts, engines 2.4). */
 function outcomeOf({ config, adapter }: AgentParts, ran: Ran): EngineOutcome {
   const { start, end, reading, finished } = ran;
   const rest = {
     text: cutResult(reading.text),
     usage: reading.usage.run,
-    // A session that was asked for and not confirmed is taken as the one in use.
+    // When the engine reports no session, the requested one is assumed.
     sessionId: reading.session || (start.resume ? start.sessionId : ""),
     sessionUsage: reading.usage.session,
   };
@@ -95,7 +95,7 @@ function outcomeOf({ config, adapter }: AgentParts, ran: Ran): EngineOutcome {
     const words = kind === "auth" ? `${failure.words} (${adapter.login.advice})` : failure.words;
     return { ...failedOutcome(FAILURE_OF[kind], `${kind}: ${words}`, end.code), ...rest, reset };
   }
-  // A success without any text or tool call counts as a failure.
+  // A run without any text and any action is not a success.
   if (!reading.acted) {
     return { ...failedOutcome("engine_error", "crashed: it said and did nothing", end.code), ...rest };
   }

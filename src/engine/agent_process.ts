@@ -8,32 +8,32 @@ import { detectIsolation } from "./isolation.ts";
 import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process.ts";
 import { Reading } from "./reading.ts";
 
-/** What an agent is run with, beside the run itself. */
+/** The engine of a run: its configuration, machine and adapter. */
 export interface AgentParts {
   config: EngineConfig;
   machine: Machine;
   adapter: Adapter;
 }
 
-/** One process of a run, with a new or a resumed session. */
+/** How one process of a run is started: with a new session, or with one to resume. */
 export interface Start {
   sessionId: string;
   resume: boolean;
   prompt: string;
 }
 
-/** How that process went. */
+/** What is known when that process has ended. */
 export interface Ran {
   start: Start;
   end: ProcessEnd;
   reading: Reading;
-  /** It ended by itself, or after its final event. */
+  /** It ended by itself, or had sent its final event before we ended it. */
   finished: boolean;
   /** It was asked to resume a session and started another one. */
   strayed: boolean;
 }
 
-// An engine that waits for a limit to be over holds a slot for nothing: the task can wait as well.
+// An engine that waits for the end of a rate limit occupies a slot: the task can wait without one.
 const LIMIT_WAIT_MAX_MS = 60_000;
 
 /** Runs one process of an agent to its end. Throws SpawnError when it cannot be started. */
@@ -75,12 +75,12 @@ export async function runAgentProcess(parts: AgentParts, run: EngineRun, start: 
   return { start, end, reading, finished: end.reason === "exited" || watch.left, strayed: watch.strayed };
 }
 
-/** Ends a process that is of no use any more, and tells whether it was done before it was ended. */
+/** Ends a process that has become useless, and knows whether it was done before. */
 class Watch {
   readonly finished = new AbortController();
   readonly signal: AbortSignal;
   strayed = false;
-  /** Its own outcome counts, even if we ended it. */
+  /** The outcome of the process counts, although we ended it. */
   left = false;
   readonly #run: EngineRun;
   readonly #start: Start;
@@ -103,7 +103,7 @@ class Watch {
     } else if (event.kind !== "notice") this.#forgetLimit();
   }
 
-  /** It is over, or is being ended: from here on nothing that it says counts as its own will. */
+  /** The process has ended or is being ended: events from here on do not change its outcome. */
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -139,7 +139,7 @@ function orderOf({ config, machine }: AgentParts, run: EngineRun, start: Start):
   };
 }
 
-// Ours go over the run's, and what the operator configured goes over ours. PATH and SVC_* are the run's own.
+// The adapter's variables override those of the run, and the operator's override both, except PATH and SVC_*.
 function environmentOf(config: EngineConfig, run: EngineRun, command: AgentCommand): Record<string, string> {
   const fixed = Object.entries(run.env).filter(([name]) => name === "PATH" || name.startsWith("SVC_"));
   return {
@@ -152,7 +152,7 @@ function environmentOf(config: EngineConfig, run: EngineRun, command: AgentComma
   };
 }
 
-// Some take their tools' shell from here, and none knows every shell (facts, engines 2.10).
+// Some engines run their tools with $SHELL, and none supports every shell (facts, engines 2.10).
 const bash = ["/bin/bash", "/usr/bin/bash"].find((path) => {
   try {
     return Deno.statSync(path).isFile;

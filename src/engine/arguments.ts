@@ -6,7 +6,7 @@ export function splitArgs(text: string): string[] {
   if (text.includes("`")) {
     throw new Error("must be plain arguments; there is nothing to substitute a command with");
   }
-  // Variables are kept as they stand: an agent's arguments are no shell script.
+  // Variables are not replaced: the arguments are not a shell script.
   return parse(text, (name) => `$${name}`).map((part) => {
     if (typeof part === "string") return part;
     if ("op" in part && part.op === "glob") return part.pattern;

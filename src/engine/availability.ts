@@ -9,7 +9,7 @@ import { findProgram } from "./process.ts";
 const log = logger("engine");
 const VERSION_MAX_MS = 20_000;
 
-/** Whether an agent could be started: its program is found, of a version that is known to work, and has a login. */
+/** Whether an agent can be started: the program exists, its version is recent enough, and there is a login. */
 export async function probeAgent(
   name: string,
   parts: AgentParts,
@@ -42,7 +42,7 @@ export async function probeAgent(
   return { usable: problem === null, version, detail: problem ?? program };
 }
 
-/** Why no login is seen, or null where there is one. Whether it is any good only the provider knows. */
+/** Why there is no login, or null. Whether a login is valid, only the provider knows. */
 function loginProblem({ config, machine, adapter }: AgentParts, stateDir: string | null): string | null {
   const { login } = adapter;
   const { inherited } = machine;
@@ -53,7 +53,7 @@ function loginProblem({ config, machine, adapter }: AgentParts, stateDir: string
     ...config.env,
     ...Object.fromEntries(config.pass_env.map((name) => [name, inherited[name]])),
   };
-  // A key of the operator's own belongs to a provider of the operator's own.
+  // Any other key that the operator configured is taken for the login of a provider.
   if (
     Object.entries(configured).some(([name, value]) => value && (isLogin(login, name) || OWN_KEY.test(name)))
   ) {
@@ -84,11 +84,11 @@ function isFile(path: string): boolean {
   }
 }
 
-// A handful of programs, each in the versions that it had since the start.
+// A few programs, each in a few versions.
 const VERSIONS_MAX = 100;
 const versions = new LRUCache<string, Promise<string | null>>({ max: VERSIONS_MAX });
 
-/** What `<program> --version` says, asked once for each version of the file. */
+/** The output of `<program> --version`, asked once for each version of the file. */
 async function versionOf(
   program: string,
   inherited: Readonly<Record<string, string | undefined>>,
@@ -98,7 +98,7 @@ async function versionOf(
   const known = versions.get(key) ?? askVersion(program, inherited);
   versions.set(key, known);
   const version = await known;
-  // What failed may work the next time.
+  // A failure is not kept: it may work the next time.
   if (version === null) versions.delete(key);
   return version;
 }
@@ -128,7 +128,7 @@ function minor(version: string): string {
   return version.split(".").slice(0, 2).join(".");
 }
 
-// Behind the minor version that was measured nothing is known; fixes of it and later ones are trusted.
+// Versions before the tested minor version are unknown; later ones are assumed to work.
 function isOlder(version: string, measured: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const [majorMeasured = 0, minorMeasured = 0] = measured.split(".").map(Number);

@@ -3,7 +3,7 @@ import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { BuiltInAdapter } from "./adapter.ts";
 import { type Engine, NO_SESSION } from "./engine.ts";
 
-/** An engine inside of this process: no program, no session, and an outcome at once. */
+/** An engine inside this process: without a program, without sessions, and done at once. */
 export function builtInEngine(name: string, config: EngineConfig, adapter: BuiltInAdapter): Engine {
   return {
     name,

@@ -6,7 +6,7 @@ import { builtInEngine } from "./built_in.ts";
 import type { Availability, Engine, Machine } from "./engine.ts";
 import { programEngine } from "./program.ts";
 
-/** The engines that are configured or exist by their own name, and which is the default (contract 7). */
+/** The engines: those of the configuration, those that need none, and which one is the default (contract 7). */
 export class Catalog {
   readonly defaultName: string;
   /** Those that the configuration names. */
@@ -37,14 +37,14 @@ export class Catalog {
     return this.#engines.get(name === "" ? this.defaultName : name) ?? null;
   }
 
-  /** Whether the engine of this name can be started, with the state that it would have. */
+  /** Whether the engine of this name can be started; `stateDirOf` gives the state directory that it would use. */
   async probeOne(name: string, stateDirOf: (engine: Engine) => string | null): Promise<Availability> {
     const engine = this.find(name);
     if (engine === null) return { usable: false, version: "", detail: `no engine is called ${name}` };
     return await engine.probe(stateDirOf(engine));
   }
 
-  /** Whether each engine can be started, by name; asked one after the other, since each is a program that starts. */
+  /** Whether each engine can be started, by name. One after the other, since each starts a program. */
   async probe(): Promise<Record<string, Availability>> {
     const found: Record<string, Availability> = {};
     for (const [name, engine] of [...this.#engines].sort(([one], [other]) => one < other ? -1 : 1)) {

@@ -5,9 +5,9 @@ const SET_DESCRIPTOR_FLAGS = 2;
 const CLOSE_ON_EXEC = 1;
 
 /**
- * Keeps descriptors that this process was started with (a terminal multiplexer's socket, a supervisor's pipe) away
- * from the programs that it starts (reliability CHD-11). Deno marks its own, but not those that it inherited.
- * Linux only; elsewhere and where the C library cannot be called it does nothing.
+ * Marks inherited file descriptors (such as a terminal multiplexer's socket or a supervisor's pipe) close-on-exec, so that
+ * the programs that we start do not get them (reliability CHD-11). Deno marks only its own. On Linux only; it does nothing
+ * where the C library cannot be called.
  */
 export function keepDescriptors(): void {
   if (Deno.build.os !== "linux") return;

@@ -2,7 +2,7 @@ import type { EngineConfig } from "../config/schema.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 import type { ProcessEnd } from "./process.ts";
 
-/** The failure and its message when a run was ended by its limits or by a user (contract 3, Execution). */
+/** The failure and its message when we ended the run: a time limit or a cancel (contract 3, Execution). */
 export function endedByUs(reason: ProcessEnd["reason"], config: EngineConfig): [Failure, string] {
   if (reason === "timeout") {
     return ["timeout", `ran longer than ${config.timeout / 1000} s (engines.<name>.timeout)`];

@@ -5,23 +5,23 @@ import type { Reset } from "./reset.ts";
 import type { RunLog } from "./run_log.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 
-/** What the machine gives to every program that is started. */
+/** What every program that is started gets from the machine. */
 export interface Machine {
-  /** PATH on which programs are looked for. */
+  /** PATH for finding programs. */
   path: string;
-  /** The service's own environment, to see which logins are there. */
+  /** The service's own environment, which shows the logins that exist. */
   inherited: Readonly<Record<string, string | undefined>>;
-  /** The file mode mask that the service was started with. */
+  /** The umask that the service was started with. */
   umask: number;
   stopGraceMs: number;
   /** Whether the service runs as root. */
   root: boolean;
 }
 
-/** A session of an engine to resume. */
+/** A session of an engine. */
 export interface EngineSession {
   id: string;
-  /** What it had used, where the engine reports totals only. */
+  /** The totals before this run, where the engine reports totals only. */
   usage: Usage;
 }
 
@@ -32,9 +32,9 @@ export interface EngineRun {
   workDir: string;
   /** The bare instruction. */
   instruction: string;
-  /** Instruction with everything that an agent has to know in front. */
+  /** The instruction, after everything that an agent has to know. */
   prompt: string;
-  /** As `prompt`, with the conversation so far: for a new session in place of a missing one. */
+  /** As `prompt`, with the conversation so far: for a new session that replaces a lost one. */
   retelling: string;
   /** The session to resume; null starts a new one. */
   session: EngineSession | null;
@@ -42,26 +42,26 @@ export interface EngineRun {
   env: Record<string, string>;
   /** A private directory for files of this run only. */
   runDir: string;
-  /** Where the engine keeps what is this worker's alone; null: in its usual, shared place. */
+  /** Where the engine keeps the state of this worker; null: in its default place, shared by all. */
   stateDir: string | null;
   /** The worker's own arguments for this engine, as typed. */
   extraArgs: string;
-  /** The service's tools over MCP, where the run is offered them. */
+  /** The service's tools over MCP; null: none. */
   tools: ToolServer | null;
-  /** JSON Schema that the final text has to fit, for engines that can be held to one; null: any text. */
+  /** JSON Schema for the final text, for engines that support one; null: any text. */
   schema: object | null;
   log: RunLog;
-  /** Takes the engine's events as they come; null where they are not kept. */
+  /** Takes the engine's events as they come; null: they are not kept. */
   events: RunLog | null;
   /** Aborts when the run has to end. */
   signal: AbortSignal;
-  /** Called as soon as the engine is under way; once more for each process that it takes. */
+  /** Called when the engine has started; again for each further process. */
   onStart: () => void;
   /** Called when the engine has reported its session. */
   onSession: (id: string) => void;
 }
 
-/** How an engine's run ended. A failed run is an outcome and never an exception. */
+/** The outcome of an engine's run. A failed run is an outcome, never an exception. */
 export interface EngineOutcome {
   status: "completed" | "failed";
   /** The final text. */
@@ -72,16 +72,16 @@ export interface EngineOutcome {
   usage: Usage;
   /** The engine's own session id, or "" when it has no sessions. */
   sessionId: string;
-  /** What that session has used so far, as far as the engine reports totals. */
+  /** Totals of that session, as far as the engine reports them. */
   sessionUsage: Usage;
-  /** When a rate limit is over, as far as the engine says. */
+  /** When a rate limit ends, if the engine says so. */
   reset: Reset | null;
 }
 
-/** The session part of an outcome for engines without sessions. */
+/** The session fields of an outcome without a session. */
 export const NO_SESSION = { sessionId: "", sessionUsage: USAGE_UNKNOWN, reset: null } as const;
 
-/** An outcome without any session: the run of a program that has none, or that never began. */
+/** A failed outcome without a session: of a program that has none, or of a run that never started. */
 export function failedOutcome(
   failure: Failure,
   error: string,
@@ -93,24 +93,24 @@ export function failedOutcome(
 /** Whether an engine can be started, and if not, why. */
 export interface Availability {
   usable: boolean;
-  /** The program's version, "" where it has none or it is not known. */
+  /** The program's version, "" where there is none or it is unknown. */
   version: string;
-  /** The program found, or what is missing and how to get it. */
+  /** The path of the program, or what is missing and how to get it. */
   detail: string;
 }
 
-/** A program, or something built in, that does the work of an agent. */
+/** Something that does the work of an agent: an agent CLI, any program, or something built in. */
 export interface Engine {
   readonly name: string;
   readonly kind: string;
   readonly config: EngineConfig;
-  /** Runs outside of this process: it needs an environment, a private directory and a briefing. */
+  /** Whether it runs outside this process, so that it needs an environment, a private directory and a briefing. */
   readonly external: boolean;
-  /** Has sessions, events and a state of its own. */
+  /** Whether it has sessions, events and a state directory. */
   readonly agent: boolean;
-  /** Variables of the service's environment that its runs are given. */
+  /** Variables of the service's environment that are passed on to its runs. */
   readonly passes: readonly string[];
-  /** Whether it could be started, for the worker whose state directory this is; null: for any. */
+  /** Whether it can be started for the worker with this state directory; null: for any worker. */
   probe(stateDir: string | null): Promise<Availability>;
   start(run: EngineRun): Promise<EngineOutcome>;
 }

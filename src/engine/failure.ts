@@ -6,25 +6,25 @@ const LIMIT =
 const AUTH =
   /\b40[13]\b|unauthori[sz]ed|unauthenticated|authenticat|\bauth\b|api.?key|not logged in|log ?in\b|credential|permission_denied/i;
 
-/** The kind of failure in the message of an engine or provider; `otherwise` when the message is unknown. */
+/** The kind of failure that a message of an engine or provider describes; `otherwise` when it is not recognized. */
 export function failureKind(words: string, otherwise: EngineFailureKind): EngineFailureKind {
   if (LIMIT.test(words)) return "rate_limited";
   return AUTH.test(words) ? "auth" : otherwise;
 }
 
-/** The failure in this message; for a rate limit with the time of its end, if the message has it. */
+/** The failure that a message describes; for a rate limit with the time of its end, if the message names it. */
 export function failureFrom(words: string, otherwise: EngineFailureKind): EngineFailure {
   return failureOfKind(failureKind(words, otherwise), words);
 }
 
-/** The failure of an HTTP status, where an engine reports it; else what the words say. */
+/** The failure by its HTTP status; by the message when the status is 0. */
 export function failureFromStatus(status: number, words: string): EngineFailure {
   if (status === 401 || status === 403) return failureOfKind("auth", words);
   if (status === 429) return failureOfKind("rate_limited", words);
   return status > 0 ? failureOfKind("model", words) : failureFrom(words, "model");
 }
 
-/** A failure of this kind; for a rate limit with the time of its end, where the words name it. */
+/** A failure of this kind; for a rate limit with the time of its end, if the message names it. */
 export function failureOfKind(kind: EngineFailureKind, words: string): EngineFailure {
   return { kind, words: brief(words), reset: kind === "rate_limited" ? parseReset(words) : null };
 }
@@ -36,7 +36,7 @@ function brief(words: string): string {
   return line.length <= WORDS_MAX_CHARACTERS ? line : `${line.slice(0, WORDS_MAX_CHARACTERS)} …`;
 }
 
-/** The last lines of stderr, in one line. */
+/** The last lines of stderr as one line. */
 export function lastWords(stderr: string): string {
   const lines = stderr.trim().split("\n").filter((line) => line.trim() !== "");
   return lines.slice(-3).join(" | ") || "it ended without a word";

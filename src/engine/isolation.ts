@@ -3,25 +3,25 @@ import { logger } from "../base/log.ts";
 const log = logger("engine");
 
 /**
- * How a run's processes are held together. `namespace`: they live in a pid namespace that the kernel ends with
- * its first process, escapees too, even when the server is killed. `group`: a process group, and a search for
- * the run's marker, which a process that clears its environment escapes.
+ * How the processes of a run are kept together. `namespace`: a pid namespace. The kernel kills all its processes when the
+ * first one ends, even when the server is killed. `group`: a process group, and a search for the run's marker in the
+ * environment; a process that clears its environment is not found.
  */
 export type Isolation = "namespace" | "group";
 
-// When memory runs out the kernel ends agents before it ends the service (reliability CHD-13).
+// When memory runs out, the kernel kills agents before the service (reliability CHD-13).
 const FIRST_TO_GO = "{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null; ";
-// The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM like every process 1,
-// and hands on the exit code. Its end is the end of all others.
+// The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM as every process 1 does, and returns
+// the exit code. When it ends, all others end.
 const FIRST_PROCESS = FIRST_TO_GO + 'umask "$0"; "$@"; exit $?';
 const LEADER = FIRST_TO_GO + 'umask "$0"; exec "$@"';
-// Without a namespace a child of the program watches over it. The kernel signals it when the program ends, which ends with
-// the server, and it ends whatever the program has left: no agent works on without us. It does not hear what the
-// program is told, and does not hold its output open.
+// Without a namespace, a child of the program watches it. The kernel signals this child when the program ends (and the
+// program ends with the server); then the child kills every process that the program left. It does not read the program's
+// stdin and does not keep its output open.
 const WATCHED_LEADER = FIRST_TO_GO +
   'umask "$0"; "$1" --pdeathsig USR1 -- /bin/sh -c "$2" </dev/null >/dev/null 2>&1 & shift 2; exec "$@"';
-// It looks at all processes with one grep, so that it is done before a machine under load notices, and looks again
-// until it has found no process twice: a killed process may have started another one meanwhile.
+// One grep looks at all processes, which is fast even under load. It repeats until two passes find nothing, because a
+// process can start another one before it is killed.
 const WATCH = `end() {
   clean=0 passes=0
   while [ $clean -lt 2 ] && [ $passes -lt 500 ]; do
@@ -40,23 +40,23 @@ trap end USR1
 sleep 2147483647 &
 wait`;
 
-/** How a program is started under an isolation. */
+/** How to start a program in an isolation. */
 export interface Launch {
   command: string;
   args: string[];
-  /** Whether Deno has to make the new session; where `setsid` does it this is false. */
+  /** Whether Deno has to make the new session; false where `setsid` does it. */
   detached: boolean;
 }
 
-/** The launch of `command` under this isolation, in a session of its own, with this file mode mask. */
+/** How to start `command` in this isolation, in a session of its own, with this umask. */
 export function isolated(isolation: Isolation, umask: number, command: string, args: string[]): Launch {
   const mask = umask.toString(8).padStart(4, "0");
   const leader = isolation === "group"
     ? group(mask, command, args)
     : [...namespace(), "/bin/sh", "-c", FIRST_PROCESS, mask, command, ...args];
   const [first = "", ...rest] = leader;
-  // Deno's own way to start a new session forks this process, which takes ten milliseconds and stops everything
-  // else meanwhile; the small program does it in a third of one.
+  // To make a new session, Deno forks this whole process, which blocks everything for ten milliseconds. `setsid` takes a
+  // third of a millisecond.
   const setsid = tool("setsid");
   return setsid === null
     ? { command: first, args: rest, detached: true }
@@ -77,7 +77,7 @@ function namespace(): string[] {
     "SIGKILL",
     "--",
     tool("unshare") ?? "unshare",
-    // As root no user namespace is needed, and without one file owners and sudo stay what they are.
+    // Root needs no user namespace; without one, file owners and sudo work as before.
     ...(Deno.uid() === 0 ? [] : ["--user", "--map-current-user"]),
     "--pid",
     "--fork",
@@ -89,7 +89,7 @@ function namespace(): string[] {
 
 const tools = new Map<string, string | null>();
 
-/** Where a small program of the system is, or null. Looked for once, on our own PATH and never on an agent's. */
+/** The path of a small system program, or null. Searched once, on our own PATH and never on an agent's. */
 function tool(name: string): string | null {
   const known = tools.get(name);
   if (known !== undefined) return known;
@@ -108,7 +108,7 @@ function tool(name: string): string | null {
 
 let known: Promise<Isolation> | null = null;
 
-/** The best isolation that this machine allows; tried once, by starting something under it. */
+/** The best isolation that this machine allows. Found out once, by starting a program in it. */
 export function detectIsolation(): Promise<Isolation> {
   known ??= tryNamespace();
   return known;
@@ -133,7 +133,7 @@ async function tryNamespace(): Promise<Isolation> {
   return "group";
 }
 
-/** Pids whose environment holds `SVC_RUN_ID=<one of the ids>`, without this process itself. Linux only, else none. */
+/** Pids of processes with `SVC_RUN_ID=<one of the ids>` in their environment, except this process. On Linux only, else none. */
 export async function findMarked(runIds: ReadonlySet<string>): Promise<number[]> {
   if (Deno.build.os !== "linux" || runIds.size === 0) return [];
   const found: number[] = [];
@@ -145,25 +145,25 @@ export async function findMarked(runIds: ReadonlySet<string>): Promise<number[]>
       const marker = /(?:^|\0)SVC_RUN_ID=([^\0]*)/.exec(environment)?.[1];
       if (marker !== undefined && runIds.has(marker)) found.push(pid);
     } catch {
-      // It ended meanwhile, or belongs to another user.
+      // It has ended, or belongs to another user.
     }
   }
   return found;
 }
 
-/** Sends a signal, without an error when the process has ended. */
+/** Sends a signal. Does nothing when the process has ended. */
 export function signal(pid: number, name: Deno.Signal): void {
   try {
     Deno.kill(pid, name);
   } catch {
-    // Gone already.
+    // It has ended.
   }
 }
 
 const SWEEP_PAUSE_MS = 50;
 const SWEEP_PASSES_MAX = 100;
 
-/** Kills everything that carries one of the marks, again and again until two passes in a row find nothing. */
+/** Kills every process of these runs, until two passes in a row find none. Returns how many there were. */
 export async function sweep(runIds: ReadonlySet<string>): Promise<number> {
   let ended = 0;
   let clean = 0;

@@ -1,21 +1,21 @@
 import { isObject } from "./line.ts";
 
 /**
- * A settings file's new text: `standard` where it says nothing, what is there, and `ours` over both. What is there
- * and is no JSON object is left alone: it is for its engine to complain about.
+ * The new text of a settings file: `defaults`, overridden by what is there, overridden by `ours`. A file that is not a JSON
+ * object stays as it is, so that its engine reports the problem.
  */
-export function mergedJson(standard: object, present: string | null, ours: object): string {
+export function mergedJson(defaults: object, present: string | null, ours: object): string {
   const text = present?.trim() ? present : "{}";
   try {
     const parsed: unknown = JSON.parse(text);
     if (!isObject(parsed)) return text;
-    return `${JSON.stringify(merged(merged({ ...standard }, parsed), { ...ours }), null, 2)}\n`;
+    return `${JSON.stringify(merged(merged({ ...defaults }, parsed), { ...ours }), null, 2)}\n`;
   } catch {
     return text;
   }
 }
 
-/** The objects as one: of what both have the second's, and objects inside of them merged as well. */
+/** Both objects in one. The second wins; objects inside are merged in the same way. */
 export function merged(
   first: Record<string, unknown>,
   second: Record<string, unknown>,

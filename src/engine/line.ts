@@ -29,7 +29,7 @@ export function isObject(value: unknown): value is Line {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The text of a content that is a text, a part with a text, or a list of such. */
+/** The text of a content: a string, a part with text, or a list of these. */
 export function contentText(value: unknown): string {
   if (typeof value === "string") return value;
   if (Array.isArray(value)) return value.map(contentText).filter((text) => text !== "").join("\n");
@@ -39,14 +39,24 @@ export function contentText(value: unknown): string {
   return typeof value.type === "string" ? `[${value.type}]` : JSON.stringify(value);
 }
 
-// What a tool is about, in order of how much it says.
-const TELLING_KEYS = ["command", "cmd", "file_path", "filePath", "path", "pattern", "query", "url", "prompt"];
+// The keys that describe a tool call best, in order.
+const DESCRIBING_KEYS = [
+  "command",
+  "cmd",
+  "file_path",
+  "filePath",
+  "path",
+  "pattern",
+  "query",
+  "url",
+  "prompt",
+];
 
-/** What a tool was asked, in one piece: its command or path where it has one, else all of it. */
+/** The input of a tool as one text: its command or path if it has one, else all of it. */
 export function inputText(input: unknown): string {
   if (typeof input === "string") return input;
   if (!isObject(input)) return input === undefined || input === null ? "" : JSON.stringify(input);
-  for (const key of TELLING_KEYS) {
+  for (const key of DESCRIBING_KEYS) {
     const value = input[key];
     if (typeof value === "string" && value !== "") return value;
     if (Array.isArray(value) && value.every((part) => typeof part === "string")) return value.join(" ");

@@ -3,7 +3,7 @@ import { joined } from "../base/bytes.ts";
 const NEWLINE = 10;
 const HEAD_BYTES = 200;
 
-/** Cuts a stream of bytes into lines. A line beyond the limit is not kept: only its start and its size are reported. */
+/** Splits a stream of bytes into lines. Of a line beyond the limit only the start and the size are reported. */
 export class LineSplitter {
   readonly #maxBytes: number;
   readonly #onLine: (line: string) => void;
@@ -31,7 +31,7 @@ export class LineSplitter {
     }
   }
 
-  /** The stream is over: what is held is a line, too. */
+  /** The stream has ended: the rest is a line as well. */
   end(): void {
     if (this.#size > 0) this.#emit();
   }
@@ -40,7 +40,7 @@ export class LineSplitter {
     if (part.length === 0) return;
     this.#size += part.length;
     if (this.#size <= this.#maxBytes) this.#parts.push(part.slice());
-    // Of a line that is too long only the head is of use.
+    // Of a line that is too long, only the start is kept.
     else if (this.#parts.length > 0) this.#parts = [joined(this.#parts).slice(0, HEAD_BYTES)];
     else this.#parts = [part.slice(0, HEAD_BYTES)];
   }

@@ -1,9 +1,9 @@
 import type { AgentEvent, Line } from "./adapter.ts";
 import { contentText, inputText, listAt, objectAt, textAt } from "./line.ts";
 
-/** What an assistant's message of content blocks says and calls, as Claude Code and Qwen Code write it. */
+/** The texts and tool calls of an assistant's message, as Claude Code and Qwen Code write it. */
 export function assistantEvents(line: Line): AgentEvent[] {
-  // Of a subagent the tools are of interest, but its words are not the answer.
+  // The tools of a subagent are shown, but its text is not part of the answer.
   const nested = typeof line.parent_tool_use_id === "string";
   return listAt(objectAt(line, "message"), "content").flatMap((part): AgentEvent[] => {
     const type = textAt(part, "type");
@@ -16,7 +16,7 @@ export function assistantEvents(line: Line): AgentEvent[] {
   });
 }
 
-/** What came back from its tools. */
+/** The results of its tools. */
 export function toolResults(line: Line): AgentEvent[] {
   return listAt(objectAt(line, "message"), "content")
     .filter((part) => textAt(part, "type") === "tool_result")

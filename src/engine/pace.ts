@@ -6,8 +6,8 @@ let windowEndsAt = 0;
 let windowBytes = 0;
 
 /**
- * What a process prints, at a pace that leaves the service time for everybody else: beyond some 100 MB a second of all
- * runs together, a program that floods has to wait; one with little output does not (reliability CHD-6, BKP-2).
+ * The output of a process, slowed down so that the service has time for everybody else. Beyond about 100 MB a second for
+ * all runs together, the runs with the most output wait, and so do their programs (reliability CHD-6, BKP-2).
  */
 export async function* paced(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   let own = 0;

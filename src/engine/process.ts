@@ -22,17 +22,17 @@ export interface ProcessSpec {
   idleTimeoutMs: number;
   stopGraceMs: number;
   signal: AbortSignal;
-  /** Aborts after the program's final event: then it has a few seconds to end by itself. */
+  /** Aborts when the program has sent its final event: then it has a few seconds to end by itself. */
   finished?: AbortSignal;
-  /** Called right before its end is begun by us. */
+  /** Called right before we begin to end it. */
   onEnding?: () => void;
-  /** Called for each piece of output; reading waits for it. */
+  /** Called for each piece of output; the next piece is read after it. */
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
-  /** Called once the process runs. */
+  /** Called when the process has started. */
   onStart: (pid: number) => void;
 }
 
-/** Why a process ended and with what. */
+/** Why a process ended, and its exit code. */
 export interface ProcessEnd {
   reason: "exited" | "lingered" | "timeout" | "idle_timeout" | "aborted";
   code: number;
@@ -46,18 +46,18 @@ export class SpawnError extends Error {
   }
 }
 
-// INT first: agents save their session on it. Then TERM, then there is no asking any more (contract 3, Execution).
+// First INT, on which agents save their session, then TERM, then KILL (contract 3, Execution).
 const INTERRUPT_GRACE_MS = 2_000;
-// Some stay for ten seconds after their last word, waiting for a network (facts, engines 2.5).
+// Some engines stay for ten seconds after their final event, waiting for a network (facts, engines 2.5).
 const LINGER_MAX_MS = 3_000;
-// The pipes may be held open by something that escaped.
+// A process that escaped can keep the pipes open.
 const PIPES_MAX_MS = 2_000;
 // A longer timer fires at once.
 const TIMER_MAX_MS = 2_147_483_647;
 
 /**
- * Runs a program until it and all its processes have ended. Output is read as it comes. Throws
- * SpawnError when it cannot be started, and nothing else.
+ * Runs a program until it and all processes that it started have ended. Output is read as it comes. Throws SpawnError
+ * when it cannot be started, and nothing else.
  */
 export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
   faultPoint("spawn.pre");
@@ -89,7 +89,7 @@ function spawn(spec: ProcessSpec): Deno.ChildProcess {
       stdin: "piped",
       stdout: "piped",
       stderr: "piped",
-      // A session and group of its own: a signal to us is not one to the agents.
+      // A session and group of its own, so that signals to us do not reach the agents.
       detached,
     }).spawn();
   } catch (error) {
@@ -97,7 +97,7 @@ function spawn(spec: ProcessSpec): Deno.ChildProcess {
   }
 }
 
-/** Watches over one process: ends its tree on request, or when it is over its time or silent for too long. */
+/** Ends the process tree on request, after its time limit, or after too long without output. */
 class Ending {
   reason: ProcessEnd["reason"] = "exited";
   readonly #spec: ProcessSpec;
@@ -128,7 +128,7 @@ class Ending {
     pass();
   }
 
-  /** The process has ended: no more signals. */
+  /** The process has ended: sends no more signals. */
   async finish(): Promise<void> {
     this.#over = true;
     clearTimeout(this.#total);
@@ -163,8 +163,8 @@ class Ending {
     send(this.#pid, "SIGKILL");
   }
 
-  // Tools of an agent run in sessions of their own, which a signal to the group does not reach
-  // (facts, engines 2.6). The outermost process only holds the namespace and must not go first.
+  // An agent's tools run in sessions of their own, which a signal to the group does not reach (facts, engines 2.6). The
+  // outermost process holds the namespace and must not end first.
   async #signalTree(name: Deno.Signal): Promise<void> {
     const pids = await findMarked(new Set([this.#spec.runId]));
     const inner = this.#spec.isolation === "namespace" ? pids.filter((pid) => pid !== this.#pid) : pids;
@@ -180,7 +180,7 @@ class Ending {
   }
 }
 
-// The leader has ended; what it left in its group or elsewhere is ended too.
+// The first process has ended; this ends the processes that it left in its group or elsewhere.
 async function endLeftovers(runId: string, pid: number): Promise<void> {
   send(-pid, "SIGKILL");
   await sweep(new Set([runId]));
@@ -193,13 +193,13 @@ async function read(stream: ReadableStream<Uint8Array>, pass: (chunk: Uint8Array
       try {
         pass(chunk);
       } catch (error) {
-        // If nothing read on, the program would wait for ever.
+        // Reading goes on, or the program would wait for ever.
         if (!failed) log.error("A piece of a run's output could not be taken in: {error}", { error });
         failed = true;
       }
     }
   } catch {
-    // A broken pipe ends the output and nothing else.
+    // A broken pipe only ends the output.
   }
 }
 
@@ -209,13 +209,13 @@ async function feed(stream: WritableStream<Uint8Array>, text: string): Promise<v
     await writer.write(new TextEncoder().encode(text));
     await writer.close();
   } catch {
-    // A program need not read its input.
+    // The program may end without reading its stdin.
   }
 }
 
 /**
- * The absolute path of a program: given with a slash, or looked for on `path`. Throws SpawnError that says what is
- * wrong: the shell in between would only say 127.
+ * The absolute path of a program: as given when it contains a slash, else found on `path`. Throws a SpawnError with the
+ * reason; the shell that starts it would only return 127.
  */
 export function findProgram(command: string, path: string): string {
   const places = command.includes("/")

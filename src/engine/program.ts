@@ -19,8 +19,8 @@ import { keptResult, RESULT_MAX_BYTES } from "./result.ts";
 const ERROR_TAIL_BYTES = 2_000;
 
 /**
- * Any program as a worker: the instruction on stdin, the final text on stdout, stderr to the log, the exit code
- * decides (contract 7).
+ * Any program as an engine: it reads the instruction on stdin and writes the final text to stdout; all output goes to the
+ * log, and the exit code decides about success (contract 7).
  */
 export function programEngine(
   name: string,
@@ -131,7 +131,7 @@ class Output {
     return keptResult(joined(this.#stdout), this.#stdoutBytes);
   }
 
-  /** The last lines of stderr, in one line. */
+  /** The last lines of stderr as one line. */
   lastWords(): string {
     const lines = new TextDecoder().decode(this.#stderr).replaceAll("\0", "\ufffd").trim().split("\n");
     return lines.slice(-3).join(" | ").slice(-500);

@@ -6,33 +6,33 @@ import type { RunLog } from "./run_log.ts";
 import { byteSize, plain, Transcript } from "./transcript.ts";
 import { UsageCount } from "./usage_count.ts";
 
-/** What a process is read with. */
+/** What is needed to read a process. */
 export interface ReadingParts {
   adapter: Adapter;
-  /** The session that was asked for. */
+  /** The requested session. */
   sessionId: string;
-  /** For people. */
+  /** The log for people. */
   log: RunLog;
-  /** The events as they came, for programs. */
+  /** The file of events for programs. */
   events: RunLog | null;
-  /** What the session had used before. */
+  /** The session's totals before this run. */
   usedBefore: Usage;
   onEvent: (event: AgentEvent) => void;
 }
 
-// A picture that a tool read may be megabytes of one line; of what we need none is.
+// An image that a tool read can be one line of megabytes; no line that we need is so long.
 const LINE_MAX_BYTES = 1024 * 1024;
 const TEXT_MAX_CHARACTERS = 400_000;
 const STDERR_TAIL_CHARACTERS = 4_000;
-// More than that is no notice but a flood: the file of events has it all.
+// A longer line is not a message for people; the file of events has all of it.
 const STDERR_LINE_MAX_BYTES = 64 * 1024;
 
-/** Reads what one agent process says, and knows at its end how it went. */
+/** Reads the output of one agent process and keeps what its outcome is made from. */
 export class Reading {
-  /** The id that the engine gave its session, "" until it did. */
+  /** The id of the session as the engine reported it, "" until then. */
   session = "";
   done: Extract<AgentEvent, { kind: "done" }> | null = null;
-  /** The failure that no later text or tool call has made obsolete. */
+  /** The last failure; null again as soon as the agent writes or acts after it. */
   failure: EngineFailure | null = null;
   readonly usage: UsageCount;
   readonly #parts: ReadingParts;
@@ -56,22 +56,22 @@ export class Reading {
     this.#err = new LineSplitter(STDERR_LINE_MAX_BYTES, (line) => this.#errorLine(line), tooLong("stderr"));
   }
 
-  /** The answer: what the engine names as such, else its text after its last tool. */
+  /** The answer: that of the final event, else the text after the last tool call. */
   get text(): string {
     return (this.done?.text ?? this.#answer).replaceAll("\0", "\ufffd").trimEnd();
   }
 
-  /** Its text after its last tool. */
+  /** The text after the last tool call. */
   get said(): string {
     return this.#answer.trim();
   }
 
-  /** Whether it did anything at all that a person would notice. */
+  /** Whether there was any text or tool call. */
   get acted(): boolean {
     return this.#acted || this.text !== "";
   }
 
-  /** The end of stderr, without the colours. */
+  /** The end of stderr, without colours. */
   get stderr(): string {
     return this.#stderr.trim();
   }
@@ -82,7 +82,7 @@ export class Reading {
     this.#out.add(chunk);
   }
 
-  /** The process has ended; `usageFile` is the content of its usage file. */
+  /** The process has ended; `usageFile` is the text of its usage file. */
   end(usageFile: string | null): void {
     this.#out.end();
     this.#err.end();
@@ -101,7 +101,7 @@ export class Reading {
   #errorLine(line: string): void {
     if (this.#parts.adapter.noise?.test(line)) return;
     this.#stderr = `${this.#stderr}${plain(line)}\n`.slice(-STDERR_TAIL_CHARACTERS);
-    const events = this.#parts.adapter.complaints?.(line) ?? [];
+    const events = this.#parts.adapter.stderrEvents?.(line) ?? [];
     if (events.length === 0) return this.#transcript.other(line);
     for (const event of events) this.#take(event);
   }
@@ -146,7 +146,7 @@ function parse(line: string): Record<string, unknown> | null {
   }
 }
 
-// A limit that is reported twice keeps the more exact time, which comes first.
+// When a limit is reported twice, the first report has the more exact time.
 function joined(before: EngineFailure | null, failure: EngineFailure): EngineFailure {
   const same = before?.kind === "rate_limited" && failure.kind === "rate_limited";
   return same ? { ...failure, reset: before.reset ?? failure.reset } : failure;

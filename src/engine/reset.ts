@@ -1,10 +1,10 @@
-/** When something is over: at a time, after a while, or when a clock of the run's time zone next shows it. */
+/** When a limit ends: at a time (Unix ms), after a time span, or at the next time of a cron expression. */
 export type Reset = { at: number } | { inMs: number } | { cron: string };
 
 const UNIT_MS: Record<string, number> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/** The time that words about a limit name, such as "try again at 2:38 PM" or "retry in 41.5s"; null when they name none. */
+/** The time in a message about a limit, such as "try again at 2:38 PM" or "retry in 41.5s"; null when there is none. */
 export function parseReset(words: string): Reset | null {
   return clockReset(words) ?? spanReset(words);
 }
@@ -29,7 +29,7 @@ const SPAN = new RegExp(
 );
 
 function spanReset(words: string): Reset | null {
-  // "1m26.4s" has no gap for the end of a unit to be seen at.
+  // "1m26.4s" has no space after the unit.
   const found = SPAN.exec(words.replace(/(\d[dhm])(?=\d)/g, "$1 "));
   if (found === null) return null;
   let ms = 0;

@@ -9,7 +9,7 @@ const log = logger("engine");
 export interface RunLogOptions {
   path: string;
   maxBytes: number;
-  /** Puts the time in front of each line. */
+  /** Whether each line starts with the time. */
   stamped: boolean;
   now: () => number;
   /** Called after each write. */
@@ -20,8 +20,8 @@ const NEWLINE = 10;
 const encoder = new TextEncoder();
 
 /**
- * The log of one execution: bytes as they come, a time in front of each line, secrets masked, cut at a limit
- * with a line that says so. Written at once, so that a reader can follow.
+ * The log of one run: bytes as they come, with a time before each line, secrets masked, and cut at a limit with a line that
+ * says so. Everything is written at once, so that a reader can follow.
  */
 export class RunLog {
   readonly #file: Deno.FsFile;
@@ -39,9 +39,9 @@ export class RunLog {
     this.#options = options;
   }
 
-  /** Opens the file for appending, mode 0600, and makes its directory. Throws what the file system says. */
+  /** Opens the file for appending, mode 0600, and makes its directory. Throws errors of the file system. */
   static async open(options: RunLogOptions): Promise<RunLog> {
-    // Making a file waits for the file system's journal when others are being synced, so not in our own thread.
+    // Asynchronous, because making a file can wait for the file system's journal while other files are synced.
     const open = () => Deno.open(options.path, { append: true, create: true, mode: 0o600 });
     const file = await open().catch(async (error) => {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
@@ -56,13 +56,13 @@ export class RunLog {
     if (secret !== "") this.#secrets.push(encoder.encode(secret));
   }
 
-  /** One line of our own words. */
+  /** Writes a line of our own. */
   line(text: string): void {
     const open = !this.#atLineStart || this.#carry.length > 0;
     this.write(encoder.encode(`${open ? "\n" : ""}${text}\n`));
   }
 
-  /** Output of the run, byte for byte. Beyond the limit it is dropped. */
+  /** Writes output of the run, byte for byte. Beyond the limit it is dropped. */
   write(chunk: Uint8Array): void {
     if (this.#full || this.#closed) return;
     let bytes = this.#carry.length === 0 ? chunk : joined([this.#carry, chunk]);
@@ -72,7 +72,7 @@ export class RunLog {
     this.#emit(bytes.subarray(0, bytes.length - held));
   }
 
-  /** Writes what is held back, makes sure that it is on the disk, and closes. */
+  /** Writes what was held back, syncs the file and closes it. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#emit(this.#carry);
@@ -87,7 +87,7 @@ export class RunLog {
     }
   }
 
-  // A full disk must not take the run's answer with it: the log just ends here (reliability DBF-2).
+  // On a full disk only the log ends; the answer of the run is not lost (reliability DBF-2).
   #giveUp(error: unknown): void {
     if (!this.#full) {
       log.warning("The log {path} could not be written: {error}", { path: this.#options.path, error });
@@ -142,13 +142,13 @@ export class RunLog {
       length += next - at;
       this.#atLineStart = end !== -1;
       at = next;
-      // Of a flood only what still fits is worth the work.
+      // The rest would not fit into the log.
       if (length > this.#options.maxBytes) break;
     }
     return joined(parts);
   }
 
-  /** Length of the end of `bytes` that may be the start of a secret. */
+  /** How many bytes at the end may be the start of a secret. */
   #startOfSecret(bytes: Uint8Array): number {
     let longest = 0;
     for (const secret of this.#secrets) {

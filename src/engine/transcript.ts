@@ -8,8 +8,8 @@ const OUTPUT_MAX_CHARACTERS = 1_000;
 const OUTPUT_MAX_LINES = 10;
 
 /**
- * Writes what an agent does for a person to read: its words as they are, `>` a tool that it calls, `<` what came
- * back, shortened and with its size, `!` what went wrong, and our own words in brackets (contract 3, Execution).
+ * Writes the events of an agent for people: its text as it is, `>` a tool call, `<` its result, shortened and with its
+ * size, `!` a failure, and our own lines in brackets (contract 3, Execution).
  */
 export class Transcript {
   readonly #log: RunLog;
@@ -35,12 +35,12 @@ export class Transcript {
     else if (event.kind === "failure") this.#line(`! ${event.failure.kind}: ${plain(event.failure.words)}`);
   }
 
-  /** A line of stderr, or of stdout that is no event. */
+  /** A line of stderr, or a line of stdout that is not an event. */
   other(line: string): void {
     if (line.trim() !== "") this.#line(plain(line));
   }
 
-  /** What the run used, as far as that is known. */
+  /** The usage of the run, as far as it is known. */
   usage(usage: Usage): void {
     const { input_tokens, output_tokens, cost_usd } = usage;
     const parts = [
@@ -55,7 +55,7 @@ export class Transcript {
     this.#log.write(new TextEncoder().encode(text));
   }
 
-  // It ends the line that pieces have left open.
+  // Ends the line that pieces have left open.
   #line(text: string): void {
     this.#log.line(text);
   }
@@ -66,13 +66,13 @@ export function plain(text: string): string {
   return text.includes("\u001b") ? stripVTControlCharacters(text) : text;
 }
 
-/** The start of a text, and how much of it that is not. */
+/** The start of a text, with a mark where it is cut. */
 export function shortened(text: string, maxCharacters: number, maxLines: number): string {
   const head = text.slice(0, maxCharacters).split("\n").slice(0, maxLines).join("\n");
   return head.length === text.length ? text : `${head} …`;
 }
 
-/** A size in the unit that suits it. */
+/** A size with the unit that fits it. */
 export function byteSize(bytes: number): string {
   if (bytes < 1_000) return `${bytes} bytes`;
   if (bytes < 1_000_000) return `${(bytes / 1_000).toFixed(1)} KB`;

@@ -3,13 +3,13 @@ import type { UsageSpan } from "./adapter.ts";
 
 const FIELDS = ["input_tokens", "output_tokens", "cost_usd"] as const;
 
-/** Makes the usage of one run out of what an engine reports: per run, per step, or as a session's total. */
+/** Computes the usage of one run from what an engine reports: per run, per step, or as a total of the session. */
 export class UsageCount {
   readonly #before: Usage;
   readonly #run: Usage = { ...USAGE_UNKNOWN };
   readonly #session: Usage = { ...USAGE_UNKNOWN };
 
-  /** `before` is what the session had used before this run. */
+  /** `before` holds the session's totals before this run. */
   constructor(before: Usage) {
     this.#before = before;
   }
@@ -23,18 +23,18 @@ export class UsageCount {
     }
   }
 
-  /** What this run used. */
+  /** The usage of this run. */
   get run(): Usage {
     return byField((field) => {
       const total = this.#session[field];
       if (total === null) return rounded(this.#run[field]);
       const before = this.#before[field] ?? 0;
-      // A total below the last one started again from zero.
+      // A total below the last one means that the engine counts from zero again.
       return rounded(total < before ? total : total - before);
     });
   }
 
-  /** The session's totals after this run, as far as the engine reports any. */
+  /** The session's totals after this run, as far as the engine reports them. */
   get session(): Usage {
     return byField((field) => this.#session[field] ?? this.#before[field]);
   }
@@ -44,7 +44,7 @@ function byField(of: (field: (typeof FIELDS)[number]) => number | null): Usage {
   return { input_tokens: of("input_tokens"), output_tokens: of("output_tokens"), cost_usd: of("cost_usd") };
 }
 
-// Sums of prices such as 0.1 + 0.2 are not shown with their seventeen digits.
+// Without rounding, sums such as 0.1 + 0.2 would be shown with seventeen digits.
 function rounded(value: number | null): number | null {
   return value === null ? null : Number(value.toFixed(9));
 }

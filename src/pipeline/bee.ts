@@ -1,4 +1,4 @@
-// feeding -> bee_processed by rules at once, or by a run of the coordinator's engine; the moves are in routing.ts
+// feeding -> bee_processed, by rules at once or by a run of the coordinator's engine; routing.ts has the moves
 import type { BeeContext } from "../domain/bee_prompt.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import { joinParts, type Media } from "../domain/message.ts";
@@ -43,7 +43,7 @@ export interface BeeOptions extends BeeRunnerOptions {
   timeZone: string;
 }
 
-/** The coordinator: turns each message into tasks for workers, or into an answer of its own (contract 4.3, contract 4.4). */
+/** The coordinator: turns each message into tasks for workers, or answers it (contract 4.3, contract 4.4). */
 export class Bee {
   readonly stage: Stage;
   readonly #options: BeeOptions;
@@ -62,7 +62,7 @@ export class Bee {
     this.#draining = true;
   }
 
-  /** Ends the runs of a conversation; resolves when they are over and stored. */
+  /** Ends the runs of a conversation; resolves when their outcomes are stored. */
   interrupt(sessionKey: string): Promise<void> {
     return this.#runner.interrupt(sessionKey);
   }
@@ -82,7 +82,7 @@ export class Bee {
     return Math.min(...waits);
   }
 
-  /** Answers in how many ms there is more to do: 0 when the next message of the conversation may be there. */
+  /** Returns in how many ms there is more to do: 0 when the conversation may have another message. */
   async #decide(message: FeedingMessage, candidates: Candidate[], now: number): Promise<number> {
     const { config, db } = this.#options;
     if (this.#runner.has({ message_id: message.id })) return Infinity;
@@ -99,7 +99,7 @@ export class Bee {
     return await this.#ask(message, { text, parts }, candidates, now);
   }
 
-  // A lost guard means that the message was cleared or its worker deleted meanwhile; the next round sees which.
+  // A lost guard means that the message was cleared or its worker deleted; the next round finds out which.
   async #route(message: FeedingMessage, routing: Routing, now: number): Promise<void> {
     const run = claimOf(message);
     await this.#options.db.write([
@@ -199,7 +199,7 @@ export class Bee {
     if (interruption === "shutdown") return putBack(message, execution_id, now);
     const late = {
       failure: "timeout" as const,
-      error: `thought longer than ${timeout / 1000} s (bee.timeout)`,
+      error: `ran longer than ${timeout / 1000} s (bee.timeout)`,
     };
     const { failure, error, usage, again } = { ...outcome, ...(interruption === "late" ? late : {}) };
     const miss = { failure, error, usage };
@@ -226,7 +226,7 @@ interface Part {
   media: Media | null;
 }
 
-// Messages that were merged into it are part of its text.
+// Messages that were merged into this one are part of its text, not of the conversation before it.
 function before(history: string[], parts: readonly Part[]): Said[] {
   const own = new Set(parts.map((part) => part.id));
   return history.map((json) => JSON.parse(json) as Said & { id: string })

@@ -25,11 +25,11 @@ export interface DispatcherOptions {
   execute: (claim: Claim) => Promise<void>;
 }
 
-/** Gives due work to free lanes: one run per work directory, so many in all, oldest first (contract 4.5). */
+/** Claims due tasks for free lanes, oldest first: one run per work directory, and at most `maxConcurrentRuns` (contract 4.5). */
 export class Dispatcher {
   readonly stage: Stage;
   readonly #options: DispatcherOptions;
-  /** Work directories, as real paths, in which a run is going on. */
+  /** Work directories, as real paths, with a run in progress. */
   readonly #lanes = new Set<string>();
   readonly #runs = new Set<Promise<void>>();
   #lastChance = false;
@@ -47,17 +47,17 @@ export class Dispatcher {
     });
   }
 
-  /** No new runs from now on; the running ones continue. */
+  /** Starts no more runs; those in progress may finish. */
   drain(): void {
     this.#draining = true;
   }
 
-  /** Runs that are going on. */
+  /** How many runs are in progress. */
   get running(): number {
     return this.#runs.size;
   }
 
-  /** Resolves when no run is going on. */
+  /** Resolves when no run is in progress. */
   async settled(): Promise<void> {
     while (this.#runs.size > 0) await Promise.allSettled([...this.#runs]);
   }
@@ -65,7 +65,7 @@ export class Dispatcher {
   async #step(): Promise<number> {
     const { db, clock, engines, maxConcurrentRuns } = this.#options;
     const free = maxConcurrentRuns - this.#runs.size;
-    // A run that ends rings the bell, so nothing is lost by not looking.
+    // The end of a run rings the bell, so this round can be skipped.
     if (this.#draining || free <= 0) return Infinity;
     const now = clock.now();
     const heads = await listLaneHeads(db, now, engines.defaultName);
@@ -90,8 +90,8 @@ export class Dispatcher {
     return Math.max(0, next - clock.now());
   }
 
-  // Runs that were lost with the service more than once are tried one at a time: should one of them be what takes the
-  // service down, it does not use up the last attempt of the others (reliability DSP-4).
+  // Tasks on their last attempt run one at a time: if one of them crashes the service, it does not use up the last attempt
+  // of the others (reliability DSP-4).
   #isLastChance(task: { attempt: number }): boolean {
     return task.attempt > 0 && task.attempt + 1 >= this.#options.maxAttempts;
   }
@@ -101,7 +101,7 @@ export class Dispatcher {
     if (this.#isLastChance(task)) this.#lastChance = false;
   }
 
-  // A task that waits for its engine says so, whenever it came.
+  // Every task that waits for its engine says so in its reason.
   async #noteWaits(limited: ReadonlyMap<string, number>, now: number): Promise<void> {
     const { db, engines } = this.#options;
     for (const [engine, until] of limited) {

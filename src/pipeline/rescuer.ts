@@ -1,4 +1,4 @@
-// Ends runs whose server has died; ending.ts decides what happens to their tasks
+// Ends runs whose server has died; run/ending.ts decides what happens to the task
 import type { Clock } from "../base/clock.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import { sweep } from "../engine/isolation.ts";
@@ -19,17 +19,17 @@ export interface RescuerOptions {
   clock: Clock;
   bells: Bells;
   rules: Rules;
-  /** Executions that are going on in this process. */
+  /** Ids of the executions in progress in this process. */
   running: () => string[];
 }
 
 const POLL_MS = 30_000;
-// A claim is stored a moment before its run is known to the executor.
+// A claim is stored shortly before the executor knows the run.
 const CLAIM_GRACE_MS = 10_000;
 
 /**
- * Finds runs without a process: after a start all that are open, later as a safety net. Their processes are ended
- * first, so that no two runs of a task are ever alive at once (reliability CHD-3, DSP-1).
+ * Finds open runs that no server runs: after a start all open ones, later as a safety net. It kills their processes
+ * first, so that a task never has two live runs (reliability CHD-3, DSP-1).
  */
 export class Rescuer {
   readonly stage: Stage;
@@ -45,7 +45,7 @@ export class Rescuer {
     this.stage = new Stage({ name: "rescuer", bell: BELL.rescuer, clock, bells, pollMs: POLL_MS, step });
   }
 
-  /** Rescues every open run that is older than `graceMs` and not ours. Answers how many. */
+  /** Rescues every open run that is older than `graceMs` and not ours. Returns how many. */
   async rescue(graceMs = 0): Promise<number> {
     const { db, clock, running } = this.#options;
     const own = new Set(running());
@@ -63,7 +63,7 @@ export class Rescuer {
     return lost.length;
   }
 
-  /** Ends the coordinator's runs that a dead server left open; their messages are routed again. */
+  /** Ends the coordinator's runs that a dead server left open. Their messages are routed again. */
   async rescueBee(): Promise<void> {
     const { db, clock } = this.#options;
     const open = await listOpenBeeRuns(db);

@@ -1,4 +1,4 @@
-// feeding -> bee_processed or failed, or feeding again later: everything that a routing decision brings about
+// feeding -> bee_processed or failed, or feeding again later: everything that a routing decision stores
 import type { BeePlan, PlannedTask } from "../domain/bee_plan.ts";
 import { planReason } from "../domain/bee_plan.ts";
 import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
@@ -15,31 +15,31 @@ import { sendMessage } from "../store/outbound.ts";
 import { insertTask } from "../store/task.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 
-/** The message that is routed. */
+/** The message to route. */
 export interface RoutedMessage {
   id: string;
   session_key: string;
   platform: string;
 }
 
-/** A routing: the plan, and why. */
+/** A routing decision: the plan and its reason. */
 export interface Routing {
   plan: BeePlan;
   reason: string;
 }
 
-/** A plan that gives the message to one worker, as rules do. */
+/** A plan that gives the message to one worker, for a decision by rules. */
 export function planFor(workerId: string, instruction: string, now: number): BeePlan {
   const plan = planTask({ type: "immediate" }, now, "");
   return { reply: "", tasks: [{ workerId, workerName: "", instruction, type: "immediate", plan }] };
 }
 
-/** A run of the built-in rules: it starts and ends in the batch of its routing. */
+/** A run of the built-in rules. It starts and ends in the same batch. */
 export function ruledRun(run: RunIdentity, now: number): Statement {
   return insertBeeRun({ ...run, run_id: "", engine: "rules", created_at: now });
 }
 
-/** The message is routed: plan, tasks, reply, run and journal, all or nothing (contract 4.4). */
+/** The message is routed: run, tasks, reply and journal, all or nothing (contract 4.4). */
 export function carryOut(
   message: RoutedMessage,
   beeRunId: string,
@@ -66,19 +66,19 @@ export function carryOut(
   ];
 }
 
-/** A coordinator's plan as a routing. */
+/** The coordinator's plan as a routing decision. */
 export function routingOf(plan: BeePlan): Routing {
   return { plan, reason: planReason(plan) };
 }
 
-/** Why a try to route a message came to nothing. */
+/** Why an attempt to route a message failed. */
 export interface Miss {
   failure: Failure;
   error: string;
   usage: Usage;
 }
 
-/** The try failed and is repeated, less and less soon. */
+/** The attempt failed and is repeated, with growing pauses. */
 export function tryLater(
   message: RoutedMessage,
   beeRunId: string,
@@ -92,7 +92,7 @@ export function tryLater(
   ];
 }
 
-/** Nobody could route it: the message has failed, and the person is told (contract 4.4). */
+/** All attempts failed: the message has failed, and the conversation is told (contract 4.4). */
 export function giveUp(
   message: RoutedMessage,
   beeRunId: string | null,
@@ -115,12 +115,12 @@ export function giveUp(
   ];
 }
 
-/** The service stops: the message waits for the next start, as if it had not been tried. */
+/** The service stops: the message waits for the next start, and no attempt is used up. */
 export function putBack(message: RoutedMessage, beeRunId: string, now: number): Statement[] {
   return [...releaseMessage(message.id), ...finishBeeRun(beeRunId, { ...ENDED, ...STOPPED }, now)];
 }
 
-/** The message was cleared away meanwhile: only the run has to end. */
+/** The message was cleared during the run: only the run has to end. */
 export function dropRun(beeRunId: string, usage: Usage, now: number): Statement[] {
   const end = { ...ENDED, failure: "cancelled" as const, error: "the message was cleared meanwhile", usage };
   return finishBeeRun(beeRunId, end, now);

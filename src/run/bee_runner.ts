@@ -1,4 +1,4 @@
-// A run of the coordinator on its engine: what it is asked, and what its answer means; the moves are in pipeline/routing.ts
+// A run of the coordinator on its engine: the question and what the answer means; pipeline/routing.ts stores the outcome
 import { join } from "node:path";
 import { type BeePlan, PLAN_JSON_SCHEMA, readPlan } from "../domain/bee_plan.ts";
 import { type BeeContext, beePrompt, type Correction } from "../domain/bee_prompt.ts";
@@ -12,7 +12,7 @@ import type { OutcomeWriter } from "./outcome_writer.ts";
 import { type Interruption, Runner } from "./runner.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 
-/** What the coordinator's runs are made with. */
+/** What the runs of the coordinator need. */
 export interface BeeRunnerOptions extends EngineRunOptions {
   engines: Catalog;
 }
@@ -48,7 +48,7 @@ export class BeeRunner {
     return this.#runner.has(keys);
   }
 
-  /** Ends the runs of a conversation; resolves when they are over and stored. */
+  /** Ends the runs of a conversation; resolves when their outcomes are stored. */
   interrupt(sessionKey: string): Promise<void> {
     return this.#runner.interrupt({ session_key: sessionKey }, "cancelled");
   }
@@ -115,7 +115,7 @@ export class BeeRunner {
       signal,
       grant: () => Promise.resolve({ subject: BEE_SUBJECT, scopes: BEE_SCOPES }),
       brief: () => Promise.resolve(briefing),
-      opening: `[${engine.name} thinks, attempt ${identity.attempt}${again}]`,
+      opening: `[${engine.name} starts, attempt ${identity.attempt}${again}]`,
       closing: (outcome) => {
         const read = this.#read(outcome, context);
         return "problem" in read ? `[the answer cannot be used: ${read.problem}]` : null;

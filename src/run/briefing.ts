@@ -20,7 +20,7 @@ import type { Claim } from "./claim.ts";
 import type { Briefing } from "./equipment.ts";
 import type { Grant } from "./environment.ts";
 
-/** The rights of a worker's run: the worker's own scopes, else the usual ones (contract 2). */
+/** The rights of a worker's run: the worker's own scopes, else the default ones (contract 2). */
 export async function grantOf(db: Database, { execution: { worker_id } }: Claim): Promise<Grant> {
   const worker = await findWorker(db, worker_id);
   const scopes = worker === null || worker.scopes.length === 0 ? WORKER_SCOPES_DEFAULT : worker.scopes;
@@ -60,7 +60,7 @@ export async function brief(db: Database, claim: Claim, engine: Engine, ctl: str
     memory: { global, session: memory },
     conversation: conversation.map(({ role, content, ts }) => ({ role, content, ts })),
   };
-  // Each run of a schedule is a new one, whatever became of those before.
+  // Each run of a schedule starts from the beginning, whatever the outcome of the last one was.
   const interrupted = task?.type !== "scheduled" && runs > 1;
   const said = conversation.filter(({ id }) => !answered.has(id));
   const { instruction } = execution;

@@ -9,7 +9,7 @@ import type { EnvironmentOf } from "./environment.ts";
 import { equip, type EquipmentRequest } from "./equipment.ts";
 import { withoutSecrets } from "./secrets.ts";
 
-/** What every run of an engine is made with. */
+/** What every run of an engine needs. */
 export interface EngineRunOptions {
   clock: Clock;
   config: Config;
@@ -28,13 +28,13 @@ export interface EngineRequest
   onWrite?: () => void;
   /** Called when the engine has started; again for each further process. */
   onStart?: () => void;
-  /** Called when the engine has reported its session, with that session's usage before this run. */
+  /** Called when the engine has reported its session, with the totals before this run. */
   onSession?: (session: EngineSession) => void;
 }
 
 /**
- * Asks an engine once: logs, environment and private directory are made for it, its secrets are masked wherever they
- * would be stored, and when this resolves both logs are on the disk. Throws when the service cannot prepare the run.
+ * Asks an engine once: prepares logs, environment and a private directory, and masks secrets in everything that is stored.
+ * When this resolves, both logs are on the disk. Throws when the service cannot prepare the run.
  */
 export async function runEngine(options: EngineRunOptions, request: EngineRequest): Promise<EngineOutcome> {
   const { identity, engine, signal } = request;
@@ -69,7 +69,7 @@ export async function runEngine(options: EngineRunOptions, request: EngineReques
       if (closing !== null) log.line(closing);
       return masked;
     } finally {
-      // On disk before the outcome: a finished run has a complete log (reliability DUR-9).
+      // The logs are on the disk before the outcome, so a finished run has a complete log (reliability DUR-9).
       await Promise.all([log.close(), events?.close()]);
     }
   } finally {

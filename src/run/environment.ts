@@ -22,7 +22,7 @@ export interface EnvironmentRequest {
   contextPath: string;
 }
 
-/** The complete environment of a run, and what of it must not be stored anywhere. */
+/** The complete environment of a run, and the values in it that must not be stored. */
 export interface RunEnvironment {
   env: Record<string, string>;
   secrets: string[];
@@ -40,7 +40,7 @@ export interface EnvironmentOptions {
   inherited: Record<string, string | undefined>;
 }
 
-// A run ends by its time limit; the token must not end before it.
+// The token must live longer than the run, which ends at its time limit.
 const TOKEN_MARGIN_S = 600;
 
 /** Makes the environment of a run. */
@@ -101,7 +101,7 @@ function picked(from: Record<string, string | undefined>, names: readonly string
   const found: Record<string, string> = {};
   for (const name of names) {
     const value = from[name];
-    // Our own secrets are not for passing on, whatever the list says.
+    // Our own secrets are never passed on, whatever the list says.
     if (value !== undefined && !name.startsWith("SVC_")) found[name] = value;
   }
   return found;

@@ -16,12 +16,12 @@ export interface EquipmentRequest {
   engine: Engine;
   /** Whose state the engine uses: a worker's id, or `bee`. */
   stateOwner: string;
-  /** Asked only for an engine outside of this process, as is `brief`. */
+  /** Called only for an engine outside this process, as is `brief`. */
   grant: () => Promise<Grant>;
   brief: () => Promise<Briefing>;
 }
 
-/** What a run is given, beside the question itself. */
+/** What a run gets beside the question. */
 export interface Equipment extends
   Pick<
     EngineRun,
@@ -31,7 +31,7 @@ export interface Equipment extends
   secrets: string[];
 }
 
-/** What a run inside of this process needs: nothing. */
+/** For a run inside this process, which needs nothing. */
 const BARE: Equipment = {
   runDir: "",
   stateDir: null,
@@ -44,7 +44,7 @@ const BARE: Equipment = {
   secrets: [],
 };
 
-/** Makes what a program outside of this process gets: its briefing, its environment, and `runDir`, a directory of its own. */
+/** Makes what a program gets: its briefing, its environment, and the private directory `runDir`. */
 export async function equip(
   { paths, environmentOf }: { paths: DataPaths; environmentOf: EnvironmentOf },
   { engine, identity, grant, brief, stateOwner }: EquipmentRequest,
@@ -62,7 +62,7 @@ export async function equip(
   return { ...briefing, runDir, stateDir, env, secrets, tools: toolsOf(env, engine) };
 }
 
-// The service's own tools, for an engine that speaks the protocol; the run's token decides which there are.
+// The service's tools, for an engine that supports MCP; the run's token decides which tools it sees.
 function toolsOf(env: Record<string, string>, engine: Engine): EngineRun["tools"] {
   if (!engine.agent) return null;
   return { url: `${env.SVC_URL}/mcp`, tokenVariable: "SVC_TOKEN", token: env.SVC_TOKEN ?? "" };

@@ -28,7 +28,7 @@ export interface ExecutorOptions extends EngineRunOptions {
   bells: Bells;
   engines: Catalog;
   rules: Rules;
-  /** Rings when a log grows. */
+  /** Name of the bell that rings when a log grows. */
   logBell: (executionId: string) => string;
 }
 
@@ -113,7 +113,7 @@ export class Executor {
       return "it leads into the service's own data directory";
     }
     try {
-      // Small and local: a synchronous call takes microseconds, an asynchronous one a turn of a busy loop.
+      // A synchronous call takes microseconds; an asynchronous one waits for a turn of the event loop.
       Deno.mkdirSync(workDir, { recursive: true });
       return null;
     } catch (error) {
@@ -122,10 +122,10 @@ export class Executor {
   }
 
   #onStart(claim: Claim, engine: Engine, start: Start): void {
-    // An engine that has to start a new session runs more than one process.
+    // An engine that has to start again starts more than one process.
     if (start.at !== null) return;
     start.at = this.#options.clock.now();
-    // What runs in this process ends at once; its start is stored together with its end.
+    // A run inside this process ends at once; its start is stored together with its outcome.
     if (engine.external) void this.#storeStart(claim, start.at, start);
   }
 
@@ -142,7 +142,7 @@ export class Executor {
     }
   }
 
-  // Stored as soon as the engine has reported it: if the service dies, the next attempt resumes this session.
+  // Stored at once: if the service dies, the next attempt resumes this session.
   async #storeSession(claim: Claim, session: EngineSession): Promise<void> {
     const { db, clock } = this.#options;
     const { execution_id: id } = claim.execution;
@@ -198,7 +198,7 @@ function started(run: RunIdentity, at: number): Statement {
 
 function endOf(sessionKey: string, outcome: EngineOutcome, interruption: Interruption | null): ExecutionEnd {
   const { status, text, error, failure, exitCode, usage, sessionId } = outcome;
-  // What we ended ourselves has our failure, whatever the engine makes of it (facts, engines 2.4).
+  // When we ended the run, our failure counts, whatever the engine reports (facts, engines 2.4).
   const ours: Partial<ExecutionEnd> = status === "completed" || interruption === null
     ? {}
     : interruption === "shutdown"

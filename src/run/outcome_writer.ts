@@ -5,22 +5,22 @@ import { logger } from "../base/log.ts";
 const log = logger("run");
 
 const RETRY: Backoff = { firstMs: 100, lastMs: 5_000 };
-// A stop waits this long for a database that cannot be reached; the next start finds the run open and tries it again.
+// A stop waits this long for an unreachable database. The next start finds the run open and tries it again.
 const STOP_MAX_MS = 10_000;
 
-/** Stores the outcomes of runs: the work is done and must not be lost because the database cannot be reached for a while. */
+/** Stores the outcomes of runs and tries again: a finished run must not be lost because the database is unreachable for a while. */
 export class OutcomeWriter {
   readonly #clock: Clock;
   readonly #broken: () => boolean;
   #until = Infinity;
 
-  /** `broken` tells whether nothing can be stored any more, so that trying again is of no use. */
+  /** `broken` returns true when nothing can be stored any more; then it stops trying. */
   constructor(clock: Clock, broken: () => boolean) {
     this.#clock = clock;
     this.#broken = broken;
   }
 
-  /** The service stops: from here on the database is waited for no longer than STOP_MAX_MS. */
+  /** The service stops: from now on it tries for at most STOP_MAX_MS. */
   hurry(): void {
     this.#until = Math.min(this.#until, this.#clock.monotonic() + STOP_MAX_MS);
   }

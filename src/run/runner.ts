@@ -5,7 +5,7 @@ import type { OutcomeWriter } from "./outcome_writer.ts";
 
 const log = logger("run");
 
-/** Why a run is ended before it ends by itself. */
+/** Why a run was ended before it was done. */
 export type Interruption = "cancelled" | "shutdown" | "late";
 
 /** One claimed run: what to do, and where its outcome goes. */
@@ -29,8 +29,8 @@ interface Active {
 }
 
 /**
- * Runs what was claimed, whoever claimed it and wherever its outcome goes: keeps the list of runs in progress, their
- * time-outs and their interruption, and sees to it that each outcome is stored.
+ * Runs claimed work, whoever claimed it and wherever the outcome goes: it keeps the list of runs in progress, ends them
+ * after their time-out or on request, and has each outcome stored.
  */
 export class Runner {
   readonly #clock: Clock;

@@ -1,9 +1,9 @@
 import type { EngineOutcome } from "../engine/engine.ts";
 
-// A short value is no secret that could be guarded: it would be masked in the middle of words.
+// A shorter value is not treated as a secret: it would be masked inside ordinary words.
 const SECRET_MIN_CHARACTERS = 12;
 
-/** The values that, by their names, are an engine's own keys (reliability SEC-2). */
+/** The values whose names say that they are keys (reliability SEC-2). */
 export function secretsOf(env: Record<string, string>): string[] {
   return Object.entries(env)
     .filter(([name, value]) =>
@@ -12,7 +12,7 @@ export function secretsOf(env: Record<string, string>): string[] {
     .map(([, value]) => value);
 }
 
-/** The outcome with the secrets masked: an answer is stored and shown like a log (reliability SEC-3). */
+/** The outcome with secrets masked, because an answer is stored and shown as a log is (reliability SEC-3). */
 export function withoutSecrets(secrets: readonly string[], outcome: EngineOutcome): EngineOutcome {
   const mask = (text: string) => secrets.reduce(masked, text);
   return { ...outcome, text: mask(outcome.text), error: mask(outcome.error) };
@@ -20,7 +20,7 @@ export function withoutSecrets(secrets: readonly string[], outcome: EngineOutcom
 
 const PART_MIN_CHARACTERS = 12;
 
-// Of a long error an engine keeps the end, and with it perhaps the end of a secret: a token's is its signature.
+// An engine keeps only the end of a long error, which may start in the middle of a secret: a token ends with its signature.
 function masked(text: string, secret: string): string {
   if (!text.includes(secret.slice(-PART_MIN_CHARACTERS))) return text;
   let safe = text.replaceAll(secret, "*".repeat(secret.length));

@@ -225,14 +225,14 @@ describe("adapters: failures (facts, engines 2)", () => {
     const waiting = "Reconnecting... 1/5 (exceeded retry limit, last status: 429 Too Many Requests)";
     expect(brief(codex.events({ type: "error", message: waiting }))).toEqual(["failure rate_limited"]);
     const line = "Attempt 2 failed with status 429. Retrying with backoff... _ApiError: {}";
-    expect(brief(gemini.complaints?.(line) ?? [])).toEqual(["failure rate_limited"]);
+    expect(brief(gemini.stderrEvents?.(line) ?? [])).toEqual(["failure rate_limited"]);
     expect(
-      brief(qwen.complaints?.("Retrying in 60s (attempt 1/10): [API Error: 429 Too many requests]") ?? []),
+      brief(qwen.stderrEvents?.("Retrying in 60s (attempt 1/10): [API Error: 429 Too many requests]") ?? []),
     )
       .toEqual(["failure rate_limited"]);
     const log =
       'level=ERROR message="stream error" session.id=ses_e01 small=false mode=primary error.error="Rate limit reached"';
-    expect(brief(opencode.complaints?.(log) ?? [])).toEqual(["session told", "failure rate_limited"]);
+    expect(brief(opencode.stderrEvents?.(log) ?? [])).toEqual(["session told", "failure rate_limited"]);
   });
 
   it("notices are not failures", () => {

@@ -87,7 +87,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     const log = await it.app.send(`GET /api/executions/${trace.routing[0].id}/logs`);
     expect([log.status, log.body]).toEqual([
       200,
-      expect.stringMatching(/thinker thinks, attempt 1[\s\S]*thinking/),
+      expect.stringMatching(/thinker starts, attempt 1[\s\S]*thinking/),
     ]);
   });
 
@@ -185,7 +185,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     await it.app.settle();
     const { routing } = await it.app.call(`GET /api/messages/${message}/trace`);
     expect(routing).toEqual([
-      expect.objectContaining({ failure: "timeout", error: "thought longer than 0.3 s (bee.timeout)" }),
+      expect.objectContaining({ failure: "timeout", error: "ran longer than 0.3 s (bee.timeout)" }),
     ]);
     expect(await replies(it.app, it.session.id)).toEqual([expect.stringContaining("timeout")]);
   });

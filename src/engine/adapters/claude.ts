@@ -66,14 +66,14 @@ export const claude: Adapter = {
       ],
       env: {
         ...(stateDir === null ? {} : { CLAUDE_CONFIG_DIR: stateDir }),
-        // A service waits for no update, and behind a firewall each outside call is seconds.
+        // Updates and telemetry cost a run seconds, most of all behind a firewall.
         DISABLE_AUTOUPDATER: "1",
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
-        // Its ten tries take minutes; ours come later and do not hold a run (facts, engines 2.13).
+        // Its default of ten tries takes minutes; our own retries do not occupy a slot (facts, engines 2.13).
         CLAUDE_CODE_MAX_RETRIES: "4",
-        // As root it refuses to skip permissions unless IS_SANDBOX says that it is alone on its machine.
+        // As root it refuses to skip permissions unless it is told that it runs in a sandbox.
         ...(root && permissions === "full" ? { IS_SANDBOX: "1" } : {}),
-        // Else the service's tools have to be searched for first.
+        // Without this the agent has to search for the service's tools first.
         ...(order.tools === null ? {} : { ENABLE_TOOL_SEARCH: "false" }),
       },
       fixedEnv: {},
@@ -108,10 +108,10 @@ function toolConfig(tools: Order["tools"]): string {
   return JSON.stringify({ mcpServers: { svc: { type: "http", url: tools?.url, headers } } });
 }
 
-// Hooks of the work directory are programs, which an agent that may only edit could leave there for its next run.
+// Hooks in the work directory are programs. An agent that may only edit files could write one for its next run.
 const NO_HOOKS = ["--settings", '{"disableAllHooks":true}'];
 
-// Of a command with a variable in it nothing is known before it runs, so it is refused whatever the rules say.
+// It refuses every command with a variable in it, whatever the rules allow.
 function permissionArgs({ permissions, ctl }: Order): string[] {
   if (permissions === "full") return ["--dangerously-skip-permissions"];
   return [
@@ -140,7 +140,7 @@ function systemEvents(line: Line): AgentEvent[] {
   return [];
 }
 
-// An error of the model comes in the place of the model's text.
+// An error of the model's API comes as a message of the assistant.
 function wordsOf(line: Line): AgentEvent[] {
   if (line.is_api_error_message !== true) return assistantEvents(line);
   const words = contentText(objectAt(line, "message").content);
@@ -174,7 +174,7 @@ function resultEvents(line: Line): AgentEvent[] {
     { kind: "usage", span: "session", usage: { cost_usd: numberAt(line, "total_cost_usd") } },
   ];
   if (line.is_error !== true) {
-    // Output with a schema is apart from the text.
+    // An answer with a schema is in a field of its own.
     const structured = line.structured_output;
     const answer = structured === undefined || structured === null ? text : JSON.stringify(structured);
     return [...counted, { kind: "done", ok: true, text: answer, failure: null }];
@@ -187,7 +187,7 @@ function resultFailure(line: Line, text: string): EngineFailure | null {
   if (/No conversation found/.test(errors)) return failureOfKind("unknown_session", errors);
   const status = numberAt(line, "api_error_status");
   if (status > 0) return failureFromStatus(status, text);
-  // Without a status its own words say more, and came before.
+  // Without a status, the failure that came before says more.
   if (textAt(line, "terminal_reason") === "api_error") return null;
   return failureOfKind("model", errors || text || textAt(line, "subtype").replaceAll("_", " "));
 }

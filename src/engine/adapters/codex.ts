@@ -25,7 +25,7 @@ export const codex: Adapter = {
         "exec",
         "--json",
         "--skip-git-repo-check",
-        // A login shell reads /etc/profile, which may replace PATH, without svc (facts, engines 2.9).
+        // A login shell reads /etc/profile, which may replace PATH, and then svc is not found (facts, engines 2.9).
         ...settings(["allow_login_shell=false", "analytics.enabled=false"]),
         "--disable",
         "plugins",
@@ -34,7 +34,7 @@ export const codex: Adapter = {
         ...toolArgs(order),
         ...(order.schema === null ? [] : ["--output-schema", schemaFile(order)]),
         ...extraArgs,
-        // Flags of a first run do not exist behind `resume`, so it comes last.
+        // `resume` comes last, because it does not accept the flags above.
         ...(resume ? ["resume", sessionId] : []),
         "-",
       ],
@@ -81,9 +81,9 @@ function permissionArgs({ permissions }: Order): string[] {
   if (permissions === "read") return settings(['sandbox_mode="read-only"']);
   return settings([
     'sandbox_mode="workspace-write"',
-    // Without the network `svc` could not reach us.
+    // `svc` needs the network to reach the service.
     "sandbox_workspace_write.network_access=true",
-    // A run has a directory of its own for what is temporary.
+    // Each run has a TMPDIR of its own.
     "sandbox_workspace_write.exclude_slash_tmp=true",
   ]);
 }
@@ -97,12 +97,12 @@ function toolArgs({ tools }: Order): string[] {
   return settings([
     `mcp_servers.svc.url="${tools.url}"`,
     `mcp_servers.svc.bearer_token_env_var="${tools.tokenVariable}"`,
-    // No one can be asked; the token decides what may be done.
+    // Nobody can be asked; the token decides what is allowed.
     'mcp_servers.svc.default_tools_approval_mode="approve"',
   ]);
 }
 
-/** The item as a tool call, or null when it is not one. */
+/** The tool call of an item, or null when it is something else. */
 function toolOf(item: Line): { name: string; input: string } | null {
   const type = textAt(item, "type");
   if (type === "command_execution") return { name: "shell", input: shellText(textAt(item, "command")) };
@@ -120,7 +120,7 @@ function toolOf(item: Line): { name: string; input: string } | null {
   return null;
 }
 
-// The command without the shell that it is put into.
+// The command without the shell around it.
 function shellText(command: string): string {
   return /^\S*\b(?:ba|z)?sh -l?c '([\s\S]*)'$/.exec(command)?.[1]?.replaceAll(`'"'"'`, "'").replaceAll(
     `'\\''`,
@@ -137,7 +137,7 @@ function startEvents(item: Line): AgentEvent[] {
 function itemEvents(item: Line): AgentEvent[] {
   const type = textAt(item, "type");
   if (type === "agent_message") return [{ kind: "text", text: textAt(item, "text"), mode: "whole" }];
-  // Only a notice, whatever it is called (facts, engines 2.14).
+  // Despite its type this is only a notice (facts, engines 2.14).
   if (type === "error") return [{ kind: "notice", text: textAt(item, "message") }];
   if (toolOf(item) === null) return [];
   const ok = textAt(item, "status") === "completed" && (item.error ?? null) === null;

@@ -49,7 +49,7 @@ export const copilot: Adapter = {
         "--stream",
         "off",
         "--no-ask-user",
-        // --session-id alone would quietly begin a session that is not there any more.
+        // With --session-id it would start a new session when the old one is gone.
         resume ? `--resume=${sessionId}` : `--session-id=${sessionId}`,
         "--usage-output-file",
         usageFile,
@@ -70,7 +70,7 @@ export const copilot: Adapter = {
   events(line) {
     const type = textAt(line, "type");
     const data = objectAt(line, "data");
-    // It names its session at the end only; from here on, the one that was asked for is there.
+    // It reports its session only at the end; from here on the requested one exists.
     if (type === "user.message") return [{ kind: "session", id: null }];
     if (type === "assistant.message") return messageEvents(data);
     if (type === "tool.execution_start") {
@@ -123,7 +123,7 @@ function permissionArgs({ permissions, ctl }: Order): string[] {
   return permissions === "edit" ? ["--allow-tool=write", ...svc] : svc;
 }
 
-// Words in front of a tool call are not the answer; the tool that follows takes them away again.
+// Text before a tool call is not the answer; the tool call removes it again.
 function messageEvents(data: Line): AgentEvent[] {
   const text = textAt(data, "content");
   return text === "" ? [] : [{ kind: "text", text, mode: "part" }];

@@ -1,6 +1,6 @@
 import type { BuiltInAdapter } from "../adapter.ts";
 
-/** For trying and testing: it answers with its instruction (contract 7). */
+/** For trials and tests: its answer is the instruction (contract 7). */
 export const echo: BuiltInAdapter = {
   driver: "built_in",
   kind: "echo",

@@ -60,7 +60,7 @@ export const gemini: Adapter = {
       ],
       env: {
         ...(stateDir === null ? {} : { GEMINI_CLI_HOME: stateDir }),
-        // Else a second Node process does the work.
+        // Without this it starts a second Node process.
         GEMINI_CLI_NO_RELAUNCH: "true",
       },
       fixedEnv: {},
@@ -86,7 +86,7 @@ export const gemini: Adapter = {
     if (type === "result") return [...usageEvents(objectAt(line, "stats")), resultEvent(line)];
     return [];
   },
-  complaints(line) {
+  stderrEvents(line) {
     const waits = /^Attempt \d+ failed with status 429\b/.test(line);
     return waits ? [{ kind: "failure", failure: failureOfKind("rate_limited", line) }] : [];
   },
@@ -111,14 +111,14 @@ function permissionArgs({ permissions, ctl }: Order): string[] {
   return ["--approval-mode", permissions === "edit" ? "auto_edit" : "default", ...svc];
 }
 
-// Existing settings in the state directory are kept, unless they would break an unattended run.
+// Settings that somebody made in the state directory stay, unless they would break an unattended run.
 function settingsFile(stateDir: string, { env, tools }: Order): EngineFile {
   const login = env.GEMINI_API_KEY ? { security: { auth: { selectedType: "gemini-api-key" } } } : {};
   const ours = {
     general: {
       enableAutoUpdate: false,
       enableAutoUpdateNotification: false,
-      // Its clean-up deletes sessions that it cannot read.
+      // The cleanup deletes sessions that it cannot read.
       sessionRetention: { enabled: false },
     },
     privacy: { usageStatisticsEnabled: false },
@@ -130,7 +130,7 @@ function settingsFile(stateDir: string, { env, tools }: Order): EngineFile {
   };
 }
 
-/** The service's tools in the settings of Gemini and its fork: they stay there, so the token is named and not written. */
+/** The service's tools in the settings of Gemini and its fork. The file outlives the run, so it names the token's variable. */
 export function toolServer({ url, tokenVariable }: ToolServer): object {
   return { httpUrl: url, headers: { Authorization: `Bearer $${tokenVariable}` }, trust: true };
 }
@@ -143,7 +143,7 @@ function resultEvent(line: Line): AgentEvent {
 
 function usageEvents(stats: Line): AgentEvent[] {
   const input_tokens = numberAt(stats, "input_tokens");
-  // output_tokens leaves out what it thought.
+  // output_tokens does not include reasoning.
   const output_tokens = numberAt(stats, "total_tokens") - input_tokens;
   return [{ kind: "usage", span: "run", usage: { input_tokens, output_tokens } }];
 }

@@ -68,7 +68,7 @@ export const goose: Adapter = {
   },
   events(line) {
     const type = textAt(line, "type");
-    // It never tells its session; once it speaks, the one that was asked for is there.
+    // It never reports its session; with its first message the requested one exists.
     if (type === "message") {
       return [{ kind: "session", id: null }, ...messageEvents(objectAt(line, "message"))];
     }
@@ -86,12 +86,12 @@ export const goose: Adapter = {
   },
 };
 
-// It takes the PATH of its tools from a login shell, which would not have svc on it (facts, engines 2.9).
+// It takes the PATH for its tools from a login shell, where svc may be missing (facts, engines 2.9).
 const PLAIN_SHELL = '#!/bin/sh\nwhile [ $# -gt 0 ] && [ "$1" != -c ]; do shift; done\nexec /bin/bash "$@"\n';
 
 function messageEvents(message: Line): AgentEvent[] {
   const words = contentText(message.content);
-  // An error of the model comes as text of the model, but without a message id.
+  // An error of the model's API comes as a message of the model, but without an id.
   if (message.id === null && /^Ran into this error: /.test(words)) {
     return [{
       kind: "failure",
@@ -117,7 +117,7 @@ function messageEvents(message: Line): AgentEvent[] {
   });
 }
 
-// It exits with 0 whatever came of it. A first run that failed has no totals (facts, engines 9).
+// It always exits with 0. A first run that failed has no totals (facts, engines 9).
 function completeEvents(line: Line): AgentEvent[] {
   if (typeof line.total_tokens !== "number") return [{ kind: "done", ok: false, text: "", failure: null }];
   const usage = {

@@ -47,14 +47,14 @@ export const opencode: Adapter = {
         "run",
         "--format",
         "json",
-        // Only there it tells that it waits for its provider.
+        // Only these logs show that it waits for its provider.
         "--print-logs",
         "--log-level",
         "ERROR",
-        // Else "ask" is a no, and the run ends well without an answer.
+        // Without this, a permission "ask" means no, and the run succeeds without an answer.
         ...(order.permissions === "full" ? ["--auto"] : []),
         ...(model === "" ? [] : ["--model", model]),
-        // A title of ours saves the request in which a model would find one.
+        // With a title it does not ask a model for one.
         ...(resume ? ["--session", sessionId] : ["--title", "svc"]),
         ...extraArgs,
       ],
@@ -82,7 +82,7 @@ export const opencode: Adapter = {
     if (type === "error") return errorEvents(line);
     return [];
   },
-  complaints(line) {
+  stderrEvents(line) {
     const words = /message="stream error".* error\.error="([^"]*)"/.exec(line)?.[1];
     if (words === undefined) return [];
     const session = /session\.id=(ses_\w+).* mode=primary/.exec(line)?.[1];
@@ -109,7 +109,7 @@ function settings({ permissions, ctl, tools }: Order): object {
     const allow = { edit: "allow", bash: "allow", webfetch: "allow", external_directory: "allow" };
     return { ...quiet, permission: allow };
   }
-  // The last rule that fits decides.
+  // The last matching rule decides.
   const bash = { "*": "deny", "svc ctl *": "allow", [`${ctl} ctl *`]: "allow" };
   const edit = permissions === "edit" ? "allow" : "deny";
   return { ...quiet, permission: { edit, bash, webfetch: "deny", external_directory: "deny" } };

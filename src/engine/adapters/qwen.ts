@@ -75,7 +75,7 @@ export const qwen: Adapter = {
     if (type === "result") return resultEvents(line);
     return [];
   },
-  complaints(line) {
+  stderrEvents(line) {
     const words = /^Retrying in \d+s \(attempt [^)]*\): (.*)/.exec(line)?.[1];
     return words === undefined ? [] : [{ kind: "failure", failure: failureFrom(words, "model") }];
   },
@@ -102,7 +102,7 @@ function settingsFile(stateDir: string, { tools }: Order): EngineFile {
   const ours = {
     general: { disableAutoUpdate: true, disableUpdateNag: true },
     privacy: { usageStatisticsEnabled: false },
-    // Its own memory costs requests behind a run's back; the service has one.
+    // Its own memory makes extra requests; the service has a memory.
     memory: { enableManagedAutoMemory: false },
     ...(tools === null ? {} : { mcpServers: { svc: toolServer(tools) } }),
   };
