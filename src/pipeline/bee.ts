@@ -128,10 +128,12 @@ export class Bee {
       insertBeeRun({ ...identity, engine: config.bee.engine, created_at: now }),
     ]);
     if (!won) return 0;
-    this.#runner.start(
+    const ended = this.#runner.start(
       { identity, context },
       (outcome, interruption) => this.#store(message, identity, outcome, interruption),
     );
+    // There is room for another run then.
+    void ended.then(() => this.stage.wake());
     return Infinity;
   }
 
@@ -181,8 +183,6 @@ export class Bee {
     const now = clock.now();
     const { won } = await db.write(this.#endOf(message, run, outcome, interruption, now));
     if (!won) await db.write(dropRun(run.execution_id, outcome.usage, now));
-    // There is room for another run of the engine.
-    this.stage.wake();
   }
 
   #endOf(

@@ -58,12 +58,12 @@ export class BeeRunner {
     return this.#runner.stopAll();
   }
 
-  /** Runs it in the background to its end and hands its outcome to `store`. Never throws. */
+  /** Runs it to its end and hands its outcome to `store`. Resolves when there is room for another one; never throws. */
   start(
     question: BeeQuestion,
     store: (outcome: BeeOutcome, interruption: Interruption | null) => Promise<void>,
-  ): void {
-    void this.#runner.start<BeeOutcome>({
+  ): Promise<void> {
+    return this.#runner.start<BeeOutcome>({
       identity: question.identity,
       timeoutMs: this.#options.config.bee.timeout,
       work: (signal) => this.#work(question, signal),
