@@ -27,7 +27,7 @@ export interface DataLock {
  */
 export async function lockDataDirectory(path: string, database: string | null): Promise<DataLock> {
   const root = dirname(path);
-  const file = await openLock(path);
+  const file = await openLock(path, (error) => unusable(root, error));
   const held = [file];
   const close = () => held.forEach((one) => one.close());
   try {
@@ -38,7 +38,7 @@ export async function lockDataDirectory(path: string, database: string | null): 
       if (!await taken(directory)) throw inUse(path);
     }
     if (database !== null && database !== ":memory:" && realPath(dirname(database)) !== realPath(root)) {
-      const beside = await openLock(`${database}.lock`);
+      const beside = await openLock(`${database}.lock`, (error) => unreachable(database, error));
       held.push(beside);
       if (!await taken(beside)) throw inUse(`${database}.lock`);
       await note(beside);
@@ -51,11 +51,11 @@ export async function lockDataDirectory(path: string, database: string | null): 
   return { file, close };
 }
 
-async function openLock(path: string): Promise<Deno.FsFile> {
+async function openLock(path: string, refusal: (error: Error) => Error): Promise<Deno.FsFile> {
   try {
     return await Deno.open(path, { create: true, read: true, write: true, mode: 0o600 });
   } catch (error) {
-    throw unusable(dirname(path), error instanceof Error ? error : new Error(String(error)));
+    throw refusal(error instanceof Error ? error : new Error(String(error)));
   }
 }
 
@@ -98,6 +98,11 @@ function unusable(path: string, error: Error): Error {
     `Cannot use the data directory ${path}: ${reason}; set data_dir to a directory that this user may write to`,
     { cause: error },
   );
+}
+
+function unreachable(database: string, cause: Error): Error {
+  const advice = "check that its directory exists and that this user may write there";
+  return new Error(`Cannot open the database ${database}: ${advice}`, { cause });
 }
 
 async function taken(file: Deno.FsFile): Promise<boolean> {
