@@ -75,6 +75,10 @@ build: $(DEPS) ## Build the executable dist/svc (DENORT_BIN: Deno's runtime, if 
 docs: $(DEPS) ## Write docs/cli.md from the definitions of the commands
 	@$(DENO) run -A test/reference.ts
 
+.PHONY: man
+man: $(DEPS) ## Write the man pages dist/man/svc.1 and svc-ctl.1 from the commands
+	@$(DENO) run -A build/man.ts
+
 .PHONY: fixture
 fixture: $(DEPS) ## Store the schema of this release for the tests of upgrades
 	@$(DENO) run -A build/fixture.ts

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Puts svc where your shell finds it: gets the archive for this machine, checks its sum, and copies one file. Needs no root.
+# Puts svc where your shell finds it. Needs no root. In an unpacked archive, or in a checkout after make build, it copies what is
+# there; the copy of a release gets the archive for this machine and checks its sum.
 #
 #   sh install.sh                                into ~/.local/bin, or /usr/local/bin as root
 #   SVC_INSTALL_DIR=/opt/bin sh install.sh       into another directory
@@ -56,9 +57,54 @@ sum_of() {
   fi | cut -d ' ' -f 1
 }
 
+# The directory of a program that lies beside this script, or nothing. A script that comes through a pipe lies nowhere.
+beside() {
+  case $0 in
+    *install.sh) here=$(dirname "$0") ;;
+    *) return ;;
+  esac
+  if [ -f "$here/svc" ] && [ -x "$here/svc" ]; then
+    echo "$here"
+  elif [ -x "$here/dist/svc" ]; then
+    echo "$here/dist"
+  elif [ -f "$here/main.ts" ]; then
+    fail "this is a checkout without a built svc; type: make build && sh install.sh"
+  fi
+}
+
+# Gets the archive into $work, checks and unpacks it; says where the program is.
+download() {
+  name=svc-$version-$(target)
+  archive=$name.tar.gz
+  fetch "$base/SHA256SUMS" "$work/SHA256SUMS"
+  wanted=$(sed -n "s/^\([0-9a-f]\{64\}\)  $archive\$/\1/p" "$work/SHA256SUMS")
+  [ -n "$wanted" ] || fail "SHA256SUMS does not name $archive; there may be no build for this machine"
+  fetch "$base/$archive" "$work/$archive"
+  got=$(sum_of "$work/$archive")
+  [ "$got" = "$wanted" ] || fail "the sum of $archive is $got and should be $wanted; nothing was installed"
+  tar -xzf "$work/$archive" -C "$work"
+  echo "$work/$name"
+}
+
+# Man pages go beside the programs, where man looks for them; without them svc works as well.
+install_man() {
+  case $folder in
+    */bin) pages=${folder%/bin}/share/man/man1 ;;
+    *) return 0 ;;
+  esac
+  [ -f "$source/man/svc.1" ] || return 0
+  mkdir -p "$pages" 2>/dev/null && cp "$source/man/svc.1" "$source/man/svc-ctl.1" "$pages" 2>/dev/null || true
+}
+
 main() {
-  [ -n "$version" ] || fail "set SVC_VERSION, such as 0.1.0"
-  [ -n "$base" ] || fail "set SVC_BASE_URL to where the archives and SHA256SUMS are"
+  source=
+  if [ -z "$version" ] && [ -z "$base" ]; then
+    source=$(beside)
+    [ -n "$source" ] || fail "there is no svc here; unpack a release archive and run the install.sh in it, or build one from a checkout with: make build
+  or say where a release is: SVC_VERSION=0.1.0 SVC_BASE_URL=https://... sh install.sh"
+  fi
+  [ -n "$source" ] || [ -n "$version" ] || fail "set SVC_VERSION, such as 0.1.0"
+  [ -n "$source" ] || [ -n "$base" ] || fail "set SVC_BASE_URL to where the archives and SHA256SUMS are"
   folder=${SVC_INSTALL_DIR:-}
   if [ -z "$folder" ]; then
     if [ "$(id -u)" = 0 ]; then
@@ -68,30 +114,21 @@ main() {
       folder=$HOME/.local/bin
     fi
   fi
-  name=svc-$version-$(target)
-  archive=$name.tar.gz
-
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   trap 'exit 130' INT
   trap 'exit 143' TERM
-  fetch "$base/SHA256SUMS" "$work/SHA256SUMS"
-  wanted=$(sed -n "s/^\([0-9a-f]\{64\}\)  $archive\$/\1/p" "$work/SHA256SUMS")
-  [ -n "$wanted" ] || fail "SHA256SUMS does not name $archive; there may be no build for this machine"
-  fetch "$base/$archive" "$work/$archive"
-  got=$(sum_of "$work/$archive")
-  [ "$got" = "$wanted" ] || fail "the sum of $archive is $got and should be $wanted; nothing was installed"
-
-  tar -xzf "$work/$archive" -C "$work"
+  [ -n "$source" ] || source=$(download)
   mkdir -p "$folder" 2>/dev/null || fail "cannot make $folder; set SVC_INSTALL_DIR"
   # A running svc keeps its file: the new one takes its name in one step.
-  cp "$work/$name/svc" "$folder/.svc.new" 2>/dev/null || fail "cannot write to $folder; set SVC_INSTALL_DIR"
+  cp "$source/svc" "$folder/.svc.new" 2>/dev/null || fail "cannot write to $folder; set SVC_INSTALL_DIR"
   chmod 755 "$folder/.svc.new"
   said=$("$folder/.svc.new" version) || {
     rm -f "$folder/.svc.new"
     fail "svc does not run on this machine; nothing was installed"
   }
   mv -f "$folder/.svc.new" "$folder/svc"
+  install_man
   echo "$said is at $folder/svc"
   case ":$PATH:" in
     *":$folder:"*) ;;

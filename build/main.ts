@@ -2,13 +2,16 @@
 import { join } from "node:path";
 import { compile, writeSum } from "./compile.ts";
 import { ROOT } from "./lock.ts";
+import { writeManPages } from "./man.ts";
 import { readStamp } from "./stamp.ts";
 import { targetOf } from "./target.ts";
 
 try {
   const target = targetOf(undefined);
   const output = join(ROOT, "dist", target.program);
-  const { files } = await compile(target, output, await readStamp());
+  const stamp = await readStamp();
+  const { files } = await compile(target, output, stamp);
+  await writeManPages(stamp);
   await writeSum(output);
   await Deno.writeTextFile(`${output}.files.json`, JSON.stringify(files, null, 2) + "\n");
   const { size } = await Deno.stat(output);

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { type Entry, tarGz, zip } from "./archive.ts";
 import type { Bundle } from "./bundle.ts";
 import { compile, sha256 } from "./compile.ts";
+import { manPages } from "./man.ts";
 import { type Locked, ROOT } from "./lock.ts";
 import { bom, licenceOf, notices, type Part } from "./sbom.ts";
 import { readStamp } from "./stamp.ts";
@@ -57,6 +58,7 @@ async function pack(target: Target, program: string, parts: Part[]): Promise<str
   const text = async (file: string) => await Deno.readFile(join(ROOT, file));
   const entries: Entry[] = [
     { name: `${name}/${target.program}`, bytes: await Deno.readFile(program), executable: true },
+    { name: `${name}/install.sh`, bytes: await text("install.sh"), executable: true },
     { name: `${name}/LICENSE`, bytes: await text("LICENSE"), executable: false },
     { name: `${name}/README.md`, bytes: await text("README.md"), executable: false },
     { name: `${name}/CHANGELOG.md`, bytes: await text("CHANGELOG.md"), executable: false },
@@ -67,6 +69,9 @@ async function pack(target: Target, program: string, parts: Part[]): Promise<str
       executable: false,
     },
   ];
+  for (const [page, roff] of Object.entries(await manPages(stamp))) {
+    entries.push({ name: `${name}/man/${page}`, bytes: new TextEncoder().encode(roff), executable: false });
+  }
   const bytes = target.archive === "zip" ? zip(entries, writtenAt) : tarGz(entries, writtenAt);
   console.log(`${name}.${target.archive}  ${(bytes.length / 1e6).toFixed(1)} MB`);
   return await write(`${name}.${target.archive}`, bytes);

@@ -15,6 +15,21 @@ export const EXIT = {
   interrupted: 130,
 } as const;
 
+/** What each exit code means, for help and documents. */
+export const EXIT_MEANINGS: Record<keyof typeof EXIT, string> = {
+  done: "done",
+  unexpected: "something unexpected went wrong",
+  usage: "wrong usage, or the server refused the input",
+  notFound: "no such thing",
+  notAllowed: "not logged in, or not allowed",
+  conflict: "its state does not allow it",
+  tryAgain: "the server is unreachable, stopping or overloaded: try again",
+  declined: "you answered no",
+  awaitedFailed: "what was waited for failed or was cancelled",
+  timedOut: "the wait took too long",
+  interrupted: "interrupted with Ctrl-C",
+};
+
 const OF_CODE: Record<ErrorCode, number> = {
   invalid_request: EXIT.usage,
   payload_too_large: EXIT.usage,

@@ -1,22 +1,8 @@
 // Writes docs/cli.md from the commands themselves: `make docs`. A test fails when the file is not what this makes.
 import { GROUPS, loadGroup } from "../cli/groups.ts";
 import { type AnyCommand, type OptionSpec, SHARED_OPTIONS } from "../cli/command.ts";
-import { EXIT } from "../cli/exit.ts";
+import { EXIT, EXIT_MEANINGS } from "../cli/exit.ts";
 import { OWN_CODES } from "../cli/problem_json.ts";
-
-const EXIT_MEANINGS: Record<keyof typeof EXIT, string> = {
-  done: "done",
-  unexpected: "something unexpected went wrong",
-  usage: "wrong usage, or the server refused the input",
-  notFound: "no such thing",
-  notAllowed: "not logged in, or not allowed",
-  conflict: "its state does not allow it",
-  tryAgain: "the server is unreachable, stopping or overloaded: try again",
-  declined: "you answered no",
-  awaitedFailed: "what was waited for failed or was cancelled",
-  timedOut: "the wait took too long",
-  interrupted: "interrupted with Ctrl-C",
-};
 
 const HEAD = `# svc ctl: every command
 

@@ -28,9 +28,9 @@ function archives(program = WORKS): Record<string, Uint8Array | string> {
   };
 }
 
-async function install(env: Record<string, string>) {
+async function install(env: Record<string, string>, script = join(ROOT, "install.sh")) {
   const { code, stdout, stderr } = await new Deno.Command("/bin/sh", {
-    args: [join(ROOT, "install.sh")],
+    args: [script],
     clearEnv: true,
     env: { PATH: "/usr/bin:/bin", SVC_VERSION: "9.9.9", ...env },
     stdin: "null",
@@ -101,6 +101,43 @@ describe("install.sh", () => {
     expect(ran).toMatchObject({ code: 1, err: expect.stringContaining("does not run on this machine") });
     expect(await entries(folder.path)).toEqual(["svc"]);
     expect(await Deno.readTextFile(join(folder.path, "svc"))).toBe("old");
+  });
+
+  it("in an unpacked archive, or in a checkout with a built svc, installs what is there, with its man pages", async () => {
+    await using folder = await tempDir();
+    for (const place of ["archive", "checkout"]) {
+      const at = join(folder.path, place);
+      const parts = join(at, place === "checkout" ? "dist" : "");
+      await Deno.mkdir(join(parts, "man"), { recursive: true });
+      await Deno.copyFile(join(ROOT, "install.sh"), join(at, "install.sh"));
+      await Deno.writeTextFile(join(parts, "svc"), WORKS, { mode: 0o755 });
+      for (const page of ["svc.1", "svc-ctl.1"]) await Deno.writeTextFile(join(parts, "man", page), page);
+      const home = join(folder.path, `home-${place}`);
+      const ran = await install(
+        { SVC_VERSION: "", SVC_INSTALL_DIR: join(home, "bin") },
+        join(at, "install.sh"),
+      );
+      expect(ran).toMatchObject({ code: 0, err: "", out: expect.stringContaining("svc 9.9.9 is at ") });
+      expect(await Deno.readTextFile(join(home, "bin/svc"))).toBe(WORKS);
+      expect((await entries(join(home, "share/man/man1"))).sort()).toEqual(["svc-ctl.1", "svc.1"]);
+    }
+  });
+
+  it("says what to type in a checkout without a built svc, and where there is nothing", async () => {
+    await using folder = await tempDir();
+    const script = join(folder.path, "install.sh");
+    await Deno.copyFile(join(ROOT, "install.sh"), script);
+    const env = { SVC_VERSION: "", SVC_INSTALL_DIR: "/x" };
+    expect(await install(env, script)).toMatchObject({
+      code: 1,
+      out: "",
+      err: expect.stringMatching(/unpack a release archive.*make build\n.*SVC_BASE_URL/),
+    });
+    await Deno.writeTextFile(join(folder.path, "main.ts"), "");
+    expect(await install(env, script)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("make build && sh install.sh"),
+    });
   });
 
   it("says which settings are missing", async () => {

@@ -1,0 +1,127 @@
+// Man pages made from the commands themselves: `make man` writes them to dist/man, `make release` puts them into the archives.
+import { join } from "node:path";
+import { type AnyCommand, type OptionSpec, SHARED_OPTIONS } from "../cli/command.ts";
+import { EXIT, EXIT_MEANINGS } from "../cli/exit.ts";
+import { GROUPS, loadGroup } from "../cli/groups.ts";
+import { TOP } from "../cli/top.ts";
+import { ROOT } from "./lock.ts";
+import { readStamp, type Stamp } from "./stamp.ts";
+
+/** `svc.1` and `svc-ctl.1`. The same source gives the same bytes (reliability SUP-4). */
+export async function manPages(
+  stamp: Pick<Stamp, "version" | "commitTime">,
+): Promise<Record<string, string>> {
+  const date = new Date(stamp.commitTime || 0).toISOString().slice(0, 10);
+  const head = (title: string) => `.TH ${title} 1 "${date}" "svc ${stamp.version}" "User Commands"\n`;
+  return { "svc.1": head("SVC") + program(), "svc-ctl.1": head("SVC-CTL") + await control() };
+}
+
+function program(): string {
+  const commands = Object.values(TOP).map(({ about, usage, words = {}, options = [], more }) =>
+    [
+      `.SS svc ${escaped(usage)}`,
+      `${escaped(about)}.`,
+      ...Object.entries(words).filter(([, one]) => one !== "").map(([word, one]) => item(word, one)),
+      ...options.map(flag),
+      ...(more === undefined ? [] : [".PP", escaped(more)]),
+    ].join("\n")
+  );
+  return [
+    section("NAME", "svc \\- AI worker agents: messages in, tasks out, replies back"),
+    section("SYNOPSIS", `.B svc\n${escaped("<command> [arguments] [flags]")}`),
+    section("COMMANDS", commands.join("\n")),
+    section(
+      "FILES",
+      item("config.yaml", "configuration, in the current directory unless -c names another") + "\n" +
+        item(
+          "data/",
+          "the data directory, unless data_dir names another; it holds everything that the service writes",
+        ),
+    ),
+    section("SEE ALSO", ".BR svc-ctl (1)"),
+  ].join("");
+}
+
+async function control(): Promise<string> {
+  const groups: string[] = [];
+  for (const [name, { about }] of Object.entries(GROUPS)) {
+    const group = await loadGroup(name);
+    const commands = Array.isArray(group)
+      ? group.map((spec) => command(`${name} ${spec.name}`, spec))
+      : [command(name, group)];
+    groups.push(section(name.toUpperCase(), `${escaped(about)}.\n${commands.join("\n")}`));
+  }
+  const codes = Object.entries(EXIT).map(([name, code]) =>
+    item(String(code), EXIT_MEANINGS[name as keyof typeof EXIT])
+  );
+  return [
+    section("NAME", "svc\\-ctl \\- control a running svc"),
+    section("SYNOPSIS", `.B svc ctl\n${escaped("<group> <command> [arguments] [flags]")}`),
+    section(
+      "DESCRIPTION",
+      escaped(
+        "A table on a terminal; tab-separated lines with full ids in a pipe; the server's JSON with --json; ids only with -q. " +
+          "Answers go to stdout, everything else to stderr. Times are Unix ms, ISO 8601, or relative, such as -1h and +10m.",
+      ),
+    ),
+    section("FLAGS OF EVERY COMMAND", Object.values(SHARED_OPTIONS).map(flag).join("\n")),
+    ...groups,
+    section("EXIT STATUS", codes.join("\n")),
+    section(
+      "ENVIRONMENT",
+      [
+        item("SVC_URL", "address of the service"),
+        item("SVC_TOKEN", "token to send; without one, ctl signs its own with the key of the data directory"),
+        item("SVC_CA_FILE", "certificates to trust beside the system's"),
+        item("NO_COLOR", "no colours"),
+      ].join("\n"),
+    ),
+    section("SEE ALSO", ".BR svc (1)"),
+  ].join("");
+}
+
+function command(title: string, spec: AnyCommand): string {
+  const args = (spec.args ?? []).map((arg) => arg.startsWith("[") ? ` ${arg}` : ` <${arg}>`).join("");
+  const examples = spec.examples.map((example) => escaped(`svc ctl ${example}`)).join("\n");
+  return [
+    `.SS svc ctl ${escaped(`${title}${args} [flags]`)}`,
+    `${escaped(spec.about)}.`,
+    ...Object.values(spec.options).map(flag),
+    ".PP\n.EX",
+    examples,
+    ".EE",
+  ].join("\n");
+}
+
+function flag({ flags, about, choices, required, default: fallback }: OptionSpec): string {
+  const more = [
+    choices === undefined ? "" : `: ${choices.join(", ")}`,
+    required ? " (needed)" : "",
+    fallback === undefined ? "" : ` (default ${fallback})`,
+  ].join("");
+  return item(flags, about + more);
+}
+
+function item(term: string, words: string): string {
+  return `.TP\n.B ${escaped(term)}\n${escaped(words)}`;
+}
+
+function section(title: string, body: string): string {
+  return `.SH ${title}\n${body}\n`;
+}
+
+/** Text as it stands, for roff: a line that begins with a dot or a quote would be a request. */
+function escaped(text: string): string {
+  return text.replaceAll("\\", "\\e").replaceAll("-", "\\-").replace(/^([.'])/gm, "\\&$1");
+}
+
+/** Writes the pages to dist/man. */
+export async function writeManPages(stamp: Stamp): Promise<void> {
+  const folder = join(ROOT, "dist", "man");
+  await Deno.mkdir(folder, { recursive: true });
+  for (const [name, text] of Object.entries(await manPages(stamp))) {
+    await Deno.writeTextFile(join(folder, name), text);
+  }
+}
+
+if (import.meta.main) await writeManPages(await readStamp());
