@@ -107,7 +107,7 @@ export interface AgentCommand {
 }
 
 /** The end of a process that sent no final event. */
-export interface SilentEnd {
+interface SilentEnd {
   code: number;
   /** The end of stderr. */
   stderr: string;

@@ -7,7 +7,7 @@ const AUTH =
   /\b40[13]\b|unauthori[sz]ed|unauthenticated|authenticat|\bauth\b|api.?key|not logged in|log ?in\b|credential|permission_denied/i;
 
 /** The kind of failure that a message of an engine or provider describes; `otherwise` when it is not recognized. */
-export function failureKind(words: string, otherwise: EngineFailureKind): EngineFailureKind {
+function failureKind(words: string, otherwise: EngineFailureKind): EngineFailureKind {
   if (LIMIT.test(words)) return "rate_limited";
   return AUTH.test(words) ? "auth" : otherwise;
 }

@@ -41,7 +41,7 @@ sleep 2147483647 &
 wait`;
 
 /** How to start a program in an isolation. */
-export interface Launch {
+interface Launch {
   command: string;
   args: string[];
   /** Whether Deno has to make the new session; false where `setsid` does it. */

@@ -7,7 +7,7 @@ import { byteSize, plain, Transcript } from "./transcript.ts";
 import { UsageCount } from "./usage_count.ts";
 
 /** What is needed to read a process. */
-export interface ReadingParts {
+interface ReadingParts {
   adapter: Adapter;
   /** The requested session. */
   sessionId: string;

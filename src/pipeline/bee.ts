@@ -37,7 +37,7 @@ const MESSAGES_PER_ROUND = 200;
 const RUNS_MAX = 4;
 
 /** What the coordinator works with. */
-export interface BeeOptions extends BeeRunnerOptions {
+interface BeeOptions extends BeeRunnerOptions {
   db: Database;
   bells: Bells;
   timeZone: string;

@@ -14,7 +14,7 @@ import { BELL, type Bells } from "../base/bells.ts";
 import { Stage } from "./loop.ts";
 
 /** What the dispatcher works with. */
-export interface DispatcherOptions {
+interface DispatcherOptions {
   db: Database;
   clock: Clock;
   bells: Bells;

@@ -14,7 +14,7 @@ import { Stage } from "./loop.ts";
 const log = logger("rescuer");
 
 /** What the rescuer works with. */
-export interface RescuerOptions {
+interface RescuerOptions {
   db: Database;
   clock: Clock;
   bells: Bells;

@@ -72,7 +72,7 @@ export function routingOf(plan: BeePlan): Routing {
 }
 
 /** Why an attempt to route a message failed. */
-export interface Miss {
+interface Miss {
   failure: Failure;
   error: string;
   usage: Usage;

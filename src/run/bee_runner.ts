@@ -18,7 +18,7 @@ export interface BeeRunnerOptions extends EngineRunOptions {
 }
 
 /** One message to route. */
-export interface BeeQuestion {
+interface BeeQuestion {
   identity: RunIdentity;
   context: BeeContext;
 }

@@ -18,7 +18,7 @@ export interface EngineRunOptions {
 }
 
 /** One question to an engine. */
-export interface EngineRequest
+interface EngineRequest
   extends EquipmentRequest, Pick<EngineRun, "workDir" | "instruction" | "schema" | "signal"> {
   /** The log's first line. */
   opening: string;

@@ -14,7 +14,7 @@ export interface Grant {
 }
 
 /** For which run an environment is made. */
-export interface EnvironmentRequest {
+interface EnvironmentRequest {
   identity: RunIdentity;
   grant: Grant;
   engine: Engine;
@@ -23,13 +23,13 @@ export interface EnvironmentRequest {
 }
 
 /** The complete environment of a run, and the values in it that must not be stored. */
-export interface RunEnvironment {
+interface RunEnvironment {
   env: Record<string, string>;
   secrets: string[];
 }
 
 /** What environments are made from. */
-export interface EnvironmentOptions {
+interface EnvironmentOptions {
   clock: Clock;
   paths: DataPaths;
   key: Uint8Array;

@@ -22,7 +22,7 @@ export interface EquipmentRequest {
 }
 
 /** What a run gets beside the question. */
-export interface Equipment extends
+interface Equipment extends
   Pick<
     EngineRun,
     "runDir" | "stateDir" | "env" | "prompt" | "retelling" | "session" | "extraArgs" | "tools"

@@ -23,7 +23,7 @@ import { type Interruption, Runner } from "./runner.ts";
 const log = logger("executor");
 
 /** What the executor works with. */
-export interface ExecutorOptions extends EngineRunOptions {
+interface ExecutorOptions extends EngineRunOptions {
   db: Database;
   bells: Bells;
   engines: Catalog;

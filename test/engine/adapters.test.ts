@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Adapter, AgentEvent, Order } from "../../src/engine/adapter.ts";
-import { ADAPTERS as ALL } from "../../src/engine/adapters.ts";
+import { ADAPTERS as ALL, needsNoConfiguration } from "../../src/engine/adapters.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
 import { copilot } from "../../src/engine/adapters/copilot.ts";
@@ -263,6 +263,20 @@ const ORDER: Order = {
   tools: null,
   schema: null,
 };
+
+describe("adapters: the list (architecture)", () => {
+  it("has every adapter once, and each kind is named after its file", () => {
+    const folder = new URL("../../src/engine/adapters/", import.meta.url);
+    const files = [...Deno.readDirSync(folder)].map((entry) => entry.name.replace(/\.ts$/, ""));
+    expect(ALL.map(({ kind }) => kind).sort()).toEqual(files.sort());
+  });
+
+  it("knows which engines need no configuration: all but the one whose program the configuration names", () => {
+    expect(ALL.filter((adapter) => !needsNoConfiguration(adapter)).map(({ kind }) => kind)).toEqual([
+      "command",
+    ]);
+  });
+});
 
 describe("adapters: commands (contract 4.7, contract 7)", () => {
   it.each(ADAPTERS)(
