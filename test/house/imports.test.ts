@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { projectImports, ROOT, sourceFiles } from "../harness/tree.ts";
+import { projectImports, ROOT, sourceFiles, textOf } from "../harness/tree.ts";
 
 /** What each room may import beside itself. Rooms are the folders of src/, and what stands beside src/. */
 const MAY: Record<string, readonly string[]> = {
@@ -80,6 +80,20 @@ describe("imports (architecture, Rooms)", async () => {
       .filter(({ from, to, typeOnly }) => !allowed(from, to, typeOnly))
       .map(({ from, to }) => `${from} -> ${to}`);
     expect(wrong).toEqual([]);
+  });
+
+  it("are those of the table in docs/architecture.md", () => {
+    const rows = [
+      ...textOf("docs/architecture.md").matchAll(/^\| `(?:src\/)?(\w+)(?:\/|\.ts)` \| .* \| ([^|;]*)/gm),
+    ];
+    const said = rows.filter(([, room = ""]) => room !== "boot").map(([, room = "", rooms = ""]) => [
+      room,
+      [...rooms.matchAll(/`(\w+)`/g)].map(([, one = ""]) => one).sort(),
+    ]);
+    const { boot: _all, ...rest } = MAY;
+    expect(Object.fromEntries(said)).toEqual(
+      Object.fromEntries(Object.entries(rest).map(([room, rooms]) => [room, [...rooms].sort()])),
+    );
   });
 
   it("know every room, and there are no loose files at the top of src/", () => {
