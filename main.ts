@@ -10,6 +10,8 @@ Usage:
   svc restore <file> [-c config.yaml] [--yes] [--new-key]
                                     Put a backup in the place of the data, with the service stopped
   svc service <command>             Run it under systemd or launchd: print, install, uninstall, status
+  svc doctor [-c config.yaml] [--fix]
+                                    Check the service, or this machine when it does not run
   svc health [-c config.yaml]       Exit 0 when the service is ready, 6 when not
   svc completion bash|zsh|fish      Print the completion script of a shell
   svc version [--json]              Print the version, or with --json all that is inside
@@ -34,6 +36,8 @@ async function main(args: string[]): Promise<number> {
     }
     case "ctl":
       return await control(rest);
+    case "doctor":
+      return await control(["system", "doctor", ...rest]);
     case "completion":
     case "complete":
       return await completeFor(command, rest);

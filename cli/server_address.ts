@@ -52,7 +52,7 @@ async function announcedUrl(dataDir: string): Promise<string | null> {
 }
 
 /** Whether a living process holds the lock. It is never tried here: a server that starts at that moment would be refused. */
-async function isLocked(path: string): Promise<boolean> {
+export async function isLocked(path: string): Promise<boolean> {
   try {
     const { ino } = await Deno.stat(path);
     const locks = await Deno.readTextFile("/proc/locks");

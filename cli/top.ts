@@ -68,6 +68,16 @@ export const TOP: Record<string, TopCommand> = {
     options: [CONFIG],
     more: "For the health checks of containers and scripts: needs no token.",
   },
+  doctor: {
+    about: "Check the service, or this machine when it does not run, and say what to do",
+    usage: "doctor [-c config.yaml] [--fix] [--json]",
+    options: [
+      CONFIG,
+      flag("--fix", "put right what is safe: permissions, a missing data directory"),
+      flag("--json", "one JSON object"),
+    ],
+    more: "The same as svc ctl system doctor. Exit code 1 when a check fails.",
+  },
   completion: {
     about: "Print the completion script of a shell",
     usage: "completion bash|zsh|fish",

@@ -1,7 +1,8 @@
 import { resolve } from "node:path";
 import { alreadyThere, exists, saveArchive } from "../archive_file.ts";
 import { field, idField, paintStatus, relativeTime, type Row, statusField, timeField } from "../column.ts";
-import { type AnyCommand, command, fieldsOf } from "../command.ts";
+import { load } from "../../src/base/load.ts";
+import { type AnyCommand, command, type Context, fieldsOf } from "../command.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
 import type { Output } from "../output.ts";
 import { readLines, SecretPrompt } from "../prompt.ts";
@@ -130,14 +131,22 @@ export const systemCommands: AnyCommand[] = [
   }),
   command({
     name: "doctor",
-    about: "Check the service and say what to do about what is not well; exit code 1 when a check fails",
-    options: {},
-    examples: ["system doctor", "system doctor -q"],
+    about:
+      "Check the service, or this machine when it does not run, and say what to do; exit code 1 when a check fails",
+    options: {
+      fix: {
+        flags: "--fix",
+        about: "put right on this machine what is safe: permissions, a missing data directory",
+        type: "flag",
+      },
+    },
+    examples: ["system doctor", "system doctor -q", "system doctor --fix"],
     async run(context) {
-      const { client, out } = context;
-      const { json, value } = await client.call("GET /api/system/doctor");
+      const { out, note } = context;
+      const { json, value, done } = await examined(context);
+      for (const words of done) note(words);
       if (out.format === "ids") {
-        for (const check of value.checks) if (check.status !== "ok") out.line(check.name);
+        for (const check of value.checks) if (check.status !== "ok") out.line(String(check.name));
       } else if (out.format === "table") value.checks.forEach((check) => printCheck(out, check));
       else await out.list(json, value.checks, CHECK_COLUMNS, (row) => String(row.name));
       const failed = value.checks.filter((check) => check.status === "fail").map((check) => check.name);
@@ -147,6 +156,31 @@ export const systemCommands: AnyCommand[] = [
     },
   }),
 ];
+
+type Examined = { json: string; value: { checks: Row[] }; done: string[] };
+
+/** What the service says of itself; of this machine when its own service is down (contract 8.17). */
+async function examined({ client, io, configFlag, options }: Context): Promise<Examined> {
+  // Another machine's service, or an agent's: what is here says nothing about it.
+  const isHere = !io.env.SVC_URL && !io.env.SVC_RUN_ID;
+  const fix = Boolean(options.fix);
+  if (fix && !isHere) {
+    throw usage("--fix is for the machine of the service, and SVC_URL names another address");
+  }
+  const { examineLocally } = await load<typeof import("../local_doctor.ts")>(
+    "../local_doctor.ts",
+    import.meta.url,
+  );
+  const done = fix ? (await examineLocally(io, configFlag, true)).done : [];
+  try {
+    return { ...await client.call("GET /api/system/doctor"), done };
+  } catch (error) {
+    // Whatever it is that keeps us from asking: what is here may tell why.
+    if (!isHere || error instanceof Problem || io.signal.aborted) throw error;
+    const { answer } = await examineLocally(io, configFlag, false);
+    return { json: JSON.stringify(answer), value: answer, done };
+  }
+}
 
 // No table: what is wrong and the way out of it have to be readable to their ends.
 function printCheck(out: Output, { name, status, detail, hint }: Row): void {
