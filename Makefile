@@ -24,6 +24,10 @@ help: ## Print this list
 serve: $(DEPS) ## Start the service on 127.0.0.1:8080 (ARGS='-c my.yaml' for more)
 	@exec $(DENO) run -A main.ts serve $(ARGS)
 
+.PHONY: dev
+dev: $(DEPS) ## The same, started again when its source changes; the console is bundled anew when it is reloaded
+	@exec $(DENO) run -A --watch=src,main.ts main.ts serve $(ARGS)
+
 .PHONY: demo
 demo: $(DEPS) ## Start a temporary service, send three messages, show replies, executions and a log
 	@$(DENO) run -A test/demo.ts
@@ -48,7 +52,8 @@ test-engines: $(DEPS) ## Run the real agent CLIs (from npm, into .cache/) agains
 check: $(DEPS) ## Check format, lint, types and the rules of test/house
 	@$(DENO) fmt --check --quiet
 	@$(DENO) lint --quiet
-	@$(DENO) check --quiet main.ts src cli build test bench
+	@$(DENO) run -A build/console_types.ts
+	@$(DENO) check --quiet main.ts src cli console build test bench
 	@$(DENO) run -A npm:vitest@5.1.0 run test/house --reporter=dot
 
 .PHONY: format

@@ -5,7 +5,8 @@ import { versionText } from "./src/base/version.ts";
 const HELP = `svc runs AI worker agents: messages in, tasks out, replies back.
 
 Usage:
-  svc serve [-c config.yaml]        Run the service
+  svc serve [-c config.yaml] [--no-console]
+                                    Run the service, with the web console at / or without
   svc ctl <group> <command> ...     Control a running service
   svc restore <file> [-c config.yaml] [--yes] [--new-key]
                                     Put a backup in the place of the data, with the service stopped

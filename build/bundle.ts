@@ -3,6 +3,7 @@ import { join, relative } from "node:path";
 import { rolldown } from "rolldown";
 import { type Addon, addonPlugin, PACKED } from "./addon.ts";
 import { type Asset, assetsPlugin } from "./assets.ts";
+import { packConsole } from "./console_plugin.ts";
 import { loadCallsPlugin } from "./load_calls.ts";
 import { type Locked, readLock, ROOT } from "./lock.ts";
 import { type Stamp, stampPlugin } from "./stamp.ts";
@@ -28,11 +29,12 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
   await Deno.remove(folder, { recursive: true }).catch(() => {});
   await Deno.mkdir(folder, { recursive: true });
   const assets = new Map<string, Asset>();
+  const { packed, plugin: consolePlugin } = await packConsole();
   const build = await rolldown({
     cwd: ROOT,
     input: { main: "main.ts" },
     platform: "node",
-    plugins: [assetsPlugin(assets), loadCallsPlugin(), stampPlugin(stamp), addonPlugin(addon)],
+    plugins: [consolePlugin, assetsPlugin(assets), loadCallsPlugin(), stampPlugin(stamp), addonPlugin(addon)],
     onLog(level, log, report) {
       // A package that imports another one that is not installed does so inside a try.
       if (level === "warn" && log.code !== "EVAL") report("error", log);
@@ -40,9 +42,12 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
   });
   const { output } = await build.generate({ format: "esm", chunkFileNames: "[name]-[hash].js" });
   await build.close();
-  const contents = new Map<string, Uint8Array>([[PACKED, addon.bytes]]);
+  const contents = new Map<string, Uint8Array>([[PACKED, addon.bytes], ...packed.files]);
   for (const { name, bytes } of assets.values()) contents.set(name, bytes);
-  const modules: string[] = [...assets.values()].map(({ path }) => path);
+  const modules: string[] = [
+    ...[...assets.values()].map(({ path }) => path),
+    ...packed.modules,
+  ];
   for (const file of output) {
     if (file.type !== "chunk") throw new Error(`Cannot build: ${file.fileName} is not code`);
     contents.set(file.fileName, new TextEncoder().encode(file.code));

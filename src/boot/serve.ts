@@ -19,6 +19,8 @@ const EXIT_UNEXPECTED = 1;
 const EXIT_CONFIG = 2;
 const EXIT_IN_USE = 5;
 
+const NO_CONSOLE = "--no-console";
+
 const log = logger("server");
 
 /** `svc serve`: runs until SIGTERM or SIGINT. Returns the exit code (contract 6). */
@@ -32,7 +34,9 @@ export async function serve(args: readonly string[]): Promise<number> {
   }
   let loaded: LoadedConfig;
   try {
-    loaded = await loadConfig(onlyConfig("serve", args), Deno.env.toObject());
+    const rest = args.filter((word) => word !== NO_CONSOLE);
+    loaded = await loadConfig(onlyConfig("serve", rest), Deno.env.toObject());
+    if (rest.length < args.length) loaded.config.server.console = false;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     console.error(error instanceof UsageError ? `svc: ${error.message}` : error.message);

@@ -6,6 +6,7 @@ import { type Clock, sleep, systemClock } from "../base/clock.ts";
 import type { LoadedConfig } from "../config/schema.ts";
 import { Catalog } from "../engine/catalog.ts";
 import { detectIsolation, type Isolation } from "../engine/isolation.ts";
+import { openConsole } from "./console.ts";
 import { DatabaseOwner } from "./database_owner.ts";
 import { DataMarker, filePath } from "./data_marker.ts";
 import { DatabaseWatch } from "../store/watch.ts";
@@ -145,7 +146,7 @@ export class Server {
       createOutbox({ ...base, platforms: parts.platforms ?? [] }),
       createRetention({ ...base, paths, config: config.retention }),
     ];
-    const app = createApp(service, { stagesWell: () => this.stages.every((stage) => stage.well) });
+    const app = createApp(service, { stagesWell: () => this.stages.every((one) => one.well) }, openConsole);
     this.#listener = new Listener(app, config.server, paths.serverFile);
   }
 

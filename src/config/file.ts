@@ -42,7 +42,9 @@ export function onlyConfig(command: string, words: readonly string[]): string | 
   const { config, rest: [unknown] } = takeConfig(words);
   if (unknown === undefined) return config;
   throw new UsageError(
-    `${command} does not know ${JSON.stringify(unknown)}; it is: svc ${command} [-c config.yaml]`,
+    `${command} does not know ${JSON.stringify(unknown)}; it is: svc ${command} [-c config.yaml]${
+      command === "serve" ? " [--no-console]" : ""
+    }`,
   );
 }
 

@@ -68,6 +68,7 @@ export const configSchema = z.strictObject({
     trusted_proxies: z.array(z.string()).default([]),
     max_connections: count(1_000, 10, 1_000_000),
     max_connections_per_address: count(256, 1, 1_000_000),
+    console: z.boolean().default(true),
   }).prefault({}),
   data_dir: z.string().min(1).default("data"),
   database: z.strictObject({

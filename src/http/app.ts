@@ -7,6 +7,7 @@ import { load } from "../base/load.ts";
 import { logger } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
 import { authenticate, checkHost, isLoopback, tokenOf } from "./authenticate.ts";
+import { CONSOLE_PATHS, type ConsoleFiles, mountConsole } from "./console.ts";
 import { DOCS_PATHS, mountDocs } from "./docs.ts";
 import { lingering } from "./lingering_close.ts";
 import { type Health, mountHealth } from "./health.ts";
@@ -54,7 +55,11 @@ const MCP_PATH = "/mcp";
 const log = logger("http");
 
 /** The HTTP application: middleware in order, then one mount per operation. Throws when a route has no declared rule. */
-export function createApp(service: Service, health: Health): App {
+export function createApp(
+  service: Service,
+  health: Health,
+  openConsole: (() => Promise<ConsoleFiles>) | null = null,
+): App {
   const app: App = new Hono();
   app.use(async (c, next) => {
     const requestId = requestIdOf(c.req.raw);
@@ -73,7 +78,9 @@ export function createApp(service: Service, health: Health): App {
     });
   });
   app.onError((error, c) => toProblem(error, c.get("requestId")));
-  app.notFound((c) => toProblem(unknownRoute(c.req.method, c.req.path), c.get("requestId")));
+  const hasConsole = openConsole !== null && service.config.server.console;
+  const openPaths = [...OPEN_PATHS, ...(hasConsole ? CONSOLE_PATHS : [])];
+  app.notFound((c) => toProblem(unknownRoute(c.req.method, c.req.path, openPaths), c.get("requestId")));
 
   const { allowed_hosts, allowed_origins, host } = service.config.server;
   app.use(async (c, next) => {
@@ -93,9 +100,10 @@ export function createApp(service: Service, health: Health): App {
   let document: Promise<object> | null = null;
   app.get("/openapi.json", async (c) => c.json(await (document ??= openApiDocument(ROUTES, VERSION))));
   mountDocs(app);
+  if (hasConsole) mountConsole(app, openConsole);
   mountMcp(app, service);
   for (const route of ROUTES) mount(app, service, route);
-  checkRules(app);
+  checkRules(app, ROUTES, openPaths);
   return app;
 }
 
@@ -123,10 +131,10 @@ function requestIdOf(request: Request): string {
 }
 
 /** A path that exists with other methods is 405 and says which; any other is 404 (contract 1). */
-function unknownRoute(method: string, path: string): ServiceError {
+function unknownRoute(method: string, path: string, openPaths: readonly string[]): ServiceError {
   const allow = [
     ...ROUTES as readonly AnyRoute[],
-    ...OPEN_PATHS.map((open) => ({ method: "GET", path: open })),
+    ...openPaths.map((open) => ({ method: "GET", path: open })),
   ]
     .filter((route) => pattern(route.path).test(path))
     .map((route) => route.method);
@@ -142,17 +150,21 @@ function unknownRoute(method: string, path: string): ServiceError {
 }
 
 function pattern(path: string): RegExp {
-  return new RegExp(`^${path.replace(/\./g, "\\.").replace(/:\w+/g, "[^/]+")}$`);
+  return new RegExp(`^${path.replace(/\./g, "\\.").replace(/:\w+/g, "[^/]+").replace(/\/\*$/, "/.*")}$`);
 }
 
 /**
  * A route that was put into the app without a declared rule, or with another one than the table has, must stop the start
  * (reliability AUT-10, USR-1).
  */
-export function checkRules(app: App, routes: readonly AnyRoute[] = ROUTES): void {
+export function checkRules(
+  app: App,
+  routes: readonly AnyRoute[] = ROUTES,
+  openPaths: readonly string[] = OPEN_PATHS,
+): void {
   const declared = new Map(routes.map((route) => [`${route.method} ${route.path}`, route.access]));
   for (const { method, path } of app.routes) {
-    if (method === "ALL" || OPEN_PATHS.includes(path)) continue;
+    if (method === "ALL" || openPaths.includes(path)) continue;
     const access = declared.get(`${method} ${path}`);
     if (!access) {
       throw new Error(`Cannot start: the route ${method} ${path} declares no rule who may call it`);

@@ -56,11 +56,16 @@ describe("bundle()", () => {
     for (const name of ["vitest", "vite", "rolldown", "fast-check", "@types/node"]) {
       expect(names).not.toContain(name);
     }
-    expect(Object.keys(made.files).filter((name) => !/\.(js|node\.gz)$/.test(name))).toEqual([
+    const others = Object.keys(made.files).filter((name) => !/\.(js|node\.gz)$/.test(name));
+    expect(others.filter((name) => !name.startsWith("console-"))).toEqual([
       expect.stringMatching(/^swagger-ui-bundle\.js-[0-9a-f]{8}\.gz$/),
       expect.stringMatching(/^swagger-ui\.css-[0-9a-f]{8}\.gz$/),
     ]);
     expect(names).toContain("swagger-ui-dist");
+    expect(others.filter((name) => /^console-(index\.html|main-[\w-]{8}\.js)\.gz$/.test(name)).length).toBe(
+      2,
+    );
+    expect(names).toContain("preact");
   });
 
   it("names packages as deno.lock pins them (reliability SUP-1)", async () => {
@@ -79,6 +84,9 @@ describe("bundle()", () => {
     expect(await ctl("chat", "@Echo good morning")).toMatchObject({ code: 0, out: "good morning\n" });
     const page = await fetch(`${server.url}/docs/swagger-ui.css`);
     expect([page.status, await page.text()]).toEqual([200, await Deno.readTextFile(swaggerCss())]);
+    const consolePage = await (await fetch(server.url)).text();
+    const script = /src="([^"]+\.js)"/.exec(consolePage)?.[1] ?? "";
+    expect((await fetch(server.url + script)).status).toBe(200);
     const kept = [...Deno.readDirSync(join(data.path, "addon"))].map((entry) => entry.name);
     expect(kept).toEqual([(await addonOf(targetOf(undefined))).name]);
     expect((await server.end()).code).toBe(0);

@@ -18,7 +18,7 @@ export interface Wrong {
   problem: string;
 }
 
-const FOLDERS = ["src", "cli", "build", "bench", "test", ".ci"];
+const FOLDERS = ["src", "cli", "console", "build", "bench", "test", ".ci"];
 const SINGLE_FILES = ["main.ts", "Makefile", "Dockerfile", "install.sh", "config.yaml.example"];
 // Of the documents, the line of a list or table is where a break may come.
 const CONTINUED = /\n[ \t]*(?:\*(?!\/)|\/\/|#)?[ \t]*/g;
@@ -27,7 +27,7 @@ const CONTINUED = /\n[ \t]*(?:\*(?!\/)|\/\/|#)?[ \t]*/g;
 export function citingFiles(): string[] {
   const own = /^test\/(harness|house)\/citations/;
   return [...FOLDERS.flatMap((folder) => walk(join(ROOT, folder))), ...SINGLE_FILES]
-    .filter((file) => /(\.(ts|sh)|^\.ci\/run)$|^[^/]+$/.test(file) && !own.test(file)).sort();
+    .filter((file) => /(\.(tsx?|sh)|^\.ci\/run)$|^[^/]+$/.test(file) && !own.test(file)).sort();
 }
 
 function walk(path: string): string[] {

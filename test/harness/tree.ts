@@ -10,7 +10,7 @@ export function sourceFiles(...folders: string[]): string[] {
 
 function walk(path: string): string[] {
   const info = Deno.statSync(path);
-  if (info.isFile) return path.endsWith(".ts") ? [relative(ROOT, path)] : [];
+  if (info.isFile) return /\.tsx?$/.test(path) ? [relative(ROOT, path)] : [];
   return [...Deno.readDirSync(path)].flatMap((entry) => walk(join(path, entry.name)));
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { sourceFiles, textOf } from "../harness/tree.ts";
 
 const LINES_MAX = 300;
-const SOURCES = sourceFiles("main.ts", "src", "cli");
+const SOURCES = sourceFiles("main.ts", "src", "cli", "console");
 const ALL = [...SOURCES, ...sourceFiles("build", "test", "bench")];
 
 /** Every place where `pattern` stands in the files, as `file:line`. */
@@ -21,7 +21,7 @@ describe("files (architecture, Style)", () => {
 
   it("are named in snake_case after a noun, and never utils, helpers, common, misc, manager or handler", () => {
     const wrong = ALL.filter((file) => {
-      const name = file.split("/").at(-1)?.replace(/(\.test)?\.ts$/, "") ?? "";
+      const name = file.split("/").at(-1)?.replace(/(\.test)?\.tsx?$/, "") ?? "";
       return !/^\d{0,4}_?[a-z0-9_]+(\.config)?$/.test(name) ||
         /^(utils?|helpers?|common|misc)$|manager|handler/.test(name);
     });

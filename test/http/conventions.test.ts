@@ -302,7 +302,7 @@ describe("wire conventions (contract 1)", () => {
   it("has no other routes and no other methods", async () => {
     await using app = await openApp();
     expect((await app.send("GET /api/nothing")).body).toMatchObject({ code: "not_found" });
-    expect((await app.send("GET /")).status).toBe(404);
+    expect((await app.send("GET /nothing")).status).toBe(404);
     expect((await app.send("PATCH /api/workers/x")).headers.get("allow")).toBe("GET, PUT, DELETE");
     expect((await app.send("POST /livez")).headers.get("allow")).toBe("GET");
   });

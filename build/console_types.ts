@@ -1,0 +1,14 @@
+// The types of the REST API for the console, made from the OpenAPI document: .cache/console/schema.ts.
+import { dirname, join } from "node:path";
+import openapiTypescript, { astToString } from "openapi-typescript";
+import { VERSION } from "../src/base/version.ts";
+import { ROUTES } from "../src/http/app.ts";
+import { openApiDocument } from "../src/http/openapi.ts";
+import { ROOT } from "./lock.ts";
+
+const file = join(ROOT, ".cache/console/schema.ts");
+const document = JSON.stringify(await openApiDocument(ROUTES, VERSION));
+// A field with a default may be left out of a request.
+const types = astToString(await openapiTypescript(document, { defaultNonNullable: false }));
+await Deno.mkdir(dirname(file), { recursive: true });
+if (await Deno.readTextFile(file).catch(() => "") !== types) await Deno.writeTextFile(file, types);

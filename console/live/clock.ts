@@ -1,0 +1,21 @@
+import { computed, signal } from "@preact/signals";
+
+/** How far the service's clock is ahead of this browser's: what is told as "ago" counts by the service's. */
+export const clockOffsetMs = signal(0);
+
+const tick = signal(Date.now());
+setInterval(() => {
+  if (!document.hidden) tick.value = Date.now();
+}, 1_000);
+document.addEventListener("visibilitychange", () => tick.value = Date.now());
+
+// Both clocks round to a second or two; only a wrong clock is corrected.
+const OFFSET_MIN_MS = 5_000;
+
+/** The service's time, in Unix ms; moves every second. */
+export const secondNow = computed(() =>
+  tick.value + (Math.abs(clockOffsetMs.value) < OFFSET_MIN_MS ? 0 : clockOffsetMs.value)
+);
+
+/** The same, moving every ten seconds, for what needs no more. */
+export const now = computed(() => Math.floor(secondNow.value / 10_000) * 10_000);

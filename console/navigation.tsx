@@ -1,0 +1,149 @@
+import {
+  Activity,
+  Brain,
+  Cpu,
+  Ellipsis,
+  Inbox,
+  ListChecks,
+  LogOut,
+  type LucideIcon,
+  Mails,
+  MessageCircle,
+  Users,
+} from "lucide-preact";
+import { useState } from "preact/hooks";
+import { Link, useLocation } from "wouter-preact";
+import { linkState } from "./live/events.ts";
+import { may, signOut, username } from "./live/session.ts";
+import { Dialog } from "./parts/dialog.tsx";
+
+interface Place {
+  href: string;
+  name: string;
+  icon: LucideIcon;
+  /** Addresses that belong to it. */
+  covers: RegExp;
+  scope: string;
+}
+
+const PLACES: readonly Place[] = [
+  { href: "/", name: "Inbox", icon: Inbox, covers: /^\/(console)?$/, scope: "read:executions" },
+  {
+    href: "/console/chat",
+    name: "Chat",
+    icon: MessageCircle,
+    covers: /^\/console\/chat/,
+    scope: "read:chat",
+  },
+  {
+    href: "/console/executions",
+    name: "Work",
+    icon: ListChecks,
+    covers: /^\/console\/(executions|tasks)/,
+    scope: "read:executions",
+  },
+  {
+    href: "/console/workers",
+    name: "Workers",
+    icon: Users,
+    covers: /^\/console\/workers/,
+    scope: "read:workers",
+  },
+  {
+    href: "/console/messages",
+    name: "Messages",
+    icon: Mails,
+    covers: /^\/console\/messages/,
+    scope: "read:messages",
+  },
+  {
+    href: "/console/memory",
+    name: "Memory",
+    icon: Brain,
+    covers: /^\/console\/memory/,
+    scope: "read:memory",
+  },
+  { href: "/console/system", name: "System", icon: Cpu, covers: /^\/console\/system/, scope: "read:system" },
+];
+
+// A phone's bar has room for these; the others are behind "More".
+const ON_BAR = 4;
+
+/** Where one can go: at the side of a desktop, at the foot of a phone. */
+export function Navigation() {
+  const [path] = useLocation();
+  const [open, setOpen] = useState(false);
+  const places = PLACES.filter(({ scope }) => may(scope));
+  const rest = places.slice(ON_BAR);
+  return (
+    <div class="side">
+      <p class="brand">svc</p>
+      <nav aria-label="Pages" class="places">
+        {places.map((place, index) => (
+          <PlaceLink key={place.href} place={place} path={path} extra={index >= ON_BAR} />
+        ))}
+        <button
+          type="button"
+          class={rest.some(({ covers }) => covers.test(path)) ? "place on-phone holds" : "place on-phone"}
+          aria-expanded={open}
+          onClick={() => setOpen(true)}
+        >
+          <Ellipsis size={20} aria-hidden="true" />
+          <span>More</span>
+        </button>
+      </nav>
+      <div class="side-foot">
+        <LinkNote />
+        <p class="who" title={`Signed in as ${username.value}`}>{username.value}</p>
+        <button
+          type="button"
+          class="icon"
+          onClick={() => void signOut()}
+          aria-label="Sign out"
+          title="Sign out"
+        >
+          <LogOut size={16} aria-hidden="true" />
+        </button>
+      </div>
+      {open && (
+        <Dialog title="More" onClose={() => setOpen(false)}>
+          <nav aria-label="More pages" class="more" onClick={() => setOpen(false)}>
+            {rest.map((place) => <PlaceLink key={place.href} place={place} path={path} extra={false} />)}
+            <button type="button" class="place" onClick={() => void signOut()}>
+              <LogOut size={20} aria-hidden="true" />
+              <span>Sign out {username.value}</span>
+            </button>
+          </nav>
+          <div class="actions end">
+            <button type="button" onClick={() => setOpen(false)}>Close</button>
+          </div>
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+function PlaceLink({ place, path, extra }: { place: Place; path: string; extra: boolean }) {
+  const here = place.covers.test(path);
+  return (
+    <Link
+      href={place.href}
+      class={`place ${extra ? "on-desk" : ""}`}
+      {...(here ? { "aria-current": "page" as const } : {})}
+    >
+      <place.icon size={20} aria-hidden="true" />
+      <span>{place.name}</span>
+    </Link>
+  );
+}
+
+/** Says when the page does not follow the service. */
+function LinkNote() {
+  const state = linkState.value;
+  if (state !== "broken") return null;
+  return (
+    <p class="link-note" role="status">
+      <Activity size={14} aria-hidden="true" /> Reconnecting
+    </p>
+  );
+}

@@ -1,0 +1,85 @@
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Empty, Loading } from "./parts/notice.tsx";
+
+/** What a page is given: the named parts of its address. */
+export interface PageProps {
+  params: Record<string, string | undefined>;
+}
+
+/** A page by its address; its code is loaded when it is first opened. */
+interface Page {
+  path: string;
+  load: () => Promise<ComponentType<PageProps>>;
+}
+
+/** Every page. */
+export const PAGES: readonly Page[] = [
+  { path: "/", load: async () => (await import("./pages/inbox/inbox.tsx")).InboxPage },
+  { path: "/console", load: async () => (await import("./pages/inbox/inbox.tsx")).InboxPage },
+  { path: "/console/chat/:id?", load: async () => (await import("./pages/chat/chat.tsx")).ChatPage },
+  {
+    path: "/console/executions",
+    load: async () => (await import("./pages/work/executions.tsx")).ExecutionsPage,
+  },
+  {
+    path: "/console/executions/:id",
+    load: async () => (await import("./pages/execution/execution.tsx")).ExecutionPage,
+  },
+  { path: "/console/tasks", load: async () => (await import("./pages/work/tasks.tsx")).TasksPage },
+  { path: "/console/tasks/:id", load: async () => (await import("./pages/work/task.tsx")).TaskPage },
+  { path: "/console/workers", load: async () => (await import("./pages/workers/workers.tsx")).WorkersPage },
+  {
+    path: "/console/workers/new",
+    load: async () => (await import("./pages/workers/edit.tsx")).WorkerEditPage,
+  },
+  { path: "/console/workers/:id", load: async () => (await import("./pages/workers/worker.tsx")).WorkerPage },
+  {
+    path: "/console/workers/:id/edit",
+    load: async () => (await import("./pages/workers/edit.tsx")).WorkerEditPage,
+  },
+  {
+    path: "/console/messages",
+    load: async () => (await import("./pages/messages/messages.tsx")).MessagesPage,
+  },
+  { path: "/console/messages/:id", load: async () => (await import("./pages/messages/trace.tsx")).TracePage },
+  { path: "/console/memory", load: async () => (await import("./pages/memory/memory.tsx")).MemoryPage },
+  { path: "/console/system", load: async () => (await import("./pages/system/overview.tsx")).OverviewPage },
+  {
+    path: "/console/system/events",
+    load: async () => (await import("./pages/system/events.tsx")).EventsPage,
+  },
+  {
+    path: "/console/system/doctor",
+    load: async () => (await import("./pages/system/doctor.tsx")).DoctorPage,
+  },
+];
+
+const RELOADED = "svc.reloaded";
+
+/** Shows a page when its code is here. After an upgrade an open tab asks for code that is gone: then it is loaded anew, once. */
+export function LazyPage({ page, params }: { page: Page; params: PageProps["params"] }) {
+  const [loaded, setLoaded] = useState<{ path: string; Body: ComponentType<PageProps> } | null>(null);
+  const [failed, setFailed] = useState(false);
+  useEffect(() => {
+    let gone = false;
+    page.load().then((Body) => {
+      sessionStorage.removeItem(RELOADED);
+      if (!gone) setLoaded({ path: page.path, Body });
+    }, () => {
+      if (sessionStorage.getItem(RELOADED) !== null) return setFailed(true);
+      sessionStorage.setItem(RELOADED, "yes");
+      location.reload();
+    });
+    return () => gone = true;
+  }, [page.path]);
+  if (failed) {
+    return (
+      <Empty title="This page could not be loaded.">
+        <p>The service may have been updated or be away. Reload in a moment.</p>
+      </Empty>
+    );
+  }
+  if (loaded === null || loaded.path !== page.path) return <Loading />;
+  return <loaded.Body params={params} />;
+}

@@ -1,0 +1,85 @@
+import { Info, Paperclip } from "lucide-preact";
+import { Link } from "wouter-preact";
+import type { ChatMessage } from "../../live/api.ts";
+import { authed } from "../../live/session.ts";
+import { clockText, dayText, sizeText, timeText } from "../../parts/format.ts";
+import { Markdown } from "../../parts/markdown.tsx";
+import { CopyButton } from "../../parts/short_id.tsx";
+import { attempt } from "../../parts/toast.tsx";
+import { now } from "../../live/clock.ts";
+import type { Sending } from "./composer.tsx";
+
+/** Something that was said: by the reader at the right, by others at the left. */
+export function MessageView(
+  { message, sessionId, day }: { message: ChatMessage; sessionId: string; day: boolean },
+) {
+  const { id, role, content, ts, media } = message;
+  const mine = role === "user";
+  return (
+    <>
+      {day && <p class="day">{dayText(ts, now.value)}</p>}
+      <article class={mine ? "said mine" : "said"} aria-label={mine ? "You" : "Reply"}>
+        {content !== "" && (mine ? <p class="plain">{content}</p> : <Markdown text={content} />)}
+        {media !== null && <MediaView media={media} sessionId={sessionId} />}
+        <p class="said-foot">
+          <time dateTime={new Date(ts).toISOString()} title={timeText(ts)}>{clockText(ts)}</time>
+          {mine && (
+            <Link
+              href={`/console/messages/${id}`}
+              class="icon small"
+              aria-label="What happened with this message"
+              title="What happened with this message"
+            >
+              <Info size={14} aria-hidden="true" />
+            </Link>
+          )}
+          {content !== "" && <CopyButton text={content} what="message" />}
+        </p>
+      </article>
+    </>
+  );
+}
+
+/** Something that is on its way. */
+export function SendingView({ sending }: { sending: Sending }) {
+  return (
+    <article class="said mine sending" aria-label="You">
+      <p class="plain">{sending.content}</p>
+      {sending.file !== "" && (
+        <p class="file">
+          <Paperclip size={14} aria-hidden="true" /> {sending.file}
+        </p>
+      )}
+      <p class="said-foot">{sending.messageId === null ? "sending" : "sent"}</p>
+    </article>
+  );
+}
+
+type Media = NonNullable<ChatMessage["media"]>;
+
+function MediaView({ media, sessionId }: { media: Media; sessionId: string }) {
+  // The stored name is the end of its path; `name` is what its sender called it.
+  const stored = media.path.split("/").at(-1) ?? "";
+  return (
+    <button type="button" class="file" onClick={() => void save(sessionId, stored, media.name)}>
+      <Paperclip size={14} aria-hidden="true" />
+      <span>{media.name}</span>
+      <span class="quiet">{sizeText(media.size)}</span>
+    </button>
+  );
+}
+
+// A link could not send the token.
+async function save(sessionId: string, stored: string, name: string): Promise<void> {
+  await attempt(async () => {
+    const path = `/api/local/sessions/${sessionId}/media/${encodeURIComponent(stored)}`;
+    const response = await authed(new Request(path));
+    if (!response.ok) throw new Error(`The file could not be read (${response.status}).`);
+    const url = URL.createObjectURL(await response.blob());
+    const link = document.createElement("a");
+    link.href = url;
+    link.download = name;
+    link.click();
+    URL.revokeObjectURL(url);
+  });
+}

@@ -1,0 +1,161 @@
+import { ChevronDown, ChevronUp } from "lucide-preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { useAddress } from "../../live/address.ts";
+import { type Log, useLog } from "../../live/log.ts";
+import { AnsiLine, bareText, openBehind } from "../../parts/ansi.tsx";
+import { Tick } from "../../parts/field.tsx";
+import { manyText } from "../../parts/format.ts";
+import { RefusalNotice } from "../../parts/notice.tsx";
+import { Rows } from "../../parts/rows.tsx";
+
+const LINE_PX = 20;
+
+interface LogProps {
+  executionId: string;
+  /** Whether the run goes on. */
+  live: boolean;
+  /** Whether its end is what one wants to see first. */
+  atEnd: boolean;
+}
+
+/** The log of a run: live while it goes on, with a terminal's colours, search, and an address for each line. */
+export function LogView({ executionId, live, atEnd }: LogProps) {
+  const [{ line, raw }, change] = useAddress("line", "raw");
+  const [wanted, setWanted] = useState("");
+  const [at, setAt] = useState(0);
+  const log = useLog(executionId, { raw: raw === "yes" });
+  const { lines } = log;
+  const open = useOpenColours(lines);
+  const hits = useMemo(() => hitsOf(lines, wanted), [lines, wanted]);
+  useEffect(() => setAt(0), [wanted]);
+  const hit = hits[Math.min(at, hits.length - 1)];
+  const chosen = /^\d+$/.test(line) ? Number(line) - 1 : undefined;
+  return (
+    <section class="log">
+      <div class="log-head">
+        <h2>Log</h2>
+        <span class="quiet">
+          {lines.length > 0 && manyText(lines.length, "line")}
+          {live && !log.ended && ", live"}
+        </span>
+        <LogSearch
+          wanted={wanted}
+          setWanted={setWanted}
+          hits={hits.length}
+          at={Math.min(at, hits.length - 1)}
+          setAt={setAt}
+        />
+        <Tick
+          label="As the engine wrote it"
+          checked={raw === "yes"}
+          onChange={(on) => change({ raw: on ? "yes" : "" })}
+        />
+      </div>
+      <RefusalNotice refusal={log.refusal} />
+      {lines.length === 0 ? <p class="log-empty">{emptyWords(log, raw === "yes")}</p> : (
+        <Rows
+          class="log-lines"
+          label="Log lines"
+          count={lines.length}
+          height={LINE_PX}
+          sticky={atEnd && chosen === undefined && wanted === ""}
+          target={hit ?? chosen}
+          row={(index) => (
+            <div class={`log-line ${index === chosen ? "chosen" : ""} ${index === hit ? "hit" : ""}`}>
+              <a
+                href={`?line=${index + 1}`}
+                aria-label={`Line ${index + 1}`}
+                onClick={(
+                  event,
+                ) => (event.preventDefault(), change({ line: index === chosen ? "" : String(index + 1) }))}
+              >
+                {index + 1}
+              </a>
+              <LogText text={lines[index] ?? ""} open={open(index)} />
+            </div>
+          )}
+        />
+      )}
+    </section>
+  );
+}
+
+const STAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z) /;
+
+/** A line with the reader's time of day before it, and the whole time on hover. */
+function LogText({ text, open }: { text: string; open: string }) {
+  const stamp = STAMP.exec(text)?.[1];
+  if (stamp === undefined) {
+    return (
+      <span class="log-text">
+        <AnsiLine text={text} open={open} />
+      </span>
+    );
+  }
+  return (
+    <span class="log-text">
+      <time dateTime={stamp} title={stamp}>{new Date(stamp).toLocaleTimeString("en-GB")}</time>{" "}
+      <AnsiLine text={text.slice(stamp.length + 1)} open={open} />
+    </span>
+  );
+}
+
+interface SearchProps {
+  wanted: string;
+  setWanted: (text: string) => void;
+  hits: number;
+  at: number;
+  setAt: (at: number) => void;
+}
+
+function LogSearch({ wanted, setWanted, hits, at, setAt }: SearchProps) {
+  const go = (by: number) => hits > 0 && setAt((at + by + hits) % hits);
+  return (
+    <div class="log-search" role="search">
+      <input
+        type="search"
+        aria-label="Search the log"
+        placeholder="Search"
+        value={wanted}
+        onInput={(event) => setWanted(event.currentTarget.value)}
+        onKeyDown={(event) => event.key === "Enter" && go(event.shiftKey ? -1 : 1)}
+      />
+      {wanted !== "" && (
+        <>
+          <span class="number" role="status">{hits === 0 ? "none" : `${at + 1} of ${hits}`}</span>
+          <button type="button" class="icon small" aria-label="Previous hit" onClick={() => go(-1)}>
+            <ChevronUp size={16} aria-hidden="true" />
+          </button>
+          <button type="button" class="icon small" aria-label="Next hit" onClick={() => go(1)}>
+            <ChevronDown size={16} aria-hidden="true" />
+          </button>
+        </>
+      )}
+    </div>
+  );
+}
+
+function emptyWords(log: Log, raw: boolean): string {
+  if (!log.ended) return "Waiting for the first line";
+  return raw ? "This engine writes no events of its own." : "Nothing was written.";
+}
+
+function hitsOf(lines: readonly string[], wanted: string): number[] {
+  if (wanted === "") return [];
+  const small = wanted.toLowerCase();
+  const hits: number[] = [];
+  lines.forEach((line, index) => bareText(line).toLowerCase().includes(small) && hits.push(index));
+  return hits;
+}
+
+/** What lines before a line have left switched on; worked out once per line. */
+function useOpenColours(lines: readonly string[]): (index: number) => string {
+  const known = useMemo(() => [""], [lines[0]]);
+  return (index) => {
+    while (known.length <= index) {
+      const last = known.length - 1;
+      known.push(openBehind(known[last] ?? "", lines[last] ?? ""));
+    }
+    return known[index] ?? "";
+  };
+}

@@ -1,0 +1,101 @@
+import { api, askPage, type Execution } from "../../live/api.ts";
+import { filtersOf, useAddress } from "../../live/address.ts";
+import { useList } from "../../live/resource.ts";
+import { workers } from "../../live/workers.ts";
+import { Choice } from "../../parts/field.tsx";
+import { Heading } from "../../parts/heading.tsx";
+import { Empty, Waiting } from "../../parts/notice.tsx";
+import { Rows } from "../../parts/rows.tsx";
+import { statusWord } from "../../parts/status.tsx";
+import { ExecutionRow } from "./execution_row.tsx";
+import { WorkTabs } from "./work_tabs.tsx";
+
+const STATUSES = ["pending", "running", "completed", "failed"] as const;
+const PAGE_SIZE = 100;
+const ROW_PX = 60;
+
+/** Work, as executions: every run of a worker, newest first, with filters in the address (contract 17). */
+export function ExecutionsPage() {
+  const [{ status, worker, session }, change] = useAddress("status", "worker", "session");
+  const list = useList<Execution>(
+    `${status} ${worker} ${session}`,
+    (cursor, signal) =>
+      askPage(api.GET("/api/executions", {
+        params: {
+          query: {
+            page_size: PAGE_SIZE,
+            ...filtersOf({ status, worker_id: worker, session_id: session, cursor: cursor ?? "" }),
+          },
+        },
+        signal,
+      })),
+    ({ kind }) => kind.startsWith("execution."),
+  );
+  const items = list.data;
+  return (
+    <>
+      <Heading title="Work" />
+      <WorkTabs current="/console/executions" />
+      <div class="filters">
+        <Choice
+          bare
+          label="Status"
+          value={status}
+          onChange={(value) => change({ status: value })}
+          options={[["", "Every status"], ...STATUSES.map((one) => [one, statusWord(one)] as const)]}
+        />
+        <Choice
+          bare
+          label="Worker"
+          value={worker}
+          onChange={(value) => change({ worker: value })}
+          options={[
+            ["", "Every worker"],
+            ...(workers.value ?? []).map(({ id, name }) => [id, name] as const),
+          ]}
+        />
+        {session !== "" && (
+          <button type="button" class="chip" onClick={() => change({ session: "" })}>
+            One conversation only ✕
+          </button>
+        )}
+        {items !== undefined && <p class="count">{list.total} in all</p>}
+      </div>
+      {items === undefined ? <Waiting refusal={list.refusal} /> : items.length === 0
+        ? (
+          <NoExecutions
+            filtered={status !== "" || worker !== "" || session !== ""}
+            clear={() => change({ status: "", worker: "", session: "" })}
+          />
+        )
+        : (
+          <Rows
+            label="Executions"
+            count={items.length}
+            height={ROW_PX}
+            onEnd={list.more}
+            row={(index) => {
+              const execution = items[index];
+              return execution && <ExecutionRow execution={execution} />;
+            }}
+          />
+        )}
+    </>
+  );
+}
+
+function NoExecutions({ filtered, clear }: { filtered: boolean; clear: () => void }) {
+  if (filtered) {
+    return (
+      <Empty title="Nothing matches.">
+        <button type="button" onClick={clear}>Show all</button>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="Nothing has run yet.">
+      <p>Write to a worker in the chat, and its run appears here.</p>
+      <a class="button primary" href="/console/chat">Open the chat</a>
+    </Empty>
+  );
+}

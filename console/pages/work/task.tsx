@@ -1,0 +1,141 @@
+import { Play, Square } from "lucide-preact";
+import { Link } from "wouter-preact";
+import { api, ask, askPage, type Execution, type Task } from "../../live/api.ts";
+import { useResource } from "../../live/resource.ts";
+import { may } from "../../live/session.ts";
+import { workerName } from "../../live/workers.ts";
+import type { PageProps } from "../../pages.tsx";
+import { confirmed } from "../../parts/dialog.tsx";
+import { Fact, Facts } from "../../parts/fact.tsx";
+import { timeText } from "../../parts/format.ts";
+import { Heading } from "../../parts/heading.tsx";
+import { Waiting } from "../../parts/notice.tsx";
+import { ShortId } from "../../parts/short_id.tsx";
+import { Status } from "../../parts/status.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { attempt } from "../../parts/toast.tsx";
+import { ConversationLink } from "../chat/conversation_link.tsx";
+import { ExecutionRow } from "./execution_row.tsx";
+
+const RUNS_SHOWN = 50;
+
+/** One task: what it says, when it runs, and its runs. */
+export function TaskPage({ params: { id = "" } }: PageProps) {
+  const task = useResource(
+    id,
+    (signal) => ask(api.GET("/api/tasks/{id}", { params: { path: { id } }, signal })),
+    (event) => event.task_id === id,
+  );
+  if (task.data === undefined) return <Waiting refusal={task.refusal} />;
+  const { status, type, instruction, worker_id, reason } = task.data;
+  return (
+    <>
+      <Heading title="Task" above={{ href: "/console/tasks", name: "Tasks" }}>
+        <TaskActions task={task.data} />
+      </Heading>
+      <div class="scrolled">
+        <Facts>
+          <Fact name="Status">
+            <Status of={status} />
+          </Fact>
+          <Fact name="Worker">
+            <Link href={`/console/workers/${worker_id}`}>{workerName(worker_id) || "a deleted worker"}</Link>
+          </Fact>
+          <Fact name="Kind">
+            {{ immediate: "at once", countdown: "at a time", scheduled: "repeating" }[type]}
+          </Fact>
+          <Fact name="Schedule">
+            {task.data.cron !== "" && (
+              <>
+                <code>{task.data.cron}</code> {task.data.time_zone}
+              </>
+            )}
+          </Fact>
+          <Fact name="Next run">
+            {task.data.next_run_at !== null && (
+              <>
+                {timeText(task.data.next_run_at)}, <Ago at={task.data.next_run_at} />
+              </>
+            )}
+          </Fact>
+          <Fact name="Made">
+            <Ago at={task.data.created_at} /> by {task.data.created_by}
+          </Fact>
+          <Fact name="Conversation">
+            <ConversationLink sessionKey={task.data.session_key} />
+          </Fact>
+          <Fact name="Id">
+            <ShortId value={id} what="task id" />
+          </Fact>
+        </Facts>
+        {reason !== "" && <p class="notice warn">{reason}</p>}
+        <section>
+          <h2>Instruction</h2>
+          <p class="prose">{instruction}</p>
+        </section>
+        <TaskRuns task={task.data} />
+      </div>
+    </>
+  );
+}
+
+function TaskActions({ task }: { task: Task }) {
+  const { id, status, type } = task;
+  if (!may("write:tasks")) return null;
+  async function cancel(): Promise<void> {
+    const yes = await confirmed({
+      title: "Cancel this task?",
+      text: type === "scheduled"
+        ? "It will not run again. A run that is going on finishes; what it has done stays."
+        : "It will not run. What it has done so far stays.",
+      action: "Cancel the task",
+    });
+    if (yes) {
+      await attempt(() => ask(api.POST("/api/tasks/{id}/cancel", { params: { path: { id } }, body: {} })));
+    }
+  }
+  const run = () =>
+    attempt(
+      () => ask(api.POST("/api/tasks/{id}/run", { params: { path: { id } }, body: {} })),
+      "It runs now",
+    );
+  return (
+    <>
+      {status === "scheduled" && (
+        <button type="button" onClick={() => void run()}>
+          <Play size={16} aria-hidden="true" /> Run now
+        </button>
+      )}
+      {(["pending", "scheduled"].includes(status) || status === "running" && type === "scheduled") && (
+        <button
+          type="button"
+          onClick={() => void cancel()}
+        >
+          <Square size={16} aria-hidden="true" /> Cancel
+        </button>
+      )}
+    </>
+  );
+}
+
+// The list has no filter by task; a worker's runs of the same conversation hold them all.
+function TaskRuns({ task }: { task: Task }) {
+  const runs = useResource<Execution[]>(
+    task.id,
+    async (signal) => {
+      const query = { worker_id: task.worker_id, session_id: task.session_key, page_size: RUNS_SHOWN };
+      return (await askPage(api.GET("/api/executions", { params: { query }, signal }))).items
+        .filter((one) => one.task_id === task.id);
+    },
+    (event) => event.task_id === task.id,
+  );
+  if (runs.data === undefined || runs.data.length === 0) return null;
+  return (
+    <section>
+      <h2>Runs</h2>
+      <div class="list">
+        {runs.data.map((execution) => <ExecutionRow key={execution.id} execution={execution} />)}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,214 @@
+import { useEffect, useState } from "preact/hooks";
+import { Link, useLocation } from "wouter-preact";
+import { api, ask, type Refusal, refusalOf, type Worker } from "../../live/api.ts";
+import { useDraft } from "../../live/draft.ts";
+import { useResource } from "../../live/resource.ts";
+import type { PageProps } from "../../pages.tsx";
+import { Choice, TextField, Tick } from "../../parts/field.tsx";
+import { Heading } from "../../parts/heading.tsx";
+import { RefusalNotice, Waiting } from "../../parts/notice.tsx";
+import { say } from "../../parts/toast.tsx";
+import { flat, useDepartments } from "./department_tree.ts";
+import { usableEngines } from "./engines.ts";
+
+interface Values {
+  name: string;
+  description: string;
+  memory: string;
+  constraints: string;
+  engine: string;
+  engineArgs: string;
+  departments: string[];
+  scopes: string;
+  workDir: string;
+}
+
+const BLANK: Values = {
+  name: "",
+  description: "",
+  memory: "",
+  constraints: "",
+  engine: "",
+  engineArgs: "",
+  departments: [],
+  scopes: "",
+  workDir: "",
+};
+
+/** A new worker, or changes to one. What is typed outlives a reload. */
+export function WorkerEditPage({ params: { id = "" } }: PageProps) {
+  if (id === "") return <WorkerForm worker={null} />;
+  return <ExistingWorker id={id} />;
+}
+
+function ExistingWorker({ id }: { id: string }) {
+  const read = useResource(
+    id,
+    (signal) => ask(api.GET("/api/workers/{id}", { params: { path: { id } }, signal })),
+  );
+  return read.data === undefined ? <Waiting refusal={read.refusal} /> : <WorkerForm worker={read.data} />;
+}
+
+function WorkerForm({ worker }: { worker: Worker | null }) {
+  const [initial] = useState(() => JSON.stringify(worker === null ? BLANK : valuesOf(worker)));
+  const [draft, setDraft] = useDraft(`worker.${worker?.id ?? "new"}`, initial);
+  const [refusal, setRefusal] = useState<Refusal | null>(null);
+  const [, navigate] = useLocation();
+  const values = JSON.parse(draft) as Values;
+  const set = (change: Partial<Values>) => setDraft(JSON.stringify({ ...values, ...change }));
+  const text = (name: keyof Values, value: string) => set({ [name]: value });
+  const back = worker === null ? "/console/workers" : `/console/workers/${worker.id}`;
+  useEffect(() => {
+    if (refusal !== null) {
+      document.querySelector("[aria-invalid=true], [role=alert]")?.scrollIntoView({ block: "center" });
+    }
+  }, [refusal]);
+  async function save(event: Event): Promise<void> {
+    event.preventDefault();
+    setRefusal(null);
+    try {
+      const saved = await send(worker, values);
+      setDraft(initial);
+      say(worker === null ? `${saved.name} is ready` : "Saved");
+      navigate(`/console/workers/${saved.id}`);
+    } catch (error) {
+      setRefusal(refusalOf(error));
+    }
+  }
+  const field = (
+    name: keyof Values,
+    label: string,
+    more: { rows?: number; hint?: string; api?: string } = {},
+  ) => (
+    <TextField
+      label={label}
+      name={more.api ?? name}
+      value={String(values[name])}
+      onInput={(value) => text(name, value)}
+      refusal={refusal}
+      required={name === "name"}
+      {...(more.rows === undefined ? {} : { rows: more.rows })}
+      {...(more.hint === undefined ? {} : { hint: more.hint })}
+    />
+  );
+  return (
+    <>
+      <Heading
+        title={worker === null ? "New worker" : `Edit ${worker.name}`}
+        above={{ href: back, name: worker === null ? "Workers" : worker.name }}
+      />
+      <form class="form scrolled" onSubmit={save}>
+        <RefusalNotice refusal={refusal} />
+        {field("name", "Name")}
+        {field("description", "What it is for", { hint: "One line; the coordinator chooses by it" })}
+        {field("memory", "What it knows and does", {
+          rows: 6,
+          hint: "Its standing instruction, in every prompt",
+        })}
+        {field("constraints", "What it must not do", { rows: 3 })}
+        <EngineField values={values} set={set} />
+        <DepartmentTicks values={values} set={set} />
+        <details open={values.scopes !== "" || values.engineArgs !== "" || refusal !== null}>
+          <summary>More</summary>
+          {field("engineArgs", "Arguments of its engines", {
+            rows: 2,
+            api: "engine_args",
+            hint: "One engine a line, such as claude=--model opus",
+          })}
+          {field("scopes", "What it may do with svc", {
+            hint: "Such as read:tasks write:messages; empty: what every worker may",
+          })}
+          {worker === null &&
+            field("workDir", "Directory", {
+              api: "work_dir",
+              hint: "Empty: one of its own in the service's data",
+            })}
+        </details>
+        <div class="actions end sticky">
+          <Link href={back} class="button">Leave it</Link>
+          <button type="submit" class="primary">{worker === null ? "Make the worker" : "Save"}</button>
+        </div>
+      </form>
+    </>
+  );
+}
+
+interface PartProps {
+  values: Values;
+  set: (change: Partial<Values>) => void;
+}
+
+function EngineField({ values, set }: PartProps) {
+  const engines = useResource("engines", usableEngines).data ?? [];
+  const names = values.engine === "" || engines.includes(values.engine)
+    ? engines
+    : [values.engine, ...engines];
+  return (
+    <Choice
+      label="Engine"
+      value={values.engine}
+      onChange={(engine) => set({ engine })}
+      options={[["", "The service's default"], ...names.map((name) => [name, name] as const)]}
+      hint="The program that does the thinking; those that are usable here"
+    />
+  );
+}
+
+function DepartmentTicks({ values, set }: PartProps) {
+  const places = flat(useDepartments().data ?? []);
+  if (places.length === 0) return null;
+  return (
+    <fieldset>
+      <legend>Departments</legend>
+      {places.map(({ id, name, depth }) => (
+        <div key={id} style={{ paddingInlineStart: `${depth * 20}px` }}>
+          <Tick
+            label={name}
+            checked={values.departments.includes(id)}
+            onChange={(on) =>
+              set({
+                departments: on
+                  ? [...values.departments, id]
+                  : values.departments.filter((one) => one !== id),
+              })}
+          />
+        </div>
+      ))}
+    </fieldset>
+  );
+}
+
+function valuesOf(worker: Worker): Values {
+  return {
+    name: worker.name,
+    description: worker.description,
+    memory: worker.memory,
+    constraints: worker.constraints,
+    engine: worker.engine,
+    engineArgs: Object.entries(worker.engine_args).map(([name, text]) => `${name}=${text}`).join("\n"),
+    departments: worker.departments.map(({ id }) => id),
+    scopes: worker.scopes.join(" "),
+    workDir: worker.work_dir,
+  };
+}
+
+async function send(worker: Worker | null, values: Values): Promise<Worker> {
+  const { name, description, memory, constraints, engine, departments } = values;
+  const args = argsOf(values.engineArgs);
+  // An engine that is left out keeps its arguments; only an empty text takes them away (contract 3, Worker).
+  for (const known of Object.keys(worker?.engine_args ?? {})) args[known] ??= "";
+  const scopes = values.scopes.split(/[\s,]+/).filter(Boolean);
+  const body = { name, description, memory, constraints, engine, engine_args: args, departments, scopes };
+  if (worker === null) {
+    return await ask(api.POST("/api/workers", { body: { ...body, work_dir: values.workDir } }));
+  }
+  return await ask(api.PUT("/api/workers/{id}", { params: { path: { id: worker.id } }, body }));
+}
+
+function argsOf(text: string): Record<string, string> {
+  const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
+  return Object.fromEntries(lines.map((line) => {
+    const at = line.indexOf("=");
+    return at < 0 ? [line, ""] : [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+  }));
+}

@@ -1,0 +1,97 @@
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** How long something took, in the two largest units: `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`, `4 d 3 h`. */
+export function durationText(ms: number): string {
+  if (ms < 10 * SECOND) return `${(Math.max(0, ms) / SECOND).toFixed(1)} s`;
+  if (ms < MINUTE) return `${Math.round(ms / SECOND)} s`;
+  const [large, small, first, second] = ms < HOUR
+    ? ["min", "s", MINUTE, SECOND] as const
+    : ms < DAY
+    ? ["h", "min", HOUR, MINUTE] as const
+    : ["d", "h", DAY, HOUR] as const;
+  const rest = Math.floor(ms % first / second);
+  return `${Math.floor(ms / first)} ${large}${rest === 0 ? "" : ` ${rest} ${small}`}`;
+}
+
+/** When something was or will be, seen from `now`: `just now`, `5 min ago`, `in 3 h`, `12 Mar`. */
+export function agoText(at: number, now: number): string {
+  const ms = now - at;
+  const size = Math.abs(ms);
+  if (size < 15 * SECOND) return "just now";
+  if (size > 7 * DAY) return dayText(at, now);
+  const text = size < MINUTE
+    ? `${Math.round(size / SECOND)} s`
+    : size < HOUR
+    ? `${Math.round(size / MINUTE)} min`
+    : size < DAY
+    ? `${Math.round(size / HOUR)} h`
+    : `${Math.round(size / DAY)} d`;
+  return ms > 0 ? `${text} ago` : `in ${text}`;
+}
+
+/** A time in full, in the reader's own zone. */
+export function timeText(at: number): string {
+  return new Date(at).toLocaleString(undefined, {
+    weekday: "short",
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    timeZoneName: "short",
+  });
+}
+
+/** The hour and minute of a time. */
+export function clockText(at: number): string {
+  return new Date(at).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+}
+
+/** The day of a time, with its year when that is not this one. */
+export function dayText(at: number, now: number): string {
+  const date = new Date(at);
+  const sameYear = date.getFullYear() === new Date(now).getFullYear();
+  return date.toLocaleDateString(undefined, {
+    day: "numeric",
+    month: "short",
+    ...(sameYear ? {} : { year: "numeric" }),
+  });
+}
+
+/** A size in bytes: `340 B`, `12 KB`, `1.4 MB`. */
+export function sizeText(bytes: number): string {
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  let size = bytes;
+  let unit = 0;
+  while (size >= 1_000 && unit < units.length - 1) {
+    size /= 1_000;
+    unit++;
+  }
+  return `${unit === 0 || size >= 10 ? Math.round(size) : size.toFixed(1)} ${units[unit]}`;
+}
+
+/** A count: `950`, `12.4k`, `3.1M`. */
+export function countText(count: number): string {
+  if (count < 10_000) return count.toLocaleString("en");
+  return count < 1_000_000 ? `${(count / 1_000).toFixed(1)}k` : `${(count / 1_000_000).toFixed(1)}M`;
+}
+
+/** An amount of money that is an estimate. */
+export function costText(usd: number): string {
+  return usd !== 0 && usd < 0.01 ? "< $0.01" : `$${usd.toFixed(2)}`;
+}
+
+/** One or many of something. */
+export function manyText(count: number, one: string, many = `${one}s`): string {
+  return `${countText(count)} ${count === 1 ? one : many}`;
+}
+
+/** The first line of a text, cut where it is long. */
+export function firstLine(text: string, charactersMax = 200): string {
+  const line = text.trimStart().split("\n", 1)[0] ?? "";
+  return line.length > charactersMax ? `${line.slice(0, charactersMax)}…` : line;
+}

@@ -1,0 +1,54 @@
+import {
+  Circle,
+  CircleCheck,
+  CircleDashed,
+  CirclePause,
+  CircleSlash,
+  Clock,
+  LoaderCircle,
+  type LucideIcon,
+  OctagonX,
+  TriangleAlert,
+} from "lucide-preact";
+
+type Tone = "good" | "bad" | "warn" | "busy" | "quiet";
+
+// Each state has a shape of its own: colour alone is not seen by everybody.
+const LOOKS: Record<string, [LucideIcon, Tone, string]> = {
+  completed: [CircleCheck, "good", "completed"],
+  sent: [CircleCheck, "good", "sent"],
+  bee_processed: [CircleCheck, "good", "routed"],
+  ok: [CircleCheck, "good", "fine"],
+  failed: [OctagonX, "bad", "failed"],
+  fail: [OctagonX, "bad", "broken"],
+  undelivered: [OctagonX, "bad", "not delivered"],
+  warn: [TriangleAlert, "warn", "attention"],
+  limited: [TriangleAlert, "warn", "limited"],
+  running: [LoaderCircle, "busy", "running"],
+  working: [LoaderCircle, "busy", "working"],
+  feeding: [LoaderCircle, "busy", "routing"],
+  received: [CircleDashed, "busy", "received"],
+  pending: [CircleDashed, "busy", "waiting"],
+  scheduled: [Clock, "quiet", "scheduled"],
+  paused: [CirclePause, "warn", "paused"],
+  cancelled: [CircleSlash, "quiet", "cancelled"],
+  merged: [Circle, "quiet", "merged"],
+  idle: [Circle, "quiet", "idle"],
+};
+
+/** A state: shape, colour and word. */
+export function Status({ of, bare = false }: { of: string; bare?: boolean }) {
+  const [Icon, tone, word] = LOOKS[of] ?? [Circle, "quiet", of];
+  const spins = Icon === LoaderCircle ? " spins" : "";
+  return (
+    <span class={`status ${tone}`} title={bare ? word : undefined}>
+      <Icon size={16} class={`shape${spins}`} aria-hidden="true" />
+      <span class={bare ? "unseen" : ""}>{word}</span>
+    </span>
+  );
+}
+
+/** The word for a state, as lists of choices show it. */
+export function statusWord(status: string): string {
+  return LOOKS[status]?.[2] ?? status;
+}
