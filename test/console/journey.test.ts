@@ -1,0 +1,210 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type App, openApp, PASSWORD } from "../harness/app.ts";
+import { DESK, findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+
+const path = await findBrowser();
+const BREAKS = {
+  kind: "command",
+  command: "sh",
+  args: [
+    "-c",
+    "cat >/dev/null; for i in $(seq 200); do echo checking $i >&2; done; echo 'cannot open report.csv' >&2; exit 3",
+  ],
+};
+
+describe.skipIf(path === null)("journeys through the console (contract 17)", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launch(path ?? "");
+  });
+  afterAll(() => browser.close());
+
+  for (const [name, view] of Object.entries({ desk: DESK, phone: PHONE })) {
+    it(`first sign-in to first reply on an empty service, on a ${name}`, async () => {
+      await using app = await openApp();
+      await using visitor = await Visitor.open(browser, app.url, view);
+      const { page } = visitor;
+      await visitor.goto("/");
+      await page.getByLabel("Name").fill("admin");
+      await page.getByLabel("Password").fill("wrong");
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("alert").getByText("do not go together").waitFor();
+      await visitor.signIn();
+      await page.getByRole("heading", { name: "Welcome" }).waitFor();
+      await page.getByLabel("Name").fill("Grace");
+      await page.getByRole("button", { name: "Make Grace and say hello" }).click();
+      await page.getByLabel("Message", { exact: true }).fill("hello there");
+      await page.getByRole("button", { name: "Send" }).click();
+      await page.getByRole("article", { name: "Reply" }).getByText("hello there").waitFor();
+      // What was begun without a name is called after its first words.
+      await page.getByRole("heading", { name: "hello there" }).waitFor();
+      await page.reload();
+      await page.getByRole("article", { name: "Reply" }).getByText("hello there").waitFor();
+      expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
+      expect(visitor.complaints).toEqual([]);
+    });
+  }
+
+  it("the same by keyboard alone", async () => {
+    await using app = await openApp();
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    const press = async (...keys: string[]) => {
+      for (const key of keys) await page.keyboard.press(key);
+    };
+    await visitor.goto("/");
+    await page.getByRole("button", { name: "Sign in" }).waitFor();
+    await page.keyboard.type("admin");
+    await press("Tab");
+    await page.keyboard.type(PASSWORD);
+    await press("Enter");
+    await page.getByRole("heading", { name: "Welcome" }).waitFor();
+    await tabTo(visitor, "Make Ada and say hello");
+    await press("Enter");
+    await page.getByText("Say hello to Ada").waitFor();
+    await page.keyboard.type("good morning");
+    await press("Enter");
+    await page.getByRole("article", { name: "Reply" }).getByText("good morning").waitFor();
+    await tabTo(visitor, "Workers");
+    await press("Enter");
+    await page.getByRole("heading", { name: "Workers" }).waitFor();
+    await tabTo(visitor, /^idle\s*Ada/);
+    await press("Enter");
+    await page.getByRole("heading", { name: "Ada" }).waitFor();
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it("a failed run is found in the inbox, its log read from the end, and searched", async () => {
+    await using app = await openApp({ config: { engines: { breaks: BREAKS } } });
+    await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto("/");
+    await visitor.signIn();
+    await page.getByText("Nothing needs you.").waitFor();
+    const chat = await app.call("POST /api/local/sessions", {});
+    await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "fetch the report" });
+    // The open page hears of it by itself.
+    await page.getByRole("link", { name: /fetch the report/ }).click();
+    await page.getByRole("heading", { name: "Run of Eve" }).waitFor();
+    const log = page.getByRole("list", { name: "Log lines" });
+    await log.getByText("cannot open report.csv").first().waitFor();
+    expect(await log.getByText("checking 1", { exact: true }).count()).toBe(0);
+    await page.getByLabel("Search the log").fill("checking 17");
+    await page.getByText("1 of 11").waitFor();
+    await page.getByRole("button", { name: "Next hit" }).click();
+    await log.locator(".hit").getByText("checking 170").waitFor();
+    await log.getByRole("link", { name: "Line 171" }).click();
+    await page.waitForURL(/line=171/);
+    await page.reload();
+    await log.locator(".chosen").getByText("checking 170").waitFor();
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it("a worker is made, put into a department, and changed; another tab shows it", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/workers", { name: "First" });
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto("/console/workers");
+    await visitor.signIn();
+    const other = await visitor.context.newPage();
+    await other.goto(`${app.url}/console/workers`);
+    await other.getByText("First").waitFor();
+    await page.bringToFront();
+    await page.getByRole("button", { name: "Departments" }).click();
+    await page.getByRole("button", { name: "New department" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("Research");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("link", { name: "New worker" }).click();
+    await page.getByLabel("Name").fill("Ada");
+    await page.getByLabel("What it is for").fill("Writes");
+    // What is typed outlives a reload.
+    await page.reload();
+    await page.getByLabel("Research").check();
+    await page.getByRole("button", { name: "Make the worker" }).click();
+    await page.getByRole("heading", { name: "Ada" }).waitFor();
+    await page.getByText("Research").waitFor();
+    await other.getByText("Ada").waitFor();
+    await page.getByRole("link", { name: "Edit" }).click();
+    await page.getByLabel("What it is for").fill("Reads");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Reads").waitFor();
+    await page.getByRole("button", { name: "Delete Ada" }).click();
+    await page.getByText("Its history and its directory stay").waitFor();
+    await page.getByRole("button", { name: "Delete the worker" }).click();
+    await page.getByRole("heading", { name: "Workers" }).waitFor();
+    await expect.poll(() => other.getByText("Ada").count()).toBe(0);
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it("an ended session leads to the login and back, and what was typed is sent", async () => {
+    await using app = await openApp({ config: { auth: { access_ttl: "2s" } } });
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    const chat = await app.call("POST /api/local/sessions", { name: "Plans", worker_id: worker.id });
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto(`/console/chat/${chat.id}`);
+    await visitor.signIn();
+    await page.getByLabel("Message", { exact: true }).fill("do not lose this");
+    await endSessions(app);
+    await page.getByRole("heading", { name: "Sign in again" }).waitFor();
+    expect(await page.getByLabel("Message", { exact: true }).inputValue()).toBe("do not lose this");
+    await page.getByLabel("Password").fill(PASSWORD);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByLabel("Password").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByRole("article", { name: "Reply" }).getByText("do not lose this").waitFor();
+    expect(page.url()).toContain(chat.id);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in to svc" }).waitFor();
+    expect(await page.evaluate("localStorage.length")).toBe(0);
+  });
+
+  it("all tabs of a browser share one stream, and the next holds it when its tab closes", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/workers", { name: "First" });
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page, context } = visitor;
+    const streams: string[] = [];
+    context.on("request", (request) => {
+      if (
+        /\/api\/events(\?after=\d+)?$/.test(request.url()) && request.headers().accept === "text/event-stream"
+      ) {
+        streams.push(request.url());
+      }
+    });
+    await visitor.goto("/console/workers");
+    await visitor.signIn();
+    const others = [await context.newPage(), await context.newPage()];
+    for (const other of others) {
+      await other.goto(`${app.url}/console/workers`);
+      await other.getByText("First").waitFor();
+    }
+    await app.call("POST /api/workers", { name: "Second" });
+    for (const each of [page, ...others]) await each.getByText("Second").waitFor();
+    expect(streams.length).toBe(1);
+    await page.close();
+    await expect.poll(() => streams.length).toBe(2);
+    await app.call("POST /api/workers", { name: "Third" });
+    for (const other of others) await other.getByText("Third").waitFor();
+  });
+});
+
+// The refresh token is gone, as after a change of the password or thirty days.
+async function endSessions(app: App): Promise<void> {
+  await app.db.write([{ sql: "delete from refresh_token", args: [] }]);
+}
+
+/** Goes on by Tab until what has the focus is called so. */
+async function tabTo({ page }: Visitor, name: string | RegExp): Promise<void> {
+  const NAME = "document.activeElement?.ariaLabel || document.activeElement?.textContent?.trim() || ''";
+  for (let steps = 0; steps < 60; steps++) {
+    const here = String(await page.evaluate(NAME));
+    if (typeof name === "string" ? here === name : name.test(here)) return;
+    await page.keyboard.press("Tab");
+  }
+  throw new Error(`Tab never came to ${name}`);
+}

@@ -1,0 +1,147 @@
+import { createRequire } from "node:module";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type App, openApp } from "../harness/app.ts";
+import { DESK, findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+
+const path = await findBrowser();
+const AXE = Deno.readTextFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"));
+const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+
+// Everything that a text could do if it were markup, a link, or a terminal's command.
+const HOSTILE = `<img src=x onerror="window.canary=1"><script>window.canary=1</script>` +
+  `<svg onload="window.canary=1"> [press](javascript:window.canary=1) ![p](data:text/html,<script>window.canary=1</script>) ` +
+  `<a href="javascript:window.canary=1">x</a> <iframe srcdoc="<script>parent.canary=1</script>"></iframe>`;
+const LOG = `\x1b]0;title\x07\x1b[31m${HOSTILE}\x1b[0m \x1b[2J\x1b[5A`;
+
+/** A service with something on every page, all of it hostile; answers every page's path. */
+async function fill(app: App): Promise<string[]> {
+  const name = HOSTILE.slice(0, 190);
+  const department = await app.call("POST /api/departments", {
+    name: name.replaceAll(",", "").slice(0, 150),
+  });
+  const worker = await app.call("POST /api/workers", {
+    name,
+    description: HOSTILE,
+    memory: HOSTILE,
+    constraints: HOSTILE,
+    engine: "hostile",
+    departments: [department.id],
+  });
+  const failing = await app.call("POST /api/workers", { name: `${name.slice(0, 100)}2`, engine: "failing" });
+  const chat = await app.call("POST /api/local/sessions", { name, worker_id: worker.id });
+  const other = await app.call("POST /api/local/sessions", { name: "Other", worker_id: failing.id });
+  const sent = await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: HOSTILE });
+  await app.call(`POST /api/local/sessions/${other.id}/messages`, { content: HOSTILE });
+  await app.call("PUT /api/memory/entry", { scope: "global", key: name, value: HOSTILE });
+  await app.call("POST /api/tasks", {
+    message_id: "hostile",
+    worker_id: worker.id,
+    instruction: HOSTILE,
+    type: "scheduled",
+    cron: "0 5 1 1 *",
+  });
+  await app.settle();
+  const executions = await app.call("GET /api/executions") as {
+    id: string;
+    status: string;
+    task_id: string;
+  }[];
+  const one = (status: string) => executions.find((execution) => execution.status === status)?.id ?? "";
+  return [
+    "/",
+    "/console/chat",
+    `/console/chat/${chat.id}`,
+    `/console/chat/${other.id}`,
+    "/console/executions",
+    `/console/executions?worker=${worker.id}&status=failed`,
+    `/console/executions/${one("completed")}`,
+    `/console/executions/${one("failed")}?raw=yes`,
+    `/console/executions/${one("failed")}?line=2`,
+    "/console/tasks",
+    `/console/tasks/${executions[0]?.task_id}`,
+    "/console/workers",
+    "/console/workers/new",
+    `/console/workers/${worker.id}`,
+    `/console/workers/${worker.id}/edit`,
+    "/console/messages",
+    "/console/messages?way=out",
+    `/console/messages/${sent.message_id}`,
+    "/console/memory",
+    "/console/system",
+    "/console/system/events",
+    "/console/system/doctor",
+    "/console/no-such-page",
+  ];
+}
+
+function engines() {
+  const script = (end: string) => `cat >/dev/null; printf '%s\\n' "$LOG" >&2; printf '%s' "$SAID"; ${end}`;
+  const env = { LOG, SAID: HOSTILE };
+  return {
+    hostile: { kind: "command", command: "sh", args: ["-c", script("exit 0")], env },
+    failing: { kind: "command", command: "sh", args: ["-c", script("exit 1")], env },
+  };
+}
+
+describe.skipIf(path === null)("every page of the console (contract 17)", () => {
+  let browser: Browser;
+  let app: App;
+  let pages: string[];
+  beforeAll(async () => {
+    browser = await launch(path ?? "");
+    app = await openApp({ config: { engines: engines() } });
+    pages = await fill(app);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await app[Symbol.asyncDispose]();
+  });
+
+  for (const [name, view] of Object.entries({ desk: DESK, phone: PHONE, dark: { ...DESK, dark: true } })) {
+    it(`runs nothing of what texts say, has no fault that axe knows, and fits: ${name}`, async () => {
+      await using visitor = await Visitor.open(browser, app.url, view);
+      const { page } = visitor;
+      await visitor.goto("/");
+      const faults: unknown[] = await examine(visitor);
+      await visitor.signIn();
+      for (const each of pages) {
+        await visitor.goto(each);
+        await page.locator(":is(h1, h2, .empty-title):visible").first().waitFor();
+        await expect.poll(() => page.locator(".loading").count()).toBe(0);
+        const state = await page.evaluate(
+          "[window.canary, document.documentElement.scrollWidth > innerWidth]",
+        );
+        expect([each, state]).toEqual([each, [undefined, false]]);
+        expect([
+          each,
+          await page.locator("a[href^='javascript'], a[href^='data'], main iframe, main img").count(),
+        ])
+          .toEqual([each, 0]);
+        for (const fault of await examine(visitor)) faults.push([each, fault]);
+      }
+      expect(faults).toEqual([]);
+      expect(visitor.complaints).toEqual([]);
+    }, 120_000);
+  }
+
+  it("shows what came as text, to the letter", async () => {
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto(pages[2] ?? "");
+    await visitor.signIn();
+    const reply = page.getByRole("article", { name: "Reply" });
+    await reply.getByText("<script>window.canary=1</script>").first().waitFor();
+    await reply.getByText("press").first().click();
+    expect(await page.evaluate("window.canary")).toBeUndefined();
+  });
+});
+
+async function examine({ page }: Visitor): Promise<unknown[]> {
+  await page.evaluate(AXE);
+  const found = await page.evaluate(
+    `axe.run(document, { runOnly: ${JSON.stringify(RULES)} }).then((result) => result.violations.map((one) =>
+      [one.id, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160) + node.failureSummary)]))`,
+  );
+  return found as unknown[];
+}

@@ -1,0 +1,103 @@
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { PASSWORD } from "./app.ts";
+
+/** How a test looks at the console. */
+export interface View {
+  width: number;
+  height: number;
+  dark: boolean;
+}
+
+export const DESK: View = { width: 1280, height: 800, dark: false };
+export const PHONE: View = { width: 390, height: 844, dark: false };
+
+/** The path of a Chromium, or null where there is none: then tests of the console are left out. */
+export async function findBrowser(): Promise<string | null> {
+  const named = Deno.env.get("SVC_TEST_CHROMIUM");
+  for (
+    const name of [...named === undefined ? [] : [named], "chromium", "chromium-browser", "google-chrome"]
+  ) {
+    const { success, stdout } = await new Deno.Command("sh", { args: ["-c", `command -v ${name}`] }).output();
+    if (success) return new TextDecoder().decode(stdout).trim();
+  }
+  console.warn("left out: there is no Chromium here");
+  return null;
+}
+
+/** Starts a browser; one for each file of tests. */
+export function launch(executablePath: string): Promise<Browser> {
+  return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+}
+
+const REPORT_BREACHES = `document.addEventListener("securitypolicyviolation", (event) => {
+  console.error("policy: " + event.violatedDirective + " " + event.blockedURI);
+});`;
+
+/** One visitor with a browser of their own, and everything that their pages complained about. */
+export class Visitor {
+  readonly context: BrowserContext;
+  readonly page: Page;
+  /** Breaches of the policy, errors of scripts, requests to other hosts. */
+  readonly complaints: string[] = [];
+  readonly url: string;
+
+  private constructor(context: BrowserContext, page: Page, url: string) {
+    this.context = context;
+    this.page = page;
+    this.url = url;
+    this.#listen(page);
+    context.on("page", (other) => this.#listen(other));
+  }
+
+  static async open(browser: Browser, url: string, view: View = DESK): Promise<Visitor> {
+    const context = await browser.newContext({
+      viewport: { width: view.width, height: view.height },
+      colorScheme: view.dark ? "dark" : "light",
+      reducedMotion: "reduce",
+      isMobile: view.width < 720,
+      hasTouch: view.width < 720,
+      permissions: ["clipboard-read", "clipboard-write"],
+      locale: "en-GB",
+      timezoneId: "UTC",
+    });
+    await context.addInitScript({ content: REPORT_BREACHES });
+    const visitor = new Visitor(context, await context.newPage(), url);
+    visitor.page.setDefaultTimeout(6_000);
+    return visitor;
+  }
+
+  #listen(page: Page): void {
+    page.on("pageerror", (error) => this.complaints.push(`error: ${error.message}`));
+    page.on("console", (message) => {
+      if (message.type() === "error" && !expected(message.text())) this.complaints.push(message.text());
+    });
+    page.on("request", (request) => {
+      const { origin, protocol } = new URL(request.url());
+      if (protocol.startsWith("http") && origin !== this.url) this.complaints.push(`request to ${origin}`);
+    });
+  }
+
+  /** Opens a path of the console. */
+  async goto(path: string): Promise<void> {
+    await this.page.goto(this.url + path);
+  }
+
+  /** Signs in where the login is shown. */
+  async signIn(name = "admin", password = PASSWORD): Promise<void> {
+    await this.page.getByLabel("Name").fill(name);
+    await this.page.getByLabel("Password").fill(password);
+    await this.page.getByRole("button", { name: "Sign in" }).click();
+    await this.page.getByLabel("Password").waitFor({ state: "detached" });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.context.close();
+  }
+}
+
+// Chromium itself writes every refused request there; what the page makes of it is what counts.
+function expected(text: string): boolean {
+  return /^Failed to load resource: (the server responded with a status of (400|401|404|409)|net::ERR_)/.test(
+    text,
+  );
+}
