@@ -50,7 +50,7 @@ it("svc doctor examines this machine when no service runs, and --fix puts right 
   await Deno.writeTextFile(config, "limits: {max_concurrent_runs: many}\n");
   const wrong = await run("--json");
   expect(status(wrong.checks).config).toBe("fail");
-});
+}, 60_000);
 
 it("doctor asks the service where one answers, and nobody else's machine about this one", async () => {
   await using app = await openApp();
