@@ -20,6 +20,10 @@ export const GROUPS: Record<string, Group> = {
     about: "Tasks: what workers should do, now, at a time, or on a schedule",
     load: async () => (await commands<typeof import("./commands/task.ts")>("task")).taskCommands,
   },
+  queue: {
+    about: "The queue: what waits, is scheduled or runs, of all workers",
+    load: async () => (await commands<typeof import("./commands/queue.ts")>("queue")).queueCommands,
+  },
   memory: {
     about: "Memory: what workers are to know, everywhere or in one conversation",
     load: async () => (await commands<typeof import("./commands/memory.ts")>("memory")).memoryCommands,
@@ -45,6 +49,14 @@ export const GROUPS: Record<string, Group> = {
   events: {
     about: "Show what has happened lately, or follow what happens",
     load: async () => (await commands<typeof import("./commands/events.ts")>("events")).eventsCommand,
+  },
+  engine: {
+    about: "Engines: the programs that run as agents, and whether they can be used",
+    load: async () => (await commands<typeof import("./commands/engine.ts")>("engine")).engineCommands,
+  },
+  usage: {
+    about: "Show what runs used, by worker, department, engine, day or conversation",
+    load: async () => (await commands<typeof import("./commands/usage.ts")>("usage")).usageCommand,
   },
   config: {
     about: "Configuration: where it is, what holds, and whether it is right",

@@ -94,4 +94,18 @@ export const executionCommands: AnyCommand[] = [
       out.object(json, value);
     },
   }),
+  command({
+    name: "retry",
+    about: "Do the same again: a new task for the same worker, which is printed",
+    args: ["id"],
+    options: {},
+    examples: ["execution retry 01a1fd23-4c7d-7750-a391-3a9041dee235"],
+    async run({ client, out, args: [id = ""] }) {
+      const { json, value } = await client.call("POST /api/executions/:id/retry", {
+        params: { id },
+        body: {},
+      });
+      out.object(json, value);
+    },
+  }),
 ];

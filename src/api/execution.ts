@@ -11,7 +11,9 @@ import { listExecutions as listExecutionRows } from "../store/execution_list.ts"
 import { record } from "../store/journal.ts";
 import { cancelRunOf } from "../store/task_move.ts";
 import { findWorker } from "../store/worker.ts";
+import type { Created } from "./create.ts";
 import type { Call, Service } from "./service.ts";
+import { createTask } from "./task.ts";
 import { isEndedExecution } from "../domain/vocabulary.ts";
 
 /** GET /api/executions (interface 4.2, execution list). */
@@ -61,6 +63,20 @@ export async function cancelExecution(service: Service, call: Call, id: string):
   faultPoint("cancel.mid");
   await service.interrupt(id);
   return await getExecution(service, call, id);
+}
+
+/**
+ * POST /api/executions/:id/retry: a new task for the same worker, with the same instruction and in the same conversation
+ * (contract 17). Throws `not_found`, and `conflict` while it runs or when its worker was deleted.
+ */
+export async function retryExecution(service: Service, call: Call, id: string): Promise<Created> {
+  const execution = JSON.parse(await getExecution(service, call, id)) as Execution;
+  const { status, worker_id, worker_name, message_id, instruction } = execution;
+  if (!isEndedExecution(status)) throw conflict(`Cannot retry execution ${id}: it is ${status}`);
+  if (await findWorker(service.db, worker_id) === null) {
+    throw conflict(`Cannot retry execution ${id}: its worker ${worker_name} was deleted`);
+  }
+  return await createTask(service, call, { message_id, worker_id, instruction, type: "immediate" });
 }
 
 /** What is needed to send the log of an execution, or of a coordinator's run: where it lies and whether more can come. Throws `not_found`. */

@@ -17,7 +17,7 @@ import {
 } from "./field.ts";
 import { messageId } from "./message.ts";
 import { pageQuery } from "./page.ts";
-import { TASK_STATUSES, TASK_TYPES } from "./vocabulary.ts";
+import { ACTIVE_TASK_STATUSES, TASK_STATUSES, TASK_TYPES, type TaskStatus } from "./vocabulary.ts";
 
 /** How far ahead a countdown has to be (interface 4.2, interface 8). */
 export const COUNTDOWN_LEAD_MIN_MS = 5_000;
@@ -88,6 +88,40 @@ export const taskListQuery = {
 };
 
 export type TaskFilter = z.output<z.ZodObject<typeof taskListQuery>>;
+
+/** Query of GET /api/queue: what is waiting, scheduled or running, of everybody (contract 17). */
+export const queueQuery = {
+  session_key: sessionKeyFilter.optional(),
+  worker_id: listOf(z.string().min(1)).optional(),
+  status: listOf(z.enum(ACTIVE_TASK_STATUSES)).optional(),
+  type: listOf(z.enum(TASK_TYPES)).optional(),
+  ...pageQuery(),
+};
+
+export type QueueFilter = z.output<z.ZodObject<typeof queueQuery>>;
+
+/** Most tasks that one request cancels. */
+export const QUEUE_CANCEL_MAX = 1_000;
+
+const CANCELLABLE_STATUSES = ["scheduled", "pending"] as const satisfies TaskStatus[];
+
+/** Body of POST /api/queue/cancel. `expected` is how many tasks the caller saw: another count changes nothing (contract 17). */
+export const queueCancelSchema = z.strictObject({
+  filter: z.strictObject({
+    worker_id: id,
+    session_key: sessionKeyFilter,
+    status: z.enum(CANCELLABLE_STATUSES),
+    type: z.enum(TASK_TYPES),
+  }).partial(),
+  expected: z.int().min(1).max(QUEUE_CANCEL_MAX),
+}).meta({ id: "QueueCancel", examples: [{ filter: { status: "pending" }, expected: 12 }] });
+
+export type QueueCancel = z.output<typeof queueCancelSchema>;
+
+/** Answer of POST /api/queue/cancel. */
+export const queueCancelledSchema = z.strictObject({ cancelled_tasks: z.int() }).meta({
+  id: "QueueCancelled",
+});
 
 /** Query of GET /api/tasks/:id/wait. */
 export const taskWaitQuery = {

@@ -165,3 +165,6 @@ export const RESOURCES = [
 
 export type Resource = (typeof RESOURCES)[number];
 export type Scope = `${(typeof VERBS)[number]}:${Resource}`;
+
+/** What use can be added up by (contract 17). */
+export const USAGE_GROUPS = ["worker", "department", "engine", "day", "conversation"] as const;

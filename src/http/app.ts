@@ -19,13 +19,16 @@ import type { AnyRoute, ApiOf } from "./route.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { departmentRoutes } from "./routes/department.ts";
+import { engineRoutes } from "./routes/engine.ts";
 import { eventRoutes } from "./routes/event.ts";
 import { executionRoutes } from "./routes/execution.ts";
 import { memoryRoutes } from "./routes/memory.ts";
 import { messageRoutes } from "./routes/message.ts";
+import { queueRoutes } from "./routes/queue.ts";
 import { sessionRoutes } from "./routes/session.ts";
 import { systemRoutes } from "./routes/system.ts";
 import { taskRoutes } from "./routes/task.ts";
+import { usageRoutes } from "./routes/usage.ts";
 import { workerRoutes } from "./routes/worker.ts";
 
 /** Every operation of the REST API. */
@@ -33,6 +36,7 @@ export const ROUTES = [
   ...authRoutes,
   ...workerRoutes,
   ...taskRoutes,
+  ...queueRoutes,
   ...executionRoutes,
   ...sessionRoutes,
   ...memoryRoutes,
@@ -41,6 +45,8 @@ export const ROUTES = [
   ...chatRoutes,
   ...eventRoutes,
   ...systemRoutes,
+  ...engineRoutes,
+  ...usageRoutes,
 ] as const;
 
 /** The API as a type, for the command line's client. */

@@ -74,6 +74,7 @@ describe("/mcp", () => {
       "memory_list",
       "memory_save",
       "message_send",
+      "queue_list",
       "task_get",
       "task_list",
       "task_wait",

@@ -27,7 +27,8 @@ function tries(access: string): [scopes: string[], enough: boolean][] {
     [[`${verb}:${otherResource}`], false],
     [[`${otherVerb}:*`, `*:${otherResource}`], false],
     [[`*:${resource}`], true],
-    [[`${verb}:*`], true],
+    // `read:*` of a run is what was there before engines and the like (contract 9).
+    [[`${verb}:*`], access !== "read:engines"],
   ];
 }
 
@@ -113,6 +114,7 @@ describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
       `GET /api/executions/${other.executionId}`,
       `GET /api/executions/${other.executionId}/logs`,
       `POST /api/executions/${other.executionId}/cancel`,
+      `POST /api/executions/${other.executionId}/retry`,
       `GET /api/local/sessions/${other.sessionId}`,
       `DELETE /api/local/sessions/${other.sessionId}`,
       `GET /api/local/sessions/${other.sessionId}/messages`,
@@ -155,7 +157,7 @@ describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
     });
     expect((await app.server.fetch(request)).status).toBe(404);
     // Every route with an id is in one of these lists, or names what all may see.
-    const shared = /^\/api\/(workers\/:id(\/status)?|departments\/:id_or_name)$/;
+    const shared = /^\/api\/(workers\/:id(\/status)?|departments\/:id_or_name|engines\/:name)$/;
     const tried = [...foreign, ...writes.map(([route]) => route), rename, upload];
     const untried = guarded.filter((route) => route.path.includes(":") && !shared.test(route.path)).filter(
       (route) => {
@@ -170,6 +172,7 @@ describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
     const lists = [
       "GET /api/executions",
       `GET /api/tasks?worker_id=${other.workerId}`,
+      "GET /api/queue",
       `GET /api/workers/${other.workerId}/executions`,
       `GET /api/sessions/${other.sessionId}/executions`,
       "GET /api/messages/inbound",

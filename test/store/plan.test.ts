@@ -60,6 +60,13 @@ async function walk(app: App): Promise<void> {
     `/api/tasks?session_key=${key}&status=running&type=immediate`,
     `/api/tasks?message_id=${run.messageId}`,
     `/api/tasks?worker_id=${run.workerId}&status=pending,running`,
+    "/api/queue",
+    `/api/queue?worker_id=${run.workerId}&status=pending&cursor=${run.taskId}`,
+    `/api/queue?session_key=${key}&type=immediate`,
+    ...["worker", "department", "engine", "day", "conversation"].map((by) =>
+      `/api/usage?by=${by}&since=${Date.now() - 1_000}`
+    ),
+    "/api/system/series",
     `/api/messages/inbound?session_key=${key}&status=failed`,
     "/api/messages/inbound?platform=local",
     "/api/messages/inbound?status=received",

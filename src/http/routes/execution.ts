@@ -5,9 +5,11 @@ import {
   getExecution,
   listExecutions,
   listWorkerExecutions,
+  retryExecution,
 } from "../../api/execution.ts";
 import { executionListQuery, executionSchema, logQuery } from "../../domain/execution.ts";
 import { id, KEY_MAX_BYTES } from "../../domain/field.ts";
+import { taskSchema } from "../../domain/task.ts";
 import { logResponse } from "../log_file.ts";
 import { route } from "../route.ts";
 
@@ -70,6 +72,19 @@ export const executionRoutes = [
     status: 200,
     response: executionSchema,
     handle: async ({ service, call, params }) => ({ json: await cancelExecution(service, call, params.id) }),
+  }),
+  route({
+    method: "POST",
+    path: "/api/executions/:id/retry",
+    access: "write:executions",
+    operation: "execution.retry",
+    summary: "Do the same again: a new task for the same worker, with the same instruction and conversation",
+    params: { id },
+    body: z.strictObject({}),
+    status: 201,
+    response: taskSchema,
+    idempotent: true,
+    handle: ({ service, call, params }) => retryExecution(service, call, params.id),
   }),
   route({
     method: "GET",

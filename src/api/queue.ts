@@ -1,0 +1,44 @@
+import { conflict } from "../domain/error.ts";
+import type { Listing } from "../domain/page.ts";
+import { boundTo } from "../domain/scope.ts";
+import { QUEUE_CANCEL_MAX, type QueueCancel, type QueueFilter } from "../domain/task.ts";
+import { moved } from "../store/journal.ts";
+import { findQueued, listQueue as listQueueRows } from "../store/queue.ts";
+import { cancelTask } from "../store/task_move.ts";
+import type { Call, Service } from "./service.ts";
+
+/** GET /api/queue: active tasks of all workers and conversations (contract 17). */
+export async function listQueue(service: Service, call: Call, filter: QueueFilter): Promise<Listing> {
+  return await listQueueRows(service.db, filter, boundTo(call.caller), filter);
+}
+
+/**
+ * POST /api/queue/cancel: cancels every task that waits or is scheduled and matches, all or none (contract 17). Throws
+ * `conflict` when there are not as many as the caller expects, or one was started meanwhile.
+ */
+export async function cancelQueue(
+  service: Service,
+  call: Call,
+  { filter, expected }: QueueCancel,
+): Promise<{ cancelled_tasks: number }> {
+  const { db, clock } = service;
+  const found = await findQueued(db, filter, QUEUE_CANCEL_MAX + 1);
+  if (found.length !== expected) throw changed(found.length, expected);
+  const now = clock.now();
+  const actor = call.caller.subject;
+  const statements = found.flatMap(({ id, ...keys }) =>
+    moved(cancelTask(id, `cancelled by ${actor}`, now), now, {
+      kind: "task.cancelled",
+      ...keys,
+      task_id: id,
+      actor,
+    })
+  );
+  await db.writeOr(statements, () => conflict("Cannot cancel: one of the tasks was started; look again"));
+  return { cancelled_tasks: expected };
+}
+
+function changed(count: number, expected: number) {
+  const there = count > QUEUE_CANCEL_MAX ? `more than ${QUEUE_CANCEL_MAX}` : String(count);
+  return conflict(`Cannot cancel: ${there} tasks match, ${expected} were expected; look again`);
+}

@@ -1,0 +1,104 @@
+import { invalid } from "../domain/error.ts";
+import {
+  SERIES_POINTS_MAX,
+  SERIES_SINCE_DEFAULT_MS,
+  type SeriesPoint,
+  USAGE_DAYS_MAX,
+  USAGE_SINCE_DEFAULT_MS,
+  type UsageRow,
+} from "../domain/usage.ts";
+import { boundTo } from "../domain/scope.ts";
+import type { USAGE_GROUPS } from "../domain/vocabulary.ts";
+import { usageByDepartment, usageByExecution, usageByQuarter, usageByWorker } from "../store/usage.ts";
+import type { Call, Service } from "./service.ts";
+
+type Used = Omit<UsageRow, "key" | "name">;
+
+const QUARTER_MS = 900_000;
+const DAY_MS = 86_400_000;
+const NOTHING: Used = { executions: 0, failed: 0, input_tokens: null, output_tokens: null, cost_usd: null };
+
+/** GET /api/usage: what runs used since a time, by one of five views (contract 17). Throws `invalid_request`. */
+export async function listUsage(
+  service: Service,
+  call: Call,
+  { by, since: given }: { by: (typeof USAGE_GROUPS)[number]; since?: number | undefined },
+): Promise<UsageRow[]> {
+  const { db, clock } = service;
+  const since = given ?? clock.now() - USAGE_SINCE_DEFAULT_MS;
+  if (clock.now() - since > USAGE_DAYS_MAX * DAY_MS) {
+    throw invalid("since", `must be at most ${USAGE_DAYS_MAX} days ago`);
+  }
+  switch (by) {
+    case "worker":
+      return await usageByWorker(db, since);
+    case "department":
+      return await usageByDepartment(db, since);
+    case "engine":
+      return await usageByExecution(db, "engine", since);
+    case "conversation":
+      return ofCaller(call, await usageByExecution(db, "session_key", since));
+    case "day":
+      return byDay(await usageByQuarter(db, since), service.timeZone);
+  }
+}
+
+/**
+ * GET /api/system/series: what runs used over time, in spans of `step` from `since` up to now, those without any use
+ * included (contract 17). Throws `invalid_request`.
+ */
+export async function listSeries(
+  service: Service,
+  { since: given, step }: { since?: number | undefined; step: number },
+): Promise<SeriesPoint[]> {
+  const now = service.clock.now();
+  const since = given ?? now - SERIES_SINCE_DEFAULT_MS;
+  if (step % QUARTER_MS !== 0) throw invalid("step", `must be a multiple of ${QUARTER_MS}`);
+  const first = Math.floor(since / step) * step;
+  const count = Math.floor((now - first) / step) + 1;
+  if (count > SERIES_POINTS_MAX) {
+    throw invalid("step", `gives ${count} points, ${SERIES_POINTS_MAX} are the most; take a longer one`);
+  }
+  const points = Array.from(
+    { length: Math.max(0, count) },
+    (_, index) => ({ at: first + index * step, ...NOTHING }),
+  );
+  for (const quarter of await usageByQuarter(service.db, first)) {
+    const point = points[Math.floor((quarter.at - first) / step)];
+    if (point !== undefined) add(point, quarter);
+  }
+  return points;
+}
+
+// A run sees its own conversation and no other (contract 2).
+function ofCaller(call: Call, rows: UsageRow[]): UsageRow[] {
+  const bound = boundTo(call.caller);
+  return bound === null ? rows : rows.filter(({ key }) => key === bound);
+}
+
+function byDay(quarters: SeriesPoint[], timeZone: string): UsageRow[] {
+  const days = new Map<string, UsageRow>();
+  const format = new Intl.DateTimeFormat("en-CA", {
+    timeZone,
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+  });
+  for (const quarter of quarters) {
+    const key = format.format(quarter.at);
+    const day = days.get(key) ?? { key, name: "", ...NOTHING };
+    add(day, quarter);
+    days.set(key, day);
+  }
+  return [...days.values()].reverse();
+}
+
+// What nobody has reported stays unknown.
+function add(sum: Used, more: Used): void {
+  sum.executions += more.executions;
+  sum.failed += more.failed;
+  for (const name of ["input_tokens", "output_tokens", "cost_usd"] as const) {
+    const value = more[name];
+    if (value !== null) sum[name] = (sum[name] ?? 0) + value;
+  }
+}

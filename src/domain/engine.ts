@@ -1,0 +1,16 @@
+import { z } from "zod";
+import { time } from "./field.ts";
+
+/** An engine as the API shows it (contract 14). */
+export const engineSchema = z.strictObject({
+  name: z.string(),
+  kind: z.string(),
+  default: z.boolean().meta({ description: "whether workers without an engine have this one" }),
+  configured: z.boolean().meta({ description: "whether the configuration names it" }),
+  usable: z.boolean().meta({ description: "whether its program is here and can be started" }),
+  version: z.string(),
+  detail: z.string().meta({ description: "the program found, or what is missing" }),
+  limited_until: time.nullable().meta({ description: "until when its provider lets nothing through" }),
+}).meta({ id: "Engine" });
+
+export type EngineShown = z.output<typeof engineSchema>;

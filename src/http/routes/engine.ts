@@ -1,0 +1,30 @@
+import { z } from "zod";
+import { getEngine, listEngines } from "../../api/engine.ts";
+import { engineSchema } from "../../domain/engine.ts";
+import { route } from "../route.ts";
+
+export const engineRoutes = [
+  route({
+    method: "GET",
+    path: "/api/engines",
+    access: "read:engines",
+    operation: "engine.list",
+    summary: "List all engines and whether they can be used, by name",
+    status: 200,
+    response: z.array(engineSchema),
+    handle: async ({ service }) => ({
+      items: (await listEngines(service)).map((engine) => JSON.stringify(engine)),
+    }),
+  }),
+  route({
+    method: "GET",
+    path: "/api/engines/:name",
+    access: "read:engines",
+    operation: "engine.get",
+    summary: "Get an engine",
+    params: { name: z.string().min(1).max(64) },
+    status: 200,
+    response: engineSchema,
+    handle: async ({ service, params }) => ({ value: await getEngine(service, params.name) }),
+  }),
+] as const;

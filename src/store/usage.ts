@@ -1,0 +1,70 @@
+import type { SeriesPoint, UsageRow } from "../domain/usage.ts";
+import type { Database } from "./database.ts";
+import { QUARTER_MS } from "./overview.ts";
+
+// What no run has reported stays null: sum() of nothing but nulls is null.
+const SUMS = `sum(executions) as executions, sum(failed) as failed, sum(input_tokens) as input_tokens,
+  sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd`;
+
+/** Use since a time by worker; the name of a deleted one comes from its executions. */
+export function usageByWorker(db: Database, since: number): Promise<UsageRow[]> {
+  return db.read(
+    `select worker_id as key, coalesce(
+        (select name from worker where worker.id = worker_id),
+        (select worker_name from execution where execution.worker_id = usage.worker_id order by id desc limit 1),
+        '') as name, ${SUMS}
+    from usage
+    where quarter >= ?
+    group by worker_id
+    order by sum(executions) desc, key`,
+    [quarterOf(since)],
+  );
+}
+
+/** Use since a time by department: a worker of several counts in each of them. */
+export function usageByDepartment(db: Database, since: number): Promise<UsageRow[]> {
+  return db.read(
+    `select department.id as key, department.name as name, ${SUMS}
+    from usage
+    join worker_department on worker_department.worker_id = usage.worker_id
+    join department on department.id = worker_department.department_id
+    where quarter >= ?
+    group by department.id
+    order by sum(executions) desc, name`,
+    [quarterOf(since)],
+  );
+}
+
+/** Use since a time by what executions say: their engine, or their conversation. */
+export function usageByExecution(
+  db: Database,
+  column: "engine" | "session_key",
+  since: number,
+): Promise<UsageRow[]> {
+  return db.read(
+    `select ${column} as key, '' as name, count(*) as executions, sum(status = 'failed') as failed,
+      sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd
+    from execution indexed by execution_completed
+    where completed_at >= ?
+    group by ${column}
+    order by count(*) desc, key
+    limit 1000`,
+    [since],
+  );
+}
+
+/** Use since a time by quarter of an hour, oldest first; quarters without any are left out. */
+export async function usageByQuarter(db: Database, since: number): Promise<SeriesPoint[]> {
+  return await db.read(
+    `select quarter * ${QUARTER_MS} as at, ${SUMS}
+    from usage
+    where quarter >= ?
+    group by quarter
+    order by quarter`,
+    [quarterOf(since)],
+  );
+}
+
+function quarterOf(at: number): number {
+  return Math.floor(at / QUARTER_MS);
+}
