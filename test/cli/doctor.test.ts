@@ -6,51 +6,55 @@ import { ctl } from "../harness/terminal.ts";
 
 const asRoot = Deno.uid() === 0;
 
-it("svc doctor examines this machine when no service runs, and --fix puts right what is safe (contract 8.17)", async () => {
-  await using folder = await tempDir();
-  const data = join(folder.path, "data");
-  const config = join(folder.path, "config.yaml");
-  await Deno.writeTextFile(config, `data_dir: ${data}\nauth: {}\ndatabase:\n  auth_token: "s3cret"\n`, {
-    mode: 0o644,
-  });
-  const run = async (...args: string[]) => {
-    const env = { SVC_DATA_DIR: data };
-    const ran = await svc(["doctor", "-c", config, ...args], { dataDir: folder.path, env });
-    return { ...ran, checks: args.includes("--json") ? JSON.parse(ran.out).checks : [] };
-  };
-  const status = (checks: { name: string; status: string }[]) =>
-    Object.fromEntries(checks.map((check) => [check.name, check.status]));
-  const before = await run("--json");
-  expect([before.code, before.err]).toEqual([1, ""]);
-  expect(status(before.checks)).toMatchObject({
-    service: "fail",
-    config: "ok",
-    secrets: "warn",
-    data_dir: "warn",
-    account: asRoot ? "warn" : "ok",
-  });
-  expect(before.out).not.toContain("s3cret");
-  const fixed = await run("--fix");
-  expect(fixed.err).toContain(`chmod go= ${config}\n`);
-  expect(fixed.err).toContain(`made ${data}\n`);
-  expect((await Deno.stat(config)).mode ?? 0).toSatisfy((mode: number) => (mode & 0o777) === 0o600);
-  await Deno.writeTextFile(join(data, "secret.key"), "k", { mode: 0o644 });
-  await Deno.chmod(data, 0o755);
-  expect(status((await run("--json")).checks)).toMatchObject({
-    permissions: "fail",
-    secrets: "ok",
-    data_dir: "ok",
-  });
-  await run("--fix");
-  for (const path of [data, join(data, "secret.key")]) {
-    expect((await Deno.stat(path)).mode ?? 0).toSatisfy((mode: number) => (mode & 0o077) === 0);
-  }
-  const after = await run();
-  expect(after).toMatchObject({ code: 1, err: "svc: not well: service\n" });
-  await Deno.writeTextFile(config, "limits: {max_concurrent_runs: many}\n");
-  const wrong = await run("--json");
-  expect(status(wrong.checks).config).toBe("fail");
-}, 60_000);
+it(
+  "svc doctor examines this machine when no service runs, and --fix puts right what is safe (contract 8.17)",
+  async () => {
+    await using folder = await tempDir();
+    const data = join(folder.path, "data");
+    const config = join(folder.path, "config.yaml");
+    await Deno.writeTextFile(config, `data_dir: ${data}\nauth: {}\ndatabase:\n  auth_token: "s3cret"\n`, {
+      mode: 0o644,
+    });
+    const run = async (...args: string[]) => {
+      const env = { SVC_DATA_DIR: data };
+      const ran = await svc(["doctor", "-c", config, ...args], { dataDir: folder.path, env });
+      return { ...ran, checks: args.includes("--json") ? JSON.parse(ran.out).checks : [] };
+    };
+    const status = (checks: { name: string; status: string }[]) =>
+      Object.fromEntries(checks.map((check) => [check.name, check.status]));
+    const before = await run("--json");
+    expect([before.code, before.err]).toEqual([1, ""]);
+    expect(status(before.checks)).toMatchObject({
+      service: "fail",
+      config: "ok",
+      secrets: "warn",
+      data_dir: "warn",
+      account: asRoot ? "warn" : "ok",
+    });
+    expect(before.out).not.toContain("s3cret");
+    const fixed = await run("--fix");
+    expect(fixed.err).toContain(`chmod go= ${config}\n`);
+    expect(fixed.err).toContain(`made ${data}\n`);
+    expect((await Deno.stat(config)).mode ?? 0).toSatisfy((mode: number) => (mode & 0o777) === 0o600);
+    await Deno.writeTextFile(join(data, "secret.key"), "k", { mode: 0o644 });
+    await Deno.chmod(data, 0o755);
+    expect(status((await run("--json")).checks)).toMatchObject({
+      permissions: "fail",
+      secrets: "ok",
+      data_dir: "ok",
+    });
+    await run("--fix");
+    for (const path of [data, join(data, "secret.key")]) {
+      expect((await Deno.stat(path)).mode ?? 0).toSatisfy((mode: number) => (mode & 0o077) === 0);
+    }
+    const after = await run();
+    expect(after).toMatchObject({ code: 1, err: "svc: not well: service\n" });
+    await Deno.writeTextFile(config, "limits: {max_concurrent_runs: many}\n");
+    const wrong = await run("--json");
+    expect(status(wrong.checks).config).toBe("fail");
+  },
+  60_000,
+);
 
 it("doctor asks the service where one answers, and nobody else's machine about this one", async () => {
   await using app = await openApp();
