@@ -2,6 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { digest } from "../base/digest.ts";
 import { ServiceError } from "../domain/error.ts";
 import { ALL_SCOPES } from "../domain/scope.ts";
+import type { AccessToken, Login } from "../domain/login.ts";
 import { newId } from "../base/id.ts";
 import {
   deleteRefreshToken,
@@ -13,36 +14,28 @@ import { record } from "../store/journal.ts";
 import { signToken } from "../base/token.ts";
 import { type Attempt, NETWORK_SHARE } from "./login_limit.ts";
 import { verifyPassword } from "./password.ts";
-import type { Service } from "./service.ts";
-
-/** Answer of POST /api/auth/login (contract 2). `expires_in` is in seconds. */
-export interface Login {
-  access_token: string;
-  refresh_token: string;
-  expires_in: number;
-  token_type: "Bearer";
-}
+import { type Answer, answer, NOTHING } from "./answer.ts";
+import type { Needs } from "./parts.ts";
 
 const REFRESH_TOKEN_BYTES = 32;
 
-/** POST /api/auth/login. Throws `invalid_credentials`, one text for wrong name and wrong password, and `rate_limited`. */
+/** POST /api/auth/login. Throws `invalid_credentials`, one text for wrong name and wrong password, and `rate_limited` (contract 2.3). */
 export async function login(
-  service: Service,
-  username: string,
-  password: string,
+  needs: Needs<"db" | "clock" | "auth" | "authority" | "loginLimits">,
+  { username, password }: { username: string; password: string },
   address: string,
-): Promise<Login> {
-  const { db, clock, config, loginLimits } = service;
+): Promise<Answer<Login>> {
+  const { db, clock, auth, loginLimits } = needs;
   const now = clock.now();
   const network = networkOf(address);
   const who = digest(`${network}\n${username}`);
-  const max = config.auth.login_failures_per_minute;
+  const max = auth.login_failures_per_minute;
   const attempt = await loginLimits.begin(
     [{ who, max }, { who: digest(network), max: max * NETWORK_SHARE }],
     "Cannot log in: too many failed logins; wait for the next minute",
   );
   const credential = await findCredential(db);
-  // A wrong name costs the same hash as a right one (reliability AUT-3).
+  // A wrong name takes as long as a right one (reliability AUT-3).
   const matches = await checked(attempt, verifyPassword(password, credential?.password_hash ?? "", network));
   if (credential === null || !matches || !sameText(username, credential.username)) {
     await attempt.fail();
@@ -59,16 +52,16 @@ export async function login(
       token_hash: digest(refreshToken),
       username: credential.username,
       version: credential.version,
-      expires_at: now + config.auth.refresh_ttl,
+      expires_at: now + auth.refresh_ttl,
     }, now),
     record(now, { kind: "auth.login", actor: subject, data: { address } }),
   ]);
-  const access = await accessToken(service, subject, credential.version);
-  return { ...access, refresh_token: refreshToken, token_type: "Bearer" };
+  const access = await accessToken(needs, subject, credential.version);
+  return answer({ ...access, refresh_token: refreshToken });
 }
 
-/** What came of checking a password. Where it was not checked at all, because too many wait, the try counts nowhere. */
-export async function checked<T>(attempt: Attempt, check: Promise<T>): Promise<T> {
+/** Whether a password is right. When it was not checked at all, because too many wait, the attempt does not count. */
+export async function checked(attempt: Attempt, check: Promise<boolean>): Promise<boolean> {
   try {
     return await check;
   } catch (error) {
@@ -79,50 +72,54 @@ export async function checked<T>(attempt: Attempt, check: Promise<T>): Promise<T
 
 /** POST /api/auth/refresh: a new access token and no new refresh token (interface 5.4). Throws `unauthenticated`. */
 export async function refresh(
-  service: Service,
+  needs: Needs<"db" | "clock" | "auth" | "authority">,
   refreshToken: string,
-): Promise<{ access_token: string; expires_in: number; token_type: "Bearer" }> {
-  const stored = await findRefreshToken(service.db, digest(refreshToken), service.clock.now());
-  if (stored === null || stored.version !== service.authority.version) {
+): Promise<Answer<AccessToken>> {
+  const { db, clock, authority } = needs;
+  const stored = await findRefreshToken(db, digest(refreshToken), clock.now());
+  if (stored === null || stored.version !== authority.version) {
     throw new ServiceError(
       "unauthenticated",
       "Cannot refresh: the refresh token is unknown, expired or revoked; log in",
     );
   }
-  const access = await accessToken(service, `operator:${stored.username}`, stored.version);
-  return { ...access, token_type: "Bearer" };
+  return answer(await accessToken(needs, `operator:${stored.username}`, stored.version));
 }
 
-/** POST /api/auth/logout: the refresh token is invalid from now on. An unknown one is not an error and leaves no trace. */
-export async function logout(service: Service, refreshToken: string): Promise<void> {
-  const { db, clock } = service;
+/** POST /api/auth/logout: revokes the refresh token (contract 2.2). An unknown one is no error and is not recorded. */
+export async function logout(
+  { db, clock }: Needs<"db" | "clock">,
+  refreshToken: string,
+): Promise<Answer<undefined>> {
   const hash = digest(refreshToken);
   const stored = await findRefreshToken(db, hash, clock.now());
-  if (stored === null) return;
+  if (stored === null) return NOTHING;
   await db.write([
     deleteRefreshToken(hash),
     record(clock.now(), { kind: "auth.logout", actor: `operator:${stored.username}` }),
   ]);
+  return NOTHING;
 }
 
-// Of the password's version that was checked: one that is changed meanwhile must not make this a token of the new one.
+// `version` is that of the password that was checked: if the password changes meanwhile, this token must not be good for
+// the new one.
 async function accessToken(
-  service: Service,
+  { authority, clock, auth }: Needs<"authority" | "clock" | "auth">,
   subject: string,
   version: number,
-): Promise<{ access_token: string; expires_in: number }> {
-  const { authority, clock, config } = service;
-  const ttl = Math.floor(config.auth.access_ttl / 1000);
+): Promise<AccessToken> {
+  const ttl = Math.floor(auth.access_ttl / 1000);
   const claims = {
     typ: "access" as const,
     sub: subject,
     scope: ALL_SCOPES.join(" "),
     ver: version,
   };
-  return { access_token: await signToken(authority.key, claims, ttl, clock.now()), expires_in: ttl };
+  const token = await signToken(authority.key, claims, ttl, clock.now());
+  return { access_token: token, expires_in: ttl, token_type: "Bearer" };
 }
 
-// Whoever has one IPv6 address has a network of them: by the single address no count would ever be reached.
+// Whoever has one IPv6 address has a whole network of them, so a count by single address would never reach its limit.
 function networkOf(address: string): string {
   if (!address.includes(":") || /^::ffff:[\d.]+$/i.test(address)) return address;
   const [head = "", tail] = address.split("%")[0]?.split("::") ?? [];

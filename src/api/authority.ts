@@ -7,7 +7,7 @@ import { findRunGrant } from "../store/execution.ts";
 import { type Claims, OPERATOR_KEY_VERSION } from "../base/token.ts";
 import { verifyToken } from "../base/token_verify.ts";
 
-/** A caller who was recognised, and until when the token is good. */
+/** A recognised caller, with the claims of the token. */
 export interface Authentication {
   caller: Caller;
   claims: Claims;
@@ -23,7 +23,7 @@ export class Authority {
   version: number;
   readonly #db: Database;
   readonly #clock: Clock;
-  // Verifying a signature costs more than most reads; what was verified once stays verified until it expires.
+  // Verifying a signature costs more than most reads, so a verified token is remembered until it expires.
   readonly #verified = new LRUCache<string, Claims>({ max: REMEMBERED_TOKENS_MAX });
 
   constructor(options: { key: Uint8Array; username: string; version: number; db: Database; clock: Clock }) {
@@ -34,13 +34,13 @@ export class Authority {
     this.#clock = options.clock;
   }
 
-  /** Who holds this token, or null: forged, expired, revoked, or its run is over (contract 2). */
+  /** Who holds this token; null when it is forged, expired or revoked, or its run is over (contract 2.2, contract 2.8). */
   async authenticate(token: string): Promise<Authentication | null> {
     const claims = await this.#claims(token);
     return claims === null ? null : await this.recognise(claims);
   }
 
-  /** As authenticate(), for claims that were verified before: asked again by long-lived streams. */
+  /** As authenticate(), for claims that were verified before: open streams ask again and again. */
   async recognise(claims: Claims): Promise<Authentication | null> {
     if (claims.typ === "run") return await this.#run(claims);
     if (claims.ver !== OPERATOR_KEY_VERSION && claims.ver !== this.version) return null;

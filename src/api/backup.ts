@@ -4,20 +4,28 @@ import { BACKUP, BACKUP_FORMAT, type Manifest } from "../domain/backup.ts";
 import { conflict } from "../domain/error.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
+import type { DataPaths } from "../base/paths.ts";
 import { isPartial } from "../files/uploads.ts";
 import { readCounters, tally } from "../store/counter.ts";
 import { record } from "../store/journal.ts";
 import { SCHEMA_VERSION } from "../store/migrate.ts";
 import { saveSetting } from "../store/setting.ts";
 import { VERSION } from "../base/version.ts";
-import type { Call, Service } from "./service.ts";
+import type { Call } from "./call.ts";
+import type { Needs, Parts } from "./parts.ts";
 import { refuseRuns } from "./system.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../domain/vocabulary.ts";
 
 const log = logger("backup");
 
-// One at a time: each needs disk space for a copy of the database.
-const going = new WeakSet<Service>();
+// One at a time for each database: each needs room for a copy of it.
+const inProgress = new WeakSet<Parts["db"]>();
+
+/** A backup while it is made. */
+export interface Backup {
+  archive: ReadableStream<Uint8Array>;
+  createdAt: number;
+}
 
 /**
  * POST /api/system/backup: a tar archive of a consistent and checked copy of the database, then signing key, uploads and
@@ -25,21 +33,20 @@ const going = new WeakSet<Service>();
  * `storage_full`.
  */
 export async function createBackup(
-  service: Service,
+  { db, clock, paths, lifecycle }: Needs<"db" | "clock" | "paths" | "lifecycle">,
   call: Call,
-): Promise<{ archive: ReadableStream<Uint8Array>; createdAt: number }> {
+): Promise<Backup> {
   refuseRuns(call, "make a backup");
-  const { db, clock, paths } = service;
   if (db.remote) {
     throw conflict(
       "Cannot back up: the database is on a libSQL server, and its own backup is the one to make; " +
         `uploads and logs are files below ${paths.root}`,
     );
   }
-  if (going.has(service)) throw conflict("Cannot back up: another backup is being made; wait for it");
-  going.add(service);
+  if (inProgress.has(db)) throw conflict("Cannot back up: another backup is being made; wait for it");
+  inProgress.add(db);
   const end = async () => {
-    going.delete(service);
+    inProgress.delete(db);
     await Deno.remove(paths.backup, { recursive: true }).catch(() => {});
   };
   try {
@@ -56,8 +63,9 @@ export async function createBackup(
         data: { database_bytes: size },
       }),
     ]);
-    const manifest = await manifestOf(service, createdAt);
-    const archive = await packArchive(contents(service, manifest, copy), async (fault) => {
+    const manifest = await manifestOf({ db, paths }, createdAt);
+    const files = contents(paths, lifecycle.stopping, { manifest, copy });
+    const archive = await packArchive(files, async (fault) => {
       await end();
       if (fault !== null) {
         return log.warning("The backup was not read to its end: {fault}", { fault: fault.message });
@@ -72,7 +80,7 @@ export async function createBackup(
   }
 }
 
-async function manifestOf({ db, paths }: Service, createdAt: number): Promise<Manifest> {
+async function manifestOf({ db, paths }: Needs<"db" | "paths">, createdAt: number): Promise<Manifest> {
   const counters = await readCounters(db);
   return {
     backup: "svc",
@@ -89,9 +97,12 @@ async function manifestOf({ db, paths }: Service, createdAt: number): Promise<Ma
   };
 }
 
-// The files come behind the copy: an upload is on the disk before its row is in the database.
-async function* contents(service: Service, manifest: Manifest, copy: string): AsyncGenerator<ArchiveFile> {
-  const { paths, stopping } = service;
+// The files come after the copy: an upload is on the disk before its row is in the database.
+async function* contents(
+  paths: DataPaths,
+  stopping: AbortSignal,
+  { manifest, copy }: { manifest: Manifest; copy: string },
+): AsyncGenerator<ArchiveFile> {
   yield { name: BACKUP.manifest, content: { text: JSON.stringify(manifest, null, 2) + "\n" } };
   yield { name: BACKUP.database, content: { path: copy } };
   faultPoint("backup.mid");

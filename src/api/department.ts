@@ -18,36 +18,43 @@ import {
   updateDepartment as updateDepartmentRow,
 } from "../store/department.ts";
 import { record } from "../store/journal.ts";
-import { create, type Created, lookAgain } from "./create.ts";
-import type { Call, Service } from "./service.ts";
+import type { Database } from "../store/database.ts";
+import type { Deleted } from "../domain/deleted.ts";
+import { jsonOf } from "../domain/json.ts";
+import { type Answer, answer, DELETED } from "./answer.ts";
+import type { Call } from "./call.ts";
+import { checkAgain, create } from "./create.ts";
+import type { Needs } from "./parts.ts";
 
-/** GET /api/departments: the whole forest by (sort_order, name) (interface 4.2, contract 1). */
-export async function listDepartments(
-  service: Service,
-): Promise<{ forest: DepartmentTree[]; total: number }> {
-  const departments = await listDepartmentRows(service.db);
-  return { forest: toForest(departments), total: departments.length };
+/** GET /api/departments: the whole forest by (sort_order, name) (contract 1.5, contract 3, Department). */
+export async function listDepartments({ db }: Needs<"db">): Promise<Answer<DepartmentTree[]>> {
+  const departments = await listDepartmentRows(db);
+  return { json: jsonOf(toForest(departments)), total: departments.length };
 }
 
-/** GET /api/departments/:id_or_name, ids first. Throws `not_found`. */
-export async function getDepartment(service: Service, idOrName: string): Promise<Department> {
-  const department = await findDepartment(service.db, idOrName);
+/** GET /api/departments/:id_or_name: an id wins over a name. Throws `not_found`. */
+export async function getDepartment({ db }: Needs<"db">, idOrName: string): Promise<Answer<Department>> {
+  return answer(await find(db, idOrName));
+}
+
+async function find(db: Database, idOrName: string): Promise<Department> {
+  const department = await findDepartment(db, idOrName);
   if (department === null) throw notFound("department", idOrName);
   return department;
 }
 
 /** POST /api/departments. Throws `invalid_request` for an unknown parent, `conflict` for a name that is taken. */
 export async function createDepartment(
-  service: Service,
+  { db, clock }: Needs<"db" | "clock">,
   call: Call,
   input: DepartmentCreate,
-): Promise<Created> {
-  const work = create(service, call, async () => {
-    const now = service.clock.now();
+): Promise<Answer<Department>> {
+  const work = create({ db, clock }, call, async () => {
+    const now = clock.now();
     const department = {
       id: newId(),
       name: input.name,
-      parent_id: await resolveParent(service, input.parent_id),
+      parent_id: await resolveParent(db, input.parent_id),
       sort_order: input.sort_order,
       worker_count: 0,
       created_at: now,
@@ -73,23 +80,22 @@ export async function createDepartment(
 
 /** PUT /api/departments/:id_or_name: absent is unchanged. Throws `not_found`, `conflict` for a circle or a name that is taken. */
 export function updateDepartment(
-  service: Service,
+  needs: Needs<"db" | "clock">,
   call: Call,
   idOrName: string,
   input: DepartmentUpdate,
-): Promise<Department> {
-  return lookAgain(() => changeDepartment(service, call, idOrName, input));
+): Promise<Answer<Department>> {
+  return checkAgain(() => changeDepartment(needs, call, idOrName, input));
 }
 
 async function changeDepartment(
-  service: Service,
+  { db, clock }: Needs<"db" | "clock">,
   call: Call,
   idOrName: string,
   input: DepartmentUpdate,
-): Promise<Department> {
-  const { db, clock } = service;
-  const { id, name } = await getDepartment(service, idOrName);
-  const parentId = input.parent_id === undefined ? undefined : await resolveParent(service, input.parent_id);
+): Promise<Answer<Department>> {
+  const { id, name } = await find(db, idOrName);
+  const parentId = input.parent_id === undefined ? undefined : await resolveParent(db, input.parent_id);
   const now = clock.now();
   const change = { name: input.name, parent_id: parentId, sort_order: input.sort_order };
   try {
@@ -110,13 +116,16 @@ async function changeDepartment(
   } catch (error) {
     throw nameTaken(error, input.name ?? name);
   }
-  return await getDepartment(service, id);
+  return answer(await find(db, id));
 }
 
 /** DELETE /api/departments/:id_or_name: its workers leave it. Throws `not_found`, `conflict` while it has children. */
-export async function deleteDepartment(service: Service, call: Call, idOrName: string): Promise<void> {
-  const { db, clock } = service;
-  const { id, name } = await getDepartment(service, idOrName);
+export async function deleteDepartment(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  idOrName: string,
+): Promise<Answer<Deleted>> {
+  const { id, name } = await find(db, idOrName);
   await db.writeOr([
     ...deleteDepartmentRow(id),
     record(clock.now(), {
@@ -130,11 +139,12 @@ export async function deleteDepartment(service: Service, call: Call, idOrName: s
         JSON.stringify(name)
       }: it has child departments; move or delete them first`,
     ));
+  return DELETED;
 }
 
-async function resolveParent(service: Service, key: string | null): Promise<string | null> {
+async function resolveParent(db: Database, key: string | null): Promise<string | null> {
   if (key === null || key === "") return null;
-  const parent = await findDepartmentRef(service.db, key);
+  const parent = await findDepartmentRef(db, key);
   if (parent === null) throw invalid("parent_id", `no department has the id or name ${JSON.stringify(key)}`);
   return parent.id;
 }

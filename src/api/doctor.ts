@@ -2,13 +2,15 @@ import { statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { ServiceError } from "../domain/error.ts";
 import { boundTo } from "../domain/scope.ts";
-import { type Check, worstOf } from "../domain/system.ts";
+import { type Check, type Doctor, worstOf } from "../domain/system.ts";
 import { detectIsolation } from "../engine/isolation.ts";
 import { newId } from "../base/id.ts";
 import { listFaults, readBacklog, readDatabaseFacts } from "../store/health.ts";
 import { findSetting } from "../store/setting.ts";
 import { listWorkDirs } from "../store/worker.ts";
-import type { Call, Service } from "./service.ts";
+import { type Answer, answer } from "./answer.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./parts.ts";
 
 const MB = 1_000_000;
 // Walking through a larger file would hold everything up for too long; the next backup checks its copy.
@@ -22,11 +24,12 @@ const BACKUP_WARN_MS = 7 * 24 * 60 * 60_000;
 
 type Finding = Omit<Check, "name">;
 
-/** GET /api/system/doctor: checks everything that an operator can fix, and says how (contract 5, contract 6). */
-export async function examine(
-  service: Service,
-  call: Call,
-): Promise<{ status: Check["status"]; checks: Check[] }> {
+type DoctorNeeds = Needs<
+  "db" | "clock" | "paths" | "stages" | "lifecycle" | "limits" | "engines" | "network"
+>;
+
+/** GET /api/system/doctor: checks everything that an operator can put right, and says how (contract 5.1). */
+export async function examine(needs: DoctorNeeds, call: Call): Promise<Answer<Doctor>> {
   if (boundTo(call.caller) !== null) {
     throw new ServiceError(
       "forbidden",
@@ -35,16 +38,16 @@ export async function examine(
   }
   const checks: Check[] = [];
   for (const [name, look] of Object.entries(EXAMINATIONS)) {
-    // One after the other: a doctor must not be a burden. One that breaks is a finding, too.
-    const finding = await look(service).catch((error): Finding =>
+    // One after the other, so that the doctor adds little load. A check that throws is a finding, too.
+    const finding = await look(needs).catch((error): Finding =>
       fail(error instanceof Error ? error.message : String(error), "see the log of the service")
     );
     checks.push({ name, ...finding });
   }
-  return { status: worstOf(checks), checks };
+  return answer({ status: worstOf(checks), checks });
 }
 
-const EXAMINATIONS: Record<string, (service: Service) => Promise<Finding>> = {
+const EXAMINATIONS: Record<string, (needs: DoctorNeeds) => Promise<Finding>> = {
   database: lookAtDatabase,
   disk: lookAtDisk,
   permissions: lookAtPermissions,
@@ -69,7 +72,7 @@ function fail(detail: string, hint: string): Finding {
   return { status: "fail", detail, hint };
 }
 
-async function lookAtDatabase({ db }: Service): Promise<Finding> {
+async function lookAtDatabase({ db }: Needs<"db">): Promise<Finding> {
   if (db.remote) {
     const started = performance.now();
     await db.first("select 1 as one");
@@ -86,7 +89,7 @@ async function lookAtDatabase({ db }: Service): Promise<Finding> {
   );
 }
 
-async function lookAtDisk({ paths }: Service): Promise<Finding> {
+async function lookAtDisk({ paths }: Needs<"paths">): Promise<Finding> {
   const { bavail, bsize } = await statfs(paths.root);
   const free = bavail * bsize;
   const probe = join(paths.root, `.${newId()}.probe`);
@@ -98,7 +101,7 @@ async function lookAtDisk({ paths }: Service): Promise<Finding> {
   return free < DISK_WARN_BYTES ? warn(words, hint) : ok(words);
 }
 
-async function lookAtPermissions({ paths }: Service): Promise<Finding> {
+async function lookAtPermissions({ paths }: Needs<"paths">): Promise<Finding> {
   if (Deno.build.os === "windows") return ok("not looked at on Windows");
   const open: string[] = [];
   for (const path of [paths.root, paths.secretKey, paths.logs, paths.uploads, join(paths.root, "svc.db")]) {
@@ -108,11 +111,11 @@ async function lookAtPermissions({ paths }: Service): Promise<Finding> {
   if (open.length === 0) return ok(`only the service's user may read ${paths.root}`);
   const words = `others may read ${open.join(", ")}`;
   const hint = `chmod go= ${open.join(" ")}`;
-  // A closed directory protects them, but they should not depend on that.
+  // Behind a directory that is closed nobody gets at them, but they should not depend on it.
   return open.includes(paths.root) ? fail(words, hint) : warn(words, hint);
 }
 
-function lookAtStages({ stages, state }: Service): Promise<Finding> {
+function lookAtStages({ stages, lifecycle }: Needs<"stages" | "lifecycle">): Promise<Finding> {
   const all = stages();
   const stalled = all.filter((stage) => !stage.well).map((stage) => stage.name);
   if (stalled.length > 0) {
@@ -120,10 +123,12 @@ function lookAtStages({ stages, state }: Service): Promise<Finding> {
       fail(`not alive for over a minute: ${stalled.join(", ")}`, "see the log, and start the service again"),
     );
   }
-  return Promise.resolve(ok(`${all.map((stage) => stage.name).join(", ")}; the service is ${state}`));
+  return Promise.resolve(
+    ok(`${all.map((stage) => stage.name).join(", ")}; the service is ${lifecycle.state}`),
+  );
 }
 
-async function lookAtQueue({ db, clock, config }: Service): Promise<Finding> {
+async function lookAtQueue({ db, clock, limits }: Needs<"db" | "clock" | "limits">): Promise<Finding> {
   const now = clock.now();
   const backlog = await readBacklog(db, now);
   const age = (since: number | null) => since === null ? 0 : now - since;
@@ -142,7 +147,7 @@ async function lookAtQueue({ db, clock, config }: Service): Promise<Finding> {
   if (age(backlog.pendingSince) > WAITING_WARN_MS) {
     return warn(
       `${words}; the first task for ${minutes(age(backlog.pendingSince))}`,
-      `runs at once are limits.max_concurrent_runs (${config.limits.max_concurrent_runs}), one per work directory`,
+      `runs at once are limits.max_concurrent_runs (${limits.max_concurrent_runs}), one per work directory`,
     );
   }
   return ok(words);
@@ -154,7 +159,7 @@ function minutes(ms: number): string {
   return ms < 120_000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`;
 }
 
-async function lookAtEngines({ engines }: Service): Promise<Finding> {
+async function lookAtEngines({ engines }: Needs<"engines">): Promise<Finding> {
   const found = await engines.probe();
   const wanted = [...new Set([engines.defaultName, ...engines.configured])];
   const missing = wanted.filter((name) => found[name]?.usable !== true);
@@ -174,7 +179,7 @@ async function lookAtIsolation(): Promise<Finding> {
   );
 }
 
-async function lookAtWorkDirs({ db }: Service): Promise<Finding> {
+async function lookAtWorkDirs({ db }: Needs<"db">): Promise<Finding> {
   const dirs = await listWorkDirs(db, "");
   const unusable: string[] = [];
   for (const { id, work_dir: path } of dirs) {
@@ -192,7 +197,7 @@ async function lookAtWorkDirs({ db }: Service): Promise<Finding> {
   );
 }
 
-async function lookAtBackup({ db, clock }: Service): Promise<Finding> {
+async function lookAtBackup({ db, clock }: Needs<"db" | "clock">): Promise<Finding> {
   if (db.remote) {
     return ok("the database is on a libSQL server, which has its own backup; logs and uploads are here");
   }
@@ -204,8 +209,8 @@ async function lookAtBackup({ db, clock }: Service): Promise<Finding> {
   return clock.now() - at > BACKUP_WARN_MS ? warn(words, hint) : ok(words);
 }
 
-function lookAtNetwork({ config }: Service): Promise<Finding> {
-  const { host, trusted_proxies } = config.server;
+function lookAtNetwork({ network }: Needs<"network">): Promise<Finding> {
+  const { host, trusted_proxies } = network;
   const loopback = host === "localhost" || host === "::1" || host.startsWith("127.");
   if (loopback) return Promise.resolve(ok(`reached from this machine only (${host})`));
   if (trusted_proxies.length > 0) {

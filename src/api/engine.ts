@@ -1,11 +1,24 @@
 import type { EngineShown } from "../domain/engine.ts";
 import { notFound } from "../domain/error.ts";
 import { listLimits } from "../store/rate_limit.ts";
-import type { Service } from "./service.ts";
+import { type Answer, answer } from "./answer.ts";
+import type { Needs } from "./parts.ts";
+
+type EngineNeeds = Needs<"engines" | "db" | "clock">;
 
 /** GET /api/engines: every engine, and whether a run could be started with it (contract 14). */
-export async function listEngines(service: Service): Promise<EngineShown[]> {
-  const { engines, db, clock } = service;
+export async function listEngines(needs: EngineNeeds): Promise<Answer<EngineShown[]>> {
+  return answer(await probe(needs));
+}
+
+/** GET /api/engines/:name. Throws `not_found`. */
+export async function getEngine(needs: EngineNeeds, name: string): Promise<Answer<EngineShown>> {
+  const found = (await probe(needs)).find((engine) => engine.name === name);
+  if (found === undefined) throw notFound("engine", name);
+  return answer(found);
+}
+
+async function probe({ engines, db, clock }: EngineNeeds): Promise<EngineShown[]> {
   const [found, limits] = await Promise.all([engines.probe(), listLimits(db, clock.now())]);
   return engines.names.map((name) => ({
     name,
@@ -17,11 +30,4 @@ export async function listEngines(service: Service): Promise<EngineShown[]> {
     detail: found[name]?.detail ?? "",
     limited_until: limits.find((limit) => limit.engine === name)?.until ?? null,
   }));
-}
-
-/** GET /api/engines/:name. Throws `not_found`. */
-export async function getEngine(service: Service, name: string): Promise<EngineShown> {
-  const found = (await listEngines(service)).find((engine) => engine.name === name);
-  if (found === undefined) throw notFound("engine", name);
-  return found;
 }

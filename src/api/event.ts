@@ -1,51 +1,85 @@
 import { notFound } from "../domain/error.ts";
-import type { EventFilter } from "../domain/journal.ts";
+import type { Event, EventFilter } from "../domain/journal.ts";
+import { type Json, jsonList } from "../domain/json.ts";
 import { boundTo } from "../domain/scope.ts";
 import {
-  journalRange,
+  type JournalFilter,
   type JournalRow,
   listEvents as listEventRows,
   listLatestEvents,
 } from "../store/journal.ts";
-import type { Call, Service } from "./service.ts";
+import type { Answer } from "./answer.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./parts.ts";
+import { resume, type StreamStart } from "./stream_start.ts";
 
-/** A page of events, oldest first: those behind `after`, or the latest (contract 4, Journal). */
-export interface EventPage {
-  /** JSON texts of wire objects. */
-  items: string[];
-  /** The number after which to continue, or null when there are no more events now. */
-  next: number | null;
-}
+const EVENTS_PER_STEP = 200;
+// After a reset the client gets so many of the latest events.
+const REPLAY_MAX_EVENTS = 1_000;
 
-/** GET /api/events as a page. Throws `not_found` for a conversation that is not the caller's. */
-export async function listEvents(service: Service, call: Call, filter: EventFilter): Promise<EventPage> {
-  const bounded = eventFilterOf(call, filter);
+/**
+ * GET /api/events as a page, oldest first: the events behind `after`, or the latest (contract 4, Journal). Throws
+ * `not_found` for a conversation that is not the caller's.
+ */
+export async function listEvents(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: EventFilter,
+): Promise<Answer<Event[]>> {
+  const bounded = boundedFilter(call, filter);
   const { after, page_size: size } = filter;
   if (after === undefined) {
-    const latest = await listLatestEvents(service.db, size, bounded);
-    return { items: latest.map(eventJson), next: null };
+    const latest = await listLatestEvents(db, size, bounded);
+    return { json: jsonList(latest.map(eventJson)) };
   }
-  // One more than is shown says whether there are more.
-  const found = await listEventRows(service.db, after, size + 1, bounded);
+  // One more than is shown tells whether there is another page.
+  const found = await listEventRows(db, after, size + 1, bounded);
   const shown = found.slice(0, size);
-  return { items: shown.map(eventJson), next: found.length > size ? shown.at(-1)?.seq ?? null : null };
+  const last = found.length > size ? shown.at(-1) : undefined;
+  return {
+    json: jsonList(shown.map(eventJson)),
+    next: last === undefined ? null : { name: "after", value: String(last.seq) },
+  };
 }
 
-/** The filter with the caller's own bounds. Throws `not_found` for a conversation that is not the caller's. */
-export function eventFilterOf(call: Call, filter: EventFilter) {
+/** Where GET /api/events begins as a stream (contract 4, Stream). Throws `not_found` for a conversation that is not the caller's. */
+export function findEventStart(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: EventFilter,
+  wanted: number | null,
+): Promise<StreamStart> {
+  boundedFilter(call, filter);
+  const oldest = (first: number, last: number) => Math.max(0, first - 1, last - REPLAY_MAX_EVENTS);
+  return resume(db, wanted, ({ first, last }) => Promise.resolve(oldest(first, last)));
+}
+
+/** An event with its number, for a stream. */
+export interface NumberedEvent {
+  seq: number;
+  json: Json<Event>;
+}
+
+/** The next events of a stream behind number `after`, oldest first. */
+export async function readEvents(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: EventFilter,
+  after: number,
+): Promise<NumberedEvent[]> {
+  const rows = await listEventRows(db, after, EVENTS_PER_STEP, boundedFilter(call, filter));
+  return rows.map((row) => ({ seq: row.seq, json: eventJson(row) }));
+}
+
+function boundedFilter(call: Call, filter: EventFilter): JournalFilter {
   const bound = boundTo(call.caller);
   const { session_key: wanted, worker_id, task_id, kind } = filter;
   if (bound !== null && wanted !== undefined && wanted !== bound) throw notFound("session", wanted);
   return { session_key: bound ?? wanted, worker_id, task_id, kinds: kind };
 }
 
-/** Numbers of the oldest event that is kept and of the newest. */
-export function eventRange(service: Service): Promise<{ first: number; last: number }> {
-  return journalRange(service.db);
-}
-
-/** An event as JSON text. */
-export function eventJson(row: JournalRow): string {
+// `data` is JSON text already.
+function eventJson(row: JournalRow): Json<Event> {
   const { data, ...fields } = row;
-  return `${JSON.stringify(fields).slice(0, -1)},"data":${data}}`;
+  return `${JSON.stringify(fields).slice(0, -1)},"data":${data}}` as Json<Event>;
 }

@@ -1,6 +1,7 @@
 import { conflict, notFound } from "../domain/error.ts";
 import type { Execution, ExecutionFilter } from "../domain/execution.ts";
-import type { Listing } from "../domain/page.ts";
+import { type Json, valueOf } from "../domain/json.ts";
+import type { Database } from "../store/database.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { keysOf } from "../domain/run_identity.ts";
 import { boundTo } from "../domain/scope.ts";
@@ -11,42 +12,54 @@ import { listExecutions as listExecutionRows } from "../store/execution_list.ts"
 import { record } from "../store/journal.ts";
 import { cancelRunOf } from "../store/task_move.ts";
 import { findWorker } from "../store/worker.ts";
-import type { Created } from "./create.ts";
-import type { Call, Service } from "./service.ts";
-import { createTask } from "./task.ts";
+import { type Answer, page } from "./answer.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./parts.ts";
 import { isEndedExecution } from "../domain/vocabulary.ts";
+import { createTask } from "./task.ts";
+import type { Task } from "../domain/task.ts";
 
 /** GET /api/executions (interface 4.2, execution list). */
 export async function listExecutions(
-  service: Service,
+  { db }: Needs<"db">,
   call: Call,
   filter: ExecutionFilter,
-): Promise<Listing> {
-  return await listExecutionRows(service.db, filter, boundTo(call.caller), filter);
+): Promise<Answer<Execution[]>> {
+  return page(await listExecutionRows(db, filter, boundTo(call.caller), filter));
 }
 
 /** GET /api/workers/:id/executions. Throws `not_found` for an unknown worker. */
 export async function listWorkerExecutions(
-  service: Service,
+  { db }: Needs<"db">,
   call: Call,
   workerId: string,
   filter: Omit<ExecutionFilter, "worker_id">,
-): Promise<Listing> {
-  if (await findWorker(service.db, workerId) === null) throw notFound("worker", workerId);
-  return await listExecutions(service, call, { ...filter, worker_id: [workerId] });
+): Promise<Answer<Execution[]>> {
+  if (await findWorker(db, workerId) === null) throw notFound("worker", workerId);
+  return await listExecutions({ db }, call, { ...filter, worker_id: [workerId] });
 }
 
 /** GET /api/executions/:id. Throws `not_found`. */
-export async function getExecution(service: Service, call: Call, id: string): Promise<string> {
-  const json = await findExecutionJson(service.db, id, boundTo(call.caller));
+export async function getExecution({ db }: Needs<"db">, call: Call, id: string): Promise<Answer<Execution>> {
+  return { json: await findVisible(db, call, id) };
+}
+
+async function findVisible(db: Database, call: Call, id: string): Promise<Json<Execution>> {
+  const json = await findExecutionJson(db, id, boundTo(call.caller));
   if (json === null) throw notFound("execution", id);
   return json;
 }
 
-/** POST /api/executions/:id/cancel: ends the run with its process tree and answers when it has ended (contract 3). Throws `not_found`, `conflict`. */
-export async function cancelExecution(service: Service, call: Call, id: string): Promise<string> {
-  const { db, clock } = service;
-  const execution = JSON.parse(await getExecution(service, call, id)) as Execution;
+/**
+ * POST /api/executions/:id/cancel: ends the run with its process tree and answers when it has ended (contract 3,
+ * Execution). Throws `not_found`, `conflict`.
+ */
+export async function cancelExecution(
+  { db, clock, interruptRun }: Needs<"db" | "clock" | "interruptRun">,
+  call: Call,
+  id: string,
+): Promise<Answer<Execution>> {
+  const execution = valueOf(await findVisible(db, call, id));
   const keys = keysOf({ ...execution, execution_id: id });
   const now = clock.now();
   const reason = `cancelled by ${call.caller.subject}`;
@@ -61,38 +74,38 @@ export async function cancelExecution(service: Service, call: Call, id: string):
       : conflict(`Cannot cancel execution ${id}: it is ${status}`);
   });
   faultPoint("cancel.mid");
-  await service.interrupt(id);
-  return await getExecution(service, call, id);
+  await interruptRun(id);
+  return { json: await findVisible(db, call, id) };
 }
+
+type RetryNeeds = Needs<"db" | "clock" | "limits" | "runLimits" | "timeZone">;
 
 /**
  * POST /api/executions/:id/retry: a new task for the same worker, with the same instruction and in the same conversation
  * (contract 17). Throws `not_found`, and `conflict` while it runs or when its worker was deleted.
  */
-export async function retryExecution(service: Service, call: Call, id: string): Promise<Created> {
-  const execution = JSON.parse(await getExecution(service, call, id)) as Execution;
+export async function retryExecution(needs: RetryNeeds, call: Call, id: string): Promise<Answer<Task>> {
+  const execution = valueOf(await findVisible(needs.db, call, id));
   const { status, worker_id, worker_name, message_id, instruction } = execution;
   if (!isEndedExecution(status)) throw conflict(`Cannot retry execution ${id}: it is ${status}`);
-  if (await findWorker(service.db, worker_id) === null) {
+  if (await findWorker(needs.db, worker_id) === null) {
     throw conflict(`Cannot retry execution ${id}: its worker ${worker_name} was deleted`);
   }
-  return await createTask(service, call, { message_id, worker_id, instruction, type: "immediate" });
+  return await createTask(needs, call, { message_id, worker_id, instruction, type: "immediate" });
 }
 
-/** What is needed to send the log of an execution, or of a coordinator's run: where it lies and whether more can come. Throws `not_found`. */
+/** Where the log of an execution, or of a run of the bee, is, and whether more can come. Throws `not_found`. */
 export async function findLog(
-  service: Service,
+  { db, paths }: Needs<"db" | "paths">,
   call: Call,
   id: string,
   raw: boolean,
 ): Promise<{ path: string; ended: boolean }> {
-  const json = await findExecutionJson(service.db, id, boundTo(call.caller));
-  const status = json === null
-    ? await findBeeRunStatus(service.db, id, boundTo(call.caller))
-    : (JSON.parse(json) as Execution).status;
+  const json = await findExecutionJson(db, id, boundTo(call.caller));
+  const status = json === null ? await findBeeRunStatus(db, id, boundTo(call.caller)) : valueOf(json).status;
   if (status === null) throw notFound("execution", id);
   return {
-    path: raw ? eventsPath(service.paths, id) : logPath(service.paths, id),
+    path: raw ? eventsPath(paths, id) : logPath(paths, id),
     ended: isEndedExecution(status),
   };
 }

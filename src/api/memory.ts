@@ -1,7 +1,8 @@
 import { conflict, notFound, ServiceError } from "../domain/error.ts";
 import { byteLength } from "../domain/field.ts";
 import { GLOBAL_SCOPE, MEMORY_ENTRIES_MAX, type MemoryEntry, type MemorySave } from "../domain/memory.ts";
-import type { Listing, Page } from "../domain/page.ts";
+import type { Deleted } from "../domain/deleted.ts";
+import type { Page } from "../domain/page.ts";
 import { boundTo } from "../domain/scope.ts";
 import { record } from "../store/journal.ts";
 import {
@@ -10,39 +11,45 @@ import {
   listMemory as listMemoryRows,
   saveMemory as saveMemoryRow,
 } from "../store/memory.ts";
-import type { Call, Service } from "./service.ts";
+import { type Answer, answer, DELETED, page as pageOf } from "./answer.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./parts.ts";
 
 /** GET /api/memory: the entries of a scope by key (interface 4.2, memory get). Throws `not_found` for a foreign scope. */
-export async function listMemory(service: Service, call: Call, scope: string, page: Page): Promise<Listing> {
+export async function listMemory(
+  { db }: Needs<"db">,
+  call: Call,
+  scope: string,
+  page: Page,
+): Promise<Answer<MemoryEntry[]>> {
   checkReadable(call, scope);
-  return await listMemoryRows(service.db, scope, page);
+  return pageOf(await listMemoryRows(db, scope, page));
 }
 
 /** GET /api/memory/entry. Throws `not_found`. */
 export async function getMemory(
-  service: Service,
+  { db }: Needs<"db">,
   call: Call,
   scope: string,
   key: string,
-): Promise<MemoryEntry> {
+): Promise<Answer<MemoryEntry>> {
   checkReadable(call, scope);
-  const entry = await findMemory(service.db, scope, key);
+  const entry = await findMemory(db, scope, key);
   if (entry === null) throw notFound("memory entry", key);
-  return entry;
+  return answer(entry);
 }
 
 /** PUT /api/memory/entry: saves or replaces (interface 4.2, memory save). Throws `forbidden`, `not_found`, `conflict` when the scope is full. */
-export async function saveMemory(service: Service, call: Call, input: MemorySave): Promise<MemoryEntry> {
+export async function saveMemory(
+  { db, clock, runLimits }: Needs<"db" | "clock" | "runLimits">,
+  call: Call,
+  input: MemorySave,
+): Promise<Answer<MemoryEntry>> {
   checkWritable(call, input.scope);
-  await service.runLimits.take(
-    service,
-    call,
-    "memory_bytes",
-    byteLength(input.key) + byteLength(input.value),
-  );
-  const now = service.clock.now();
+  await runLimits.take(call, "memory_bytes", byteLength(input.key) + byteLength(input.value));
+  const now = clock.now();
   const entry = { ...input, updated_at: now };
-  await service.db.writeOr(
+  await db.writeOr(
     [...saveMemoryRow(entry, MEMORY_ENTRIES_MAX), event("memory.saved", call, input, now)],
     () =>
       conflict(
@@ -51,17 +58,23 @@ export async function saveMemory(service: Service, call: Call, input: MemorySave
         }: the scope has ${MEMORY_ENTRIES_MAX} entries; delete some first`,
       ),
   );
-  return entry;
+  return answer(entry);
 }
 
 /** DELETE /api/memory/entry. Throws `forbidden`, `not_found`. */
-export async function deleteMemory(service: Service, call: Call, scope: string, key: string): Promise<void> {
+export async function deleteMemory(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  scope: string,
+  key: string,
+): Promise<Answer<Deleted>> {
   checkWritable(call, scope);
-  const now = service.clock.now();
-  await service.db.writeOr(
+  const now = clock.now();
+  await db.writeOr(
     [...deleteMemoryRow(scope, key), event("memory.deleted", call, { scope, key }, now)],
     () => notFound("memory entry", key),
   );
+  return DELETED;
 }
 
 function event(
@@ -79,13 +92,13 @@ function event(
   });
 }
 
-// A run reads its own conversation's memory and the global one; no other exists for it (contract 2).
+// A run reads the memory of its own conversation and the global one; for it there is no other (contract 2.8).
 function checkReadable(call: Call, scope: string): void {
   const bound = boundTo(call.caller);
   if (bound !== null && scope !== bound && scope !== GLOBAL_SCOPE) throw notFound("memory scope", scope);
 }
 
-// Global memory goes into every prompt, so writing it needs a scope of its own.
+// Every prompt contains the global memory, so a run writes it only with a scope of its own (contract 2.8).
 function checkWritable(call: Call, scope: string): void {
   checkReadable(call, scope);
   if (boundTo(call.caller) === null || scope !== GLOBAL_SCOPE) return;

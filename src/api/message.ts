@@ -13,78 +13,92 @@ import {
   outboundOf,
   platformOf,
 } from "../domain/message.ts";
-import type { Listing } from "../domain/page.ts";
+import { type Json, jsonOf } from "../domain/json.ts";
+import type { MessageTrace } from "../domain/trace.ts";
 import { BEE_SUBJECT, boundTo, type Caller } from "../domain/scope.ts";
 import { newId } from "../base/id.ts";
 import { IncomingFile } from "../files/uploads.ts";
 import { findChatSession, insertUpload, touchChatSession } from "../store/chat.ts";
-import type { Statement } from "../store/database.ts";
+import type { Database, Statement } from "../store/database.ts";
 import { findInbound, listInbound as listInboundRows } from "../store/inbound.ts";
 import { listOutbound as listOutboundRows, sendMessage as sendMessageRows } from "../store/outbound.ts";
 import { findTrace } from "../store/trace.ts";
-import { create, type Created } from "./create.ts";
-import type { Call, Service } from "./service.ts";
+import { type Answer, page } from "./answer.ts";
+import type { Call } from "./call.ts";
+import { create } from "./create.ts";
+import type { SentFile, UploadTarget } from "./media.ts";
+import type { Needs } from "./parts.ts";
 import { uploadFolder } from "./session_files.ts";
 import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
 import type { SourceType } from "../domain/vocabulary.ts";
 
 /** GET /api/messages/inbound (interface 4.2, message list). */
-export async function listInbound(service: Service, call: Call, filter: InboundFilter): Promise<Listing> {
-  return await listInboundRows(service.db, filter, boundTo(call.caller), filter);
+export async function listInbound(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: InboundFilter,
+): Promise<Answer<InboundMessage[]>> {
+  return page(await listInboundRows(db, filter, boundTo(call.caller), filter));
 }
 
 /** GET /api/messages/outbound (interface 4.2, message list-outbound). */
-export async function listOutbound(service: Service, call: Call, filter: OutboundFilter): Promise<Listing> {
-  return await listOutboundRows(service.db, filter, boundTo(call.caller), filter);
+export async function listOutbound(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: OutboundFilter,
+): Promise<Answer<OutboundMessage[]>> {
+  return page(await listOutboundRows(db, filter, boundTo(call.caller), filter));
 }
 
-/** GET /api/messages/:id/trace: the life of a message; of a merged part, that of the whole. Throws `not_found`. */
-export async function traceMessage(service: Service, call: Call, id: string): Promise<string> {
-  const message = await findWhole(service, call.caller, id);
+/** GET /api/messages/:id/trace: what became of a message; for a merged part, of the whole message. Throws `not_found`. */
+export async function traceMessage(
+  { db }: Needs<"db">,
+  call: Call,
+  id: string,
+): Promise<Answer<MessageTrace>> {
+  const message = await findWhole(db, call.caller, id);
   if (message === null) throw notFound("message", id);
-  const trace = await findTrace(service.db, message.id);
+  const trace = await findTrace(db, message.id);
   const lists = Object.entries(trace).map(([name, rows]) => `"${name}":[${rows.join(",")}]`);
-  return `{"message":${JSON.stringify(message)},${lists.join(",")}}`;
+  return { json: `{"message":${jsonOf(message)},${lists.join(",")}}` as Json<MessageTrace> };
 }
 
-// What was merged has no life of its own: the last part carries it.
-async function findWhole(service: Service, caller: Caller, id: string): Promise<InboundMessage | null> {
+// Merged parts are routed with the last one, so tasks and replies belong to that one.
+async function findWhole(db: Database, caller: Caller, id: string): Promise<InboundMessage | null> {
   const bound = boundTo(caller);
-  const found = await findInbound(service.db, id, bound);
-  return found?.merged_into ? await findInbound(service.db, found.merged_into, bound) : found;
+  const found = await findInbound(db, id, bound);
+  return found?.merged_into ? await findInbound(db, found.merged_into, bound) : found;
 }
 
-/** A file that came in with a message, not kept yet. */
-export interface SentFile {
-  file: IncomingFile;
-  originalName: string;
-}
-
-/** Opens a file that comes with a message, before it is known where it belongs. Throws `storage_full`. */
-export async function openSentFile(service: Service, name: string, bytes: number): Promise<IncomingFile> {
-  return await IncomingFile.open(join(service.paths.uploads, INCOMING), newId(), name, bytes);
+/** Where a file goes that comes with a message, before it is known which session it belongs to. Opening throws `storage_full`. */
+export function prepareAttachment({ paths, limits }: Needs<"paths" | "limits">): UploadTarget {
+  return {
+    maxBytes: limits.max_upload_bytes,
+    open: (name, bytes) => IncomingFile.open(join(paths.uploads, INCOMING), newId(), name, bytes),
+  };
 }
 
 const INCOMING = "incoming";
 
 /**
- * POST /api/messages: says something more in the conversation of a message: text, a file, or both (interface 4.2,
- * message send). Throws `invalid_request`, `not_found` from a run whose message it is not, `conflict`.
+ * POST /api/messages: sends text, a file, or both into the conversation of a message (interface 4.2, message send). Throws
+ * `invalid_request`, `not_found` for a run when it is not a message of its conversation, `conflict`.
  */
 export async function sendMessage(
-  service: Service,
+  needs: Needs<"db" | "clock" | "paths" | "limits" | "runLimits">,
   call: Call,
   input: MessageSend,
   sent: SentFile | null,
-): Promise<Created> {
-  const created = await create(service, call, async () => {
+): Promise<Answer<OutboundMessage>> {
+  const { db, clock, runLimits } = needs;
+  const created = await create({ db, clock }, call, async () => {
     if (sent === null && (input.content ?? "").trim() === "") {
       throw invalid("content", "must not be empty without a file");
     }
-    const { sessionKey, message } = await findConversation(service, call.caller, input.message_id);
-    await service.runLimits.take(service, call, "messages");
-    const now = service.clock.now();
-    const upload = sent === null ? null : await keepFile(service, sessionKey, sent, now);
+    const { sessionKey, message } = await findConversation(db, call.caller, input.message_id);
+    await runLimits.take(call, "messages");
+    const now = clock.now();
+    const upload = sent === null ? null : await keepFile(needs, sessionKey, sent, now);
     const sessionId = chatSessionId(sessionKey);
     const reply = outboundOf({
       id: newId(),
@@ -103,9 +117,9 @@ export async function sendMessage(
       ],
       response: shownOutbound(reply),
       lost: async () =>
-        sessionId !== null && await findChatSession(service.db, sessionId) === null
+        sessionId !== null && await findChatSession(db, sessionId) === null
           ? notFound("session", sessionId)
-          : noRoom(service),
+          : noRoom(needs),
       ...(upload === null ? {} : { undo: () => Deno.remove(upload.media.path).catch(() => {}) }),
     };
   });
@@ -114,12 +128,12 @@ export async function sendMessage(
 }
 
 async function findConversation(
-  service: Service,
+  db: Database,
   caller: Caller,
   id: string,
 ): Promise<{ sessionKey: string; message: InboundMessage | null }> {
   const bound = boundTo(caller);
-  const message = await findInbound(service.db, id, bound);
+  const message = await findInbound(db, id, bound);
   if (message !== null) return { sessionKey: message.session_key, message };
   if (caller.run !== null && id === caller.run.message_id && !hasConversation(caller.run.session_key)) {
     throw conflict(
@@ -138,7 +152,7 @@ function shownOutbound(reply: ReturnType<typeof outboundOf>): OutboundMessage {
   return { ...said, attempt: 0, error: "", created_at, sent_at };
 }
 
-// Who says it follows from the token and is never taken from the request.
+// The sender comes from the token and never from the request.
 function sourceOf(caller: Caller): { source_type: SourceType; source_id: string; execution_id: string } {
   if (caller.subject === BEE_SUBJECT && caller.run !== null) {
     return { source_type: "bee", source_id: caller.run.execution_id, execution_id: caller.run.execution_id };
@@ -150,7 +164,7 @@ function sourceOf(caller: Caller): { source_type: SourceType; source_id: string;
 }
 
 async function keepFile(
-  service: Service,
+  needs: Needs<"db" | "paths" | "limits">,
   sessionKey: string,
   sent: SentFile,
   now: number,
@@ -162,9 +176,9 @@ async function keepFile(
       `Cannot send a file: the platform ${platform} takes text only, ${LOCAL_PLATFORM} takes files`,
     );
   }
-  if (await findChatSession(service.db, sessionId) === null) throw notFound("session", sessionId);
-  await checkUploads(service, sessionId);
-  const media = await sent.file.finish(uploadFolder(service, sessionId));
+  if (await findChatSession(needs.db, sessionId) === null) throw notFound("session", sessionId);
+  await checkUploads(needs, sessionId);
+  const media = await sent.file.finish(uploadFolder(needs.paths, sessionId));
   const upload = { ...media, session_id: sessionId, original_name: sent.originalName, created_at: now };
-  return { media, statements: insertUpload(upload, quotaOf(service)) };
+  return { media, statements: insertUpload(upload, quotaOf(needs)) };
 }

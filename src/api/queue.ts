@@ -1,15 +1,26 @@
 import { conflict } from "../domain/error.ts";
-import type { Listing } from "../domain/page.ts";
 import { boundTo } from "../domain/scope.ts";
-import { QUEUE_CANCEL_MAX, type QueueCancel, type QueueFilter } from "../domain/task.ts";
+import {
+  QUEUE_CANCEL_MAX,
+  type QueueCancel,
+  type QueueCancelled,
+  type QueueFilter,
+  type Task,
+} from "../domain/task.ts";
 import { moved } from "../store/journal.ts";
 import { findQueued, listQueue as listQueueRows } from "../store/queue.ts";
 import { cancelTask } from "../store/task_move.ts";
-import type { Call, Service } from "./service.ts";
+import { type Answer, answer, page } from "./answer.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./parts.ts";
 
 /** GET /api/queue: active tasks of all workers and conversations (contract 17). */
-export async function listQueue(service: Service, call: Call, filter: QueueFilter): Promise<Listing> {
-  return await listQueueRows(service.db, filter, boundTo(call.caller), filter);
+export async function listQueue(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: QueueFilter,
+): Promise<Answer<Task[]>> {
+  return page(await listQueueRows(db, filter, boundTo(call.caller), filter));
 }
 
 /**
@@ -17,11 +28,10 @@ export async function listQueue(service: Service, call: Call, filter: QueueFilte
  * `conflict` when there are not as many as the caller expects, or one was started meanwhile.
  */
 export async function cancelQueue(
-  service: Service,
+  { db, clock }: Needs<"db" | "clock">,
   call: Call,
   { filter, expected }: QueueCancel,
-): Promise<{ cancelled_tasks: number }> {
-  const { db, clock } = service;
+): Promise<Answer<QueueCancelled>> {
   const found = await findQueued(db, filter, QUEUE_CANCEL_MAX + 1);
   if (found.length !== expected) throw changed(found.length, expected);
   const now = clock.now();
@@ -35,7 +45,7 @@ export async function cancelQueue(
     })
   );
   await db.writeOr(statements, () => conflict("Cannot cancel: one of the tasks was started; look again"));
-  return { cancelled_tasks: expected };
+  return answer({ cancelled_tasks: expected });
 }
 
 function changed(count: number, expected: number) {

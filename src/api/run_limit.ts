@@ -4,9 +4,11 @@ import { keysOf } from "../domain/run_identity.ts";
 import type { RunBinding } from "../domain/scope.ts";
 import { logger } from "../base/log.ts";
 import { record } from "../store/journal.ts";
-import type { Call, Service } from "./service.ts";
+import type { Call } from "./call.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Database } from "../store/database.ts";
 
-/** What one run may make at most: far more than work needs, and few enough that a loop ends soon (reliability SCP-7). */
+/** What one run may make at most: far more than work needs, and little enough that a loop ends soon (reliability SCP-7). */
 export const RUN_TASKS_MAX = 100;
 export const RUN_MESSAGES_MAX = 500;
 export const RUN_MEMORY_MAX_BYTES = 1024 * 1024;
@@ -23,21 +25,26 @@ const RUNS_REMEMBERED_MAX = 20_000;
 
 const log = logger("limits");
 
-/**
- * Counts what runs make. In memory is enough: a run does not outlive the server, and so neither does its token.
- */
+/** Counts what runs make. Memory is enough: no run, and so no token of a run, outlives the server. */
 export class RunLimits {
+  readonly #db: Database;
+  readonly #clock: Clock;
   readonly #made = new LRUCache<string, Map<Thing, number>>({ max: RUNS_REMEMBERED_MAX });
   readonly #told = new LRUCache<string, true>({ max: RUNS_REMEMBERED_MAX });
 
-  /** Notes that this run makes so many more. Throws `conflict` when that would be too many; a person is never limited. */
-  async take(service: Service, call: Call, thing: keyof typeof MOST, count = 1): Promise<void> {
+  constructor(db: Database, clock: Clock) {
+    this.#db = db;
+    this.#clock = clock;
+  }
+
+  /** Counts `count` more things that this run makes. Throws `conflict` when they are too many; a person has no limit. */
+  async take(call: Call, thing: keyof typeof MOST, count = 1): Promise<void> {
     const { run } = call.caller;
     if (run === null) return;
     const made = this.#of(run);
     const total = (made.get(thing) ?? 0) + count;
     if (total <= MOST[thing]) return void made.set(thing, total);
-    await this.tell(service, call, thing, MOST[thing]);
+    await this.tell(call, thing, MOST[thing]);
     throw conflict(
       `Cannot do more of this: one run may make ${MOST[thing]} ${
         thing.replace("_", " ")
@@ -45,8 +52,8 @@ export class RunLimits {
     );
   }
 
-  /** Marks the run as one that has met a limit, once for each. */
-  async tell(service: Service, { caller }: Call, thing: Thing, most: number): Promise<void> {
+  /** Records that the run has met a limit, once for each limit. */
+  async tell({ caller }: Call, thing: Thing, most: number): Promise<void> {
     const { run, subject } = caller;
     const key = `${run?.execution_id} ${thing}`;
     if (run === null || this.#told.has(key)) return;
@@ -57,7 +64,7 @@ export class RunLimits {
       most,
       thing,
     });
-    await service.db.write([record(service.clock.now(), {
+    await this.#db.write([record(this.#clock.now(), {
       kind: "execution.limited",
       ...keysOf(run),
       actor: subject,

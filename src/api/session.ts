@@ -1,33 +1,38 @@
 import { notFound } from "../domain/error.ts";
-import type { Listing, Page } from "../domain/page.ts";
+import type { Page } from "../domain/page.ts";
 import { boundTo } from "../domain/scope.ts";
-import type { Cleared } from "../domain/session.ts";
+import type { Cleared, SessionContext } from "../domain/session.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { listOpenExecutionsOf } from "../store/execution.ts";
 import { dropUnrouted } from "../store/inbound.ts";
 import { record, recordIdle } from "../store/journal.ts";
 import { deleteContexts, forgetContexts, listContexts as listContextRows } from "../store/session.ts";
 import { cancelTasksOf } from "../store/task_move.ts";
-import type { Call, Service } from "./service.ts";
+import { type Answer, answer, page as pageOf } from "./answer.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./parts.ts";
 
 /** GET /api/contexts: the workers that remember something of a conversation (interface 4.2, session list). */
 export async function listContexts(
-  service: Service,
+  { db }: Needs<"db">,
   call: Call,
   sessionKey: string,
   page: Page,
-): Promise<Listing> {
+): Promise<Answer<SessionContext[]>> {
   checkBound(call, sessionKey);
-  return await listContextRows(service.db, sessionKey, page);
+  return pageOf(await listContextRows(db, sessionKey, page));
 }
 
 /**
- * DELETE /api/contexts: cancels every active task of the conversation, running ones with their process trees, drops
- * what is not routed yet, and forgets all contexts (interface 4.2, session clear). An unknown key answers zeros.
+ * DELETE /api/contexts: cancels every active task of the conversation, running ones with their process trees, drops the
+ * messages that are not routed yet, and deletes all contexts (interface 4.2, session clear). An unknown key answers zeros.
  */
-export async function clearSession(service: Service, call: Call, sessionKey: string): Promise<Cleared> {
+export async function clearSession(
+  { db, clock, interruptRun, interruptRouting }: Needs<"db" | "clock" | "interruptRun" | "interruptRouting">,
+  call: Call,
+  sessionKey: string,
+): Promise<Answer<Cleared>> {
   checkBound(call, sessionKey);
-  const { db, clock } = service;
   const now = clock.now();
   const by = call.caller.subject;
   const { rows } = await db.write([
@@ -39,22 +44,22 @@ export async function clearSession(service: Service, call: Call, sessionKey: str
     recordIdle(now, sessionKey),
   ]);
   faultPoint("cancel.mid");
-  await service.interruptRouting(sessionKey);
+  await interruptRouting(sessionKey);
   const open = await listOpenExecutionsOf(db, sessionKey);
-  await Promise.all(open.map((executionId) => service.interrupt(executionId)));
-  return { cancelled_tasks: rows[0]?.length ?? 0, cleared_contexts: rows[1]?.length ?? 0 };
+  await Promise.all(open.map((executionId) => interruptRun(executionId)));
+  return answer({ cancelled_tasks: rows[0]?.length ?? 0, cleared_contexts: rows[1]?.length ?? 0 });
 }
 
-/** DELETE /api/contexts/:worker_id: one worker forgets one conversation (interface 4.2, session clear-worker). */
+/** DELETE /api/contexts/:worker_id: one worker's context of one conversation (interface 4.2, session clear-worker). */
 export async function clearWorkerContext(
-  service: Service,
+  { db, clock }: Needs<"db" | "clock">,
   call: Call,
   sessionKey: string,
   workerId: string,
-): Promise<Cleared> {
+): Promise<Answer<Cleared>> {
   checkBound(call, sessionKey);
-  const now = service.clock.now();
-  const { rows } = await service.db.write([
+  const now = clock.now();
+  const { rows } = await db.write([
     deleteContexts(sessionKey, workerId),
     forgetContexts(sessionKey, workerId),
     record(now, {
@@ -64,10 +69,10 @@ export async function clearWorkerContext(
       actor: call.caller.subject,
     }),
   ]);
-  return { cancelled_tasks: 0, cleared_contexts: rows[0]?.length ?? 0 };
+  return answer({ cancelled_tasks: 0, cleared_contexts: rows[0]?.length ?? 0 });
 }
 
-// A run sees its own conversation and no other (contract 2).
+// A run sees its own conversation and no other (contract 2.8).
 function checkBound(call: Call, sessionKey: string): void {
   const bound = boundTo(call.caller);
   if (bound !== null && bound !== sessionKey) throw notFound("session", sessionKey);

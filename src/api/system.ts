@@ -6,6 +6,7 @@ import {
   OVERVIEW_EXECUTIONS_MAX,
   OVERVIEW_WORKERS_MAX,
   type PasswordChange,
+  type PasswordChanged,
   startOfDay,
 } from "../domain/system.ts";
 import { listBeeRuns as listBeeRunRows } from "../store/bee_run.ts";
@@ -23,15 +24,21 @@ import { type Claims, OPERATOR_KEY_VERSION } from "../base/token.ts";
 import { VERSION } from "../base/version.ts";
 import { checked } from "./auth.ts";
 import { CHOSEN_COST, hashPassword, verifyPassword } from "./password.ts";
-import type { Call, Service } from "./service.ts";
+import type { BeeRun } from "../domain/bee_run.ts";
+import { jsonList, valueOf } from "../domain/json.ts";
+import { type Answer, answer } from "./answer.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./parts.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../domain/vocabulary.ts";
 
 /**
- * GET /api/system/overview: how many of what in which state, what was used today, what ran last (interface 4.2).
- * Every number comes from counters or from an index over open work, so it does not grow with what is stored.
+ * GET /api/system/overview: counts by status, use of today, latest executions (interface 4.2, system overview). Every
+ * number comes from counters or from an index over open work, so it stays fast with any number of rows.
  */
-export async function getOverview(service: Service, call: Call): Promise<Overview> {
-  const { db, clock, timeZone, state, startedAt } = service;
+export async function getOverview(
+  { db, clock, timeZone, lifecycle }: Needs<"db" | "clock" | "timeZone" | "lifecycle">,
+  call: Call,
+): Promise<Answer<Overview>> {
   const now = clock.now();
   const since = startOfDay(now, timeZone);
   const [counters, workers, used, limited, recent] = await Promise.all([
@@ -41,17 +48,17 @@ export async function getOverview(service: Service, call: Call): Promise<Overvie
     listLimits(db, now),
     findRecentExecutions(db, boundTo(call.caller), OVERVIEW_EXECUTIONS_MAX),
   ]);
-  return {
+  return answer({
     version: VERSION,
-    state,
-    started_at: startedAt,
+    state: lifecycle.state,
+    started_at: lifecycle.startedAt,
     workers,
     tasks: tally(counters, "task", TASK_STATUSES),
     executions: tally(counters, "execution", EXECUTION_STATUSES),
     usage_today: { since, ...used },
     limited_engines: limited.map(({ engine, until }) => ({ engine, until })),
-    recent_executions: JSON.parse(recent),
-  };
+    recent_executions: valueOf(recent),
+  });
 }
 
 async function usageSince(db: Database, since: number): Promise<Omit<Overview["usage_today"], "since">> {
@@ -72,32 +79,38 @@ async function usageSince(db: Database, since: number): Promise<Omit<Overview["u
   };
 }
 
-/** GET /api/system/executions: the coordinator's latest runs, newest first (interface 4.2, system executions). */
-export async function listBeeRuns(service: Service, call: Call, limit: number): Promise<string[]> {
-  return await listBeeRunRows(service.db, boundTo(call.caller), limit);
+/** GET /api/system/executions: the latest runs of the bee, newest first (interface 4.2, system executions). */
+export async function listBeeRuns({ db }: Needs<"db">, call: Call, limit: number): Promise<Answer<BeeRun[]>> {
+  return { json: jsonList(await listBeeRunRows(db, boundTo(call.caller), limit)) };
 }
 
-/** Throws `forbidden` for an agent's run, whatever its scopes: what it would get outlives the run (contract 2). */
+/** Throws `forbidden` for an agent's run, whatever its scopes: what it would get outlives the run (contract 2.8). */
 export function refuseRuns(call: Call, action: string): void {
   if (call.caller.run === null) return;
   throw new ServiceError("forbidden", `Cannot ${action} from an agent's run: only an operator may`);
 }
 
+/** Who asks for a change of the password. */
+interface Sender {
+  claims: Claims | null;
+  address: string;
+}
+
 /**
- * PUT /api/system/password: another password for the operator; every older token ends (contract 2, contract 5). With a token
- * from a login the current password is needed: a token that was stolen must not become the account. Throws
- * `forbidden` for runs, `conflict` while configuration or environment sets the password, `invalid_request`, `rate_limited`.
+ * PUT /api/system/password: another password for the operator; every older token ends (contract 2.2, contract 5.1). With a
+ * token from a login it takes the current password, so that a stolen token is not enough. Throws `forbidden` for runs,
+ * `conflict` while configuration or environment sets the password, `invalid_request`, `rate_limited`.
  */
 export async function changePassword(
-  service: Service,
+  needs: Needs<"db" | "clock" | "auth" | "authority" | "loginLimits" | "passwordSource">,
   call: Call,
   input: PasswordChange,
-  from: { claims: Claims | null; address: string },
-): Promise<{ username: string; updated_at: number }> {
-  const { db, clock, authority, passwordFrom } = service;
+  from: Sender,
+): Promise<Answer<PasswordChanged>> {
+  const { db, clock, authority, passwordSource } = needs;
   refuseRuns(call, "change the password");
-  if (passwordFrom !== "store") {
-    const place = passwordFrom === "config" ? "auth.password_hash" : "SVC_AUTH_PASSWORD";
+  if (passwordSource === "config" || passwordSource === "environment") {
+    const place = passwordSource === "config" ? "auth.password_hash" : "SVC_AUTH_PASSWORD";
     throw conflict(
       `Cannot change the password: ${place} sets it at every start; change it there, or take it away`,
     );
@@ -106,7 +119,7 @@ export async function changePassword(
   if (credential === null) throw conflict("Cannot change the password: there is none yet");
   const who = digest(`password\n${from.address}`);
   if (from.claims?.ver !== OPERATOR_KEY_VERSION) {
-    await checkCurrent(service, credential.password_hash, input.current_password, who);
+    await checkCurrent(needs, credential.password_hash, input.current_password, who);
   }
   const hash = await hashPassword(input.new_password, CHOSEN_COST);
   const now = clock.now();
@@ -116,11 +129,11 @@ export async function changePassword(
     record(now, { kind: "auth.password_changed", actor: call.caller.subject }),
   ], () => conflict("Cannot change the password: somebody else changed it meanwhile"));
   authority.version = credential.version + 1;
-  return { username: credential.username, updated_at: now };
+  return answer({ username: credential.username, updated_at: now });
 }
 
 async function checkCurrent(
-  service: Service,
+  { auth, loginLimits }: Needs<"auth" | "loginLimits">,
   hash: string,
   current: string | undefined,
   who: string,
@@ -128,9 +141,8 @@ async function checkCurrent(
   if (current === undefined) {
     throw invalid("current_password", "is needed with a token from a login");
   }
-  const { loginLimits, config } = service;
   const attempt = await loginLimits.begin(
-    [{ who, max: config.auth.login_failures_per_minute }],
+    [{ who, max: auth.login_failures_per_minute }],
     "Cannot change the password: too many wrong ones; wait for the next minute",
   );
   if (!await checked(attempt, verifyPassword(current, hash, who))) {

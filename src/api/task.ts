@@ -1,7 +1,8 @@
-import { conflict, invalid, notFound, ServiceError } from "../domain/error.ts";
+import { conflict, invalid, notFound, type ServiceError } from "../domain/error.ts";
 import { isId } from "../domain/field.ts";
 import { scriptSessionKey } from "../domain/message.ts";
-import type { Listing } from "../domain/page.ts";
+import { type Json, valueOf } from "../domain/json.ts";
+import type { Database } from "../store/database.ts";
 import { boundTo } from "../domain/scope.ts";
 import { newTask, planTask, type Task, type TaskCreate, type TaskFilter } from "../domain/task.ts";
 import type { JournalEntry } from "../domain/journal.ts";
@@ -10,48 +11,36 @@ import { journalRange, listEvents, moved, record } from "../store/journal.ts";
 import { findInbound } from "../store/inbound.ts";
 import { cancelTask as cancelTaskRow, runTaskNow } from "../store/task_move.ts";
 import { findTask, findTaskJson, insertTask, listTasks as listTaskRows } from "../store/task.ts";
-import { create, type Created } from "./create.ts";
+import { type Answer, page } from "./answer.ts";
+import type { Call } from "./call.ts";
+import { create } from "./create.ts";
+import type { Needs } from "./parts.ts";
 import { BELL } from "../base/bells.ts";
-import type { Call, Service } from "./service.ts";
 import { isEndedTask } from "../domain/vocabulary.ts";
 
-/** POST /api/tasks (interface 4.2, task create, contract 3). Throws `invalid_request`, `not_found`, `conflict`. */
-export async function createTask(service: Service, call: Call, input: TaskCreate): Promise<Created> {
-  const { clock, config, runLimits } = service;
-  return await create(service, call, async () => {
+/** POST /api/tasks (interface 4.2, task create; contract 3, Task). Throws `invalid_request`, `not_found`, `conflict`. */
+export function createTask(
+  needs: Needs<"db" | "clock" | "limits" | "runLimits" | "timeZone">,
+  call: Call,
+  input: TaskCreate,
+): Promise<Answer<Task>> {
+  const { db, clock, runLimits, timeZone } = needs;
+  return create({ db, clock }, call, async () => {
     const now = clock.now();
-    const plan = planTask(input, now, service.timeZone);
-    const origin = await findOrigin(service, call, input.message_id);
-    // Whether there is such a worker is found out by the insert itself, in the same instant.
+    const plan = planTask(input, now, timeZone);
+    const origin = await findOrigin(db, call, input.message_id);
+    // The insert itself finds out whether the worker exists, so it cannot be deleted in between.
     if (!isId(input.worker_id)) throw unknownWorker(input.worker_id);
-    const depth = call.caller.run === null ? 0 : call.caller.run.depth + 1;
-    if (depth > config.limits.max_chain_depth) {
-      await runLimits.tell(service, call, "chain_depth", config.limits.max_chain_depth);
-      throw conflict(
-        `Cannot create the task: it would stand ${depth} deep in a chain of tasks that agents made ` +
-          `(limits.max_chain_depth is ${config.limits.max_chain_depth})`,
-      );
-    }
-    await runLimits.take(service, call, "tasks");
-    const seed = {
-      id: newId(),
-      ...origin,
-      worker_id: input.worker_id,
-      instruction: input.instruction,
-      type: input.type,
-      created_by: call.caller.subject,
-    };
-    const task = newTask(seed, plan, now);
+    const depth = await checkDepth(needs, call);
+    await runLimits.take(call, "tasks");
+    const task = newTask({ ...input, ...origin, id: newId(), created_by: call.caller.subject }, plan, now);
     const parent_task_id = call.caller.run?.task_id || null;
     return {
       statements: [
         ...insertTask({ ...task, due_at: plan.due_at, parent_task_id, depth }),
         record(now, {
           kind: "task.created",
-          session_key: task.session_key,
-          worker_id: task.worker_id,
-          task_id: task.id,
-          message_id: task.message_id,
+          ...taskKeysOf(task),
           actor: call.caller.subject,
           data: { type: task.type, status: task.status, reason: task.reason },
         }),
@@ -62,24 +51,42 @@ export async function createTask(service: Service, call: Call, input: TaskCreate
   });
 }
 
+// How many tasks of agents stand above the new one (contract 2.9).
+async function checkDepth(
+  { limits, runLimits }: Needs<"limits" | "runLimits">,
+  call: Call,
+): Promise<number> {
+  const depth = call.caller.run === null ? 0 : call.caller.run.depth + 1;
+  if (depth <= limits.max_chain_depth) return depth;
+  await runLimits.tell(call, "chain_depth", limits.max_chain_depth);
+  throw conflict(
+    `Cannot create the task: it would stand ${depth} deep in a chain of tasks that agents made ` +
+      `(limits.max_chain_depth is ${limits.max_chain_depth})`,
+  );
+}
+
 function unknownWorker(id: string): ServiceError {
   return invalid("worker_id", `no worker has the id ${JSON.stringify(id)}`);
 }
 
-// The conversation that the task joins. A script may name anything, a run only its own conversation's messages.
+// The conversation that the task joins. A script may name anything, a run only messages of its own conversation.
 async function findOrigin(
-  service: Service,
+  db: Database,
   call: Call,
   messageId: string,
 ): Promise<{ message_id: string; session_key: string }> {
-  const message = await findInbound(service.db, messageId, boundTo(call.caller));
+  const message = await findInbound(db, messageId, boundTo(call.caller));
   if (message !== null) return { message_id: message.id, session_key: message.session_key };
   if (call.caller.run !== null) throw notFound("message", messageId);
   return { message_id: messageId, session_key: scriptSessionKey(messageId) };
 }
 
 /** GET /api/tasks (interface 4.2, task list). Throws `invalid_request` when no key is named, or two that exclude each other. */
-export async function listTasks(service: Service, call: Call, filter: TaskFilter): Promise<Listing> {
+export async function listTasks(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: TaskFilter,
+): Promise<Answer<Task[]>> {
   const { session_key, message_id, worker_id } = filter;
   if (session_key === undefined && message_id === undefined && worker_id === undefined) {
     throw invalid("", "one of session_key, message_id and worker_id is needed");
@@ -87,87 +94,106 @@ export async function listTasks(service: Service, call: Call, filter: TaskFilter
   if (session_key !== undefined && message_id !== undefined) {
     throw invalid("message_id", "does not go with session_key; use one of them");
   }
-  return await listTaskRows(service.db, filter, boundTo(call.caller), filter);
+  return page(await listTaskRows(db, filter, boundTo(call.caller), filter));
 }
 
 /** GET /api/tasks/:id. Throws `not_found`. */
-export async function getTask(service: Service, call: Call, id: string): Promise<string> {
-  const json = await findTaskJson(service.db, id, boundTo(call.caller));
+export async function getTask({ db }: Needs<"db">, call: Call, id: string): Promise<Answer<Task>> {
+  return { json: await findVisible(db, call, id) };
+}
+
+async function findVisible(db: Database, call: Call, id: string): Promise<Json<Task>> {
+  const json = await findTaskJson(db, id, boundTo(call.caller));
   if (json === null) throw notFound("task", id);
   return json;
 }
 
-/** POST /api/tasks/:id/cancel: pending or scheduled work, or the schedule of a running one (contract 3). Throws `not_found`, `conflict`. */
-export async function cancelTask(service: Service, call: Call, id: string): Promise<string> {
-  const { db, clock } = service;
-  const task = JSON.parse(await getTask(service, call, id)) as Task;
+/**
+ * POST /api/tasks/:id/cancel: a pending or scheduled task, or the schedule of a running one (contract 3, Task). Throws
+ * `not_found`, `conflict`.
+ */
+export async function cancelTask(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  id: string,
+): Promise<Answer<Task>> {
+  const task = valueOf(await findVisible(db, call, id));
   const now = clock.now();
-  const cancelled: JournalEntry = { kind: "task.cancelled", ...keysOf(task), actor: call.caller.subject };
+  const cancelled: JournalEntry = { kind: "task.cancelled", ...taskKeysOf(task), actor: call.caller.subject };
   await db.writeOr(
     moved(cancelTaskRow(id, `cancelled by ${call.caller.subject}`, now), now, cancelled),
     () =>
       refusal(
-        service,
+        db,
         id,
         "cancel",
         "only pending and scheduled tasks can be; end a run with execution cancel",
       ),
   );
-  return await getTask(service, call, id);
+  return { json: await findVisible(db, call, id) };
 }
 
-/** POST /api/tasks/:id/run: starts a scheduled task now and leaves its schedule alone (contract 3). Throws `not_found`, `conflict`. */
-export async function runTask(service: Service, call: Call, id: string): Promise<string> {
-  const { db, clock } = service;
-  const task = JSON.parse(await getTask(service, call, id)) as Task;
-  await service.runLimits.take(service, call, "tasks");
+/** POST /api/tasks/:id/run: starts a scheduled task now and leaves its schedule alone (contract 3, Task). Throws `not_found`, `conflict`. */
+export async function runTask(
+  { db, clock, runLimits }: Needs<"db" | "clock" | "runLimits">,
+  call: Call,
+  id: string,
+): Promise<Answer<Task>> {
+  const task = valueOf(await findVisible(db, call, id));
+  await runLimits.take(call, "tasks");
   const now = clock.now();
   const due: JournalEntry = {
     kind: "task.due",
-    ...keysOf(task),
+    ...taskKeysOf(task),
     actor: call.caller.subject,
     data: { at: now, manual: true },
   };
   await db.writeOr(
     moved(runTaskNow(id, now), now, due),
-    () => refusal(service, id, "run", "only scheduled tasks can be"),
+    () => refusal(db, id, "run", "only scheduled tasks can be"),
   );
-  return await getTask(service, call, id);
+  return { json: await findVisible(db, call, id) };
 }
 
-function keysOf(task: Task): { session_key: string; worker_id: string; task_id: string; message_id: string } {
+function taskKeysOf(
+  task: Task,
+): { session_key: string; worker_id: string; task_id: string; message_id: string } {
   const { session_key, worker_id, message_id } = task;
   return { session_key, worker_id, task_id: task.id, message_id };
 }
 
-async function refusal(service: Service, id: string, verb: string, rule: string): Promise<ServiceError> {
-  const task = await findTask(service.db, id);
+async function refusal(db: Database, id: string, verb: string, rule: string): Promise<ServiceError> {
+  const task = await findTask(db, id);
   return task === null
     ? notFound("task", id)
     : conflict(`Cannot ${verb} task ${id}: it is ${task.status}; ${rule}`);
 }
 
+/** How long a wait lasts at most, and what ends it early. */
+export interface WaitLimits {
+  timeoutMs: number;
+  signal: AbortSignal;
+}
+
 /**
  * GET /api/tasks/:id/wait: answers when the task has ended, a schedule with its current or next run, or after
- * `timeoutMs` with the task as it stands (contract 3, contract 5). Throws `not_found`.
+ * `timeoutMs` with the task as it is (contract 3, Task). Throws `not_found`.
  */
 export async function waitForTask(
-  service: Service,
+  { db, clock, bells, lifecycle }: Needs<"db" | "clock" | "bells" | "lifecycle">,
   call: Call,
   id: string,
-  timeoutMs: number,
-  signal: AbortSignal,
-): Promise<string> {
-  const { db, clock, bells } = service;
+  { timeoutMs, signal }: WaitLimits,
+): Promise<Answer<Task>> {
   const bell = bells.listen(BELL.journal);
   try {
     const { last } = await journalRange(db);
     const until = clock.monotonic() + timeoutMs;
-    const ended = AbortSignal.any([signal, service.stopping]);
+    const ended = AbortSignal.any([signal, lifecycle.stopping]);
     while (true) {
-      const json = await getTask(service, call, id);
+      const json = await findVisible(db, call, id);
       const left = until - clock.monotonic();
-      if (await hasEnded(service, JSON.parse(json), last) || left <= 0 || ended.aborted) return json;
+      if (await hasEnded(db, valueOf(json), last) || left <= 0 || ended.aborted) return { json };
       await bell.next(clock, Math.min(left, WAIT_POLL_MS), ended);
     }
   } finally {
@@ -177,9 +203,9 @@ export async function waitForTask(
 
 const WAIT_POLL_MS = 1_000;
 
-async function hasEnded(service: Service, task: Task, since: number): Promise<boolean> {
+async function hasEnded(db: Database, task: Task, since: number): Promise<boolean> {
   if (isEndedTask(task.status)) return true;
   if (task.type !== "scheduled") return false;
   const kinds = ["execution.completed", "execution.failed"];
-  return (await listEvents(service.db, since, 1, { task_id: task.id, kinds })).length > 0;
+  return (await listEvents(db, since, 1, { task_id: task.id, kinds })).length > 0;
 }

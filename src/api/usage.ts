@@ -10,7 +10,9 @@ import {
 import { boundTo } from "../domain/scope.ts";
 import type { USAGE_GROUPS } from "../domain/vocabulary.ts";
 import { usageByDepartment, usageByExecution, usageByQuarter, usageByWorker } from "../store/usage.ts";
-import type { Call, Service } from "./service.ts";
+import { type Answer, answer } from "./answer.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./parts.ts";
 
 type Used = Omit<UsageRow, "key" | "name">;
 
@@ -20,26 +22,25 @@ const NOTHING: Used = { executions: 0, failed: 0, input_tokens: null, output_tok
 
 /** GET /api/usage: what runs used since a time, by one of five views (contract 17). Throws `invalid_request`. */
 export async function listUsage(
-  service: Service,
+  { db, clock, timeZone }: Needs<"db" | "clock" | "timeZone">,
   call: Call,
   { by, since: given }: { by: (typeof USAGE_GROUPS)[number]; since?: number | undefined },
-): Promise<UsageRow[]> {
-  const { db, clock } = service;
+): Promise<Answer<UsageRow[]>> {
   const since = given ?? clock.now() - USAGE_SINCE_DEFAULT_MS;
   if (clock.now() - since > USAGE_DAYS_MAX * DAY_MS) {
     throw invalid("since", `must be at most ${USAGE_DAYS_MAX} days ago`);
   }
   switch (by) {
     case "worker":
-      return await usageByWorker(db, since);
+      return answer(await usageByWorker(db, since));
     case "department":
-      return await usageByDepartment(db, since);
+      return answer(await usageByDepartment(db, since));
     case "engine":
-      return await usageByExecution(db, "engine", since);
+      return answer(await usageByExecution(db, "engine", since));
     case "conversation":
-      return ofCaller(call, await usageByExecution(db, "session_key", since));
+      return answer(ofCaller(call, await usageByExecution(db, "session_key", since)));
     case "day":
-      return byDay(await usageByQuarter(db, since), service.timeZone);
+      return answer(byDay(await usageByQuarter(db, since), timeZone));
   }
 }
 
@@ -48,10 +49,10 @@ export async function listUsage(
  * included (contract 17). Throws `invalid_request`.
  */
 export async function listSeries(
-  service: Service,
+  { db, clock }: Needs<"db" | "clock">,
   { since: given, step }: { since?: number | undefined; step: number },
-): Promise<SeriesPoint[]> {
-  const now = service.clock.now();
+): Promise<Answer<SeriesPoint[]>> {
+  const now = clock.now();
   const since = given ?? now - SERIES_SINCE_DEFAULT_MS;
   if (step % QUARTER_MS !== 0) throw invalid("step", `must be a multiple of ${QUARTER_MS}`);
   const first = Math.floor(since / step) * step;
@@ -63,11 +64,11 @@ export async function listSeries(
     { length: Math.max(0, count) },
     (_, index) => ({ at: first + index * step, ...NOTHING }),
   );
-  for (const quarter of await usageByQuarter(service.db, first)) {
+  for (const quarter of await usageByQuarter(db, first)) {
     const point = points[Math.floor((quarter.at - first) / step)];
     if (point !== undefined) add(point, quarter);
   }
-  return points;
+  return answer(points);
 }
 
 // A run sees its own conversation and no other (contract 2).

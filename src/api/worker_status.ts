@@ -6,23 +6,26 @@ import { listOpenExecutionIds } from "../store/execution.ts";
 import { findLimit } from "../store/rate_limit.ts";
 import { countTasksByStatus } from "../store/task.ts";
 import { findWorker } from "../store/worker.ts";
-import type { Service } from "./service.ts";
+import { type Answer, answer } from "./answer.ts";
+import type { Needs } from "./parts.ts";
 import { workDirFault } from "./work_dir.ts";
 
-/** GET /api/workers/:id/status (contract 5). Throws `not_found`. */
-export async function getWorkerStatus(service: Service, id: string): Promise<WorkerStatus> {
-  const { db, clock, engines } = service;
+/** GET /api/workers/:id/status: what it does, and whether it can be started (contract 5.1). Throws `not_found`. */
+export async function getWorkerStatus(
+  { db, clock, engines, paths }: Needs<"db" | "clock" | "engines" | "paths">,
+  id: string,
+): Promise<Answer<WorkerStatus>> {
   const worker = await findWorker(db, id);
   if (worker === null) throw notFound("worker", id);
   const engine = engines.find(worker.engine);
-  const found = await engines.probeOne(worker.engine, (engine) => stateDirOf(service.paths, id, engine));
+  const found = await engines.probeOne(worker.engine, (engine) => stateDirOf(paths, id, engine));
   const name = engine?.name ?? worker.engine;
   const limit = await findLimit(db, name);
   const waits = limit !== null && limit.until > clock.now() ? limit : null;
   const fault = await workDirFault(worker.work_dir) ??
     (found.usable && waits !== null ? waitReason(waits) : null);
   const counts = await countTasksByStatus(db, id);
-  return {
+  return answer({
     id,
     name: worker.name,
     status: worker.status,
@@ -36,5 +39,5 @@ export async function getWorkerStatus(service: Service, id: string): Promise<Wor
     running: counts.running ?? 0,
     scheduled: counts.scheduled ?? 0,
     execution_ids: await listOpenExecutionIds(db, id),
-  };
+  });
 }

@@ -75,7 +75,7 @@ export async function serve(args: readonly string[]): Promise<number> {
     await server.stop();
     return startFault(error);
   }
-  if (server.service.state !== "stopping") {
+  if (server.parts.lifecycle.state !== "stopping") {
     feedWatchdog();
     void tellManager("READY=1", `STATUS=ready at ${server.url}`);
     void sayStarted(server, loaded, pretty);
@@ -118,13 +118,13 @@ function onSignals(server: Server): Promise<void> {
 
 async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean): Promise<void> {
   const { config, path } = loaded;
-  const { service, url } = server;
-  const sqlite = await sqliteVersion(service.db).catch(() => "");
+  const { parts, url } = server;
+  const sqlite = await sqliteVersion(parts.db).catch(() => "");
   if (!pretty) {
     log.info("svc {version} is ready at {url}", {
       version: VERSION,
       url,
-      data_dir: service.paths.root,
+      data_dir: parts.paths.root,
       sqlite,
       // Its time zones decide when schedules fire (reliability CRN-10).
       zone_data: versions.tz ?? "unknown",
@@ -132,11 +132,11 @@ async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean)
   } else {
     say("ready", `svc ${VERSION} at ${url}`);
     say("config", path ?? "defaults (no config.yaml)");
-    say("data", service.paths.root);
+    say("data", parts.paths.root);
     say("database", `${config.database.url.replace(/\/\/[^@/]*@/, "//")} (SQLite ${sqlite})`);
     say("log in", `as ${config.auth.username}, ${passwordHint(server, loaded)}`);
   }
-  const [engines, isolation] = await Promise.all([service.engines.probe(), server.isolation()]);
+  const [engines, isolation] = await Promise.all([parts.engines.probe(), server.isolation()]);
   if (!pretty) {
     log.info("Runs are isolated by {isolation}", { isolation });
     for (const [engine, { usable, version, detail }] of Object.entries(engines)) {
@@ -148,7 +148,7 @@ async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean)
     "isolation",
     isolation === "namespace" ? "pid namespace per run, same user" : "process group per run, same user",
   );
-  sayEngines(service.engines, engines);
+  sayEngines(parts.engines, engines);
 }
 
 // Engines that are neither configured nor installed share one line.

@@ -1,22 +1,19 @@
-import { Authority } from "../api/authority.ts";
-import { LoginLimits } from "../api/login_limit.ts";
-import { RunLimits } from "../api/run_limit.ts";
-import type { Service } from "../api/service.ts";
+import { createOperations, type Operations } from "../api/operations.ts";
+import type { Parts } from "../api/parts.ts";
 import { type Clock, sleep, systemClock } from "../base/clock.ts";
-import type { LoadedConfig } from "../config/schema.ts";
-import { Catalog } from "../engine/catalog.ts";
+import type { Config, LoadedConfig } from "../config/schema.ts";
 import { detectIsolation, type Isolation } from "../engine/isolation.ts";
 import { openConsole } from "./console.ts";
 import { DatabaseOwner } from "./database_owner.ts";
 import { DataMarker, filePath } from "./data_marker.ts";
-import { DatabaseWatch } from "../store/watch.ts";
-import { ensureCredential, loadKey, openDataDirectory, type Operator } from "./first_start.ts";
+import { ensureCredential, loadKey, openDataDirectory } from "./first_start.ts";
 import { createApp } from "../http/app.ts";
 import { logBell } from "../http/log_file.ts";
 import { Listener } from "../http/listener.ts";
 import { type DataLock, lockDataDirectory } from "./lock.ts";
+import { type Foundation, partsOf } from "./parts.ts";
 import { logger, redact } from "../base/log.ts";
-import { type DataPaths, dataPaths } from "../base/paths.ts";
+import { dataPaths } from "../base/paths.ts";
 import { Bee } from "../pipeline/bee.ts";
 import { Dispatcher } from "../pipeline/dispatcher.ts";
 import { createEnvironments } from "../run/environment.ts";
@@ -49,7 +46,9 @@ export interface ServerParts {
 
 /** The whole service: opened, started, drained and stopped in order. */
 export class Server {
-  readonly service: Service;
+  readonly parts: Parts;
+  readonly config: Config;
+  readonly api: Operations;
   readonly stages: Stage[];
   readonly executor: Executor;
   readonly dispatcher: Dispatcher;
@@ -63,63 +62,34 @@ export class Server {
   readonly #stopping = new AbortController();
   #graceMs: number;
 
-  private constructor(foundation: Foundation, parts: ServerParts) {
+  private constructor(foundation: Foundation, replaced: ServerParts) {
     const { loaded, paths, db, key, operator, clock, lock, owner } = foundation;
     const { config } = loaded;
-    const bells = parts.bells ?? new Bells();
+    const bells = replaced.bells ?? new Bells();
     db.onCommit = (names) => {
       for (const name of new Set(names)) bells.ring(name);
       bells.ring(BELL.journal);
     };
     db.onBroken = (reason, cause) => void this.#failStop(reason, cause);
-    const file = filePath(config.database.url);
-    const machine = {
-      path: Deno.env.get("PATH") ?? "",
-      inherited: Deno.env.toObject(),
-      root: Deno.uid() === 0,
-      umask: parts.umask ?? 0o022,
-      stopGraceMs: config.limits.stop_grace,
-    };
-    const engines = new Catalog(config, machine);
-    const { username, version } = operator.credential;
-    const authority = new Authority({ key, username, version, db, clock });
-    const zone = config.scheduler.time_zone || Intl.DateTimeFormat().resolvedOptions().timeZone;
-    const service: Service = {
-      config,
-      paths,
-      clock,
-      timeZone: zone,
-      db,
-      bells,
-      engines,
-      authority,
-      runLimits: new RunLimits(),
-      loginLimits: new LoginLimits(db, clock),
-      passwordFrom: config.auth.password_hash !== ""
-        ? "config"
-        : loaded.password !== ""
-        ? "environment"
-        : "store",
-      startedAt: clock.now(),
-      state: "starting",
-      watch: file === null ? null : new DatabaseWatch(db, file, clock),
+    const machine = { umask: replaced.umask ?? 0o022, stopping: this.#stopping.signal };
+    this.parts = partsOf(foundation, { bells, ...machine }, {
       stages: () => this.stages,
-      stopping: this.#stopping.signal,
-      interrupt: (executionId) => this.executor.interrupt(executionId),
+      interruptRun: (executionId) => this.executor.interrupt(executionId),
       interruptRouting: (sessionKey) => this.#bee.interrupt(sessionKey),
-    };
-    this.service = service;
+    });
+    const { engines, authority, lifecycle, timeZone, network } = this.parts;
+    this.config = config;
     this.generatedPassword = operator.generated;
     this.#lock = lock;
     this.#owner = owner;
     this.#graceMs = config.shutdown_grace;
-    const rules = { defaultZone: zone, maxAttempts: config.limits.max_attempts };
+    const rules = { defaultZone: timeZone, maxAttempts: config.limits.max_attempts };
     const base = { db, clock, bells };
     const environmentOf = createEnvironments({
       clock,
       paths,
       key,
-      timeZone: zone,
+      timeZone,
       url: () => this.#listener.url,
       inherited: Deno.env.toObject(),
     });
@@ -136,17 +106,26 @@ export class Server {
       rules,
       running: () => this.executor.running.map((run) => run.execution_id),
     });
-    this.#bee = new Bee({ ...base, config, engines, paths, environmentOf, timeZone: zone });
+    this.#bee = new Bee({ ...base, config, engines, paths, environmentOf, timeZone });
     this.stages = [
       this.#rescuer.stage,
       createIntake({ ...base, quietWindow: config.bee.quiet_window }),
       this.#bee.stage,
-      createScheduler({ ...base, defaultZone: zone, catchUpWindowMs: config.scheduler.catch_up_window }),
+      createScheduler({ ...base, defaultZone: timeZone, catchUpWindowMs: config.scheduler.catch_up_window }),
       this.dispatcher.stage,
-      createOutbox({ ...base, platforms: parts.platforms ?? [] }),
+      createOutbox({ ...base, platforms: replaced.platforms ?? [] }),
       createRetention({ ...base, paths, config: config.retention }),
     ];
-    const app = createApp(service, { stagesWell: () => this.stages.every((one) => one.well) }, openConsole);
+    this.api = createOperations(this.parts);
+    const app = createApp({
+      api: this.api,
+      authority,
+      lifecycle,
+      clock,
+      bells,
+      hosts: network,
+      openConsole: network.console ? openConsole : null,
+    });
     this.#listener = new Listener(app, config.server, paths.serverFile);
   }
 
@@ -192,23 +171,23 @@ export class Server {
   #starting: Promise<void> = Promise.resolve();
 
   async #start(): Promise<void> {
-    const { service } = this;
+    const { parts } = this;
     this.#listener.listen();
     await Promise.all([
-      installShim(service.paths.bin),
-      removePartials(service.paths.uploads),
-      Deno.remove(service.paths.backup, { recursive: true }).catch(() => {}),
+      installShim(parts.paths.bin),
+      removePartials(parts.paths.uploads),
+      Deno.remove(parts.paths.backup, { recursive: true }).catch(() => {}),
       this.#listener.announce(),
     ]);
     await this.#rescuer.rescue();
     await this.#rescuer.rescueBee();
-    await Deno.remove(service.paths.runs, { recursive: true }).catch(() => {});
-    if (service.state !== "starting") return;
+    await Deno.remove(parts.paths.runs, { recursive: true }).catch(() => {});
+    if (parts.lifecycle.state !== "starting") return;
     for (const stage of this.stages) stage.start();
-    await service.db.write([record(service.clock.now(), { kind: "system.started" })]);
-    service.watch?.start();
+    await parts.db.write([record(parts.clock.now(), { kind: "system.started" })]);
+    parts.watch?.start();
     this.#owner?.start();
-    if (service.state === "starting") service.state = "ready";
+    if (parts.lifecycle.state === "starting") parts.lifecycle.state = "ready";
   }
 
   /**
@@ -216,14 +195,14 @@ export class Server {
    * process continue, until an operator acts (reliability DBF-9).
    */
   async #failStop(reason: string, cause: unknown): Promise<void> {
-    const { service } = this;
-    if (service.state === "stopping") return;
-    service.state = "failed";
-    service.watch?.stop();
+    const { parts } = this;
+    if (parts.lifecycle.state === "stopping") return;
+    parts.lifecycle.state = "failed";
+    parts.watch?.stop();
     log.error(
       "STOPPED WRITING to the database {database}: {reason}. No run is started and every write is refused. Stop the " +
         "service, find out why, and start it again; a damaged database comes back with: svc restore <file>",
-      { database: redact(service.config.database.url), reason, cause },
+      { database: redact(this.config.database.url), reason, cause },
     );
     this.dispatcher.drain();
     this.#bee.drain();
@@ -259,42 +238,30 @@ export class Server {
   #stopped: Promise<void> | null = null;
 
   async #stop(): Promise<void> {
-    const { service } = this;
-    service.state = "stopping";
+    const { parts } = this;
+    parts.lifecycle.state = "stopping";
     this.dispatcher.drain();
     this.#bee.drain();
     // A start that is not finished still needs the database.
     await this.#starting.catch(() => {});
-    service.watch?.stop();
+    parts.watch?.stop();
     if (this.dispatcher.running > 0 && this.#graceMs > 0) {
       log.info("Waiting up to {seconds} s for {runs} runs to finish; a second signal ends them now", {
         seconds: this.#graceMs / 1000,
         runs: this.dispatcher.running,
       });
-      const grace = sleep(service.clock, this.#graceMs, this.#hurried.signal);
+      const grace = sleep(parts.clock, this.#graceMs, this.#hurried.signal);
       await Promise.race([this.dispatcher.settled(), grace]);
     }
     await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);
     await this.dispatcher.settled();
     await Promise.all(this.stages.map((stage) => stage.stop()));
-    await service.db.write([record(service.clock.now(), { kind: "system.stopped" })]).catch(() => {});
+    await parts.db.write([record(parts.clock.now(), { kind: "system.stopped" })]).catch(() => {});
     this.#stopping.abort();
     await this.#listener.close();
-    await service.loginLimits.save();
+    await parts.loginLimits.save();
     await this.#owner?.release();
-    await service.db.close();
+    await parts.db.close();
     this.#lock.close();
   }
-}
-
-interface Foundation {
-  loaded: LoadedConfig;
-  paths: DataPaths;
-  db: Database;
-  key: Uint8Array;
-  operator: Operator;
-  clock: Clock;
-  lock: DataLock;
-  /** On a libSQL server only. */
-  owner: DatabaseOwner | null;
 }

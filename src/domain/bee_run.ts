@@ -20,3 +20,5 @@ export const beeRunSchema = z.strictObject({
   created_at: time,
   completed_at: time.nullable(),
 }).meta({ id: "BeeRun" });
+
+export type BeeRun = z.output<typeof beeRunSchema>;

@@ -26,6 +26,8 @@ export const chatCreateSchema = z.strictObject({
   worker_id: id.nullable().default(null),
 }).meta({ id: "LocalSessionCreate", examples: [{ name: "Ideas" }] });
 
+export type ChatCreate = z.output<typeof chatCreateSchema>;
+
 /** Body of PUT /api/local/sessions/:id; `worker_id: ""` takes the default worker away. */
 export const chatUpdateSchema = z.strictObject({
   name: line(NAME_MAX_BYTES),
@@ -35,6 +37,8 @@ export const chatUpdateSchema = z.strictObject({
   updated_at: z.unknown(),
 }).partial().meta({ id: "LocalSessionUpdate", examples: [{ name: "Plans" }] });
 
+export type ChatUpdate = z.output<typeof chatUpdateSchema>;
+
 export const chatListQuery = pageQuery();
 
 /** Body of POST /api/local/sessions/:id/messages. Empty content only with media (contract 3). */
@@ -42,6 +46,15 @@ export const chatSendSchema = z.strictObject({
   content: text(CONTENT_MAX_BYTES),
   media_path: text(4_000).optional(),
 }).meta({ id: "LocalMessageCreate", examples: [{ content: "What is new?" }] });
+
+export type ChatSend = z.output<typeof chatSendSchema>;
+
+/** Answer to a message: it is stored, and its reply comes on the stream (contract 3, Local chat). */
+export const queuedSchema = z.strictObject({ status: z.literal("queued"), message_id: id }).meta({
+  id: "Queued",
+});
+
+export type Queued = z.output<typeof queuedSchema>;
 
 /** One message of a chat history (interface 2, contract 3). */
 export const chatMessageSchema = z.strictObject({
@@ -51,6 +64,8 @@ export const chatMessageSchema = z.strictObject({
   ts: time,
   media: mediaSchema.nullable(),
 }).meta({ id: "LocalMessage" });
+
+export type ChatMessage = z.output<typeof chatMessageSchema>;
 
 export const historyQuery = {
   before: id.optional().meta({ description: "only what came before this message" }),

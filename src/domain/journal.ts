@@ -30,6 +30,8 @@ export const eventSchema = z.strictObject({
   data: z.record(z.string(), z.unknown()),
 }).meta({ id: "Event" });
 
+export type Event = z.output<typeof eventSchema>;
+
 /** Query of GET /api/events (contract 4). */
 export const eventListQuery = {
   after: whole(0, Number.MAX_SAFE_INTEGER).optional()

@@ -1,3 +1,4 @@
+import type { Json } from "./json.ts";
 import { id, whole } from "./field.ts";
 
 /** Page size of lists that interface 8 does not name, and their maximum (contract 1). */
@@ -25,9 +26,9 @@ export interface Page {
   cursor?: string | undefined;
 }
 
-/** One page: the JSON array as text, and what the headers need. */
-export interface Listing {
-  json: string;
+/** One page of a list of T: the JSON array as text, and what the headers need. */
+export interface Listing<T> {
+  json: Json<T[]>;
   /** Rows that match, counted up to COUNT_MAX + 1. */
   total: number;
   /** The cursor of the next page, or null at the end. */

@@ -13,6 +13,8 @@ export const contextSchema = z.strictObject({
   active_tasks: z.int(),
 }).meta({ id: "SessionContext" });
 
+export type SessionContext = z.output<typeof contextSchema>;
+
 /** Query of GET /api/contexts: unlike a filter, the key is needed. */
 export const contextListQuery = { session_key: sessionKey, ...pageQuery() };
 

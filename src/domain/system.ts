@@ -25,6 +25,25 @@ export const INSTRUCTION_SHOWN_MAX = 200;
 export const OVERVIEW_EXECUTIONS_MAX = 10;
 export const OVERVIEW_WORKERS_MAX = 20;
 
+/** An execution as an overview shows it. */
+export const recentExecutionSchema = executionSchema.pick({
+  id: true,
+  worker_id: true,
+  worker_name: true,
+  task_id: true,
+  session_key: true,
+  engine: true,
+  instruction: true,
+  status: true,
+  failure: true,
+  attempt: true,
+  created_at: true,
+  started_at: true,
+  completed_at: true,
+});
+
+export type RecentExecution = z.output<typeof recentExecutionSchema>;
+
 /** Answer of GET /api/system/overview (interface 4.2, system overview). */
 export const overviewSchema = z.strictObject({
   version: z.string(),
@@ -40,23 +59,8 @@ export const overviewSchema = z.strictObject({
   }),
   limited_engines: z.array(z.strictObject({ engine: z.string(), until: time }))
     .meta({ description: "engines that wait for the end of a model's limit" }),
-  recent_executions: z.array(
-    executionSchema.pick({
-      id: true,
-      worker_id: true,
-      worker_name: true,
-      task_id: true,
-      session_key: true,
-      engine: true,
-      instruction: true,
-      status: true,
-      failure: true,
-      attempt: true,
-      created_at: true,
-      started_at: true,
-      completed_at: true,
-    }),
-  ).meta({ description: `newest first; instructions cut to ${INSTRUCTION_SHOWN_MAX} characters` }),
+  recent_executions: z.array(recentExecutionSchema)
+    .meta({ description: `newest first; instructions cut to ${INSTRUCTION_SHOWN_MAX} characters` }),
 }).meta({ id: "Overview" });
 
 export type Overview = z.output<typeof overviewSchema>;
@@ -81,6 +85,8 @@ export const doctorSchema = z.strictObject({
   status: z.enum(CHECK_STATUSES),
   checks: z.array(checkSchema),
 }).meta({ id: "Doctor" });
+
+export type Doctor = z.output<typeof doctorSchema>;
 
 /** The worst of the checks. */
 export function worstOf(checks: readonly Check[]): Check["status"] {
@@ -113,6 +119,8 @@ export type PasswordChange = z.output<typeof passwordChangeSchema>;
 /** Answer of PUT /api/system/password. */
 export const passwordChangedSchema = z.strictObject({ username: z.string(), updated_at: time })
   .meta({ id: "PasswordChanged" });
+
+export type PasswordChanged = z.output<typeof passwordChangedSchema>;
 
 /** The instant at which the day of `now` began in this time zone, in Unix ms. */
 export function startOfDay(now: number, timeZone: string): number {

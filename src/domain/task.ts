@@ -123,6 +123,8 @@ export const queueCancelledSchema = z.strictObject({ cancelled_tasks: z.int() })
   id: "QueueCancelled",
 });
 
+export type QueueCancelled = z.output<typeof queueCancelledSchema>;
+
 /** Query of GET /api/tasks/:id/wait. */
 export const taskWaitQuery = {
   timeout_ms: whole(0, 600_000).default(30_000).meta({

@@ -1,16 +1,16 @@
 import { Hono } from "hono";
 import { cors } from "hono/cors";
-import type { Service } from "../api/service.ts";
 import { ruleOf } from "../domain/access.ts";
 import { ServiceError } from "../domain/error.ts";
 import { load } from "../base/load.ts";
 import { logger } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
 import { authenticate, checkHost, isLoopback, tokenOf } from "./authenticate.ts";
-import { CONSOLE_PATHS, type ConsoleFiles, mountConsole } from "./console.ts";
+import { CONSOLE_PATHS, mountConsole } from "./console.ts";
 import { DOCS_PATHS, mountDocs } from "./docs.ts";
+import type { Door } from "./door.ts";
 import { lingering } from "./lingering_close.ts";
-import { type Health, mountHealth } from "./health.ts";
+import { mountHealth } from "./health.ts";
 import { mountMetrics } from "./metrics.ts";
 import { type App, mount } from "./mount.ts";
 import { openApiDocument } from "./openapi.ts";
@@ -61,11 +61,7 @@ const MCP_PATH = "/mcp";
 const log = logger("http");
 
 /** The HTTP application: middleware in order, then one mount per operation. Throws when a route has no declared rule. */
-export function createApp(
-  service: Service,
-  health: Health,
-  openConsole: (() => Promise<ConsoleFiles>) | null = null,
-): App {
+export function createApp(door: Door): App {
   const app: App = new Hono();
   app.use(async (c, next) => {
     const requestId = requestIdOf(c.req.raw);
@@ -84,11 +80,11 @@ export function createApp(
     });
   });
   app.onError((error, c) => toProblem(error, c.get("requestId")));
-  const hasConsole = openConsole !== null && service.config.server.console;
-  const openPaths = [...OPEN_PATHS, ...(hasConsole ? CONSOLE_PATHS : [])];
+  const { openConsole } = door;
+  const openPaths = [...OPEN_PATHS, ...(openConsole === null ? [] : CONSOLE_PATHS)];
   app.notFound((c) => toProblem(unknownRoute(c.req.method, c.req.path, openPaths), c.get("requestId")));
 
-  const { allowed_hosts, allowed_origins, host } = service.config.server;
+  const { allowed_hosts, allowed_origins, host } = door.hosts;
   app.use(async (c, next) => {
     checkHost(c.req.header("host") ?? new URL(c.req.url).host, allowed_hosts, isLoopback(host));
     await next();
@@ -101,26 +97,26 @@ export function createApp(
     }));
   }
 
-  mountHealth(app, service, health);
-  mountMetrics(app, service);
+  mountHealth(app, door);
+  mountMetrics(app, door);
   let document: Promise<object> | null = null;
   app.get("/openapi.json", async (c) => c.json(await (document ??= openApiDocument(ROUTES, VERSION))));
   mountDocs(app);
-  if (hasConsole) mountConsole(app, openConsole);
-  mountMcp(app, service);
-  for (const route of ROUTES) mount(app, service, route);
+  if (openConsole !== null) mountConsole(app, openConsole);
+  mountMcp(app, door);
+  for (const route of ROUTES) mount(app, door, route);
   checkRules(app, ROUTES, openPaths);
   return app;
 }
 
 // The protocol's library is loaded by the first agent that asks.
-function mountMcp(app: App, service: Service): void {
+function mountMcp(app: App, { authority, lifecycle }: Door): void {
   let answering: Promise<ReturnType<typeof import("./mcp.ts").createMcp>> | null = null;
   app.all(MCP_PATH, async (c) => {
     const url = new URL(c.req.url);
-    const { caller } = await authenticate(service, c.req.raw, url);
+    const { caller } = await authenticate(authority, c.req.raw, url);
     answering ??= load<typeof import("./mcp.ts")>("./mcp.ts", import.meta.url)
-      .then(({ createMcp }) => createMcp(service.stopping));
+      .then(({ createMcp }) => createMcp(lifecycle.stopping));
     const answer = await answering;
     return await answer(c.req.raw, {
       routes: ROUTES,

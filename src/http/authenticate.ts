@@ -1,12 +1,15 @@
 import { isIP } from "node:net";
-import type { Authentication } from "../api/authority.ts";
-import type { Service } from "../api/service.ts";
+import type { Authentication, Authority } from "../api/authority.ts";
 import { ServiceError } from "../domain/error.ts";
 
-/** Who sends this request: the token of the header, else of the query (interface 5.2). Throws `unauthenticated`. */
-export async function authenticate(service: Service, request: Request, url: URL): Promise<Authentication> {
+/** Who sends this request, by the token of the header, else of the query (interface 5, contract 2.4). Throws `unauthenticated`. */
+export async function authenticate(
+  authority: Authority,
+  request: Request,
+  url: URL,
+): Promise<Authentication> {
   const token = tokenOf(request, url);
-  const found = token === null ? null : await service.authority.authenticate(token);
+  const found = token === null ? null : await authority.authenticate(token);
   if (found !== null) return found;
   throw new ServiceError(
     "unauthenticated",

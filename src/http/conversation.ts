@@ -1,54 +1,31 @@
-import type { Service } from "../api/service.ts";
-import type { Database } from "../store/database.ts";
-import { type ConversationEvent, listConversationEvents, startOfReplay } from "../store/chat.ts";
-import { journalRange } from "../store/journal.ts";
-import type { Claims } from "../base/token.ts";
+import type { ConversationEvent } from "../api/conversation.ts";
+import type { Operations } from "../api/operations.ts";
 import { conversationBell } from "../base/bells.ts";
-import { encoded, eventStream, frame, resumePoint, type StreamStep } from "./stream.ts";
+import type { ChatState } from "../domain/vocabulary.ts";
+import type { StreamParts } from "./door.ts";
+import { encoded, eventStream, frame, resetFrame, type StreamClient, wantedEvent } from "./stream.ts";
 
-// One message more than fits is never cut, so a step is at most twice as large.
-const STEP = { events: 100, contentBytes: 256 * 1024 };
-// After a reset the client gets this much again; older messages are in the history.
-const REPLAY_MAX_EVENTS = 1_000;
-
-/** What a `status` event says (contract 4, Stream). */
-type State = "received" | "routing" | "queued" | "working" | "idle";
-
-/** GET /api/local/sessions/:id/stream: replies and states of one conversation (interface 6, contract 4). */
+/** GET /api/local/sessions/:id/stream: replies and states of one conversation (interface 6, contract 4, Stream). */
 export async function conversationStream(
-  service: Service,
-  options: { sessionKey: string; claims: Claims; lastEventId: string | null; after: number | undefined },
+  { api, streams }: { api: Operations; streams: StreamParts },
+  sessionKey: string,
+  client: StreamClient,
 ): Promise<Response> {
-  const { db } = service;
-  const { sessionKey } = options;
-  const range = await journalRange(db);
-  const point = resumePoint(options.lastEventId, options.after, range);
-  const after = point === "now"
-    ? range.last
-    : point === "reset"
-    ? await startOfReplay(db, sessionKey, REPLAY_MAX_EVENTS)
-    : point;
-  return eventStream(service, {
-    claims: options.claims,
+  const start = await api.chat.findStreamStart(sessionKey, wantedEvent(client));
+  return eventStream(streams, {
+    claims: client.claims,
     bell: conversationBell(sessionKey),
-    after,
-    opening: point === "reset" ? frame("reset", { after }) : "",
-    step: (from) => step(service, sessionKey, from),
+    after: start.after,
+    opening: resetFrame(start),
+    step: async (from) => {
+      const { rendered, after, deleted } = await api.chat.readStream(sessionKey, from, framesOf);
+      return { frames: rendered, after, ...(deleted ? { ended: "deleted" as const } : {}) };
+    },
   });
 }
 
-// Everybody who follows a conversation asks the same at the same time.
-function step({ db }: Service, sessionKey: string, after: number): Promise<StreamStep> {
-  const work = () => readStep(db, sessionKey, after);
-  return db.unlessChanged(`conversation ${after} ${sessionKey}`, work, ({ frames }) => frames.length);
-}
-
-async function readStep(db: Database, sessionKey: string, after: number): Promise<StreamStep> {
-  const events = await listConversationEvents(db, sessionKey, after, STEP);
-  const frames = encoded(events.map(toFrame));
-  const last = events.at(-1)?.seq ?? after;
-  const deleted = events.some((event) => event.kind === "chat.deleted");
-  return { frames, after: last, ...(deleted ? { ended: "deleted" as const } : {}) };
+function framesOf(events: readonly ConversationEvent[]): Uint8Array {
+  return encoded(events.map(toFrame));
 }
 
 function toFrame(event: ConversationEvent): string {
@@ -62,7 +39,7 @@ function toFrame(event: ConversationEvent): string {
   return frame("status", data, event.seq);
 }
 
-function stateOf(event: ConversationEvent): State | null {
+function stateOf(event: ConversationEvent): ChatState | null {
   switch (event.kind) {
     case "message.received":
       return "received";

@@ -1,24 +1,12 @@
-import type { Service } from "../api/service.ts";
+import type { Door } from "./door.ts";
 import type { App } from "./mount.ts";
 
-/** What readiness depends on. */
-export interface Health {
-  /** Whether every background stage is alive. */
-  stagesWell: () => boolean;
-}
-
-/** GET /livez and /readyz, outside `/api` and without a token (contract 5). */
-export function mountHealth(app: App, service: Service, health: Health): void {
+/** GET /livez and /readyz, outside `/api` and without a token (contract 5.2). */
+export function mountHealth(app: App, { api }: Door): void {
   app.get("/livez", () => answer(200, { status: "ok" }));
   app.get("/readyz", async () => {
-    if (service.state !== "ready") return answer(503, { status: service.state });
-    if (!health.stagesWell()) return answer(503, { status: "a background stage is stalled; see the log" });
-    try {
-      await service.db.first("select 1 as one");
-    } catch {
-      return answer(503, { status: "database unreachable" });
-    }
-    return answer(200, { status: "ready" });
+    const status = await api.system.readiness();
+    return answer(status === "ready" ? 200 : 503, { status });
   });
 }
 

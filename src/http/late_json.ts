@@ -1,12 +1,15 @@
+import type { Answer } from "../api/answer.ts";
+
 /**
- * A JSON answer that takes its time: the headers go out at once, the body when `work` has it. A client that leaves
- * aborts the signal; the request's own signal also fires on success and says nothing (facts, Deno 2).
+ * A JSON answer that takes time: the headers go out at once, the body when `work` has it. A client that leaves aborts the
+ * signal. The signal of the request itself cannot be used, because it also fires on success (facts, Deno 2).
  */
-export function lateJson(work: (signal: AbortSignal) => Promise<string>): Response {
+export function lateJson<T>(work: (signal: AbortSignal) => Promise<Answer<T>>): Response {
   const gone = new AbortController();
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      controller.enqueue(new TextEncoder().encode(await work(gone.signal)));
+      const { json } = await work(gone.signal);
+      controller.enqueue(new TextEncoder().encode(json));
       controller.close();
     },
     cancel: () => gone.abort(),

@@ -1,4 +1,4 @@
-import type { Service } from "../api/service.ts";
+import type { StreamParts } from "./door.ts";
 import { bodyFrom, type BodySource } from "./body.ts";
 
 const BLOCK_BYTES = 64 * 1024;
@@ -22,13 +22,13 @@ export function logBell(executionId: string): string {
   return `log:${executionId}`;
 }
 
-/** The log as plain text, read while it is sent; following lasts until the execution has ended (contract 3). */
-export async function logResponse(service: Service, request: LogRequest): Promise<Response> {
+/** The log as plain text, read while it is sent; following goes on until the execution has ended (contract 3). */
+export async function logResponse(parts: StreamParts, request: LogRequest): Promise<Response> {
   const headers: Record<string, string> = {
     "content-type": "text/plain; charset=utf-8",
     "x-content-type-options": "nosniff",
     "vary": "Authorization",
-    // Only what cannot change any more may be cached (interface 4.1, reliability SEC-4).
+    // Only what cannot change any more may be kept by somebody else (interface 4.1, reliability SEC-4).
     "cache-control": request.ended ? "public, max-age=3600" : "no-store",
   };
   const file = await Deno.open(request.path, { read: true }).catch(() => null);
@@ -38,25 +38,25 @@ export async function logResponse(service: Service, request: LogRequest): Promis
   }
   // Without following the file is the answer: it is sent from outside of V8, whose collector is late with what passed.
   if (file !== null && (request.ended || !request.follow)) return new Response(file.readable, { headers });
-  return new Response(bodyFrom(new LogReader(service, request, file)), { headers });
+  return new Response(bodyFrom(new LogReader(parts, request, file)), { headers });
 }
 
 class LogReader implements BodySource {
-  readonly #service: Service;
+  readonly #parts: StreamParts;
   readonly #request: LogRequest;
   readonly #bell;
   #file: Deno.FsFile | null;
   #closed = false;
 
-  constructor(service: Service, request: LogRequest, file: Deno.FsFile | null) {
-    this.#service = service;
+  constructor(parts: StreamParts, request: LogRequest, file: Deno.FsFile | null) {
+    this.#parts = parts;
     this.#request = request;
     this.#file = file;
-    this.#bell = service.bells.listen(logBell(request.executionId));
+    this.#bell = parts.bells.listen(logBell(request.executionId));
   }
 
   async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    const { clock, stopping } = this.#service;
+    const { clock, lifecycle: { stopping } } = this.#parts;
     while (!this.#closed) {
       // Asked before reading: what was written before the end is then surely read.
       const over = !this.#request.follow || this.#request.ended || stopping.aborted ||

@@ -1,26 +1,8 @@
-import { statfs } from "node:fs/promises";
-import type { Service } from "../api/service.ts";
-import { readCounters } from "../store/counter.ts";
-import { readBacklog, readDatabaseFacts } from "../store/health.ts";
-import { journalRange, oldestEventAt } from "../store/journal.ts";
-import { countWorkers } from "../store/overview.ts";
-import { findSetting } from "../store/setting.ts";
-import { VERSION } from "../base/version.ts";
+import { gauge, type Metric, type Sample } from "../api/metrics.ts";
 import { authenticate, isLoopback } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
+import type { Door } from "./door.ts";
 import type { App } from "./mount.ts";
-import { FAILURES } from "../domain/vocabulary.ts";
-
-/** A value with its labels. */
-type Sample = [labels: Record<string, string>, value: number];
-
-/** One metric: its samples, or one value without labels. */
-interface Metric {
-  name: string;
-  type: "gauge" | "counter";
-  help: string;
-  value: number | Sample[];
-}
 
 // What a proxy adds to a request that it passes on.
 const FORWARDED = [
@@ -36,19 +18,19 @@ const FORWARDED = [
  * GET /metrics: Prometheus text, for a token that may read the system, or a caller on this machine that no proxy speaks
  * for (contract 5). Totals only, no names and no ids.
  */
-export function mountMetrics(app: App, service: Service): void {
+export function mountMetrics(app: App, { api, authority, lifecycle }: Door): void {
   let lag: LagMeter | null = null;
   app.get("/metrics", async (c) => {
     const request = c.req.raw;
     const direct = !FORWARDED.some((name) => request.headers.has(name)) &&
       isLoopback(c.env.address);
     if (!direct || request.headers.has("authorization")) {
-      authorize((await authenticate(service, request, new URL(request.url))).caller, {
+      authorize((await authenticate(authority, request, new URL(request.url))).caller, {
         access: "read:system",
       });
     }
-    lag ??= new LagMeter(service.stopping);
-    const metrics = [...ofProcess(service, lag), ...await ofRows(service), ...await ofDatabase(service)];
+    lag ??= new LagMeter(lifecycle.stopping);
+    const metrics = [...await api.system.metrics(), lag.take()];
     const headers = {
       "content-type": "text/plain; version=0.0.4; charset=utf-8",
       "cache-control": "no-store",
@@ -57,7 +39,7 @@ export function mountMetrics(app: App, service: Service): void {
   });
 }
 
-/** How late timers are: the longest delay since it was last asked. It begins with the first question. */
+/** How late timers are: the longest delay between two scrapes. It measures from the first scrape on. */
 class LagMeter {
   #longestMs = 0;
   #expected = 0;
@@ -73,134 +55,15 @@ class LagMeter {
     stopping.addEventListener("abort", () => clearInterval(timer), { once: true });
   }
 
-  takeLongestMs(): number {
-    const longest = this.#longestMs;
+  take(): Metric {
+    const longestMs = Math.max(0, this.#longestMs);
     this.#longestMs = 0;
-    return Math.max(0, longest);
+    const help = "Longest delay of the event loop since the last scrape.";
+    return gauge("svc_event_loop_lag_seconds", help, longestMs / 1000);
   }
 }
 
 const LAG_TICK_MS = 100;
-
-function ofProcess(service: Service, lag: LagMeter): Metric[] {
-  const { db, config, state, startedAt, stages } = service;
-  const { writes, oldestMs } = db.waiting;
-  const build = { version: VERSION, deno: Deno.version.deno };
-  const memory = Deno.memoryUsage();
-  return [
-    gauge("svc_build_info", "Version of the service and of its runtime.", [[build, 1]]),
-    gauge("svc_ready", "1 while the service takes work.", state === "ready" ? 1 : 0),
-    gauge(
-      "svc_writing_stopped",
-      "1 after the database was found damaged or gone: nothing is stored.",
-      db.broken ? 1 : 0,
-    ),
-    gauge(
-      "svc_stage_well",
-      "1 while a background stage is alive.",
-      stages().map(({ name, well }) => [{ stage: name }, well ? 1 : 0]),
-    ),
-    gauge("svc_runs_max", "Runs that may go on at once.", config.limits.max_concurrent_runs),
-    gauge("svc_write_queue", "Writes that wait for the database.", writes),
-    gauge("svc_write_queue_oldest_seconds", "How long the first of them has waited.", oldestMs / 1000),
-    counter("svc_database_busy_total", "Times that another process held the database.", db.busy),
-    gauge(
-      "svc_event_loop_lag_seconds",
-      "Longest delay of the event loop since the last scrape.",
-      lag.takeLongestMs() / 1000,
-    ),
-    gauge("process_resident_memory_bytes", "Resident memory.", memory.rss),
-    gauge("svc_heap_used_bytes", "Objects on the heap, with what waits to be collected.", memory.heapUsed),
-    gauge("svc_heap_bytes", "Heap that is held.", memory.heapTotal),
-    gauge("svc_external_memory_bytes", "Buffers outside of the heap.", memory.external),
-    gauge("process_start_time_seconds", "Start of the process, Unix time.", startedAt / 1000),
-  ];
-}
-
-async function ofRows({ db, clock, config }: Service): Promise<Metric[]> {
-  const now = clock.now();
-  const [counters, workers, backlog, range, oldestEvent] = await Promise.all([
-    readCounters(db),
-    countWorkers(db),
-    readBacklog(db, now),
-    journalRange(db),
-    oldestEventAt(db),
-  ]);
-  const age = (since: number | null) => since === null ? 0 : Math.max(0, now - since) / 1000;
-  const byStatus = (counts: Record<string, number>): Sample[] =>
-    Object.entries(counts).map(([status, count]) => [{ status }, count]);
-  const { total: _all, ...byWorkerStatus } = workers;
-  const ended = counters.ended ?? {};
-  const overdueMs = oldestEvent === null ? 0 : now - oldestEvent - config.retention.journal;
-  return [
-    gauge("svc_workers", "Workers by status.", byStatus(byWorkerStatus)),
-    gauge("svc_tasks", "Stored tasks by status.", byStatus(counters.task ?? {})),
-    gauge(
-      "svc_executions",
-      "Stored executions by status; pending and running are going on.",
-      byStatus(counters.execution ?? {}),
-    ),
-    counter(
-      "svc_runs_ended_total",
-      "Runs that ended, by outcome: completed, or the kind of failure.",
-      ["completed", ...FAILURES].map((outcome) => [{ outcome }, ended[outcome] ?? 0]),
-    ),
-    gauge("svc_tasks_waiting", "Tasks that are due and wait for a run.", backlog.pending),
-    gauge(
-      "svc_tasks_waiting_oldest_seconds",
-      "How long the first of them has waited.",
-      age(backlog.pendingSince),
-    ),
-    gauge("svc_messages_unrouted", "Messages that the coordinator has not routed.", backlog.unrouted),
-    gauge(
-      "svc_messages_unrouted_oldest_seconds",
-      "How long the first of them has waited.",
-      age(backlog.unroutedSince),
-    ),
-    gauge("svc_schedules_overdue", "Tasks whose time has come and that were not fired.", backlog.overdue),
-    gauge(
-      "svc_schedules_overdue_oldest_seconds",
-      "How late the first of them is.",
-      age(backlog.overdueSince),
-    ),
-    gauge("svc_replies_undelivered", "Replies that wait for their delivery.", backlog.undelivered),
-    counter("svc_journal_events_total", "Events that were ever recorded.", range.last),
-    gauge(
-      "svc_journal_lag_seconds",
-      "How much longer than retention.journal the oldest event has been kept.",
-      Math.max(0, overdueMs) / 1000,
-    ),
-  ];
-}
-
-async function ofDatabase({ db, paths, watch }: Service): Promise<Metric[]> {
-  const disk = await statfs(paths.root).catch(() => null);
-  const backupAt = Number(await findSetting(db, "last_backup_at") ?? 0);
-  const facts = db.remote ? null : await readDatabaseFacts(db);
-  return [
-    ...(disk === null ? [] : [
-      gauge("svc_disk_free_bytes", "Room that is left for the data directory.", disk.bavail * disk.bsize),
-    ]),
-    ...(facts === null ? [] : [
-      gauge("svc_database_bytes", "Size of the database.", facts.bytes),
-      gauge("svc_database_free_bytes", "Of it, what is free and used again.", facts.freeBytes),
-      gauge("svc_database_wal_bytes", "Size of the log beside the database file.", watch?.walBytes ?? 0),
-    ]),
-    gauge(
-      "svc_last_backup_timestamp_seconds",
-      "When the last backup was made, Unix time; 0 for never.",
-      backupAt / 1000,
-    ),
-  ];
-}
-
-function gauge(name: string, help: string, value: number | Sample[]): Metric {
-  return { name, type: "gauge", help, value };
-}
-
-function counter(name: string, help: string, value: number | Sample[]): Metric {
-  return { name, type: "counter", help, value };
-}
 
 /** The text format of Prometheus, version 0.0.4. */
 export function exposition(metrics: readonly Metric[]): string {

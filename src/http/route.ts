@@ -1,14 +1,19 @@
 import type { z } from "zod";
-import type { Call, Service } from "../api/service.ts";
+import type { Answer } from "../api/answer.ts";
+import type { Call } from "../api/call.ts";
+import type { Operations } from "../api/operations.ts";
 import type { Access } from "../domain/access.ts";
-import type { Listing } from "../domain/page.ts";
 import type { Claims } from "../base/token.ts";
+import type { StreamParts } from "./door.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
 /** What a handler gets: everything checked, parsed and authorised. */
 export interface RouteRequest<Params, Query, Body> {
-  service: Service;
+  /** The operations. */
+  api: Operations;
+  /** What a stream needs. */
+  streams: StreamParts;
   call: Call;
   params: Params;
   query: Query;
@@ -20,21 +25,6 @@ export interface RouteRequest<Params, Query, Body> {
   claims: Claims | null;
 }
 
-/** What a handler answers; the status is the route's own. */
-export type Answer =
-  | { json: string; replayed?: boolean; warning?: string }
-  | { value: unknown }
-  | { listing: Listing }
-  | { items: string[]; next?: NextPage }
-  | { none: true }
-  | { response: Response };
-
-/** The query parameter that leads to the next page. */
-export interface NextPage {
-  name: string;
-  value: string;
-}
-
 type Shape = Record<string, z.ZodType>;
 
 /** One operation of the REST API: everything that routing, checking, the OpenAPI document and the CLI's types need. */
@@ -44,7 +34,7 @@ export interface Route<
   Params extends Shape = Shape,
   Query extends Shape = Shape,
   Body extends z.ZodType = z.ZodType,
-  Response extends z.ZodType = z.ZodType,
+  Shown extends z.ZodType = z.ZodType,
 > {
   method: M;
   /** Hono's form: `/api/workers/:id`. */
@@ -62,7 +52,7 @@ export interface Route<
   /** The texts of a multipart form with a file, taken instead of a JSON body, or beside it when both are declared. */
   form?: z.ZodType;
   status: 200 | 201 | 202 | 204;
-  response: Response;
+  response: Shown;
   /** Set when the answer is not JSON. */
   responseType?: "text/plain" | "text/event-stream" | "application/x-tar" | "*/*";
   /** Answers an event stream unless the client asks for JSON. */
@@ -71,13 +61,14 @@ export interface Route<
   paged?: boolean;
   /** Takes the header Idempotency-Key. */
   idempotent?: boolean;
+  /** Answers what the operation does, or a Response where the body is no JSON. */
   handle: (
     request: RouteRequest<
       { [K in keyof Params]: z.output<Params[K]> },
       { [K in keyof Query]: z.output<Query[K]> },
       z.output<Body>
     >,
-  ) => Promise<Answer>;
+  ) => Promise<Answer<z.output<Shown>> | Response>;
 }
 
 /** Declares a route; only here so that the handler knows the types of its input. */
@@ -89,8 +80,8 @@ export function route<
   // deno-lint-ignore ban-types
   Query extends Shape = {},
   Body extends z.ZodType = z.ZodUndefined,
-  Response extends z.ZodType = z.ZodType,
->(definition: Route<M, P, Params, Query, Body, Response>): Route<M, P, Params, Query, Body, Response> {
+  Shown extends z.ZodType = z.ZodType,
+>(definition: Route<M, P, Params, Query, Body, Shown>): Route<M, P, Params, Query, Body, Shown> {
   return definition;
 }
 

@@ -1,19 +1,18 @@
-import type { Service } from "../api/service.ts";
-import type { Claims } from "../base/token.ts";
-import { OPERATOR_KEY_VERSION } from "../base/token.ts";
+import type { StreamStart } from "../api/stream_start.ts";
+import { type Claims, OPERATOR_KEY_VERSION } from "../base/token.ts";
+import { ServiceError } from "../domain/error.ts";
+import type { StreamEnd } from "../domain/vocabulary.ts";
+import type { StreamParts } from "./door.ts";
 import { bodyFrom, type BodySource } from "./body.ts";
 import { DeliberateClose } from "./lingering_close.ts";
 
-/** Why a stream ended; the data of its last event (contract 4, Stream). */
-export type EndReason = "deleted" | "shutdown" | "token_expired" | "revoked";
-
-/** One step of a stream: what to send, and where to continue. */
+/** One step of a stream: what to send, and where to go on. */
 export interface StreamStep {
   /** Frames in SSE form, encoded; empty for nothing new. Readers of the same step share them. */
   frames: Uint8Array;
   after: number;
-  /** Set when the streamed object was deleted. */
-  ended?: EndReason;
+  /** Set when the thing that is streamed is gone. */
+  ended?: StreamEnd;
 }
 
 /** What is streamed: a view of the journal behind a number. */
@@ -31,7 +30,7 @@ export interface StreamSource {
 export const HEARTBEAT_MS = 15_000;
 // How soon a revoked token or a lost bell is noticed (reliability SSE-6).
 const CHECK_MS = 1_000;
-/** A client that has not read for so long is disconnected; it resumes with Last-Event-ID (reliability SSE-4). */
+/** A client that has not taken what was sent for so long is let go; it comes back with Last-Event-ID (reliability SSE-4). */
 export const STALLED_MAX_MS = 60_000;
 
 const encoder = new TextEncoder();
@@ -41,8 +40,8 @@ const HEARTBEAT = encoder.encode(":\n\n");
  * A Server-Sent Events answer. Rows are read when the client takes more, so a client that stops reading costs one
  * step: there is no buffer that could overflow, and reconnecting is the same query.
  */
-export function eventStream(service: Service, source: StreamSource): Response {
-  return new Response(bodyFrom(new EventStream(service, source)), {
+export function eventStream(parts: StreamParts, source: StreamSource): Response {
+  return new Response(bodyFrom(new EventStream(parts, source)), {
     headers: {
       "content-type": "text/event-stream; charset=utf-8",
       "cache-control": "no-store",
@@ -52,7 +51,7 @@ export function eventStream(service: Service, source: StreamSource): Response {
 }
 
 class EventStream implements BodySource {
-  readonly #service: Service;
+  readonly #parts: StreamParts;
   readonly #source: StreamSource;
   readonly #bell;
   readonly #gone = new AbortController();
@@ -61,18 +60,18 @@ class EventStream implements BodySource {
   #wroteAt: number;
   #stopWaiting = () => {};
 
-  constructor(service: Service, source: StreamSource) {
-    this.#service = service;
+  constructor(parts: StreamParts, source: StreamSource) {
+    this.#parts = parts;
     this.#source = source;
-    this.#bell = service.bells.listen(source.bell);
+    this.#bell = parts.bells.listen(source.bell);
     this.#after = source.after;
     // The first bytes make every proxy send the headers on.
     this.#opening = `: connected\n\n${source.opening}`;
-    this.#wroteAt = service.clock.monotonic();
+    this.#wroteAt = parts.clock.monotonic();
   }
 
   async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    const { clock } = this.#service;
+    const { clock } = this.#parts;
     this.#stopWaiting();
     while (!this.#gone.signal.aborted) {
       if (this.#opening !== "") return this.#open(controller);
@@ -90,7 +89,11 @@ class EventStream implements BodySource {
       if (step.frames.length > 0) return;
       const silentMs = clock.monotonic() - this.#wroteAt;
       if (silentMs >= HEARTBEAT_MS) return this.#send(controller, HEARTBEAT);
-      await this.#bell.next(clock, Math.min(CHECK_MS, HEARTBEAT_MS - silentMs), this.#service.stopping);
+      await this.#bell.next(
+        clock,
+        Math.min(CHECK_MS, HEARTBEAT_MS - silentMs),
+        this.#parts.lifecycle.stopping,
+      );
     }
   }
 
@@ -106,7 +109,7 @@ class EventStream implements BodySource {
   }
 
   #send(controller: ReadableStreamDefaultController<Uint8Array>, frames: Uint8Array): void {
-    const { clock } = this.#service;
+    const { clock } = this.#parts;
     this.#wroteAt = clock.monotonic();
     controller.enqueue(frames);
     this.#stopWaiting();
@@ -117,12 +120,12 @@ class EventStream implements BodySource {
   }
 
   // A token that ctl signed for one request opened this stream and does not end it; a login does (contract 2).
-  async #endReason(): Promise<EndReason | undefined> {
+  async #endReason(): Promise<StreamEnd | undefined> {
     const { claims } = this.#source;
-    if (this.#service.stopping.aborted) return "shutdown";
+    if (this.#parts.lifecycle.stopping.aborted) return "shutdown";
     const expires = claims.ver !== OPERATOR_KEY_VERSION || claims.typ === "run";
-    if (expires && claims.exp * 1000 <= this.#service.clock.now()) return "token_expired";
-    return await this.#service.authority.recognise(claims) === null ? "revoked" : undefined;
+    if (expires && claims.exp * 1000 <= this.#parts.clock.now()) return "token_expired";
+    return await this.#parts.authority.recognise(claims) === null ? "revoked" : undefined;
   }
 }
 
@@ -138,18 +141,26 @@ export function encoded(frames: readonly string[]): Uint8Array {
   return encoder.encode(frames.join(""));
 }
 
-/** Where a client wants to continue: a number, "now", or "reset" when its number is unknown (reliability SSE-3). */
-export function resumePoint(
-  lastEventId: string | null,
-  after: number | undefined,
-  range: { first: number; last: number },
-): number | "now" | "reset" {
-  if (lastEventId === null && after === undefined) return "now";
-  const wanted = lastEventId === null
-    ? after ?? 0
-    : /^\d{1,15}$/.test(lastEventId)
-    ? Number(lastEventId)
-    : -1;
-  const oldest = range.first === 0 ? range.last : range.first - 1;
-  return wanted < oldest || wanted > range.last ? "reset" : wanted;
+/** Who opens a stream, and where it wants to go on. */
+export interface StreamClient {
+  claims: Claims;
+  lastEventId: string | null;
+  after: number | undefined;
+}
+
+/** The client behind a request for a stream. Throws `unauthenticated` without a token. */
+export function clientOf(request: Request, claims: Claims | null, after: number | undefined): StreamClient {
+  if (claims === null) throw new ServiceError("unauthenticated", "Cannot stream without a token");
+  return { claims, lastEventId: request.headers.get("last-event-id"), after };
+}
+
+/** The number behind which a client wants to go on, null for now; what is no number of ours is -1 (contract 4, Stream). */
+export function wantedEvent({ lastEventId, after }: StreamClient): number | null {
+  if (lastEventId === null) return after ?? null;
+  return /^\d{1,15}$/.test(lastEventId) ? Number(lastEventId) : -1;
+}
+
+/** Tells a client that it has to forget what it knows; "" when it has not (reliability SSE-3). */
+export function resetFrame({ after, reset }: StreamStart): string {
+  return reset ? frame("reset", { after }) : "";
 }

@@ -1,15 +1,9 @@
 import { Buffer } from "node:buffer";
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busboy";
 import { invalid, ServiceError } from "../domain/error.ts";
+import type { UploadTarget } from "../api/media.ts";
 import type { IncomingFile } from "../files/uploads.ts";
 import { leaveUnread } from "./lingering_close.ts";
-
-/** Where the one file of an upload goes, and how large it may be. */
-export interface UploadTarget {
-  maxBytes: number;
-  /** Opens the file; `bytes` is about how large it will be, or 0 when the client does not say. */
-  open: (originalName: string, bytes: number) => Promise<IncomingFile>;
-}
 
 /** A form that came in: its texts, and its file (null without one), which the caller has to finish or discard. */
 export interface Form {

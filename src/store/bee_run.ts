@@ -1,8 +1,11 @@
-import type { Usage } from "../domain/execution.ts";
+import { type Usage, usageSchema } from "../domain/execution.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import type { RunBinding } from "../domain/scope.ts";
 import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
 import type { Failure } from "../domain/vocabulary.ts";
+import { type BeeRun, beeRunSchema } from "../domain/bee_run.ts";
+import { allShown, shown } from "./shown.ts";
+import type { Json } from "../domain/json.ts";
 
 /** A run of the coordinator when it starts; the built-in rules start and end in the same batch. */
 interface NewBeeRun extends RunIdentity {
@@ -88,25 +91,8 @@ export async function findBeeRunStatus(
   return row?.status ?? null;
 }
 
-/** JSON of a coordinator's run as the API shows it. */
-export const BEE_RUN_JSON = `json_object(
-  'id', bee_run.id,
-  'message_id', bee_run.message_id,
-  'session_key', bee_run.session_key,
-  'engine', bee_run.engine,
-  'status', bee_run.status,
-  'reason', bee_run.reason,
-  'reply', bee_run.reply,
-  'task_count', bee_run.task_count,
-  'error', bee_run.error,
-  'failure', bee_run.failure,
-  'attempt', bee_run.attempt,
-  'usage', json_object(
-    'input_tokens', bee_run.input_tokens,
-    'output_tokens', bee_run.output_tokens,
-    'cost_usd', bee_run.cost_usd),
-  'created_at', bee_run.created_at,
-  'completed_at', bee_run.completed_at)`;
+/** The JSON of a run of the bee. */
+export const BEE_RUN_JSON = shown("bee_run", beeRunSchema, { usage: shown("bee_run", usageSchema) });
 
 /** A coordinator's run that has not ended. */
 interface OpenBeeRun extends Row {
@@ -121,15 +107,8 @@ export function listOpenBeeRuns(db: Database): Promise<OpenBeeRun[]> {
 }
 
 /** The newest runs of the coordinator as JSON texts; of one conversation only when the caller is bound to it. */
-export async function listBeeRuns(db: Database, boundTo: string | null, limit: number): Promise<string[]> {
+export function listBeeRuns(db: Database, boundTo: string | null, limit: number): Promise<Json<BeeRun>[]> {
+  const where = boundTo === null ? "" : "where session_key = ?";
   const args: Value[] = boundTo === null ? [limit] : [boundTo, limit];
-  const rows = await db.read<{ json: string }>(
-    `select ${BEE_RUN_JSON} as json
-    from bee_run
-    ${boundTo === null ? "" : "where session_key = ?"}
-    order by id desc
-    limit ?`,
-    args,
-  );
-  return rows.map((row) => row.json);
+  return allShown(db, BEE_RUN_JSON, `from bee_run ${where} order by id desc limit ?`, args);
 }

@@ -1,16 +1,14 @@
-import type { ChatSession } from "../domain/chat.ts";
+import { type ChatMessage, type ChatSession, chatSessionSchema } from "../domain/chat.ts";
 import type { Media } from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
 import { list, parsed } from "./list.ts";
 import type { EventKind } from "../domain/vocabulary.ts";
+import { firstShown, shown } from "./shown.ts";
+import type { Json } from "../domain/json.ts";
+import { inConversation, type Where } from "./filter.ts";
 
-const SESSION_JSON = `json_object(
-  'id', chat_session.id,
-  'name', chat_session.name,
-  'worker_id', chat_session.worker_id,
-  'created_at', chat_session.created_at,
-  'updated_at', chat_session.updated_at)`;
+const SESSION_JSON = shown("chat_session", chatSessionSchema);
 
 /** Stores a new local session. */
 export function insertChatSession(session: ChatSession): Statement {
@@ -49,18 +47,18 @@ export function deleteChatSession(id: string, sessionKey: string): Statement[] {
 
 /** The session, or null. */
 export async function findChatSession(db: Database, id: string): Promise<ChatSession | null> {
-  const sql = `select ${SESSION_JSON} as json from chat_session where id = ?`;
-  return parsed<ChatSession>((await db.first<{ json: string }>(sql, [id]))?.json);
+  return parsed(await firstShown(db, SESSION_JSON, "from chat_session where id = ?", [id]));
 }
 
 /** Sessions newest first; only the bound one when the caller is bound to a conversation. */
-export function listChatSessions(db: Database, boundTo: string | null, page: Page): Promise<Listing> {
-  return list(db, {
-    table: "chat_session",
-    json: SESSION_JSON,
-    where: boundTo === null ? [] : ["'local:' || chat_session.id = ?"],
-    args: boundTo === null ? [] : [boundTo],
-  }, page);
+export function listChatSessions(
+  db: Database,
+  boundTo: string | null,
+  page: Page,
+): Promise<Listing<ChatSession>> {
+  const where: Where = { conditions: [], args: [] };
+  inConversation(where, "'local:' || chat_session.id", boundTo);
+  return list(db, { table: "chat_session", json: SESSION_JSON, where }, page);
 }
 
 /** Which part of a history: the latest `limit`, or those before a message. */
@@ -70,9 +68,13 @@ export interface HistoryPart {
 }
 
 /** A conversation: what the user said and what was sent back, as JSON texts by time ascending (contract 3, Local chat). */
-export async function listHistory(db: Database, sessionKey: string, part: HistoryPart): Promise<string[]> {
+export async function listHistory(
+  db: Database,
+  sessionKey: string,
+  part: HistoryPart,
+): Promise<Json<ChatMessage>[]> {
   // Ids are UUIDv7, so the newest of both tables merge by id; each side gives at most what can be shown.
-  const rows = await db.read<{ json: string }>(
+  const rows = await db.read<{ json: Json<ChatMessage> }>(
     `with said (id, role, content, ts, media) as (
       select * from (
         select id, 'user', content, received_at, media

@@ -1,16 +1,13 @@
-import type { Department } from "../domain/department.ts";
+import { type Department, departmentSchema } from "../domain/department.ts";
 import { nameKey } from "../domain/name.ts";
 import { type Database, guarded, type Statement, type Value } from "./database.ts";
 import { parsed } from "./list.ts";
+import { allShown, firstShown, shown } from "./shown.ts";
+import { valueOf } from "../domain/json.ts";
 
-const DEPARTMENT_JSON = `json_object(
-  'id', department.id,
-  'name', department.name,
-  'parent_id', department.parent_id,
-  'sort_order', department.sort_order,
-  'worker_count', (select count(*) from worker_department where department_id = department.id),
-  'created_at', department.created_at,
-  'updated_at', department.updated_at)`;
+const DEPARTMENT_JSON = shown("department", departmentSchema, {
+  worker_count: "(select count(*) from worker_department where department_id = department.id)",
+});
 
 /** A department by id and name. */
 interface DepartmentRef {
@@ -29,23 +26,13 @@ export async function findDepartmentRef(db: Database, idOrName: string): Promise
 
 /** As findDepartmentRef(), with all fields. */
 export async function findDepartment(db: Database, idOrName: string): Promise<Department | null> {
-  const row = await db.first<{ json: string }>(
-    `select ${DEPARTMENT_JSON} as json
-    from department
-    where id = ? or name_key = ?
-    order by id = ? desc
-    limit 1`,
-    [idOrName, nameKey(idOrName), idOrName],
-  );
-  return parsed<Department>(row?.json);
+  const rest = "from department where id = ? or name_key = ? order by id = ? desc limit 1";
+  return parsed(await firstShown(db, DEPARTMENT_JSON, rest, [idOrName, nameKey(idOrName), idOrName]));
 }
 
 /** Every department by sort order and name (contract 1). */
 export async function listDepartments(db: Database): Promise<Department[]> {
-  const rows = await db.read<{ json: string }>(
-    `select ${DEPARTMENT_JSON} as json from department order by sort_order, name_key`,
-  );
-  return rows.map((row) => JSON.parse(row.json));
+  return (await allShown(db, DEPARTMENT_JSON, "from department order by sort_order, name_key")).map(valueOf);
 }
 
 /** A department and everything below it. */

@@ -1,35 +1,15 @@
-import type { Execution, Usage } from "../domain/execution.ts";
+import { type Execution, executionSchema, type Usage, usageSchema } from "../domain/execution.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import type { RunBinding } from "../domain/scope.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
 import { parsed } from "./list.ts";
 import { EXECUTION_IS_OPEN } from "./status.ts";
 import type { Failure } from "../domain/vocabulary.ts";
+import { firstShown, shown } from "./shown.ts";
+import type { Json } from "../domain/json.ts";
 
-/** JSON of an execution as the API shows it. */
-export const EXECUTION_JSON = `json_object(
-  'id', execution.id,
-  'worker_id', execution.worker_id,
-  'worker_name', execution.worker_name,
-  'task_id', execution.task_id,
-  'message_id', execution.message_id,
-  'session_key', execution.session_key,
-  'session_id', execution.session_id,
-  'engine', execution.engine,
-  'instruction', execution.instruction,
-  'status', execution.status,
-  'result', execution.result,
-  'error', execution.error,
-  'failure', execution.failure,
-  'exit_code', execution.exit_code,
-  'attempt', execution.attempt,
-  'usage', json_object(
-    'input_tokens', execution.input_tokens,
-    'output_tokens', execution.output_tokens,
-    'cost_usd', execution.cost_usd),
-  'created_at', execution.created_at,
-  'started_at', execution.started_at,
-  'completed_at', execution.completed_at)`;
+/** The JSON of an execution. */
+export const EXECUTION_JSON = shown("execution", executionSchema, { usage: shown("execution", usageSchema) });
 
 /** What is known of an execution when it is claimed. */
 export interface NewExecution extends RunIdentity {
@@ -117,22 +97,17 @@ export function markCancelled(id: string, by: string): Statement[] {
 
 /** The execution, or null. */
 export async function findExecution(db: Database, id: string): Promise<Execution | null> {
-  return parsed<Execution>(await findExecutionJson(db, id));
+  return parsed(await findExecutionJson(db, id));
 }
 
 /** The execution as JSON text, or null; null as well when it is outside the conversation that the caller is bound to. */
-export async function findExecutionJson(
+export function findExecutionJson(
   db: Database,
   id: string,
   boundTo: string | null = null,
-): Promise<string | null> {
-  const row = await db.first<{ json: string }>(
-    `select ${EXECUTION_JSON} as json
-    from execution
-    where id = ? and (? is null or session_key = ?)`,
-    [id, boundTo, boundTo],
-  );
-  return row?.json ?? null;
+): Promise<Json<Execution> | null> {
+  const rest = "from execution where id = ? and (? is null or session_key = ?)";
+  return firstShown(db, EXECUTION_JSON, rest, [id, boundTo, boundTo]);
 }
 
 /** A run that has not ended, as the rescuer finds it after a start. */

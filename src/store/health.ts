@@ -14,6 +14,11 @@ export async function sqliteVersion(db: Database): Promise<string> {
   return (await db.first<{ version: string }>("select sqlite_version() as version"))?.version ?? "";
 }
 
+/** Whether the database answers. */
+export async function isReachable(db: Database): Promise<boolean> {
+  return await db.first("select 1 as one").then(() => true, () => false);
+}
+
 /** Version and size of the database. */
 export async function readDatabaseFacts(db: Database): Promise<DatabaseFacts> {
   const row = await db.first<{ sqlite: string; pages: number; free: number; size: number }>(

@@ -1,25 +1,17 @@
 import { BELL } from "../base/bells.ts";
-import type { InboundFilter, InboundMessage, Media } from "../domain/message.ts";
+import { type InboundFilter, type InboundMessage, inboundSchema, type Media } from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
-import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
-import { list, oneOf, parsed, within } from "./list.ts";
+import { type Database, guarded, type Row, type Statement } from "./database.ts";
+import { list, parsed } from "./list.ts";
 import { MESSAGE_IS_UNROUTED } from "./status.ts";
+import { shown } from "./shown.ts";
+import { BY_LIST, type Filters, inConversation, oneOf, whereOf, within } from "./filter.ts";
+import type { Json } from "../domain/json.ts";
 
-/** JSON of an inbound message as the API shows it. */
-export const INBOUND_JSON = `json_object(
-  'id', inbound_message.id,
-  'session_key', inbound_message.session_key,
-  'platform', inbound_message.platform,
-  'platform_message_id', inbound_message.platform_message_id,
-  'sender', inbound_message.sender,
-  'content', inbound_message.content,
-  'media', json(inbound_message.media),
-  'status', inbound_message.status,
-  'merged_into', inbound_message.merged_into,
-  'error', inbound_message.error,
-  'attempt', inbound_message.attempt,
-  'received_at', inbound_message.received_at,
-  'processed_at', inbound_message.processed_at)`;
+/** The JSON of an inbound message. */
+export const INBOUND_JSON = shown("inbound_message", inboundSchema, {
+  media: "json(inbound_message.media)",
+});
 
 /** An inbound message before it is stored. */
 type NewInbound = Pick<
@@ -196,7 +188,7 @@ export async function findInbound(
   id: string,
   boundTo: string | null = null,
 ): Promise<InboundMessage | null> {
-  const row = await db.first<{ json: string }>(
+  const row = await db.first<{ json: Json<InboundMessage> }>(
     `select ${INBOUND_JSON} as json
     from inbound_message
     where (id = ? or id = (select id from inbound_message where platform_message_id = ? order by id desc limit 1))
@@ -205,30 +197,29 @@ export async function findInbound(
     limit 1`,
     [id, id, boundTo, boundTo, id],
   );
-  return parsed<InboundMessage>(row?.json);
+  return parsed(row?.json);
 }
+
+const FILTERS: Filters<InboundFilter> = {
+  session_key: oneOf("inbound_message.session_key"),
+  platform: oneOf("inbound_message.platform"),
+  status: oneOf("inbound_message.status"),
+  received_from: BY_LIST,
+  received_to: BY_LIST,
+};
+
+const RECEIVED = { table: "inbound_message", column: "received_at", index: "inbound_received" };
 
 /** Inbound messages newest first. */
 export async function listInbound(
   db: Database,
-  filter: Omit<InboundFilter, keyof Page>,
+  filter: InboundFilter,
   boundTo: string | null,
   page: Page,
-): Promise<Listing> {
-  const where: string[] = [];
-  const args: Value[] = [];
-  const table = "inbound_message";
-  if (boundTo !== null) oneOf(where, args, `${table}.session_key`, [boundTo]);
-  if (filter.session_key !== undefined) oneOf(where, args, `${table}.session_key`, [filter.session_key]);
-  if (filter.platform !== undefined) oneOf(where, args, `${table}.platform`, filter.platform);
-  if (filter.status !== undefined) oneOf(where, args, `${table}.status`, filter.status);
-  const received = { column: "received_at", index: "inbound_received" };
-  const from = await within(db, where, args, {
-    table,
-    ...received,
-    from: filter.received_from,
-    to: filter.received_to,
-  });
+): Promise<Listing<InboundMessage>> {
+  const where = whereOf(filter, FILTERS);
+  inConversation(where, "inbound_message.session_key", boundTo);
+  const from = await within(db, where, RECEIVED, { from: filter.received_from, to: filter.received_to });
   const counter = { name: "message", key: "inbound" };
-  return list(db, { table, from, json: INBOUND_JSON, where, args, counter }, page);
+  return list(db, { table: "inbound_message", from, json: INBOUND_JSON, where, counter }, page);
 }

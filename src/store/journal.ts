@@ -79,7 +79,7 @@ export interface JournalRow extends Row {
 const COLUMNS = "seq, at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data";
 
 /** Which events: all given conditions together. */
-interface JournalFilter {
+export interface JournalFilter {
   session_key?: string | undefined;
   worker_id?: string | undefined;
   task_id?: string | undefined;

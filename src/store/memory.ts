@@ -1,9 +1,11 @@
-import type { MemoryEntry } from "../domain/memory.ts";
+import { type MemoryEntry, memorySchema } from "../domain/memory.ts";
 import { COUNT_MAX, type Listing, type Page } from "../domain/page.ts";
 import { type Database, guarded, type Statement } from "./database.ts";
 import { parsed } from "./list.ts";
+import { firstShown, shown } from "./shown.ts";
+import { type Json, jsonList } from "../domain/json.ts";
 
-const MEMORY_JSON = "json_object('scope', scope, 'key', key, 'value', value, 'updated_at', updated_at)";
+const MEMORY_JSON = shown("memory", memorySchema);
 
 /** All entries of a scope by key, as one object. */
 export async function findMemoryMap(db: Database, scope: string): Promise<Record<string, string>> {
@@ -15,10 +17,10 @@ export async function findMemoryMap(db: Database, scope: string): Promise<Record
 }
 
 /** One page of a scope's entries by key (contract 1). */
-export async function listMemory(db: Database, scope: string, page: Page): Promise<Listing> {
+export async function listMemory(db: Database, scope: string, page: Page): Promise<Listing<MemoryEntry>> {
   const { cursor = "", page_size: size } = page;
   const offset = page.cursor === undefined ? (page.page - 1) * size : 0;
-  const rows = await db.read<{ key: string; json: string }>(
+  const rows = await db.read<{ key: string; json: Json<MemoryEntry> }>(
     `select key, ${MEMORY_JSON} as json
     from memory
     where scope = ? and key > ?
@@ -31,21 +33,17 @@ export async function listMemory(db: Database, scope: string, page: Page): Promi
     "select count(*) as total from (select 1 from memory where scope = ? limit ?)",
     [scope, COUNT_MAX + 1],
   );
-  const shown = rows.slice(0, size);
+  const rowsShown = rows.slice(0, size);
   return {
-    json: `[${shown.map((row) => row.json).join(",")}]`,
+    json: jsonList(rowsShown.map((row) => row.json)),
     total: count?.total ?? 0,
-    next: rows.length > size ? shown.at(-1)?.key ?? null : null,
+    next: rows.length > size ? rowsShown.at(-1)?.key ?? null : null,
   };
 }
 
 /** The entry, or null. */
 export async function findMemory(db: Database, scope: string, key: string): Promise<MemoryEntry | null> {
-  const row = await db.first<{ json: string }>(
-    `select ${MEMORY_JSON} as json from memory where scope = ? and key = ?`,
-    [scope, key],
-  );
-  return parsed<MemoryEntry>(row?.json);
+  return parsed(await firstShown(db, MEMORY_JSON, "from memory where scope = ? and key = ?", [scope, key]));
 }
 
 /** Saves or replaces an entry, guarded by a new one finding fewer than `max` in its scope. */

@@ -1,26 +1,17 @@
 import { chatSessionId } from "../domain/chat.ts";
-import type { OutboundFilter, OutboundMessage } from "../domain/message.ts";
+import { type OutboundFilter, type OutboundMessage, outboundSchema } from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { BELL } from "../base/bells.ts";
 import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
 import { moved } from "./journal.ts";
-import { list, oneOf, within } from "./list.ts";
+import { list } from "./list.ts";
+import { shown } from "./shown.ts";
+import { BY_LIST, type Filters, inConversation, oneOf, whereOf, within } from "./filter.ts";
 
-/** JSON of an outbound message as the API shows it. */
-export const OUTBOUND_JSON = `json_object(
-  'id', outbound_message.id,
-  'session_key', outbound_message.session_key,
-  'platform', outbound_message.platform,
-  'message_id', outbound_message.message_id,
-  'content', outbound_message.content,
-  'media', json(outbound_message.media),
-  'status', outbound_message.status,
-  'source_type', outbound_message.source_type,
-  'source_id', outbound_message.source_id,
-  'attempt', outbound_message.attempt,
-  'error', outbound_message.error,
-  'created_at', outbound_message.created_at,
-  'sent_at', outbound_message.sent_at)`;
+/** The JSON of an outbound message. */
+export const OUTBOUND_JSON = shown("outbound_message", outboundSchema, {
+  media: "json(outbound_message.media)",
+});
 
 /** An outbound message before it is stored. */
 type NewOutbound =
@@ -99,26 +90,30 @@ function actorOf({ source_type, source_id }: NewOutbound): string {
   return source_id.startsWith("operator:") ? source_id : source_type;
 }
 
+const FILTERS: Filters<OutboundFilter> = {
+  session_key: oneOf("outbound_message.session_key"),
+  platform: oneOf("outbound_message.platform"),
+  status: oneOf("outbound_message.status"),
+  source_type: oneOf("outbound_message.source_type"),
+  source_id: oneOf("outbound_message.source_id"),
+  sent_from: BY_LIST,
+  sent_to: BY_LIST,
+};
+
+const SENT = { table: "outbound_message", column: "sent_at", index: "outbound_sent" };
+
 /** Outbound messages newest first. */
 export async function listOutbound(
   db: Database,
-  filter: Omit<OutboundFilter, keyof Page>,
+  filter: OutboundFilter,
   boundTo: string | null,
   page: Page,
-): Promise<Listing> {
-  const where: string[] = [];
-  const args: Value[] = [];
-  const table = "outbound_message";
-  if (boundTo !== null) oneOf(where, args, `${table}.session_key`, [boundTo]);
-  if (filter.session_key !== undefined) oneOf(where, args, `${table}.session_key`, [filter.session_key]);
-  if (filter.platform !== undefined) oneOf(where, args, `${table}.platform`, filter.platform);
-  if (filter.status !== undefined) oneOf(where, args, `${table}.status`, filter.status);
-  if (filter.source_type !== undefined) oneOf(where, args, `${table}.source_type`, filter.source_type);
-  if (filter.source_id !== undefined) oneOf(where, args, `${table}.source_id`, filter.source_id);
-  const sent = { column: "sent_at", index: "outbound_sent" };
-  const from = await within(db, where, args, { table, ...sent, from: filter.sent_from, to: filter.sent_to });
+): Promise<Listing<OutboundMessage>> {
+  const where = whereOf(filter, FILTERS);
+  inConversation(where, "outbound_message.session_key", boundTo);
+  const from = await within(db, where, SENT, { from: filter.sent_from, to: filter.sent_to });
   const counter = { name: "message", key: "outbound" };
-  return list(db, { table, from, json: OUTBOUND_JSON, where, args, counter }, page);
+  return list(db, { table: "outbound_message", from, json: OUTBOUND_JSON, where, counter }, page);
 }
 
 /** An outbound message that has to be delivered. */

@@ -1,24 +1,20 @@
-import { INSTRUCTION_SHOWN_MAX, type Overview } from "../domain/system.ts";
+import {
+  INSTRUCTION_SHOWN_MAX,
+  type Overview,
+  type RecentExecution,
+  recentExecutionSchema,
+} from "../domain/system.ts";
 import type { Database, Row, Value } from "./database.ts";
 import { EXECUTION_IS_OPEN } from "./status.ts";
+import { shown } from "./shown.ts";
+import { type Json, jsonOf } from "../domain/json.ts";
 
 /** Usage is kept by quarters of an hour. */
 export const QUARTER_MS = 900_000;
 
-const RECENT_JSON = `json_object(
-  'id', id,
-  'worker_id', worker_id,
-  'worker_name', worker_name,
-  'task_id', task_id,
-  'session_key', session_key,
-  'engine', engine,
-  'instruction', substr(instruction, 1, ${INSTRUCTION_SHOWN_MAX}),
-  'status', status,
-  'failure', failure,
-  'attempt', attempt,
-  'created_at', created_at,
-  'started_at', started_at,
-  'completed_at', completed_at)`;
+const RECENT_JSON = shown("execution", recentExecutionSchema, {
+  instruction: `substr(execution.instruction, 1, ${INSTRUCTION_SHOWN_MAX})`,
+});
 
 /** Number of workers by status; as fast with a million executions as with none. */
 export async function countWorkers(db: Database): Promise<Overview["workers"]> {
@@ -42,9 +38,9 @@ export async function findRecentExecutions(
   db: Database,
   boundTo: string | null,
   limit: number,
-): Promise<string> {
+): Promise<Json<RecentExecution[]>> {
   const args: Value[] = boundTo === null ? [limit] : [boundTo, limit];
-  const row = await db.first<{ json: string }>(
+  const row = await db.first<{ json: Json<RecentExecution[]> }>(
     `select json_group_array(json(json)) as json
     from (
       select ${RECENT_JSON} as json
@@ -54,7 +50,7 @@ export async function findRecentExecutions(
       limit ?)`,
     args,
   );
-  return row?.json ?? "[]";
+  return row?.json ?? jsonOf([]);
 }
 
 /** What a worker's runs used. */

@@ -3,30 +3,27 @@ import type { Listing, Page } from "../domain/page.ts";
 import type { Database, Statement } from "./database.ts";
 import { list } from "./list.ts";
 import { EXECUTION_IS_OPEN, TASK_IS_ACTIVE } from "./status.ts";
+import { contextSchema, type SessionContext } from "../domain/session.ts";
+import { shown } from "./shown.ts";
 
-const CONTEXT_JSON = `json_object(
-  'session_key', context.session_key,
-  'worker_id', context.worker_id,
-  'worker_name', (select name from worker where worker.id = context.worker_id),
-  'engine', context.engine,
-  'session_id', context.session_id,
-  'updated_at', context.updated_at,
-  'active_tasks', (
+const CONTEXT_JSON = shown("context", contextSchema, {
+  worker_name: "(select name from worker where worker.id = context.worker_id)",
+  active_tasks: `(
     select count(*)
     from task
     where task.session_key = context.session_key and task.worker_id = context.worker_id
-      and status ${TASK_IS_ACTIVE}))`;
+      and status ${TASK_IS_ACTIVE})`,
+});
 
 /** Contexts of a session key; there is one per worker, so the newest worker comes first. */
-export function listContexts(db: Database, sessionKey: string, page: Page): Promise<Listing> {
+export function listContexts(db: Database, sessionKey: string, page: Page): Promise<Listing<SessionContext>> {
   // Lists go by id; a context's id within its session is its worker's.
   const context = "(select *, worker_id as id from session_context) as context";
   return list(db, {
     table: "context",
     from: context,
     json: CONTEXT_JSON,
-    where: ["context.session_key = ?"],
-    args: [sessionKey],
+    where: { conditions: ["context.session_key = ?"], args: [sessionKey] },
   }, page);
 }
 

@@ -2,38 +2,32 @@ import { BELL } from "../base/bells.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import type { Candidate } from "../domain/routing.ts";
 import { nameKey } from "../domain/name.ts";
-import type { Worker, WorkerFilter } from "../domain/worker.ts";
+import { type Worker, type WorkerFilter, workerSchema } from "../domain/worker.ts";
 import { type Database, guarded, type Statement, type Value } from "./database.ts";
-import { list, oneOf, parsed } from "./list.ts";
+import { BY_LIST, type Filters, oneOf, whereOf } from "./filter.ts";
+import { list, parsed } from "./list.ts";
 import { EXECUTION_IS_OPEN } from "./status.ts";
+import { firstShown, shown } from "./shown.ts";
+import type { Json } from "../domain/json.ts";
 
-// The JSON of the API is made in SQL, once, for lists and single reads alike: there is no second mapping.
-const WORKER_JSON = `json_object(
-  'id', worker.id,
-  'name', worker.name,
-  'description', worker.description,
-  'memory', worker.memory,
-  'constraints', worker.constraints,
-  'engine', worker.engine,
-  'engine_args', json(worker.engine_args),
-  'departments', coalesce((
+const WORKER_JSON = shown("worker", workerSchema, {
+  engine_args: "json(worker.engine_args)",
+  departments: `coalesce((
     select json_group_array(json_object('id', id, 'name', name))
     from (
       select department.id, department.name
       from worker_department
       join department on department.id = department_id
       where worker_id = worker.id
-      order by name_key)), json('[]')),
-  'scopes', json(worker.scopes),
-  'work_dir', worker.work_dir,
-  'status', case
+      order by name_key)), json('[]'))`,
+  scopes: "json(worker.scopes)",
+  status: `case
     when exists (
       select 1 from execution where worker_id = worker.id and status ${EXECUTION_IS_OPEN}) then 'working'
     when worker.paused then 'paused'
-    else 'idle' end,
-  'paused', json(iif(worker.paused, 'true', 'false')),
-  'created_at', worker.created_at,
-  'updated_at', worker.updated_at)`;
+    else 'idle' end`,
+  paused: "json(iif(worker.paused, 'true', 'false'))",
+});
 
 /** What is stored of a worker. */
 type WorkerRow = Omit<Worker, "status" | "departments">;
@@ -132,37 +126,39 @@ function joinDepartments(workerId: string, departmentIds: string[]): Statement[]
 
 /** The worker, or null. */
 export async function findWorker(db: Database, id: string): Promise<Worker | null> {
-  return parsed<Worker>(await findWorkerJson(db, id));
+  return parsed(await findWorkerJson(db, id));
 }
 
 /** The worker as JSON text, or null. */
-export async function findWorkerJson(db: Database, id: string): Promise<string | null> {
-  const row = await db.first<{ json: string }>(`select ${WORKER_JSON} as json from worker where id = ?`, [
-    id,
-  ]);
-  return row?.json ?? null;
+export function findWorkerJson(db: Database, id: string): Promise<Json<Worker> | null> {
+  return firstShown(db, WORKER_JSON, "from worker where id = ?", [id]);
 }
+
+const FILTERS: Filters<WorkerFilter> = {
+  id: oneOf("worker.id"),
+  name: ({ conditions, args }, name) => {
+    conditions.push("instr(worker.name_key, ?) > 0");
+    args.push(nameKey(name));
+  },
+  // Which departments are meant is known only after a look at the tree.
+  department: BY_LIST,
+  recursive: BY_LIST,
+};
 
 /** Workers newest first. `departmentIds` null means any department. */
 export function listWorkers(
   db: Database,
-  filter: Pick<WorkerFilter, "name" | "id">,
+  filter: WorkerFilter,
   departmentIds: string[] | null,
   page: Page,
-): Promise<Listing> {
-  const where: string[] = [];
-  const args: Value[] = [];
-  if (filter.id !== undefined) oneOf(where, args, "worker.id", filter.id);
-  if (filter.name !== undefined) {
-    where.push("instr(worker.name_key, ?) > 0");
-    args.push(nameKey(filter.name));
-  }
+): Promise<Listing<Worker>> {
+  const where = whereOf(filter, FILTERS);
   if (departmentIds !== null) {
-    where.push(`worker.id in (
+    where.conditions.push(`worker.id in (
       select worker_id from worker_department where department_id in (select value from json_each(?)))`);
-    args.push(JSON.stringify(departmentIds));
+    where.args.push(JSON.stringify(departmentIds));
   }
-  return list(db, { table: "worker", json: WORKER_JSON, where, args }, page);
+  return list(db, { table: "worker", json: WORKER_JSON, where }, page);
 }
 
 /** Every worker as routing sees it, oldest first. */

@@ -60,12 +60,12 @@ export class App {
   }
 
   get db() {
-    return this.server.service.db;
+    return this.server.parts.db;
   }
 
   /** A token such as ctl signs for itself. */
   token(): Promise<string> {
-    const { authority, clock } = this.server.service;
+    const { authority, clock } = this.server.parts;
     const claims = { typ: "access" as const, sub: "operator:admin", scope: "*:*", ver: OPERATOR_KEY_VERSION };
     return signToken(authority.key, claims, OPERATOR_KEY_TTL_S, clock.now());
   }
@@ -117,7 +117,7 @@ export class App {
 
   /** Resolves when no work is due and no run is in progress. */
   async settle(timeoutMs = 15_000): Promise<void> {
-    const { db, bells, clock } = this.server.service;
+    const { db, bells, clock } = this.server.parts;
     const bell = bells.listen(BELL.journal);
     const until = performance.now() + timeoutMs;
     try {
@@ -143,7 +143,7 @@ export class App {
 
   /** Does `work`, and resolves when it listens to a bell, that is, when its wait or stream is open. */
   async listening<T>(work: () => Promise<T>): Promise<{ done: Promise<T> }> {
-    const { bells } = this.server.service;
+    const { bells } = this.server.parts;
     const before = bells.size;
     const done = work();
     while (bells.size <= before) await new Promise((resolve) => setTimeout(resolve, 2));
@@ -152,7 +152,7 @@ export class App {
 
   /** Resolves when the journal holds `count` events of this kind. */
   async until(kind: EventKind, count = 1, timeoutMs = 10_000): Promise<void> {
-    const { db, bells } = this.server.service;
+    const { db, bells } = this.server.parts;
     const bell = bells.listen(BELL.journal);
     const end = performance.now() + timeoutMs;
     try {

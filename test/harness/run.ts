@@ -35,7 +35,7 @@ export async function startRun(
     [message_id],
   );
   if (execution === null) throw new Error("the run did not start");
-  const { authority, clock } = app.server.service;
+  const { authority, clock } = app.server.parts;
   const token = await signToken(
     authority.key,
     {

@@ -69,7 +69,7 @@ async function kindsOf(app: App): Promise<Kind[]> {
 
 // A coordinator's run in progress.
 async function beeHeaders(app: App): Promise<Record<string, string>> {
-  const { authority, clock } = app.server.service;
+  const { authority, clock } = app.server.parts;
   await app.db.write([{
     sql: `insert into bee_run (id, message_id, session_key, engine, status, attempt, created_at)
       values (?, 'm', 'k', 'fake', 'running', 1, ?)`,

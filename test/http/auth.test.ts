@@ -53,7 +53,7 @@ describe("authentication (interface 5, contract 2)", () => {
     // What a change does last, while the old password is still being checked.
     const pending = [app.call(LOGIN, right), app.call("POST /api/auth/refresh", { refresh_token })];
     await app.db.read("select 1");
-    app.server.service.authority.version++;
+    app.server.parts.authority.version++;
     const given = (await Promise.allSettled(pending)).flatMap((one) =>
       one.status === "fulfilled" ? [one.value] : []
     );
@@ -131,9 +131,9 @@ describe("authentication (interface 5, contract 2)", () => {
 
   it("accepts only its own tokens (reliability AUT-1, AUT-2)", async () => {
     await using app = await openApp();
-    const { key } = app.server.service.authority;
+    const { key } = app.server.parts.authority;
     const now = Math.floor(Date.now() / 1000);
-    const good = { typ: "access", scope: "*:*", ver: app.server.service.authority.version };
+    const good = { typ: "access", scope: "*:*", ver: app.server.parts.authority.version };
     const jwt = (claims: Record<string, unknown>, header: Record<string, unknown> = {}) =>
       new SignJWT({
         ...good,
@@ -257,7 +257,7 @@ describe("authentication (interface 5, contract 2)", () => {
 
   it("a run token is not a login, nor a login a run token; a run token is valid only during its run", async () => {
     await using app = await openApp();
-    const { authority, clock } = app.server.service;
+    const { authority, clock } = app.server.parts;
     const token = await signToken(
       authority.key,
       {

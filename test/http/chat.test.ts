@@ -209,7 +209,7 @@ describe("uploads (contract 3, reliability UPL)", () => {
     const { id } = await app.call(`POST ${SESSIONS}`);
     const stored = await upload(app, id, "Übersicht 2026.txt", "hello");
     expect(stored).toEqual({
-      path: join(app.server.service.paths.uploads, id, stored.name),
+      path: join(app.server.parts.paths.uploads, id, stored.name),
       name: expect.stringMatching(/^[0-9a-f-]{36}-Ubersicht_2026\.txt$/),
       size: 5,
       mime: "text/plain",
@@ -250,7 +250,7 @@ describe("uploads (contract 3, reliability UPL)", () => {
   it("stores hostile names safely (reliability UPL-4)", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
-    const folder = join(app.server.service.paths.uploads, id);
+    const folder = join(app.server.parts.paths.uploads, id);
     for (
       const name of [
         "../../etc/passwd",
@@ -286,7 +286,7 @@ describe("uploads (contract 3, reliability UPL)", () => {
       expect(reply.status, String(size)).toBe(status);
       await reply.body?.cancel();
     }
-    const names = [...Deno.readDirSync(join(app.server.service.paths.uploads, id))];
+    const names = [...Deno.readDirSync(join(app.server.parts.paths.uploads, id))];
     expect(names).toHaveLength(3);
   });
 
@@ -345,7 +345,7 @@ describe("uploads (contract 3, reliability UPL)", () => {
       expect(reply.headers.get("content-type")).toBe("application/problem+json");
       await reply.body?.cancel();
     }
-    const folder = join(app.server.service.paths.uploads, id);
+    const folder = join(app.server.parts.paths.uploads, id);
     expect([...Deno.readDirSync(folder)].map((entry) => entry.name)).toEqual([]);
   });
 
@@ -355,7 +355,7 @@ describe("uploads (contract 3, reliability UPL)", () => {
     const { id: other } = await app.call(`POST ${SESSIONS}`);
     const own = await upload(app, id, "a.txt", "own");
     const foreign = await upload(app, other, "b.txt", "foreign");
-    const folder = join(app.server.service.paths.uploads, id);
+    const folder = join(app.server.parts.paths.uploads, id);
     const outside = await Deno.makeTempFile();
     await Deno.writeTextFile(outside, "secret");
     await Deno.symlink(outside, join(folder, "link"));

@@ -258,7 +258,7 @@ describe("wire conventions (contract 1)", () => {
     );
     expect(new Set(replies.map((reply) => reply.body.id)).size).toBe(1);
     expect(await app.call("GET /api/workers")).toHaveLength(1);
-    const made = [...Deno.readDirSync(app.server.service.paths.workers)].map((entry) => entry.name);
+    const made = [...Deno.readDirSync(app.server.parts.paths.workers)].map((entry) => entry.name);
     expect(made).toEqual([replies[0]?.body.id]);
   });
 

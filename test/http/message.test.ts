@@ -83,8 +83,8 @@ describe("POST /api/messages (interface 4.2, message send, contract 5)", () => {
       .toBe("colour");
     expect((await upload(app, form({ message_id: messageId }))).body.errors[0].path).toBe("content");
     const left = [];
-    for await (const folder of Deno.readDir(app.server.service.paths.uploads)) {
-      for await (const entry of Deno.readDir(`${app.server.service.paths.uploads}/${folder.name}`)) {
+    for await (const folder of Deno.readDir(app.server.parts.paths.uploads)) {
+      for await (const entry of Deno.readDir(`${app.server.parts.paths.uploads}/${folder.name}`)) {
         left.push(entry.name);
       }
     }
@@ -133,7 +133,7 @@ describe("POST /api/messages (interface 4.2, message send, contract 5)", () => {
     ];
     for (const body of others) expect(await upload(app, body, key)).toMatchObject({ status: 409 });
     expect(await app.call("GET /api/messages/outbound?source_type=system")).toHaveLength(1);
-    const { uploads } = app.server.service.paths;
+    const { uploads } = app.server.parts.paths;
     expect([...Deno.readDirSync(`${uploads}/${sessionId}`)].map((entry) => entry.name)).toEqual([
       first.body.media.name,
     ]);
@@ -150,7 +150,7 @@ describe("POST /api/messages (interface 4.2, message send, contract 5)", () => {
       ),
     );
     expect(new Set(replies.map((reply) => JSON.stringify(reply))).size).toBe(1);
-    const folder = `${app.server.service.paths.uploads}/${sessionId}`;
+    const folder = `${app.server.parts.paths.uploads}/${sessionId}`;
     expect([...Deno.readDirSync(folder)].map((entry) => entry.name)).toEqual([replies[0]?.body.media.name]);
   });
 

@@ -31,7 +31,7 @@ describe("media_path (interface 8, reliability PTH-1)", () => {
       const [one, two] = [await app.call(`POST ${SESSIONS}`), await app.call(`POST ${SESSIONS}`)];
       const own = await upload(app, one.id, "own");
       const foreign = await upload(app, two.id, "foreign");
-      const { uploads, root, secretKey } = app.server.service.paths;
+      const { uploads, root, secretKey } = app.server.parts.paths;
       const folder = join(uploads, one.id);
       const outside = await Deno.makeTempDir({ prefix: "svc-test-outside-" });
       await Deno.writeTextFile(join(outside, "secret"), "secret");
@@ -174,7 +174,7 @@ describe("DELETE with delete_work_dir (contract 3, reliability PTH-3)", () => {
     await using folder = await tempDir();
     const base = folder.path;
     const home = Deno.env.get("HOME") ?? "/root";
-    const { root } = app.server.service.paths;
+    const { root } = app.server.parts.paths;
     await Deno.mkdir(join(base, "outer/inner"), { recursive: true });
     await Deno.mkdir(join(base, "home/canary"), { recursive: true });
     for (
@@ -344,7 +344,7 @@ describe("a work directory in the service's own data (reliability PTH-4)", () =>
   it("is refused when a worker is created, cannot be set by an update, and is checked again before a run", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await using folder = await tempDir();
-    const { root, workers, uploads, logs, secretKey } = app.server.service.paths;
+    const { root, workers, uploads, logs, secretKey } = app.server.parts.paths;
     await Deno.symlink(root, join(folder.path, "to-data"));
     await Deno.symlink(workers, join(folder.path, "to-workers"));
     const refused = [

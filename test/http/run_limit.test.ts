@@ -138,7 +138,7 @@ describe("rights that are passed on (reliability SCP-4)", () => {
       "select id, attempt from execution where worker_id = ?",
       [child.id],
     );
-    const second = await app.server.service.authority.recognise({
+    const second = await app.server.parts.authority.recognise({
       typ: "run",
       sub: `worker:${child.id}`,
       scope: "*:*",

@@ -125,7 +125,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const { id } = await app.call(`POST ${SESSIONS}`);
-    const { bells } = app.server.service;
+    const { bells } = app.server.parts;
     const before = bells.size;
     const body = async () => {
       const headers = { authorization: `Bearer ${await app.token()}` };
@@ -209,7 +209,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
       password: PASSWORD,
     });
     const revoked = await open(app, three, "", { authorization: `Bearer ${second}` });
-    app.server.service.authority.version++;
+    app.server.parts.authority.version++;
     clock.advance(1_000);
     await ended(revoked, "revoked");
 
@@ -253,7 +253,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
   it("leaves nothing behind when clients come and go, HEAD included (reliability SSE-5)", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
-    const { bells } = app.server.service;
+    const { bells } = app.server.parts;
     const before = bells.size;
     for (let i = 0; i < 50; i++) {
       const clients = await Promise.all(Array.from({ length: 4 }, () => open(app, id)));
@@ -270,7 +270,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
   it("ends when the database fails, and leaves nothing behind (reliability SSE-5)", async () => {
     await using app = await openApp({ inMemory: true });
     const { id } = await app.call(`POST ${SESSIONS}`);
-    const { bells } = app.server.service;
+    const { bells } = app.server.parts;
     const before = bells.size;
     const client = await open(app, id);
     await client.until(() => client.comments.length > 0);
@@ -318,7 +318,7 @@ describe("GET /api/executions/:id/logs (contract 3)", () => {
     await send(app, id, "sleep 60");
     await app.until("execution.started");
     const [execution] = await app.call("GET /api/executions");
-    const { bells } = app.server.service;
+    const { bells } = app.server.parts;
     const before = bells.size;
     const response = await fetch(`${app.url}/api/executions/${execution.id}/logs?follow=true`, {
       headers: { authorization: `Bearer ${await app.token()}` },

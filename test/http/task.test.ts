@@ -205,7 +205,7 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
     const { id } = await app.call("POST /api/local/sessions");
     const { message_id } = await app.call(`POST /api/local/sessions/${id}/messages`, { content: "sleep 30" });
     await app.until("execution.started");
-    const { authority, clock } = app.server.service;
+    const { authority, clock } = app.server.parts;
     let created = 0;
     for (let depth = 1; depth <= 3; depth++) {
       const [execution] = await app.db.read<{ id: string; attempt: number }>(

@@ -51,7 +51,7 @@ async function upload(
 
 const filesOf = (app: App, id: string) => {
   try {
-    return [...Deno.readDirSync(join(app.server.service.paths.uploads, id))].map((entry) => entry.name);
+    return [...Deno.readDirSync(join(app.server.parts.paths.uploads, id))].map((entry) => entry.name);
   } catch {
     return [];
   }
@@ -280,7 +280,7 @@ describe("hostile names (reliability UPL-4)", () => {
   it("are kept as data, and appear neither in the path nor in the header of the download", async () => {
     await using app = await openApp({ inMemory: true });
     const { id } = await app.call(`POST ${SESSIONS}`);
-    const folder = join(app.server.service.paths.uploads, id);
+    const folder = join(app.server.parts.paths.uploads, id);
     const names = [
       "../../etc/passwd",
       "..\\..\\windows",
@@ -356,7 +356,7 @@ it("a session that is deleted while a file comes in: the file was stored before,
     ]);
     seen.add(sent.status);
     expect([200, 404], sent.body).toContain(sent.status);
-    await expect(Deno.stat(join(app.server.service.paths.uploads, id))).rejects.toThrow(Deno.errors.NotFound);
+    await expect(Deno.stat(join(app.server.parts.paths.uploads, id))).rejects.toThrow(Deno.errors.NotFound);
   }
   expect(seen.has(404)).toBe(true);
 });
@@ -364,7 +364,7 @@ it("a session that is deleted while a file comes in: the file was stored before,
 it("an error of the service's disk is not reported as the client's fault", async () => {
   await using app = await openApp();
   const { id } = await app.call(`POST ${SESSIONS}`);
-  await Deno.writeTextFile(app.server.service.paths.uploads, "a file where a directory has to be");
+  await Deno.writeTextFile(app.server.parts.paths.uploads, "a file where a directory has to be");
   const sent = await post(app, id, `${part("file")}--b--\r\n`);
   expect([sent.status, JSON.parse(sent.body).code]).toEqual([500, "internal"]);
 });
@@ -373,7 +373,7 @@ it("a file that is named like a partial one is complete, and survives a start (r
   await using app = await openApp();
   const { id } = await app.call(`POST ${SESSIONS}`);
   const whole = await upload(app, id, "whole", "film.part");
-  const half = join(app.server.service.paths.uploads, id, `.${crypto.randomUUID()}.part`);
+  const half = join(app.server.parts.paths.uploads, id, `.${crypto.randomUUID()}.part`);
   await Deno.writeTextFile(half, "half");
   await app.stop();
   await using later = await openApp({ dataDir: app.dataDir });

@@ -18,7 +18,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       engine_args: {},
       departments: [],
       scopes: [],
-      work_dir: join(app.server.service.paths.workers, reply.body.id),
+      work_dir: join(app.server.parts.paths.workers, reply.body.id),
       status: "idle",
       paused: false,
       created_at: expect.any(Number),
@@ -123,7 +123,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
 
   it("refuses a work directory in the service's own data (reliability PTH-4)", async () => {
     await using app = await openApp();
-    const { root } = app.server.service.paths;
+    const { root } = app.server.parts.paths;
     for (const dir of [root, join(root, "logs"), join(root, "workers"), `${root}/workers/../uploads`]) {
       expect((await app.send("POST /api/workers", { name: "x", work_dir: dir })).status, dir).toBe(400);
     }

@@ -89,7 +89,7 @@ describe("svc ctl system backup and svc restore (reliability BAK-1, BAK-4)", () 
       }
       written.abort();
       await writing;
-      await expect(Deno.stat(app.server.service.paths.backup)).rejects.toThrow();
+      await expect(Deno.stat(app.server.parts.paths.backup)).rejects.toThrow();
     },
     20_000 + BACKUPS * 2_000,
   );
@@ -302,7 +302,7 @@ describe("POST /api/system/backup (contract 5)", () => {
     expect(second.status).toBe(409);
     expect((await second.json()).detail).toContain("another backup");
     await first.body?.cancel();
-    while (await Deno.stat(app.server.service.paths.backup).then(() => true, () => false)) {
+    while (await Deno.stat(app.server.parts.paths.backup).then(() => true, () => false)) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     const third = await request();

@@ -56,7 +56,7 @@ it("a stop in the middle of a start wins, and neither causes an error (reliabili
   const starting = server.start();
   await server.stop();
   await starting;
-  expect(server.service.state).toBe("stopping");
+  expect(server.parts.lifecycle.state).toBe("stopping");
   expect(server.stages.map(({ rounds }) => rounds)).toEqual(server.stages.map(() => 0));
 });
 

@@ -279,8 +279,8 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     await it.send("hello");
     await it.app.settle(30_000);
     expect(await replies(it.app, it.session.id)).toEqual(["hold on", "done"]);
-    const folder =
-      (it.app.server.service.config.engines.thinker as { env: Record<string, string> }).env.FAKE_BEE ?? "";
+    const folder = (it.app.server.config.engines.thinker as { env: Record<string, string> }).env.FAKE_BEE ??
+      "";
     const kept = (name: string) => Deno.readTextFile(join(folder, name));
     expect((await kept("workers")).trim().split("\n")).toHaveLength(2);
     expect(await kept("refused")).toMatch(/lacks the scope write:workers;.*\n4\n$/);
@@ -307,7 +307,7 @@ it("the coordinator is not delayed for other conversations by those that wait fo
     received_at: now,
   }));
   await app.db.write(insertRows("inbound_message", rows));
-  app.server.service.bells.ring(BELL.bee);
+  app.server.parts.bells.ring(BELL.bee);
   await app.until("message.routed");
   expect(await app.db.read("select session_key from inbound_message where status <> 'feeding'")).toEqual([
     { session_key: "other:249" },

@@ -25,7 +25,7 @@ async function give(app: App, worker_id: string, instruction: string): Promise<s
 describe("dispatch", () => {
   it("an outcome that comes after the run was taken away changes nothing (reliability DSP-2)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines(), limits: { max_attempts: 3 } } });
-    const { db } = app.server.service;
+    const { db } = app.server.parts;
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
     await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "sleep 1" });
@@ -164,7 +164,7 @@ describe("dispatch", () => {
         limits: { max_attempts: 3 },
       },
     });
-    const { db } = app.server.service;
+    const { db } = app.server.parts;
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const gone = await app.call("POST /api/workers", { name: "Bob", engine: "none" });
     for (let i = 0; i < 5; i++) await give(app, worker.id, "exit 1");
@@ -239,7 +239,7 @@ describe("dispatch", () => {
 
 /** Takes every open run away, as a server does that believes them lost with another server; their programs continue. */
 async function takeAway(app: App): Promise<number> {
-  const { db, clock } = app.server.service;
+  const { db, clock } = app.server.parts;
   const open = await listOpenExecutions(db);
   const end = {
     status: "failed" as const,
@@ -259,7 +259,7 @@ async function takeAway(app: App): Promise<number> {
 }
 
 async function settledFor(app: App, ms: number): Promise<void> {
-  const bell = app.server.service.bells.listen("nobody rings this");
+  const bell = app.server.parts.bells.listen("nobody rings this");
   await bell.next(systemClock, ms);
   bell.close();
 }

@@ -1,9 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { cancelExecution } from "../../src/api/execution.ts";
-import { clearSession } from "../../src/api/session.ts";
-import { cancelTask, createTask, runTask } from "../../src/api/task.ts";
-import { createWorker, deleteWorker } from "../../src/api/worker.ts";
-import type { Call, Service } from "../../src/api/service.ts";
+import type { Call } from "../../src/api/call.ts";
+import { valueOf } from "../../src/domain/json.ts";
+import type { Server } from "../../src/boot/server.ts";
 import { nextOccurrence } from "../../src/domain/cron.ts";
 import { ServiceError } from "../../src/domain/error.ts";
 import { retryDelayMs, type Task } from "../../src/domain/task.ts";
@@ -146,7 +144,7 @@ describe("the state machine of a task equals its model (reliability DSP-14)", ()
 async function compare(seed: number): Promise<void> {
   const clock = new TestClock("2026-01-05T08:00:00Z");
   await using app = await openApp({ clock, inMemory: true });
-  const { service } = app.server;
+  const { server } = app;
   // The stages are stopped: this test does their work, one step at a time.
   const scheduler = app.server.stages.find((stage) => stage.name === "scheduler");
   await Promise.all(app.server.stages.filter((stage) => stage !== scheduler).map((stage) => stage.stop()));
@@ -154,8 +152,8 @@ async function compare(seed: number): Promise<void> {
   const pick = <T>(list: T[]): T | undefined => list[Math.floor(chance() * list.length)];
   const model = new Model();
   const open = new Map<string, string>();
-  service.interrupt = (executionId) => finish(service, model, open, executionId, "cancelled");
-  let workers = [await makeWorker(service), await makeWorker(service), await makeWorker(service)];
+  server.parts.interruptRun = (executionId) => finish(server, model, open, executionId, "cancelled");
+  let workers = [await makeWorker(server), await makeWorker(server), await makeWorker(server)];
 
   for (let step = 0; step < OPERATIONS; step++) {
     const dice = chance();
@@ -163,30 +161,31 @@ async function compare(seed: number): Promise<void> {
     const label = `seed ${seed} step ${step}`;
     const id = pick([...model.tasks.keys()]);
     if (dice < 0.25 || id === undefined) {
-      await create(service, model, pick(workers) ?? "", pick(["one", "two"]) ?? "", chance());
+      await create(server, model, pick(workers) ?? "", pick(["one", "two"]) ?? "", chance());
     } else if (dice < 0.33) {
-      expect(await done(() => cancelTask(service, CALL, id)), label).toBe(model.cancel(id));
+      expect(await done(() => server.api.task.cancel(CALL, id)), label).toBe(model.cancel(id));
     } else if (dice < 0.40) {
-      expect(await done(() => runTask(service, CALL, id)), label).toBe(model.runNow(id, now));
+      expect(await done(() => server.api.task.run(CALL, id)), label).toBe(model.runNow(id, now));
     } else if (dice < 0.62) {
-      await dispatch(service, model, open, label);
+      await dispatch(server, model, open, label);
     } else if (dice < 0.82) {
       const executionId = pick([...open.keys()]);
       const how = pick(["completed", "completed", "failed", "lost", "lost", "stopped"] as const) ??
         "completed";
-      if (executionId !== undefined) await finish(service, model, open, executionId, how);
+      if (executionId !== undefined) await finish(server, model, open, executionId, how);
     } else if (dice < 0.85) {
       const executionId = pick([...open.keys()]);
-      if (executionId !== undefined) await cancelRun(service, model, open, executionId);
+      if (executionId !== undefined) await cancelRun(server, model, open, executionId);
     } else if (dice < 0.865) {
       const session = pick(["one", "two"]) ?? "";
       const expected = model.endAll((task) => task.session === `cli:${session}`);
-      expect((await clearSession(service, CALL, `cli:${session}`)).cancelled_tasks, label).toBe(expected);
+      expect(valueOf((await server.api.session.clear(CALL, `cli:${session}`)).json).cancelled_tasks, label)
+        .toBe(expected);
     } else if (dice < 0.87) {
       const worker = pick(workers) ?? "";
       model.endAll((task) => task.worker === worker);
-      await deleteWorker(service, CALL, worker, false);
-      workers = [...workers.filter((one) => one !== worker), await makeWorker(service)];
+      await server.api.worker.delete(CALL, worker, false);
+      workers = [...workers.filter((one) => one !== worker), await makeWorker(server)];
     } else {
       clock.advance(pick([500, 1_000, 4_000, 16_000, 60_000, 600_000, 7_200_000]) ?? 0);
       const rounds = scheduler?.rounds ?? 0;
@@ -196,11 +195,11 @@ async function compare(seed: number): Promise<void> {
       }
       model.tick(clock.now());
     }
-    if (step % 50 === 0 || step === OPERATIONS - 1) await agree(service, model, label);
+    if (step % 50 === 0 || step === OPERATIONS - 1) await agree(server, model, label);
   }
 }
 
-async function makeWorker(service: Service): Promise<string> {
+async function makeWorker(server: Server): Promise<string> {
   const input = {
     name: "w",
     description: "",
@@ -213,17 +212,17 @@ async function makeWorker(service: Service): Promise<string> {
     scopes: [],
     paused: false,
   };
-  return JSON.parse((await createWorker(service, CALL, input)).json).id;
+  return valueOf((await server.api.worker.create(CALL, input)).json).id;
 }
 
 async function create(
-  service: Service,
+  server: Server,
   model: Model,
   worker: string,
   message: string,
   dice: number,
 ): Promise<void> {
-  const now = service.clock.now();
+  const now = server.parts.clock.now();
   const type = dice < 0.4 ? "immediate" : dice < 0.7 ? "countdown" : "scheduled";
   const body = {
     message_id: message,
@@ -233,7 +232,7 @@ async function create(
     ...(type === "countdown" ? { scheduled_at: now + 5_000 + Math.floor(dice * 100_000) } : {}),
     ...(type === "scheduled" ? { cron: CRON } : {}),
   } as const;
-  const task = JSON.parse((await createTask(service, CALL, body)).json) as Task;
+  const task = valueOf((await server.api.task.create(CALL, body)).json) as Task;
   model.tasks.set(task.id, {
     type,
     status: type === "immediate" ? "pending" : "scheduled",
@@ -254,13 +253,13 @@ async function create(
 
 /** Claims the heads of the lanes, as the dispatcher does; the model says which these must be. */
 async function dispatch(
-  service: Service,
+  server: Server,
   model: Model,
   open: Map<string, string>,
   label: string,
 ): Promise<void> {
-  const now = service.clock.now();
-  const heads = await listLaneHeads(service.db, now, "echo");
+  const now = server.parts.clock.now();
+  const heads = await listLaneHeads(server.parts.db, now, "echo");
   const expected = new Map<string, [string, Expected]>();
   for (const [id, task] of model.tasks) {
     if (task.status !== "pending" || (task.dueAt ?? Infinity) > now) continue;
@@ -272,7 +271,7 @@ async function dispatch(
   expect(heads.map((head) => head.id).sort(), label).toEqual([...expected.values()].map(([id]) => id).sort());
   for (const head of heads) {
     const executionId = newId();
-    const { won } = await service.db.write([
+    const { won } = await server.parts.db.write([
       ...claimTask(head.id, executionId, now),
       insertExecution({
         execution_id: executionId,
@@ -291,14 +290,14 @@ async function dispatch(
       ...startExecution(executionId, now),
     ]);
     expect(won, label).toBe(true);
-    expect((await service.db.write(claimTask(head.id, newId(), now))).won, "a second claim").toBe(false);
+    expect((await server.parts.db.write(claimTask(head.id, newId(), now))).won, "a second claim").toBe(false);
     model.claim(head.id, executionId);
     open.set(executionId, head.id);
   }
 }
 
 async function finish(
-  service: Service,
+  server: Server,
   model: Model,
   open: Map<string, string>,
   executionId: string,
@@ -306,7 +305,7 @@ async function finish(
 ): Promise<void> {
   const taskId = open.get(executionId);
   if (taskId === undefined) return;
-  const now = service.clock.now();
+  const now = server.parts.clock.now();
   const end: ExecutionEnd = {
     status: how === "completed" ? "completed" : "failed",
     session_id: "",
@@ -322,7 +321,7 @@ async function finish(
     exit_code: null,
     usage: USAGE,
   };
-  const task = await findTask(service.db, taskId);
+  const task = await findTask(server.parts.db, taskId);
   const run = {
     execution_id: executionId,
     task_id: taskId,
@@ -332,14 +331,16 @@ async function finish(
     message_id: "m",
     attempt: model.tasks.get(taskId)?.runAttempt ?? 0,
   };
-  expect((await service.db.write(endRun(run, end, task, RULES, now))).won).toBe(true);
-  expect((await service.db.write(endRun(run, end, task, RULES, now))).won, "a second outcome").toBe(false);
+  expect((await server.parts.db.write(endRun(run, end, task, RULES, now))).won).toBe(true);
+  expect((await server.parts.db.write(endRun(run, end, task, RULES, now))).won, "a second outcome").toBe(
+    false,
+  );
   open.delete(executionId);
   model.end(taskId, how, now);
 }
 
 async function cancelRun(
-  service: Service,
+  server: Server,
   model: Model,
   open: Map<string, string>,
   executionId: string,
@@ -350,7 +351,7 @@ async function cancelRun(
     task.nextAt = null;
     task.dueAt = null;
   }
-  await cancelExecution(service, CALL, executionId);
+  await server.api.execution.cancel(CALL, executionId);
 }
 
 async function done(work: () => Promise<unknown>): Promise<boolean> {
@@ -363,8 +364,8 @@ async function done(work: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-async function agree(service: Service, model: Model, label: string): Promise<void> {
-  const rows = await service.db.read<{ id: string }>(
+async function agree(server: Server, model: Model, label: string): Promise<void> {
+  const rows = await server.parts.db.read<{ id: string }>(
     "select id, status, attempt, run_count, next_run_at, due_at from task order by id",
   );
   const expected = [...model.tasks].map(([id, task]) => ({
@@ -378,10 +379,10 @@ async function agree(service: Service, model: Model, label: string): Promise<voi
   })).sort((a, b) => a.id < b.id ? -1 : 1);
   const seen = rows.map((row) => ({ ...row }));
   expect(seen, label).toEqual(expected);
-  const broken = await service.db.read(
+  const broken = await server.parts.db.read(
     `select task.id from task where status = 'running' and (
       select count(*) from execution where execution.task_id = task.id and execution.status in ('pending', 'running')) <> 1`,
   );
   expect(broken, label).toEqual([]);
-  await expectCounters(service.db);
+  await expectCounters(server.parts.db);
 }

@@ -99,7 +99,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
 
   it("a run whose log cannot be opened leaves none of its private files behind", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
-    const { logs, runs } = app.server.service.paths;
+    const { logs, runs } = app.server.parts.paths;
     await Deno.writeTextFile(logs, "in the way");
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const task = { message_id: "m", worker_id: worker.id, instruction: "ok", type: "immediate" };
@@ -181,9 +181,9 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
       SVC_WORKER_ID: worker.id,
       SVC_SESSION_KEY: `local:${session.id}`,
       SVC_MESSAGE_ID: execution.message_id,
-      SVC_CTL: join(app.server.service.paths.bin, "svc"),
+      SVC_CTL: join(app.server.parts.paths.bin, "svc"),
     });
-    expect(env.PATH.startsWith(`${app.server.service.paths.bin}:`)).toBe(true);
+    expect(env.PATH.startsWith(`${app.server.parts.paths.bin}:`)).toBe(true);
     expect(env.SVC_RUN_ID).toMatch(/^[0-9a-f-]{36}$/);
     const known =
       /^(PATH|HOME|SHELL|LANG|TERM|TZ|TMPDIR|NO_COLOR|OWN|PASSED_ON|PWD|OLDPWD|SHLVL|_|SVC_(URL|TOKEN|CTL|RUN_ID|EXECUTION_ID|TASK_ID|WORKER_ID|SESSION_KEY|MESSAGE_ID|CONTEXT_FILE))$/;

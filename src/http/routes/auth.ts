@@ -1,10 +1,8 @@
 import { z } from "zod";
-import { login, logout, refresh } from "../../api/auth.ts";
-import { NAME_MAX_BYTES, text } from "../../domain/field.ts";
+import { loginAnswerSchema, loginSchema, refreshAnswerSchema, refreshSchema } from "../../domain/login.ts";
 import { route } from "../route.ts";
 
-const PASSWORD_MAX_BYTES = 1_000;
-const expiresIn = z.int().meta({ description: "seconds" });
+const example = { examples: [{ refresh_token: "from the login" }] };
 
 export const authRoutes = [
   route({
@@ -13,18 +11,10 @@ export const authRoutes = [
     access: "public",
     operation: "auth.login",
     summary: "Log in",
-    body: z.strictObject({ username: text(NAME_MAX_BYTES), password: text(PASSWORD_MAX_BYTES) })
-      .meta({ id: "Login", examples: [{ username: "admin", password: "correct horse battery staple" }] }),
+    body: loginSchema,
     status: 200,
-    response: z.strictObject({
-      access_token: z.string(),
-      refresh_token: z.string(),
-      expires_in: expiresIn,
-      token_type: z.literal("Bearer"),
-    }).meta({ id: "LoginAnswer" }),
-    handle: async ({ service, body, address }) => ({
-      value: await login(service, body.username, body.password, address),
-    }),
+    response: loginAnswerSchema,
+    handle: ({ api, body, address }) => api.auth.login(body, address),
   }),
   route({
     method: "POST",
@@ -32,17 +22,10 @@ export const authRoutes = [
     access: "public",
     operation: "auth.refresh",
     summary: "Get a new access token",
-    body: z.strictObject({ refresh_token: text(PASSWORD_MAX_BYTES) }).meta({
-      id: "Refresh",
-      examples: [{ refresh_token: "from the login" }],
-    }),
+    body: refreshSchema.meta({ id: "Refresh", ...example }),
     status: 200,
-    response: z.strictObject({
-      access_token: z.string(),
-      expires_in: expiresIn,
-      token_type: z.literal("Bearer"),
-    }).meta({ id: "RefreshAnswer" }),
-    handle: async ({ service, body }) => ({ value: await refresh(service, body.refresh_token) }),
+    response: refreshAnswerSchema,
+    handle: ({ api, body }) => api.auth.refresh(body.refresh_token),
   }),
   route({
     method: "POST",
@@ -50,15 +33,9 @@ export const authRoutes = [
     access: "public",
     operation: "auth.logout",
     summary: "Revoke a refresh token",
-    body: z.strictObject({ refresh_token: text(PASSWORD_MAX_BYTES) }).meta({
-      id: "Logout",
-      examples: [{ refresh_token: "from the login" }],
-    }),
+    body: refreshSchema.meta({ id: "Logout", ...example }),
     status: 204,
     response: z.undefined(),
-    handle: async ({ service, body }) => {
-      await logout(service, body.refresh_token);
-      return { none: true };
-    },
+    handle: ({ api, body }) => api.auth.logout(body.refresh_token),
   }),
 ] as const;

@@ -1,17 +1,5 @@
 import { z } from "zod";
 import {
-  createSession,
-  deleteSession,
-  getSession,
-  keepUpload,
-  listMessages,
-  listSessions,
-  openMedia,
-  openUpload,
-  sendMessage,
-  updateSession,
-} from "../../api/chat.ts";
-import {
   chatCreateSchema,
   chatListQuery,
   chatMessageSchema,
@@ -20,15 +8,18 @@ import {
   chatSessionSchema,
   chatUpdateSchema,
   historyQuery,
+  queuedSchema,
 } from "../../domain/chat.ts";
-import { invalid, ServiceError } from "../../domain/error.ts";
+import { invalid } from "../../domain/error.ts";
 import { id, whole } from "../../domain/field.ts";
 import { mediaSchema } from "../../domain/message.ts";
 import { conversationStream } from "../conversation.ts";
 import { parse } from "../input.ts";
+import type { OpenMedia } from "../../api/media.ts";
 import { route } from "../route.ts";
+import { clientOf } from "../stream.ts";
 import { readForm } from "../upload.ts";
-import { deletedSchema } from "./worker.ts";
+import { deletedSchema } from "../../domain/deleted.ts";
 
 const ROOT = "/api/local/sessions";
 const NOTHING_MORE = z.strictObject({});
@@ -44,7 +35,7 @@ export const chatRoutes = [
     status: 201,
     response: chatSessionSchema,
     idempotent: true,
-    handle: ({ service, call, body }) => createSession(service, call, body),
+    handle: ({ api, call, body }) => api.chat.create(call, body),
   }),
   route({
     method: "GET",
@@ -56,7 +47,7 @@ export const chatRoutes = [
     status: 200,
     response: z.array(chatSessionSchema),
     paged: true,
-    handle: async ({ service, call, query }) => ({ listing: await listSessions(service, call, query) }),
+    handle: ({ api, call, query }) => api.chat.list(call, query),
   }),
   route({
     method: "GET",
@@ -67,7 +58,7 @@ export const chatRoutes = [
     params: { id },
     status: 200,
     response: chatSessionSchema,
-    handle: async ({ service, call, params }) => ({ value: await getSession(service, call, params.id) }),
+    handle: ({ api, call, params }) => api.chat.get(call, params.id),
   }),
   route({
     method: "PUT",
@@ -79,9 +70,7 @@ export const chatRoutes = [
     body: chatUpdateSchema,
     status: 200,
     response: chatSessionSchema,
-    handle: async ({ service, call, params, body }) => ({
-      value: await updateSession(service, call, params.id, body),
-    }),
+    handle: ({ api, call, params, body }) => api.chat.update(call, params.id, body),
   }),
   route({
     method: "DELETE",
@@ -92,10 +81,7 @@ export const chatRoutes = [
     params: { id },
     status: 200,
     response: deletedSchema,
-    handle: async ({ service, call, params }) => {
-      await deleteSession(service, call, params.id);
-      return { value: { status: "deleted" } };
-    },
+    handle: ({ api, call, params }) => api.chat.delete(call, params.id),
   }),
   route({
     method: "POST",
@@ -106,9 +92,9 @@ export const chatRoutes = [
     params: { id },
     body: chatSendSchema,
     status: 202,
-    response: z.strictObject({ status: z.literal("queued"), message_id: id }).meta({ id: "Queued" }),
+    response: queuedSchema,
     idempotent: true,
-    handle: ({ service, call, params, body }) => sendMessage(service, call, params.id, body),
+    handle: ({ api, call, params, body }) => api.chat.send(call, params.id, body),
   }),
   route({
     method: "GET",
@@ -120,9 +106,7 @@ export const chatRoutes = [
     query: historyQuery,
     status: 200,
     response: z.array(chatMessageSchema),
-    handle: async ({ service, call, params, query }) => ({
-      items: await listMessages(service, call, params.id, query),
-    }),
+    handle: ({ api, call, params, query }) => api.chat.messages(call, params.id, query),
   }),
   route({
     method: "POST",
@@ -134,16 +118,13 @@ export const chatRoutes = [
     form: NOTHING_MORE,
     status: 200,
     response: mediaSchema,
-    handle: async ({ service, call, params, raw }) => {
-      await getSession(service, call, params.id);
-      const { fields, file, originalName } = await readForm(raw, {
-        maxBytes: service.config.limits.max_upload_bytes,
-        open: (name, bytes) => openUpload(service, call, params.id, { name, bytes }),
-      });
+    handle: async ({ api, call, params, raw }) => {
+      const target = await api.chat.prepareUpload(call, params.id);
+      const { fields, file, originalName } = await readForm(raw, target);
       if (file === null) throw invalid("file", 'is missing; send the file in the form field "file"');
       try {
         parse(NOTHING_MORE, fields);
-        return { value: await keepUpload(service, call, params.id, file, originalName) };
+        return await api.chat.keepUpload(call, params.id, { file, originalName });
       } catch (error) {
         await file.discard();
         throw error;
@@ -160,9 +141,7 @@ export const chatRoutes = [
     status: 200,
     response: z.string(),
     responseType: "*/*",
-    handle: async ({ service, call, params }) => {
-      return { response: download(await openMedia(service, call, params.id, params.name)) };
-    },
+    handle: async ({ api, call, params }) => download(await api.chat.openMedia(call, params.id, params.name)),
   }),
   route({
     method: "GET",
@@ -175,20 +154,16 @@ export const chatRoutes = [
     status: 200,
     response: z.string(),
     responseType: "text/event-stream",
-    handle: async ({ service, call, params, query, raw, claims }) => {
-      await getSession(service, call, params.id);
-      if (claims === null) throw new ServiceError("unauthenticated", "Cannot stream without a token");
-      const lastEventId = raw.headers.get("last-event-id");
-      const sessionKey = chatSessionKey(params.id);
-      return {
-        response: await conversationStream(service, { sessionKey, claims, lastEventId, after: query.after }),
-      };
+    handle: async ({ api, streams, call, params, query, raw, claims }) => {
+      await api.chat.get(call, params.id);
+      const client = clientOf(raw, claims, query.after);
+      return await conversationStream({ api, streams }, chatSessionKey(params.id), client);
     },
   }),
 ] as const;
 
-// Always as an attachment and never sniffed: an uploaded file must not run as a page of this server (reliability UPL-4).
-function download({ file, size, mime, originalName: name }: Awaited<ReturnType<typeof openMedia>>): Response {
+// Always as an attachment and never sniffed: a file that somebody sent must not run as a page of ours (reliability UPL-4).
+function download({ file, size, mime, originalName: name }: OpenMedia): Response {
   const ascii = name.replace(/[^\x20-\x7e]|["\\%/]/g, "_").slice(0, 150) || "file";
   const exact = encodeURIComponent(name.slice(0, 150).toWellFormed()).replace(
     /['()*]/g,

@@ -1,12 +1,5 @@
 import { z } from "zod";
 import {
-  createDepartment,
-  deleteDepartment,
-  getDepartment,
-  listDepartments,
-  updateDepartment,
-} from "../../api/department.ts";
-import {
   departmentCreateSchema,
   departmentKey,
   departmentSchema,
@@ -14,7 +7,7 @@ import {
   departmentUpdateSchema,
 } from "../../domain/department.ts";
 import { route } from "../route.ts";
-import { deletedSchema } from "./worker.ts";
+import { deletedSchema } from "../../domain/deleted.ts";
 
 const params = { id_or_name: departmentKey };
 
@@ -28,10 +21,7 @@ export const departmentRoutes = [
     status: 200,
     response: z.array(departmentTreeSchema),
     paged: true,
-    handle: async ({ service }) => {
-      const { forest, total } = await listDepartments(service);
-      return { listing: { json: JSON.stringify(forest), total, next: null } };
-    },
+    handle: ({ api }) => api.department.list(),
   }),
   route({
     method: "POST",
@@ -43,7 +33,7 @@ export const departmentRoutes = [
     status: 201,
     response: departmentSchema,
     idempotent: true,
-    handle: ({ service, call, body }) => createDepartment(service, call, body),
+    handle: ({ api, call, body }) => api.department.create(call, body),
   }),
   route({
     method: "GET",
@@ -54,7 +44,7 @@ export const departmentRoutes = [
     params,
     status: 200,
     response: departmentSchema,
-    handle: async ({ service, params }) => ({ value: await getDepartment(service, params.id_or_name) }),
+    handle: ({ api, params }) => api.department.get(params.id_or_name),
   }),
   route({
     method: "PUT",
@@ -66,9 +56,7 @@ export const departmentRoutes = [
     body: departmentUpdateSchema,
     status: 200,
     response: departmentSchema,
-    handle: async ({ service, call, params, body }) => ({
-      value: await updateDepartment(service, call, params.id_or_name, body),
-    }),
+    handle: ({ api, call, params, body }) => api.department.update(call, params.id_or_name, body),
   }),
   route({
     method: "DELETE",
@@ -79,9 +67,6 @@ export const departmentRoutes = [
     params,
     status: 200,
     response: deletedSchema,
-    handle: async ({ service, call, params }) => {
-      await deleteDepartment(service, call, params.id_or_name);
-      return { value: { status: "deleted" } };
-    },
+    handle: ({ api, call, params }) => api.department.delete(call, params.id_or_name),
   }),
 ] as const;

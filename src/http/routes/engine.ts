@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { getEngine, listEngines } from "../../api/engine.ts";
 import { engineSchema } from "../../domain/engine.ts";
 import { route } from "../route.ts";
 
@@ -12,9 +11,7 @@ export const engineRoutes = [
     summary: "List all engines and whether they can be used, by name",
     status: 200,
     response: z.array(engineSchema),
-    handle: async ({ service }) => ({
-      items: (await listEngines(service)).map((engine) => JSON.stringify(engine)),
-    }),
+    handle: ({ api }) => api.engine.list(),
   }),
   route({
     method: "GET",
@@ -25,6 +22,6 @@ export const engineRoutes = [
     params: { name: z.string().min(1).max(64) },
     status: 200,
     response: engineSchema,
-    handle: async ({ service, params }) => ({ value: await getEngine(service, params.name) }),
+    handle: ({ api, params }) => api.engine.get(params.name),
   }),
 ] as const;

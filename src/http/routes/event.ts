@@ -1,9 +1,8 @@
 import { z } from "zod";
-import { listEvents } from "../../api/event.ts";
-import { ServiceError } from "../../domain/error.ts";
 import { eventListQuery, eventSchema } from "../../domain/journal.ts";
 import { journalStream } from "../event_stream.ts";
 import { route } from "../route.ts";
+import { clientOf } from "../stream.ts";
 
 export const eventRoutes = [
   route({
@@ -18,14 +17,11 @@ export const eventRoutes = [
     status: 200,
     response: z.array(eventSchema),
     streams: true,
-    handle: async ({ service, call, query, raw, claims }) => {
+    handle: async ({ api, streams, call, query, raw, claims }) => {
       if (wantsJson(raw.headers.get("accept"))) {
-        const { items, next } = await listEvents(service, call, query);
-        return { items, ...(next === null ? {} : { next: { name: "after", value: String(next) } }) };
+        return await api.event.list(call, query);
       }
-      if (claims === null) throw new ServiceError("unauthenticated", "Cannot stream without a token");
-      const lastEventId = raw.headers.get("last-event-id");
-      return { response: await journalStream(service, call, query, { claims, lastEventId }) };
+      return await journalStream({ api, streams }, call, query, clientOf(raw, claims, query.after));
     },
   }),
 ] as const;

@@ -1,12 +1,4 @@
 import { z } from "zod";
-import {
-  cancelExecution,
-  findLog,
-  getExecution,
-  listExecutions,
-  listWorkerExecutions,
-  retryExecution,
-} from "../../api/execution.ts";
 import { executionListQuery, executionSchema, logQuery } from "../../domain/execution.ts";
 import { id, KEY_MAX_BYTES } from "../../domain/field.ts";
 import { taskSchema } from "../../domain/task.ts";
@@ -27,7 +19,7 @@ export const executionRoutes = [
     status: 200,
     response: z.array(executionSchema),
     paged: true,
-    handle: async ({ service, call, query }) => ({ listing: await listExecutions(service, call, query) }),
+    handle: ({ api, call, query }) => api.execution.list(call, query),
   }),
   route({
     method: "GET",
@@ -38,7 +30,7 @@ export const executionRoutes = [
     params: { id },
     status: 200,
     response: executionSchema,
-    handle: async ({ service, call, params }) => ({ json: await getExecution(service, call, params.id) }),
+    handle: ({ api, call, params }) => api.execution.get(call, params.id),
   }),
   route({
     method: "GET",
@@ -51,14 +43,12 @@ export const executionRoutes = [
     status: 200,
     response: z.string(),
     responseType: "text/plain",
-    handle: async ({ service, call, params, query }) => {
+    handle: async ({ api, streams, call, params, query }) => {
       const { follow, tail, raw } = query;
-      const find = () => findLog(service, call, params.id, raw);
+      const find = () => api.execution.findLog(call, params.id, raw);
       const log = await find();
       const hasEnded = () => find().then((found) => found.ended);
-      return {
-        response: await logResponse(service, { ...log, executionId: params.id, follow, tail, hasEnded }),
-      };
+      return await logResponse(streams, { ...log, executionId: params.id, follow, tail, hasEnded });
     },
   }),
   route({
@@ -71,7 +61,7 @@ export const executionRoutes = [
     body: z.strictObject({}),
     status: 200,
     response: executionSchema,
-    handle: async ({ service, call, params }) => ({ json: await cancelExecution(service, call, params.id) }),
+    handle: ({ api, call, params }) => api.execution.cancel(call, params.id),
   }),
   route({
     method: "POST",
@@ -84,7 +74,7 @@ export const executionRoutes = [
     status: 201,
     response: taskSchema,
     idempotent: true,
-    handle: ({ service, call, params }) => retryExecution(service, call, params.id),
+    handle: ({ api, call, params }) => api.execution.retry(call, params.id),
   }),
   route({
     method: "GET",
@@ -97,9 +87,7 @@ export const executionRoutes = [
     status: 200,
     response: z.array(executionSchema),
     paged: true,
-    handle: async ({ service, call, params, query }) => ({
-      listing: await listWorkerExecutions(service, call, params.id, query),
-    }),
+    handle: ({ api, call, params, query }) => api.execution.listOfWorker(call, params.id, query),
   }),
   route({
     method: "GET",
@@ -112,8 +100,7 @@ export const executionRoutes = [
     status: 200,
     response: z.array(executionSchema),
     paged: true,
-    handle: async ({ service, call, params, query }) => ({
-      listing: await listExecutions(service, call, { ...query, session_id: [params.sessionId] }),
-    }),
+    handle: ({ api, call, params, query }) =>
+      api.execution.list(call, { ...query, session_id: [params.sessionId] }),
   }),
 ] as const;

@@ -1,8 +1,7 @@
 import { z } from "zod";
-import { deleteMemory, getMemory, listMemory, saveMemory } from "../../api/memory.ts";
 import { memoryEntryQuery, memoryListQuery, memorySaveSchema, memorySchema } from "../../domain/memory.ts";
 import { route } from "../route.ts";
-import { deletedSchema } from "./worker.ts";
+import { deletedSchema } from "../../domain/deleted.ts";
 
 export const memoryRoutes = [
   route({
@@ -15,9 +14,7 @@ export const memoryRoutes = [
     status: 200,
     response: z.array(memorySchema),
     paged: true,
-    handle: async ({ service, call, query }) => ({
-      listing: await listMemory(service, call, query.scope, query),
-    }),
+    handle: ({ api, call, query }) => api.memory.list(call, query.scope, query),
   }),
   route({
     method: "GET",
@@ -28,9 +25,7 @@ export const memoryRoutes = [
     query: memoryEntryQuery,
     status: 200,
     response: memorySchema,
-    handle: async ({ service, call, query }) => ({
-      value: await getMemory(service, call, query.scope, query.key),
-    }),
+    handle: ({ api, call, query }) => api.memory.get(call, query.scope, query.key),
   }),
   route({
     method: "PUT",
@@ -41,7 +36,7 @@ export const memoryRoutes = [
     body: memorySaveSchema,
     status: 200,
     response: memorySchema,
-    handle: async ({ service, call, body }) => ({ value: await saveMemory(service, call, body) }),
+    handle: ({ api, call, body }) => api.memory.save(call, body),
   }),
   route({
     method: "DELETE",
@@ -52,9 +47,6 @@ export const memoryRoutes = [
     query: memoryEntryQuery,
     status: 200,
     response: deletedSchema,
-    handle: async ({ service, call, query }) => {
-      await deleteMemory(service, call, query.scope, query.key);
-      return { value: { status: "deleted" } };
-    },
+    handle: ({ api, call, query }) => api.memory.delete(call, query.scope, query.key),
   }),
 ] as const;

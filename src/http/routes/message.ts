@@ -1,13 +1,6 @@
 import { z } from "zod";
-import {
-  listInbound,
-  listOutbound,
-  openSentFile,
-  sendMessage,
-  type SentFile,
-  traceMessage,
-} from "../../api/message.ts";
-import type { Call } from "../../api/service.ts";
+import type { Call } from "../../api/call.ts";
+import type { SentFile } from "../../api/media.ts";
 import { digest } from "../../base/digest.ts";
 import {
   inboundListQuery,
@@ -37,16 +30,13 @@ export const messageRoutes = [
     status: 201,
     response: outboundSchema,
     idempotent: true,
-    handle: async ({ service, call, body, raw }) => {
-      if (body !== undefined) return await sendMessage(service, call, body, null);
-      const { fields, file, originalName } = await readForm(raw, {
-        maxBytes: service.config.limits.max_upload_bytes,
-        open: (name, bytes) => openSentFile(service, name, bytes),
-      });
+    handle: async ({ api, call, body, raw }) => {
+      if (body !== undefined) return await api.message.send(call, body, null);
+      const { fields, file, originalName } = await readForm(raw, api.message.prepareAttachment());
       try {
         const input = parse(messageFormSchema, fields);
         const sent = file === null ? null : { file, originalName };
-        return await sendMessage(service, await withForm(call, input, sent), input, sent);
+        return await api.message.send(await withForm(call, input, sent), input, sent);
       } catch (error) {
         await file?.discard();
         throw error;
@@ -63,7 +53,7 @@ export const messageRoutes = [
     status: 200,
     response: z.array(inboundSchema),
     paged: true,
-    handle: async ({ service, call, query }) => ({ listing: await listInbound(service, call, query) }),
+    handle: ({ api, call, query }) => api.message.list(call, query),
   }),
   route({
     method: "GET",
@@ -75,7 +65,7 @@ export const messageRoutes = [
     status: 200,
     response: z.array(outboundSchema),
     paged: true,
-    handle: async ({ service, call, query }) => ({ listing: await listOutbound(service, call, query) }),
+    handle: ({ api, call, query }) => api.message.listOutbound(call, query),
   }),
   route({
     method: "GET",
@@ -86,11 +76,11 @@ export const messageRoutes = [
     params: { id: messageId },
     status: 200,
     response: traceSchema,
-    handle: async ({ service, call, params }) => ({ json: await traceMessage(service, call, params.id) }),
+    handle: ({ api, call, params }) => api.message.trace(call, params.id),
   }),
 ] as const;
 
-// A form is known only when it has been read; only then it can be compared with an earlier one with the same Idempotency-Key.
+// A form is known only when it has been read; then it can be told from another one with the same Idempotency-Key.
 async function withForm(call: Call, input: MessageSend, sent: SentFile | null): Promise<Call> {
   if (call.idempotency === null) return call;
   const file = sent === null ? null : [sent.originalName, await sent.file.digest()];

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { cancelQueue, listQueue } from "../../api/queue.ts";
 import { queueCancelledSchema, queueCancelSchema, queueQuery, taskSchema } from "../../domain/task.ts";
 import { route } from "../route.ts";
 
@@ -14,7 +13,7 @@ export const queueRoutes = [
     status: 200,
     response: z.array(taskSchema),
     paged: true,
-    handle: async ({ service, call, query }) => ({ listing: await listQueue(service, call, query) }),
+    handle: ({ api, call, query }) => api.queue.list(call, query),
   }),
   route({
     method: "POST",
@@ -25,6 +24,6 @@ export const queueRoutes = [
     body: queueCancelSchema,
     status: 200,
     response: queueCancelledSchema,
-    handle: async ({ service, call, body }) => ({ value: await cancelQueue(service, call, body) }),
+    handle: ({ api, call, body }) => api.queue.cancel(call, body),
   }),
 ] as const;

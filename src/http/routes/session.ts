@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { clearSession, clearWorkerContext, listContexts } from "../../api/session.ts";
 import { id } from "../../domain/field.ts";
 import { clearedSchema, contextListQuery, contextQuery, contextSchema } from "../../domain/session.ts";
 import { route } from "../route.ts";
@@ -15,9 +14,7 @@ export const sessionRoutes = [
     status: 200,
     response: z.array(contextSchema),
     paged: true,
-    handle: async ({ service, call, query }) => ({
-      listing: await listContexts(service, call, query.session_key, query),
-    }),
+    handle: ({ api, call, query }) => api.session.list(call, query.session_key, query),
   }),
   route({
     method: "DELETE",
@@ -28,9 +25,7 @@ export const sessionRoutes = [
     query: contextQuery,
     status: 200,
     response: clearedSchema,
-    handle: async ({ service, call, query }) => ({
-      value: await clearSession(service, call, query.session_key),
-    }),
+    handle: ({ api, call, query }) => api.session.clear(call, query.session_key),
   }),
   route({
     method: "DELETE",
@@ -42,8 +37,7 @@ export const sessionRoutes = [
     query: contextQuery,
     status: 200,
     response: clearedSchema,
-    handle: async ({ service, call, params, query }) => ({
-      value: await clearWorkerContext(service, call, query.session_key, params.worker_id),
-    }),
+    handle: ({ api, call, params, query }) =>
+      api.session.clearWorker(call, query.session_key, params.worker_id),
   }),
 ] as const;

@@ -1,8 +1,5 @@
 import { z } from "zod";
-import { createBackup } from "../../api/backup.ts";
 import { backupName } from "../../domain/backup.ts";
-import { examine } from "../../api/doctor.ts";
-import { changePassword, getOverview, listBeeRuns } from "../../api/system.ts";
 import { beeRunSchema } from "../../domain/bee_run.ts";
 import {
   beeRunQuery,
@@ -22,7 +19,7 @@ export const systemRoutes = [
     summary: "How many of what in which state, what was used today, what ran last",
     status: 200,
     response: overviewSchema,
-    handle: async ({ service, call }) => ({ value: await getOverview(service, call) }),
+    handle: ({ api, call }) => api.system.overview(call),
   }),
   route({
     method: "GET",
@@ -33,7 +30,7 @@ export const systemRoutes = [
     query: beeRunQuery,
     status: 200,
     response: z.array(beeRunSchema),
-    handle: async ({ service, call, query }) => ({ items: await listBeeRuns(service, call, query.limit) }),
+    handle: ({ api, call, query }) => api.system.executions(call, query.limit),
   }),
   route({
     method: "GET",
@@ -44,7 +41,7 @@ export const systemRoutes = [
     description: "Refused for agents' runs that are bound to a conversation: it shows the machine.",
     status: 200,
     response: doctorSchema,
-    handle: async ({ service, call }) => ({ value: await examine(service, call) }),
+    handle: ({ api, call }) => api.system.doctor(call),
   }),
   route({
     method: "PUT",
@@ -57,9 +54,7 @@ export const systemRoutes = [
     body: passwordChangeSchema,
     status: 200,
     response: passwordChangedSchema,
-    handle: async ({ service, call, body, claims, address }) => ({
-      value: await changePassword(service, call, body, { claims, address }),
-    }),
+    handle: ({ api, call, body, claims, address }) => api.system.password(call, body, { claims, address }),
   }),
   route({
     method: "POST",
@@ -74,14 +69,14 @@ export const systemRoutes = [
     status: 200,
     response: z.string(),
     responseType: "application/x-tar",
-    handle: async ({ service, call }) => {
-      const { archive, createdAt } = await createBackup(service, call);
+    handle: async ({ api, call }) => {
+      const { archive, createdAt } = await api.system.backup(call);
       const headers = {
         "content-type": "application/x-tar",
         "content-disposition": `attachment; filename="${backupName(createdAt)}"`,
         "cache-control": "no-store",
       };
-      return { response: new Response(archive, { headers }) };
+      return new Response(archive, { headers });
     },
   }),
 ] as const;

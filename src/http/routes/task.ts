@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { cancelTask, createTask, getTask, listTasks, runTask, waitForTask } from "../../api/task.ts";
 import { id } from "../../domain/field.ts";
 import { taskCreateSchema, taskListQuery, taskSchema, taskWaitQuery } from "../../domain/task.ts";
 import { lateJson } from "../late_json.ts";
@@ -19,7 +18,7 @@ export const taskRoutes = [
     status: 201,
     response: taskSchema,
     idempotent: true,
-    handle: ({ service, call, body }) => createTask(service, call, body),
+    handle: ({ api, call, body }) => api.task.create(call, body),
   }),
   route({
     method: "GET",
@@ -31,7 +30,7 @@ export const taskRoutes = [
     status: 200,
     response: z.array(taskSchema),
     paged: true,
-    handle: async ({ service, call, query }) => ({ listing: await listTasks(service, call, query) }),
+    handle: ({ api, call, query }) => api.task.list(call, query),
   }),
   route({
     method: "GET",
@@ -42,7 +41,7 @@ export const taskRoutes = [
     params: { id },
     status: 200,
     response: taskSchema,
-    handle: async ({ service, call, params }) => ({ json: await getTask(service, call, params.id) }),
+    handle: ({ api, call, params }) => api.task.get(call, params.id),
   }),
   route({
     method: "POST",
@@ -54,7 +53,7 @@ export const taskRoutes = [
     body: z.strictObject({}),
     status: 200,
     response: taskSchema,
-    handle: async ({ service, call, params }) => ({ json: await cancelTask(service, call, params.id) }),
+    handle: ({ api, call, params }) => api.task.cancel(call, params.id),
   }),
   route({
     method: "POST",
@@ -66,7 +65,7 @@ export const taskRoutes = [
     body: z.strictObject({}),
     status: 200,
     response: taskSchema,
-    handle: async ({ service, call, params }) => ({ json: await runTask(service, call, params.id) }),
+    handle: ({ api, call, params }) => api.task.run(call, params.id),
   }),
   route({
     method: "GET",
@@ -79,11 +78,10 @@ export const taskRoutes = [
     query: taskWaitQuery,
     status: 200,
     response: taskSchema,
-    handle: async ({ service, call, params, query }) => {
-      await getTask(service, call, params.id);
-      return {
-        response: lateJson((signal) => waitForTask(service, call, params.id, query.timeout_ms, signal)),
-      };
+    handle: async ({ api, call, params, query }) => {
+      await api.task.get(call, params.id);
+      const timeoutMs = query.timeout_ms;
+      return lateJson((signal) => api.task.wait(call, params.id, { timeoutMs, signal }));
     },
   }),
 ] as const;

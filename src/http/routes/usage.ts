@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { listSeries, listUsage } from "../../api/usage.ts";
 import { seriesPointSchema, seriesQuery, usageQuery, usageRowSchema } from "../../domain/usage.ts";
 import { route } from "../route.ts";
 
@@ -15,9 +14,7 @@ export const usageRoutes = [
     query: usageQuery,
     status: 200,
     response: z.array(usageRowSchema),
-    handle: async ({ service, call, query }) => ({
-      items: (await listUsage(service, call, query)).map((row) => JSON.stringify(row)),
-    }),
+    handle: ({ api, call, query }) => api.usage.list(call, query),
   }),
   route({
     method: "GET",
@@ -28,8 +25,6 @@ export const usageRoutes = [
     query: seriesQuery,
     status: 200,
     response: z.array(seriesPointSchema),
-    handle: async ({ service, query }) => ({
-      items: (await listSeries(service, query)).map((point) => JSON.stringify(point)),
-    }),
+    handle: ({ api, query }) => api.usage.series(query),
   }),
 ] as const;

@@ -1,8 +1,6 @@
 import { z } from "zod";
-import { createWorker, deleteWorker, getWorker, listWorkers, updateWorker } from "../../api/worker.ts";
-import { getWorkerStatus } from "../../api/worker_status.ts";
 import { flag, id } from "../../domain/field.ts";
-import { idleScopes } from "../../domain/scope.ts";
+import { deletedSchema } from "../../domain/deleted.ts";
 import {
   workerCreateSchema,
   workerListQuery,
@@ -11,9 +9,6 @@ import {
   workerUpdateSchema,
 } from "../../domain/worker.ts";
 import { route } from "../route.ts";
-
-/** What a deletion answers (interface 4.1). */
-export const deletedSchema = z.strictObject({ status: z.literal("deleted") }).meta({ id: "Deleted" });
 
 export const workerRoutes = [
   route({
@@ -26,10 +21,7 @@ export const workerRoutes = [
     status: 201,
     response: workerSchema,
     idempotent: true,
-    handle: async ({ service, call, body }) => ({
-      ...await createWorker(service, call, body),
-      ...warningOf(body.scopes),
-    }),
+    handle: ({ api, call, body }) => api.worker.create(call, body),
   }),
   route({
     method: "GET",
@@ -41,7 +33,7 @@ export const workerRoutes = [
     status: 200,
     response: z.array(workerSchema),
     paged: true,
-    handle: async ({ service, query }) => ({ listing: await listWorkers(service, query) }),
+    handle: ({ api, query }) => api.worker.list(query),
   }),
   route({
     method: "GET",
@@ -52,7 +44,7 @@ export const workerRoutes = [
     params: { id },
     status: 200,
     response: workerSchema,
-    handle: async ({ service, params }) => ({ json: await getWorker(service, params.id) }),
+    handle: ({ api, params }) => api.worker.get(params.id),
   }),
   route({
     method: "GET",
@@ -63,7 +55,7 @@ export const workerRoutes = [
     params: { id },
     status: 200,
     response: workerStatusSchema,
-    handle: async ({ service, params }) => ({ value: await getWorkerStatus(service, params.id) }),
+    handle: ({ api, params }) => api.worker.status(params.id),
   }),
   route({
     method: "PUT",
@@ -75,10 +67,7 @@ export const workerRoutes = [
     body: workerUpdateSchema,
     status: 200,
     response: workerSchema,
-    handle: async ({ service, call, params, body }) => ({
-      json: await updateWorker(service, call, params.id, body),
-      ...warningOf(body.scopes),
-    }),
+    handle: ({ api, call, params, body }) => api.worker.update(call, params.id, body),
   }),
   route({
     method: "DELETE",
@@ -90,15 +79,6 @@ export const workerRoutes = [
     query: { delete_work_dir: flag.default(false).meta({ type: "boolean", default: false }) },
     status: 200,
     response: deletedSchema,
-    handle: async ({ service, call, params, query }) => {
-      await deleteWorker(service, call, params.id, query.delete_work_dir);
-      return { value: { status: "deleted" } };
-    },
+    handle: ({ api, call, params, query }) => api.worker.delete(call, params.id, query.delete_work_dir),
   }),
 ] as const;
-
-// What is most likely a typing mistake is stored, grants nothing, and is warned about (contract 2).
-function warningOf(scopes: readonly string[] = []): { warning?: string } {
-  const idle = idleScopes(scopes);
-  return idle.length === 0 ? {} : { warning: `no route asks for ${idle.join(", ")}, so it grants nothing` };
-}

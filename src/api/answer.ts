@@ -1,0 +1,41 @@
+import type { Deleted } from "../domain/deleted.ts";
+import { type Json, jsonOf } from "../domain/json.ts";
+import type { Listing } from "../domain/page.ts";
+
+/**
+ * What every operation that has a JSON answer answers: the text of a T, and what stands beside it in headers. The text
+ * comes from SQL where that is faster (decision 0003); its type is the one that the route promises either way.
+ */
+export interface Answer<T> {
+  json: Json<T>;
+  /** Rows that match, counted up to COUNT_MAX + 1 (contract 1.4). */
+  total?: number;
+  /** The query parameter that leads to the next page; null at the end (contract 1.4). */
+  next?: NextPage | null;
+  /** This is the answer to an earlier request with the same idempotency key (contract 1.9). */
+  replayed?: boolean;
+  /** The request was carried out, and something about it looks wrong. */
+  warning?: string;
+}
+
+/** A query parameter with its value. */
+export interface NextPage {
+  name: string;
+  value: string;
+}
+
+/** Nothing to say (204). */
+export const NOTHING: Answer<undefined> = { json: "" as Json<undefined> };
+
+/** What a deletion answers (contract 1.3). */
+export const DELETED: Answer<Deleted> = { json: jsonOf<Deleted>({ status: "deleted" }) };
+
+/** The answer that holds `value`. */
+export function answer<T>(value: T): Answer<T> {
+  return { json: jsonOf(value) };
+}
+
+/** The answer that is one page of a list. */
+export function page<T>({ json, total, next }: Listing<T>): Answer<T[]> {
+  return { json, total, next: next === null ? null : { name: "cursor", value: next } };
+}

@@ -1,0 +1,16 @@
+import type { Caller } from "../domain/scope.ts";
+
+/** One request as an operation sees it. */
+export interface Call {
+  caller: Caller;
+  /** From the header Idempotency-Key, or null. */
+  idempotency: IdempotencyKey | null;
+}
+
+/** The identity of a request that may be sent again (contract 1.9). */
+export interface IdempotencyKey {
+  /** Hash of caller, route and key. */
+  key: string;
+  /** Hash of the input: the same key with another input is a conflict. */
+  fingerprint: string;
+}

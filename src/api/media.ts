@@ -1,0 +1,109 @@
+import { join } from "node:path";
+import { newId } from "../base/id.ts";
+import { chatSessionKey } from "../domain/chat.ts";
+import { notFound } from "../domain/error.ts";
+import { isId } from "../domain/field.ts";
+import type { Media } from "../domain/message.ts";
+import { IncomingFile, openInside } from "../files/uploads.ts";
+import { findOriginalName, findUpload, insertUpload, touchChatSession } from "../store/chat.ts";
+import { record } from "../store/journal.ts";
+import { type Answer, answer } from "./answer.ts";
+import type { Call } from "./call.ts";
+import { findVisibleSession } from "./chat.ts";
+import type { Needs } from "./parts.ts";
+import { inSession, uploadFolder } from "./session_files.ts";
+import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
+
+/** Where the one file of an upload goes, and how large it may be. */
+export interface UploadTarget {
+  maxBytes: number;
+  /** Opens the file; `bytes` is about how large it will be, or 0 when the client does not say. */
+  open: (originalName: string, bytes: number) => Promise<IncomingFile>;
+}
+
+/** A file that came in, under the name that its sender gave it, and that is not kept yet. */
+export interface SentFile {
+  file: IncomingFile;
+  originalName: string;
+}
+
+/** Where a file for a session goes. Throws `not_found`; opening throws `not_found` and `storage_full`. */
+export async function prepareUpload(
+  needs: Needs<"db" | "paths" | "limits">,
+  call: Call,
+  id: string,
+): Promise<UploadTarget> {
+  const { db, paths, limits } = needs;
+  await findVisibleSession(db, call, id);
+  const folder = uploadFolder(paths, id);
+  return {
+    maxBytes: limits.max_upload_bytes,
+    open: async (name, bytes) => {
+      await findVisibleSession(db, call, id);
+      await checkUploads(needs, id);
+      return await inSession(needs, id, () => IncomingFile.open(folder, newId(), name, bytes));
+    },
+  };
+}
+
+/** POST /api/local/sessions/:id/media: keeps a file that came in (interface 4.1, contract 3, Local chat). Throws `not_found`, `storage_full`. */
+export function keepUpload(
+  needs: Needs<"db" | "clock" | "paths" | "limits">,
+  call: Call,
+  id: string,
+  { file, originalName }: SentFile,
+): Promise<Answer<Media>> {
+  const { db, clock } = needs;
+  return inSession(needs, id, async () => {
+    const media = await file.finish();
+    const now = clock.now();
+    const upload = { ...media, session_id: id, original_name: originalName, created_at: now };
+    try {
+      await db.writeOr([
+        ...touchChatSession(id, now),
+        ...insertUpload(upload, quotaOf(needs)),
+        record(now, {
+          kind: "upload.stored",
+          session_key: chatSessionKey(id),
+          actor: call.caller.subject,
+          data: { path: media.path, size: media.size },
+        }),
+      ], () => noRoom(needs));
+    } catch (error) {
+      await Deno.remove(media.path).catch(() => {});
+      throw error;
+    }
+    return answer(media);
+  });
+}
+
+/** A file that is sent to a client. The caller closes it. */
+export interface OpenMedia {
+  file: Deno.FsFile;
+  size: number;
+  mime: string;
+  originalName: string;
+}
+
+/** Opens a stored file of a session (contract 3, Local chat). Throws `not_found`. */
+export async function openMedia(
+  { db, paths }: Needs<"db" | "paths">,
+  call: Call,
+  id: string,
+  name: string,
+): Promise<OpenMedia> {
+  await findVisibleSession(db, call, id);
+  const safe = isId(id) && !/[/\\]/.test(name) && name !== "." && name !== "..";
+  const folder = uploadFolder(paths, id);
+  const found = safe ? await openInside(folder, join(folder, name)) : null;
+  if (found === null) throw notFound("file", name);
+  const { file, path, size } = found;
+  try {
+    const stored = await findUpload(db, path);
+    const originalName = await findOriginalName(db, path) ?? name;
+    return { file, size, mime: stored?.mime ?? "application/octet-stream", originalName };
+  } catch (error) {
+    file.close();
+    throw error;
+  }
+}

@@ -1,0 +1,135 @@
+import { login, logout, refresh } from "./auth.ts";
+import { createBackup } from "./backup.ts";
+import {
+  createSession,
+  deleteSession,
+  getSession,
+  listMessages,
+  listSessions,
+  sendMessage as sendChatMessage,
+  updateSession,
+} from "./chat.ts";
+import { findStreamStart, readConversation } from "./conversation.ts";
+import {
+  createDepartment,
+  deleteDepartment,
+  getDepartment,
+  listDepartments,
+  updateDepartment,
+} from "./department.ts";
+import { examine } from "./doctor.ts";
+import { findEventStart, listEvents, readEvents } from "./event.ts";
+import { getEngine, listEngines } from "./engine.ts";
+import {
+  cancelExecution,
+  findLog,
+  getExecution,
+  listExecutions,
+  listWorkerExecutions,
+  retryExecution,
+} from "./execution.ts";
+import { cancelQueue, listQueue } from "./queue.ts";
+import { listSeries, listUsage } from "./usage.ts";
+import { readiness } from "./health.ts";
+import { keepUpload, openMedia, prepareUpload } from "./media.ts";
+import { deleteMemory, getMemory, listMemory, saveMemory } from "./memory.ts";
+import { listInbound, listOutbound, prepareAttachment, sendMessage, traceMessage } from "./message.ts";
+import { readMetrics } from "./metrics.ts";
+import type { Parts } from "./parts.ts";
+import { clearSession, clearWorkerContext, listContexts } from "./session.ts";
+import { changePassword, getOverview, listBeeRuns } from "./system.ts";
+import { cancelTask, createTask, getTask, listTasks, runTask, waitForTask } from "./task.ts";
+import { createWorker, getWorker, listWorkers, updateWorker } from "./worker.ts";
+import { deleteWorker } from "./worker_deletion.ts";
+import { getWorkerStatus } from "./worker_status.ts";
+
+/** Every operation by noun and verb, as the route table calls them. */
+export type Operations = ReturnType<typeof createOperations>;
+
+/** Binds every operation to the parts that it uses. A new operation is a function of its needs, and a name here. */
+export function createOperations(parts: Parts) {
+  return {
+    auth: bound(parts, { login, refresh, logout }),
+    worker: bound(parts, {
+      create: createWorker,
+      list: listWorkers,
+      get: getWorker,
+      status: getWorkerStatus,
+      update: updateWorker,
+      delete: deleteWorker,
+    }),
+    task: bound(parts, {
+      create: createTask,
+      list: listTasks,
+      get: getTask,
+      cancel: cancelTask,
+      run: runTask,
+      wait: waitForTask,
+    }),
+    execution: bound(parts, {
+      list: listExecutions,
+      listOfWorker: listWorkerExecutions,
+      get: getExecution,
+      cancel: cancelExecution,
+      retry: retryExecution,
+      findLog,
+    }),
+    queue: bound(parts, { list: listQueue, cancel: cancelQueue }),
+    engine: bound(parts, { list: listEngines, get: getEngine }),
+    usage: bound(parts, { list: listUsage, series: listSeries }),
+    session: bound(parts, { list: listContexts, clear: clearSession, clearWorker: clearWorkerContext }),
+    memory: bound(parts, { list: listMemory, get: getMemory, save: saveMemory, delete: deleteMemory }),
+    department: bound(parts, {
+      list: listDepartments,
+      create: createDepartment,
+      get: getDepartment,
+      update: updateDepartment,
+      delete: deleteDepartment,
+    }),
+    message: bound(parts, {
+      send: sendMessage,
+      prepareAttachment,
+      list: listInbound,
+      listOutbound,
+      trace: traceMessage,
+    }),
+    chat: bound(parts, {
+      create: createSession,
+      list: listSessions,
+      get: getSession,
+      update: updateSession,
+      delete: deleteSession,
+      send: sendChatMessage,
+      messages: listMessages,
+      prepareUpload,
+      keepUpload,
+      openMedia,
+      findStreamStart,
+      readStream: readConversation,
+    }),
+    event: bound(parts, { list: listEvents, findStart: findEventStart, read: readEvents }),
+    system: bound(parts, {
+      overview: getOverview,
+      executions: listBeeRuns,
+      doctor: examine,
+      password: changePassword,
+      backup: createBackup,
+      metrics: readMetrics,
+      readiness,
+    }),
+  };
+}
+
+type Bound<O> = {
+  [K in keyof O]: O[K] extends (parts: never, ...input: infer I) => infer A ? (...input: I) => A : never;
+};
+
+// What an operation needs beyond the parts, or misses among them, is a type error here.
+function bound<O extends Record<string, (parts: Parts, ...input: never[]) => unknown>>(
+  parts: Parts,
+  operations: O,
+): Bound<O> {
+  return Object.fromEntries(
+    Object.entries(operations).map(([name, operation]) => [name, operation.bind(null, parts)]),
+  ) as Bound<O>;
+}

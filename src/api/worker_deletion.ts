@@ -1,0 +1,78 @@
+import { join } from "node:path";
+import { newId } from "../base/id.ts";
+import type { Deleted } from "../domain/deleted.ts";
+import { conflict, notFound, ServiceError } from "../domain/error.ts";
+import { outboundOf, platformOf } from "../domain/message.ts";
+import { planRemoval, type Removal, remove, ReplacedError } from "../files/removal.ts";
+import { listOpenExecutionIds } from "../store/execution.ts";
+import { record } from "../store/journal.ts";
+import { sendMessage } from "../store/outbound.ts";
+import { listWaitingReplies } from "../store/task.ts";
+import { cancelTasksOf } from "../store/task_move.ts";
+import { deleteWorker as deleteWorkerRow, findWorker, listWorkDirs } from "../store/worker.ts";
+import { type Answer, DELETED } from "./answer.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./parts.ts";
+import { checkDeletable } from "./work_dir.ts";
+
+/**
+ * DELETE /api/workers/:id: cancels its tasks, ends its runs and answers when they have ended; the executions stay (contract 3,
+ * Worker). Throws `not_found`, and `conflict`, before anything is changed, when the directory may not be deleted.
+ */
+export async function deleteWorker(
+  { db, clock, paths, interruptRun }: Needs<"db" | "clock" | "paths" | "interruptRun">,
+  call: Call,
+  id: string,
+  deleteWorkDir: boolean,
+): Promise<Answer<Deleted>> {
+  const worker = await findWorker(db, id);
+  if (worker === null) throw notFound("worker", id);
+  if (deleteWorkDir) checkDeletable(worker.work_dir, paths, await listWorkDirs(db, id));
+  const removal = deleteWorkDir ? planRemoval(worker.work_dir) : null;
+  const now = clock.now();
+  const waiting = await listWaitingReplies(db, id);
+  await db.writeOr([
+    ...deleteWorkerRow(id),
+    cancelTasksOf({ worker_id: id }, "worker deleted", now),
+    ...waiting.flatMap((task) =>
+      sendMessage(outboundOf({
+        id: newId(),
+        session_key: task.session_key,
+        platform: platformOf(task.session_key),
+        message_id: task.message_id,
+        content: `This will not be done: ${worker.name} was deleted. It was: ${
+          task.instruction.slice(0, 200)
+        }`,
+        source_type: "system",
+        source_id: task.id,
+      }, now))
+    ),
+    record(now, {
+      kind: "worker.deleted",
+      worker_id: id,
+      actor: call.caller.subject,
+      data: { name: worker.name },
+    }),
+  ], () => notFound("worker", id));
+  // Nothing can be claimed after the commit, so these are all.
+  const open = await listOpenExecutionIds(db, id);
+  await Promise.all(open.map((executionId) => interruptRun(executionId)));
+  // Nobody needs what its engines remembered.
+  await Deno.remove(join(paths.state, id), { recursive: true }).catch(() => {});
+  if (removal !== null) await removeDirectory(removal, worker.work_dir);
+  return DELETED;
+}
+
+// Until it has ended, an agent may replace the directory that was checked by another one.
+async function removeDirectory(removal: Removal, path: string): Promise<void> {
+  const kept = `The worker is deleted, but not its directory ${path}`;
+  try {
+    await remove(removal);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return;
+    if (error instanceof ReplacedError) {
+      throw conflict(`${kept}: ${error.message}. Look at it, and delete it by hand`);
+    }
+    throw new ServiceError("internal", kept, { cause: error });
+  }
+}

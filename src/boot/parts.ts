@@ -1,0 +1,76 @@
+import { Authority } from "../api/authority.ts";
+import { LoginLimits } from "../api/login_limit.ts";
+import type { Needs, Parts } from "../api/parts.ts";
+import { RunLimits } from "../api/run_limit.ts";
+import type { Bells } from "../base/bells.ts";
+import type { Clock } from "../base/clock.ts";
+import type { DataPaths } from "../base/paths.ts";
+import type { LoadedConfig } from "../config/schema.ts";
+import { Catalog } from "../engine/catalog.ts";
+import type { Database } from "../store/database.ts";
+import { DatabaseWatch } from "../store/watch.ts";
+import { filePath } from "./data_marker.ts";
+import type { DatabaseOwner } from "./database_owner.ts";
+import type { Operator } from "./first_start.ts";
+import type { DataLock } from "./lock.ts";
+
+/** What a server stands on once its data directory is taken and its database is open. */
+export interface Foundation {
+  loaded: LoadedConfig;
+  paths: DataPaths;
+  db: Database;
+  key: Uint8Array;
+  operator: Operator;
+  clock: Clock;
+  lock: DataLock;
+  /** On a libSQL server only. */
+  owner: DatabaseOwner | null;
+}
+
+/** What the process gives. */
+interface Process {
+  bells: Bells;
+  /** File mode mask of the programs that are started. */
+  umask: number;
+  stopping: AbortSignal;
+}
+
+/** Everything that operations are made of; `running` is what the server adds once its stages are there. */
+export function partsOf(
+  { loaded, paths, db, key, operator, clock }: Foundation,
+  { bells, umask, stopping }: Process,
+  running: Needs<"stages" | "interruptRun" | "interruptRouting">,
+): Parts {
+  const { auth, limits, server: network, retention, scheduler, database } = loaded.config;
+  const { username, version } = operator.credential;
+  const file = filePath(database.url);
+  return {
+    db,
+    clock,
+    bells,
+    paths,
+    engines: new Catalog(loaded.config, {
+      path: Deno.env.get("PATH") ?? "",
+      inherited: Deno.env.toObject(),
+      root: Deno.uid() === 0,
+      umask,
+      stopGraceMs: limits.stop_grace,
+    }),
+    authority: new Authority({ key, username, version, db, clock }),
+    runLimits: new RunLimits(db, clock),
+    loginLimits: new LoginLimits(db, clock),
+    lifecycle: { state: "starting", startedAt: clock.now(), stopping },
+    auth,
+    limits,
+    network,
+    retention,
+    timeZone: scheduler.time_zone || Intl.DateTimeFormat().resolvedOptions().timeZone,
+    passwordSource: auth.password_hash !== ""
+      ? "config"
+      : loaded.password !== ""
+      ? "environment"
+      : "operator",
+    watch: file === null ? null : new DatabaseWatch(db, file, clock),
+    ...running,
+  };
+}

@@ -1,0 +1,29 @@
+import type { Authority } from "../api/authority.ts";
+import type { Operations } from "../api/operations.ts";
+import type { Lifecycle } from "../api/parts.ts";
+import type { Bells } from "../base/bells.ts";
+import type { Clock } from "../base/clock.ts";
+import type { ConsoleFiles } from "./console.ts";
+
+/** What HTTP works with: the operations, and what it takes to let callers in, to keep streams open, and to end them. */
+export interface Door {
+  api: Operations;
+  authority: Authority;
+  lifecycle: Lifecycle;
+  clock: Clock;
+  bells: Bells;
+  hosts: Hosts;
+  /** The files of the web console; null when the configuration leaves it out. */
+  openConsole: (() => Promise<ConsoleFiles>) | null;
+}
+
+/** Which hosts and origins are answered (contract 2.11). */
+export interface Hosts {
+  /** The address that the server is bound to. */
+  host: string;
+  allowed_hosts: readonly string[];
+  allowed_origins: readonly string[];
+}
+
+/** What an answer needs that goes on for longer than its request. */
+export type StreamParts = Pick<Door, "authority" | "lifecycle" | "clock" | "bells">;

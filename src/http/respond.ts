@@ -1,0 +1,27 @@
+import type { Answer, NextPage } from "../api/answer.ts";
+import { totalText } from "../domain/page.ts";
+import type { AnyRoute } from "./route.ts";
+
+/** An operation's answer as a response: its status is the route's, what stands beside the body goes into headers (contract 1.4). */
+export function respond(answer: Answer<unknown>, route: AnyRoute, url: URL): Response {
+  const { json, total, next, replayed, warning } = answer;
+  const { status } = route;
+  if (status === 204) return new Response(null, { status });
+  const headers: Record<string, string> = { "content-type": "application/json" };
+  // An answer without a token contains one.
+  if (route.access === "public") headers["cache-control"] = "no-store";
+  if (total !== undefined) headers["x-total-count"] = totalText(total);
+  if (next) headers.link = nextLink(url, next);
+  if (replayed === true) headers["idempotent-replayed"] = "true";
+  if (warning !== undefined) headers.warning = `299 svc "${warning}"`;
+  return new Response(json, { status, headers });
+}
+
+// The token is not repeated in a link (reliability SEC-1).
+function nextLink(url: URL, { name, value }: NextPage): string {
+  const next = new URLSearchParams(url.search);
+  next.delete("token");
+  next.delete("page");
+  next.set(name, value);
+  return `<${url.pathname}?${next}>; rel="next"`;
+}

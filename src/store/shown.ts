@@ -1,0 +1,48 @@
+import type { z } from "zod";
+import type { Json } from "../domain/json.ts";
+import type { Database, Value } from "./database.ts";
+
+declare const made: unique symbol;
+
+/** A SQL expression that makes the JSON text of a T. */
+export type JsonSql<T> = string & { readonly [made]?: T };
+
+/**
+ * The JSON that the API shows of a row, made in SQL (decision 0003): every field of `schema` from the column of its name,
+ * or from the expression that `own` has for it. One expression serves lists and single reads, so they cannot differ.
+ */
+export function shown<S extends z.ZodObject>(
+  table: string,
+  schema: S,
+  own: { readonly [K in keyof z.output<S>]?: string } = {},
+): JsonSql<z.output<S>> {
+  const expressions: Partial<Record<string, string>> = own;
+  const fields = fieldsOf(schema).map((name) => `'${name}', ${expressions[name] ?? `${table}.${name}`}`);
+  return `json_object(\n  ${fields.join(",\n  ")})`;
+}
+
+/** The names of the fields of an object, in the order in which the API shows them. */
+export function fieldsOf<S extends z.ZodObject>(schema: S): (keyof z.output<S> & string)[] {
+  return Object.keys(schema.shape) as (keyof z.output<S> & string)[];
+}
+
+/** The JSON of the first row; `rest` is the query from its `from` on. Null when there is none. */
+export async function firstShown<T>(
+  db: Database,
+  json: JsonSql<T>,
+  rest: string,
+  args: Value[] = [],
+): Promise<Json<T> | null> {
+  return (await db.first<{ json: Json<T> }>(`select ${json} as json ${rest}`, args))?.json ?? null;
+}
+
+/** The JSON of every row; `rest` is the query from its `from` on. */
+export async function allShown<T>(
+  db: Database,
+  json: JsonSql<T>,
+  rest: string,
+  args: Value[] = [],
+): Promise<Json<T>[]> {
+  const rows = await db.read<{ json: Json<T> }>(`select ${json} as json ${rest}`, args);
+  return rows.map((row) => row.json);
+}
