@@ -12,14 +12,15 @@ import { SCHEMA_VERSION } from "../store/migrate.ts";
 import { saveSetting } from "../store/setting.ts";
 import { VERSION } from "../base/version.ts";
 import type { Call } from "./call.ts";
-import type { Needs, Parts } from "./parts.ts";
+import type { Needs } from "./parts.ts";
 import { refuseRuns } from "./system.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../domain/vocabulary.ts";
+import type { Database } from "../store/database.ts";
 
 const log = logger("backup");
 
 // One at a time for each database: each needs room for a copy of it.
-const inProgress = new WeakSet<Parts["db"]>();
+const inProgress = new WeakSet<Database>();
 
 /** A backup while it is made. */
 export interface Backup {

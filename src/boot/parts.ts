@@ -5,7 +5,7 @@ import { RunLimits } from "../api/run_limit.ts";
 import type { Bells } from "../base/bells.ts";
 import type { Clock } from "../base/clock.ts";
 import type { DataPaths } from "../base/paths.ts";
-import type { LoadedConfig } from "../config/schema.ts";
+import { engineSchema, type LoadedConfig } from "../config/schema.ts";
 import { Catalog } from "../engine/catalog.ts";
 import type { Database } from "../store/database.ts";
 import { DatabaseWatch } from "../store/watch.ts";
@@ -43,13 +43,15 @@ export function partsOf(
 ): Parts {
   const { auth, limits, server: network, retention, scheduler, database } = loaded.config;
   const { username, version } = operator.credential;
+  const { default: defaultName, ...configured } = loaded.config.engines;
+  const defaultsFor = (kind: string) => engineSchema.parse({ kind });
   const file = filePath(database.url);
   return {
     db,
     clock,
     bells,
     paths,
-    engines: new Catalog(loaded.config, {
+    engines: new Catalog({ defaultName, configured, defaultsFor }, {
       path: Deno.env.get("PATH") ?? "",
       inherited: Deno.env.toObject(),
       root: Deno.uid() === 0,

@@ -9,6 +9,7 @@ import {
   readSecretFile,
 } from "./file.ts";
 import { adapterOf, ADAPTERS, needsNoConfiguration, reservedFlag } from "../engine/adapters.ts";
+import type { EngineConfig } from "../engine/config.ts";
 import { isTimeZone } from "../domain/field.ts";
 import { isScryptHash } from "../domain/password.ts";
 import { DURATION, durationMs, durationText } from "../base/duration.ts";
@@ -54,7 +55,7 @@ export const engineSchema = z.strictObject({
   state: z.enum(["per_worker", "shared"]).default("per_worker"),
   timeout: duration("30m", 1),
   idle_timeout: duration("10m", 1),
-});
+}) satisfies z.ZodType<EngineConfig>;
 
 const MIB = 1024 * 1024;
 
@@ -123,7 +124,6 @@ export const configSchema = z.strictObject({
 });
 
 export type Config = z.output<typeof configSchema>;
-export type EngineConfig = z.output<typeof engineSchema>;
 
 /** A configuration that can be used: paths absolute, database URL filled in. */
 export interface LoadedConfig {

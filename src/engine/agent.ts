@@ -1,4 +1,4 @@
-import type { EngineConfig } from "../config/schema.ts";
+import type { EngineConfig } from "./config.ts";
 import type { Adapter, EngineFailure, EngineFailureKind } from "./adapter.ts";
 import { type AgentParts, type Ran, runAgentProcess, type Start } from "./agent_process.ts";
 import { probeAgent } from "./availability.ts";

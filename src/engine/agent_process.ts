@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import type { EngineConfig } from "../config/schema.ts";
+import type { EngineConfig } from "./config.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { Adapter, AgentCommand, AgentEvent, Order } from "./adapter.ts";
 import { splitArgs } from "./arguments.ts";

@@ -1,4 +1,4 @@
-import type { EngineConfig } from "../config/schema.ts";
+import type { EngineConfig } from "./config.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { BuiltInAdapter } from "./adapter.ts";
 import { type Engine, NO_SESSION } from "./engine.ts";

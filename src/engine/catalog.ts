@@ -1,4 +1,4 @@
-import { type Config, type EngineConfig, engineSchema } from "../config/schema.ts";
+import type { EngineConfig, EngineConfigs } from "./config.ts";
 import type { AnyAdapter } from "./adapter.ts";
 import { adapterOf, ADAPTERS, needsNoConfiguration } from "./adapters.ts";
 import { agentEngine } from "./agent.ts";
@@ -13,13 +13,12 @@ export class Catalog {
   readonly configured: readonly string[];
   readonly #engines = new Map<string, Engine>();
 
-  constructor(config: Config, machine: Machine) {
-    const { default: defaultName, ...configured } = config.engines;
+  constructor({ defaultName, configured, defaultsFor }: EngineConfigs, machine: Machine) {
     this.defaultName = defaultName;
     this.configured = Object.keys(configured);
     for (const adapter of ADAPTERS.filter(needsNoConfiguration)) {
       const { kind } = adapter;
-      this.#engines.set(kind, engineOf(kind, engineSchema.parse({ kind }), machine, adapter));
+      this.#engines.set(kind, engineOf(kind, defaultsFor(kind), machine, adapter));
     }
     for (const [name, engine] of Object.entries(configured)) {
       const adapter = adapterOf(engine.kind);

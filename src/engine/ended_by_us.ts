@@ -1,4 +1,4 @@
-import type { EngineConfig } from "../config/schema.ts";
+import type { EngineConfig } from "./config.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 import type { ProcessEnd } from "./process.ts";
 

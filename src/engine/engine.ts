@@ -1,4 +1,4 @@
-import type { EngineConfig } from "../config/schema.ts";
+import type { EngineConfig } from "./config.ts";
 import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { ToolServer } from "./adapter.ts";
 import type { Reset } from "./reset.ts";

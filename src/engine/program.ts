@@ -1,5 +1,5 @@
 import { joined } from "../base/bytes.ts";
-import type { EngineConfig } from "../config/schema.ts";
+import type { EngineConfig } from "./config.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import {
   type Engine,

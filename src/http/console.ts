@@ -1,5 +1,5 @@
 import { ServiceError } from "../domain/error.ts";
-import type { App } from "./mount.ts";
+import type { App } from "./framework.ts";
 
 /** A file of the console, compressed by gzip when it was built. */
 export interface ConsoleFile {

@@ -1,9 +1,8 @@
-import type { Config } from "../config/schema.ts";
 import { logger } from "../base/log.ts";
 import { clientAddress } from "./authenticate.ts";
 import { Connections } from "./connections.ts";
 import { DeliberateClose } from "./lingering_close.ts";
-import type { App } from "./mount.ts";
+import type { App } from "./framework.ts";
 import { toProblem } from "./problem.ts";
 
 const log = logger("http");
@@ -11,17 +10,26 @@ const log = logger("http");
 // Requests that are going on at a stop get this long; then the connection is cut.
 const FINISH_MAX_MS = 5_000;
 
-/** The port: accepts, counts what is going on, and closes without cutting anybody short. */
+/** Where to listen, and how many connections to take. */
+export interface ListenerOptions {
+  host: string;
+  port: number;
+  trusted_proxies: readonly string[];
+  max_connections: number;
+  max_connections_per_address: number;
+}
+
+/** The port: accepts, counts requests in progress, and closes after they are answered. */
 export class Listener {
   readonly #app: App;
-  readonly #config: Config["server"];
+  readonly #options: ListenerOptions;
   readonly #serverFile: string;
   #connections: Connections | null = null;
   #inFlight = 0;
 
-  constructor(app: App, config: Config["server"], serverFile: string) {
+  constructor(app: App, options: ListenerOptions, serverFile: string) {
     this.#app = app;
-    this.#config = config;
+    this.#options = options;
     this.#serverFile = serverFile;
   }
 
@@ -35,12 +43,11 @@ export class Listener {
 
   /** Binds the port. Throws Error with words for the operator when it is taken. */
   listen(): void {
-    const { host, port } = this.#config;
+    const { host, port } = this.#options;
     try {
       const listener = Deno.listen({ hostname: host, port });
-      const { max_connections: total, max_connections_per_address: perAddress, trusted_proxies: proxies } =
-        this
-          .#config;
+      const { max_connections: total, max_connections_per_address: perAddress } = this.#options;
+      const proxies = this.#options.trusted_proxies;
       this.#connections = new Connections(listener, { total, perAddress, proxies }, {
         handle: (request, address) => this.handle(request, address),
         onError: (error) => {
@@ -67,7 +74,7 @@ export class Listener {
       const address = clientAddress(
         peer,
         request.headers.get("x-forwarded-for"),
-        this.#config.trusted_proxies,
+        this.#options.trusted_proxies,
       );
       return await this.#app.fetch(request, { address });
     } catch (error) {

@@ -2,7 +2,7 @@ import { gauge, type Metric, type Sample } from "../api/metrics.ts";
 import { authenticate, isLoopback } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
 import type { Door } from "./door.ts";
-import type { App } from "./mount.ts";
+import type { App } from "./framework.ts";
 
 // What a proxy adds to a request that it passes on.
 const FORWARDED = [

@@ -1,4 +1,3 @@
-import type { Hono } from "hono";
 import { z } from "zod";
 import type { Authentication } from "../api/authority.ts";
 import type { Call, IdempotencyKey } from "../api/call.ts";
@@ -6,6 +5,7 @@ import { digest } from "../base/digest.ts";
 import { ruleOf } from "../domain/access.ts";
 import { invalid, notFound, ServiceError } from "../domain/error.ts";
 import type { Claims } from "../base/token.ts";
+import type { App } from "./framework.ts";
 import { authenticate } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
 import { parse, query, readJson, readQuery } from "./input.ts";
@@ -13,13 +13,6 @@ import type { Lifecycle } from "../api/parts.ts";
 import type { Door } from "./door.ts";
 import { respond } from "./respond.ts";
 import type { AnyRoute } from "./route.ts";
-
-/** What the server knows of a request beside the request itself. */
-export interface Connection {
-  address: string;
-}
-
-export type App = Hono<{ Bindings: Connection; Variables: { requestId: string } }>;
 
 const ANONYMOUS = { subject: "anonymous", scopes: [], run: null };
 

@@ -47,6 +47,11 @@ describe("files (architecture, Style)", () => {
     expect(silent).toEqual([]);
   });
 
+  it("name the parts that an operation uses: only the composition takes them all", () => {
+    const whole = places(sourceFiles("src/api", "src/http"), /\bParts\b/);
+    expect(whole.filter((place) => !/^src\/api\/(parts|operations)\.ts:/.test(place))).toEqual([]);
+  });
+
   it("keep SQL in store", () => {
     const sql = /\b(select\b.+\bfrom|insert (or \w+ )?into|update \w+ set|delete from)\b/;
     expect(places(SOURCES.filter((file) => !file.startsWith("src/store/")), sql)).toEqual([]);
