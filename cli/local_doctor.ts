@@ -1,6 +1,7 @@
 import { statfs } from "node:fs/promises";
 import { load } from "../src/base/load.ts";
 import { dataPaths } from "../src/base/paths.ts";
+import { findExposure } from "../src/config/exposure.ts";
 import { type ClientConfig, readClientConfig, readConfigSource } from "../src/config/file.ts";
 import type { Row } from "./column.ts";
 import type { Io } from "./io.ts";
@@ -101,19 +102,14 @@ async function lookAtConfig({ configFlag, io }: Patient): Promise<Finding> {
   }
 }
 
-// Keys whose values are secrets, wherever in the file they stand.
-const SECRET = /^\s*['"]?(\w*(secret|token|password|password_hash|api_key))['"]?\s*:\s*\S/im;
-
 async function lookAtConfigSecrets({ configFlag }: Patient): Promise<Finding> {
   const { path } = await readConfigSource(configFlag);
   if (path === null) return ok("there is no configuration file");
-  const mode = await modeOf(path);
-  if (mode === null || (mode & 0o077) === 0) return ok(`only its owner may read ${path}`);
-  const [, key] = SECRET.exec(await Deno.readTextFile(path)) ?? [];
-  if (key === undefined) return ok(`${path} holds no secrets`);
+  const exposure = await findExposure(path);
+  if (exposure === null) return ok(`${path} shows no secret to others`);
   return {
     status: "warn",
-    detail: `others may read ${path}, which holds ${key}`,
+    detail: `others may read ${path}, which holds ${exposure.key}`,
     hint: `chmod go= ${path}`,
     fix: () => close(path),
   };

@@ -1,6 +1,7 @@
 import { versions } from "node:process";
 import { loadConfig, type LoadedConfig } from "../config/schema.ts";
 import { ConfigError, onlyConfig, UsageError } from "../config/file.ts";
+import { findExposure } from "../config/exposure.ts";
 import { ServiceError } from "../domain/error.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { keepDescriptors } from "../engine/descriptors.ts";
@@ -54,6 +55,7 @@ export async function serve(args: readonly string[]): Promise<number> {
   const { level, format } = loaded.config.log;
   const pretty = format === "pretty" || format === "auto" && Deno.stderr.isTerminal();
   await configureLog(level, pretty ? "pretty" : "json");
+  await warnOfExposure(loaded.path);
   // Only this user may read what the service writes (reliability SEC-7); programs that it starts get the original mask.
   const umask = Deno.umask(0o077);
   keepDescriptors();
@@ -89,6 +91,14 @@ function startFault(error: unknown): number {
   console.error(words);
   if (error instanceof ServiceError && error.extras.cause !== undefined) log.debug("{error}", { error });
   return error instanceof LockedError ? EXIT_IN_USE : EXIT_UNEXPECTED;
+}
+
+async function warnOfExposure(path: string | null): Promise<void> {
+  const exposure = path === null ? null : await findExposure(path).catch(() => null);
+  if (exposure === null) return;
+  log.warning("Other users can read {key} in {path}; make the file private with: chmod 600 {path}", {
+    ...exposure,
+  });
 }
 
 // Printed once and stored nowhere: stderr, and not the log, which may be kept (contract 2).

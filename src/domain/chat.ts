@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CONTENT_MAX_BYTES, id, line, NAME_MAX_BYTES, text, time, whole } from "./field.ts";
+import { CONTENT_MAX_BYTES, id, nameText, text, time, whole } from "./field.ts";
 import { mediaSchema } from "./message.ts";
 import { pageQuery } from "./page.ts";
 import { CHAT_ROLES } from "./vocabulary.ts";
@@ -22,7 +22,7 @@ export type ChatSession = z.output<typeof chatSessionSchema>;
 
 /** Body of POST /api/local/sessions. */
 export const chatCreateSchema = z.strictObject({
-  name: line(NAME_MAX_BYTES).default(SESSION_NAME_DEFAULT),
+  name: nameText().default(SESSION_NAME_DEFAULT),
   worker_id: id.nullable().default(null),
 }).meta({ id: "LocalSessionCreate", examples: [{ name: "Ideas" }] });
 
@@ -30,7 +30,7 @@ export type ChatCreate = z.output<typeof chatCreateSchema>;
 
 /** Body of PUT /api/local/sessions/:id; `worker_id: ""` takes the default worker away. */
 export const chatUpdateSchema = z.strictObject({
-  name: line(NAME_MAX_BYTES),
+  name: nameText(),
   worker_id: z.union([id, z.literal("")]).nullable(),
   id: z.unknown(),
   created_at: z.unknown(),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, line, NAME_MAX_BYTES, time } from "./field.ts";
+import { id, line, NAME_MAX_BYTES, nameText, time } from "./field.ts";
 
 /** Most departments: the list is one tree in one answer. */
 export const DEPARTMENTS_MAX = 2_000;
@@ -32,7 +32,7 @@ export interface DepartmentTree extends Department {
 }
 
 // A comma would split it in the flags of the command line, and a path cannot end in a dot segment.
-const name = line(NAME_MAX_BYTES)
+const name = nameText()
   .refine((value) => !value.includes(","), { error: "must not contain a comma" })
   .refine((value) => value !== "." && value !== "..", { error: "must not be . or .." });
 

@@ -72,6 +72,19 @@ export function line(max: number) {
     .meta({ minLength: 1, maxLength: max });
 }
 
+// Nobody sees them, or they turn round what is seen: two names would look alike (contract 8.1).
+const HIDDEN = /[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/u;
+
+/** A name: one line of text, trimmed, without characters that nobody sees (contract 8.1). */
+export function nameText(max: number = NAME_MAX_BYTES) {
+  return line(max)
+    .refine((value) => !HIDDEN.test(value), {
+      error: "must not contain characters that nobody sees, such as U+200B or U+202E",
+    })
+    .overwrite((value) => value.trim())
+    .meta({ minLength: 1, maxLength: max });
+}
+
 /** Text up to `max` UTF-8 bytes that is not blank. */
 export function content(max: number) {
   return text(max).refine((value) => value.trim() !== "", { error: "must not be empty" })

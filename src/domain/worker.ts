@@ -7,6 +7,7 @@ import {
   line,
   listOf,
   NAME_MAX_BYTES,
+  nameText,
   text,
   time,
 } from "./field.ts";
@@ -82,7 +83,7 @@ const attributes = {
 
 /** Body of POST /api/workers (interface 4.1, contract 3). */
 export const workerCreateSchema = z.strictObject({
-  name: line(NAME_MAX_BYTES),
+  name: nameText(),
   description: attributes.description.default(""),
   memory: attributes.memory.default(""),
   constraints: attributes.constraints.default(""),
@@ -98,7 +99,7 @@ export type WorkerCreate = z.output<typeof workerCreateSchema>;
 
 /** Body of PUT /api/workers/:id: absent is unchanged; what GET shows beyond this is ignored (contract 1). */
 export const workerUpdateSchema = z.strictObject({
-  name: line(NAME_MAX_BYTES),
+  name: nameText(),
   departments: departmentsAsShown,
   ...attributes,
   work_dir: z.string(),

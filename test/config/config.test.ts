@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { configSchema, loadConfig } from "../../src/config/schema.ts";
 import { readClientConfig } from "../../src/config/file.ts";
-import { svc, tempDir } from "../harness/process.ts";
+import { startServer, svc, tempDir } from "../harness/process.ts";
 import { textOf } from "../harness/tree.ts";
 
 async function load(yaml: string, env: Record<string, string> = {}) {
@@ -183,5 +183,20 @@ describe("configuration (contract 7)", () => {
     const bad = await svc(["serve", "-c", "bad.yaml"], { dataDir: folder.path });
     expect(bad.code).toBe(2);
     expect(bad.err).toMatch(/bad.yaml:2:3: server.prot: no such key/);
+  });
+
+  it("serve warns when others can read a secret in it, and only then", async () => {
+    await using folder = await tempDir();
+    const path = join(folder.path, "config.yaml");
+    const said = async (text: string, mode: number): Promise<string> => {
+      await Deno.writeTextFile(path, text);
+      await Deno.chmod(path, mode);
+      await using server = await startServer({ dataDir: folder.path, args: ["-c", path] });
+      return server.stderr;
+    };
+    const secret = `auth:\n  jwt_secret: ${"x".repeat(40)}\n`;
+    expect(await said(secret, 0o644)).toContain("Other users can read jwt_secret in");
+    expect(await said(secret, 0o600)).not.toContain("Other users can read");
+    expect(await said("bee:\n  persona: kind\n", 0o644)).not.toContain("Other users can read");
   });
 });
