@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { rolldown } from "rolldown";
@@ -78,7 +79,9 @@ async function bundleScripts() {
 }
 
 function styleSheet(): string {
-  return STYLES.map((name) => Deno.readTextFileSync(join(HOME, "style", `${name}.css`))).join("\n");
+  const chart = createRequire(join(HOME, "main.tsx")).resolve("uplot/dist/uPlot.min.css");
+  const own = STYLES.map((name) => join(HOME, "style", `${name}.css`));
+  return [...own, chart].map((path) => Deno.readTextFileSync(path)).join("\n");
 }
 
 function manifest(icon: string, picture: string): string {

@@ -46,6 +46,10 @@ export const PAGES: readonly Page[] = [
   { path: "/console/memory", load: async () => (await import("./pages/memory/memory.tsx")).MemoryPage },
   { path: "/console/system", load: async () => (await import("./pages/system/overview.tsx")).OverviewPage },
   {
+    path: "/console/system/usage",
+    load: async () => (await import("./pages/system/usage.tsx")).UsagePage,
+  },
+  {
     path: "/console/system/events",
     load: async () => (await import("./pages/system/events.tsx")).EventsPage,
   },

@@ -102,6 +102,38 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     expect(visitor.complaints).toEqual([]);
   });
 
+  it("a run is done again, and the queue is cancelled by its filter", async () => {
+    await using app = await openApp();
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    await app.call("POST /api/tasks", {
+      message_id: "script",
+      worker_id: worker.id,
+      instruction: "say hello",
+      type: "immediate",
+    });
+    await app.settle();
+    const [execution] = await app.call("GET /api/executions");
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto(`/console/executions/${execution.id}`);
+    await visitor.signIn();
+    await page.getByRole("button", { name: "Run again" }).click();
+    await page.getByRole("heading", { name: "Task" }).waitFor();
+    await page.getByRole("link", { name: /completed say hello/ }).waitFor();
+    await app.call(`PUT /api/workers/${worker.id}`, { paused: true });
+    await visitor.goto("/console/tasks?status=pending");
+    await page.getByText("Nothing matches.").waitFor();
+    for (let number = 0; number < 3; number++) {
+      await app.call(`POST /api/executions/${execution.id}/retry`, {});
+    }
+    await page.getByText("3 in all").waitFor();
+    await page.getByRole("button", { name: "Cancel all" }).click();
+    await page.getByRole("button", { name: "Cancel 3 tasks" }).click();
+    await page.getByText("Nothing matches.").waitFor();
+    expect(await app.call("GET /api/queue")).toEqual([]);
+    expect(visitor.complaints).toEqual([]);
+  });
+
   it("a worker is made, put into a department, and changed; another tab shows it", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "First" });

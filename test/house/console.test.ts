@@ -21,6 +21,7 @@ const PLACES: Record<string, RegExp> = {
   "eventsource-parser": /^console\/live\//,
   "@tanstack/virtual-core": /^console\/parts\/rows\.tsx$/,
   "anser": /^console\/parts\/ansi\.tsx$/,
+  "uplot": /^console\/parts\/chart\.tsx$/,
   "marked": /^console\/parts\/markdown\.tsx$/,
 };
 

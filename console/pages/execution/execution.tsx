@@ -1,5 +1,5 @@
-import { Square } from "lucide-preact";
-import { Link } from "wouter-preact";
+import { RotateCcw, Square } from "lucide-preact";
+import { Link, useLocation } from "wouter-preact";
 import { api, ask, type Execution } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
@@ -35,6 +35,7 @@ export function ExecutionPage({ params: { id = "" } }: PageProps) {
         title={`Run of ${execution.worker_name}`}
         above={{ href: "/console/executions", name: "Executions" }}
       >
+        {!open && may("write:executions") && <RunAgain id={id} />}
         {open && may("write:executions") && (
           <button type="button" onClick={() => void stop(execution)}>
             <Square size={16} aria-hidden="true" /> Stop
@@ -104,6 +105,21 @@ function ExecutionFacts({ execution }: { execution: Execution }) {
         <ShortId value={execution.id} what="execution id" />
       </Fact>
     </Facts>
+  );
+}
+
+function RunAgain({ id }: { id: string }) {
+  const [, navigate] = useLocation();
+  async function again(): Promise<void> {
+    await attempt(async () => {
+      const task = await ask(api.POST("/api/executions/{id}/retry", { params: { path: { id } }, body: {} }));
+      navigate(`/console/tasks/${task.id}`);
+    });
+  }
+  return (
+    <button type="button" onClick={() => void again()}>
+      <RotateCcw size={16} aria-hidden="true" /> Run again
+    </button>
   );
 }
 

@@ -8,6 +8,7 @@ export function SystemTabs({ current }: { current: string }) {
       current={current}
       tabs={[
         ["/console/system", "Overview"],
+        ["/console/system/usage", "Use"],
         ["/console/system/events", "Events"],
         ["/console/system/doctor", "Doctor"],
       ]}

@@ -1,28 +1,49 @@
-import { api, askPage, type Task } from "../../live/api.ts";
+import { Square } from "lucide-preact";
 import { filtersOf, useAddress } from "../../live/address.ts";
-import { useList } from "../../live/resource.ts";
-import { workers } from "../../live/workers.ts";
+import { api, ask, askPage, type Page, type Task } from "../../live/api.ts";
+import { type LiveList, useList } from "../../live/resource.ts";
+import { may } from "../../live/session.ts";
+import { workerName, workers } from "../../live/workers.ts";
+import { confirmed } from "../../parts/dialog.tsx";
 import { Choice } from "../../parts/field.tsx";
+import { manyText } from "../../parts/format.ts";
 import { Heading } from "../../parts/heading.tsx";
-import { Empty, Loading, Waiting } from "../../parts/notice.tsx";
+import { Empty, Waiting } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { statusWord } from "../../parts/status.tsx";
+import { attempt } from "../../parts/toast.tsx";
 import { TaskRow } from "./task_row.tsx";
 import { WorkTabs } from "./work_tabs.tsx";
 
-const STATUSES = ["scheduled", "pending", "running", "completed", "failed", "cancelled"] as const;
-const TYPES = [["", "Every kind"], ["immediate", "At once"], ["countdown", "At a time"], [
-  "scheduled",
-  "Repeating",
-]] as const;
+const ACTIVE = ["scheduled", "pending", "running"] as const;
+const ALL = [...ACTIVE, "completed", "failed", "cancelled"] as const;
+const TYPES = [
+  ["", "Every kind"],
+  ["immediate", "At once"],
+  ["countdown", "At a time"],
+  ["scheduled", "Repeating"],
+] as const;
 const PAGE_SIZE = 100;
 const ROW_PX = 60;
+// What the service cancels in one request.
+const CANCEL_MAX = 1_000;
 
-/** Work, as tasks: what one worker has, had and will have to do (contract 17). */
+interface Filter {
+  worker: string;
+  status: string;
+  type: string;
+}
+
+/** Work, as tasks: the queue of all, or everything that one worker has, had and will have to do (contract 17). */
 export function TasksPage() {
   const [{ status, type, worker }, change] = useAddress("status", "type", "worker");
-  const all = workers.value;
-  const chosen = worker === "" ? all?.[0]?.id ?? "" : worker;
+  const list = useList<Task>(
+    `${worker} ${status} ${type}`,
+    (cursor, signal) => readTasks({ worker, status, type }, cursor, signal),
+    (event) => (worker === "" || event.worker_id === worker) && /^(task|execution)\./.test(event.kind),
+  );
+  const items = list.data;
+  const filtered = status !== "" || type !== "";
   return (
     <>
       <Heading title="Work" />
@@ -31,16 +52,22 @@ export function TasksPage() {
         <Choice
           bare
           label="Worker"
-          value={chosen}
-          onChange={(value) => change({ worker: value })}
-          options={(all ?? []).map(({ id, name }) => [id, name] as const)}
+          value={worker}
+          onChange={(value) => change({ worker: value, status: "" })}
+          options={[
+            ["", "The queue of all workers"],
+            ...(workers.value ?? []).map(({ id, name }) => [id, `All tasks of ${name}`] as const),
+          ]}
         />
         <Choice
           bare
           label="Status"
           value={status}
           onChange={(value) => change({ status: value })}
-          options={[["", "Every status"], ...STATUSES.map((one) => [one, statusWord(one)] as const)]}
+          options={[
+            ["", "Every status"],
+            ...(worker === "" ? ACTIVE : ALL).map((one) => [one, statusWord(one)] as const),
+          ]}
         />
         <Choice
           bare
@@ -49,52 +76,75 @@ export function TasksPage() {
           onChange={(value) => change({ type: value })}
           options={TYPES}
         />
+        {items !== undefined && <p class="count">{list.total} in all</p>}
+        <CancelAll filter={{ worker, status, type }} list={list} />
       </div>
-      {all === undefined ? <Loading /> : chosen === ""
+      {items === undefined ? <Waiting refusal={list.refusal} /> : items.length === 0
         ? (
-          <Empty title="There is no worker yet.">
-            <a class="button primary" href="/console/workers/new">Make a worker</a>
+          <Empty
+            title={filtered
+              ? "Nothing matches."
+              : worker === ""
+              ? "Nothing waits or runs."
+              : "It has had no task yet."}
+          >
+            <a class="button" href="/console/chat">Open the chat</a>
           </Empty>
         )
-        : <TaskList worker={chosen} status={status} type={type} />}
+        : (
+          <Rows
+            label="Tasks"
+            count={items.length}
+            height={ROW_PX}
+            onEnd={list.more}
+            row={(index) => {
+              const task = items[index];
+              return task && <TaskRow task={task} />;
+            }}
+          />
+        )}
     </>
   );
 }
 
-function TaskList({ worker, status, type }: { worker: string; status: string; type: string }) {
-  const list = useList<Task>(
-    `${worker} ${status} ${type}`,
-    (cursor, signal) =>
-      askPage(api.GET("/api/tasks", {
-        params: {
-          query: {
-            page_size: PAGE_SIZE,
-            ...filtersOf({ worker_id: worker, status, type, cursor: cursor ?? "" }),
-          },
-        },
-        signal,
-      })),
-    (event) => event.worker_id === worker && /^(task|execution)\./.test(event.kind),
-  );
-  const items = list.data;
-  if (items === undefined) return <Waiting refusal={list.refusal} />;
-  if (items.length === 0) {
-    return (
-      <Empty title={status === "" && type === "" ? "This worker has had no task yet." : "Nothing matches."}>
-        <a class="button" href="/console/chat">Write to it in the chat</a>
-      </Empty>
+function readTasks(filter: Filter, cursor: string | undefined, signal: AbortSignal): Promise<Page<Task>> {
+  const { worker, status, type } = filter;
+  const query = {
+    page_size: PAGE_SIZE,
+    ...filtersOf({ worker_id: worker, status, type, cursor: cursor ?? "" }),
+  };
+  return worker === ""
+    ? askPage(api.GET("/api/queue", { params: { query }, signal }))
+    : askPage(api.GET("/api/tasks", { params: { query }, signal }));
+}
+
+/** Cancels everything that is listed, when that is one status which can be cancelled. */
+function CancelAll({ filter, list }: { filter: Filter; list: LiveList<Task> }) {
+  const { worker, status, type } = filter;
+  const expected = Number(list.total);
+  if (!may("write:tasks") || status !== "pending" && status !== "scheduled") return null;
+  if (!(expected > 1 && expected <= CANCEL_MAX)) return null;
+  async function cancel(): Promise<void> {
+    const whose = worker === "" ? "of all workers" : `of ${workerName(worker)}`;
+    const yes = await confirmed({
+      title: `Cancel ${manyText(expected, "task")}?`,
+      text: `All ${
+        statusWord(status)
+      } tasks ${whose} that are listed are cancelled and will not run. What runs now goes on.`,
+      action: `Cancel ${manyText(expected, "task")}`,
+    });
+    if (!yes) return;
+    const named = filtersOf({ worker_id: worker, type }) as { worker_id?: string; type?: "immediate" };
+    const body = { filter: { ...named, status: status as "pending" }, expected };
+    await attempt(
+      () => ask(api.POST("/api/queue/cancel", { body })),
+      `${manyText(expected, "task")} cancelled`,
     );
+    list.reload();
   }
   return (
-    <Rows
-      label="Tasks"
-      count={items.length}
-      height={ROW_PX}
-      onEnd={list.more}
-      row={(index) => {
-        const task = items[index];
-        return task && <TaskRow task={task} />;
-      }}
-    />
+    <button type="button" onClick={() => void cancel()}>
+      <Square size={16} aria-hidden="true" /> Cancel all
+    </button>
   );
 }

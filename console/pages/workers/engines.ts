@@ -1,9 +1,9 @@
-import { api, ask } from "../../live/api.ts";
+import { api, ask, type Schemas } from "../../live/api.ts";
 
-/** Names of the engines whose program is here and can be used now. */
+/** Names of the engines that can be used now, the service's default first. */
 export async function usableEngines(signal: AbortSignal): Promise<string[]> {
-  const { checks } = await ask(api.GET("/api/system/doctor", { signal }));
-  const detail = checks.find(({ name }) => name === "engines")?.detail ?? "";
-  return /usable: ([^;]*)/.exec(detail)?.[1]?.split(",").map((name) => name.trim().split(" ")[0] ?? "")
-    .filter(Boolean) ?? [];
+  const engines: Schemas["Engine"][] = await ask(api.GET("/api/engines", { signal }));
+  return engines.filter(({ usable }) => usable)
+    .sort((one, other) => Number(other.default) - Number(one.default))
+    .map(({ name }) => name);
 }
