@@ -2,6 +2,8 @@
 export const FAULT_POINTS = [
   "accept.pre-commit",
   "accept.post-commit",
+  "routing",
+  "routing",
   "claim.post",
   "spawn.pre",
   "spawn.post",

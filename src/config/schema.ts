@@ -107,6 +107,7 @@ export const configSchema = z.strictObject({
     max_attempts: count(3, 1, 100),
     max_waiting_messages: count(1_000, 1, 1_000_000),
     max_upload_bytes: count(50 * MIB, 1, 10_240 * MIB),
+    max_prompt_bytes: count(MIB, 300 * 1024, 64 * MIB),
     max_log_bytes: count(16 * MIB, 1_024, 10_240 * MIB),
     max_chain_depth: count(5, 0, 1_000),
     stop_grace: duration("5s"),

@@ -1,6 +1,7 @@
 import type { Media } from "./message.ts";
 import { cut, type Said, section } from "./prompt.ts";
 import { PLAN_TASKS_MAX } from "./bee_plan.ts";
+import { fitted, PROMPT_MAX_BYTES } from "./prompt_size.ts";
 import type { Candidate } from "./routing.ts";
 
 /** Everything in the coordinator's prompt (contract 4.4). */
@@ -26,6 +27,7 @@ export interface Correction {
 }
 
 const WORKERS_MAX = 300;
+const DEPARTMENTS_SHOWN_MAX = 500;
 const DESCRIPTION_MAX_CHARACTERS = 500;
 const SAID_MAX_CHARACTERS = 2_000;
 const VALUE_MAX_CHARACTERS = 2_000;
@@ -33,27 +35,38 @@ const ENTRIES_MAX = 100;
 const ANSWER_MAX_CHARACTERS = 20_000;
 
 /** The whole prompt of a coordinator's run. */
-export function beePrompt(context: BeeContext, correction: Correction | null): string {
+export function beePrompt(
+  context: BeeContext,
+  correction: Correction | null,
+  maxBytes: number = PROMPT_MAX_BYTES,
+): string {
   const { persona, memory, message } = context;
-  return [
-    section("Who you are", `${WHO}\n${persona}`),
-    section(
-      "How you answer",
-      `${HOW}\nIt is ${new Date(context.now).toISOString()} (Unix ms ${context.now}); ` +
-        `cron is read in ${context.timeZone}. Should you need to look something up: ${context.ctl} ctl --help`,
-    ),
-    section("Workers", context.workers.slice(0, WORKERS_MAX).map(worker).join("\n") || "There are none."),
-    section(
-      "Departments",
-      context.departments.map(({ name, parent }) => `- ${name}${parent === "" ? "" : ` (in ${parent})`}`)
-        .join("\n"),
-    ),
-    section("Memory of everybody", entries(memory.global)),
-    section(`Memory of this conversation (${message.session_key})`, entries(memory.session)),
-    section("The conversation so far", context.conversation.map(said).join("\n")),
-    section("The message to route", messageText(message)),
-    correction === null ? "" : section("Your last answer could not be used", correctionText(correction)),
-  ].filter((text) => text !== "").join("\n");
+  const workers = context.workers.slice(0, WORKERS_MAX).map(worker).join("\n") || "There are none.";
+  const departments = context.departments.slice(0, DEPARTMENTS_SHOWN_MAX)
+    .map(({ name, parent }) => `- ${name}${parent === "" ? "" : ` (in ${parent})`}`).join("\n");
+  const how = section(
+    "How you answer",
+    `${HOW}\nIt is ${new Date(context.now).toISOString()} (Unix ms ${context.now}); ` +
+      `cron is read in ${context.timeZone}. Should you need to look something up: ${context.ctl} ctl --help`,
+  );
+  return fitted([
+    { text: section("Who you are", `${WHO}\n${persona}`) },
+    { text: how },
+    { text: section("Workers", workers), give: 5 },
+    { text: section("Departments", departments), give: 1 },
+    { text: section("Memory of everybody", entries(memory.global)), give: 3 },
+    {
+      text: section(`Memory of this conversation (${message.session_key})`, entries(memory.session)),
+      give: 4,
+    },
+    { text: section("The conversation so far", context.conversation.map(said).join("\n")), give: 2 },
+    { text: section("The message to route", messageText(message)) },
+    {
+      text: correction === null
+        ? ""
+        : section("Your last answer could not be used", correctionText(correction)),
+    },
+  ], maxBytes);
 }
 
 const WHO =

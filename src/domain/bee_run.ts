@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { usageSchema } from "./execution.ts";
-import { id, time } from "./field.ts";
+import { id, time, truncated } from "./field.ts";
 import { BEE_RUN_STATUSES, FAILURES } from "./vocabulary.ts";
 
 /** One run of the coordinator as the API shows it (interface 2). */
@@ -19,6 +19,7 @@ export const beeRunSchema = z.strictObject({
   usage: usageSchema,
   created_at: time,
   completed_at: time.nullable(),
+  truncated,
 }).meta({ id: "BeeRun" });
 
 export type BeeRun = z.output<typeof beeRunSchema>;

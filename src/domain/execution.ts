@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { flag, id, listOf, queryTime, textsOf, time, whole } from "./field.ts";
+import { flag, id, listOf, queryTime, textsOf, time, truncated, whole } from "./field.ts";
 import { pageQuery } from "./page.ts";
 import { EXECUTION_STATUSES, FAILURES } from "./vocabulary.ts";
 
@@ -35,6 +35,7 @@ export const executionSchema = z.strictObject({
   created_at: time,
   started_at: time.nullable(),
   completed_at: time.nullable(),
+  truncated,
 }).meta({ id: "Execution" });
 
 export type Execution = z.output<typeof executionSchema>;

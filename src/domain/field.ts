@@ -161,3 +161,7 @@ export function isTimeZone(name: string): boolean {
     return false;
   }
 }
+
+/** Of an object in a list whose texts are cut, because the page would be too large otherwise (contract 8.18). */
+export const truncated = z.literal(true).optional()
+  .meta({ description: "texts are cut, because the page would be too large; get shows them whole" });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CONTENT_MAX_BYTES, KEY_MAX_BYTES, line, sessionKey, text, time } from "./field.ts";
+import { CONTENT_MAX_BYTES, KEY_MAX_BYTES, line, sessionKey, text, time, truncated } from "./field.ts";
 import { pageQuery } from "./page.ts";
 
 /** The scope that every conversation shares; any other scope is a session key (interface 2). */
@@ -14,6 +14,7 @@ export const memorySchema = z.strictObject({
   key: z.string(),
   value: z.string(),
   updated_at: time,
+  truncated,
 }).meta({ id: "MemoryEntry" });
 
 export type MemoryEntry = z.output<typeof memorySchema>;

@@ -1,5 +1,15 @@
 import { z } from "zod";
-import { content, CONTENT_MAX_BYTES, id, line, listOf, queryTime, sessionKeyFilter, time } from "./field.ts";
+import {
+  content,
+  CONTENT_MAX_BYTES,
+  id,
+  line,
+  listOf,
+  queryTime,
+  sessionKeyFilter,
+  time,
+  truncated,
+} from "./field.ts";
 import { pageQuery } from "./page.ts";
 import { INBOUND_STATUSES, OUTBOUND_STATUSES, SOURCE_TYPES, type SourceType } from "./vocabulary.ts";
 
@@ -31,6 +41,7 @@ export const inboundSchema = z.strictObject({
   attempt: z.int(),
   received_at: time,
   processed_at: time.nullable(),
+  truncated,
 }).meta({ id: "InboundMessage" });
 
 export type InboundMessage = z.output<typeof inboundSchema>;
@@ -50,6 +61,7 @@ export const outboundSchema = z.strictObject({
   error: z.string(),
   created_at: time,
   sent_at: time.nullable(),
+  truncated,
 }).meta({ id: "OutboundMessage" });
 
 export type OutboundMessage = z.output<typeof outboundSchema>;
@@ -116,6 +128,25 @@ export function quietWindowMs(platform: string, configured: number | undefined):
  */
 export function quietUntil(firstAt: number, lastAt: number, windowMs: number): number {
   return Math.min(lastAt + windowMs, firstAt + QUIET_WINDOWS_MAX * windowMs);
+}
+
+/** Most bytes of a message and its merged parts together; further parts become the next message (contract 8.18). */
+export const MERGED_MAX_BYTES = CONTENT_MAX_BYTES;
+
+/** The parts of one conversation as messages of at most MERGED_MAX_BYTES each, in order of arrival. */
+export function mergedMessages<T extends { bytes: number }>(parts: readonly T[]): T[][] {
+  const messages: T[][] = [];
+  let bytes = Infinity;
+  for (const part of parts) {
+    // A line break stands between two parts.
+    bytes += part.bytes + 1;
+    if (bytes > MERGED_MAX_BYTES) {
+      messages.push([]);
+      bytes = part.bytes;
+    }
+    messages.at(-1)?.push(part);
+  }
+  return messages;
 }
 
 /** The text of a message and its merged parts, in order of arrival. */

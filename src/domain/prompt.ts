@@ -1,4 +1,5 @@
 import { hasConversation, type Media } from "./message.ts";
+import { fitted, PROMPT_MAX_BYTES } from "./prompt_size.ts";
 import type { ChatRole } from "./vocabulary.ts";
 
 /** The context of a run, beside the instruction itself. */
@@ -13,7 +14,10 @@ export interface RunContext {
   };
   task: { id: string; type: string; attempt: number };
   message: { id: string; session_key: string; attachments: Media[] };
+  /** The newest entry first. */
   memory: { global: Record<string, string>; session: Record<string, string> };
+  /** How many older entries of memory are left out. */
+  memory_left?: { global: number; session: number };
   /** The recent conversation, oldest first. */
   conversation: Said[];
 }
@@ -44,6 +48,8 @@ export interface PromptExtras {
   interrupted: boolean;
   /** Absolute path of `svc`. */
   ctl: string;
+  /** Most bytes of the prompt (limits.max_prompt_bytes). */
+  maxBytes?: number;
 }
 
 /**
@@ -51,23 +57,22 @@ export interface PromptExtras {
  * the message, and last the instruction.
  */
 export function workerPrompt(context: RunContext, instruction: string, extras: PromptExtras): string {
-  const { worker, memory, message } = context;
-  const { said, interrupted, ctl } = extras;
-  return [
-    section("Who you are", identity(context)),
-    section("What you always keep to", worker.memory),
-    section("What you must not do", worker.constraints),
-    section("Memory of all workers (scope global)", entries(memory.global, "global")),
-    section(
-      `Memory of this conversation (scope ${message.session_key})`,
-      entries(memory.session, message.session_key),
-    ),
-    section("The service", service(message, ctl)),
-    section("The conversation so far", said.map(quoted).join("\n")),
-    section("The message", messageText(message)),
-    interrupted ? section("Interrupted", INTERRUPTED) : "",
-    `# Your task\n\n${instruction}\n`,
-  ].filter((text) => text !== "").join("\n");
+  const { worker, memory, message, memory_left: left } = context;
+  const { said, interrupted, ctl, maxBytes = PROMPT_MAX_BYTES } = extras;
+  const ofAll = entries(memory.global, "global", left?.global ?? 0);
+  const ofThis = entries(memory.session, message.session_key, left?.session ?? 0);
+  return fitted([
+    { text: section("Who you are", identity(context)) },
+    { text: section("What you always keep to", worker.memory), give: 4 },
+    { text: section("What you must not do", worker.constraints), give: 5 },
+    { text: section("Memory of all workers (scope global)", ofAll), give: 2 },
+    { text: section(`Memory of this conversation (scope ${message.session_key})`, ofThis), give: 3 },
+    { text: section("The service", service(message, ctl)) },
+    { text: section("The conversation so far", said.map(quoted).join("\n")), give: 1 },
+    { text: section("The message", messageText(message)) },
+    { text: interrupted ? section("Interrupted", INTERRUPTED) : "" },
+    { text: `# Your task\n\n${instruction}\n` },
+  ], maxBytes);
 }
 
 /** A part of a prompt under its title; nothing without a text. */
@@ -89,19 +94,17 @@ function identity({ worker, message }: RunContext): string {
 
 const INTERRUPTED = "You began this task before and were interrupted. Look first at what is done already.";
 
-function entries(memory: Record<string, string>, scope: string): string {
+function entries(memory: Record<string, string>, scope: string, leftOut: number): string {
   const lines: string[] = [];
+  const more = `(there is more: svc ctl memory get --scope ${word(scope)})`;
   let left = MEMORY_MAX_CHARACTERS;
   for (const [key, value] of Object.entries(memory)) {
-    if (left <= 0) {
-      lines.push(`(there is more: svc ctl memory get --scope ${word(scope)})`);
-      break;
-    }
+    if (left <= 0) return [...lines, more].join("\n");
     const line = `- ${key}: ${cut(value, MEMORY_VALUE_MAX_CHARACTERS)}`;
     left -= line.length;
     lines.push(line.replaceAll("\n", "\n  "));
   }
-  return lines.join("\n");
+  return (leftOut > 0 ? [...lines, more] : lines).join("\n");
 }
 
 // Every value is written out: some engines refuse a command with a variable in it, unless they may do everything.

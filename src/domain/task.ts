@@ -13,6 +13,7 @@ import {
   text,
   textsOf,
   time,
+  truncated,
   whole,
 } from "./field.ts";
 import { messageId } from "./message.ts";
@@ -42,6 +43,7 @@ export const taskSchema = z.strictObject({
   created_by: z.string(),
   created_at: time,
   updated_at: time,
+  truncated,
 }).meta({ id: "Task" });
 
 export type Task = z.output<typeof taskSchema>;

@@ -10,6 +10,7 @@ import {
   nameText,
   text,
   time,
+  truncated,
 } from "./field.ts";
 import { pageQuery, WORKER_PAGE_SIZE_MAX } from "./page.ts";
 import { scope } from "./scope.ts";
@@ -36,6 +37,7 @@ export const workerSchema = z.strictObject({
   paused: z.boolean(),
   created_at: time,
   updated_at: time,
+  truncated,
 }).meta({ id: "Worker" });
 
 export type Worker = z.output<typeof workerSchema>;

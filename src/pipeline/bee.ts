@@ -1,4 +1,6 @@
 // feeding -> bee_processed, by rules at once or by a run of the coordinator's engine; routing.ts has the moves
+import { setImmediate } from "node:timers";
+import { faultPoint } from "../base/fault_point.ts";
 import type { BeeContext } from "../domain/bee_prompt.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import { joinParts, type Media } from "../domain/message.ts";
@@ -11,7 +13,13 @@ import { insertBeeRun } from "../store/bee_run.ts";
 import { listHistory } from "../store/chat.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { listDepartments } from "../store/department.ts";
-import { attemptMessage, type FeedingMessage, listFeeding, listParts } from "../store/inbound.ts";
+import {
+  attemptMessage,
+  type FeedingMessage,
+  listFeeding,
+  listParts,
+  releaseMessage,
+} from "../store/inbound.ts";
 import { findMemoryMap } from "../store/memory.ts";
 import { listCandidates } from "../store/worker.ts";
 import { BELL, type Bells } from "../base/bells.ts";
@@ -33,6 +41,7 @@ import { OutcomeWriter } from "../run/outcome_writer.ts";
 import type { Interruption } from "../run/runner.ts";
 
 const MESSAGES_PER_ROUND = 200;
+const LONG_TEXT_CHARACTERS = 32_000;
 // Each is a process of its own that waits for a model most of the time.
 const RUNS_MAX = 4;
 
@@ -48,11 +57,15 @@ export class Bee {
   readonly stage: Stage;
   readonly #options: BeeOptions;
   readonly #runner: BeeRunner;
+  /** Messages that were fed before are left from another process. */
+  readonly #openedAt: number;
+  #lastTurn: Promise<void> = Promise.resolve();
   #draining = false;
 
   constructor(options: BeeOptions) {
     this.#options = options;
     const { db, clock, bells } = options;
+    this.#openedAt = clock.now();
     this.#runner = new BeeRunner(options, new OutcomeWriter(clock, () => db.broken !== null));
     this.stage = new Stage({ name: "bee", bell: BELL.bee, clock, bells, step: () => this.#step() });
   }
@@ -87,23 +100,49 @@ export class Bee {
     const { config, db } = this.#options;
     if (this.#runner.has({ message_id: message.id })) return Infinity;
     if (message.due_at > now) return message.due_at - now;
+    const counted = message.due_at < this.#openedAt;
+    if (counted && !await this.#countFirst(message, now)) return 0;
     const parts = await listParts(db, message.id);
     const text = joinParts(parts);
+    if (text.length > LONG_TEXT_CHARACTERS) await this.#ownTurn();
+    faultPoint("routing");
     const ruled = routeByRules(text, candidates, message.worker_id);
     if (ruled.to !== "bee" || config.bee.engine === "rules") {
       const route = ruled.to === "bee" ? routeWithoutModel(text, candidates) : ruled;
-      await this.#route(message, ruledRouting(route, now), now);
+      await this.#route(message, ruledRouting(route, now), { counted, now });
       return 0;
     }
+    if (counted) await db.write(releaseMessage(message.id));
     if (this.#draining || this.#runner.running.length >= RUNS_MAX) return Infinity;
     return await this.#ask(message, { text, parts }, candidates, now);
   }
 
+  // The service ended while this message was unrouted, perhaps because of it. So the attempt is committed before it is
+  // touched again, and after its attempts it is given up.
+  async #countFirst(message: FeedingMessage, now: number): Promise<boolean> {
+    const { db, config } = this.#options;
+    if (message.attempt >= config.bee.max_attempts) {
+      const error = `the service ended ${message.attempt} times while it was being routed`;
+      await db.write(giveUp(message, null, { failure: "server_lost", error, usage: USAGE_UNKNOWN }, now));
+      return false;
+    }
+    return (await db.write(attemptMessage(message.id, message.attempt + 1))).won;
+  }
+
+  // Routing a long text takes some 20 ms. Two of them never share a turn of the event loop.
+  #ownTurn(): Promise<void> {
+    return this.#lastTurn = this.#lastTurn.then(() => new Promise((resolve) => setImmediate(resolve)));
+  }
+
   // A lost guard means that the message was cleared or its worker deleted; the next round finds out which.
-  async #route(message: FeedingMessage, routing: Routing, now: number): Promise<void> {
+  async #route(
+    message: FeedingMessage,
+    routing: Routing,
+    { counted, now }: { counted: boolean; now: number },
+  ): Promise<void> {
     const run = claimOf(message);
     await this.#options.db.write([
-      ...attemptMessage(message.id, run.attempt),
+      ...(counted ? [] : attemptMessage(message.id, run.attempt)),
       ruledRun(run, now),
       ...carryOut(message, run.execution_id, routing, USAGE_UNKNOWN, now),
     ]);
@@ -145,11 +184,12 @@ export class Bee {
   ): Promise<BeeContext> {
     const { db, config, timeZone, paths } = this.#options;
     const key = message.session_key;
+    const maxBytes = config.limits.max_prompt_bytes;
     const [departments, global, session, history] = await Promise.all([
       listDepartments(db),
-      findMemoryMap(db, "global"),
-      findMemoryMap(db, key),
-      listHistory(db, key, { limit: CONVERSATION_MAX_MESSAGES, before: message.id }),
+      findMemoryMap(db, "global", maxBytes / 4),
+      findMemoryMap(db, key, maxBytes / 4),
+      listHistory(db, key, { limit: CONVERSATION_MAX_MESSAGES, before: message.id, maxBytes }),
     ]);
     const names = new Map(departments.map((one) => [one.id, one.name]));
     return {
@@ -161,7 +201,7 @@ export class Bee {
         name,
         parent: names.get(parent_id ?? "") ?? "",
       })),
-      memory: { global, session },
+      memory: { global: global.entries, session: session.entries },
       conversation: before(history, parts),
       message: {
         id: message.id,

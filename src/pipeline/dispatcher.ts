@@ -8,6 +8,7 @@ import type { Claim } from "../run/claim.ts";
 import type { Database } from "../store/database.ts";
 import { insertExecution, type NewExecution } from "../store/execution.ts";
 import { hasUnnotedWait, noteWait } from "../store/rate_limit.ts";
+import { findInstruction } from "../store/task.ts";
 import { claimTask } from "../store/task_move.ts";
 import { listLaneHeads, nextDueAt, type WaitingTask } from "../store/task_queue.ts";
 import { BELL, type Bells } from "../base/bells.ts";
@@ -113,22 +114,23 @@ export class Dispatcher {
 
   async #claim(task: WaitingTask, lane: string, now: number): Promise<void> {
     const { db, engines } = this.#options;
-    const execution: NewExecution = {
-      session_key: task.session_key,
-      worker_id: task.worker_id,
-      task_id: task.id,
-      execution_id: newId(),
-      message_id: task.message_id,
-      attempt: task.attempt + 1,
-      run_id: crypto.randomUUID(),
-      worker_name: task.worker_name,
-      session_id: task.session_key,
-      engine: engines.find(task.engine)?.name ?? task.engine,
-      instruction: task.instruction,
-      created_at: now,
-    };
     let won = false;
+    let execution: NewExecution;
     try {
+      execution = {
+        session_key: task.session_key,
+        worker_id: task.worker_id,
+        task_id: task.id,
+        execution_id: newId(),
+        message_id: task.message_id,
+        attempt: task.attempt + 1,
+        run_id: crypto.randomUUID(),
+        worker_name: task.worker_name,
+        session_id: task.session_key,
+        engine: engines.find(task.engine)?.name ?? task.engine,
+        instruction: await findInstruction(db, task.id),
+        created_at: now,
+      };
       ({ won } = await db.write([
         ...claimTask(task.id, execution.execution_id, now),
         insertExecution(execution),

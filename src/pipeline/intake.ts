@@ -1,6 +1,6 @@
 // received -> feeding (the last part), received -> merged (the parts before it)
 import type { Clock } from "../base/clock.ts";
-import { quietUntil, quietWindowMs } from "../domain/message.ts";
+import { mergedMessages, quietUntil, quietWindowMs } from "../domain/message.ts";
 import type { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { feedMessage, listReceived, type WaitingMessage } from "../store/inbound.ts";
@@ -29,7 +29,7 @@ export function createIntake(
       const until = quietUntil(first.received_at, last.received_at, windowMs);
       // A message from the future means that the clock was set back; it does not wait any longer.
       if (until > now && first.received_at <= now) soonest = Math.min(soonest, until - now);
-      else closed.push(parts);
+      else closed.push(...mergedMessages(parts));
     }
     await Promise.all(closed.map((parts) => feed(parts, now)));
     // There can be more to read at once only when some of these were fed.

@@ -93,10 +93,10 @@ export class BeeRunner {
     correction: Correction | null,
     signal: AbortSignal,
   ): Promise<BeeOutcome | Unusable> {
-    const { paths, clock } = this.#options;
+    const { paths, clock, config } = this.#options;
     const workDir = join(paths.root, "bee");
     Deno.mkdirSync(workDir, { recursive: true, mode: 0o700 });
-    const prompt = beePrompt({ ...context, now: clock.now() }, correction);
+    const prompt = beePrompt({ ...context, now: clock.now() }, correction, config.limits.max_prompt_bytes);
     const briefing = {
       context: JSON.stringify({ ...context, correction }, null, 2),
       prompt,

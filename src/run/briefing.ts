@@ -28,15 +28,20 @@ export async function grantOf(db: Database, { execution: { worker_id } }: Claim)
 }
 
 /** Gathers what a worker's run has to know: the worker, memory, the conversation, attachments (contract 4.7). */
-export async function brief(db: Database, claim: Claim, engine: Engine, ctl: string): Promise<Briefing> {
+export async function brief(
+  db: Database,
+  claim: Claim,
+  engine: Engine,
+  { ctl, maxPromptBytes: maxBytes }: { ctl: string; maxPromptBytes: number },
+): Promise<Briefing> {
   const { execution, workDir } = claim;
   const [worker, task, global, memory, parts, history, runs, session] = await Promise.all([
     findWorker(db, execution.worker_id),
     findTask(db, execution.task_id),
-    findMemoryMap(db, "global"),
-    findMemoryMap(db, execution.session_key),
+    findMemoryMap(db, "global", maxBytes / 4),
+    findMemoryMap(db, execution.session_key, maxBytes / 4),
     listParts(db, execution.message_id),
-    listHistory(db, execution.session_key, { limit: CONVERSATION_MAX_MESSAGES }),
+    listHistory(db, execution.session_key, { limit: CONVERSATION_MAX_MESSAGES, maxBytes }),
     countExecutionsOf(db, execution.task_id),
     sessionOf(db, claim, engine),
   ]);
@@ -57,7 +62,10 @@ export async function brief(db: Database, claim: Claim, engine: Engine, ctl: str
       session_key: execution.session_key,
       attachments: parts.map((part) => part.media).filter((media): media is Media => media !== null),
     },
-    memory: { global, session: memory },
+    memory: { global: global.entries, session: memory.entries },
+    ...(global.left + memory.left === 0
+      ? {}
+      : { memory_left: { global: global.left, session: memory.left } }),
     conversation: conversation.map(({ role, content, ts }) => ({ role, content, ts })),
   };
   // Each run of a schedule starts from the beginning, whatever the outcome of the last one was.
@@ -66,8 +74,8 @@ export async function brief(db: Database, claim: Claim, engine: Engine, ctl: str
   const { instruction } = execution;
   return {
     context: contextFile(context, instruction),
-    prompt: workerPrompt(context, instruction, { said: [], interrupted, ctl }),
-    retelling: workerPrompt(context, instruction, { said, interrupted, ctl }),
+    prompt: workerPrompt(context, instruction, { said: [], interrupted, ctl, maxBytes }),
+    retelling: workerPrompt(context, instruction, { said, interrupted, ctl, maxBytes }),
     session,
     extraArgs: worker?.engine_args[engine.name] ?? "",
   };

@@ -80,7 +80,7 @@ export class Executor {
 
   async #work(claim: Claim, signal: AbortSignal, start: Start): Promise<EngineOutcome> {
     const { execution, workDir } = claim;
-    const { engines, db, bells, paths, logBell } = this.#options;
+    const { engines, db, bells, paths, logBell, config } = this.#options;
     const engine = engines.find(execution.engine);
     if (engine === null) {
       return failedOutcome("spawn_failed", `Cannot start: no engine is called ${execution.engine}`);
@@ -98,7 +98,8 @@ export class Executor {
       schema: null,
       signal,
       grant: () => grantOf(db, claim),
-      brief: () => brief(db, claim, engine, ctlPath(paths)),
+      brief: () =>
+        brief(db, claim, engine, { ctl: ctlPath(paths), maxPromptBytes: config.limits.max_prompt_bytes }),
       opening: `[${engine.name} starts in ${workDir}, attempt ${execution.attempt}]`,
       closing: lastLine,
       onWrite: () => bells.ring(logBell(execution.execution_id)),

@@ -1,10 +1,11 @@
 import { type Usage, usageSchema } from "../domain/execution.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import type { RunBinding } from "../domain/scope.ts";
-import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
+import { type Database, guarded, type Row, type Statement } from "./database.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 import { type BeeRun, beeRunSchema } from "../domain/bee_run.ts";
-import { allShown, shown } from "./shown.ts";
+import { readBounded } from "./bounded.ts";
+import { shown } from "./shown.ts";
 import type { Json } from "../domain/json.ts";
 
 /** A run of the coordinator when it starts; the built-in rules start and end in the same batch. */
@@ -94,6 +95,9 @@ export async function findBeeRunStatus(
 /** The JSON of a run of the bee. */
 export const BEE_RUN_JSON = shown("bee_run", beeRunSchema, { usage: shown("bee_run", usageSchema) });
 
+/** Which texts of a coordinator's run may be large. */
+export const BEE_RUN_TEXTS = ["reason", "reply", "error"];
+
 /** A coordinator's run that has not ended. */
 interface OpenBeeRun extends Row {
   id: string;
@@ -107,8 +111,15 @@ export function listOpenBeeRuns(db: Database): Promise<OpenBeeRun[]> {
 }
 
 /** The newest runs of the coordinator as JSON texts; of one conversation only when the caller is bound to it. */
-export function listBeeRuns(db: Database, boundTo: string | null, limit: number): Promise<Json<BeeRun>[]> {
+export async function listBeeRuns(
+  db: Database,
+  boundTo: string | null,
+  limit: number,
+): Promise<Json<BeeRun>[]> {
   const where = boundTo === null ? "" : "where session_key = ?";
-  const args: Value[] = boundTo === null ? [limit] : [boundTo, limit];
-  return allShown(db, BEE_RUN_JSON, `from bee_run ${where} order by id desc limit ?`, args);
+  const { rows } = await readBounded(db, { table: "bee_run", json: BEE_RUN_JSON, texts: BEE_RUN_TEXTS }, {
+    sql: `from bee_run ${where} order by id desc limit ?`,
+    args: boundTo === null ? [limit] : [boundTo, limit],
+  }, { over: "cut" });
+  return rows.map((row) => row.json);
 }

@@ -1,6 +1,7 @@
 import { type ChatMessage, type ChatSession, chatSessionSchema } from "../domain/chat.ts";
 import type { Media } from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
+import { fits, type Measured, type Objects, readMeasured } from "./bounded.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
 import { list, parsed } from "./list.ts";
 import type { EventKind } from "../domain/vocabulary.ts";
@@ -61,50 +62,80 @@ export function listChatSessions(
   return list(db, { table: "chat_session", json: SESSION_JSON, where }, page);
 }
 
-/** Which part of a history: the latest `limit`, or those before a message. */
+/** Which part of a history: the latest `limit`, or those before a message; fewer where they have more text than `maxBytes`. */
 export interface HistoryPart {
   before?: string | undefined;
   limit: number;
+  maxBytes?: number;
 }
 
-/** A conversation: what the user said and what was sent back, as JSON texts by time ascending (contract 3, Local chat). */
+const SAID = `(
+  select id, 'user' as role, content, received_at as ts, media from inbound_message
+  union all
+  select id, 'bee', content, sent_at, media from outbound_message) as said`;
+
+const SAID_JSON = `json_object('id', said.id, 'role', said.role, 'content', said.content, 'ts', said.ts,
+  'media', json(said.media))`;
+
+const HISTORY: Objects<ChatMessage> = {
+  table: "said",
+  json: SAID_JSON,
+  texts: ["content"],
+  find: (id) => ({ sql: `from ${SAID} where said.id = ?`, args: [id] }),
+};
+
+/**
+ * A conversation: what the user said and what was sent back, as JSON texts by time ascending (contract 3, Local chat). It ends
+ * with the newest, and begins where it would be more text than a read may make (contract 8.18).
+ */
 export async function listHistory(
   db: Database,
   sessionKey: string,
   part: HistoryPart,
 ): Promise<Json<ChatMessage>[]> {
+  const { before = null, limit, maxBytes } = part;
   // Ids are UUIDv7, so the newest of both tables merge by id; each side gives at most what can be shown.
-  const rows = await db.read<{ json: Json<ChatMessage> }>(
-    `with said (id, role, content, ts, media) as (
-      select * from (
-        select id, 'user', content, received_at, media
+  const measured = await db.read<Measured & { ts: number } & Row>(
+    `select id, bytes, ts
+    from (
+      select *
+      from (
+        select id, octet_length(content) as bytes, received_at as ts
         from inbound_message
         where session_key = ? and (? is null or id < ?)
         order by id desc
         limit ?)
       union all
-      select * from (
-        select id, 'bee', content, sent_at, media
+      select *
+      from (
+        select id, octet_length(content) as bytes, sent_at as ts
         from outbound_message
         where session_key = ? and status = 'sent' and (? is null or id < ?)
         order by id desc
         limit ?))
-    select json_object('id', id, 'role', role, 'content', content, 'ts', ts, 'media', json(media)) as json
-    from (select * from said order by id desc limit ?)
-    order by ts, id`,
-    [
-      sessionKey,
-      part.before ?? null,
-      part.before ?? null,
-      part.limit,
-      sessionKey,
-      part.before ?? null,
-      part.before ?? null,
-      part.limit,
-      part.limit,
-    ],
+    order by id desc
+    limit ?`,
+    [sessionKey, before, before, limit, sessionKey, before, before, limit, limit],
   );
-  return rows.map((row) => row.json);
+  const { rows } = fits(measured, maxBytes)
+    ? { rows: await readAll(db, measured) }
+    : await readMeasured(db, HISTORY, measured, {
+      over: "end",
+      ...(maxBytes === undefined ? {} : { maxBytes }),
+    });
+  const times = new Map(measured.map(({ id, ts }) => [id, ts]));
+  const timeOf = (id: string) => times.get(id) ?? 0;
+  return rows.sort((a, b) => timeOf(a.id) - timeOf(b.id) || (a.id < b.id ? -1 : 1)).map((row) => row.json);
+}
+
+function readAll(
+  db: Database,
+  measured: readonly Measured[],
+): Promise<{ id: string; json: Json<ChatMessage> }[]> {
+  return db.read(
+    `select said.id as id, ${SAID_JSON} as json from ${SAID} where said.id in (select value from json_each(?))`,
+    [JSON.stringify(measured.map(({ id }) => id))],
+  );
 }
 
 /** One event of a conversation, as its stream needs it. */

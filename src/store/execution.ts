@@ -11,6 +11,9 @@ import type { Json } from "../domain/json.ts";
 /** The JSON of an execution. */
 export const EXECUTION_JSON = shown("execution", executionSchema, { usage: shown("execution", usageSchema) });
 
+/** Which texts of an execution may be large. */
+export const EXECUTION_TEXTS = ["instruction", "result", "error", "session_id"];
+
 /** What is known of an execution when it is claimed. */
 export interface NewExecution extends RunIdentity {
   worker_name: string;

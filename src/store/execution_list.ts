@@ -1,7 +1,7 @@
 import type { Execution, ExecutionFilter } from "../domain/execution.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import type { Database } from "./database.ts";
-import { EXECUTION_JSON } from "./execution.ts";
+import { EXECUTION_JSON, EXECUTION_TEXTS } from "./execution.ts";
 import {
   between,
   BY_LIST,
@@ -39,7 +39,11 @@ export async function listExecutions(
   inConversation(where, "execution.session_key", boundTo);
   if (filter.session_id !== undefined) await ofSessions(db, where, filter.session_id);
   const counter = { name: "execution" };
-  return list(db, { table: "execution", from, json: EXECUTION_JSON, where, counter }, page);
+  return list(
+    db,
+    { table: "execution", from, json: EXECUTION_JSON, texts: EXECUTION_TEXTS, where, counter },
+    page,
+  );
 }
 
 // One of the two times selects the rows by its index, the other only filters them.

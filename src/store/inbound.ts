@@ -1,5 +1,11 @@
 import { BELL } from "../base/bells.ts";
-import { type InboundFilter, type InboundMessage, inboundSchema, type Media } from "../domain/message.ts";
+import {
+  type InboundFilter,
+  type InboundMessage,
+  inboundSchema,
+  type Media,
+  MERGED_MAX_BYTES,
+} from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
 import { list, parsed } from "./list.ts";
@@ -12,6 +18,9 @@ import type { Json } from "../domain/json.ts";
 export const INBOUND_JSON = shown("inbound_message", inboundSchema, {
   media: "json(inbound_message.media)",
 });
+
+/** Which texts of an inbound message may be large. */
+export const INBOUND_TEXTS = ["content", "error"];
 
 /** An inbound message before it is stored. */
 type NewInbound = Pick<
@@ -133,12 +142,14 @@ export interface WaitingMessage extends Row {
   session_key: string;
   platform: string;
   received_at: number;
+  /** Of its text. */
+  bytes: number;
 }
 
 /** Up to `limit` received messages in order of arrival. */
 export function listReceived(db: Database, limit: number): Promise<WaitingMessage[]> {
   return db.read<WaitingMessage>(
-    `select id, session_key, platform, received_at
+    `select id, session_key, platform, received_at, octet_length(content) as bytes
     from inbound_message
     where status = 'received'
     order by session_key, id
@@ -176,8 +187,11 @@ export async function listParts(
   id: string,
 ): Promise<{ id: string; content: string; media: Media | null }[]> {
   const rows = await db.read<{ id: string; content: string; media: string }>(
-    "select id, content, media from inbound_message where id = ? or merged_into = ? order by id",
-    [id, id],
+    `select id, iif(sum(octet_length(content)) over (order by id) <= ?, content, '') as content, media
+    from inbound_message
+    where id = ? or merged_into = ?
+    order by id`,
+    [MERGED_MAX_BYTES, id, id],
   );
   return rows.map((row) => ({ id: row.id, content: row.content, media: JSON.parse(row.media) }));
 }
@@ -221,5 +235,12 @@ export async function listInbound(
   inConversation(where, "inbound_message.session_key", boundTo);
   const from = await within(db, where, RECEIVED, { from: filter.received_from, to: filter.received_to });
   const counter = { name: "message", key: "inbound" };
-  return list(db, { table: "inbound_message", from, json: INBOUND_JSON, where, counter }, page);
+  return list(db, {
+    table: "inbound_message",
+    from,
+    json: INBOUND_JSON,
+    texts: INBOUND_TEXTS,
+    where,
+    counter,
+  }, page);
 }

@@ -1,16 +1,13 @@
 import { type Json, valueOf } from "../domain/json.ts";
 import { COUNT_MAX, type Listing, type Page } from "../domain/page.ts";
+import { isSmall, type Objects, readBounded, type Slice } from "./bounded.ts";
 import type { Database } from "./database.ts";
 import type { Where } from "./filter.ts";
-import type { JsonSql } from "./shown.ts";
 
 /** A list over one table, newest id first. Rows meet all conditions. */
-interface ListQuery<T> {
-  table: string;
+interface ListQuery<T> extends Objects<T> {
   /** The `from` clause when it is more than the table; its alias has to be `table`. */
   from?: string;
-  /** SQL expression of the JSON that the API shows. */
-  json: JsonSql<T>;
   where: Where;
   /** The counters that together know how many rows there are in all (store/counter.ts). */
   counter?: { name: string; key?: string };
@@ -18,7 +15,8 @@ interface ListQuery<T> {
 
 /**
  * One page of a list and the count of the whole list, by page number or after a cursor (contract 1). The database joins
- * the page to one text: fifty rows are read as one value.
+ * the page to one text: fifty rows are read as one value. With more text than a read may make, a page behind a cursor ends earlier
+ * and the texts of a numbered one are cut (contract 8.18).
  */
 export function list<T>(db: Database, query: ListQuery<T>, page: Page): Promise<Listing<T>> {
   const { page: number, page_size, cursor } = page;
@@ -28,32 +26,55 @@ export function list<T>(db: Database, query: ListQuery<T>, page: Page): Promise<
 }
 
 async function read<T>(db: Database, query: ListQuery<T>, page: Page): Promise<Listing<T>> {
-  const { table, json, from = table } = query;
+  const { table, from = table } = query;
   const { conditions, args } = query.where;
   const late = await readFromEnd(db, query, page);
   if (late !== null) return late;
   const behind = page.cursor === undefined ? [] : [`${table}.id < ?`];
   const offset = page.cursor === undefined ? (page.page - 1) * page.page_size : 0;
-  const shown = await db.first<{ json: string | null; last: string | null; rows: number }>(
-    `select group_concat(json, ',') as json, min(id) as last, count(*) as rows
-    from (
-      select ${table}.id as id, ${json} as json
-      from ${from}
-      ${where([...conditions, ...behind])}
-      order by ${table}.id desc
-      limit ? offset ?)`,
-    [...args, ...(page.cursor === undefined ? [] : [page.cursor]), page.page_size, offset],
-  );
-  const rows = shown?.rows ?? 0;
-  const last = shown?.last ?? null;
+  const shown = await readPage(db, query, {
+    sql: `from ${from} ${where([...conditions, ...behind])} order by ${table}.id desc limit ? offset ?`,
+    args: [...args, ...(page.cursor === undefined ? [] : [page.cursor]), page.page_size, offset],
+  }, page.cursor === undefined ? "cut" : "end");
+  const { rows, last } = shown;
   // A page that is not full is the last one; only a full one has to look further.
-  const full = rows === page.page_size;
+  const full = rows === page.page_size || shown.ended;
   const total = page.cursor === undefined && offset === 0 && !full ? rows : await countUpTo(db, query);
   const more = full && last !== null &&
     (page.cursor === undefined && total <= COUNT_MAX
       ? total > offset + rows
       : await hasMore(db, query, last));
-  return { json: `[${shown?.json ?? ""}]` as Json<T[]>, total, next: more ? last : null };
+  return { json: `[${shown.json}]` as Json<T[]>, total, next: more ? last : null };
+}
+
+/** A page as the members of a JSON array, and its smallest id. */
+interface PageText {
+  json: string;
+  last: string | null;
+  rows: number;
+  ended: boolean;
+}
+
+async function readPage(
+  db: Database,
+  query: Objects<unknown>,
+  slice: Slice,
+  over: "end" | "cut",
+): Promise<PageText> {
+  if (!await isSmall(db, query, slice)) {
+    const { rows, ended } = await readBounded(db, query, slice, { over });
+    const last = rows.reduce<string | null>(
+      (least, { id }) => least === null || id < least ? id : least,
+      null,
+    );
+    return { json: rows.map((row) => row.json).join(","), last, rows: rows.length, ended };
+  }
+  const shown = await db.first<{ json: string | null; last: string | null; rows: number }>(
+    `select group_concat(json, ',') as json, min(id) as last, count(*) as rows
+    from (select ${query.table}.id as id, ${query.json} as json ${slice.sql})`,
+    slice.args,
+  );
+  return { json: shown?.json ?? "", last: shown?.last ?? null, rows: shown?.rows ?? 0, ended: false };
 }
 
 /**
@@ -65,7 +86,7 @@ async function readFromEnd<T>(
   query: ListQuery<T>,
   page: Page,
 ): Promise<Listing<T> | null> {
-  const { table, json, counter } = query;
+  const { table, counter } = query;
   const offset = (page.page - 1) * page.page_size;
   if (
     counter === undefined || query.where.conditions.length > 0 || page.cursor !== undefined ||
@@ -81,19 +102,13 @@ async function readFromEnd<T>(
   const rows = Math.max(0, Math.min(page.page_size, total - offset));
   const behind = total - offset - rows;
   if (behind > offset) return null;
-  const shown = await db.first<{ json: string | null; last: string | null }>(
-    `select group_concat(json, ',') as json, min(id) as last
-    from (
-      select id, json
-      from (select ${table}.id as id, ${json} as json from ${table} order by ${table}.id limit ? offset ?)
-      order by id desc)`,
-    [rows, Math.max(0, behind)],
-  );
-  return {
-    json: `[${shown?.json ?? ""}]` as Json<T[]>,
-    total,
-    next: behind > 0 ? shown?.last ?? null : null,
-  };
+  const { json, last } = await readPage(db, query, {
+    sql: `from (select id as place from ${table} order by id limit ? offset ?)
+      join ${table} on ${table}.id = place
+      order by ${table}.id desc`,
+    args: [rows, Math.max(0, behind)],
+  }, "cut");
+  return { json: `[${json}]` as Json<T[]>, total, next: behind > 0 ? last : null };
 }
 
 function where(conditions: string[]): string {

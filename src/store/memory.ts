@@ -1,44 +1,67 @@
 import { type MemoryEntry, memorySchema } from "../domain/memory.ts";
 import { COUNT_MAX, type Listing, type Page } from "../domain/page.ts";
-import { type Database, guarded, type Statement } from "./database.ts";
+import { type Measured, type Objects, readMeasured } from "./bounded.ts";
+import { type Database, guarded, type Row, type Statement } from "./database.ts";
 import { parsed } from "./list.ts";
 import { firstShown, shown } from "./shown.ts";
-import { type Json, jsonList } from "../domain/json.ts";
+import { jsonList } from "../domain/json.ts";
 
 const MEMORY_JSON = shown("memory", memorySchema);
 
-/** All entries of a scope by key, as one object. */
-export async function findMemoryMap(db: Database, scope: string): Promise<Record<string, string>> {
-  const rows = await db.read<{ key: string; value: string }>(
-    "select key, value from memory where scope = ? order by key",
-    [scope],
-  );
-  return Object.fromEntries(rows.map((row) => [row.key, row.value]));
+/** Entries of a scope as one object, the newest first. */
+export interface MemoryMap {
+  entries: Record<string, string>;
+  /** How many older entries are left out. */
+  left: number;
 }
 
-/** One page of a scope's entries by key (contract 1). */
+/** The entries of a scope; of more than `maxBytes` the newest, as far as they fit. */
+export async function findMemoryMap(db: Database, scope: string, maxBytes: number): Promise<MemoryMap> {
+  const rows = await db.read<{ key: string; value: string | null }>(
+    `select memory.key, iif(fits, value, null) as value
+    from memory
+    join (
+      select key, sum(octet_length(key) + octet_length(value)) over (order by updated_at desc, key) <= ? as fits
+      from memory
+      where scope = ?) as measured on measured.key = memory.key
+    where scope = ?
+    order by updated_at desc, memory.key`,
+    [maxBytes, scope, scope],
+  );
+  const kept = rows.flatMap(({ key, value }) => value === null ? [] : [[key, value] as const]);
+  return { entries: Object.fromEntries(kept), left: rows.length - kept.length };
+}
+
+/** One page of a scope's entries by key; with more text than a read may make as list() (contract 1, contract 8.18). */
 export async function listMemory(db: Database, scope: string, page: Page): Promise<Listing<MemoryEntry>> {
   const { cursor = "", page_size: size } = page;
   const offset = page.cursor === undefined ? (page.page - 1) * size : 0;
-  const rows = await db.read<{ key: string; json: Json<MemoryEntry> }>(
-    `select key, ${MEMORY_JSON} as json
+  const measured = await db.read<Measured & Row>(
+    `select key as id, octet_length(value) as bytes
     from memory
     where scope = ? and key > ?
     order by key
     limit ? offset ?`,
-    // One row more than is shown tells whether there is a next page.
+    // One more than is shown tells whether it goes on.
     [scope, cursor, size + 1, offset],
   );
   const count = await db.first<{ total: number }>(
     "select count(*) as total from (select 1 from memory where scope = ? limit ?)",
     [scope, COUNT_MAX + 1],
   );
-  const rowsShown = rows.slice(0, size);
+  const { rows, ended } = await readMeasured(db, entriesOf(scope), measured.slice(0, size), {
+    over: page.cursor === undefined ? "cut" : "end",
+  });
   return {
-    json: jsonList(rowsShown.map((row) => row.json)),
+    json: jsonList(rows.map((row) => row.json)),
     total: count?.total ?? 0,
-    next: rows.length > size ? rowsShown.at(-1)?.key ?? null : null,
+    next: ended || measured.length > size ? rows.at(-1)?.id ?? null : null,
   };
+}
+
+function entriesOf(scope: string): Objects<MemoryEntry> {
+  const find = (key: string) => ({ sql: "from memory where scope = ? and key = ?", args: [scope, key] });
+  return { table: "memory", json: MEMORY_JSON, texts: ["value"], find };
 }
 
 /** The entry, or null. */

@@ -13,6 +13,9 @@ export const OUTBOUND_JSON = shown("outbound_message", outboundSchema, {
   media: "json(outbound_message.media)",
 });
 
+/** Which texts of an outbound message may be large. */
+export const OUTBOUND_TEXTS = ["content", "error"];
+
 /** An outbound message before it is stored. */
 type NewOutbound =
   & Pick<
@@ -113,7 +116,14 @@ export async function listOutbound(
   inConversation(where, "outbound_message.session_key", boundTo);
   const from = await within(db, where, SENT, { from: filter.sent_from, to: filter.sent_to });
   const counter = { name: "message", key: "outbound" };
-  return list(db, { table: "outbound_message", from, json: OUTBOUND_JSON, where, counter }, page);
+  return list(db, {
+    table: "outbound_message",
+    from,
+    json: OUTBOUND_JSON,
+    texts: OUTBOUND_TEXTS,
+    where,
+    counter,
+  }, page);
 }
 
 /** An outbound message that has to be delivered. */
@@ -127,15 +137,25 @@ export interface DueOutbound extends Row {
   attempt: number;
 }
 
+// More is delivered in the next round.
+const DUE_MAX_BYTES = 1024 * 1024;
+
 /** Messages that are due for delivery. */
 export function listDueOutbound(db: Database, now: number, limit: number): Promise<DueOutbound[]> {
   return db.read<DueOutbound>(
     `select id, session_key, platform, message_id, content, media, attempt
     from outbound_message
-    where status = 'failed' and due_at is not null and due_at <= ?
-    order by due_at
-    limit ?`,
-    [now, limit],
+    where id in (
+      select id
+      from (
+        select id, sum(octet_length(content)) over (order by due_at, id) - octet_length(content) as bytes_before
+        from outbound_message
+        where status = 'failed' and due_at is not null and due_at <= ?
+        order by due_at, id
+        limit ?)
+      where bytes_before < ?)
+    order by due_at`,
+    [now, limit, DUE_MAX_BYTES],
   );
 }
 

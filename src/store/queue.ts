@@ -4,7 +4,7 @@ import type { Database } from "./database.ts";
 import { type Filters, inConversation, oneOf, whereOf } from "./filter.ts";
 import { list } from "./list.ts";
 import { TASK_IS_ACTIVE } from "./status.ts";
-import { TASK_JSON } from "./task.ts";
+import { TASK_JSON, TASK_TEXTS } from "./task.ts";
 
 // The index of active tasks: however many have ended, none of them is read.
 const ACTIVE = "task indexed by task_active";
@@ -33,7 +33,7 @@ export function listQueue(
   const where = whereOf(filter, FILTERS);
   where.conditions.push(`task.status ${TASK_IS_ACTIVE}`);
   inConversation(where, "task.session_key", boundTo);
-  return list(db, { table: "task", from: ACTIVE, json: TASK_JSON, where }, page);
+  return list(db, { table: "task", from: ACTIVE, json: TASK_JSON, texts: TASK_TEXTS, where }, page);
 }
 
 /** What an event says of a task. */

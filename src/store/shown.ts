@@ -21,9 +21,12 @@ export function shown<S extends z.ZodObject>(
   return `json_object(\n  ${fields.join(",\n  ")})`;
 }
 
+type Shown<S extends z.ZodObject> = Exclude<keyof z.output<S> & string, "truncated">;
+
 /** The names of the fields of an object, in the order in which the API shows them. */
-export function fieldsOf<S extends z.ZodObject>(schema: S): (keyof z.output<S> & string)[] {
-  return Object.keys(schema.shape) as (keyof z.output<S> & string)[];
+export function fieldsOf<S extends z.ZodObject>(schema: S): Shown<S>[] {
+  // That texts were cut is said where they are (bounded.ts); no column holds it.
+  return Object.keys(schema.shape).filter((name) => name !== "truncated") as Shown<S>[];
 }
 
 /** The JSON of the first row; `rest` is the query from its `from` on. Null when there is none. */

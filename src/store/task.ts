@@ -11,6 +11,9 @@ import { TASK_IS_ACTIVE } from "./status.ts";
 /** The JSON of a task. */
 export const TASK_JSON = shown("task", taskSchema);
 
+/** Which texts of a task may be large. */
+export const TASK_TEXTS = ["instruction", "reason"];
+
 /** A task with the fields that the API does not show. */
 interface NewTask extends Task {
   due_at: number | null;
@@ -19,7 +22,12 @@ interface NewTask extends Task {
 }
 
 // Every field that the API shows, and what only the service itself needs.
-const STORED: readonly (keyof NewTask)[] = [...fieldsOf(taskSchema), "due_at", "parent_task_id", "depth"];
+const STORED: readonly Exclude<keyof NewTask, "truncated">[] = [
+  ...fieldsOf(taskSchema),
+  "due_at",
+  "parent_task_id",
+  "depth",
+];
 
 /** Stores a new task in the state that planTask() gave it, guarded by its worker's existence. */
 export function insertTask(task: NewTask): Statement[] {
@@ -71,7 +79,7 @@ export function listTasks(
 ): Promise<Listing<Task>> {
   const where = whereOf(filter, FILTERS);
   inConversation(where, "task.session_key", boundTo);
-  return list(db, { table: "task", json: TASK_JSON, where }, page);
+  return list(db, { table: "task", json: TASK_JSON, texts: TASK_TEXTS, where }, page);
 }
 
 /** Number of a worker's active tasks by status. */
@@ -97,4 +105,10 @@ export async function listWaitingReplies(
     where worker_id = ? and status in ('pending', 'scheduled') and session_key not like 'cli:%'`,
     [workerId],
   );
+}
+
+/** The instruction of a task, or "" when it is gone. */
+export async function findInstruction(db: Database, id: string): Promise<string> {
+  const row = await db.first<{ instruction: string }>("select instruction from task where id = ?", [id]);
+  return row?.instruction ?? "";
 }

@@ -10,7 +10,6 @@ export interface WaitingTask extends Row {
   engine: string;
   message_id: string;
   session_key: string;
-  instruction: string;
   attempt: number;
   due_at: number;
   type: Task["type"];
@@ -35,7 +34,7 @@ export function listLaneHeads(db: Database, now: number, defaultEngine: string):
       where lane.worker_id is not null
     )
     select task.id, worker.id as worker_id, worker.name as worker_name, worker.work_dir, worker.engine,
-      task.message_id, task.session_key, task.instruction, task.attempt, task.due_at,
+      task.message_id, task.session_key, task.attempt, task.due_at,
       task.type, task.cron, task.time_zone, rate_limit.until as limited_until
     from lane
     join worker on worker.id = lane.worker_id and worker.paused = 0

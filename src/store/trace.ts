@@ -1,10 +1,10 @@
-import { BEE_RUN_JSON } from "./bee_run.ts";
+import { BEE_RUN_JSON, BEE_RUN_TEXTS } from "./bee_run.ts";
 import type { Database } from "./database.ts";
-import { EXECUTION_JSON } from "./execution.ts";
-import { INBOUND_JSON } from "./inbound.ts";
-import { OUTBOUND_JSON } from "./outbound.ts";
-import { TASK_JSON } from "./task.ts";
-import { allShown, type JsonSql } from "./shown.ts";
+import { EXECUTION_JSON, EXECUTION_TEXTS } from "./execution.ts";
+import { INBOUND_JSON, INBOUND_TEXTS } from "./inbound.ts";
+import { OUTBOUND_JSON, OUTBOUND_TEXTS } from "./outbound.ts";
+import { TASK_JSON, TASK_TEXTS } from "./task.ts";
+import { type Objects, READ_MAX_BYTES, readBounded } from "./bounded.ts";
 import type { Json } from "../domain/json.ts";
 import type { MessageTrace } from "../domain/trace.ts";
 
@@ -19,24 +19,39 @@ type TraceRows = {
 /** Everything that is stored about a message and what it caused; of many rows the latest. */
 export async function findTrace(db: Database, messageId: string): Promise<TraceRows> {
   const [parts, routing, tasks, executions, replies] = await Promise.all([
-    rows(db, "inbound_message", INBOUND_JSON, {
+    rows(db, { table: "inbound_message", json: INBOUND_JSON, texts: INBOUND_TEXTS }, {
       where: "(id = ? or merged_into = ?)",
       args: [messageId, messageId],
     }),
-    rows(db, "bee_run", BEE_RUN_JSON, { where: "message_id = ?", args: [messageId] }),
-    rows(db, "task", TASK_JSON, { where: "message_id = ?", args: [messageId] }),
-    rows(db, "execution", EXECUTION_JSON, { where: "message_id = ?", args: [messageId] }),
-    rows(db, "outbound_message", OUTBOUND_JSON, { where: "message_id = ?", args: [messageId] }),
+    rows(db, { table: "bee_run", json: BEE_RUN_JSON, texts: BEE_RUN_TEXTS }, {
+      where: "message_id = ?",
+      args: [messageId],
+    }),
+    rows(db, { table: "task", json: TASK_JSON, texts: TASK_TEXTS }, {
+      where: "message_id = ?",
+      args: [messageId],
+    }),
+    rows(db, { table: "execution", json: EXECUTION_JSON, texts: EXECUTION_TEXTS }, {
+      where: "message_id = ?",
+      args: [messageId],
+    }),
+    rows(db, { table: "outbound_message", json: OUTBOUND_JSON, texts: OUTBOUND_TEXTS }, {
+      where: "message_id = ?",
+      args: [messageId],
+    }),
   ]);
   return { parts, routing, tasks, executions, replies };
 }
 
+// Each of the five kinds has an equal share of what one read may be (contract 8.18).
 async function rows<T>(
   db: Database,
-  table: string,
-  json: JsonSql<T>,
+  objects: Objects<T>,
   { where, args }: { where: string; args: string[] },
 ): Promise<Json<T>[]> {
-  const rest = `from ${table} where ${where} order by id desc limit ?`;
-  return (await allShown(db, json, rest, [...args, TRACE_ROWS_MAX])).reverse();
+  const found = await readBounded(db, objects, {
+    sql: `from ${objects.table} where ${where} order by id desc limit ?`,
+    args: [...args, TRACE_ROWS_MAX],
+  }, { over: "cut", maxBytes: READ_MAX_BYTES / 5 });
+  return found.rows.reverse().map((row) => row.json);
 }

@@ -29,6 +29,8 @@ const WORKER_JSON = shown("worker", workerSchema, {
   paused: "json(iif(worker.paused, 'true', 'false'))",
 });
 
+const WORKER_TEXTS = ["description", "memory", "constraints"];
+
 /** What is stored of a worker. */
 type WorkerRow = Omit<Worker, "status" | "departments">;
 
@@ -158,13 +160,17 @@ export function listWorkers(
       select worker_id from worker_department where department_id in (select value from json_each(?)))`);
     where.args.push(JSON.stringify(departmentIds));
   }
-  return list(db, { table: "worker", json: WORKER_JSON, where }, page);
+  return list(db, { table: "worker", json: WORKER_JSON, texts: WORKER_TEXTS, where }, page);
 }
+
+// Behind so much of them, workers are known by their names alone.
+const DESCRIPTIONS_MAX_BYTES = 2 * 1024 * 1024;
 
 /** Every worker as routing sees it, oldest first. */
 export async function listCandidates(db: Database): Promise<Candidate[]> {
   const rows = await db.read<{ json: string }>(
-    `select json_object('id', id, 'name', name, 'description', description,
+    `select json_object('id', id, 'name', name,
+      'description', iif(sum(octet_length(description)) over (order by id) <= ?, description, ''),
       'paused', json(iif(paused, 'true', 'false')),
       'departments', (
         select json_group_array(department.name)
@@ -173,6 +179,7 @@ export async function listCandidates(db: Database): Promise<Candidate[]> {
         where worker_id = worker.id)) as json
     from worker
     order by id`,
+    [DESCRIPTIONS_MAX_BYTES],
   );
   return rows.map((row) => JSON.parse(row.json));
 }

@@ -19,9 +19,10 @@ const FAMILIES: Record<string, number> = {
   SEC: 7,
   SUP: 5,
   BAK: 8,
+  BYT: 4,
 };
 /** Families of which only some rows are due so far. */
-const SINGLE_ROWS = ["BYT-3", "BYT-4", "USR-1"];
+const SINGLE_ROWS = ["USR-1"];
 const WITHOUT_TEST = /^(not proven|does not apply|measured)\b/;
 
 it("docs/reliability.md has a row for each guarantee, and every test that it names exists", () => {
