@@ -177,6 +177,7 @@ export function sendMessage(
           sender: call.caller.subject,
           content: input.content,
           media,
+          alone: input.alone,
           received_at: now,
         }, limits.max_waiting_messages),
         record(now, {

@@ -5,7 +5,7 @@ import { boundTo } from "../domain/scope.ts";
 import { type Check, type Doctor, worstOf } from "../domain/system.ts";
 import { detectIsolation } from "../engine/isolation.ts";
 import { newId } from "../base/id.ts";
-import { listFaults, readBacklog, readDatabaseFacts } from "../store/health.ts";
+import { listFailingSchedules, listFaults, readBacklog, readDatabaseFacts } from "../store/health.ts";
 import { findSetting } from "../store/setting.ts";
 import { listWorkDirs } from "../store/worker.ts";
 import { type Answer, answer } from "./answer.ts";
@@ -53,6 +53,7 @@ const EXAMINATIONS: Record<string, (needs: DoctorNeeds) => Promise<Finding>> = {
   permissions: lookAtPermissions,
   stages: lookAtStages,
   queue: lookAtQueue,
+  schedules: lookAtSchedules,
   engines: lookAtEngines,
   isolation: lookAtIsolation,
   work_dirs: lookAtWorkDirs,
@@ -157,6 +158,21 @@ const SEE_LOG = "see the log of the service";
 
 function minutes(ms: number): string {
   return ms < 120_000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`;
+}
+
+const FAILING_SHOWN_MAX = 5;
+
+// A job that fails every night tells nobody else (contract 8.17).
+async function lookAtSchedules({ db }: Needs<"db">): Promise<Finding> {
+  const failing = await listFailingSchedules(db, FAILING_SHOWN_MAX);
+  if (failing.length === 0) return ok("the latest run of every schedule completed, or there was none");
+  const words = failing.map(({ id, failures_in_row: count, last_error: error }) =>
+    `${id}: ${count === 1 ? "its latest run" : `${count} runs in a row`}, ${error.slice(0, 120)}`
+  );
+  return warn(
+    `schedules whose runs fail: ${words.join("; ")}`,
+    "svc ctl task get <id> says more; end it with task cancel",
+  );
 }
 
 async function lookAtEngines({ engines }: Needs<"engines">): Promise<Finding> {

@@ -133,26 +133,38 @@ export async function cancelTask(
   return { json: await findVisible(db, call, id) };
 }
 
-/** POST /api/tasks/:id/run: starts a scheduled task now and leaves its schedule alone (contract 3, Task). Throws `not_found`, `conflict`. */
-export async function runTask(
+/**
+ * POST /api/tasks/:id/run: starts a scheduled task now and leaves its schedule alone; `run_no` of the answer is the run that
+ * was asked for (contract 3, Task; contract 8.9). Throws `not_found`, `conflict`.
+ */
+export function runTask(
   { db, clock, runLimits }: Needs<"db" | "clock" | "runLimits">,
   call: Call,
   id: string,
 ): Promise<Answer<Task>> {
-  const task = valueOf(await findVisible(db, call, id));
-  await runLimits.take(call, "tasks");
-  const now = clock.now();
-  const due: JournalEntry = {
-    kind: "task.due",
-    ...taskKeysOf(task),
-    actor: call.caller.subject,
-    data: { at: now, manual: true },
-  };
-  await db.writeOr(
-    moved(runTaskNow(id, now), now, due),
-    () => refusal(db, id, "run", "only scheduled tasks can be"),
-  );
-  return { json: await findVisible(db, call, id) };
+  return create({ db, clock }, call, async () => {
+    const task = valueOf(await findVisible(db, call, id));
+    await runLimits.take(call, "tasks");
+    const now = clock.now();
+    const due: JournalEntry = {
+      kind: "task.due",
+      ...taskKeysOf(task),
+      actor: call.caller.subject,
+      data: { at: now, manual: true },
+    };
+    return {
+      statements: moved(runTaskNow(task, now), now, due),
+      response: {
+        ...task,
+        status: "pending",
+        attempt: 0,
+        run_no: task.run_no + 1,
+        next_run_at: task.type === "countdown" ? null : task.next_run_at,
+        updated_at: now,
+      },
+      lost: () => refusal(db, id, "run", "only scheduled tasks can be"),
+    };
+  });
 }
 
 function taskKeysOf(
@@ -171,19 +183,21 @@ async function refusal(db: Database, id: string, verb: string, rule: string): Pr
 
 /** How long a wait lasts at most, and what ends it early. */
 export interface WaitLimits {
+  /** Until this run of the task has ended (contract 8.9). */
+  runNo: number | undefined;
   timeoutMs: number;
   signal: AbortSignal;
 }
 
 /**
- * GET /api/tasks/:id/wait: answers when the task has ended, a schedule with its current or next run, or after
- * `timeoutMs` with the task as it is (contract 3, Task). Throws `not_found`.
+ * GET /api/tasks/:id/wait: answers when the task has ended, a schedule with its current or next run, or with the run of
+ * that number, or after `timeoutMs` with the task as it is (contract 3, Task; contract 8.9). Throws `not_found`.
  */
 export async function waitForTask(
   { db, clock, bells, lifecycle }: Needs<"db" | "clock" | "bells" | "lifecycle">,
   call: Call,
   id: string,
-  { timeoutMs, signal }: WaitLimits,
+  { runNo, timeoutMs, signal }: WaitLimits,
 ): Promise<Answer<Task>> {
   const bell = bells.listen(BELL.journal);
   try {
@@ -193,7 +207,9 @@ export async function waitForTask(
     while (true) {
       const json = await findVisible(db, call, id);
       const left = until - clock.monotonic();
-      if (await hasEnded(db, valueOf(json), last) || left <= 0 || ended.aborted) return { json };
+      const task = valueOf(json);
+      const over = runNo === undefined ? await hasEnded(db, task, last) : hasRun(task, runNo);
+      if (over || left <= 0 || ended.aborted) return { json };
       await bell.next(clock, Math.min(left, WAIT_POLL_MS), ended);
     }
   } finally {
@@ -202,6 +218,12 @@ export async function waitForTask(
 }
 
 const WAIT_POLL_MS = 1_000;
+
+// A later run begins only after the one before it has ended.
+function hasRun(task: Task, runNo: number): boolean {
+  if (isEndedTask(task.status) || task.run_no > runNo) return true;
+  return task.run_no === runNo && task.status === "scheduled";
+}
 
 async function hasEnded(db: Database, task: Task, since: number): Promise<boolean> {
   if (isEndedTask(task.status)) return true;

@@ -45,6 +45,7 @@ export const chatListQuery = pageQuery();
 export const chatSendSchema = z.strictObject({
   content: text(CONTENT_MAX_BYTES),
   media_path: text(4_000).optional(),
+  alone: z.boolean().default(false).meta({ description: "read at once, and merged with no other message" }),
 }).meta({ id: "LocalMessageCreate", examples: [{ content: "What is new?" }] });
 
 export type ChatSend = z.output<typeof chatSendSchema>;
@@ -63,6 +64,9 @@ export const chatMessageSchema = z.strictObject({
   content: z.string(),
   ts: time,
   media: mediaSchema.nullable(),
+  reply_to: z.string().nullable().meta({
+    description: "the message that a reply answers; null for what the user said",
+  }),
 }).meta({ id: "LocalMessage" });
 
 export type ChatMessage = z.output<typeof chatMessageSchema>;

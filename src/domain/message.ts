@@ -11,7 +11,13 @@ import {
   truncated,
 } from "./field.ts";
 import { pageQuery } from "./page.ts";
-import { INBOUND_STATUSES, OUTBOUND_STATUSES, SOURCE_TYPES, type SourceType } from "./vocabulary.ts";
+import {
+  INBOUND_STATUSES,
+  OUTBOUND_STATUSES,
+  ROUTED_TO,
+  SOURCE_TYPES,
+  type SourceType,
+} from "./vocabulary.ts";
 
 /** The built-in chat platform. */
 export const LOCAL_PLATFORM = "local";
@@ -37,6 +43,7 @@ export const inboundSchema = z.strictObject({
   media: mediaSchema.nullable(),
   status: z.enum(INBOUND_STATUSES),
   merged_into: id.nullable(),
+  routed: z.enum(ROUTED_TO).meta({ description: "who took it: task, reply or nobody; empty while it waits" }),
   error: z.string(),
   attempt: z.int(),
   received_at: time,

@@ -14,7 +14,7 @@ export interface Candidate {
 export type Route =
   | { to: "worker"; workerId: string; instruction: string; reason: string }
   | { to: "bee" }
-  | { to: "reply"; text: string; reason: string };
+  | { to: "nobody"; text: string; reason: string };
 
 /**
  * The rules that come before any coordinator (contract 4.3): `@name` of exactly one worker, else the
@@ -64,7 +64,7 @@ export function routeWithoutModel(text: string, candidates: readonly Candidate[]
   if (only !== undefined && awake.length === 1) {
     return { to: "worker", workerId: only.id, instruction: text, reason: `${only.name} is the only worker` };
   }
-  return { to: "reply", text: listWorkers(candidates), reason: "no worker fits better than the others" };
+  return { to: "nobody", text: listWorkers(candidates), reason: "no worker fits better than the others" };
 }
 
 interface Mention {

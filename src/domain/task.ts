@@ -18,7 +18,13 @@ import {
 } from "./field.ts";
 import { messageId } from "./message.ts";
 import { pageQuery } from "./page.ts";
-import { ACTIVE_TASK_STATUSES, TASK_STATUSES, TASK_TYPES, type TaskStatus } from "./vocabulary.ts";
+import {
+  ACTIVE_TASK_STATUSES,
+  LAST_STATUSES,
+  TASK_STATUSES,
+  TASK_TYPES,
+  type TaskStatus,
+} from "./vocabulary.ts";
 
 /** How far ahead a countdown has to be (interface 4.2, interface 8). */
 export const COUNTDOWN_LEAD_MIN_MS = 5_000;
@@ -40,6 +46,11 @@ export const taskSchema = z.strictObject({
   run_count: z.int(),
   attempt: z.int(),
   execution_id: id.nullable().meta({ description: "the latest execution" }),
+  run_no: z.int().meta({ description: "counts the runs that were asked for or fell due" }),
+  last_status: z.enum(LAST_STATUSES).meta({ description: "how the latest run of a schedule ended" }),
+  last_run_at: time.nullable().meta({ description: "when that run began" }),
+  last_error: z.string(),
+  failures_in_row: z.int().meta({ description: "failed runs of a schedule since the last that completed" }),
   created_by: z.string(),
   created_at: time,
   updated_at: time,
@@ -127,8 +138,13 @@ export const queueCancelledSchema = z.strictObject({ cancelled_tasks: z.int() })
 
 export type QueueCancelled = z.output<typeof queueCancelledSchema>;
 
-/** Query of GET /api/tasks/:id/wait. */
+/** Query of GET /api/tasks/:id/wait; `run_no` waits for that run of a task and no other (contract 8.9). */
 export const taskWaitQuery = {
+  run_no: whole(1, 1_000_000_000).optional().meta({
+    type: "integer",
+    minimum: 1,
+    description: "until this run has ended",
+  }),
   timeout_ms: whole(0, 600_000).default(30_000).meta({
     type: "integer",
     minimum: 0,
@@ -251,6 +267,11 @@ export function newTask(seed: TaskSeed, plan: Omit<TaskPlan, "due_at">, now: num
     run_count: 0,
     attempt: 0,
     execution_id: null,
+    run_no: plan.status === "pending" ? 1 : 0,
+    last_status: "",
+    last_run_at: null,
+    last_error: "",
+    failures_in_row: 0,
     created_by: seed.created_by,
     created_at: now,
     updated_at: now,

@@ -12,6 +12,9 @@ export type TaskStatus = (typeof TASK_STATUSES)[number];
 export const ACTIVE_TASK_STATUSES = ["pending", "running", "scheduled"] as const satisfies TaskStatus[];
 export const ENDED_TASK_STATUSES = ["completed", "failed", "cancelled"] as const satisfies TaskStatus[];
 
+/** How the latest run of a schedule ended; '' before the first (contract 8.9). */
+export const LAST_STATUSES = ["", ...ENDED_TASK_STATUSES] as const;
+
 /** Whether a task has ended. */
 export function isEndedTask(status: TaskStatus): boolean {
   return ENDED_TASK_STATUSES.some((one) => one === status);
@@ -54,6 +57,10 @@ type InboundStatus = (typeof INBOUND_STATUSES)[number];
 /** Statuses in which a message still has to be routed; in any other it is routed, merged or given up. */
 export const UNROUTED_STATUSES = ["received", "feeding"] as const satisfies InboundStatus[];
 export const ROUTED_STATUSES = ["bee_processed", "merged", "failed"] as const satisfies InboundStatus[];
+
+/** Who took a message: a worker, the coordinator with a reply, or nobody; '' while it is not routed (contract 8.8). */
+export const ROUTED_TO = ["", "task", "reply", "nobody"] as const;
+export type RoutedTo = (typeof ROUTED_TO)[number];
 
 export const OUTBOUND_STATUSES = ["sent", "failed"] as const;
 

@@ -276,8 +276,10 @@ function before(history: string[], parts: readonly Part[]): Said[] {
 
 function ruledRouting(route: Route, now: number): Routing {
   if (route.to === "worker") {
-    return { plan: planFor(route.workerId, route.instruction, now), reason: route.reason };
+    return { plan: planFor(route.workerId, route.instruction, now), reason: route.reason, routed: "task" };
   }
-  if (route.to === "reply") return { plan: { reply: route.text, tasks: [] }, reason: route.reason };
+  if (route.to === "nobody") {
+    return { plan: { reply: route.text, tasks: [] }, reason: route.reason, routed: "nobody" };
+  }
   throw new Error("the rules without a model always decide");
 }

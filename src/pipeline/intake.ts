@@ -21,14 +21,14 @@ export function createIntake(
     const now = clock.now();
     let soonest = Infinity;
     const closed: WaitingMessage[][] = [];
-    for (const parts of bySession(received)) {
+    for (const { parts, complete } of groupsOf(received)) {
       const [first] = parts;
       const last = parts.at(-1);
       if (first === undefined || last === undefined) continue;
       const windowMs = quietWindowMs(last.platform, quietWindow);
       const until = quietUntil(first.received_at, last.received_at, windowMs);
       // A message from the future means that the clock was set back; it does not wait any longer.
-      if (until > now && first.received_at <= now) soonest = Math.min(soonest, until - now);
+      if (!complete && until > now && first.received_at <= now) soonest = Math.min(soonest, until - now);
       else closed.push(...mergedMessages(parts));
     }
     await Promise.all(closed.map((parts) => feed(parts, now)));
@@ -56,12 +56,23 @@ export function createIntake(
   }
 }
 
-function bySession(messages: WaitingMessage[]): WaitingMessage[][] {
-  const sessions = new Map<string, WaitingMessage[]>();
+/** Messages that become one. A complete group is not waited for. */
+interface Group {
+  parts: WaitingMessage[];
+  complete: boolean;
+}
+
+/** The messages of each conversation in groups. One that is read alone is a group, and completes the one before it (contract 8.8). */
+function groupsOf(messages: WaitingMessage[]): Group[] {
+  const groups: Group[] = [];
   for (const message of messages) {
-    const parts = sessions.get(message.session_key) ?? [];
-    parts.push(message);
-    sessions.set(message.session_key, parts);
+    const before = groups.at(-1);
+    const same = before?.parts[0]?.session_key === message.session_key;
+    if (before !== undefined && same && !message.alone && !before.complete) before.parts.push(message);
+    else {
+      if (before !== undefined && same) before.complete = true;
+      groups.push({ parts: [message], complete: Boolean(message.alone) });
+    }
   }
-  return [...sessions.values()];
+  return groups;
 }

@@ -13,7 +13,7 @@ import { failMessage, finishMessage, postponeMessage, releaseMessage } from "../
 import { record, recordIdle } from "../store/journal.ts";
 import { sendMessage } from "../store/outbound.ts";
 import { insertTask } from "../store/task.ts";
-import type { Failure } from "../domain/vocabulary.ts";
+import type { Failure, RoutedTo } from "../domain/vocabulary.ts";
 
 /** The message to route. */
 export interface RoutedMessage {
@@ -26,6 +26,8 @@ export interface RoutedMessage {
 export interface Routing {
   plan: BeePlan;
   reason: string;
+  /** Who took the message; nobody when the reply only says so. */
+  routed: Exclude<RoutedTo, "">;
 }
 
 /** A plan that gives the message to one worker, for a decision by rules. */
@@ -43,7 +45,7 @@ export function ruledRun(run: RunIdentity, now: number): Statement {
 export function carryOut(
   message: RoutedMessage,
   beeRunId: string,
-  { plan, reason }: Routing,
+  { plan, reason, routed }: Routing,
   usage: Usage,
   now: number,
 ): Statement[] {
@@ -57,7 +59,7 @@ export function carryOut(
     usage,
   };
   return [
-    ...finishMessage(message.id, now),
+    ...finishMessage(message.id, routed, now),
     ...finishBeeRun(beeRunId, end, now),
     record(now, { kind: "message.routed", ...keys, actor: BEE_SUBJECT, data: { reason } }),
     ...plan.tasks.flatMap((task) => assign(message, task, now)),
@@ -68,7 +70,7 @@ export function carryOut(
 
 /** The coordinator's plan as a routing decision. */
 export function routingOf(plan: BeePlan): Routing {
-  return { plan, reason: planReason(plan) };
+  return { plan, reason: planReason(plan), routed: plan.tasks.length > 0 ? "task" : "reply" };
 }
 
 /** Why an attempt to route a message failed. */

@@ -117,14 +117,17 @@ function fateOf(
   now: number,
   keys: RunKeys,
 ): Statement[] {
+  const to = end.failure === "cancelled" ? "cancelled" : end.status;
+  const reason = end.status === "completed" ? "" : `${end.failure}: ${end.error}`;
   if (task?.type === "scheduled") {
     const next = nextRunAt(task, rules.defaultZone, now);
     if (next !== null) {
-      return moved(rescheduleTask(run, next, now), now, { kind: "task.rescheduled", ...keys });
+      return moved(rescheduleTask(run, { status: to, error: reason }, next, now), now, {
+        kind: "task.rescheduled",
+        ...keys,
+      });
     }
   }
-  const to = end.failure === "cancelled" ? "cancelled" : end.status;
-  const reason = end.status === "completed" ? "" : `${end.failure}: ${end.error}`;
   return moved(finishTask(run, to, reason, now), now, { kind: `task.${to}`, ...keys });
 }
 

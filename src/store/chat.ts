@@ -70,12 +70,12 @@ export interface HistoryPart {
 }
 
 const SAID = `(
-  select id, 'user' as role, content, received_at as ts, media from inbound_message
+  select id, 'user' as role, content, received_at as ts, media, null as reply_to from inbound_message
   union all
-  select id, 'bee', content, sent_at, media from outbound_message) as said`;
+  select id, 'bee', content, sent_at, media, message_id from outbound_message) as said`;
 
 const SAID_JSON = `json_object('id', said.id, 'role', said.role, 'content', said.content, 'ts', said.ts,
-  'media', json(said.media))`;
+  'media', json(said.media), 'reply_to', said.reply_to)`;
 
 const HISTORY: Objects<ChatMessage> = {
   table: "said",
@@ -179,7 +179,8 @@ export function listConversationEvents(
         'source_type', outbound_message.source_type,
         'source_id', outbound_message.source_id,
         'worker_name', coalesce(worker.name, execution.worker_name, ''),
-        'media', json(outbound_message.media)) end as message
+        'media', json(outbound_message.media),
+        'reply_to', outbound_message.message_id) end as message
     from summed
     left join worker on worker.id = summed.worker_id
     left join execution on execution.id = summed.execution_id

@@ -1,5 +1,5 @@
-import type { Database } from "./database.ts";
-import { MESSAGE_IS_UNROUTED } from "./status.ts";
+import type { Database, Row } from "./database.ts";
+import { MESSAGE_IS_UNROUTED, TASK_IS_ACTIVE } from "./status.ts";
 
 /** What is known of the database itself. */
 interface DatabaseFacts {
@@ -35,6 +35,25 @@ export async function readDatabaseFacts(db: Database): Promise<DatabaseFacts> {
 export async function listFaults(db: Database): Promise<string[]> {
   const rows = await db.read<{ quick_check: string }>("pragma quick_check(5)");
   return rows.map((row) => row.quick_check).filter((text) => text !== "ok");
+}
+
+/** A schedule whose latest runs failed. */
+export interface FailingSchedule extends Row {
+  id: string;
+  failures_in_row: number;
+  last_error: string;
+}
+
+/** Schedules whose latest run failed, the worst first, and at most `limit` of them. */
+export function listFailingSchedules(db: Database, limit: number): Promise<FailingSchedule[]> {
+  return db.read<FailingSchedule>(
+    `select id, failures_in_row, last_error
+    from task
+    where failures_in_row > 0 and status ${TASK_IS_ACTIVE}
+    order by failures_in_row desc
+    limit ?`,
+    [limit],
+  );
 }
 
 /** How much work waits, and since when (Unix ms; null when nothing waits). */

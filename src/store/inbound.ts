@@ -6,6 +6,7 @@ import {
   type Media,
   MERGED_MAX_BYTES,
 } from "../domain/message.ts";
+import type { RoutedTo } from "../domain/vocabulary.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
 import { list, parsed } from "./list.ts";
@@ -23,17 +24,22 @@ export const INBOUND_JSON = shown("inbound_message", inboundSchema, {
 export const INBOUND_TEXTS = ["content", "error"];
 
 /** An inbound message before it is stored. */
-type NewInbound = Pick<
-  InboundMessage,
-  "id" | "session_key" | "platform" | "platform_message_id" | "sender" | "content" | "media" | "received_at"
->;
+type NewInbound =
+  & Pick<
+    InboundMessage,
+    "id" | "session_key" | "platform" | "platform_message_id" | "sender" | "content" | "media" | "received_at"
+  >
+  & {
+    /** Read at once, and merged with no other (contract 8.8). */
+    alone: boolean;
+  };
 
 /** Stores an inbound message as received, guarded by fewer than `waitingMax` unrouted ones in its session. */
 export function insertInbound(message: NewInbound, waitingMax: number): Statement[] {
   return guarded(
     `insert into inbound_message (id, session_key, platform, platform_message_id, sender, content, media,
-        status, due_at, received_at)
-      select ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?
+        alone, status, due_at, received_at)
+      select ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?
       where (
         select count(*)
         from inbound_message
@@ -46,6 +52,7 @@ export function insertInbound(message: NewInbound, waitingMax: number): Statemen
       message.sender,
       message.content,
       JSON.stringify(message.media),
+      message.alone,
       message.received_at,
       message.received_at,
       message.session_key,
@@ -96,12 +103,12 @@ export function releaseMessage(id: string): Statement[] {
 }
 
 /** feeding -> bee_processed: it is routed, and the next message of its conversation can be. */
-export function finishMessage(id: string, now: number): Statement[] {
+export function finishMessage(id: string, routed: RoutedTo, now: number): Statement[] {
   return guarded(
     `update inbound_message
-    set status = 'bee_processed', processed_at = ?, error = ''
+    set status = 'bee_processed', routed = ?, processed_at = ?, error = ''
     where id = ? and status = 'feeding'`,
-    [now, id],
+    [routed, now, id],
     BELL.bee,
   );
 }
@@ -110,7 +117,7 @@ export function finishMessage(id: string, now: number): Statement[] {
 export function failMessage(id: string, error: string, now: number): Statement[] {
   return guarded(
     `update inbound_message
-    set status = 'failed', processed_at = ?, error = ?
+    set status = 'failed', routed = 'nobody', processed_at = ?, error = ?
     where id = ? and status = 'feeding'`,
     [now, error, id],
     BELL.bee,
@@ -142,6 +149,7 @@ export interface WaitingMessage extends Row {
   session_key: string;
   platform: string;
   received_at: number;
+  alone: number;
   /** Of its text. */
   bytes: number;
 }
@@ -149,7 +157,7 @@ export interface WaitingMessage extends Row {
 /** Up to `limit` received messages in order of arrival. */
 export function listReceived(db: Database, limit: number): Promise<WaitingMessage[]> {
   return db.read<WaitingMessage>(
-    `select id, session_key, platform, received_at, octet_length(content) as bytes
+    `select id, session_key, platform, received_at, alone, octet_length(content) as bytes
     from inbound_message
     where status = 'received'
     order by session_key, id

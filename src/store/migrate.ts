@@ -4,6 +4,7 @@ import type { Database } from "./database.ts";
 import { COUNTERS } from "./migrations/0001_counters.ts";
 import { RETENTION } from "./migrations/0001_retention.ts";
 import { START } from "./migrations/0001_start.ts";
+import { ANSWERS } from "./migrations/0002_answers.ts";
 
 /** One step from a schema version to the next. */
 export interface Migration {
@@ -14,6 +15,7 @@ export interface Migration {
 /** Every migration in order. A released one is never edited: a new one is added at the end. */
 export const MIGRATIONS: readonly Migration[] = [
   { name: "0001_start", statements: [...START, ...COUNTERS, ...RETENTION] },
+  { name: "0002_answers", statements: ANSWERS },
 ];
 
 /** The schema version that this program needs. */

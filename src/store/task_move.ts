@@ -33,14 +33,34 @@ export function finishTask(
   };
 }
 
+/** How the run of a schedule ended, as its task remembers it (contract 8.9). */
+export interface LastRun {
+  status: "completed" | "failed" | "cancelled";
+  error: string;
+}
+
+// A run that was cancelled neither failed nor ended the failures before it.
+const LAST_RUN = `last_status = ?, last_error = ?,
+  last_run_at = (select coalesce(started_at, created_at) from execution where execution.id = task.execution_id),
+  failures_in_row = case ? when 'completed' then 0 when 'failed' then failures_in_row + 1 else failures_in_row end`;
+
 /** running -> scheduled: a cron task waits for its next time: `nextRunAt`, or the stored one when that is in the future. */
-export function rescheduleTask(run: TaskRun, nextRunAt: number, now: number): Statement {
+export function rescheduleTask(run: TaskRun, last: LastRun, nextRunAt: number, now: number): Statement {
   return {
     sql: `update task
       set status = 'scheduled', reason = '', due_at = null, attempt = 0, updated_at = ?,
-        next_run_at = iif(next_run_at > ?, next_run_at, ?)
+        next_run_at = iif(next_run_at > ?, next_run_at, ?), ${LAST_RUN}
       where id = ? and status = 'running' and execution_id = ?`,
-    args: [now, now, nextRunAt, run.task_id, run.execution_id],
+    args: [
+      now,
+      now,
+      nextRunAt,
+      last.status,
+      last.error,
+      last.status,
+      run.task_id,
+      run.execution_id,
+    ],
     bell: BELL.scheduler,
   };
 }
@@ -89,13 +109,13 @@ export function cancelTask(id: string, reason: string, now: number): Statement[]
 }
 
 /** scheduled -> pending at once, by hand. A schedule keeps its next time; a countdown has none any more. */
-export function runTaskNow(id: string, now: number): Statement[] {
+export function runTaskNow({ id, run_no }: { id: string; run_no: number }, now: number): Statement[] {
   return guarded(
     `update task
-    set status = 'pending', due_at = ?, attempt = 0, updated_at = ?,
+    set status = 'pending', due_at = ?, attempt = 0, run_no = run_no + 1, updated_at = ?,
       next_run_at = iif(type = 'countdown', null, next_run_at)
-    where id = ? and status = 'scheduled'`,
-    [now, now, id],
+    where id = ? and status = 'scheduled' and run_no = ?`,
+    [now, now, id, run_no],
     BELL.dispatcher,
   );
 }
@@ -136,7 +156,7 @@ function ownedBy(owner: TaskOwner): { where: string; args: Value[] } {
 export function fireCountdown(id: string, expected: number, now: number): Statement[] {
   return guarded(
     `update task
-    set status = 'pending', due_at = ?, next_run_at = null, updated_at = ?
+    set status = 'pending', due_at = ?, next_run_at = null, run_no = run_no + 1, updated_at = ?
     where id = ? and status = 'scheduled' and next_run_at = ?`,
     [expected, now, id, expected],
     BELL.dispatcher,
@@ -155,7 +175,7 @@ interface ScheduleMove {
 export function fireSchedule(move: ScheduleMove & { dueAt: number }): Statement[] {
   return guarded(
     `update task
-    set status = 'pending', due_at = ?, attempt = 0, next_run_at = ?, updated_at = ?
+    set status = 'pending', due_at = ?, attempt = 0, next_run_at = ?, run_no = run_no + 1, updated_at = ?
     where id = ? and status = 'scheduled' and next_run_at = ?`,
     [move.dueAt, move.next, move.now, move.id, move.expected],
     BELL.dispatcher,

@@ -108,16 +108,16 @@ describe("routeWithoutModel() (contract 4.4)", () => {
       workerId: "d",
     });
     expect(routeWithoutModel("check this invoice", [{ ...invoices, paused: true }])).toMatchObject({
-      to: "reply",
+      to: "nobody",
     });
   });
 
   it("lists the workers when none matches, or two match equally", () => {
     expect(routeWithoutModel("hello", [invoices, dogs])).toMatchObject({
-      to: "reply",
+      to: "nobody",
       text: expect.stringContaining("- @Ivy: Checks invoices"),
     });
-    expect(routeWithoutModel("invoice for a dog", [invoices, dogs])).toMatchObject({ to: "reply" });
+    expect(routeWithoutModel("invoice for a dog", [invoices, dogs])).toMatchObject({ to: "nobody" });
     expect(routeWithoutModel("hello", [])).toMatchObject({
       text: expect.stringContaining("svc ctl worker create"),
     });

@@ -189,6 +189,7 @@ export class ScheduleBench {
       ...finishExecution(executionId, end, now),
       rescheduleTask(
         { task_id: taskId, execution_id: executionId },
+        { status: "completed", error: "" },
         nextOccurrence(row?.cron ?? "", this.zone, now) ?? now,
         now,
       ),

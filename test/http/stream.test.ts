@@ -36,6 +36,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
       source_id: ada.id,
       worker_name: "Ada",
       media: null,
+      reply_to: message_id,
     });
     expect(message_id).toEqual(expect.any(String));
     const ids = client.events.map((event) => Number(event.id));

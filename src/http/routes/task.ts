@@ -60,11 +60,12 @@ export const taskRoutes = [
     path: "/api/tasks/:id/run",
     access: "write:tasks",
     operation: "task.run",
-    summary: "Run a scheduled task now; its schedule stays as it is",
+    summary: "Run a scheduled task now; its schedule stays as it is; `run_no` is that run",
     params: { id },
     body: z.strictObject({}),
     status: 200,
     response: taskSchema,
+    idempotent: true,
     handle: ({ api, call, params }) => api.task.run(call, params.id),
   }),
   route({
@@ -73,15 +74,16 @@ export const taskRoutes = [
     access: "read:tasks",
     operation: "task.wait",
     summary: "Wait until a task has ended, a schedule until its current or next run has",
-    description: "Answers the task as it stands when `timeout_ms` are over.",
+    description:
+      "`run_no`, as `run` answers it, waits for that run. Answers the task as it is when `timeout_ms` are over.",
     params: { id },
     query: taskWaitQuery,
     status: 200,
     response: taskSchema,
     handle: async ({ api, call, params, query }) => {
       await api.task.get(call, params.id);
-      const timeoutMs = query.timeout_ms;
-      return lateJson((signal) => api.task.wait(call, params.id, { timeoutMs, signal }));
+      const limits = { runNo: query.run_no, timeoutMs: query.timeout_ms };
+      return lateJson((signal) => api.task.wait(call, params.id, { ...limits, signal }));
     },
   }),
 ] as const;
