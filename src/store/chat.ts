@@ -69,8 +69,9 @@ export interface HistoryPart {
   maxBytes?: number;
 }
 
+// The cast lets the planner look the id up in both tables: their columns have to be of one type.
 const SAID = `(
-  select id, 'user' as role, content, received_at as ts, media, null as reply_to from inbound_message
+  select id, 'user' as role, content, received_at as ts, media, cast(null as text) as reply_to from inbound_message
   union all
   select id, 'bee', content, sent_at, media, message_id from outbound_message) as said`;
 
