@@ -38,7 +38,7 @@ interface Open {
   used: boolean;
   /** Since when nothing is going on, monotonic ms. */
   idleSince: number;
-  abort: AbortController;
+  cut: () => void;
   server: HttpConnection;
 }
 
@@ -120,16 +120,16 @@ export class Connections {
   #take(connection: Deno.TcpConn): void {
     const address = connection.remoteAddr.hostname;
     if (!this.#makeRoom(address)) return connection.close();
-    const abort = new AbortController();
+    const { signal, cut } = cutter();
     const one: Open = {
       address,
       requests: 0,
       used: false,
       idleSince: performance.now(),
-      abort,
+      cut,
       server: this.#serve(
         connection,
-        abort.signal,
+        signal,
         (request, info) => this.#answer(one, request, info),
         this.#handler.onError,
         () => {},
@@ -190,7 +190,7 @@ export class Connections {
   }
 
   #end(one: Open): void {
-    one.abort.abort();
+    one.cut();
     this.#forget(one);
   }
 
@@ -234,6 +234,28 @@ function serveOne(): Serve {
     throw new Error("Cannot listen: this Deno cannot serve a connection; use 2.6 to 2.9");
   }
   return serveHttpOnConnection;
+}
+
+/**
+ * A signal that ends a connection when it is cut. Deno's own would report an error that nobody can catch when the client has just
+ * closed the connection itself, and that ends the service.
+ */
+function cutter(): { signal: AbortSignal; cut: () => void } {
+  let listener = () => {};
+  const signal = {
+    aborted: false,
+    addEventListener: (_type: string, call: () => void) => listener = call,
+  } as unknown as AbortSignal;
+  return {
+    signal,
+    cut() {
+      try {
+        listener();
+      } catch (error) {
+        if (!(error instanceof Deno.errors.BadResource)) throw error;
+      }
+    },
+  };
 }
 
 /** An address of IPv4 as it is written by itself. */

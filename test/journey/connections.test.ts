@@ -113,6 +113,30 @@ it("what cannot be accepted for want of files ends nothing: it pauses and goes o
   expect(connections.size).toBe(0);
 });
 
+it(
+  "clients that go away while their connections are closed for others end nothing (reliability BYT-3)",
+  async () => {
+    await using folder = await tempDir();
+    const env = { ...CAT, SVC_SERVER__MAX_CONNECTIONS: "20" };
+    await using server = await startServer({ dataDir: folder.path, env });
+    const { port } = new URL(server.url);
+    const until = performance.now() + 2_000;
+    const come = async () => {
+      while (performance.now() < until) {
+        const open = await Promise.all(
+          Array.from({ length: 30 }, () => Deno.connect({ port: Number(port) }).catch(() => null)),
+        );
+        for (const connection of open) connection?.close();
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, come));
+    expect((await fetch(`${server.url}/livez`)).status).toBe(200);
+    expect(server.stderr).not.toContain("Nobody caught this");
+    expect((await server.end()).code).toBe(0);
+  },
+  30_000,
+);
+
 it("of the files that may be open so many are kept back", () => {
   expect([60, 108, 256, 1_024, 20_000, Infinity].map(connectionsMax)).toEqual([
     8,

@@ -7,13 +7,16 @@ import { random } from "../harness/schedule.ts";
 import { checkAtRest } from "./checker.ts";
 import { Follower } from "./follower.ts";
 import { ClientLedger } from "./ledger.ts";
+import { Hostile, HOSTILE_FILES_MAX } from "./hostile.ts";
 import { Load } from "./load.ts";
 import { randomFault, Victim } from "./victim.ts";
 
 const given = new Map(Deno.args.map((arg) => arg.replace(/^--/, "").split("=") as [string, string]));
 const SECONDS = Number(given.get("seconds") ?? 900);
 const PER_SECOND = Number(given.get("rate") ?? 5);
-const LIFE_MEAN_MS = Number(given.get("life") ?? 2_500);
+// With a hostile client beside it: what it makes has to pile up.
+const HOSTILE = given.has("hostile");
+const LIFE_MEAN_MS = Number(given.get("life") ?? (HOSTILE ? 20_000 : 2_500));
 const SEED = Number(given.get("seed") ?? Date.now() % 1_000_000);
 
 console.log(`torture: seed ${SEED}, ${SECONDS} s, ${PER_SECOND}/s, a life of ${LIFE_MEAN_MS} ms on average`);
@@ -31,11 +34,15 @@ Deno.exit(0);
 
 async function torture(): Promise<string[]> {
   const chance = random(SEED);
-  const victim = new Victim(folder);
+  const victim = new Victim(
+    folder,
+    HOSTILE ? { filesMax: HOSTILE_FILES_MAX, env: { SVC_SERVER__TRUSTED_PROXIES: "127.0.0.1" } } : {},
+  );
   const ledger = new ClientLedger(join(folder, "client.log"));
   const load = new Load(victim, ledger, random(SEED + 1));
   await victim.start();
   await load.prepare();
+  const hostile = HOSTILE ? await Hostile.begin(victim) : null;
   const followers = load.sessions.map((session) => new Follower(victim, session, random(SEED + 2)));
   const until = performance.now() + SECONDS * 1_000;
   const arriving = setInterval(() => load.begin(), 1_000 / PER_SECOND);
@@ -45,6 +52,7 @@ async function torture(): Promise<string[]> {
     do await victim.start(performance.now() < until ? randomFault(chance) : ""); while (victim.api === null);
   }
   clearInterval(arriving);
+  await hostile?.end();
   const api = await victim.reach();
   const drainStarted = performance.now();
   await load.finished();
@@ -57,6 +65,7 @@ async function torture(): Promise<string[]> {
   for (const follower of followers) await follower.finish();
   const code = await victim.stop();
   report(ledger, victim, overview, drainMs, followers);
+  for (const line of hostile?.report() ?? []) console.log(`  ${line}`);
   return [
     ...(code === 0 ? [] : [`the last stop ended with exit code ${code}`]),
     ...await checkAtRest({

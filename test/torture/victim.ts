@@ -3,7 +3,7 @@ import { FAULT_POINTS } from "../../src/base/fault_point.ts";
 import { FAKE_AGENT } from "../harness/agents.ts";
 import { PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
 import { type Client, client } from "../harness/client.ts";
-import { type ServerProcess, startServer } from "../harness/process.ts";
+import { type ServerProcess, startServer, SVC } from "../harness/process.ts";
 
 /** What happened to a server that is killed again and again. */
 export interface Deaths {
@@ -23,10 +23,12 @@ export class Victim {
   api: Client | null = null;
   readonly #env: Record<string, string>;
   readonly #log: Deno.FsFile;
+  readonly #filesMax: number;
   #server: ServerProcess | null = null;
   #changed = Promise.withResolvers<void>();
 
-  constructor(folder: string) {
+  constructor(folder: string, options: { filesMax?: number; env?: Record<string, string> } = {}) {
+    this.#filesMax = options.filesMax ?? 0;
     this.dataDir = join(folder, "data");
     this.agentLedger = join(folder, "agents.log");
     Deno.mkdirSync(this.dataDir, { mode: 0o700 });
@@ -39,6 +41,7 @@ export class Victim {
       SVC_ENGINES__FAKE__TIMEOUT: "20s",
       SVC_ENGINES__FAKE__ENV__FAKE_LEDGER: this.agentLedger,
       SVC_BEE__QUIET_WINDOW: "50ms",
+      ...options.env,
     };
   }
 
@@ -50,7 +53,7 @@ export class Victim {
       this.#server = await startServer({
         dataDir: this.dataDir,
         env: { ...this.#env, ...(fault === "" ? {} : { SVC_FAULT: fault }) },
-        ...(program === undefined ? {} : { program: [program] }),
+        program: this.#limited(program === undefined ? SVC : [program]),
       });
       this.deaths.starts.push(performance.now() - began);
       this.api = await client(this.#server.url, PASSWORD);
@@ -68,6 +71,17 @@ export class Victim {
   }
 
   /** Kills the server with SIGKILL. */
+  /** Resident memory of the server in bytes; 0 while there is none. */
+  memory(): Promise<number> {
+    return this.#server?.memory() ?? Promise.resolve(0);
+  }
+
+  #limited(program: string[]): string[] {
+    return this.#filesMax === 0
+      ? program
+      : ["bash", "-c", `ulimit -n ${this.#filesMax}; exec "$0" "$@"`, ...program];
+  }
+
   async kill(): Promise<void> {
     const server = this.#server;
     if (server === null) return;
