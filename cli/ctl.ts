@@ -1,7 +1,8 @@
 import { Command, CommanderError } from "commander";
 import { versionText } from "../src/base/version.ts";
 import { ServiceError } from "../src/domain/error.ts";
-import { Client, Problem } from "./client.ts";
+import { Client } from "./client.ts";
+import { Problem } from "./transport.ts";
 import {
   type AnyCommand,
   checkedValues,

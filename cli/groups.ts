@@ -70,6 +70,38 @@ export const GROUPS: Record<string, Group> = {
     about: "Send a chat message and print the reply as it comes",
     load: async () => (await commands<typeof import("./commands/chat.ts")>("chat")).chatCommand,
   },
+  login: {
+    about: "Log in at a service, here or elsewhere, and use it from now on",
+    load: async () => (await commands<typeof import("./commands/login.ts")>("login")).loginCommand,
+  },
+  logout: {
+    about: "End the login that is in use, or the one at an address",
+    load: async () => (await commands<typeof import("./commands/login.ts")>("login")).logoutCommand,
+  },
+  whoami: {
+    about: "Show who calls, and what they may",
+    load: async () => (await commands<typeof import("./commands/login.ts")>("login")).whoamiCommand,
+  },
+  context: {
+    about: "Contexts: the services that you are logged in at, and which one is used",
+    load: async () => (await commands<typeof import("./commands/context.ts")>("context")).contextCommands,
+  },
+  console: {
+    about: "Open the console in a browser, logged in",
+    load: async () => (await commands<typeof import("./commands/login.ts")>("login")).consoleCommand,
+  },
+  user: {
+    about: "Users: who may log in, and what they may",
+    load: async () => (await commands<typeof import("./commands/user.ts")>("user")).userCommands,
+  },
+  token: {
+    about: "Tokens: what programs log in with",
+    load: async () => (await commands<typeof import("./commands/token.ts")>("token")).tokenCommands,
+  },
+  audit: {
+    about: "Print who changed what, when, and from where",
+    load: async () => (await commands<typeof import("./commands/audit.ts")>("audit")).auditCommand,
+  },
 };
 
 /** The commands of a group, or the one command that a group is. */

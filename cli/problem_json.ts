@@ -1,5 +1,5 @@
 import { ServiceError } from "../src/domain/error.ts";
-import { Problem } from "./client.ts";
+import { Problem } from "./transport.ts";
 import { EXIT, Exit } from "./exit.ts";
 
 /** Codes of errors that ctl itself makes, beside those of the API, and when (contract 8.13). */

@@ -48,8 +48,8 @@ export class SecretPrompt {
   /** Typed ahead. */
   #pending: string[] = [];
 
-  constructor(io: Io) {
-    if (!io.inIsTerminal) throw usage("there is no terminal to ask on; use --stdin");
+  constructor(io: Io, otherwise = "--stdin") {
+    if (!io.inIsTerminal) throw usage(`there is no terminal to ask on; use ${otherwise}`);
     this.#io = io;
   }
 

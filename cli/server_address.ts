@@ -2,15 +2,18 @@ import { join } from "node:path";
 import type { ClientConfig } from "../src/config/file.ts";
 import { ServiceError } from "../src/domain/error.ts";
 import { usage } from "./exit.ts";
+import { readHosts } from "./hosts.ts";
+import type { Io } from "./io.ts";
 
 /**
- * Where the server is: SVC_URL, else what the server that holds the data directory has written there, else what the
+ * Where the server is: SVC_URL, else the context that `context use` chose, else what the server that holds the data directory has written there, else what the
  * configuration says; in a run only SVC_URL (contract 8.14). Throws a usage error or ServiceError `unavailable`.
  */
 export async function serverUrl(
-  env: Record<string, string>,
+  io: Io,
   configuration: () => Promise<ClientConfig>,
 ): Promise<string> {
+  const { env } = io;
   if (env.SVC_URL) return checkedUrl(env.SVC_URL);
   if (env.SVC_RUN_ID) {
     throw new ServiceError(
@@ -18,8 +21,10 @@ export async function serverUrl(
       "Cannot find the service: this is an agent's run and its SVC_URL is missing",
     );
   }
+  const { current } = await readHosts(io);
+  if (current !== "") return current;
   const { host, port, dataDir } = await configuration();
-  const announced = await announcedUrl(dataDir);
+  const announced = (await readAnnounced(dataDir))?.url ?? null;
   // Because of a file that a killed server left, no token may be sent to another program on its port.
   if (announced !== null && (port === 0 || await isLocked(join(dataDir, "svc.lock")))) return announced;
   if (port === 0) {
@@ -32,20 +37,28 @@ export async function serverUrl(
   return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
 }
 
-function checkedUrl(given: string): string {
+/** An address as a person gave it, in `SVC_URL` unless another name is given. Throws a usage error. */
+export function checkedUrl(given: string, name = "SVC_URL"): string {
   // A name and password in it would take the place of our token.
   const { username, search, hash } = URL.parse(given) ?? { username: "x" };
   if (!/^https?:\/\//.test(given) || username || search || hash || /\/api\/*$/.test(given)) {
     const shown = JSON.stringify(given.replace(/\/\/.*@/, "//…@"));
-    throw usage(`SVC_URL: ${shown} is not an address such as http://127.0.0.1:8080, without /api behind it`);
+    throw usage(`${name}: ${shown} is not an address such as http://127.0.0.1:8080, without /api behind it`);
   }
   return given.replace(/\/+$/, "");
 }
 
-async function announcedUrl(dataDir: string): Promise<string | null> {
+/** The running service of a data directory: where it is, and which start of it (contract 8.14). */
+export interface RunningService {
+  url: string;
+  instance: string;
+}
+
+/** What the server left in its data directory; null when there is none, or none that can be read. */
+export async function readAnnounced(dataDir: string): Promise<RunningService | null> {
   try {
-    const { url } = JSON.parse(await Deno.readTextFile(join(dataDir, "server.json")));
-    return typeof url === "string" ? url : null;
+    const { url, instance = "" } = JSON.parse(await Deno.readTextFile(join(dataDir, "server.json")));
+    return typeof url === "string" && typeof instance === "string" ? { url, instance } : null;
   } catch {
     return null;
   }

@@ -21,6 +21,12 @@ const OPTIONS = {
     type: "text",
     several: true,
   },
+  actor: {
+    flags: "--actor <actors>",
+    about: "by these, such as user:ada,token:ci",
+    type: "text",
+    several: true,
+  },
   pageSize: { flags: "--page-size <n>", about: "how many, up to 100", type: "int", default: 50 },
 } as const satisfies Record<string, OptionSpec>;
 

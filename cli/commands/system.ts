@@ -8,7 +8,7 @@ import type { Output } from "../output.ts";
 import { readLines, SecretPrompt } from "../prompt.ts";
 import { visible } from "../visible.ts";
 import { ServiceError } from "../../src/domain/error.ts";
-import { Problem } from "../client.ts";
+import { Problem } from "../transport.ts";
 
 const BEE_RUN_COLUMNS = [
   idField(),

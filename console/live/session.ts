@@ -14,8 +14,8 @@ export const reachable = signal(true);
 
 const scopes = signal<readonly string[]>([]);
 
-// The only place that knows how a browser is signed in. The access token lives in memory alone; what renews it is kept
-// for the next visit.
+// The only place that knows how a browser is signed in. The access token lives in memory alone. What renews it is in two
+// halves: this one, and a cookie that no script reads; neither is worth anything alone (contract 9).
 const KEPT = "svc.session";
 const START_RETRY_MS = 2_000;
 
@@ -31,6 +31,7 @@ export async function startSession(): Promise<void> {
   addEventListener("storage", (event) => {
     if (event.key === KEPT) void followOtherTab(event.newValue);
   });
+  if (await enterByCode()) return;
   while (localStorage.getItem(KEPT) !== null) {
     try {
       const renewed = await renew();
@@ -45,24 +46,37 @@ export async function startSession(): Promise<void> {
   sessionState.value = "out";
 }
 
+// A code of `svc ctl console` or of an OpenID provider. It is good once, and must not stay in the address.
+async function enterByCode(): Promise<boolean> {
+  const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
+  if (code === undefined) return false;
+  history.replaceState(null, "", location.pathname + location.search);
+  const response = await post("/api/auth/login", { code, browser: true }).catch(() => null);
+  if (!response?.ok) return false;
+  const body = await response.json();
+  localStorage.setItem(KEPT, body.session);
+  enter(body.access_token);
+  return true;
+}
+
 /** Signs in. Throws LoginRefused with words to show. */
 export async function signIn(name: string, password: string): Promise<void> {
-  const response = await post("/api/auth/login", { username: name, password }).catch(() => null);
+  const response = await post("/api/auth/login", { username: name, password, browser: true }).catch(() =>
+    null
+  );
   if (response === null) throw new LoginRefused("The service does not answer. Is it running?");
   const body = await response.json().catch(() => ({}));
   if (!response.ok) throw new LoginRefused(refusal(response.status, body.detail));
-  localStorage.setItem(KEPT, body.refresh_token);
+  localStorage.setItem(KEPT, body.session);
   enter(body.access_token);
 }
 
 /** Signs out here, and ends the session on the server. */
 export async function signOut(): Promise<void> {
-  const refreshToken = localStorage.getItem(KEPT);
+  const half = localStorage.getItem(KEPT);
   leave("out");
   localStorage.removeItem(KEPT);
-  if (refreshToken !== null) {
-    await post("/api/auth/logout", { refresh_token: refreshToken }).catch(() => null);
-  }
+  if (half !== null) await post("/api/auth/logout", {}, half).catch(() => null);
 }
 
 /**
@@ -101,9 +115,9 @@ async function renew(): Promise<boolean> {
 }
 
 async function renewNow(): Promise<boolean> {
-  const refreshToken = localStorage.getItem(KEPT);
-  if (refreshToken === null) return false;
-  const response = await post("/api/auth/refresh", { refresh_token: refreshToken });
+  const half = localStorage.getItem(KEPT);
+  if (half === null) return false;
+  const response = await post("/api/auth/refresh", {}, half);
   if (response.status === 401) return false;
   if (!response.ok) throw new Error(`The session could not be renewed: ${response.status}`);
   enter((await response.json()).access_token);
@@ -113,7 +127,7 @@ async function renewNow(): Promise<boolean> {
 function enter(token: string): void {
   access = token;
   const claims = claimsOf(token);
-  username.value = claims.sub.replace(/^[a-z]+:/, "");
+  username.value = claims.name;
   scopes.value = claims.scope.split(" ");
   sessionState.value = "in";
   entered.resolve();
@@ -132,7 +146,7 @@ async function followOtherTab(kept: string | null): Promise<void> {
   else if (sessionState.value !== "in") await renew().catch(() => false);
 }
 
-function claimsOf(token: string): { sub: string; scope: string } {
+function claimsOf(token: string): { name: string; scope: string } {
   const part = token.split(".")[1] ?? "";
   const bytes = Uint8Array.from(
     atob(part.replaceAll("-", "+").replaceAll("_", "/")),
@@ -141,10 +155,10 @@ function claimsOf(token: string): { sub: string; scope: string } {
   return JSON.parse(new TextDecoder().decode(bytes));
 }
 
-function post(path: string, body: unknown): Promise<Response> {
+function post(path: string, body: unknown, half?: string): Promise<Response> {
   return fetch(path, {
     method: "POST",
-    headers: { "content-type": "application/json" },
+    headers: { "content-type": "application/json", ...(half === undefined ? {} : { "x-svc-session": half }) },
     body: JSON.stringify(body),
   });
 }

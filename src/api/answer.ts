@@ -16,6 +16,8 @@ export interface Answer<T> {
   replayed?: boolean;
   /** The request was carried out, and something about it looks wrong. */
   warning?: string;
+  /** `lines`: a list is sent as JSON lines, one for each of its objects. */
+  form?: "lines";
 }
 
 /** A query parameter with its value. */

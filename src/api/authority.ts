@@ -1,50 +1,106 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../base/clock.ts";
+import { type Claims, OPERATOR_KEY_VERSION } from "../base/token.ts";
+import { verifyToken } from "../base/token_verify.ts";
 import { ALL_SCOPES, BEE_SCOPES, BEE_SUBJECT, type Caller, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
+import { scopesWithin } from "../domain/token.ts";
+import { ROLE_SCOPES } from "../domain/user.ts";
 import { findBeeGrant } from "../store/bee_run.ts";
 import type { Database } from "../store/database.ts";
 import { findRunGrant } from "../store/execution.ts";
-import { type Claims, OPERATOR_KEY_VERSION } from "../base/token.ts";
-import { verifyToken } from "../base/token_verify.ts";
+import { findTokenGrant, noteTokenUse, type TokenGrant } from "../store/token.ts";
+import { findUserById, type UserRow } from "../store/user.ts";
 
-/** A recognised caller, with the claims of the token. */
+/** A caller who was recognised, and until when the token is good. */
 export interface Authentication {
   caller: Caller;
   claims: Claims;
 }
 
-const REMEMBERED_TOKENS_MAX = 2_000;
+/** Why a caller who was let in is let in no longer; null while nothing has changed. */
+export type Ended = "token_expired" | "revoked" | null;
 
-/** Holds the signing key and the password's version; turns tokens into callers. */
+/** What an authority is made of. */
+export interface AuthorityOptions {
+  key: Uint8Array;
+  /** Of this start of the service: tokens that `ctl` signs itself name it (contract 8.14). */
+  instance: string;
+  operator: { id: string; name: string; version: number };
+  db: Database;
+  clock: Clock;
+}
+
+const REMEMBERED_TOKENS_MAX = 2_000;
+const REMEMBERED_PEOPLE_MAX = 2_000;
+// How long a row is believed: what another process changed counts after that at the latest (contract 9).
+const REMEMBERED_MS = 1_000;
+const USE_NOTED_EVERY_MS = 60_000;
+
+/** Holds the signing key and the version of the operator's password; turns tokens into callers. */
 export class Authority {
   readonly key: Uint8Array;
+  readonly instance: string;
+  readonly operatorId: string;
   readonly username: string;
-  /** Goes up with each change of the password. */
+  /** Goes up with each change of the operator's password. */
   version: number;
   readonly #db: Database;
   readonly #clock: Clock;
-  // Verifying a signature costs more than most reads, so a verified token is remembered until it expires.
+  // Verifying a signature costs more than most reads; what was verified once stays verified until it expires.
   readonly #verified = new LRUCache<string, Claims>({ max: REMEMBERED_TOKENS_MAX });
+  readonly #rows: LRUCache<string, { row: Promise<UserRow | TokenGrant | null> }>;
 
-  constructor(options: { key: Uint8Array; username: string; version: number; db: Database; clock: Clock }) {
-    this.key = options.key;
-    this.username = options.username;
-    this.version = options.version;
-    this.#db = options.db;
-    this.#clock = options.clock;
+  constructor({ key, instance, operator, db, clock }: AuthorityOptions) {
+    this.key = key;
+    this.instance = instance;
+    this.operatorId = operator.id;
+    this.username = operator.name;
+    this.version = operator.version;
+    this.#db = db;
+    this.#clock = clock;
+    const perf = { now: () => clock.monotonic() };
+    this.#rows = new LRUCache({ max: REMEMBERED_PEOPLE_MAX, ttl: REMEMBERED_MS, ttlResolution: 0, perf });
   }
 
-  /** Who holds this token; null when it is forged, expired or revoked, or its run is over (contract 2.2, contract 2.8). */
+  /** Who holds this token, or null: forged, expired, revoked, or its run is over (contract 2, contract 9). */
   async authenticate(token: string): Promise<Authentication | null> {
     const claims = await this.#claims(token);
     return claims === null ? null : await this.recognise(claims);
   }
 
-  /** As authenticate(), for claims that were verified before: open streams ask again and again. */
+  /** As authenticate(), for claims that were verified before: asked again by long-lived streams and waits. */
   async recognise(claims: Claims): Promise<Authentication | null> {
-    if (claims.typ === "run") return await this.#run(claims);
-    if (claims.ver !== OPERATOR_KEY_VERSION && claims.ver !== this.version) return null;
-    return { caller: { subject: claims.sub, scopes: ALL_SCOPES, run: null }, claims };
+    const caller = await this.#callerOf(claims);
+    return caller === null ? null : { caller, claims };
+  }
+
+  /**
+   * Whether a caller who was let in may stay: not when a login's token has expired, the user is disabled, the token revoked,
+   * or when other scopes hold than at the start (contract 9, reliability USR-2). A token that `ctl` signed lasts.
+   */
+  async ended({ caller, claims }: Authentication): Promise<Ended> {
+    const expires = claims.ver !== OPERATOR_KEY_VERSION || claims.typ === "run";
+    if (expires && claims.exp * 1000 <= this.#clock.now()) return "token_expired";
+    const now = await this.#callerOf(claims);
+    return now === null || now.scopes.join(" ") !== caller.scopes.join(" ") ? "revoked" : null;
+  }
+
+  /** Forgets what it believes of people: something about them was changed just now. */
+  forget(): void {
+    this.#rows.clear();
+  }
+
+  async #callerOf(claims: Claims): Promise<Caller | null> {
+    switch (claims.typ) {
+      case "run":
+        return await this.#run(claims);
+      case "token":
+        return await this.#token(claims);
+      case "access":
+        return /^operator:/.test(claims.sub) || claims.sub === `user:${this.operatorId}`
+          ? this.#operator(claims)
+          : await this.#user(claims);
+    }
   }
 
   async #claims(token: string): Promise<Claims | null> {
@@ -56,23 +112,81 @@ export class Authority {
       return null;
     }
     const claims = await verifyToken(this.key, token, now);
-    if (claims === null) return null;
-    this.#verified.set(token, claims);
+    if (claims !== null) this.#verified.set(token, claims);
     return claims;
   }
 
+  #operator({ ver, instance }: Claims): Caller | null {
+    const byKey = ver === OPERATOR_KEY_VERSION;
+    if (byKey ? instance !== this.instance : ver !== this.version) return null;
+    const person = {
+      userId: this.operatorId,
+      name: this.username,
+      by: byKey ? "key" as const : "login" as const,
+    };
+    return { subject: `user:${this.username}`, scopes: ALL_SCOPES, run: null, person };
+  }
+
+  async #user({ sub, ver }: Claims): Promise<Caller | null> {
+    const user = await this.#row(sub, () => findUserById(this.#db, sub.slice("user:".length)));
+    if (user === null || user.disabled === 1 || user.version !== ver || user.origin === "operator") {
+      return null;
+    }
+    return {
+      subject: `user:${user.name}`,
+      scopes: ROLE_SCOPES[user.role],
+      run: null,
+      person: { userId: user.id, name: user.name, by: "login" },
+    };
+  }
+
+  // A token never reaches further than whoever made it does now.
+  async #token({ jti, sub }: Claims): Promise<Caller | null> {
+    const token = await this.#row(`token:${jti}`, () => findTokenGrant(this.#db, jti));
+    if (token === null || token.disabled === 1 || sub !== `user:${token.user_id}`) return null;
+    if (token.expires_at !== null && token.expires_at <= this.#clock.now()) return null;
+    this.#noteUse(token);
+    return {
+      subject: `token:${token.name}`,
+      scopes: scopesWithin(JSON.parse(token.scopes), ROLE_SCOPES[token.role]),
+      run: null,
+      person: { userId: token.user_id, name: token.user_name, by: "token" },
+    };
+  }
+
+  #noteUse(token: TokenGrant): void {
+    const now = this.#clock.now();
+    if (token.last_used_at !== null && now - token.last_used_at < USE_NOTED_EVERY_MS) return;
+    token.last_used_at = now;
+    // The request does not wait for it, and is no worse without it.
+    void this.#db.write([noteTokenUse(token.id, now)]).catch(() => {});
+  }
+
+  // Many requests of one caller, also at once, look once a second.
+  #row<T extends UserRow | TokenGrant>(key: string, find: () => Promise<T | null>): Promise<T | null> {
+    const known = this.#rows.get(key);
+    if (known !== undefined) return known.row as Promise<T | null>;
+    const row = find();
+    const made = { row };
+    this.#rows.set(key, made);
+    row.catch(() => {
+      if (this.#rows.peek(key) === made) this.#rows.delete(key);
+    });
+    return row;
+  }
+
   // The rights are read at every request: a scope taken away, or a run that ended, counts at once (reliability SCP-5).
-  async #run(claims: Claims): Promise<Authentication | null> {
+  async #run(claims: Claims): Promise<Caller | null> {
     const { execution_id = "", attempt = 0 } = claims;
     if (claims.sub === BEE_SUBJECT) {
       const run = await findBeeGrant(this.#db, execution_id, attempt);
-      return run && { caller: { subject: BEE_SUBJECT, scopes: BEE_SCOPES, run }, claims };
+      return run && { subject: BEE_SUBJECT, scopes: BEE_SCOPES, run, person: null };
     }
     const grant = await findRunGrant(this.#db, execution_id, attempt);
     if (grant === null) return null;
     const { scopes: text, ...run } = grant;
     const own = JSON.parse(text) as string[];
     const scopes = own.length === 0 ? WORKER_SCOPES_DEFAULT : own;
-    return { caller: { subject: claims.sub, scopes, run }, claims };
+    return { subject: claims.sub, scopes, run, person: null };
   }
 }

@@ -1,8 +1,11 @@
 import type { Caller } from "../domain/scope.ts";
+import type { Ended } from "./authority.ts";
 
 /** One request as an operation sees it. */
 export interface Call {
   caller: Caller;
+  /** Whether the caller may go on waiting, and why not; asked once a second by what takes long (contract 9). */
+  ended: () => Promise<Ended>;
   /** From the header Idempotency-Key, or null. */
   idempotency: IdempotencyKey | null;
 }

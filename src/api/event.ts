@@ -73,13 +73,18 @@ export async function readEvents(
 
 function boundedFilter(call: Call, filter: EventFilter): JournalFilter {
   const bound = boundTo(call.caller);
-  const { session_key: wanted, worker_id, task_id, kind } = filter;
+  const { session_key: wanted, worker_id, task_id, kind, actor } = filter;
   if (bound !== null && wanted !== undefined && wanted !== bound) throw notFound("session", wanted);
-  return { session_key: bound ?? wanted, worker_id, task_id, kinds: kind };
+  return { session_key: bound ?? wanted, worker_id, task_id, kinds: kind, actors: actor };
 }
 
 // `data` is JSON text already.
 function eventJson(row: JournalRow): Json<Event> {
+  return shownAs<Event, JournalRow>(row);
+}
+
+/** A row of the journal as JSON text: its data is JSON already. */
+export function shownAs<T, R extends JournalRow>(row: R): Json<T> {
   const { data, ...fields } = row;
-  return `${JSON.stringify(fields).slice(0, -1)},"data":${data}}` as Json<Event>;
+  return `${JSON.stringify(fields).slice(0, -1)},"data":${data}}` as Json<T>;
 }

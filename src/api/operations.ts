@@ -1,4 +1,10 @@
-import { login, logout, refresh } from "./auth.ts";
+import { listAudit } from "./audit.ts";
+import { createCode } from "./code.ts";
+import { logIn, logout, place, refresh } from "./login.ts";
+import { beginOidc, finishOidc } from "./oidc_login.ts";
+import { createToken, deleteToken, listTokens } from "./token.ts";
+import { createUser, deleteUser, getUser, listUsers, setPassword, updateUser } from "./user.ts";
+import { whoami } from "./whoami.ts";
 import { createBackup } from "./backup.ts";
 import {
   createSession,
@@ -49,7 +55,17 @@ export type Operations = ReturnType<typeof createOperations>;
 /** Binds every operation to the parts that it uses. A new operation is a function of its needs, and a name here. */
 export function createOperations(parts: Parts) {
   return {
-    auth: bound(parts, { login, refresh, logout }),
+    auth: bound(parts, { logIn, refresh, logout, place, whoami, createCode, beginOidc, finishOidc }),
+    user: bound(parts, {
+      list: listUsers,
+      create: createUser,
+      get: getUser,
+      update: updateUser,
+      delete: deleteUser,
+      setPassword,
+    }),
+    token: bound(parts, { list: listTokens, create: createToken, delete: deleteToken }),
+    audit: bound(parts, { list: listAudit }),
     worker: bound(parts, {
       create: createWorker,
       list: listWorkers,

@@ -9,6 +9,7 @@ import type { DatabaseWatch } from "../store/watch.ts";
 import type { Authority } from "./authority.ts";
 import type { LoginLimits } from "./login_limit.ts";
 import type { RunLimits } from "./run_limit.ts";
+import type { SignIn } from "./sign_in.ts";
 
 /**
  * Everything that operations are made of. Only `boot` and the composition (`operations.ts`) hold all of it: an operation
@@ -21,6 +22,8 @@ export interface Parts {
   paths: DataPaths;
   engines: Catalog;
   authority: Authority;
+  /** What signing in needs beside passwords. */
+  signIn: SignIn;
   runLimits: RunLimits;
   loginLimits: LoginLimits;
   lifecycle: Lifecycle;

@@ -20,7 +20,6 @@ import type { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { countWorkers, findRecentExecutions, findWorkerNames, listUsage } from "../store/overview.ts";
 import { listLimits } from "../store/rate_limit.ts";
-import { type Claims, OPERATOR_KEY_VERSION } from "../base/token.ts";
 import { VERSION } from "../base/version.ts";
 import { checked } from "./auth.ts";
 import { CHOSEN_COST, hashPassword, verifyPassword } from "./password.ts";
@@ -89,13 +88,6 @@ export function refuseRuns(call: Call, action: string): void {
   if (call.caller.run === null) return;
   throw new ServiceError("forbidden", `Cannot ${action} from an agent's run: only an operator may`);
 }
-
-/** Who asks for a change of the password. */
-interface Sender {
-  claims: Claims | null;
-  address: string;
-}
-
 /**
  * PUT /api/system/password: another password for the operator; every older token ends (contract 2.2, contract 5.1). With a
  * token from a login it takes the current password, so that a stolen token is not enough. Throws `forbidden` for runs,
@@ -105,7 +97,7 @@ export async function changePassword(
   needs: Needs<"db" | "clock" | "auth" | "authority" | "loginLimits" | "passwordSource">,
   call: Call,
   input: PasswordChange,
-  from: Sender,
+  address: string,
 ): Promise<Answer<PasswordChanged>> {
   const { db, clock, authority, passwordSource } = needs;
   refuseRuns(call, "change the password");
@@ -117,8 +109,8 @@ export async function changePassword(
   }
   const credential = await findCredential(db);
   if (credential === null) throw conflict("Cannot change the password: there is none yet");
-  const who = digest(`password\n${from.address}`);
-  if (from.claims?.ver !== OPERATOR_KEY_VERSION) {
+  const who = `password\n${address}`;
+  if (call.caller.person?.by !== "key") {
     await checkCurrent(needs, credential.password_hash, input.current_password, who);
   }
   const hash = await hashPassword(input.new_password, CHOSEN_COST);
@@ -132,7 +124,8 @@ export async function changePassword(
   return answer({ username: credential.username, updated_at: now });
 }
 
-async function checkCurrent(
+/** Checks the password that somebody says is theirs, counting the wrong ones of `who`. Throws `invalid_request`, `rate_limited`. */
+export async function checkCurrent(
   { auth, loginLimits }: Needs<"auth" | "loginLimits">,
   hash: string,
   current: string | undefined,
@@ -141,8 +134,9 @@ async function checkCurrent(
   if (current === undefined) {
     throw invalid("current_password", "is needed with a token from a login");
   }
+  const key = digest(who);
   const attempt = await loginLimits.begin(
-    [{ who, max: auth.login_failures_per_minute }],
+    [{ who: key, max: auth.login_failures_per_minute }],
     "Cannot change the password: too many wrong ones; wait for the next minute",
   );
   if (!await checked(attempt, verifyPassword(current, hash, who))) {
@@ -150,5 +144,5 @@ async function checkCurrent(
     throw invalid("current_password", "is wrong");
   }
   attempt.takeBack();
-  loginLimits.clear(who);
+  loginLimits.clear(key);
 }

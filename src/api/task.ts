@@ -1,4 +1,4 @@
-import { conflict, invalid, notFound, type ServiceError } from "../domain/error.ts";
+import { conflict, invalid, notFound, ServiceError } from "../domain/error.ts";
 import { isId } from "../domain/field.ts";
 import { scriptSessionKey } from "../domain/message.ts";
 import { type Json, valueOf } from "../domain/json.ts";
@@ -211,6 +211,12 @@ export async function waitForTask(
       const over = runNo === undefined ? await hasEnded(db, task, last) : hasRun(task, runNo);
       if (over || left <= 0 || ended.aborted) return { json };
       await bell.next(clock, Math.min(left, WAIT_POLL_MS), ended);
+      if (await call.ended() !== null) {
+        throw new ServiceError(
+          "unauthenticated",
+          "Cannot wait any longer: the token is expired or revoked; log in again",
+        );
+      }
     }
   } finally {
     bell.close();

@@ -2,17 +2,21 @@ import { SignJWT } from "jose/jwt/sign";
 
 /** Claims of every token of ours (contract 2). */
 export interface Claims {
-  typ: "access" | "run";
-  /** `operator:<name>`, `worker:<id>` or `bee`. */
+  typ: "access" | "run" | "token";
+  /** `operator:<name>`, `user:<id>`, `worker:<id>` or `bee`. */
   sub: string;
-  /** Scopes, space separated. */
+  /** Scopes, space separated. What counts is what stands in the database at each request. */
   scope: string;
-  /** Version of the operator's password; OPERATOR_KEY_VERSION for tokens that `ctl` signs itself. */
+  /** Version of the user's password; OPERATOR_KEY_VERSION for tokens that `ctl` signs itself. */
   ver: number;
   /** Unix seconds. */
   iat: number;
   exp: number;
   jti: string;
+  /** Tokens that `ctl` signs itself: the running service that takes them (contract 8.14). */
+  instance?: string;
+  /** Logins only: the name of the user, for whoever shows it. */
+  name?: string;
   /** Run tokens only. */
   execution_id?: string;
   attempt?: number;
@@ -40,15 +44,37 @@ export function signToken(
   ttl_s: number,
   now: number,
 ): Promise<string> {
-  const { sub, ...rest } = claims;
   const issued = Math.floor(now / 1000);
+  return sign(key, { ...claims, iat: issued, exp: issued + ttl_s, jti: crypto.randomUUID() });
+}
+
+// So far away that nothing of ours is left.
+const NEVER_S = 253_402_300_799;
+
+/** Signs a named token: the same row gives the same token. It counts while its row is there (contract 9). */
+export function signNamedToken(
+  key: Uint8Array,
+  token: { id: string; user_id: string; scopes: string[]; created_at: number; expires_at: number | null },
+): Promise<string> {
+  return sign(key, {
+    typ: "token",
+    sub: `user:${token.user_id}`,
+    scope: token.scopes.join(" "),
+    ver: 1,
+    iat: Math.floor(token.created_at / 1000),
+    exp: token.expires_at === null ? NEVER_S : Math.ceil(token.expires_at / 1000),
+    jti: token.id,
+  });
+}
+
+function sign(key: Uint8Array, { sub, iat, exp, jti, ...rest }: Claims): Promise<string> {
   return new SignJWT(rest)
     .setProtectedHeader({ alg: "HS256", typ: "JWT" })
     .setIssuer(ISSUER)
     .setSubject(sub)
-    .setIssuedAt(issued)
-    .setExpirationTime(issued + ttl_s)
-    .setJti(crypto.randomUUID())
+    .setIssuedAt(iat)
+    .setExpirationTime(exp)
+    .setJti(jti)
     .sign(key);
 }
 

@@ -18,12 +18,18 @@ export async function verifyToken(key: Uint8Array, token: string, now: number): 
 
 function isClaims(payload: object): payload is Claims {
   const claims = payload as Record<string, unknown>;
-  const { typ, ver, iat, exp } = claims;
-  if (typeof claims.sub !== "string" || typeof claims.scope !== "string") return false;
+  const { typ, ver, iat, exp, sub } = claims;
+  if (typeof sub !== "string" || typeof claims.scope !== "string") return false;
   if (typeof ver !== "number" || typeof iat !== "number" || typeof exp !== "number") return false;
   // A token is for this service only, and each type has its own kind of subject.
-  if ("aud" in claims || claims.sub.startsWith("operator:") !== (typ === "access")) return false;
-  if (typ === "run") return typeof claims.execution_id === "string" && typeof claims.attempt === "number";
+  if ("aud" in claims) return false;
+  if (typ === "run") {
+    return !/^(operator|user):/.test(sub) && typeof claims.execution_id === "string" &&
+      typeof claims.attempt === "number";
+  }
+  if (typ === "token") return sub.startsWith("user:") && typeof claims.jti === "string";
   if (typ !== "access") return false;
-  return ver !== OPERATOR_KEY_VERSION || exp - iat <= OPERATOR_KEY_TTL_S;
+  if (ver !== OPERATOR_KEY_VERSION) return /^(operator|user):/.test(sub);
+  return sub.startsWith("operator:") && exp - iat <= OPERATOR_KEY_TTL_S &&
+    typeof claims.instance === "string";
 }

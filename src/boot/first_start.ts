@@ -11,6 +11,8 @@ import type { LoadedConfig } from "../config/schema.ts";
 import { type Credential, deleteRefreshTokens, findCredential, saveCredential } from "../store/credential.ts";
 import type { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
+import { findOperator, saveOperator } from "../store/user.ts";
+import { newId } from "../base/id.ts";
 import { keyBytes } from "../base/token.ts";
 
 const KEY_BYTES = 48;
@@ -51,6 +53,8 @@ export async function loadKey(configured: string, path: string): Promise<Uint8Ar
 
 /** The operator's credential after a start, and the password that was made for it, if one was. */
 export interface Operator {
+  /** Of its row among the users. */
+  id: string;
   credential: Credential;
   generated: string | null;
 }
@@ -63,7 +67,9 @@ export async function ensureCredential(db: Database, loaded: LoadedConfig, now: 
   const { username, password_hash: configuredHash } = loaded.config.auth;
   const stored = await findCredential(db);
   const wanted = await wantedCredential(stored, username, configuredHash, loaded.password);
-  if (wanted === null) return { credential: stored as Credential, generated: null };
+  if (wanted === null) {
+    return { id: await ensureOperator(db, username, now), credential: stored as Credential, generated: null };
+  }
   const { generated, ...rest } = wanted;
   const changed = stored !== null && stored.password_hash !== rest.password_hash;
   const credential = { username, ...rest, version: (stored?.version ?? 1) + (changed ? 1 : 0) };
@@ -71,7 +77,17 @@ export async function ensureCredential(db: Database, loaded: LoadedConfig, now: 
     ...saveCredential(credential, now),
     ...(changed ? [deleteRefreshTokens(), record(now, { kind: "auth.password_changed" })] : []),
   ]);
-  return { credential, generated };
+  return { id: await ensureOperator(db, username, now), credential, generated };
+}
+
+// The operator is a user like others, but its name and password are the configuration's (contract 9).
+async function ensureOperator(db: Database, username: string, now: number): Promise<string> {
+  const known = await findOperator(db);
+  if (known !== null && known.name === username) return known.id;
+  await db.write(saveOperator(newId(), username, now));
+  const saved = await findOperator(db);
+  if (saved === null) throw new Error("the operator is not among the users");
+  return saved.id;
 }
 
 /** The credential to store, or null when nothing has changed. */

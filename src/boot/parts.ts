@@ -2,6 +2,7 @@ import { Authority } from "../api/authority.ts";
 import { LoginLimits } from "../api/login_limit.ts";
 import type { Needs, Parts } from "../api/parts.ts";
 import { RunLimits } from "../api/run_limit.ts";
+import { createSignIn } from "../api/sign_in.ts";
 import type { Bells } from "../base/bells.ts";
 import type { Clock } from "../base/clock.ts";
 import type { DataPaths } from "../base/paths.ts";
@@ -35,14 +36,15 @@ interface Process {
   stopping: AbortSignal;
 }
 
-/** Everything that operations are made of; `running` is what the server adds once its stages are there. */
+/** Everything that operations are made of; `running` is what the server adds once its stages are there, and `listensAt` its address. */
 export function partsOf(
   { loaded, paths, db, key, operator, clock }: Foundation,
   { bells, umask, stopping }: Process,
   running: Needs<"stages" | "interruptRun" | "interruptRouting">,
+  listensAt: () => string,
 ): Parts {
   const { auth, limits, server: network, retention, scheduler, database } = loaded.config;
-  const { username, version } = operator.credential;
+  const { username: name, version } = operator.credential;
   const { default: defaultName, ...configured } = loaded.config.engines;
   const defaultsFor = (kind: string) => engineSchema.parse({ kind });
   const file = filePath(database.url);
@@ -58,7 +60,21 @@ export function partsOf(
       umask,
       stopGraceMs: limits.stop_grace,
     }),
-    authority: new Authority({ key, username, version, db, clock }),
+    authority: new Authority({
+      key,
+      instance: crypto.randomUUID(),
+      operator: { id: operator.id, name, version },
+      db,
+      clock,
+    }),
+    signIn: createSignIn({
+      oidc: auth.oidc,
+      key,
+      clock,
+      operatorId: operator.id,
+      publicUrl: network.public_url,
+      listensAt,
+    }),
     runLimits: new RunLimits(db, clock),
     loginLimits: new LoginLimits(db, clock),
     lifecycle: { state: "starting", startedAt: clock.now(), stopping },

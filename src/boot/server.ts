@@ -76,7 +76,7 @@ export class Server {
       stages: () => this.stages,
       interruptRun: (executionId) => this.executor.interrupt(executionId),
       interruptRouting: (sessionKey) => this.#bee.interrupt(sessionKey),
-    });
+    }, () => this.#listener.url);
     const { engines, authority, lifecycle, timeZone, network } = this.parts;
     this.config = config;
     this.generatedPassword = operator.generated;
@@ -126,7 +126,10 @@ export class Server {
       hosts: network,
       openConsole: network.console ? openConsole : null,
     });
-    this.#listener = new Listener(app, config.server, paths.serverFile);
+    this.#listener = new Listener(app, config.server, {
+      path: paths.serverFile,
+      instance: authority.instance,
+    });
   }
 
   /**

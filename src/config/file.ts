@@ -91,7 +91,12 @@ export interface EnvironmentOverride {
   text: string;
 }
 
-const SECRET_KEYS = new Set(["auth.password_hash", "auth.jwt_secret", "database.auth_token"]);
+const SECRET_KEYS = new Set([
+  "auth.password_hash",
+  "auth.jwt_secret",
+  "auth.oidc.client_secret",
+  "database.auth_token",
+]);
 const TOP_LEVEL = new Map([["SVC_DATA_DIR", "data_dir"], ["SVC_SHUTDOWN_GRACE", "shutdown_grace"]]);
 
 /** The keys that the environment sets: `SVC_A__B` for `a.b`, `SVC_A__B_FILE` for secrets (contract 7). Throws ConfigError. */

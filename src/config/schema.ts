@@ -10,6 +10,7 @@ import {
 } from "./file.ts";
 import { adapterOf, ADAPTERS, needsNoConfiguration, reservedFlag } from "../engine/adapters.ts";
 import type { EngineConfig } from "../engine/config.ts";
+import { oidcSchema, publicUrl } from "./sign_in.ts";
 import { isTimeZone } from "../domain/field.ts";
 import { isScryptHash } from "../domain/password.ts";
 import { DURATION, durationMs, durationText } from "../base/duration.ts";
@@ -70,6 +71,7 @@ export const configSchema = z.strictObject({
     max_connections: count(1_000, 10, 1_000_000),
     max_connections_per_address: count(256, 1, 1_000_000),
     console: z.boolean().default(true),
+    public_url: publicUrl,
   }).prefault({}),
   data_dir: z.string().min(1).default("data"),
   database: z.strictObject({
@@ -89,6 +91,7 @@ export const configSchema = z.strictObject({
     access_ttl: duration("15m", 1_000),
     refresh_ttl: duration("30d", 1_000),
     login_failures_per_minute: count(10, 1, 10_000),
+    oidc: oidcSchema.prefault({}),
   }).prefault({}),
   bee: z.strictObject({
     engine: z.string().min(1).default("rules"),

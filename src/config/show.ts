@@ -15,6 +15,8 @@ export function shownConfig(config: Config): ShownConfig {
   for (const [group, key] of SECRETS) {
     if (shown[group]?.[key]) shown[group][key] = HIDDEN;
   }
+  const { oidc } = shown.auth as { oidc?: ShownConfig };
+  if (oidc?.client_secret) oidc.client_secret = HIDDEN;
   for (const engine of Object.values(shown.engines ?? {})) {
     const env = typeof engine === "object" && engine !== null && "env" in engine ? engine.env : null;
     if (typeof env !== "object" || env === null) continue;

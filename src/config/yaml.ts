@@ -1,4 +1,4 @@
-import { type Document, LineCounter, parseDocument } from "yaml";
+import { type Document, LineCounter, parseDocument, stringify } from "yaml";
 
 /** A parsed configuration file. Throws a message that begins with line and column when it is not YAML. */
 export function parseYaml(
@@ -19,4 +19,9 @@ export function parseYaml(
     throw new Error(`${line}:${column}: ${words}`);
   }
   return { document, position };
+}
+
+/** A value as the text of a YAML file. */
+export function yamlText(value: unknown): string {
+  return stringify(value);
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, listOf, sessionKeyFilter, time, whole } from "./field.ts";
+import { id, listOf, sessionKeyFilter, textsOf, time, whole } from "./field.ts";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "./page.ts";
 import { EVENT_KINDS, type EventKind } from "./vocabulary.ts";
 
@@ -11,7 +11,7 @@ export interface JournalEntry {
   task_id?: string;
   execution_id?: string;
   message_id?: string;
-  /** Who did it: `operator:<name>`, `worker:<id>`, `bee` or `system`. */
+  /** Who did it: `user:<name>`, `token:<name>`, `worker:<id>`, `bee` or `system` (contract 9). */
   actor?: string;
   data?: Record<string, unknown>;
 }
@@ -40,6 +40,7 @@ export const eventListQuery = {
   worker_id: id.optional(),
   task_id: id.optional(),
   kind: listOf(z.enum(EVENT_KINDS)).optional(),
+  actor: textsOf().optional().meta({ description: "who did it, such as user:ada or token:ci" }),
   page_size: whole(1, PAGE_SIZE_MAX).default(PAGE_SIZE_DEFAULT)
     .meta({ type: "integer", minimum: 1, maximum: PAGE_SIZE_MAX, default: PAGE_SIZE_DEFAULT }),
 };

@@ -1,3 +1,15 @@
+import { text } from "./field.ts";
+
+/** Shortest password that somebody may choose, in characters (decision 0030). */
+export const PASSWORD_MIN_CHARACTERS = 10;
+export const PASSWORD_MAX_BYTES = 1_000;
+
+/** A password that somebody chooses (decision 0030). */
+export const chosenPassword = text(PASSWORD_MAX_BYTES).refine(
+  (value) => [...value].length >= PASSWORD_MIN_CHARACTERS,
+  { error: `must be at least ${PASSWORD_MIN_CHARACTERS} characters` },
+).meta({ minLength: PASSWORD_MIN_CHARACTERS });
+
 /** A scrypt hash as a PHC string: cost as ln, r and p, then salt and hash in Base64 without padding (contract 2). */
 export const SCRYPT_PHC =
   /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;

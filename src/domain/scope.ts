@@ -41,6 +41,9 @@ export const WORKER_SCOPES_DEFAULT = [
   "write:messages",
 ];
 
+/** Who the service is, as an actor. */
+export const SYSTEM_ACTOR = "system";
+
 /** Who the coordinator is, as a caller and as an actor. */
 export const BEE_SUBJECT = "bee";
 
@@ -82,11 +85,21 @@ export function idleScopes(scopes: readonly string[]): string[] {
 
 /** Who calls, and what they may do. Every operation takes one. */
 export interface Caller {
-  /** `operator:<name>`, `worker:<id>` or `bee`; goes into the journal as the actor. */
+  /** `user:<name>`, `token:<name>`, `worker:<id>` or `bee`; goes into the journal as the actor (contract 9). */
   subject: string;
   scopes: readonly string[];
   /** Set for a run token: what the run is bound to. */
   run: RunBinding | null;
+  /** Set for people, and for the tokens that they gave to programs. */
+  person: Person | null;
+}
+
+/** A user who calls (contract 9). */
+export interface Person {
+  userId: string;
+  name: string;
+  /** `key`: `ctl` beside the signing key; `login`: a login; `token`: a named token. */
+  by: "key" | "login" | "token";
 }
 
 /** What a run token is made for (contract 2). */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { executionSchema, usageSchema } from "./execution.ts";
 import { id, text, time, whole } from "./field.ts";
+import { chosenPassword, PASSWORD_MAX_BYTES } from "./password.ts";
 import {
   CHECK_STATUSES,
   EXECUTION_STATUSES,
@@ -97,18 +98,11 @@ export function worstOf(checks: readonly Check[]): Check["status"] {
     : "ok";
 }
 
-/** Shortest password that the operator may choose, in characters (decision 0030). */
-export const PASSWORD_MIN_CHARACTERS = 10;
-export const PASSWORD_MAX_BYTES = 1_000;
-
 /** Body of PUT /api/system/password (contract 5). */
 export const passwordChangeSchema = z.strictObject({
   current_password: text(PASSWORD_MAX_BYTES).optional()
     .meta({ description: "needed with a token from a login" }),
-  new_password: text(PASSWORD_MAX_BYTES).refine(
-    (value) => [...value].length >= PASSWORD_MIN_CHARACTERS,
-    { error: `must be at least ${PASSWORD_MIN_CHARACTERS} characters` },
-  ).meta({ minLength: PASSWORD_MIN_CHARACTERS }),
+  new_password: chosenPassword,
 }).meta({
   id: "PasswordChange",
   examples: [{ current_password: "the old one", new_password: "a longer secret" }],

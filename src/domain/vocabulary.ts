@@ -135,13 +135,32 @@ export const EVENT_KINDS = [
   "auth.refused",
   "auth.logout",
   "auth.password_changed",
+  "user.created",
+  "user.updated",
+  "user.deleted",
+  "user.password_changed",
+  "token.created",
+  "token.deleted",
   "system.started",
   "system.stopped",
   "system.backup",
+  "system.key_rotated",
   "system.restored",
 ] as const;
 
 export type EventKind = (typeof EVENT_KINDS)[number];
+
+/** What a user may be (contract 9). */
+export const ROLES = ["viewer", "operator", "admin"] as const;
+export type Role = (typeof ROLES)[number];
+
+/** Where a user comes from: the configuration, a name and a password here, an OpenID provider (contract 9). */
+export const USER_ORIGINS = ["operator", "local", "oidc"] as const;
+export type UserOrigin = (typeof USER_ORIGINS)[number];
+
+/** Who keeps the secret of a login: a program the whole of it, a browser two halves (contract 9). */
+export const LOGIN_KINDS = ["login", "browser"] as const;
+export type LoginKind = (typeof LOGIN_KINDS)[number];
 
 /** What a scope may ask to do (contract 2.6). */
 export const VERBS = ["read", "write"] as const;

@@ -17,6 +17,7 @@ import { mount } from "./mount.ts";
 import { openApiDocument } from "./openapi.ts";
 import { toProblem } from "./problem.ts";
 import type { AnyRoute, ApiOf } from "./route.ts";
+import { auditRoutes } from "./routes/audit.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { departmentRoutes } from "./routes/department.ts";
@@ -30,6 +31,8 @@ import { sessionRoutes } from "./routes/session.ts";
 import { systemRoutes } from "./routes/system.ts";
 import { taskRoutes } from "./routes/task.ts";
 import { usageRoutes } from "./routes/usage.ts";
+import { tokenRoutes } from "./routes/token.ts";
+import { userRoutes } from "./routes/user.ts";
 import { workerRoutes } from "./routes/worker.ts";
 
 /** Every operation of the REST API. */
@@ -46,6 +49,9 @@ export const ROUTES = [
   ...chatRoutes,
   ...eventRoutes,
   ...systemRoutes,
+  ...userRoutes,
+  ...tokenRoutes,
+  ...auditRoutes,
   ...engineRoutes,
   ...usageRoutes,
 ] as const;

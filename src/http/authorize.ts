@@ -21,11 +21,13 @@ export function authorize(caller: Caller, rule: Rule): void {
 
 /** Whether authorize() lets this caller in (contract 9). */
 export function mayEnter(caller: Caller, rule: Rule): boolean {
-  const { access } = rule;
+  const { access, only } = rule;
   if (access === "public") return true;
   if (caller.run !== null && isForPeople(rule)) return false;
   if (rule.only === "unbound" && boundTo(caller) !== null) return false;
-  return access === "token" || mayCall(caller, access);
+  // Whose own it is, the operation itself looks at.
+  const isLogin = caller.person !== null && caller.person.by !== "token";
+  return access === "token" || only === "own" && isLogin || mayCall(caller, access);
 }
 
 function isForPeople({ access, only }: Rule): boolean {

@@ -13,7 +13,7 @@ export async function conversationStream(
 ): Promise<Response> {
   const start = await api.chat.findStreamStart(sessionKey, wantedEvent(client));
   return eventStream(streams, {
-    claims: client.claims,
+    whyEnded: client.whyEnded,
     bell: conversationBell(sessionKey),
     after: start.after,
     opening: resetFrame(start),

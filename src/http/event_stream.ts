@@ -14,7 +14,7 @@ export async function journalStream(
 ): Promise<Response> {
   const start = await api.event.findStart(call, filter, wantedEvent(client));
   return eventStream(streams, {
-    claims: client.claims,
+    whyEnded: client.whyEnded,
     bell: BELL.journal,
     after: start.after,
     opening: resetFrame(start),

@@ -21,11 +21,14 @@ export function readQuery(url: URL): Record<string, string | string[]> {
   return { ...values };
 }
 
+/** Where an input stands in a request. */
+type Place = "body" | "query";
+
 /** Parses `input`, or throws `invalid_request` naming each field and, for an unknown one, those that exist (contract 1). */
-export function parse<T extends z.ZodType>(schema: T, input: unknown): z.output<T> {
+export function parse<T extends z.ZodType>(schema: T, input: unknown, place: Place = "body"): z.output<T> {
   const result = schema.safeParse(input);
   if (result.success) return result.data;
-  const errors = result.error.issues.flatMap((issue) => faults(issue, schema));
+  const errors = result.error.issues.flatMap((issue) => faults(issue, schema, place));
   const detail = errors.slice(0, 3).map(inOneLine).join("; ");
   throw new ServiceError("invalid_request", detail, { errors: errors.slice(0, ERRORS_MAX) });
 }
@@ -35,10 +38,11 @@ function inOneLine({ path, message }: FieldError): string {
   return message.startsWith("must be ") ? `the input ${message}` : message;
 }
 
+const SECRETS = /password|refresh_token|secret/i;
 const ERRORS_MAX = 20;
 const NAME_SHOWN_MAX = 100;
 
-function faults(issue: z.core.$ZodIssue, schema: z.ZodType): FieldError[] {
+function faults(issue: z.core.$ZodIssue, schema: z.ZodType, place: Place): FieldError[] {
   const path = issue.path.map(String).join(".");
   if (issue.code !== "unrecognized_keys") {
     // Of a union's branches the one that got furthest says most.
@@ -49,7 +53,9 @@ function faults(issue: z.core.$ZodIssue, schema: z.ZodType): FieldError[] {
   const hint = known.length === 0 ? "nothing is expected here" : `known: ${known.join(", ")}`;
   return issue.keys.slice(0, ERRORS_MAX).map((key) => ({
     path: (path === "" ? key : `${path}.${key}`).slice(0, NAME_SHOWN_MAX),
-    message: `unknown; ${hint}`,
+    message: place === "query" && SECRETS.test(key)
+      ? "must travel in the body, never in an address: those are written into logs"
+      : `unknown; ${hint}`,
   }));
 }
 

@@ -10,6 +10,13 @@ const log = logger("http");
 // Requests that are going on at a stop get this long; then the connection is cut.
 const FINISH_MAX_MS = 5_000;
 
+/** The file in which `ctl` finds the running service, and what that is called. */
+export interface Announced {
+  path: string;
+  /** Another one at each start (contract 8.14). */
+  instance: string;
+}
+
 /** Where to listen, and how many connections to take. */
 export interface ListenerOptions {
   host: string;
@@ -23,14 +30,14 @@ export interface ListenerOptions {
 export class Listener {
   readonly #app: App;
   readonly #options: ListenerOptions;
-  readonly #serverFile: string;
+  readonly #announced: Announced;
   #connections: Connections | null = null;
   #inFlight = 0;
 
-  constructor(app: App, options: ListenerOptions, serverFile: string) {
+  constructor(app: App, options: ListenerOptions, announced: Announced) {
     this.#app = app;
     this.#options = options;
-    this.#serverFile = serverFile;
+    this.#announced = announced;
   }
 
   /** `http://host:port` as a client on this machine reaches it; "" before it listens. */
@@ -64,8 +71,11 @@ export class Listener {
 
   /** Writes the address where `ctl` looks for it (contract 2). */
   async announce(): Promise<void> {
-    const text = JSON.stringify({ url: this.url, pid: Deno.pid }) + "\n";
-    await Deno.writeTextFile(this.#serverFile, text, { mode: 0o600 });
+    const { path, instance } = this.#announced;
+    const text = JSON.stringify({ url: this.url, pid: Deno.pid, instance }) + "\n";
+    // One that a killed server left behind may have been anybody's to read.
+    await Deno.remove(path).catch(() => {});
+    await Deno.writeTextFile(path, text, { mode: 0o600 });
   }
 
   async handle(request: Request, peer: string): Promise<Response> {
@@ -93,7 +103,7 @@ export class Listener {
    * so it comes last (reliability SHD-5).
    */
   async close(): Promise<void> {
-    await Deno.remove(this.#serverFile).catch(() => {});
+    await Deno.remove(this.#announced.path).catch(() => {});
     const until = performance.now() + FINISH_MAX_MS;
     while (this.#inFlight > 0 && performance.now() < until) {
       await new Promise((resolve) => setTimeout(resolve, 5));

@@ -4,8 +4,9 @@ import type { Call, IdempotencyKey } from "../api/call.ts";
 import { digest } from "../base/digest.ts";
 import { ruleOf } from "../domain/access.ts";
 import { invalid, notFound, ServiceError } from "../domain/error.ts";
-import type { Claims } from "../base/token.ts";
 import type { App } from "./framework.ts";
+import { withOrigin } from "../base/origin.ts";
+import { type Caller, SYSTEM_ACTOR } from "../domain/scope.ts";
 import { authenticate } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
 import { parse, query, readJson, readQuery } from "./input.ts";
@@ -14,7 +15,8 @@ import type { Door } from "./door.ts";
 import { respond } from "./respond.ts";
 import type { AnyRoute } from "./route.ts";
 
-const ANONYMOUS = { subject: "anonymous", scopes: [], run: null };
+// Who is not known, or not yet. What the service notes of them it notes by itself.
+const ANONYMOUS: Caller = { subject: SYSTEM_ACTOR, scopes: [], run: null, person: null };
 
 /**
  * Puts a route into the app: authenticate, authorise, parse, handle, answer, in this order, so that nobody learns
@@ -35,15 +37,15 @@ export function mount(app: App, door: Door, route: AnyRoute): void {
     const params = paramsSchema === null ? {} : parseParams(paramsSchema, c.req.param(), route);
     const parsedQuery = url.search === "" && route.query === undefined
       ? {}
-      : parse(querySchema, readQuery(url));
+      : parse(querySchema, readQuery(url), "query");
     const isForm = route.form !== undefined &&
       /^multipart\//i.test(request.headers.get("content-type") ?? "");
     const body = route.body === undefined || isForm ? undefined : parse(route.body, await readJson(request));
     const call: Call = {
       caller,
-      idempotency: route.idempotent ? idempotencyKey(request, caller.subject, url.pathname, body) : null,
+      ended: () => identity === null ? Promise.resolve(null) : authority.ended(identity),
+      idempotency: route.idempotent ? idempotencyKey(request, caller, url.pathname, body) : null,
     };
-    const claims: Claims | null = identity?.claims ?? null;
     const input = {
       api,
       streams: door,
@@ -53,9 +55,10 @@ export function mount(app: App, door: Door, route: AnyRoute): void {
       body,
       address: c.env.address,
       raw: request,
-      claims,
     };
-    const answer = await route.handle(input);
+    const userAgent = request.headers.get("user-agent") ?? "";
+    const origin = { actor: caller.subject, address: c.env.address, userAgent };
+    const answer = await withOrigin(origin, () => route.handle(input));
     const response = answer instanceof Response ? answer : respond(answer, route, url);
     return request.method === "HEAD" ? await headOf(response, response === answer) : response;
   });
@@ -97,7 +100,7 @@ function nounOf(path: string, name: string): string {
 
 function idempotencyKey(
   request: Request,
-  subject: string,
+  { subject, person }: Caller,
   path: string,
   body: unknown,
 ): IdempotencyKey | null {
@@ -105,7 +108,7 @@ function idempotencyKey(
   if (key === null) return null;
   if (!/^[\x21-\x7e]{1,200}$/.test(key)) throw invalid("Idempotency-Key", "must be 1-200 visible characters");
   return {
-    key: digest(`${subject}\n${request.method} ${path}\n${key}`),
+    key: digest(`${subject} ${person?.userId ?? ""}\n${request.method} ${path}\n${key}`),
     fingerprint: digest(JSON.stringify(body) ?? ""),
   };
 }

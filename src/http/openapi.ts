@@ -38,7 +38,7 @@ export async function openApiDocument(routes: readonly AnyRoute[], version: stri
       ...(route.access === "public" ? { security: [] } : { security: [{ bearer: [] }, { token: [] }] }),
       request: requestOf(route),
       responses: responsesOf(route),
-      ...(route.access === "public" ? {} : { "x-required-scope": route.access }),
+      ...(route.access === "public" || route.access === "token" ? {} : { "x-required-scope": route.access }),
     }));
   }
   return app.getOpenAPI31Document({
@@ -88,7 +88,7 @@ function responsesOf(route: AnyRoute) {
     headers.Link = { schema: { type: "string" }, description: "RFC 8288; rel=next" };
   }
   if (route.idempotent) headers["Idempotent-Replayed"] = { schema: { type: "string" } };
-  const content = route.status === 204 ? undefined : {
+  const content = route.status === 204 || route.status === 303 ? undefined : {
     [route.responseType ?? "application/json"]: { schema: route.response },
     ...(route.streams ? { "text/event-stream": { schema: z.string() } } : {}),
   };
@@ -101,6 +101,7 @@ function responsesOf(route: AnyRoute) {
   // What a run may not see does not exist for it, with or without an id in the path.
   if (route.access !== "public") statuses.add(401).add(404);
   if (route.operation === "auth.login" || route.operation === "auth.refresh") statuses.add(401);
+  if (route.status === 303) statuses.add(404).add(409);
   if (route.method !== "GET") statuses.add(409).add(413).add(507);
   if (route.body !== undefined || route.form !== undefined) statuses.add(415);
   const errors = [...statuses].sort().map((status) => {

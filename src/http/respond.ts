@@ -14,6 +14,11 @@ export function respond(answer: Answer<unknown>, route: AnyRoute, url: URL): Res
   if (next) headers.link = nextLink(url, next);
   if (replayed === true) headers["idempotent-replayed"] = "true";
   if (warning !== undefined) headers.warning = `299 svc "${warning}"`;
+  if (answer.form === "lines") {
+    headers["content-type"] = "application/x-ndjson";
+    const rows = JSON.parse(json) as unknown[];
+    return new Response(rows.map((row) => `${JSON.stringify(row)}\n`).join(""), { status, headers });
+  }
   return new Response(json, { status, headers });
 }
 

@@ -3,7 +3,6 @@ import type { Answer } from "../api/answer.ts";
 import type { Call } from "../api/call.ts";
 import type { Operations } from "../api/operations.ts";
 import type { Access } from "../domain/access.ts";
-import type { Claims } from "../base/token.ts";
 import type { StreamParts } from "./door.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
@@ -21,8 +20,6 @@ export interface RouteRequest<Params, Query, Body> {
   /** The address of the client, behind trusted proxies the one they name. */
   address: string;
   raw: Request;
-  /** Claims of the caller's token; null on public routes. */
-  claims: Claims | null;
 }
 
 type Shape = Record<string, z.ZodType>;
@@ -51,7 +48,7 @@ export interface Route<
   body?: Body;
   /** The texts of a multipart form with a file, taken instead of a JSON body, or beside it when both are declared. */
   form?: z.ZodType;
-  status: 200 | 201 | 202 | 204;
+  status: 200 | 201 | 202 | 204 | 303;
   response: Shown;
   /** Set when the answer is not JSON. */
   responseType?: "text/plain" | "text/event-stream" | "application/x-tar" | "*/*";

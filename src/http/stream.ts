@@ -1,6 +1,6 @@
+import type { Ended } from "../api/authority.ts";
+import type { Call } from "../api/call.ts";
 import type { StreamStart } from "../api/stream_start.ts";
-import { type Claims, OPERATOR_KEY_VERSION } from "../base/token.ts";
-import { ServiceError } from "../domain/error.ts";
 import type { StreamEnd } from "../domain/vocabulary.ts";
 import type { StreamParts } from "./door.ts";
 import { bodyFrom, type BodySource } from "./body.ts";
@@ -17,7 +17,8 @@ export interface StreamStep {
 
 /** What is streamed: a view of the journal behind a number. */
 export interface StreamSource {
-  claims: Claims;
+  /** Why the reader may read no longer, or null. */
+  whyEnded: () => Promise<Ended>;
   /** Bell that rings when there may be something new. */
   bell: string;
   after: number;
@@ -119,13 +120,9 @@ class EventStream implements BodySource {
     });
   }
 
-  // A token that ctl signed for one request opened this stream and does not end it; a login does (contract 2).
   async #endReason(): Promise<StreamEnd | undefined> {
-    const { claims } = this.#source;
     if (this.#parts.lifecycle.stopping.aborted) return "shutdown";
-    const expires = claims.ver !== OPERATOR_KEY_VERSION || claims.typ === "run";
-    if (expires && claims.exp * 1000 <= this.#parts.clock.now()) return "token_expired";
-    return await this.#parts.authority.recognise(claims) === null ? "revoked" : undefined;
+    return await this.#source.whyEnded() ?? undefined;
   }
 }
 
@@ -143,15 +140,14 @@ export function encoded(frames: readonly string[]): Uint8Array {
 
 /** Who opens a stream, and where it wants to go on. */
 export interface StreamClient {
-  claims: Claims;
+  whyEnded: () => Promise<Ended>;
   lastEventId: string | null;
   after: number | undefined;
 }
 
-/** The client behind a request for a stream. Throws `unauthenticated` without a token. */
-export function clientOf(request: Request, claims: Claims | null, after: number | undefined): StreamClient {
-  if (claims === null) throw new ServiceError("unauthenticated", "Cannot stream without a token");
-  return { claims, lastEventId: request.headers.get("last-event-id"), after };
+/** The client behind a request for a stream. */
+export function clientOf(request: Request, call: Call, after: number | undefined): StreamClient {
+  return { whyEnded: call.ended, lastEventId: request.headers.get("last-event-id"), after };
 }
 
 /** The number behind which a client wants to go on, null for now; what is no number of ours is -1 (contract 4, Stream). */

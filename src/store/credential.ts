@@ -1,3 +1,4 @@
+import type { LoginKind } from "../domain/vocabulary.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
 import type { PasswordSource } from "../domain/vocabulary.ts";
 
@@ -45,9 +46,12 @@ export function endAllLogins(now: number): Statement[] {
 }
 
 /** A refresh token as stored: its hash only. */
-interface RefreshToken extends Row {
+export interface RefreshToken extends Row {
   id: string;
   username: string;
+  /** "" for the operator. */
+  user_id: string;
+  kind: LoginKind;
   version: number;
   expires_at: number;
 }
@@ -55,16 +59,27 @@ interface RefreshToken extends Row {
 /** Stores a refresh token by its hash. */
 export function insertRefreshToken(token: RefreshToken & { token_hash: string }, now: number): Statement {
   return {
-    sql: `insert into refresh_token (id, token_hash, username, version, created_at, expires_at)
-      values (?, ?, ?, ?, ?, ?)`,
-    args: [token.id, token.token_hash, token.username, token.version, now, token.expires_at],
+    sql: `insert into refresh_token (id, token_hash, username, user_id, kind, version, created_at, expires_at)
+      values (?, ?, ?, ?, ?, ?, ?, ?)`,
+    args: [
+      token.id,
+      token.token_hash,
+      token.username,
+      token.user_id,
+      token.kind,
+      token.version,
+      now,
+      token.expires_at,
+    ],
   };
 }
 
 /** The refresh token with this hash that is not expired, or null. */
 export function findRefreshToken(db: Database, tokenHash: string, now: number): Promise<RefreshToken | null> {
   return db.first<RefreshToken>(
-    "select id, username, version, expires_at from refresh_token where token_hash = ? and expires_at > ?",
+    `select id, username, user_id, kind, version, expires_at
+    from refresh_token
+    where token_hash = ? and expires_at > ?`,
     [tokenHash, now],
   );
 }
@@ -74,9 +89,9 @@ export function deleteRefreshToken(tokenHash: string): Statement {
   return { sql: "delete from refresh_token where token_hash = ?", args: [tokenHash] };
 }
 
-/** Revokes all refresh tokens: the password changed. */
+/** Revokes the operator's refresh tokens: the password changed. */
 export function deleteRefreshTokens(): Statement {
-  return { sql: "delete from refresh_token", args: [] };
+  return { sql: "delete from refresh_token where user_id = ''", args: [] };
 }
 
 /** How often `who` failed to log in during a minute (Unix time in minutes). */

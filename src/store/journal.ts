@@ -1,13 +1,15 @@
 import type { JournalEntry } from "../domain/journal.ts";
 import { conversationBell } from "../base/bells.ts";
+import { originOf } from "../base/origin.ts";
 import type { Database, Row, Statement, Value } from "./database.ts";
+import { between, type Bounds, oneOf, type Where } from "./filter.ts";
 import { MESSAGE_IS_UNROUTED, TASK_IS_ACTIVE } from "./status.ts";
 import type { EventKind } from "../domain/vocabulary.ts";
 
 const INTO_JOURNAL = `insert into journal
-  (at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data)`;
-const INSERT = `${INTO_JOURNAL} values (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const INSERT_IF_CHANGED = `${INTO_JOURNAL} select ?, ?, ?, ?, ?, ?, ?, ?, ? where changes() = 1`;
+  (at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data, address, user_agent)`;
+const INSERT = `${INTO_JOURNAL} values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const INSERT_IF_CHANGED = `${INTO_JOURNAL} select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where changes() = 1`;
 
 /** The statement that records an event. Put it into the batch that makes the event true (architecture, sentence 2). */
 export function record(at: number, entry: JournalEntry): Statement {
@@ -24,6 +26,8 @@ export function moved(move: Statement | Statement[], at: number, entry: JournalE
 }
 
 function valuesOf(at: number, entry: JournalEntry): Value[] {
+  const { actor = "system" } = entry;
+  const { address, userAgent } = originOf(actor);
   return [
     at,
     entry.kind,
@@ -32,8 +36,10 @@ function valuesOf(at: number, entry: JournalEntry): Value[] {
     entry.task_id ?? "",
     entry.execution_id ?? "",
     entry.message_id ?? "",
-    entry.actor ?? "system",
+    actor,
     JSON.stringify(entry.data ?? {}),
+    address,
+    userAgent,
   ];
 }
 
@@ -84,6 +90,7 @@ export interface JournalFilter {
   worker_id?: string | undefined;
   task_id?: string | undefined;
   kinds?: string[] | undefined;
+  actors?: string[] | undefined;
 }
 
 /** Up to `limit` events with a number above `after`, oldest first. */
@@ -120,10 +127,9 @@ function selectEvents(
     where.push(`${name} = ? and ${name} <> ''`);
     args.push(value);
   }
-  if (filter.kinds !== undefined && filter.kinds.length > 0) {
-    where.push(`kind in (${filter.kinds.map(() => "?").join(", ")})`);
-    args.push(...filter.kinds);
-  }
+  const more: Where = { conditions: where, args };
+  if (filter.kinds !== undefined && filter.kinds.length > 0) oneOf("kind")(more, filter.kinds);
+  if (filter.actors !== undefined && filter.actors.length > 0) oneOf("actor")(more, filter.actors);
   return db.read<JournalRow>(
     `select ${COLUMNS}
     from journal
@@ -131,6 +137,33 @@ function selectEvents(
     order by ${order}
     limit ?`,
     [...args, limit],
+  );
+}
+
+/** A change with where it came from (contract 9). */
+export interface AuditRow extends JournalRow {
+  address: string;
+  user_agent: string;
+}
+
+/** Up to `limit` changes that somebody asked for, behind number `after`, oldest first. */
+export function listAudit(
+  db: Database,
+  after: number,
+  limit: number,
+  filter: Pick<JournalFilter, "kinds" | "actors"> & Bounds,
+): Promise<AuditRow[]> {
+  const where: Where = { conditions: ["address <> ''", "seq > ?"], args: [after] };
+  if (filter.kinds !== undefined) oneOf("kind")(where, filter.kinds);
+  if (filter.actors !== undefined) oneOf("actor")(where, filter.actors);
+  between(where, "at", filter);
+  return db.read<AuditRow>(
+    `select ${COLUMNS}, address, user_agent
+    from journal
+    where ${where.conditions.join(" and ")}
+    order by seq
+    limit ?`,
+    [...where.args, limit],
   );
 }
 

@@ -5,6 +5,7 @@ import { COUNTERS } from "./migrations/0001_counters.ts";
 import { RETENTION } from "./migrations/0001_retention.ts";
 import { START } from "./migrations/0001_start.ts";
 import { ANSWERS } from "./migrations/0002_answers.ts";
+import { PEOPLE } from "./migrations/0003_people.ts";
 
 /** One step from a schema version to the next. */
 export interface Migration {
@@ -16,6 +17,7 @@ export interface Migration {
 export const MIGRATIONS: readonly Migration[] = [
   { name: "0001_start", statements: [...START, ...COUNTERS, ...RETENTION] },
   { name: "0002_answers", statements: ANSWERS },
+  { name: "0003_people", statements: PEOPLE },
 ];
 
 /** The schema version that this program needs. */

@@ -89,8 +89,8 @@ export function sendMessage(message: NewOutbound, unless: Unless = "always"): St
 
 function actorOf({ source_type, source_id }: NewOutbound): string {
   if (source_type === "worker") return `worker:${source_id}`;
-  // The source of an operator's message is the operator.
-  return source_id.startsWith("operator:") ? source_id : source_type;
+  // What a person says has the person as its source.
+  return /^(user|token):/.test(source_id) ? source_id : source_type;
 }
 
 const FILTERS: Filters<OutboundFilter> = {

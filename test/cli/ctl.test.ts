@@ -351,7 +351,7 @@ describe("errors and exit codes (contract 6)", () => {
       env: { SVC_DATA_DIR: folder.path, SVC_URL: app.url },
     });
     expect(fresh.code).toBe(4);
-    expect(fresh.err).toMatch(/Cannot log in with the key .*secret.key: there is none/);
+    expect(fresh.err).toMatch(/there is no token for it; run svc ctl login \S+, set SVC_TOKEN/);
   });
 
   it("in a run it never falls back to the operator's rights (contract 2)", async () => {

@@ -157,7 +157,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
       env: { NO_COLOR: "1" },
     });
     expect(seen.out).toMatch(/^SEQ +AT +KIND +ABOUT +ACTOR +DATA\n/);
-    expect(seen.out).toMatch(new RegExp(`worker\\.created +…${id.slice(-6)} +operator:\\S+ +name Ada\\n$`));
+    expect(seen.out).toMatch(new RegExp(`worker\\.created +…${id.slice(-6)} +user:\\S+ +name Ada\\n$`));
     const all = await ctl(app, ["events"], { terminal: true, env: { NO_COLOR: "1" } });
     const [task] = await app.call(`GET /api/tasks?message_id=${message}`);
     expect(all.out).toMatch(new RegExp(`task\\.completed +…${task.id.slice(-6)} `));
@@ -165,7 +165,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     expect(all.out).toMatch(new RegExp(`message\\.sent +…${message.slice(-6)} `));
     const piped = await ctl(app, ["events", "--kind", "worker.created", "--worker-id", id]);
     expect(piped.out.trimEnd().split("\t").slice(3)).toEqual([
-      expect.stringMatching(/^operator:/),
+      expect.stringMatching(/^user:/),
       "",
       id,
       "",

@@ -43,6 +43,7 @@ describe("scopes (contract 2)", () => {
       subject: "x",
       scopes,
       run: bound ? run : null,
+      person: null,
     });
     expect(boundTo(caller(["read:*"]))).toBe("k");
     expect(boundTo(caller(["*:memory", "read:*", "write:*"]))).toBe("k");

@@ -66,7 +66,13 @@ export class App {
   /** A token such as ctl signs for itself. */
   token(): Promise<string> {
     const { authority, clock } = this.server.parts;
-    const claims = { typ: "access" as const, sub: "operator:admin", scope: "*:*", ver: OPERATOR_KEY_VERSION };
+    const claims = {
+      typ: "access" as const,
+      sub: "operator:admin",
+      scope: "*:*",
+      ver: OPERATOR_KEY_VERSION,
+      instance: authority.instance,
+    };
     return signToken(authority.key, claims, OPERATOR_KEY_TTL_S, clock.now());
   }
 

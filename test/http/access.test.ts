@@ -5,6 +5,7 @@ import { checkRules, ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { fakeEngines } from "../harness/agents.ts";
+import { bearer, type Somebody, someToken, someUser } from "../harness/people.ts";
 import { startRun } from "../harness/run.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
@@ -42,11 +43,34 @@ function run(name: string, headers: Record<string, string>, may: (access: string
   };
 }
 
+function login(name: string, headers: Record<string, string>, may: (access: string) => boolean): Kind {
+  return { name, headers, may: (access, only) => access === "token" || only === "own" || may(access) };
+}
+
+function named(name: string, { headers }: Somebody, may: (access: string) => boolean): Kind {
+  return { name, headers, may: (access) => access === "token" || may(access) };
+}
+
 async function kindsOf(app: App): Promise<Kind[]> {
   const worker = await startRun(app, [], "Plain");
   const wide = await startRun(app, ["*:*"], "Wide");
   const reader = await startRun(app, ["read:*"], "Reader");
   const narrow = await startRun(app, ["read:tasks", "write:memory"], "Narrow");
+  const ops = [
+    "write:tasks",
+    "write:sessions",
+    "write:memory",
+    "write:messages",
+    "write:executions",
+    "write:chat",
+    "write:questions",
+  ];
+  const viewer = await someUser(app, "Vera", "viewer");
+  const operator = await someUser(app, "Otto", "operator");
+  const admin = await someUser(app, "Anna", "admin");
+  const token = await someToken(app, "ci", ["read:tasks", "write:memory"], admin.headers);
+  const all = await someToken(app, "all", ["*:*"], admin.headers);
+  const lent = await someToken(app, "lent", ["read:*"], viewer.headers);
   const defaults = [
     "read:workers",
     "read:departments",
@@ -58,7 +82,13 @@ async function kindsOf(app: App): Promise<Kind[]> {
   const bee = ["write:tasks", "write:memory", "write:sessions", "write:messages"];
   return [
     { name: "nobody", headers: {}, may: () => false },
-    { name: "operator", headers: { authorization: `Bearer ${await app.token()}` }, may: () => true },
+    { name: "ctl beside its key", headers: bearer(await app.token()), may: () => true },
+    login("a viewer", viewer.headers, (access) => /^read:/.test(access)),
+    login("an operator", operator.headers, (access) => /^read:/.test(access) || ops.includes(access)),
+    login("an admin", admin.headers, () => true),
+    named("a token with two scopes", token, (access) => ["read:tasks", "write:memory"].includes(access)),
+    named("a token with *:*", all, () => true),
+    named("a viewer's token", lent, (access) => /^read:/.test(access)),
     run("a run with default scopes", worker.headers, (access) => defaults.includes(access)),
     run("a run with *:*", wide.headers, () => true),
     run("a run with read:*", reader.headers, (access) => FIRST_PART.test(access)),

@@ -142,6 +142,47 @@ const MUTATIONS: Mutation[] = [
     "department.deleted",
     (app) => app.call("DELETE /api/departments/Lab"),
   ],
+  [
+    "POST /api/executions/:id/retry",
+    "task.created",
+    async (app) => {
+      const { executionId } = await startRun(app, [], "Retried");
+      await app.call(`POST /api/executions/${executionId}/cancel`, {});
+      await app.call(`POST /api/executions/${executionId}/retry`, {});
+    },
+  ],
+  [
+    "POST /api/queue/cancel",
+    "task.cancelled",
+    async (app) => {
+      const { id } = await app.call("POST /api/workers", { name: "Paused", paused: true });
+      await app.call("POST /api/tasks", { ...TASK, worker_id: id, type: "immediate" });
+      await app.call("POST /api/queue/cancel", { filter: { worker_id: id }, expected: 1 });
+    },
+  ],
+  [
+    "POST /api/users",
+    "user.created",
+    (app) => app.call("POST /api/users", { name: "Eve", role: "viewer", password: "a long enough word" }),
+  ],
+  [
+    "PUT /api/users/:id_or_name",
+    "user.updated",
+    (app) => app.call("PUT /api/users/Eve", { role: "operator" }),
+  ],
+  [
+    "PUT /api/users/:id_or_name/password",
+    "user.password_changed",
+    (app) => app.call("PUT /api/users/Eve/password", { password: "another long word" }),
+  ],
+  ["DELETE /api/users/:id_or_name", "user.deleted", (app) => app.call("DELETE /api/users/Eve")],
+  [
+    "POST /api/tokens",
+    "token.created",
+    async (app, world) =>
+      world.token = await app.call("POST /api/tokens", { name: "ci", scopes: ["read:*"] }),
+  ],
+  ["DELETE /api/tokens/:id", "token.deleted", (app, { token }) => app.call(`DELETE /api/tokens/${token.id}`)],
   ["POST /api/system/backup", "system.backup", (app) => app.send("POST /api/system/backup", {})],
   [
     "PUT /api/system/password",
@@ -154,11 +195,11 @@ const MUTATIONS: Mutation[] = [
   ],
 ];
 
-// A new access token is not stored.
-const CHANGES_NOTHING = ["POST /api/auth/refresh"];
+// A new access token is not stored, nor is a code: its login is what counts.
+const CHANGES_NOTHING = ["POST /api/auth/refresh", "POST /api/auth/console"];
 
 describe("the audit trail (contract 4, Journal)", () => {
-  it("names the actor of every change", async () => {
+  it("names the actor of every change, and from where it came", async () => {
     await using app = await openApp({ config: { engines: fakeEngines(), auth: { password_hash: "" } } });
     const world = {};
     const missing: string[] = [];
@@ -166,7 +207,7 @@ describe("the audit trail (contract 4, Journal)", () => {
       const before = await app.db.first<{ seq: number }>("select coalesce(max(seq), 0) as seq from journal");
       await send(app, world);
       const rows = await app.db.read(
-        "select actor from journal where seq > ? and kind = ? and actor = 'operator:admin'",
+        "select actor from journal where seq > ? and kind = ? and actor = 'user:admin' and address = '127.0.0.1'",
         [before?.seq ?? 0, kind],
       );
       if (rows.length === 0) missing.push(`${route}: no ${kind}`);

@@ -21,7 +21,7 @@ describe("GET /api/events (contract 4, Journal; contract 4, Stream)", () => {
       task_id: "",
       execution_id: "",
       message_id: "",
-      actor: "operator:admin",
+      actor: "user:admin",
       data: { name: "c" },
     });
     const page = await app.send(

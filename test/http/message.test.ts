@@ -46,7 +46,7 @@ describe("POST /api/messages (interface 4.2, message send, contract 5)", () => {
       media: null,
       status: "sent",
       source_type: "system",
-      source_id: "operator:admin",
+      source_id: "user:admin",
       attempt: 0,
       error: "",
       created_at: expect.any(Number),

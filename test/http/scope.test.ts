@@ -159,7 +159,7 @@ describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
     // Every route with an id is in one of these lists, or names what all may see.
     const shared = /^\/api\/(workers\/:id(\/status)?|departments\/:id_or_name|engines\/:name)$/;
     const tried = [...foreign, ...writes.map(([route]) => route), rename, upload];
-    const untried = guarded.filter((route) => route.path.includes(":") && !shared.test(route.path)).filter(
+    const untried = forRuns.filter((route) => route.path.includes(":") && !shared.test(route.path)).filter(
       (route) => {
         const pattern = new RegExp(`^${route.method} ${route.path.replace(/:\w+/g, "[^/?]+")}(\\?|$)`);
         return !tried.some((one) => pattern.test(one));

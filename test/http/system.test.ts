@@ -148,7 +148,7 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
     const fresh = await login(app, FRESH);
     expect((await app.send("GET /api/workers", undefined, bearer(fresh.access_token))).status).toBe(200);
     const events = await app.db.read("select actor from journal where kind = 'auth.password_changed'");
-    expect(events).toEqual([{ actor: "operator:admin" }]);
+    expect(events).toEqual([{ actor: "user:admin" }]);
   });
 
   it("holds after a restart", async () => {

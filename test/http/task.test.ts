@@ -42,7 +42,7 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
       last_run_at: null,
       last_error: "",
       failures_in_row: 0,
-      created_by: "operator:admin",
+      created_by: "user:admin",
       created_at: NOW,
       updated_at: NOW,
     });
@@ -290,7 +290,7 @@ describe("GET /api/tasks and its moves (interface 4.2, contract 3)", () => {
       const { id } = (await post(body)).body;
       expect(await app.call(`POST /api/tasks/${id}/cancel`)).toMatchObject({
         status: "cancelled",
-        reason: "cancelled by operator:admin",
+        reason: "cancelled by user:admin",
         next_run_at: null,
       });
       const again = await app.send(`POST /api/tasks/${id}/cancel`);

@@ -22,7 +22,11 @@ const OPERATIONS = 2_000;
 const MAX_ATTEMPTS = 3;
 const CRON = "*/10 * * * *";
 const RULES = { defaultZone: "UTC", maxAttempts: MAX_ATTEMPTS };
-const CALL: Call = { caller: { subject: "operator:test", scopes: ["*:*"], run: null }, idempotency: null };
+const CALL: Call = {
+  caller: { subject: "user:test", scopes: ["*:*"], run: null, person: null },
+  ended: () => Promise.resolve(null),
+  idempotency: null,
+};
 const USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
 
 /** The model: what the task should be. */

@@ -141,7 +141,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     expect(await findMarked(mark)).toEqual([]);
     expect(await app.db.first("select status, reason from task")).toMatchObject({
       status: "cancelled",
-      reason: "cancelled by operator:admin",
+      reason: "cancelled by user:admin",
     });
     expect((await app.send(`POST /api/executions/${id}/cancel`)).status).toBe(409);
     expect((await app.send(`POST /api/executions/${crypto.randomUUID()}/cancel`)).status).toBe(404);

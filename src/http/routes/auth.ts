@@ -1,8 +1,21 @@
 import { z } from "zod";
-import { loginAnswerSchema, loginSchema, refreshAnswerSchema, refreshSchema } from "../../domain/login.ts";
+import { FLOW_LIFE_S } from "../../api/oidc.ts";
+import { CALLBACK_PATH } from "../../api/oidc_login.ts";
+import { answer } from "../../api/answer.ts";
+import { whole } from "../../api/login.ts";
+import {
+  accessSchema,
+  codeSchema,
+  loginAnswerSchema,
+  loginSchema,
+  oidcAnswerQuery,
+  refreshSchema,
+  returnPath,
+  whoamiSchema,
+} from "../../domain/login.ts";
+import { invalid } from "../../domain/error.ts";
+import { browserAnswer, BrowserCookies, checkOrigin, SESSION_HEADER } from "../browser.ts";
 import { route } from "../route.ts";
-
-const example = { examples: [{ refresh_token: "from the login" }] };
 
 export const authRoutes = [
   route({
@@ -11,10 +24,19 @@ export const authRoutes = [
     access: "public",
     operation: "auth.login",
     summary: "Log in",
+    description:
+      "With `browser: true` the secret comes in two halves: a cookie that no script reads, and `session`, which the " +
+      "page sends as `X-Svc-Session`. A browser may log in with a code of `svc ctl console` or of an OpenID provider instead.",
     body: loginSchema,
     status: 200,
     response: loginAnswerSchema,
-    handle: ({ api, body, address }) => api.auth.login(body, address),
+    handle: async ({ api, body, address, raw }) => {
+      const place = api.auth.place();
+      const cookies = new BrowserCookies(place);
+      if (body.browser) checkOrigin(raw, place.publicUrl);
+      const login = await api.auth.logIn(body, { address, flow: cookies.flow(raw) });
+      return "cookie" in login ? browserAnswer(login, cookies) : answer(login);
+    },
   }),
   route({
     method: "POST",
@@ -22,10 +44,16 @@ export const authRoutes = [
     access: "public",
     operation: "auth.refresh",
     summary: "Get a new access token",
-    body: refreshSchema.meta({ id: "Refresh", ...example }),
+    description: "A browser sends no refresh token but its cookie and `X-Svc-Session`.",
+    body: refreshSchema,
     status: 200,
-    response: refreshAnswerSchema,
-    handle: ({ api, body }) => api.auth.refresh(body.refresh_token),
+    response: accessSchema,
+    handle: async ({ api, body, raw }) => {
+      const place = api.auth.place();
+      const { secret, kind } = secretOf(raw, body.refresh_token, new BrowserCookies(place));
+      if (kind === "browser") checkOrigin(raw, place.publicUrl);
+      return await api.auth.refresh(secret, kind);
+    },
   }),
   route({
     method: "POST",
@@ -33,9 +61,88 @@ export const authRoutes = [
     access: "public",
     operation: "auth.logout",
     summary: "Revoke a refresh token",
-    body: refreshSchema.meta({ id: "Logout", ...example }),
+    description: "A browser sends no refresh token but its cookie and `X-Svc-Session`.",
+    body: refreshSchema,
     status: 204,
     response: z.undefined(),
-    handle: ({ api, body }) => api.auth.logout(body.refresh_token),
+    handle: async ({ api, body, raw }) => {
+      const place = api.auth.place();
+      const cookies = new BrowserCookies(place);
+      const { secret, kind } = secretOf(raw, body.refresh_token, cookies);
+      if (kind === "browser") checkOrigin(raw, place.publicUrl);
+      const done = await api.auth.logout(secret, kind);
+      if (kind === "login") return done;
+      return new Response(null, { status: 204, headers: { "set-cookie": cookies.setLogin("", 0) } });
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/api/auth/whoami",
+    access: "token",
+    operation: "auth.whoami",
+    summary: "Who calls, and what they may",
+    status: 200,
+    response: whoamiSchema,
+    handle: ({ api, call }) => api.auth.whoami(call),
+  }),
+  route({
+    method: "POST",
+    path: "/api/auth/console",
+    access: "token",
+    operation: "auth.console",
+    summary: "Get a code that logs a browser in as the caller, once, within a minute",
+    body: z.strictObject({}),
+    status: 201,
+    response: codeSchema,
+    handle: ({ api, call }) => api.auth.createCode(call),
+  }),
+  route({
+    method: "GET",
+    path: "/api/auth/oidc/start",
+    access: "public",
+    operation: "auth.oidc_start",
+    summary: "Sign in with the OpenID provider: sends the browser there",
+    query: { return: returnPath },
+    status: 303,
+    response: z.undefined(),
+    handle: async ({ api, query }) => {
+      const { location, cookie } = await api.auth.beginOidc(query.return);
+      return leave(location, new BrowserCookies(api.auth.place()).setFlow(cookie, FLOW_LIFE_S));
+    },
+  }),
+  route({
+    method: "GET",
+    path: CALLBACK_PATH,
+    access: "public",
+    operation: "auth.oidc_callback",
+    summary: "Where the OpenID provider sends the browser back to",
+    query: oidcAnswerQuery,
+    status: 303,
+    response: z.undefined(),
+    handle: async ({ api, raw }) => {
+      const cookie = new BrowserCookies(api.auth.place()).flow(raw);
+      return leave(await api.auth.finishOidc(new URL(raw.url).search, cookie));
+    },
   }),
 ] as const;
+
+// Addresses on this way hold codes: nobody keeps them, and no other site is told.
+function leave(location: string, cookie?: string): Response {
+  const headers = new Headers({ location, "cache-control": "no-store", "referrer-policy": "no-referrer" });
+  if (cookie !== undefined) headers.set("set-cookie", cookie);
+  return new Response(null, { status: 303, headers });
+}
+
+// What somebody shows to go on with a login. A page that has its half has to be in the browser that has the other.
+function secretOf(
+  request: Request,
+  given: string | undefined,
+  cookies: BrowserCookies,
+): { secret: string; kind: "login" | "browser" } {
+  if (given !== undefined) return { secret: given, kind: "login" };
+  const session = request.headers.get(SESSION_HEADER);
+  if (session === null) {
+    throw invalid("refresh_token", "is missing; a browser sends its cookie and X-Svc-Session instead");
+  }
+  return { secret: whole(cookies.login(request) ?? "", session), kind: "browser" };
+}

@@ -154,9 +154,9 @@ export const chatRoutes = [
     status: 200,
     response: z.string(),
     responseType: "text/event-stream",
-    handle: async ({ api, streams, call, params, query, raw, claims }) => {
+    handle: async ({ api, streams, call, params, query, raw }) => {
       await api.chat.get(call, params.id);
-      const client = clientOf(raw, claims, query.after);
+      const client = clientOf(raw, call, query.after);
       return await conversationStream({ api, streams }, chatSessionKey(params.id), client);
     },
   }),

@@ -17,11 +17,11 @@ export const eventRoutes = [
     status: 200,
     response: z.array(eventSchema),
     streams: true,
-    handle: async ({ api, streams, call, query, raw, claims }) => {
+    handle: async ({ api, streams, call, query, raw }) => {
       if (wantsJson(raw.headers.get("accept"))) {
         return await api.event.list(call, query);
       }
-      return await journalStream({ api, streams }, call, query, clientOf(raw, claims, query.after));
+      return await journalStream({ api, streams }, call, query, clientOf(raw, call, query.after));
     },
   }),
 ] as const;

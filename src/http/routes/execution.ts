@@ -47,7 +47,8 @@ export const executionRoutes = [
       const { follow, tail, raw } = query;
       const find = () => api.execution.findLog(call, params.id, raw);
       const log = await find();
-      const hasEnded = () => find().then((found) => found.ended);
+      // Whoever may no longer read has come to the end, too.
+      const hasEnded = async () => (await find()).ended || await call.ended() !== null;
       return await logResponse(streams, { ...log, executionId: params.id, follow, tail, hasEnded });
     },
   }),

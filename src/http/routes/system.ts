@@ -54,7 +54,7 @@ export const systemRoutes = [
     body: passwordChangeSchema,
     status: 200,
     response: passwordChangedSchema,
-    handle: ({ api, call, body, claims, address }) => api.system.password(call, body, { claims, address }),
+    handle: ({ api, call, body, address }) => api.system.password(call, body, address),
   }),
   route({
     method: "POST",

@@ -1,0 +1,143 @@
+import { newId } from "../base/id.ts";
+import { signNamedToken } from "../base/token.ts";
+import { conflict, invalid, notFound, ServiceError } from "../domain/error.ts";
+import type { Deleted } from "../domain/deleted.ts";
+import { jsonOf, valueOf } from "../domain/json.ts";
+import { type Caller, grants, type Person } from "../domain/scope.ts";
+import {
+  beyond,
+  type Token,
+  TOKEN_LIFE_MS,
+  type TokenCreate,
+  type TokenCreated,
+  type TokenFilter,
+  TOKENS_PER_USER_MAX,
+} from "../domain/token.ts";
+import { isDuplicate } from "../store/database.ts";
+import { record } from "../store/journal.ts";
+import {
+  deleteToken as deleteTokenRow,
+  findTokenGrant,
+  insertToken,
+  listTokens as listTokenRows,
+} from "../store/token.ts";
+import { findUser } from "../store/user.ts";
+import { create } from "./create.ts";
+import { type Answer, DELETED, page as pageOf } from "./answer.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./parts.ts";
+
+/** GET /api/tokens: one's own, and with `write:tokens` everybody's (contract 9). An unknown user as a filter answers none. */
+export async function listTokens(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: TokenFilter,
+): Promise<Answer<Token[]>> {
+  const person = personOf(call.caller);
+  const all = seesAll(call.caller);
+  if (filter.user === undefined) return pageOf(await listTokenRows(db, all ? null : person.userId, filter));
+  const owner = await findUser(db, filter.user);
+  const id = owner !== null && (owner.id === person.userId || all) ? owner.id : "";
+  return pageOf(await listTokenRows(db, id, filter));
+}
+
+/**
+ * POST /api/tokens: a token of the caller's own, within what the caller may. It is shown in the answer and stored nowhere; the
+ * same request again gets the same. Throws `invalid_request`, `conflict` for a name that is taken.
+ */
+export async function createToken(
+  { db, clock, authority }: Needs<"db" | "clock" | "authority">,
+  call: Call,
+  input: TokenCreate,
+): Promise<Answer<TokenCreated>> {
+  const { userId, name: userName } = personOf(call.caller);
+  const now = clock.now();
+  const expiresAt = input.expires_at === undefined ? now + TOKEN_LIFE_MS : input.expires_at;
+  if (expiresAt !== null && expiresAt <= now) {
+    throw invalid("expires_at", "must be in the future; null means that it never expires");
+  }
+  const more = beyond(input.scopes, call.caller.scopes);
+  if (more !== undefined) {
+    throw new ServiceError(
+      "forbidden",
+      `Cannot give a token the scope ${more}: you do not hold it yourself`,
+      {
+        required_scope: more,
+      },
+    );
+  }
+  const created = await create<Token>({ db, clock }, call, () => {
+    const token: Token = {
+      id: newId(),
+      name: input.name,
+      user_id: userId,
+      user_name: userName,
+      scopes: input.scopes,
+      expires_at: expiresAt,
+      created_at: now,
+      last_used_at: null,
+    };
+    return Promise.resolve({
+      statements: [
+        ...insertToken(token, TOKENS_PER_USER_MAX),
+        record(now, {
+          kind: "token.created",
+          actor: call.caller.subject,
+          data: {
+            token_id: token.id,
+            name: token.name,
+            user_id: userId,
+            scopes: token.scopes,
+            expires_at: expiresAt,
+          },
+        }),
+      ],
+      response: token,
+      lost: () =>
+        conflict(
+          `Cannot create the token: there are ${TOKENS_PER_USER_MAX} of this user already; revoke some`,
+        ),
+    });
+  }).catch((error) => {
+    throw isDuplicate(error)
+      ? conflict(
+        `Cannot name a token ${JSON.stringify(input.name)}: another one is called that, in whatever case`,
+      )
+      : error;
+  });
+  const token = valueOf(created.json);
+  return {
+    ...created,
+    json: jsonOf({ ...token, token: await signNamedToken(authority.key, token) }),
+  };
+}
+
+/** DELETE /api/tokens/:id: it counts no longer, at once. Throws `not_found`, also for another's without `write:tokens`. */
+export async function deleteToken(
+  { db, clock, authority }: Needs<"db" | "clock" | "authority">,
+  call: Call,
+  id: string,
+): Promise<Answer<Deleted>> {
+  const person = personOf(call.caller);
+  const token = await findTokenGrant(db, id);
+  if (token === null || !seesAll(call.caller) && token.user_id !== person.userId) throw notFound("token", id);
+  await db.writeOr([
+    ...deleteTokenRow(id, seesAll(call.caller) ? null : person.userId),
+    record(clock.now(), {
+      kind: "token.deleted",
+      actor: call.caller.subject,
+      data: { token_id: id, name: token.name, user_id: token.user_id },
+    }),
+  ], () => notFound("token", id));
+  authority.forget();
+  return DELETED;
+}
+
+function seesAll(caller: Caller): boolean {
+  return grants(caller.scopes, "write:tokens");
+}
+
+function personOf({ person }: Caller): Person {
+  if (person === null) throw new ServiceError("forbidden", "Cannot have tokens: they are for people");
+  return person;
+}

@@ -1,0 +1,41 @@
+import { z } from "zod";
+import { ROLES } from "../domain/vocabulary.ts";
+
+/** Where people reach the service: what links, OpenID Connect and secure cookies go by (contract 9). "": where it listens. */
+export const publicUrl = z.string().refine((text) => text === "" || isOrigin(text), {
+  error: "must be an address such as https://svc.example.org, without a path",
+}).default("");
+
+function isOrigin(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && /^https?:$/.test(url.protocol) && url.origin === text.replace(/\/$/, "");
+}
+
+// Without TLS whoever sits in between is the provider: on this machine only.
+function isIssuer(text: string): boolean {
+  const url = URL.parse(text);
+  if (url === null || url.username !== "" || url.search !== "" || url.hash !== "") return false;
+  return url.protocol === "https:" ||
+    url.protocol === "http:" && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname);
+}
+
+/** An OpenID provider; none while `issuer` is empty (contract 9). */
+export const oidcSchema = z.strictObject({
+  issuer: z.string().refine((text) => text === "" || isIssuer(text), {
+    error: "must be an https address, or http on this machine",
+  }).default(""),
+  client_id: z.string().default(""),
+  client_secret: z.string().default(""),
+  scopes: z.array(z.string().min(1)).default(["openid", "profile", "email"]),
+  role_claim: z.string().min(1).default("roles"),
+  roles: z.record(z.string(), z.enum(ROLES)).default({}),
+}).refine(({ issuer, client_id }) => issuer === "" || client_id !== "", {
+  path: ["client_id"],
+  error: "is needed with an issuer",
+}).refine(({ issuer, scopes }) => issuer === "" || scopes.includes("openid"), {
+  path: ["scopes"],
+  error: "must have openid among them",
+}).refine(({ issuer, roles }) => issuer === "" || Object.keys(roles).length > 0, {
+  path: ["roles"],
+  error: "must say which role_claim is which role, or nobody could sign in",
+});

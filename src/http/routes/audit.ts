@@ -1,0 +1,24 @@
+import { z } from "zod";
+import { auditQuery, auditSchema } from "../../domain/audit.ts";
+import { route } from "../route.ts";
+
+export const auditRoutes = [
+  route({
+    method: "GET",
+    path: "/api/audit",
+    access: "read:users",
+    operation: "audit.list",
+    summary: "Who changed what, when, and from where, oldest first",
+    description:
+      "Kept as long as the journal. `Accept: application/x-ndjson` answers the page as JSON lines; the header " +
+      "Link leads to the next.",
+    query: auditQuery,
+    status: 200,
+    response: z.array(auditSchema),
+    handle: async ({ api, query, raw }) => {
+      const answer = await api.audit.list(query);
+      const lines = /\bapplication\/x-ndjson\b/i.test(raw.headers.get("accept") ?? "");
+      return lines ? { ...answer, form: "lines" } : answer;
+    },
+  }),
+] as const;

@@ -1,0 +1,48 @@
+import { z } from "zod";
+import { id } from "../../domain/field.ts";
+import { tokenCreatedSchema, tokenCreateSchema, tokenListQuery, tokenSchema } from "../../domain/token.ts";
+import { route } from "../route.ts";
+import { deletedSchema } from "../../domain/deleted.ts";
+
+const OWN = "Everybody who logged in has their own; a token needs write:tokens, and so do those of others.";
+
+export const tokenRoutes = [
+  route({
+    method: "GET",
+    path: "/api/tokens",
+    access: "write:tokens",
+    operation: "token.list",
+    summary: "List tokens, newest first, without their secrets",
+    description: OWN,
+    query: tokenListQuery,
+    status: 200,
+    response: z.array(tokenSchema),
+    paged: true,
+    handle: ({ api, call, query }) => api.token.list(call, query),
+  }),
+  route({
+    method: "POST",
+    path: "/api/tokens",
+    access: "write:tokens",
+    operation: "token.create",
+    summary: "Make a token for a program; its secret is shown once",
+    description: OWN,
+    body: tokenCreateSchema,
+    status: 201,
+    response: tokenCreatedSchema,
+    idempotent: true,
+    handle: ({ api, call, body }) => api.token.create(call, body),
+  }),
+  route({
+    method: "DELETE",
+    path: "/api/tokens/:id",
+    access: "write:tokens",
+    operation: "token.delete",
+    summary: "Revoke a token; it counts no longer at once",
+    description: OWN,
+    params: { id },
+    status: 200,
+    response: deletedSchema,
+    handle: ({ api, call, params }) => api.token.delete(call, params.id),
+  }),
+] as const;

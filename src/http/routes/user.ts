@@ -1,0 +1,90 @@
+import { z } from "zod";
+import {
+  userCreatedSchema,
+  userCreateSchema,
+  userKey,
+  userListQuery,
+  userPasswordSchema,
+  userSchema,
+  userUpdateSchema,
+} from "../../domain/user.ts";
+import { route } from "../route.ts";
+import { deletedSchema } from "../../domain/deleted.ts";
+
+const params = { id_or_name: userKey };
+
+export const userRoutes = [
+  route({
+    method: "GET",
+    path: "/api/users",
+    access: "read:users",
+    operation: "user.list",
+    summary: "List users, newest first",
+    query: userListQuery,
+    status: 200,
+    response: z.array(userSchema),
+    paged: true,
+    handle: ({ api, query }) => api.user.list(query),
+  }),
+  route({
+    method: "POST",
+    path: "/api/users",
+    access: "write:users",
+    operation: "user.create",
+    summary: "Create a user",
+    description: "Without a password one is made; it is in the first answer only.",
+    body: userCreateSchema,
+    status: 201,
+    response: userCreatedSchema,
+    idempotent: true,
+    handle: ({ api, call, body }) => api.user.create(call, body),
+  }),
+  route({
+    method: "GET",
+    path: "/api/users/:id_or_name",
+    access: "read:users",
+    operation: "user.get",
+    summary: "Get a user",
+    params,
+    status: 200,
+    response: userSchema,
+    handle: ({ api, params }) => api.user.get(params.id_or_name),
+  }),
+  route({
+    method: "PUT",
+    path: "/api/users/:id_or_name",
+    access: "write:users",
+    operation: "user.update",
+    summary: "Change a user's name or role, or disable the user; it counts within a second",
+    params,
+    body: userUpdateSchema,
+    status: 200,
+    response: userSchema,
+    handle: ({ api, call, params, body }) => api.user.update(call, params.id_or_name, body),
+  }),
+  route({
+    method: "DELETE",
+    path: "/api/users/:id_or_name",
+    access: "write:users",
+    operation: "user.delete",
+    summary: "Delete a user with its tokens and logins",
+    params,
+    status: 200,
+    response: deletedSchema,
+    handle: ({ api, call, params }) => api.user.delete(call, params.id_or_name),
+  }),
+  route({
+    method: "PUT",
+    path: "/api/users/:id_or_name/password",
+    access: "write:users",
+    operation: "user.password",
+    summary: "Change a user's password; that user's logins end, and nobody else's",
+    description: "Everybody may change their own, with the current one.",
+    params,
+    body: userPasswordSchema,
+    status: 200,
+    response: userSchema,
+    handle: ({ api, call, params, body, address }) =>
+      api.user.setPassword(call, params.id_or_name, { ...body, address }),
+  }),
+] as const;
