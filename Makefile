@@ -65,7 +65,7 @@ bench: $(DEPS) ## Measure speed and memory beside an empty program; print a tabl
 	@$(DENO) run -A bench/run.ts $(ARGS)
 
 .PHONY: torture
-torture: $(DEPS) ## Kill the service at random under load for 15 minutes, then check that nothing is lost (ARGS='--seconds=60 --seed=7')
+torture: $(DEPS) ## Kill the service at random under load for 15 minutes, then check that nothing is lost (ARGS='--seconds=60 --seed=7 --hostile')
 	@$(DENO) run -A test/torture/torture.ts $(ARGS)
 
 .PHONY: mutants

@@ -8,6 +8,8 @@ const SESSIONS = 4;
 // A request without an answer is sent again, mostly under its key.
 const KEYED = 0.7;
 const ATTEMPTS_MAX = 40;
+// The service wants five seconds; the rest is for a request that waits, because the machine is busy.
+const COUNTDOWN_LEAD_MS = 15_000;
 
 /** What agents are told to do; the number makes each text unique. */
 const DEEDS: [share: number, text: (n: number, dice: number) => string][] = [
@@ -104,7 +106,7 @@ export class Load {
     const base = { message_id: "torture", worker_id: this.#pick(this.workers), instruction, type };
     await this.#send(entry, (api, headers) => {
       const when = type === "countdown"
-        ? { scheduled_at: Date.now() + 5_500 + Math.floor(dice * 2_000) }
+        ? { scheduled_at: Date.now() + COUNTDOWN_LEAD_MS + Math.floor(dice * 2_000) }
         : type === "scheduled"
         ? { cron: "* * * * *" }
         : {};
