@@ -58,6 +58,21 @@ const ENDPOINTS: [route: string, status: number][] = [
   ["GET /api/events", 200],
   ["GET /api/system/overview", 200],
   ["GET /api/system/executions", 200],
+  // contract 9
+  ["GET /api/auth/whoami", 200],
+  ["POST /api/auth/console", 201],
+  ["GET /api/auth/oidc/start", 303],
+  ["GET /api/auth/oidc/callback", 303],
+  ["GET /api/users", 200],
+  ["POST /api/users", 201],
+  ["GET /api/users/:id_or_name", 200],
+  ["PUT /api/users/:id_or_name", 200],
+  ["DELETE /api/users/:id_or_name", 200],
+  ["PUT /api/users/:id_or_name/password", 200],
+  ["GET /api/tokens", 200],
+  ["POST /api/tokens", 201],
+  ["DELETE /api/tokens/:id", 200],
+  ["GET /api/audit", 200],
   // contract 14, contract 17
   ["GET /api/engines", 200],
   ["GET /api/engines/:name", 200],
@@ -166,7 +181,7 @@ const COMMANDS: Record<string, string[]> = {
   "execution cancel": ["<id>"],
   "message trace": ["<id>"],
   "events": ["follow", "after"],
-  "chat": ["<text>", "session", "worker"],
+  "chat": ["[text|-]", "session", "worker"],
   // contract 14, contract 17
   "execution retry": ["<id>"],
   "queue list": ["session-key", "worker-id", "status", "type", ...PAGE],
@@ -174,6 +189,25 @@ const COMMANDS: Record<string, string[]> = {
   "engine list": [],
   "engine get": ["<name>"],
   "usage": ["by", "since"],
+  // contract 9
+  "login": ["[url]", "username", "password-stdin"],
+  "logout": ["[url]"],
+  "whoami": [],
+  "context list": [],
+  "context use": ["<url>"],
+  "console": ["print"],
+  "user list": ["role", ...PAGE],
+  "user get": ["<id|name>"],
+  "user create": ["name!", "role!", "password-stdin"],
+  "user update": ["<id|name>", "name", "role"],
+  "user disable": ["<id|name>"],
+  "user enable": ["<id|name>"],
+  "user password": ["<id|name>", "stdin"],
+  "user delete": ["<id|name>"],
+  "token list": ["user", ...PAGE],
+  "token create": ["name!", "scopes!", "expires-in", "token-file"],
+  "token delete": ["<id>"],
+  "audit": ["after", "actor", "kind", "from", "to"],
   "config path": [],
   "config show": [],
   "config validate": [],
@@ -209,10 +243,10 @@ describe("the interface, row by row (interface 4, contract 5, contract 6)", () =
       const spec = await findCommand(row);
       expect([row, spec?.about]).toEqual([row, expect.stringMatching(/^[A-Z].{5,}/)]);
       expect([row, (spec?.examples ?? []).length]).not.toEqual([row, 0]);
-      const args = wanted.filter((one) => one.startsWith("<")).map((one) => one.slice(1, -1));
+      const args = wanted.filter((one) => /^[<[]/.test(one)).map((one) => one.replace(/^<(.*)>$/, "$1"));
       expect([row, spec?.args ?? []]).toEqual([row, args]);
       const options = Object.values(spec?.options ?? {});
-      for (const flag of wanted.filter((one) => !one.startsWith("<"))) {
+      for (const flag of wanted.filter((one) => !/^[<[]/.test(one))) {
         const name = flag.replace("!", "");
         const option = options.find((one) => one.flags.split(/[ ,]+/).includes(`--${name}`));
         expect([row, flag, option?.about]).toEqual([row, flag, expect.stringMatching(/^.{5,}/)]);

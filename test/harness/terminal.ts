@@ -40,7 +40,12 @@ export async function ctl(app: App | null, args: string[], options: CallOptions 
     errIsTerminal: terminal,
     inIsTerminal: terminal,
     width,
-    env: app === null ? { ...env } : { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: "0", ...env },
+    env: app === null ? { ...env } : {
+      SVC_DATA_DIR: app.dataDir,
+      SVC_SERVER__PORT: "0",
+      XDG_CONFIG_HOME: `${app.dataDir}/config`,
+      ...env,
+    },
     cwd: "/tmp",
     signal: options.signal ?? new AbortController().signal,
   };

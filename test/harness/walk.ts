@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { expect } from "vitest";
 import { GROUPS, loadGroup } from "../../cli/groups.ts";
+import { walkPeople, walkQueue } from "./walk_people.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -66,6 +67,8 @@ export async function walkAllCommands(world: World): Promise<void> {
   await world.run("execution logs", [execution.id]);
   await world.run("execution cancel", [await startLong(world, worker.id)]);
 
+  await walkQueue(world, worker.id, execution.id);
+
   await world.run("memory save", ["--scope", key, "--key", "tone", "--value", "short"]);
   await world.run("memory get", ["--scope", key]);
   await world.run("memory get", ["--scope", key, "--key", "tone"]);
@@ -92,6 +95,8 @@ export async function walkAllCommands(world: World): Promise<void> {
   await world.run("system doctor");
   await world.run("system backup", [join(world.dataDir, "backup.tar")]);
   await world.run("system password", ["--stdin"], /^$/, "another secret\n");
+
+  await walkPeople(world);
 
   await world.run("config path", [], /no such file|^$/);
   await world.run("config show");

@@ -1,0 +1,48 @@
+import { expect } from "vitest";
+import type { World } from "./walk.ts";
+
+const PASSWORD = "a long enough word\n";
+
+/** The commands about people, logins and what they used, once each (contract 9, contract 17). */
+export async function walkPeople(world: World): Promise<void> {
+  await world.run("user create", ["-n", "eve", "--role", "operator", "--password-stdin"], /^$/, PASSWORD);
+  await world.run("user list");
+  await world.run("user get", ["eve"]);
+  await world.run("user update", ["eve", "--role", "viewer"]);
+  await world.run("user disable", ["eve"]);
+  await world.run("user enable", ["eve"]);
+  await world.run("user password", ["eve", "--stdin"], /^$|eve/, "another long word\n");
+  await world.run(
+    "login",
+    ["--username", "eve", "--password-stdin"],
+    /logged in as eve/,
+    "another long word\n",
+  );
+  await world.run("whoami");
+  await world.run("logout", [], /^$|logged out/);
+  await world.run("context list");
+  await world.run("context use", ["local"], /service of the configuration/);
+  await world.run("user delete", ["eve"]);
+
+  const made = await world.call("POST /api/tokens", { name: "old", scopes: ["read:*"] });
+  await world.run("token create", ["-n", "ci", "--scopes", "read:tasks"], /^$|once/);
+  await world.run("token list");
+  await world.run("token delete", [made.id]);
+  await world.run("audit").then((out) => expect(out).not.toBe(""));
+  await world.run("console", ["--print"], /^$|once|60/);
+}
+
+/** The commands about the queue of all and what runs used, once each. */
+export async function walkQueue(world: World, worker: string, execution: string): Promise<void> {
+  await world.run("queue list", ["--worker-id", worker]);
+  const idle = await world.call("POST /api/workers", { name: "Idle", paused: true });
+  const body = { message_id: "idle", worker_id: idle.id, instruction: "wait", type: "immediate" };
+  await world.call("POST /api/tasks", body);
+  const filter = ["--worker-id", idle.id, "--status", "pending"];
+  await world.run("queue cancel", ["--expected", "1", ...filter], /^$|cancelled/);
+  await world.run("engine list");
+  await world.run("engine get", ["echo"]);
+  await world.run("usage", ["--by", "worker"]);
+  await world.run("execution retry", [execution]);
+  await world.settle();
+}
