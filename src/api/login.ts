@@ -49,7 +49,7 @@ async function openLogin(needs: LoginNeeds, who: LoggedIn, options: LoginOptions
   return { ...await accessOf(needs, who), refresh_token: refreshToken };
 }
 
-/** Opens a login in a browser: neither half is worth anything alone (contract 9). */
+/** Opens a login in a browser: neither half is worth anything alone (contract 9, reliability USR-3). */
 async function openBrowserLogin(
   needs: LoginNeeds,
   who: LoggedIn,

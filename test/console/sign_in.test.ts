@@ -1,0 +1,260 @@
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type App, openApp, PASSWORD } from "../harness/app.ts";
+import { findBrowser, launch } from "../harness/browser.ts";
+import { CLIENT, freePort, realProvider } from "../harness/openid.ts";
+
+const path = await findBrowser();
+
+/** What a page of some origin gets when it sends a request with everything that its browser has for ours. */
+interface Got {
+  status: number;
+  body: Record<string, unknown>;
+}
+
+/** Sends from within a page; a request that the browser itself does not let through is status 0. */
+function fromPage(
+  page: Page,
+  url: string,
+  body: unknown,
+  headers: Record<string, string> = {},
+): Promise<Got> {
+  return page.evaluate(async ([to, text, more]) => {
+    try {
+      const response = await fetch(to, {
+        method: "POST",
+        credentials: "include",
+        headers: { "content-type": "application/json", ...more },
+        body: text,
+      });
+      const answer = await response.text();
+      return { status: response.status, body: answer === "" ? {} : JSON.parse(answer) };
+    } catch {
+      return { status: 0, body: {} };
+    }
+  }, [url, JSON.stringify(body), headers] as const);
+}
+
+const LOGIN = { username: "admin", password: PASSWORD, browser: true };
+
+async function visit(context: BrowserContext, url: string): Promise<Page> {
+  const page = await context.newPage();
+  await page.goto(`${url}/livez`);
+  return page;
+}
+
+/** A web server of somebody else, on this host, with another port. */
+function foreignSite(): { url: string } & AsyncDisposable {
+  const server = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+    () => new Response("<h1>hello</h1>", { headers: { "content-type": "text/html" } }),
+  );
+  return { url: `http://127.0.0.1:${server.addr.port}`, [Symbol.asyncDispose]: () => server.shutdown() };
+}
+
+describe.skipIf(path === null)("a login in a browser (contract 9, reliability USR-3)", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launch(path ?? "");
+  });
+  afterAll(() => browser.close());
+
+  it(
+    "is in two halves: a cookie that no script reads, and one for the page; either alone is worth nothing",
+    async () => {
+      await using app = await openApp();
+      const context = await browser.newContext();
+      const page = await visit(context, app.url);
+      const login = await fromPage(page, `${app.url}/api/auth/login`, LOGIN);
+      expect(login.status).toBe(200);
+      expect(Object.keys(login.body).sort()).toEqual(["access_token", "expires_in", "session", "token_type"]);
+      const [cookie] = await context.cookies(`${app.url}/api/auth`);
+      expect(cookie).toMatchObject({ httpOnly: true, sameSite: "Strict", path: "/api/auth", secure: false });
+      expect(await page.evaluate("document.cookie")).toBe("");
+      const half = { "x-svc-session": String(login.body.session) };
+      const renew = (headers: Record<string, string>) =>
+        fromPage(page, `${app.url}/api/auth/refresh`, {}, headers);
+      expect((await renew(half)).status).toBe(200);
+      expect((await renew({})).status).toBe(400);
+      expect((await renew({ "x-svc-session": "x".repeat(43) })).status).toBe(401);
+      // The stored half without the cookie: another browser on the same machine.
+      const other = await visit(await browser.newContext(), app.url);
+      expect((await fromPage(other, `${app.url}/api/auth/refresh`, {}, half)).status).toBe(401);
+      // Neither half, nor both together, is a refresh token.
+      for (
+        const refresh_token of [login.body.session, cookie?.value, `${cookie?.value}.${login.body.session}`]
+      ) {
+        expect((await app.send("POST /api/auth/refresh", { refresh_token })).status).toBe(401);
+      }
+      expect((await fromPage(page, `${app.url}/api/auth/logout`, {}, half)).status).toBe(204);
+      expect(await context.cookies(`${app.url}/api/auth`)).toEqual([]);
+      expect((await renew(half)).status).toBe(401);
+    },
+    60_000,
+  );
+
+  it("is not used, nor ended, by a page of another origin or another port of the same host", async () => {
+    await using app = await openApp();
+    await using site = foreignSite();
+    const context = await browser.newContext();
+    const own = await visit(context, app.url);
+    const { body } = await fromPage(own, `${app.url}/api/auth/login`, LOGIN);
+    const half = { "x-svc-session": String(body.session) };
+    // Another port of the same host is the same site: its requests carry our cookie.
+    const sent: string[] = [];
+    context.on("request", (request) => sent.push(`${request.method()} ${new URL(request.url()).origin}`));
+    for (const origin of [site.url, site.url.replace("127.0.0.1", "localhost")]) {
+      const evil = await context.newPage();
+      await evil.goto(origin);
+      for (const route of ["refresh", "logout", "login"]) {
+        const got = await fromPage(
+          evil,
+          `${app.url}/api/auth/${route}`,
+          route === "login" ? LOGIN : {},
+          half,
+        );
+        expect([origin, route, got.status]).toEqual([origin, route, 0]);
+        // What a form can send without asking first has no JSON, and is refused before anything is done.
+        const blind = await evil.evaluate(
+          ([to]) =>
+            fetch(to, { method: "POST", mode: "no-cors", credentials: "include", body: "{}" }).then(
+              (response) => response.type,
+              () => "refused",
+            ),
+          [`${app.url}/api/auth/${route}`] as const,
+        );
+        expect(["opaque", "refused"]).toContain(blind);
+      }
+      await evil.close();
+    }
+    expect(sent.some((one) => one === `POST ${app.url}`)).toBe(true);
+    expect((await fromPage(own, `${app.url}/api/auth/refresh`, {}, half)).status).toBe(200);
+    const logins = await app.db.first<{ rows: number }>("select count(*) as rows from refresh_token");
+    expect(logins?.rows).toBe(1);
+  }, 60_000);
+
+  it("the server itself refuses another origin, another port and none, in words", async () => {
+    await using app = await openApp();
+    const port = new URL(app.url).port;
+    const origins = [
+      `http://127.0.0.1:${Number(port) + 1}`,
+      "http://evil.example",
+      "null",
+      "",
+      `http://evil.example:${port}`,
+    ];
+    for (const origin of origins) {
+      const headers = {
+        "content-type": "application/json",
+        "x-svc-session": "x",
+        ...(origin === "" ? {} : { origin }),
+      };
+      for (const route of ["login", "refresh", "logout"]) {
+        const reply = await fetch(`${app.url}/api/auth/${route}`, {
+          method: "POST",
+          headers,
+          body: JSON.stringify(route === "login" ? LOGIN : {}),
+        });
+        const { detail } = await reply.json();
+        expect([origin, route, reply.status, detail]).toEqual([
+          origin,
+          route,
+          403,
+          expect.stringContaining("from another origin: open the page of this service itself"),
+        ]);
+      }
+    }
+  });
+
+  it(
+    "two services on one host keep their logins apart, since the cookie's name has the service in it",
+    async () => {
+      await using one = await openApp();
+      await using two = await openApp();
+      const context = await browser.newContext();
+      const halves: Record<string, string>[] = [];
+      for (const app of [one, two]) {
+        const page = await visit(context, app.url);
+        const { body } = await fromPage(page, `${app.url}/api/auth/login`, LOGIN);
+        halves.push({ "x-svc-session": String(body.session) });
+      }
+      for (const [index, app] of [one, two].entries()) {
+        const page = await visit(context, app.url);
+        const renew = (half?: Record<string, string>) =>
+          fromPage(page, `${app.url}/api/auth/refresh`, {}, half);
+        expect((await renew(halves[index])).status).toBe(200);
+        expect((await renew(halves[1 - index])).status).toBe(401);
+      }
+    },
+    60_000,
+  );
+
+  it("the console opens with a code of svc ctl console, once, and keeps it out of its address", async () => {
+    await using app = await openApp();
+    const { code, url } = await app.call("POST /api/auth/console", {});
+    expect(url).toBe(app.url);
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(`${url}/#code=${code}`);
+    await page.getByRole("heading", { name: "Welcome" }).waitFor();
+    expect(page.url()).not.toContain(code);
+    const second = await (await browser.newContext()).newPage();
+    await second.goto(`${url}/#code=${code}`);
+    await second.getByRole("button", { name: "Sign in" }).waitFor();
+  }, 60_000);
+});
+
+describe.skipIf(path === null)("sign-in with a real OpenID provider (contract 9, reliability USR-4)", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launch(path ?? "");
+  });
+  afterAll(() => browser.close());
+
+  /** Goes through the pages of the provider as this person. */
+  async function through(page: Page, app: App, login: string): Promise<void> {
+    await page.goto(`${app.url}/api/auth/oidc/start?return=/console/workers`);
+    await page.fill("input[name=login]", login);
+    await page.fill("input[name=password]", "any");
+    await page.click("button[type=submit]");
+    await page.click("button[type=submit]");
+  }
+
+  it("with PKCE leads into the console as the role that the provider says; the rest is refused", async () => {
+    const port = freePort();
+    const url = `http://127.0.0.1:${port}`;
+    const roles = { ada: ["staff"], eve: ["strangers"], admin: ["staff"] };
+    await using provider = await realProvider(`${url}/api/auth/oidc/callback`, roles);
+    const oidc = { issuer: provider.issuer, ...CLIENT, roles: { staff: "operator" as const } };
+    await using app = await openApp({ config: { server: { port }, auth: { oidc } } });
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    const asked: URL[] = [];
+    page.on("request", (request) => asked.push(new URL(request.url())));
+    await through(page, app, "ada");
+    await page.waitForURL(`${url}/**`);
+    await expect.poll(() => page.evaluate("localStorage.getItem('svc.session')")).toMatch(/^[\w-]{43}$/);
+    expect(new URL(page.url()).pathname).toBe("/console/workers");
+    expect(page.url()).not.toContain("code=");
+    const [start] = asked.filter(({ pathname }) => pathname === "/auth");
+    expect(start?.searchParams.get("code_challenge_method")).toBe("S256");
+    for (const name of ["state", "nonce", "code_challenge"]) {
+      expect(start?.searchParams.get(name)).toBeTruthy();
+    }
+    expect(await app.call("GET /api/users/ada")).toMatchObject({ role: "operator", origin: "oidc" });
+    // The answer again, in the same browser and in another one.
+    const callback = asked.find(({ pathname }) => pathname.endsWith("/callback"))?.href ?? "";
+    for (const other of [context, await browser.newContext()]) {
+      const again = await (await other.newPage()).goto(callback);
+      expect(again?.status()).toBe(403);
+    }
+    // A role that is not mapped, and a name that somebody has.
+    for (const [login, status] of [["eve", 403], ["admin", 409]] as const) {
+      const stranger = await (await browser.newContext()).newPage();
+      const refusal = stranger.waitForResponse((response) => response.url().includes("/oidc/callback"));
+      await through(stranger, app, login);
+      expect([login, (await refusal).status()]).toEqual([login, status]);
+    }
+    expect(await app.call("GET /api/users")).toHaveLength(2);
+  }, 90_000);
+});
