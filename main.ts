@@ -8,7 +8,7 @@ Usage:
   svc serve [-c config.yaml] [--no-console]
                                     Run the service, with the web console at / or without
   svc ctl <group> <command> ...     Control a running service
-  svc restore <file> [-c config.yaml] [--yes] [--new-key]
+  svc restore <file> [-c config.yaml] [--yes] [--new-key] [--paused]
                                     Put a backup in the place of the data, with the service stopped
   svc service <command>             Run it under systemd or launchd: print, install, uninstall, status
   svc doctor [-c config.yaml] [--fix]

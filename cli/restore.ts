@@ -3,7 +3,7 @@ import { EXIT, Exit } from "./exit.ts";
 import { processIo } from "./io.ts";
 import { confirm } from "./prompt.ts";
 
-const USAGE = "svc restore <file> [-c config.yaml] [--yes] [--new-key]";
+const USAGE = "svc restore <file> [-c config.yaml] [--yes] [--new-key] [--paused]";
 
 /** What `svc restore` was asked for. */
 interface RestoreArguments {
@@ -11,18 +11,20 @@ interface RestoreArguments {
   config: string | undefined;
   yes: boolean;
   newKey: boolean;
+  paused: boolean;
 }
 
 /** The arguments of `svc restore`, or the words of a usage error. */
 export function restoreArguments(args: string[]): RestoreArguments | string {
   const files: string[] = [];
-  const found: RestoreArguments = { file: "", config: undefined, yes: false, newKey: false };
+  const found: RestoreArguments = { file: "", config: undefined, yes: false, newKey: false, paused: false };
   try {
     const { config, rest } = takeConfig(args);
     found.config = config;
     for (const word of rest) {
       if (word === "--yes" || word === "--force") found.yes = true;
       else if (word === "--new-key") found.newKey = true;
+      else if (word === "--paused") found.paused = true;
       else if (word.startsWith("-")) return `svc: restore has no flag ${word}; it is: ${USAGE}`;
       else files.push(word);
     }

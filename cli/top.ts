@@ -31,11 +31,12 @@ export const TOP: Record<string, TopCommand> = {
   ctl: { about: "Control a running service", usage: "ctl <group> <command> ..." },
   restore: {
     about: "Put a backup in the place of the data, with the service stopped",
-    usage: "restore <file> [-c config.yaml] [--yes] [--new-key]",
+    usage: "restore <file> [-c config.yaml] [--yes] [--new-key] [--paused]",
     options: [
       CONFIG,
       flag("--yes", "do not ask"),
       flag("--new-key", "make a new key, which ends every token from before"),
+      flag("--paused", "pause every schedule until svc ctl system resume"),
     ],
     files: true,
     more: "What was there is kept beside it.",

@@ -4,6 +4,7 @@ import { field, idField, paintStatus, relativeTime, type Row, statusField, timeF
 import { load } from "../../src/base/load.ts";
 import { type AnyCommand, command, type Context, fieldsOf } from "../command.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
+import type { Io } from "../io.ts";
 import type { Output } from "../output.ts";
 import { readLines, SecretPrompt } from "../prompt.ts";
 import { visible } from "../visible.ts";
@@ -115,18 +116,51 @@ export const systemCommands: AnyCommand[] = [
     name: "backup",
     about: "Write a backup of everything to a new file that only you may read; the service goes on",
     args: ["file"],
-    options: { force: { flags: "--force", about: "replace the file when it is there", type: "flag" } },
-    examples: ["system backup svc.tar", "system backup /backups/svc-$(date +%F).tar -q"],
+    options: {
+      force: { flags: "--force", about: "replace the file when it is there", type: "flag" },
+      includeKey: {
+        flags: "--include-key",
+        about: "put the signing key into it, so that logins survive a restore; asks for your password",
+        type: "flag",
+      },
+      passwordStdin: {
+        flags: "--password-stdin",
+        about: "read that password from the first line of stdin",
+        type: "flag",
+      },
+    },
+    examples: [
+      "system backup svc.tar",
+      "system backup /backups/svc-$(date +%F).tar -q",
+      "system backup svc.tar --include-key --password-stdin < password",
+    ],
     async run({ client, out, options, io, args: [file = ""] }) {
       const path = resolve(io.cwd, file);
       if (file === "" || file.endsWith("/")) throw usage("the file must have a name");
       // Who writes this means stdout, and would look for the archive in vain.
       if (file === "-") throw usage("a backup goes to a file, not to stdout; one of that name is ./-");
       if (!options.force && await exists(path)) throw alreadyThere(path);
-      const response = await client.open("POST /api/system/backup", { body: {} });
+      if (options.passwordStdin && !options.includeKey) {
+        throw usage("--password-stdin goes with --include-key");
+      }
+      const body = options.includeKey
+        ? { include_key: true, password: await passwordOf(io, options.passwordStdin === true) }
+        : {};
+      const response = await client.open("POST /api/system/backup", { body });
       const bytes = await saveArchive(response, path, options.force === true);
       const row = { file: path, bytes };
       out.object(JSON.stringify(row), row, path);
+    },
+  }),
+  command({
+    name: "resume",
+    about: "Let schedules run again that svc restore --paused has paused",
+    options: {},
+    examples: ["system resume"],
+    async run({ client, out, note }) {
+      const { json, value } = await client.call("POST /api/system/resume", { body: {} });
+      if (!value.resumed) note("nothing was paused");
+      out.object(json, value, "");
     },
   }),
   command({
@@ -188,6 +222,11 @@ function printCheck(out: Output, { name, status, detail, hint }: Row): void {
   const gap = " ".repeat(6 - String(status).length);
   out.line(`${out.style.bold(String(name).padEnd(12))} ${shown}${gap}${visible(String(detail))}`);
   if (hint !== "") out.line(`${" ".repeat(19)}${visible(String(hint))}`);
+}
+
+async function passwordOf(io: Io, stdin: boolean): Promise<string> {
+  if (stdin) return (await readLines(io))[0] ?? "";
+  return await new SecretPrompt(io, "--password-stdin").ask("Password");
 }
 
 async function chosen(ask: SecretPrompt): Promise<string> {

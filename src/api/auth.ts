@@ -70,8 +70,11 @@ export async function checked<T>(attempt: Attempt, check: Promise<T>): Promise<T
   }
 }
 
-// Whoever has one IPv6 address has a network of them: by the single address no count would ever be reached.
-function networkOf(address: string): string {
+/**
+ * The network of an address, by which tries are counted. Whoever has one IPv6 address has a network of them: by the single
+ * address no count would ever be reached (reliability AUT-4).
+ */
+export function networkOf(address: string): string {
   if (!address.includes(":") || /^::ffff:[\d.]+$/i.test(address)) return address;
   const [head = "", tail] = address.split("%")[0]?.split("::") ?? [];
   const groups = (text: string) => text === "" ? [] : text.split(":");

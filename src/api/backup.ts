@@ -11,7 +11,9 @@ import { record } from "../store/journal.ts";
 import { SCHEMA_VERSION } from "../store/migrate.ts";
 import { saveSetting } from "../store/setting.ts";
 import { VERSION } from "../base/version.ts";
+import type { BackupRequest } from "../domain/system.ts";
 import type { Call } from "./call.ts";
+import { confirmPassword } from "./confirm.ts";
 import type { Needs } from "./parts.ts";
 import { refuseRuns } from "./system.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../domain/vocabulary.ts";
@@ -28,16 +30,40 @@ export interface Backup {
   createdAt: number;
 }
 
+/** What a backup is asked to hold. */
+interface Content {
+  /** Who asked for it; goes into the journal. */
+  actor: string;
+  /** Whether the signing key is in it. */
+  key: boolean;
+}
+
+type BackupNeeds = Needs<"db" | "clock" | "paths" | "lifecycle">;
+
 /**
- * POST /api/system/backup: a tar archive of a consistent and checked copy of the database, then signing key, uploads and
- * logs (reliability BAK-1). Throws `forbidden` for runs, `conflict` on a libSQL server and while another one is made,
- * `storage_full`.
+ * POST /api/system/backup: as makeBackup(). The signing key is in it only when the caller's password comes with the
+ * request: with the key somebody who stole a token could sign as many as they like (contract 8.16). Throws `forbidden` for
+ * runs, `invalid_request`, `rate_limited`, and what makeBackup() throws.
  */
 export async function createBackup(
-  { db, clock, paths, lifecycle }: Needs<"db" | "clock" | "paths" | "lifecycle">,
+  needs: BackupNeeds & Needs<"auth" | "loginLimits">,
   call: Call,
+  input: BackupRequest,
+  address: string,
 ): Promise<Backup> {
   refuseRuns(call, "make a backup");
+  if (input.include_key) await confirmPassword(needs, call, { password: input.password, address });
+  return await makeBackup(needs, { actor: call.caller.subject, key: input.include_key });
+}
+
+/**
+ * A tar archive of a consistent and checked copy of the database, then uploads and logs, with the signing key where it is
+ * asked for (reliability BAK-1). Throws `conflict` on a libSQL server and while another one is made, `storage_full`.
+ */
+export async function makeBackup(
+  { db, clock, paths, lifecycle }: BackupNeeds,
+  { actor, key }: Content,
+): Promise<Backup> {
   if (db.remote) {
     throw conflict(
       "Cannot back up: the database is on a libSQL server, and its own backup is the one to make; " +
@@ -57,15 +83,10 @@ export async function createBackup(
     const copy = join(paths.backup, BACKUP.database);
     await db.copyTo(copy);
     const { size } = await Deno.stat(copy);
-    await db.write([
-      record(createdAt, {
-        kind: "system.backup",
-        actor: call.caller.subject,
-        data: { database_bytes: size },
-      }),
-    ]);
+    const data = { database_bytes: size, include_key: key };
+    await db.write([record(createdAt, { kind: "system.backup", actor, data })]);
     const manifest = await manifestOf({ db, paths }, createdAt);
-    const files = contents(paths, lifecycle.stopping, { manifest, copy });
+    const files = contents(paths, lifecycle.stopping, { manifest, copy, key });
     const archive = await packArchive(files, async (fault) => {
       await end();
       if (fault !== null) {
@@ -102,12 +123,12 @@ async function manifestOf({ db, paths }: Needs<"db" | "paths">, createdAt: numbe
 async function* contents(
   paths: DataPaths,
   stopping: AbortSignal,
-  { manifest, copy }: { manifest: Manifest; copy: string },
+  { manifest, copy, key }: { manifest: Manifest; copy: string; key: boolean },
 ): AsyncGenerator<ArchiveFile> {
   yield { name: BACKUP.manifest, content: { text: JSON.stringify(manifest, null, 2) + "\n" } };
   yield { name: BACKUP.database, content: { path: copy } };
   faultPoint("backup.mid");
-  yield { name: BACKUP.secretKey, content: { path: paths.secretKey } };
+  if (key) yield { name: BACKUP.secretKey, content: { path: paths.secretKey } };
   for await (const file of filesBelow(paths.uploads, BACKUP.uploads)) {
     if (stopping.aborted) throw new Error("the service is stopping");
     if (!isPartial(basename(file.name))) yield file;

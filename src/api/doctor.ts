@@ -57,6 +57,7 @@ const EXAMINATIONS: Record<string, (needs: DoctorNeeds) => Promise<Finding>> = {
   engines: lookAtEngines,
   isolation: lookAtIsolation,
   work_dirs: lookAtWorkDirs,
+  schedules: lookAtSchedules,
   backup: lookAtBackup,
   network: lookAtNetwork,
 };
@@ -213,12 +214,24 @@ async function lookAtWorkDirs({ db }: Needs<"db">): Promise<Finding> {
   );
 }
 
+async function lookAtSchedules({ db }: Needs<"db">): Promise<Finding> {
+  if (await findSetting(db, "schedules_paused") === null) return ok("they run");
+  return warn("a restore has paused all of them", "let them run again with: svc ctl system resume");
+}
+
 async function lookAtBackup({ db, clock }: Needs<"db" | "clock">): Promise<Finding> {
   if (db.remote) {
     return ok("the database is on a libSQL server, which has its own backup; logs and uploads are here");
   }
+  const fault = await findSetting(db, "backup_fault") ?? "";
+  if (fault !== "") {
+    return fail(
+      `the last one of the schedule was not made: ${fault}`,
+      "put that right, see backup in config.yaml",
+    );
+  }
   const at = Number(await findSetting(db, "last_backup_at") ?? 0);
-  const hint = "svc ctl system backup <file>, from a timer (docs/operations.md)";
+  const hint = "set backup.cron and backup.dir in config.yaml, or call svc ctl system backup <file>";
   if (at === 0) return warn("none was ever made", hint);
   const days = Math.floor((clock.now() - at) / 86_400_000);
   const words = `the last one is ${days} days old`;

@@ -43,7 +43,7 @@ import { listInbound, listOutbound, prepareAttachment, sendMessage, traceMessage
 import { readMetrics } from "./metrics.ts";
 import type { Parts } from "./parts.ts";
 import { clearSession, clearWorkerContext, listContexts } from "./session.ts";
-import { changePassword, getOverview, listBeeRuns } from "./system.ts";
+import { changePassword, getOverview, listBeeRuns, resume } from "./system.ts";
 import { cancelTask, createTask, getTask, listTasks, runTask, waitForTask } from "./task.ts";
 import { createWorker, getWorker, listWorkers, updateWorker } from "./worker.ts";
 import { deleteWorker } from "./worker_deletion.ts";
@@ -130,6 +130,7 @@ export function createOperations(parts: Parts) {
       doctor: examine,
       password: changePassword,
       backup: createBackup,
+      resume,
       metrics: readMetrics,
       readiness,
     }),

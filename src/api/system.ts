@@ -7,6 +7,7 @@ import {
   OVERVIEW_WORKERS_MAX,
   type PasswordChange,
   type PasswordChanged,
+  type Resumed,
   startOfDay,
 } from "../domain/system.ts";
 import { listBeeRuns as listBeeRunRows } from "../store/bee_run.ts";
@@ -19,6 +20,7 @@ import {
 import type { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { countWorkers, findRecentExecutions, findWorkerNames, listUsage } from "../store/overview.ts";
+import { findSetting, resumeSchedules } from "../store/setting.ts";
 import { listLimits } from "../store/rate_limit.ts";
 import { VERSION } from "../base/version.ts";
 import { checked } from "./auth.ts";
@@ -145,4 +147,15 @@ export async function checkCurrent(
   }
   attempt.takeBack();
   loginLimits.clear(key);
+}
+
+/** POST /api/system/resume: ends the pause that a restore began, for every schedule (contract 8.16). Throws `forbidden` for runs. */
+export async function resume({ db, clock }: Needs<"db" | "clock">, call: Call): Promise<Answer<Resumed>> {
+  refuseRuns(call, "resume schedules");
+  if (await findSetting(db, "schedules_paused") === null) return answer({ resumed: false });
+  await db.write([
+    resumeSchedules(),
+    record(clock.now(), { kind: "system.resumed", actor: call.caller.subject }),
+  ]);
+  return answer({ resumed: true });
 }

@@ -9,6 +9,7 @@ export const BELL = {
   outbox: "outbox",
   rescuer: "rescuer",
   retention: "retention",
+  backup: "backup",
   journal: "journal",
 } as const;
 

@@ -13,6 +13,7 @@ import { endAllLogins } from "../store/credential.ts";
 import { Database, inspect } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { SCHEMA_VERSION, schemaVersion } from "../store/migrate.ts";
+import { saveSetting } from "../store/setting.ts";
 import { relocate } from "../store/relocate.ts";
 
 const EXIT = { done: 0, unexpected: 1, usage: 2, inUse: 5, declined: 7 } as const;
@@ -23,6 +24,8 @@ interface RestoreOptions {
   config: string | undefined;
   /** Leaves the backup's signing key out, so that the next start makes another one, and ends all logins. */
   newKey: boolean;
+  /** Pauses every schedule, until an operator resumes them (contract 8.16). */
+  paused: boolean;
   /** Asked before anything is changed. */
   confirm: (question: string) => Promise<boolean>;
   say: (text: string) => void;
@@ -68,17 +71,23 @@ async function restoreInto(
   loaded: LoadedConfig,
   options: RestoreOptions,
 ): Promise<number> {
-  const { file, newKey, confirm, say } = options;
+  const { file, paused, confirm, say } = options;
   await Deno.remove(paths.restore, { recursive: true }).catch(() => {});
   try {
-    const manifest = await unpack(file, paths.restore);
+    const { manifest, hasKey } = await unpack(file, paths.restore);
+    const configuredKey = loaded.config.auth.jwt_secret !== "";
+    // With a configured key the archive has none, and nobody's login depends on it.
+    const newKey = options.newKey || !hasKey && !configuredKey;
     const aside = join(paths.root, `before-restore-${stamp(new Date())}`);
     say(describe(manifest, paths.root, aside));
+    if (newKey && !options.newKey) {
+      say("It has no signing key: the next start makes a new one, and every login ends.");
+    }
     if (!await confirm("Restore it?")) {
       say("svc: nothing was changed");
       return EXIT.declined;
     }
-    await prepare(manifest, paths, newKey);
+    await prepare(manifest, paths, { newKey, paused });
     await exchange(paths, database, aside);
     const db = await Database.open(`file:${database}`);
     await (await DataMarker.read(paths, loaded.config.database.url)).write(db);
@@ -87,7 +96,8 @@ async function restoreInto(
     const kept = await Deno.remove(aside).then(() => false, () => true);
     const words = kept ? `What was there before is in ${aside}; remove it when all is well. ` : "";
     say(`Restored. ${words}Start with: svc serve`);
-    if (newKey && loaded.config.auth.jwt_secret !== "") {
+    if (paused) say("Every schedule is paused. Let them run again with: svc ctl system resume");
+    if (newKey && configuredKey) {
       say("The signing key is set by auth.jwt_secret: change it there, too");
     }
     return EXIT.done;
@@ -97,7 +107,7 @@ async function restoreInto(
 }
 
 /** Unpacks and checks everything in the archive. Throws an Error with a message for the operator. */
-async function unpack(file: string, folder: string): Promise<Manifest> {
+async function unpack(file: string, folder: string): Promise<{ manifest: Manifest; hasKey: boolean }> {
   const refuse = (why: string) =>
     new Error(`Cannot restore ${file}: ${why.replace(/\.$/, "")}. Nothing was changed`);
   const archive = await Deno.open(file, { read: true }).catch((error) => {
@@ -106,8 +116,9 @@ async function unpack(file: string, folder: string): Promise<Manifest> {
     );
   });
   await Deno.mkdir(folder, { mode: 0o700 });
+  let names: string[];
   try {
-    const names = await unpackArchive(archive.readable, folder);
+    names = await unpackArchive(archive.readable, folder);
     const known = Object.values(BACKUP).map(String);
     const strange = names.find((name) => !known.includes(name.split("/")[0] ?? ""));
     if (strange !== undefined || !names.includes(BACKUP.database)) {
@@ -128,7 +139,7 @@ async function unpack(file: string, folder: string): Promise<Manifest> {
   }
   const faults = await inspect(join(folder, BACKUP.database));
   if (faults.length > 0) throw refuse(`its database is damaged: ${faults.join("; ")}`);
-  return manifest.data;
+  return { manifest: manifest.data, hasKey: names.includes(BACKUP.secretKey) };
 }
 
 function describe(manifest: Manifest, root: string, aside: string): string {
@@ -141,7 +152,11 @@ function describe(manifest: Manifest, root: string, aside: string): string {
 }
 
 /** Adapts the unpacked database to this directory. It is not yet where a service would open it. */
-async function prepare(manifest: Manifest, paths: DataPaths, newKey: boolean): Promise<void> {
+async function prepare(
+  manifest: Manifest,
+  paths: DataPaths,
+  { newKey, paused }: Pick<RestoreOptions, "newKey" | "paused">,
+): Promise<void> {
   const path = join(paths.restore, BACKUP.database);
   const db = await Database.open(`file:${path}`);
   try {
@@ -152,7 +167,8 @@ async function prepare(manifest: Manifest, paths: DataPaths, newKey: boolean): P
     const now = Date.now();
     await db.write([
       ...(newKey ? endAllLogins(now) : []),
-      record(now, { kind: "system.restored", data: { created_at: manifest.created_at } }),
+      ...(paused ? [saveSetting("schedules_paused", "1")] : []),
+      record(now, { kind: "system.restored", data: { created_at: manifest.created_at, paused } }),
     ]);
   } finally {
     await db.close();

@@ -1,3 +1,4 @@
+import { makeBackup } from "../api/backup.ts";
 import { createOperations, type Operations } from "../api/operations.ts";
 import type { Parts } from "../api/parts.ts";
 import { type Clock, sleep, systemClock } from "../base/clock.ts";
@@ -14,6 +15,7 @@ import { type DataLock, lockDataDirectory } from "./lock.ts";
 import { type Foundation, partsOf } from "./parts.ts";
 import { logger, redact } from "../base/log.ts";
 import { dataPaths } from "../base/paths.ts";
+import { createBackups } from "../pipeline/backups.ts";
 import { Bee } from "../pipeline/bee.ts";
 import { Dispatcher } from "../pipeline/dispatcher.ts";
 import { createEnvironments } from "../run/environment.ts";
@@ -115,6 +117,12 @@ export class Server {
       this.dispatcher.stage,
       createOutbox({ ...base, platforms: replaced.platforms ?? [] }),
       createRetention({ ...base, paths, config: config.retention }),
+      createBackups({
+        ...base,
+        timeZone,
+        config: config.backup,
+        make: () => makeBackup(this.parts, { actor: "system", key: false }),
+      }),
     ];
     this.api = createOperations(this.parts);
     const app = createApp({

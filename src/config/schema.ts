@@ -11,6 +11,7 @@ import {
 import { adapterOf, ADAPTERS, needsNoConfiguration, reservedFlag } from "../engine/adapters.ts";
 import type { EngineConfig } from "../engine/config.ts";
 import { oidcSchema, publicUrl } from "./sign_in.ts";
+import { cronFault } from "../domain/cron.ts";
 import { isTimeZone } from "../domain/field.ts";
 import { isScryptHash } from "../domain/password.ts";
 import { DURATION, durationMs, durationText } from "../base/duration.ts";
@@ -115,6 +116,11 @@ export const configSchema = z.strictObject({
     max_chain_depth: count(5, 0, 1_000),
     stop_grace: duration("5s"),
   }).prefault({}),
+  backup: z.strictObject({
+    cron: z.string().default(""),
+    keep: count(14, 1, 10_000),
+    dir: z.string().default(""),
+  }).prefault({}),
   retention: z.strictObject({
     executions: duration("90d", 1_000),
     messages: duration("365d", 1_000),
@@ -154,6 +160,10 @@ export async function loadConfig(
   const config = result.data;
   config.data_dir = absolutePath(fromEnvironment.has("data_dir") ? Deno.cwd() : source.base, config.data_dir);
   config.database.url = databaseUrl(config.database.url, config.data_dir, source.base);
+  config.backup.dir = config.backup.dir === ""
+    ? `${config.data_dir}/backups`
+    : absolutePath(fromEnvironment.has("backup.dir") ? Deno.cwd() : source.base, config.backup.dir);
+  checkBackup(config, source);
   checkEngines(config, source);
   const passwordFile = env.SVC_AUTH_PASSWORD_FILE;
   const password = env.SVC_AUTH_PASSWORD ??
@@ -165,6 +175,14 @@ function databaseUrl(url: string, dataDir: string, base: string): string {
   if (url === "") return `file:${dataDir}/svc.db`;
   const path = /^file:(?!\/)(.*)$/.exec(url)?.[1];
   return path === undefined ? url : `file:${absolutePath(base, path)}`;
+}
+
+function checkBackup({ backup: { cron }, database, scheduler }: Config, source: ConfigSource): void {
+  if (cron === "") return;
+  const fault = database.url.startsWith("file:")
+    ? cronFault(cron, scheduler.time_zone || "UTC", Date.now())
+    : "the database is on a libSQL server, which has its own backup; take this away";
+  if (fault !== null) throw new ConfigError(`${where(source, ["backup", "cron"])}backup.cron: ${fault}`);
 }
 
 function checkEngines(config: Config, source: ConfigSource): void {

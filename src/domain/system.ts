@@ -116,6 +116,21 @@ export const passwordChangedSchema = z.strictObject({ username: z.string(), upda
 
 export type PasswordChanged = z.output<typeof passwordChangedSchema>;
 
+/** Body of POST /api/system/backup (contract 8.16). */
+export const backupRequestSchema = z.strictObject({
+  include_key: z.boolean().default(false)
+    .meta({ description: "puts the signing key into the archive; needs the password" }),
+  password: text(PASSWORD_MAX_BYTES).optional()
+    .meta({ description: "the caller's own, with include_key" }),
+}).meta({ id: "BackupRequest" });
+
+export type BackupRequest = z.output<typeof backupRequestSchema>;
+
+/** Answer of POST /api/system/resume: whether anything was paused. */
+export const resumedSchema = z.strictObject({ resumed: z.boolean() }).meta({ id: "Resumed" });
+
+export type Resumed = z.output<typeof resumedSchema>;
+
 /** The instant at which the day of `now` began in this time zone, in Unix ms. */
 export function startOfDay(now: number, timeZone: string): number {
   const format = new Intl.DateTimeFormat("en-u-ca-gregory-nu-latn", {

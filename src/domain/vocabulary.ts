@@ -145,7 +145,9 @@ export const EVENT_KINDS = [
   "system.stopped",
   "system.backup",
   "system.key_rotated",
+  "system.backup_failed",
   "system.restored",
+  "system.resumed",
 ] as const;
 
 export type EventKind = (typeof EVENT_KINDS)[number];

@@ -18,6 +18,8 @@ interface StageParts {
   bells: Bells;
   /** The longest wait between two rounds; POLL_MS by default. */
   pollMs?: number;
+  /** How long one round may take before the stage counts as not well; STALLED_MS by default. */
+  stalledMs?: number;
   /**
    * Does all work that is due and returns in how many ms there will be more, as far as it knows (Infinity: none). An error
    * is logged, and the step is called again later.
@@ -66,9 +68,10 @@ export class Stage {
     return this.#rounds;
   }
 
-  /** Alive: waiting, or not in one round for longer than a minute. */
+  /** Alive: waiting, or not in one round for too long. */
   get well(): boolean {
-    return this.#busySince === null || this.#parts.clock.monotonic() - this.#busySince < STALLED_MS;
+    const { clock, stalledMs = STALLED_MS } = this.#parts;
+    return this.#busySince === null || clock.monotonic() - this.#busySince < stalledMs;
   }
 
   async #run(): Promise<void> {

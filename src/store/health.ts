@@ -1,4 +1,5 @@
 import type { Database, Row } from "./database.ts";
+import { SCHEDULES_ARE_PAUSED } from "./setting.ts";
 import { MESSAGE_IS_UNROUTED, TASK_IS_ACTIVE } from "./status.ts";
 
 /** What is known of the database itself. */
@@ -64,7 +65,7 @@ interface Backlog {
   /** Messages that are not routed yet. */
   unrouted: number;
   unroutedSince: number | null;
-  /** Tasks whose time has come and that the scheduler has not fired. */
+  /** Tasks whose time has come and that the scheduler has not fired; none while schedules are paused. */
   overdue: number;
   overdueSince: number | null;
   /** Outbound messages that wait for delivery. */
@@ -81,8 +82,10 @@ export async function readBacklog(db: Database, now: number): Promise<Backlog> {
         where status = 'pending' and due_at <= ?) as pending_since,
       (select count(*) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted,
       (select min(received_at) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted_since,
-      (select count(*) from task where next_run_at is not null and next_run_at <= ?) as overdue,
-      (select min(next_run_at) from task where next_run_at is not null and next_run_at <= ?) as overdue_since,
+      (select count(*) from task where next_run_at is not null and next_run_at <= ?
+        and not ${SCHEDULES_ARE_PAUSED}) as overdue,
+      (select min(next_run_at) from task where next_run_at is not null and next_run_at <= ?
+        and not ${SCHEDULES_ARE_PAUSED}) as overdue_since,
       (select count(*) from outbound_message where status = 'failed' and due_at is not null and due_at > 0) as undelivered`,
     [now, now, now, now],
   );

@@ -1,7 +1,16 @@
+import { BELL } from "../base/bells.ts";
 import type { Database, Statement } from "./database.ts";
 
 /** Names of the settings that the service stores. */
-type SettingName = "database_id" | "last_backup_at";
+type SettingName =
+  | "database_id"
+  | "last_backup_at"
+  /** "1" from a restore with --paused until an operator resumes. */
+  | "schedules_paused"
+  /** Up to when the backups of the configuration have been made, Unix ms. */
+  | "backup_schedule_at"
+  /** Why the last backup of the configuration failed; "" when it did not. */
+  | "backup_fault";
 
 /** The value of a setting, or null. */
 export async function findSetting(db: Database, name: SettingName): Promise<string | null> {
@@ -16,4 +25,12 @@ export function saveSetting(name: SettingName, value: string): Statement {
       "insert into setting (name, value) values (?, ?) on conflict (name) do update set value = excluded.value",
     args: [name, value],
   };
+}
+
+/** SQL that is true while a restore's pause holds: nothing fires by itself (contract 8.16). */
+export const SCHEDULES_ARE_PAUSED = "exists (select 1 from setting where name = 'schedules_paused')";
+
+/** Ends that pause. */
+export function resumeSchedules(): Statement {
+  return { sql: "delete from setting where name = 'schedules_paused'", args: [], bell: BELL.scheduler };
 }

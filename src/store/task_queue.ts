@@ -1,5 +1,6 @@
 import type { Task } from "../domain/task.ts";
 import type { Database, Row } from "./database.ts";
+import { SCHEDULES_ARE_PAUSED } from "./setting.ts";
 
 /** The head of a lane: the next task of a worker, with what a claim needs. */
 export interface WaitingTask extends Row {
@@ -72,22 +73,22 @@ export interface DueTask extends Row {
   next_run_at: number;
 }
 
-/** Tasks whose next time is not after `now`, the longest waiting first. */
+/** Tasks whose next time is not after `now`, the longest waiting first; none while schedules are paused. */
 export function listDueTasks(db: Database, now: number, limit: number): Promise<DueTask[]> {
   return db.read<DueTask>(
     `select id, type, status, cron, time_zone, session_key, worker_id, message_id, next_run_at
     from task
-    where next_run_at is not null and next_run_at <= ?
+    where next_run_at is not null and next_run_at <= ? and not ${SCHEDULES_ARE_PAUSED}
     order by next_run_at
     limit ?`,
     [now, limit],
   );
 }
 
-/** The earliest next time of all tasks, or null. */
+/** The earliest next time of all tasks; null without any, and while schedules are paused. */
 export async function earliestRunAt(db: Database): Promise<number | null> {
   const row = await db.first<{ at: number | null }>(
-    "select min(next_run_at) as at from task where next_run_at is not null",
+    `select min(next_run_at) as at from task where next_run_at is not null and not ${SCHEDULES_ARE_PAUSED}`,
   );
   return row?.at ?? null;
 }

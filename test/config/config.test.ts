@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { shownConfig } from "../../src/config/show.ts";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { configSchema, loadConfig } from "../../src/config/schema.ts";
@@ -105,6 +106,11 @@ describe("configuration (contract 7)", () => {
       /^2:\d+: engines.codex.args: cannot have --json: the service itself/,
     ],
     ["engines: {x: {kind: wat}}", /engines.x.kind/],
+    ["backup: {cron: 3 o'clock}", /^1:16: backup.cron: a cron expression has five fields/],
+    [
+      "backup: {cron: 0 3 * * *}\ndatabase: {url: http://127.0.0.1:9}",
+      /^1:16: backup.cron: the database is on a libSQL server/,
+    ],
     ["server: {port: 1, port: 2}", /^1:\d+: not valid YAML: Map keys must be unique/],
     ["a: [", /not valid YAML/],
     ["- list", /must be a map of keys/],
@@ -125,6 +131,13 @@ describe("configuration (contract 7)", () => {
 
   it("all problems are reported at once", async () => {
     expect((await fault("server: {prot: 1, port: x}\nlog: {level: 1}")).split("\n")).toHaveLength(3);
+  });
+
+  it.each([
+    ["", "300ms for local, 3s for other platforms"],
+    ["bee: {quiet_window: 500ms}", "500ms"],
+  ])("%j is shown with the quiet window that holds", async (yaml, words) => {
+    expect(shownConfig((await load(yaml)).config).bee).toMatchObject({ quiet_window: words });
   });
 
   it("config.yaml.example has every key with its default", async () => {

@@ -84,6 +84,8 @@ const ENDPOINTS: [route: string, status: number][] = [
   ["GET /api/system/doctor", 200],
   ["PUT /api/system/password", 200],
   ["POST /api/system/backup", 200],
+  // contract 8.16
+  ["POST /api/system/resume", 200],
 ];
 
 const PAGE = ["page", "page-size"];
@@ -169,7 +171,9 @@ const COMMANDS: Record<string, string[]> = {
   "system executions": ["limit"],
   // contract 6
   "system doctor": [],
-  "system backup": ["<file>", "force"],
+  "system backup": ["<file>", "force", "include-key", "password-stdin"],
+  // contract 8.16
+  "system resume": [],
   "system password": ["stdin"],
   "worker pause": ["<id>"],
   "worker resume": ["<id>"],

@@ -13,7 +13,7 @@ const MAY: Record<string, readonly string[]> = {
   platform: ["domain", "base"],
   run: ["engine", "store", "files", "domain", "base"],
   api: ["store", "engine", "files", "platform", "domain", "base"],
-  pipeline: ["run", "store", "engine", "platform", "domain", "base"],
+  pipeline: ["run", "store", "engine", "files", "platform", "domain", "base"],
   http: ["api", "files", "domain", "base"],
   boot: [
     "http",

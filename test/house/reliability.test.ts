@@ -18,7 +18,7 @@ const FAMILIES: Record<string, number> = {
   PTH: 5,
   SEC: 7,
   SUP: 5,
-  BAK: 8,
+  BAK: 11,
   BYT: 4,
   USR: 4,
 };

@@ -1,3 +1,4 @@
+import { saveSetting } from "../../src/store/setting.ts";
 import { describe, expect, it } from "vitest";
 import { ROUTES } from "../../src/http/app.ts";
 import { fakeEngines } from "../harness/agents.ts";
@@ -184,6 +185,10 @@ const MUTATIONS: Mutation[] = [
   ],
   ["DELETE /api/tokens/:id", "token.deleted", (app, { token }) => app.call(`DELETE /api/tokens/${token.id}`)],
   ["POST /api/system/backup", "system.backup", (app) => app.send("POST /api/system/backup", {})],
+  ["POST /api/system/resume", "system.resumed", async (app) => {
+    await app.db.write([saveSetting("schedules_paused", "1")]);
+    return await app.call("POST /api/system/resume");
+  }],
   [
     "PUT /api/system/password",
     "auth.password_changed",

@@ -30,9 +30,19 @@ describe("svc ctl system backup and svc restore (reliability BAK-1, BAK-4)", () 
       await chat(api);
       before = await everything(api);
       // From another directory, with only an address and a token.
-      const made = await svc(["ctl", "system", "backup", "../backup.tar", "--json"], {
+      const words = [
+        "ctl",
+        "system",
+        "backup",
+        "../backup.tar",
+        "--include-key",
+        "--password-stdin",
+        "--json",
+      ];
+      const made = await svc(words, {
         dataDir: second,
         env: { SVC_URL: server.url, SVC_TOKEN: api.token },
+        stdin: "pass\n",
       });
       expect(made).toMatchObject({ code: 0, err: "" });
       expect(JSON.parse(made.out)).toEqual({ file, bytes: (await Deno.stat(file)).size });
@@ -172,7 +182,8 @@ describe("svc ctl system backup and svc restore (reliability BAK-1, BAK-4)", () 
       await using server = await startServer({ dataDir, env: ENV });
       old = await client(server.url);
       key = await Deno.readTextFile(join(dataDir, "secret.key"));
-      expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
+      const words = ["ctl", "system", "backup", file, "--include-key", "--password-stdin"];
+      expect((await svc(words, { dataDir, stdin: "pass\n" })).code).toBe(0);
       await server.end("SIGTERM");
     }
     expect((await svc(["restore", file, "--yes", "--new-key"], { dataDir })).code).toBe(0);

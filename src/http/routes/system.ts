@@ -2,11 +2,13 @@ import { z } from "zod";
 import { backupName } from "../../domain/backup.ts";
 import { beeRunSchema } from "../../domain/bee_run.ts";
 import {
+  backupRequestSchema,
   beeRunQuery,
   doctorSchema,
   overviewSchema,
   passwordChangedSchema,
   passwordChangeSchema,
+  resumedSchema,
 } from "../../domain/system.ts";
 import { route } from "../route.ts";
 
@@ -61,16 +63,16 @@ export const systemRoutes = [
     path: "/api/system/backup",
     access: "write:system",
     operation: "system.backup",
-    summary: "Make a backup: a tar archive of database, signing key, uploads and logs",
+    summary: "Make a backup: a tar archive of database, uploads and logs, and of the signing key if asked",
     description:
-      "Whoever holds it holds everything. Its last entry is SHA256SUMS: without it the archive was cut off. " +
+      "The signing key is in it with include_key and the caller's password only: whoever has the key has every right. Its last entry is SHA256SUMS: without it the archive was cut off. " +
       "Bring it back with svc restore. Refused for agents' runs, and on a libSQL server, which has its own backup.",
-    body: z.strictObject({}),
+    body: backupRequestSchema,
     status: 200,
     response: z.string(),
     responseType: "application/x-tar",
-    handle: async ({ api, call }) => {
-      const { archive, createdAt } = await api.system.backup(call);
+    handle: async ({ api, call, body, address }) => {
+      const { archive, createdAt } = await api.system.backup(call, body, address);
       const headers = {
         "content-type": "application/x-tar",
         "content-disposition": `attachment; filename="${backupName(createdAt)}"`,
@@ -78,5 +80,17 @@ export const systemRoutes = [
       };
       return new Response(archive, { headers });
     },
+  }),
+  route({
+    method: "POST",
+    path: "/api/system/resume",
+    access: "write:system",
+    operation: "system.resume",
+    summary: "Let schedules run again that a restore has paused",
+    description: "Times that passed meanwhile count as missed (scheduler.catch_up_window).",
+    body: z.strictObject({}),
+    status: 200,
+    response: resumedSchema,
+    handle: ({ api, call }) => api.system.resume(call),
   }),
 ] as const;
