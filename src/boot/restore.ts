@@ -110,11 +110,7 @@ async function restoreInto(
 async function unpack(file: string, folder: string): Promise<{ manifest: Manifest; hasKey: boolean }> {
   const refuse = (why: string) =>
     new Error(`Cannot restore ${file}: ${why.replace(/\.$/, "")}. Nothing was changed`);
-  const archive = await Deno.open(file, { read: true }).catch((error) => {
-    throw refuse(
-      error instanceof Deno.errors.NotFound ? "there is no such file" : "this user may not read it",
-    );
-  });
+  const archive = await openArchive(file, refuse);
   await Deno.mkdir(folder, { mode: 0o700 });
   let names: string[];
   try {
@@ -140,6 +136,19 @@ async function unpack(file: string, folder: string): Promise<{ manifest: Manifes
   const faults = await inspect(join(folder, BACKUP.database));
   if (faults.length > 0) throw refuse(`its database is damaged: ${faults.join("; ")}`);
   return { manifest: manifest.data, hasKey: names.includes(BACKUP.secretKey) };
+}
+
+/** What cannot be read on this machine is wrong usage (contract 8.7). */
+async function openArchive(file: string, refuse: (why: string) => Error): Promise<Deno.FsFile> {
+  try {
+    const archive = await Deno.open(file, { read: true });
+    if (!(await archive.stat()).isDirectory) return archive;
+    archive.close();
+  } catch (error) {
+    const why = error instanceof Deno.errors.NotFound ? "there is no such file" : "this user may not read it";
+    throw Object.assign(refuse(why), { code: EXIT.usage });
+  }
+  throw Object.assign(refuse("it is a directory"), { code: EXIT.usage });
 }
 
 function describe(manifest: Manifest, root: string, aside: string): string {

@@ -1,8 +1,14 @@
 import { z } from "zod";
+import { durationText } from "../base/duration.ts";
+import { QUIET_WINDOW_LOCAL_MS, QUIET_WINDOW_OTHER_MS } from "../domain/message.ts";
 import { type Config, configSchema } from "./schema.ts";
 
 const HIDDEN = "(set, not shown)";
 const SECRETS = [["database", "auth_token"], ["auth", "password_hash"], ["auth", "jwt_secret"]] as const;
+
+const QUIET_WINDOWS = `${durationText(QUIET_WINDOW_LOCAL_MS)} for local, ${
+  durationText(QUIET_WINDOW_OTHER_MS)
+} for other platforms`;
 
 /** A part of a configuration as it stands in a file. */
 export interface ShownConfig {
@@ -14,6 +20,10 @@ export function shownConfig(config: Config): ShownConfig {
   const shown = structuredClone(z.encode(configSchema, config)) as unknown as Record<string, ShownConfig>;
   for (const [group, key] of SECRETS) {
     if (shown[group]?.[key]) shown[group][key] = HIDDEN;
+  }
+  // It has no single default: what holds depends on the platform.
+  if (shown.bee !== undefined && config.bee.quiet_window === undefined) {
+    shown.bee.quiet_window = QUIET_WINDOWS;
   }
   const { oidc } = shown.auth as { oidc?: ShownConfig };
   if (oidc?.client_secret) oidc.client_secret = HIDDEN;

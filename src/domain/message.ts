@@ -73,10 +73,14 @@ export const outboundSchema = z.strictObject({
 
 export type OutboundMessage = z.output<typeof outboundSchema>;
 
-/** The id of a message, ours or its platform's: 1-256 characters (contract 3, Task). */
-export const messageId = line(1024).refine((value) => [...value].length <= 256, {
-  error: "must be at most 256 characters",
-}).meta({ minLength: 1, maxLength: 256 });
+/** Longest message id that comes from outside, in characters. With it every session key that holds one fits its limit. */
+export const MESSAGE_ID_MAX_CHARACTERS = 240;
+
+/** The id of a message, ours or its platform's (contract 3, Task; contract 8.3). */
+export const messageId = line(4 * MESSAGE_ID_MAX_CHARACTERS).refine(
+  (value) => [...value].length <= MESSAGE_ID_MAX_CHARACTERS,
+  { error: `must be at most ${MESSAGE_ID_MAX_CHARACTERS} characters` },
+).meta({ minLength: 1, maxLength: MESSAGE_ID_MAX_CHARACTERS });
 
 /** Body of POST /api/messages: one more message in answer to a message (interface 4.2, message send). */
 export const messageSendSchema = z.strictObject({
@@ -120,8 +124,8 @@ export type InboundFilter = z.output<z.ZodObject<typeof inboundListQuery>>;
 export type OutboundFilter = z.output<z.ZodObject<typeof outboundListQuery>>;
 
 // A local chat gathers what is typed in one go; other platforms deliver parts more slowly (contract 4).
-const QUIET_WINDOW_LOCAL_MS = 300;
-const QUIET_WINDOW_OTHER_MS = 3_000;
+export const QUIET_WINDOW_LOCAL_MS = 300;
+export const QUIET_WINDOW_OTHER_MS = 3_000;
 const QUIET_WINDOWS_MAX = 3;
 
 /** The quiet window of a platform in ms; a configured one holds for all. */

@@ -259,12 +259,17 @@ describe("svc ctl system backup and svc restore (reliability BAK-1, BAK-4)", () 
         }),
         /damaged/,
       ],
+    ];
+    // A local file that cannot be read is wrong usage (contract 8.7).
+    const unreadable: [string, RegExp][] = [
       [join(folder.path, "none.tar"), /no such file/],
+      [folder.path, /is a directory/],
     ];
     const before = await listing(dataDir);
-    for (const [path, words] of cases) {
+    for (const [path, words] of [...cases, ...unreadable]) {
       const refused = await svc(["restore", path, "--yes"], { dataDir });
-      expect(refused, path).toMatchObject({ code: 1, out: "", err: expect.stringMatching(words) });
+      const code = unreadable.some(([one]) => one === path) ? 2 : 1;
+      expect(refused, path).toMatchObject({ code, out: "", err: expect.stringMatching(words) });
       expect(refused.err, path).toContain("Nothing was changed");
       expect(await listing(dataDir), path).toEqual(before);
     }
