@@ -1,0 +1,99 @@
+import { expect, it } from "vitest";
+import { sourceFiles, textOf } from "../harness/tree.ts";
+
+/** Bounds that nobody meets: of caches, waits and readers inside, and those whose documents say them in other words. */
+const INSIDE = new Set([
+  // Caches and groups.
+  ...[
+    "REMEMBERED_TOKENS_MAX",
+    "REMEMBERED_MAX",
+    "SAVED_MAX",
+    "RUNS_REMEMBERED_MAX",
+    "VERSIONS_MAX",
+    "RESULTS_MAX",
+  ],
+  ...[
+    "RESULT_MAX_AGE_MS",
+    "RESULT_MAX_CHARACTERS",
+    "STATEMENTS_MAX",
+    "GROUP_MAX_STATEMENTS",
+    "HASHES_IN_FLIGHT_MAX",
+  ],
+  // Waits and attempts of the machinery.
+  ...[
+    "TIMER_MAX_MS",
+    "STOP_MAX_MS",
+    "LIMIT_WAIT_MAX_MS",
+    "VERSION_MAX_MS",
+    "LINGER_MAX_MS",
+    "LINGER_MAX_BYTES",
+  ],
+  ...[
+    "PIPES_MAX_MS",
+    "FINISH_MAX_MS",
+    "BUSY_PAUSE_MAX_MS",
+    "BUSY_WAIT_MAX_MS",
+    "STARTS_MAX",
+    "SWEEP_PASSES_MAX",
+  ],
+  ...["CAUSES_MAX", "LINKS_MAX"],
+  // What is read of an engine's output, and shown of it in a log.
+  ...["LINE_MAX_BYTES", "STDERR_LINE_MAX_BYTES", "TEXT_MAX_CHARACTERS", "INPUT_MAX_CHARACTERS"],
+  ...["OUTPUT_MAX_CHARACTERS", "OUTPUT_MAX_LINES", "WORDS_MAX_CHARACTERS"],
+  // Parts of a prompt, which is bounded as a whole.
+  ...["ANSWER_MAX_CHARACTERS", "DEPARTMENTS_SHOWN_MAX", "DESCRIPTION_MAX_CHARACTERS", "ENTRIES_MAX"],
+  ...["SAID_MAX_CHARACTERS", "VALUE_MAX_CHARACTERS", "PROMPT_MAX_BYTES"],
+  // Steps in which more is read.
+  ...["LIST_MAX_BYTES", "DUE_MAX_BYTES", "DESCRIPTIONS_MAX_BYTES"],
+]);
+
+const DECLARED = /^(?:export )?const ([A-Z0-9_]*MAX[A-Z0-9_]*) = (.+);$/gm;
+
+it("docs/operations.md has every limit that somebody can meet, with its value", () => {
+  const declared = new Map(
+    sourceFiles("src").flatMap((path) =>
+      [...textOf(path).matchAll(DECLARED)].map(([, name = "", value = ""]) => [name, value] as const)
+    ),
+  );
+  const rows = new Map(
+    [...textOf("docs/operations.md").matchAll(/^\| .+? \| (.+?) \| `([A-Z0-9_]+)` +\|$/gm)]
+      .map(([, value = "", name = ""]) => [name, value.trim()] as const),
+  );
+  const met = [...declared.keys()].filter((name) => !INSIDE.has(name));
+  expect([...rows.keys()].sort()).toEqual(met.sort());
+  expect([...INSIDE].filter((name) => !declared.has(name)), "gone from the source").toEqual([]);
+  expect(Object.fromEntries(rows)).toEqual(
+    Object.fromEntries(met.map((name) => [name, shown(name, numberOf(name, declared))])),
+  );
+});
+
+it("docs/contract.md says how much one department tree and one memory scope hold", () => {
+  const contract = textOf("docs/contract.md");
+  expect(contract).toContain("2,000 departments");
+  expect(contract).toContain("1,000 entries in a scope");
+});
+
+/** The value of a constant: a number, a product or power of numbers, or another constant. */
+function numberOf(name: string, declared: Map<string, string>): number {
+  const value = (declared.get(name) ?? "").replace(/\bMB\b/, "1000000").replaceAll("_", "");
+  if (/^[\d *]+$/.test(value)) {
+    return value.split(/ \* (?!\*)/).reduce((product, part) => product * power(part), 1);
+  }
+  const other = declared.get(name) ?? "";
+  if (!declared.has(other)) throw new Error(`Cannot read the value of ${name}: ${other}`);
+  return numberOf(other, declared);
+}
+
+function power(text: string): number {
+  const [base = 0, exponent = 1] = text.split("**").map(Number);
+  return base ** exponent;
+}
+
+function shown(name: string, value: number): string {
+  if (name.endsWith("_MS")) return value >= 86_400_000 ? `${value / 86_400_000} days` : `${value / 1_000} s`;
+  if (!name.endsWith("_BYTES") && name !== "SCRYPT_MEMORY_MAX") return value.toLocaleString("en-US");
+  for (const [unit, bytes] of [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]] as const) {
+    if (value >= bytes && value % bytes === 0) return `${value / bytes} ${unit}`;
+  }
+  return `${value.toLocaleString("en-US")} bytes`;
+}
