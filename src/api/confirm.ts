@@ -45,10 +45,13 @@ export async function confirmPassword(
 }
 
 // Whoever signs in with an OpenID provider has no password here, and nothing matches.
-async function matches(db: Database, { userId }: Person, password: string, network: string): Promise<boolean> {
+async function matches(
+  db: Database,
+  { userId }: Person,
+  password: string,
+  network: string,
+): Promise<boolean> {
   const user = await findUserById(db, userId);
-  const hash = user?.origin === "operator"
-    ? (await findCredential(db))?.password_hash
-    : user?.password_hash;
+  const hash = user?.origin === "operator" ? (await findCredential(db))?.password_hash : user?.password_hash;
   return await verifyPassword(password, hash ?? "", network);
 }

@@ -57,7 +57,6 @@ const EXAMINATIONS: Record<string, (needs: DoctorNeeds) => Promise<Finding>> = {
   engines: lookAtEngines,
   isolation: lookAtIsolation,
   work_dirs: lookAtWorkDirs,
-  schedules: lookAtSchedules,
   backup: lookAtBackup,
   network: lookAtNetwork,
 };
@@ -165,6 +164,9 @@ const FAILING_SHOWN_MAX = 5;
 
 // A job that fails every night tells nobody else (contract 8.17).
 async function lookAtSchedules({ db }: Needs<"db">): Promise<Finding> {
+  if (await findSetting(db, "schedules_paused") !== null) {
+    return warn("a restore has paused all of them", "let them run again with: svc ctl system resume");
+  }
   const failing = await listFailingSchedules(db, FAILING_SHOWN_MAX);
   if (failing.length === 0) return ok("the latest run of every schedule completed, or there was none");
   const words = failing.map(({ id, failures_in_row: count, last_error: error }) =>
@@ -212,11 +214,6 @@ async function lookAtWorkDirs({ db }: Needs<"db">): Promise<Finding> {
     `not usable: ${unusable.slice(0, 5).join(", ")}`,
     "make the directory, or give the worker another one",
   );
-}
-
-async function lookAtSchedules({ db }: Needs<"db">): Promise<Finding> {
-  if (await findSetting(db, "schedules_paused") === null) return ok("they run");
-  return warn("a restore has paused all of them", "let them run again with: svc ctl system resume");
 }
 
 async function lookAtBackup({ db, clock }: Needs<"db" | "clock">): Promise<Finding> {

@@ -19,6 +19,7 @@ const INSIDE = new Set([
     "GROUP_MAX_STATEMENTS",
     "HASHES_IN_FLIGHT_MAX",
   ],
+  ...["REMEMBERED_PEOPLE_MAX", "USED_FLOWS_MAX", "USER_AGENT_MAX"],
   // Waits and attempts of the machinery.
   ...[
     "TIMER_MAX_MS",
@@ -36,7 +37,7 @@ const INSIDE = new Set([
     "STARTS_MAX",
     "SWEEP_PASSES_MAX",
   ],
-  ...["CAUSES_MAX", "LINKS_MAX"],
+  ...["CAUSES_MAX", "LINKS_MAX", "ANSWER_MAX_S"],
   // What is read of an engine's output, and shown of it in a log.
   ...["LINE_MAX_BYTES", "STDERR_LINE_MAX_BYTES", "TEXT_MAX_CHARACTERS", "INPUT_MAX_CHARACTERS"],
   ...["OUTPUT_MAX_CHARACTERS", "OUTPUT_MAX_LINES", "WORDS_MAX_CHARACTERS"],
