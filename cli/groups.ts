@@ -24,6 +24,10 @@ export const GROUPS: Record<string, Group> = {
     about: "The queue: what waits, is scheduled or runs, of all workers",
     load: async () => (await commands<typeof import("./commands/queue.ts")>("queue")).queueCommands,
   },
+  inbox: {
+    about: "List what needs a person: failures, undelivered replies, limits, paused workers",
+    load: async () => (await commands<typeof import("./commands/inbox.ts")>("inbox")).inboxCommand,
+  },
   memory: {
     about: "Memory: what workers are to know, everywhere or in one conversation",
     load: async () => (await commands<typeof import("./commands/memory.ts")>("memory")).memoryCommands,

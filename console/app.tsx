@@ -1,6 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { Route, Switch } from "wouter-preact";
 import { followEvents } from "./live/events.ts";
+import { followInbox } from "./live/inbox.ts";
 import { reachable, sessionState } from "./live/session.ts";
 import { followWorkers } from "./live/workers.ts";
 import { Navigation } from "./navigation.tsx";
@@ -36,6 +37,7 @@ function SignedIn() {
     following = true;
     followEvents();
     followWorkers();
+    followInbox();
   }, []);
   return (
     <>

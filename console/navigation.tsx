@@ -14,6 +14,7 @@ import {
 import { useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { linkState } from "./live/events.ts";
+import { inbox } from "./live/inbox.ts";
 import { may, signOut, username } from "./live/session.ts";
 import { Dialog } from "./parts/dialog.tsx";
 
@@ -125,6 +126,7 @@ export function Navigation() {
 
 function PlaceLink({ place, path, extra }: { place: Place; path: string; extra: boolean }) {
   const here = place.covers.test(path);
+  const needed = inbox.value?.length ?? 0;
   return (
     <Link
       href={place.href}
@@ -133,6 +135,12 @@ function PlaceLink({ place, path, extra }: { place: Place; path: string; extra: 
     >
       <place.icon size={20} aria-hidden="true" />
       <span>{place.name}</span>
+      {place.href === "/" && needed > 0 && (
+        <span class="badge">
+          {needed}
+          <span class="unseen">need you</span>
+        </span>
+      )}
     </Link>
   );
 }

@@ -34,6 +34,7 @@ import {
   listWorkerExecutions,
   retryExecution,
 } from "./execution.ts";
+import { listInbox } from "./inbox.ts";
 import { cancelQueue, listQueue } from "./queue.ts";
 import { listSeries, listUsage } from "./usage.ts";
 import { readiness } from "./health.ts";
@@ -90,6 +91,7 @@ export function createOperations(parts: Parts) {
       retry: retryExecution,
       findLog,
     }),
+    inbox: bound(parts, { list: listInbox }),
     queue: bound(parts, { list: listQueue, cancel: cancelQueue }),
     engine: bound(parts, { list: listEngines, get: getEngine }),
     usage: bound(parts, { list: listUsage, series: listSeries }),

@@ -196,3 +196,12 @@ export type Scope = `${(typeof VERBS)[number]}:${Resource}`;
 
 /** What use can be added up by (contract 17). */
 export const USAGE_GROUPS = ["worker", "department", "engine", "day", "conversation"] as const;
+
+/** What can need a person (contract 17). */
+export const INBOX_KINDS = [
+  "run_failed",
+  "message_failed",
+  "undelivered",
+  "engine_limited",
+  "worker_paused",
+] as const;

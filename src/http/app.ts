@@ -24,6 +24,7 @@ import { departmentRoutes } from "./routes/department.ts";
 import { engineRoutes } from "./routes/engine.ts";
 import { eventRoutes } from "./routes/event.ts";
 import { executionRoutes } from "./routes/execution.ts";
+import { inboxRoutes } from "./routes/inbox.ts";
 import { memoryRoutes } from "./routes/memory.ts";
 import { messageRoutes } from "./routes/message.ts";
 import { queueRoutes } from "./routes/queue.ts";
@@ -41,6 +42,7 @@ export const ROUTES = [
   ...workerRoutes,
   ...taskRoutes,
   ...queueRoutes,
+  ...inboxRoutes,
   ...executionRoutes,
   ...sessionRoutes,
   ...memoryRoutes,

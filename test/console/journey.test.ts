@@ -4,6 +4,8 @@ import { type App, openApp, PASSWORD } from "../harness/app.ts";
 import { DESK, findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
 const path = await findBrowser();
+// A machine that is busy with other tests takes its time.
+const POLL = { timeout: 8_000 };
 const BREAKS = {
   kind: "command",
   command: "sh",
@@ -168,7 +170,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     await page.getByText("Its history and its directory stay").waitFor();
     await page.getByRole("button", { name: "Delete the worker" }).click();
     await page.getByRole("heading", { name: "Workers" }).waitFor();
-    await expect.poll(() => other.getByText("Ada").count()).toBe(0);
+    await expect.poll(() => other.getByText("Ada").count(), POLL).toBe(0);
     expect(visitor.complaints).toEqual([]);
   });
 
@@ -219,7 +221,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     for (const each of [page, ...others]) await each.getByText("Second").waitFor();
     expect(streams.length).toBe(1);
     await page.close();
-    await expect.poll(() => streams.length).toBe(2);
+    await expect.poll(() => streams.length, POLL).toBe(2);
     await app.call("POST /api/workers", { name: "Third" });
     for (const other of others) await other.getByText("Third").waitFor();
   });

@@ -5,6 +5,8 @@ import { type App, openApp } from "../harness/app.ts";
 import { DESK, findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
 const path = await findBrowser();
+// A machine that is busy with other tests takes its time.
+const POLL = { timeout: 8_000 };
 const AXE = Deno.readTextFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"));
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
 
@@ -111,7 +113,7 @@ describe.skipIf(path === null)("every page of the console (contract 17)", () => 
       for (const each of pages) {
         await visitor.goto(each);
         await page.locator(":is(h1, h2, .empty-title):visible").first().waitFor();
-        await expect.poll(() => page.locator(".loading").count()).toBe(0);
+        await expect.poll(() => page.locator(".loading").count(), POLL).toBe(0);
         const state = await page.evaluate(
           "[window.canary, document.documentElement.scrollWidth > innerWidth]",
         );

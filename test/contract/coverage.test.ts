@@ -77,6 +77,7 @@ const ENDPOINTS: [route: string, status: number][] = [
   ["GET /api/engines", 200],
   ["GET /api/engines/:name", 200],
   ["GET /api/queue", 200],
+  ["GET /api/inbox", 200],
   ["POST /api/queue/cancel", 200],
   ["POST /api/executions/:id/retry", 201],
   ["GET /api/usage", 200],
@@ -193,6 +194,7 @@ const COMMANDS: Record<string, string[]> = {
   "engine list": [],
   "engine get": ["<name>"],
   "usage": ["by", "since"],
+  "inbox": ["since"],
   // contract 9
   "login": ["[url]", "username", "password-stdin"],
   "logout": ["[url]"],

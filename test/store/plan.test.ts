@@ -61,6 +61,8 @@ async function walk(app: App): Promise<void> {
     `/api/tasks?message_id=${run.messageId}`,
     `/api/tasks?worker_id=${run.workerId}&status=pending,running`,
     "/api/queue",
+    "/api/inbox",
+    "/api/inbox?since=1",
     `/api/queue?worker_id=${run.workerId}&status=pending&cursor=${run.taskId}`,
     `/api/queue?session_key=${key}&type=immediate`,
     ...["worker", "department", "engine", "day", "conversation"].map((by) =>

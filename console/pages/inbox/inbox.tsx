@@ -1,17 +1,18 @@
 import { Link } from "wouter-preact";
-import { api, ask, askPage } from "../../live/api.ts";
+import { api, askPage } from "../../live/api.ts";
+import { inbox, type InboxItem } from "../../live/inbox.ts";
 import { useResource } from "../../live/resource.ts";
 import { workers } from "../../live/workers.ts";
-import { firstLine, timeText } from "../../parts/format.ts";
+import { firstLine } from "../../parts/format.ts";
 import { Heading } from "../../parts/heading.tsx";
 import { Empty, Loading, Waiting } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { StartPage } from "../start/start.tsx";
 import { ExecutionRow } from "../work/execution_row.tsx";
+import { failureWord } from "../work/failure.ts";
 
-const DAY_MS = 86_400_000;
-const SHOWN = 20;
+const RUNNING_SHOWN = 20;
 
 /** What needs a person, and what goes on; an empty service begins here (contract 17). */
 export function InboxPage() {
@@ -22,132 +23,99 @@ export function InboxPage() {
 }
 
 function Inbox() {
-  const read = useResource(
-    "inbox",
-    readInbox,
-    ({ kind }) => /^(execution|message|engine|worker)\./.test(kind),
-  );
-  const inbox = read.data;
+  const running = useResource("running", (signal) => {
+    const query = { status: "pending,running", page_size: RUNNING_SHOWN };
+    return askPage(api.GET("/api/executions", { params: { query }, signal }));
+  }, ({ kind }) => kind.startsWith("execution."));
+  const items = inbox.value;
+  const runs = running.data?.items;
   return (
     <>
       <Heading title="Inbox">
         <Link href="/console/chat" class="button primary">Open the chat</Link>
       </Heading>
-      {inbox === undefined ? <Waiting refusal={read.refusal} /> : (
-        <div class="scrolled">
-          <Needs inbox={inbox} />
-          <section>
-            <h2>Going on now</h2>
-            {inbox.running.length === 0
-              ? <p class="quiet">Nothing runs at the moment.</p>
-              : (
-                <div class="list">
-                  {inbox.running.map((one) => <ExecutionRow key={one.id} execution={one} />)}
-                </div>
-              )}
-          </section>
-        </div>
-      )}
+      <div class="scrolled">
+        <section>
+          <h2>Needs you</h2>
+          {items === undefined ? <Loading /> : items.length === 0
+            ? (
+              <Empty title="Nothing needs you.">
+                <p>Failures and what could not be delivered appear here.</p>
+              </Empty>
+            )
+            : <div class="list">{items.map((item) => <ItemRow key={keyOf(item)} item={item} />)}</div>}
+        </section>
+        <section>
+          <h2>Going on now</h2>
+          {runs === undefined
+            ? <Waiting refusal={running.refusal} />
+            : runs.length === 0
+            ? <p class="quiet">Nothing runs at the moment.</p>
+            : <div class="list">{runs.map((one) => <ExecutionRow key={one.id} execution={one} />)}</div>}
+        </section>
+      </div>
     </>
   );
 }
 
-type InboxData = Awaited<ReturnType<typeof readInbox>>;
-
-async function readInbox(signal: AbortSignal) {
-  const since = Date.now() - DAY_MS;
-  const get = <T,>(query: T) => ({ params: { query: { page_size: SHOWN, ...query } }, signal });
-  const [failed, running, lost, undelivered, overview] = await Promise.all([
-    askPage(api.GET("/api/executions", get({ status: "failed", completed_from: since }))),
-    askPage(api.GET("/api/executions", get({ status: "pending,running" }))),
-    askPage(api.GET("/api/messages/inbound", get({ status: "failed", received_from: since }))),
-    askPage(api.GET("/api/messages/outbound", get({ status: "failed" }))),
-    ask(api.GET("/api/system/overview", { signal })),
-  ]);
-  return {
-    failed: failed.items.filter(({ failure }) => failure !== "cancelled"),
-    running: running.items,
-    lost: lost.items,
-    undelivered: undelivered.items,
-    limited: overview.limited_engines,
-    paused: overview.workers.paused,
-  };
+function keyOf({ kind, execution_id, message_id, worker_id, engine, at }: InboxItem): string {
+  return [kind, execution_id, message_id, worker_id, engine, at].join(" ");
 }
 
-function Needs({ inbox }: { inbox: InboxData }) {
-  const { failed, lost, undelivered, limited, paused } = inbox;
-  const none = failed.length + lost.length + undelivered.length + limited.length + paused === 0;
+function ItemRow({ item }: { item: InboxItem }) {
+  const { href, status, title, note } = shownAs(item);
   return (
-    <section>
-      <h2>Needs you</h2>
-      {none
-        ? (
-          <Empty title="Nothing needs you.">
-            <p>Failures and what could not be delivered appear here.</p>
-          </Empty>
-        )
-        : (
-          <div class="list">
-            {limited.map(({ engine, until }) => (
-              <Link key={engine} href="/console/system" class="row">
-                <Status of="limited" bare />
-                <span class="row-main">
-                  <span class="row-title">{engine} waits for its provider's limit</span>
-                  <span class="row-note">until {timeText(until)}</span>
-                </span>
-              </Link>
-            ))}
-            {paused > 0 && (
-              <Link href="/console/workers?status=paused" class="row">
-                <Status of="paused" bare />
-                <span class="row-main">
-                  <span class="row-title">
-                    {paused === 1 ? "One worker is paused" : `${paused} workers are paused`}
-                  </span>
-                  <span class="row-note">Their tasks wait until they go on</span>
-                </span>
-              </Link>
-            )}
-            {failed.map((one) => <ExecutionRow key={one.id} execution={one} />)}
-            {lost.map((one) => (
-              <MessageNeed
-                key={one.id}
-                id={one.id}
-                title={one.content}
-                note={one.error}
-                at={one.received_at}
-                of="failed"
-              />
-            ))}
-            {undelivered.map((one) => (
-              <MessageNeed
-                key={one.id}
-                id={one.message_id}
-                title={one.content}
-                note={one.error}
-                at={one.created_at}
-                of="undelivered"
-              />
-            ))}
-          </div>
-        )}
-    </section>
-  );
-}
-
-function MessageNeed(
-  { id, title, note, at, of }: { id: string; title: string; note: string; at: number; of: string },
-) {
-  return (
-    <Link href={`/console/messages/${id}`} class="row">
-      <Status of={of} bare />
+    <Link href={href} class="row">
+      <Status of={status} bare />
       <span class="row-main">
         <span class="row-title">{firstLine(title)}</span>
         <span class="row-note">{firstLine(note)}</span>
       </span>
-      <span class="row-side">
-        <Ago at={at} />
-      </span>
+      {item.kind !== "engine_limited" && (
+        <span class="row-side">
+          <Ago at={item.at} />
+        </span>
+      )}
     </Link>
   );
+}
+
+interface Shown {
+  /** Where it is looked at, and where its action is. */
+  href: string;
+  status: string;
+  title: string;
+  note: string;
+}
+
+function shownAs(item: InboxItem): Shown {
+  const { title, detail, worker_name, worker_id, execution_id, message_id } = item;
+  switch (item.kind) {
+    case "run_failed": {
+      const failure = failureWord(/^\w+/.exec(detail)?.[0] ?? "");
+      return {
+        href: `/console/executions/${execution_id}`,
+        status: "failed",
+        title,
+        note: `${worker_name} · ${failure}`,
+      };
+    }
+    case "message_failed":
+      return { href: messagePath(message_id), status: "failed", title, note: detail };
+    case "undelivered":
+      return { href: messagePath(message_id), status: "undelivered", title, note: detail };
+    case "engine_limited":
+      return { href: "/console/system", status: "limited", title: `${title} waits`, note: detail };
+    case "worker_paused":
+      return {
+        href: `/console/workers/${worker_id}`,
+        status: "paused",
+        title: `${worker_name} is paused`,
+        note: "Its tasks wait until it goes on",
+      };
+  }
+}
+
+function messagePath(id: string): string {
+  return `/console/messages/${encodeURIComponent(id)}`;
 }

@@ -1,0 +1,26 @@
+import { field, idField, timeField } from "../column.ts";
+import { listCommand } from "../list.ts";
+
+export const inboxCommand = listCommand({
+  name: "inbox",
+  about: "List what needs a person: failures, undelivered replies, limits, paused workers",
+  endpoint: "GET /api/inbox",
+  columns: [
+    field("kind"),
+    timeField("at"),
+    field("worker_name"),
+    idField("execution_id"),
+    idField("message_id"),
+    field("title"),
+    field("detail"),
+  ],
+  id: (row) => String(row.execution_id || row.message_id || row.worker_id || row.engine),
+  options: {
+    since: {
+      flags: "--since <time>",
+      about: "failures from then on, such as -7d; 24 hours when left out",
+      type: "time",
+    },
+  },
+  examples: ["inbox", "inbox --since -7d"],
+});

@@ -1,0 +1,34 @@
+import { INBOX_SINCE_DEFAULT_MS, type InboxItem } from "../domain/inbox.ts";
+import { findFailedMessages, findFailedRuns, findPausedWorkers, findUndelivered } from "../store/inbox.ts";
+import { listLimits } from "../store/rate_limit.ts";
+import { type Answer, answer } from "./answer.ts";
+import type { Needs } from "./parts.ts";
+
+/** GET /api/inbox: what needs a person, newest first (contract 17). */
+export async function listInbox(
+  { db, clock }: Needs<"db" | "clock">,
+  { since: given }: { since?: number | undefined },
+): Promise<Answer<InboxItem[]>> {
+  const now = clock.now();
+  const since = given ?? now - INBOX_SINCE_DEFAULT_MS;
+  const [limits, ...found] = await Promise.all([
+    listLimits(db, now),
+    findFailedRuns(db, since),
+    findFailedMessages(db, since),
+    findUndelivered(db, since),
+    findPausedWorkers(db),
+  ]);
+  const limited = limits.map(({ engine, until }): InboxItem => ({
+    kind: "engine_limited",
+    at: now,
+    title: engine,
+    detail: `its provider lets nothing through until ${new Date(until).toISOString()}`,
+    worker_id: "",
+    worker_name: "",
+    execution_id: "",
+    message_id: "",
+    session_key: "",
+    engine,
+  }));
+  return answer([...limited, ...found.flat()].sort((one, other) => other.at - one.at));
+}

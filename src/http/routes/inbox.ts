@@ -1,0 +1,18 @@
+import { z } from "zod";
+import { inboxItemSchema, inboxQuery } from "../../domain/inbox.ts";
+import { route } from "../route.ts";
+
+export const inboxRoutes = [
+  route({
+    method: "GET",
+    path: "/api/inbox",
+    access: "read:tasks",
+    operation: "inbox.list",
+    summary: "List what needs a person: failures, undelivered replies, limits, paused workers; newest first",
+    description: "At most 100 of each kind. A failed run whose task was run again is left out.",
+    query: inboxQuery,
+    status: 200,
+    response: z.array(inboxItemSchema),
+    handle: ({ api, query }) => api.inbox.list(query),
+  }),
+] as const;

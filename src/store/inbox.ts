@@ -1,0 +1,58 @@
+import { INBOX_KIND_MAX, INBOX_TITLE_MAX, type InboxItem } from "../domain/inbox.ts";
+import type { Database } from "./database.ts";
+
+// Columns that a kind of item has no use for.
+const NO_RUN = "'' as worker_id, '' as worker_name, '' as execution_id, '' as engine";
+
+/** Runs that failed since a time, and whose task was not run again. Who cancelled one knows it. */
+export function findFailedRuns(db: Database, since: number): Promise<InboxItem[]> {
+  return db.read(
+    `select 'run_failed' as kind, completed_at as at, substr(instruction, 1, ${INBOX_TITLE_MAX}) as title,
+      failure || iif(error = '', '', ': ' || substr(error, 1, ${INBOX_TITLE_MAX})) as detail, worker_id, worker_name,
+      id as execution_id, message_id, session_key, engine
+    from execution indexed by execution_completed
+    where completed_at >= ? and status = 'failed' and failure <> 'cancelled'
+      and not exists (select 1 from execution as later where later.task_id = execution.task_id and later.id > execution.id)
+    order by completed_at desc
+    limit ${INBOX_KIND_MAX}`,
+    [since],
+  );
+}
+
+/** Messages that nobody could be found for since a time. */
+export function findFailedMessages(db: Database, since: number): Promise<InboxItem[]> {
+  return db.read(
+    `select 'message_failed' as kind, received_at as at, substr(content, 1, ${INBOX_TITLE_MAX}) as title,
+      error as detail, ${NO_RUN}, id as message_id, session_key
+    from inbound_message indexed by inbound_received
+    where received_at >= ? and status = 'failed'
+    order by received_at desc
+    limit ${INBOX_KIND_MAX}`,
+    [since],
+  );
+}
+
+/** Replies since a time whose delivery was given up. */
+export function findUndelivered(db: Database, since: number): Promise<InboxItem[]> {
+  return db.read(
+    `select 'undelivered' as kind, created_at as at, substr(content, 1, ${INBOX_TITLE_MAX}) as title,
+      error as detail, ${NO_RUN}, message_id, session_key
+    from outbound_message indexed by outbound_given_up
+    where status = 'failed' and due_at is null and created_at >= ?
+    order by created_at desc
+    limit ${INBOX_KIND_MAX}`,
+    [since],
+  );
+}
+
+/** Workers that are paused, and since when nothing about them was changed. */
+export function findPausedWorkers(db: Database): Promise<InboxItem[]> {
+  return db.read(
+    `select 'worker_paused' as kind, updated_at as at, name as title, '' as detail, id as worker_id,
+      name as worker_name, '' as execution_id, '' as message_id, '' as session_key, engine
+    from worker
+    where paused = 1
+    order by updated_at desc
+    limit ${INBOX_KIND_MAX}`,
+  );
+}

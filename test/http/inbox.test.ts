@@ -1,0 +1,71 @@
+import { expect, it } from "vitest";
+import { fakeEngines } from "../harness/agents.ts";
+import { openApp } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
+import { startRun } from "../harness/run.ts";
+
+const BREAKS = {
+  kind: "command",
+  command: "sh",
+  args: ["-c", "cat >/dev/null; echo no such report >&2; exit 3"],
+};
+const HOUR_MS = 3_600_000;
+
+it("GET /api/inbox lists what needs a person, newest first, and forgets what was run again (contract 17)", async () => {
+  const clock = new TestClock(Date.parse("2026-01-05T08:00:00Z"));
+  await using app = await openApp({ clock, config: { engines: { breaks: BREAKS } } });
+  const inbox = (query = "") => app.call(`GET /api/inbox${query}`);
+  expect(await inbox()).toEqual([]);
+  const paused = await app.call("POST /api/workers", { name: "Grace", paused: true });
+  await clock.advance(1_000);
+  const eve = await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
+  const task = {
+    message_id: "script",
+    worker_id: eve.id,
+    instruction: "fetch the report",
+    type: "immediate",
+  };
+  await app.call("POST /api/tasks", task);
+  await app.settle();
+  await clock.advance(1_000);
+  const limit = { engine: "claude", until: clock.now() + HOUR_MS };
+  await app.db.write([{
+    sql: "insert into rate_limit (engine, until, strikes) values (?, ?, 1)",
+    args: [limit.engine, limit.until],
+  }]);
+  const [execution] = await app.call("GET /api/executions");
+  expect(await inbox()).toMatchObject([
+    { kind: "engine_limited", title: "claude", detail: expect.stringContaining("2026-01-05T09:00") },
+    {
+      kind: "run_failed",
+      title: "fetch the report",
+      detail: expect.stringMatching(/^exit_code: .*no such report/),
+      execution_id: execution.id,
+      worker_name: "Eve",
+    },
+    { kind: "worker_paused", worker_id: paused.id },
+  ]);
+  expect((await inbox(`?since=${clock.now() + 1}`)).map(({ kind }: { kind: string }) => kind)).not.toContain(
+    "run_failed",
+  );
+  const message = { id: execution.task_id, at: clock.now() };
+  await app.db.write([{
+    sql:
+      `insert into execution (id, run_id, worker_id, worker_name, task_id, message_id, session_key, session_id, engine,
+        instruction, status, attempt, created_at)
+      select '01ffffff-4a4c-746f-99ac-8860e2641168', 'later', worker_id, worker_name, ?, message_id, session_key, session_id,
+        engine, instruction, 'pending', 2, ?
+      from execution`,
+    args: [message.id, message.at],
+  }]);
+  expect((await inbox()).map(({ kind }: { kind: string }) => kind)).toEqual([
+    "engine_limited",
+    "worker_paused",
+  ]);
+});
+
+it("GET /api/inbox is for people: no run sees it, whatever its scopes (contract 9)", async () => {
+  await using app = await openApp({ config: { engines: fakeEngines() } });
+  const run = await startRun(app, ["*:*"]);
+  expect((await app.send("GET /api/inbox", undefined, run.headers)).status).toBe(403);
+});
