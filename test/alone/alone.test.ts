@@ -11,7 +11,8 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
   const program = PROGRAM ?? "";
 
   it("passes every command of ctl", async () => {
-    await using alone = await Alone.open();
+    await using folder = await tempDir();
+    await using alone = await Alone.open({ XDG_CONFIG_HOME: folder.path });
     await walkAllCommands(alone);
     expect([...alone.used].sort()).toEqual((await everyCommand()).sort());
     expect((await alone.svc(["health"])).out).toBe("ready\n");

@@ -90,13 +90,14 @@ export async function walkAllCommands(world: World): Promise<void> {
   await world.run("chat", ["@Ada say bye", "--session", session.id], /^$|Ada/);
   await world.run("worker delete", [worker.id, "--delete-work-dir"]);
 
+  await walkPeople(world);
+
   await world.run("system overview");
   await world.run("system executions", ["--limit", "2"]);
   await world.run("system doctor");
   await world.run("system backup", [join(world.dataDir, "backup.tar")]);
+  await world.run("system resume", [], /^$|resumed|paused/);
   await world.run("system password", ["--stdin"], /^$/, "another secret\n");
-
-  await walkPeople(world);
 
   await world.run("config path", [], /no such file|^$/);
   await world.run("config show");

@@ -71,6 +71,7 @@ const NO_IDS = new Set([
   "usage",
   "queue cancel",
   "audit",
+  "system resume",
 ]);
 
 describe("svc ctl, every command once (interface 4.2, contract 6)", () => {
