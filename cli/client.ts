@@ -4,6 +4,7 @@ import { Credential } from "./credential.ts";
 import { usage } from "./exit.ts";
 import type { Upload } from "./form.ts";
 import type { Io } from "./io.ts";
+import { isCreating, onceMore } from "./repeat.ts";
 import { serverUrl } from "./server_address.ts";
 import { parsed, problemOf, Transport } from "./transport.ts";
 
@@ -36,7 +37,11 @@ export interface Answer<T> {
 export interface ClientFlags {
   config?: string | undefined;
   ca?: string | undefined;
+  /** How long a lost connection is tried again. */
+  reconnectMs?: number;
 }
+
+const READY_MAX_MS = 2_000;
 
 /** Talks to the server. Types come from its route table; nothing of it is loaded. */
 export class Client {
@@ -46,6 +51,11 @@ export class Client {
   readonly #credential: Credential;
   #config: ClientConfig | null = null;
   #url: string | null = null;
+
+  /** How long a lost connection is tried again. */
+  get reconnectMs(): number {
+    return this.#flags.reconnectMs ?? 0;
+  }
 
   constructor(io: Io, flags: ClientFlags) {
     this.#io = io;
@@ -59,10 +69,27 @@ export class Client {
     return this.#transport;
   }
 
-  /** Sends a request and answers its JSON. Throws ServiceError as the server meant it, or `unavailable`. */
+  /**
+   * Sends a request and answers its JSON. What creates something carries an idempotency key, and is sent once more after a
+   * lost connection (contract 8.6). Throws ServiceError as the server meant it, or `unavailable`.
+   */
   async call<E extends keyof Api & string>(
     endpoint: E,
     parts: RequestParts<E> = {},
+  ): Promise<Answer<Api[E]["response"]>> {
+    if (!isCreating(endpoint) || parts.upload !== undefined) return await this.#once(endpoint, parts);
+    const headers = { "idempotency-key": crypto.randomUUID(), ...parts.headers };
+    const { signal } = this.#io;
+    return await onceMore(() => this.#once(endpoint, { ...parts, headers }), {
+      signal,
+      withinMs: this.reconnectMs,
+      isReady: () => this.isReady(READY_MAX_MS),
+    });
+  }
+
+  async #once<E extends keyof Api & string>(
+    endpoint: E,
+    parts: RequestParts<E>,
   ): Promise<Answer<Api[E]["response"]>> {
     const response = await this.open(endpoint, parts);
     const json = await response.text();

@@ -1,6 +1,7 @@
 import type { Client } from "./client.ts";
 import { usage } from "./exit.ts";
 import type { Io } from "./io.ts";
+import type { RefKind } from "./ref.ts";
 import type { Output } from "./output.ts";
 import { timeMs } from "./time.ts";
 
@@ -19,6 +20,8 @@ export interface OptionSpec {
   mayBeEmpty?: boolean;
   /** What completion offers for it: a kind of cli/offers.ts, such as `worker` for ids and `worker_name` for names. */
   offers?: string;
+  /** Takes the id of such a thing, its name, or an ending of its id; `run` gets the id (contract 8.11). */
+  ref?: RefKind;
   /** Said in the help. */
   default?: string | number;
 }
@@ -47,6 +50,8 @@ export interface Context<O extends Record<string, OptionSpec> = Record<string, O
   configFlag: string | undefined;
   /** Says something on stderr. */
   note: (text: string) => void;
+  /** Names on stderr what was made, before it is waited for: `accepted <id>`, with --json a line of JSON (contract 8.6). */
+  tell: (what: "accepted" | "session", id: string, more?: string) => void;
 }
 
 /** A command: data, and one function that runs it. */
@@ -55,6 +60,8 @@ interface CommandSpec<O extends Record<string, OptionSpec> = Record<string, Opti
   about: string;
   /** Names of positional arguments, all required unless in brackets. */
   args?: string[];
+  /** Of which kind the things are that arguments name; `run` gets their ids (contract 8.11). */
+  refs?: Record<string, RefKind>;
   options: O;
   examples: string[];
   run: (context: Context<O>) => Promise<void>;
@@ -96,6 +103,12 @@ export const SHARED_OPTIONS = {
     flags: "--ca <file>",
     about: "certificates to trust beside the system's, for a service behind https",
     type: "text",
+  },
+  reconnect: {
+    flags: "--reconnect <duration>",
+    about: "how long to try again when the connection is lost in between",
+    type: "text",
+    default: "60s",
   },
   json: { flags: "--json", about: "print the server's JSON", type: "flag" },
   quiet: { flags: "-q, --quiet", about: "print ids only", type: "flag" },

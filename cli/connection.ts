@@ -20,6 +20,17 @@ export async function trusting(path: string, named: string): Promise<Deno.HttpCl
   return Deno.createHttpClient({ caCerts: certificates });
 }
 
+/** A connection that never came about, so that nothing was sent. */
+export class NotConnected extends ServiceError {}
+
+/** Whether the connection to the server was lost, or it is stopping: the same may be asked again in a moment. */
+export function isLost(error: unknown): boolean {
+  if (error instanceof ServiceError) return error.code === "unavailable";
+  // The server went away in the middle of an answer (facts, Deno 9).
+  return error instanceof Deno.errors.ConnectionReset || error instanceof Deno.errors.Interrupted ||
+    error instanceof TypeError && /body|connection/i.test(error.message);
+}
+
 // What the runtime says of a connection that did not come about, and what a person can do.
 const FAULTS: [said: RegExp, words: (url: URL) => string][] = [
   [
@@ -54,5 +65,7 @@ export function connectionFault(error: unknown, url: URL, inRun: boolean): Servi
     ? "it is stopping or gone; try again in a moment"
     : "is it running? Start it with: svc serve";
   const words = known?.[1](url) ?? `Cannot reach the service at ${url.origin}: ${down}`;
-  return new ServiceError("unavailable", words, { cause: error });
+  return /ECONNREFUSED|os error 111|[Cc]onnection refused|tcp connect error/.test(said) || known !== undefined
+    ? new NotConnected("unavailable", words, { cause: error })
+    : new ServiceError("unavailable", words, { cause: error });
 }

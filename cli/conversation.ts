@@ -1,17 +1,25 @@
-import { createParser } from "eventsource-parser";
+import type { Api } from "../src/http/app.ts";
 import { ServiceError } from "../src/domain/error.ts";
 import { isEndedTask } from "../src/domain/vocabulary.ts";
 import type { Context } from "./command.ts";
 import { EXIT, Exit } from "./exit.ts";
+import { type Reply, ReplyStream } from "./reply_stream.ts";
+import { resumed } from "./repeat.ts";
 import { Spinner } from "./spinner.ts";
 import { visible } from "./visible.ts";
 
-/** A chat with the service in one local session: what is said, and what comes back. */
+type Trace = Api["GET /api/messages/:id/trace"]["response"];
+
+// Something else may be going on in the conversation, which the stream does not tell apart.
+const LOOK_MS = 2_000;
+
+/** A chat with the service in one local session: what is said, and what answers it. */
 export class Conversation {
   readonly #context: Context;
   readonly #id: string;
   /** The message that was said last, while its outcome is waited for. */
   #messageId: string | null = null;
+  #printed = new Set<string>();
 
   constructor(context: Context, id: string) {
     this.#context = context;
@@ -19,29 +27,38 @@ export class Conversation {
   }
 
   /**
-   * Says `content` and prints what is answered, until nothing more is going on. Throws Exit 124 after `limitMs`, and Exit 8 when what
-   * it brought about failed or was cancelled (contract 6).
+   * Says `content` and prints what answers it and nothing else, until it is done (contract 8.8). Throws Exit 124 after `limitMs`, and
+   * Exit 8 when what it brought about failed or was cancelled, or nobody was found for it.
    */
-  async say(content: string, limitMs: number): Promise<void> {
-    const { client } = this.#context;
+  async say(
+    content: string,
+    limitMs: number,
+    accepted: (messageId: string) => void = () => {},
+  ): Promise<void> {
+    const { client, io } = this.#context;
     const params = { id: this.#id };
-    const stream = await client.open("GET /api/local/sessions/:id/stream", { params });
+    const stream = await this.#open(undefined);
     const { value } = await client.call("POST /api/local/sessions/:id/messages", {
       params,
-      body: { content },
+      body: { content, alone: true },
     });
-    this.#messageId = value.message_id;
+    const id = this.#messageId = value.message_id;
+    accepted(id);
+    const onward = `it goes on: svc ctl message trace ${id}`;
     try {
-      await this.#printReplies(stream, value.message_id, limitMs);
-      await this.#judge(value.message_id);
-    } catch (error) {
-      const { io, note } = this.#context;
-      if (io.signal.aborted && io.errIsTerminal) {
-        note(`\nleft; what was asked goes on: svc ctl message trace ${value.message_id}`);
+      const trace = await this.#follow(stream, id, performance.now() + limitMs);
+      if (trace === "late") {
+        throw new Exit(EXIT.timedOut, `No end of it after ${limitMs / 1000} s; ${onward}`);
       }
+      if (this.#printed.size === 0) this.#context.note("no reply");
+      if (trace !== null) judge(trace);
+    } catch (error) {
+      const { errIsTerminal, signal } = io;
+      if (signal.aborted && errIsTerminal) this.#context.note(`\nleft; ${onward}`);
       throw error;
     } finally {
       this.#messageId = null;
+      this.#printed = new Set();
     }
   }
 
@@ -63,50 +80,57 @@ export class Conversation {
     return open.length;
   }
 
-  async #printReplies(stream: Response, messageId: string, limitMs: number): Promise<void> {
-    const { io, out, note } = this.#context;
+  // The trace when all is done; null when this token may not look into it.
+  async #follow(stream: Response, messageId: string, until: number): Promise<Trace | null | "late"> {
+    const { io, out, client } = this.#context;
     using spinner = new Spinner(io, out.style);
     spinner.show("sent");
-    let over = false;
-    let replies = 0;
-    const parser = createParser({
-      onEvent: ({ event, data }) => {
-        if (over) return;
-        const said = JSON.parse(data);
-        if (event === "message") {
-          replies++;
-          spinner.clear();
-          this.#print(said, data);
-        } else if (event === "status" && said.state === "idle") over = true;
-        else if (event === "status") spinner.show(stateInWords(said));
-        else if (event === "end") {
-          throw new ServiceError(
-            "unavailable",
-            `The conversation ended before the reply came: ${said.reason}`,
-          );
-        }
-      },
-    });
-    const decoder = new TextDecoder();
-    const reader = (stream.body as ReadableStream<Uint8Array>).getReader();
-    const late = setTimeout(() => void reader.cancel("late"), limitMs);
+    const print = (said: Reply, json: string) => {
+      if (said.reply_to !== messageId || this.#printed.has(said.id)) return;
+      this.#printed.add(said.id);
+      spinner.clear();
+      this.#print(said, json);
+    };
+    const listener = { reply: print, state: (words: string) => spinner.show(words) };
+    let replies = new ReplyStream(stream, undefined, listener);
     try {
-      while (!over) {
-        const { done, value } = await reader.read();
-        if (done) {
-          throw new Exit(
-            EXIT.timedOut,
-            `No end of it after ${limitMs / 1000} s; message ${messageId} goes on`,
+      while (true) {
+        const left = until - performance.now();
+        if (left <= 0) return "late";
+        const bounds = {
+          signal: io.signal,
+          withinMs: Math.min(client.reconnectMs, left),
+          onward: `it goes on: svc ctl message trace ${messageId}`,
+        };
+        const { idle, lost } = await replies.next(Math.min(LOOK_MS, left));
+        if (io.signal.aborted) throw io.signal.reason;
+        if (lost) {
+          replies = new ReplyStream(
+            await resumed(() => this.#open(replies.after), bounds),
+            replies.after,
+            listener,
           );
         }
-        parser.feed(decoder.decode(value, { stream: true }));
+        const trace = await resumed(() => this.#trace(messageId), bounds);
+        if (trace === null ? !idle : !isDone(trace)) continue;
+        spinner.stop();
+        // What the stream has not brought yet.
+        for (const reply of (trace?.replies ?? []).filter(({ status }) => status === "sent")) {
+          const said = asSaid(reply);
+          print(said, JSON.stringify(said));
+        }
+        return trace;
       }
     } finally {
-      clearTimeout(late);
-      await reader.cancel().catch(() => {});
+      await replies.close();
     }
-    spinner.stop();
-    if (replies === 0) note("no reply");
+  }
+
+  #open(after: number | undefined): Promise<Response> {
+    return this.#context.client.open("GET /api/local/sessions/:id/stream", {
+      params: { id: this.#id },
+      query: after === undefined ? {} : { after },
+    });
   }
 
   #print(said: Reply, json: string): void {
@@ -120,38 +144,46 @@ export class Conversation {
     if (said.content !== "" || !said.media) out.line(visible(said.content));
   }
 
-  async #judge(messageId: string): Promise<void> {
-    const trace = await this.#context.client.call("GET /api/messages/:id/trace", {
-      params: { id: messageId },
-    })
-      .catch((error) => {
-        // A token that may chat need not be one that may look into what came of it.
-        if (error instanceof ServiceError && error.code === "forbidden") return null;
-        throw error;
-      });
-    const { tasks = [], parts = [] } = trace?.value ?? {};
-    const task = tasks.find(({ status }) => status === "failed" || status === "cancelled");
-    if (task !== undefined) {
-      throw new Exit(EXIT.awaitedFailed, `task ${task.id} ${task.status}: ${task.reason}`);
-    }
-    if (parts.some(({ status }) => status === "failed")) {
-      throw new Exit(EXIT.awaitedFailed, `message ${messageId} failed`);
+  // A token that may chat need not be one that may look into what came of it.
+  async #trace(id: string): Promise<Trace | null> {
+    try {
+      return (await this.#context.client.call("GET /api/messages/:id/trace", { params: { id } })).value;
+    } catch (error) {
+      if (error instanceof ServiceError && error.code === "forbidden") return null;
+      throw error;
     }
   }
 }
 
-interface Reply {
-  id: string;
-  content: string;
-  worker_name?: string;
-  media?: { name: string; size: number; mime: string } | null;
+// What waits for its time is no part of the answer.
+function isDone({ message, tasks }: Trace): boolean {
+  if (message.status === "received" || message.status === "feeding") return false;
+  return tasks.every(({ status }) => isEndedTask(status) || status === "scheduled");
 }
 
-function stateInWords({ state, worker_name }: { state: string; worker_name: string }): string {
-  const name = visible(worker_name);
-  if (state === "working") return `${name} is working`;
-  if (state === "queued") return name === "" ? "queued" : `queued for ${name}`;
-  return state;
+function judge({ message, tasks }: Trace): void {
+  const task = tasks.find(({ status }) => status === "failed" || status === "cancelled");
+  if (task !== undefined) {
+    throw new Exit(EXIT.awaitedFailed, `task ${task.id} ${task.status}: ${task.reason}`);
+  }
+  if (message.status === "failed") throw new Exit(EXIT.awaitedFailed, `message ${message.id} failed`);
+  if (message.routed === "nobody") throw new Exit(EXIT.awaitedFailed, "nobody was found for it");
+}
+
+function asSaid(
+  { id, content, sent_at: ts, source_type, source_id, media, message_id }: Trace["replies"][number],
+) {
+  return {
+    id,
+    role: "bee",
+    content,
+    ts,
+    source_type,
+    source_id,
+    worker_name: "",
+    media,
+    reply_to: message_id,
+  };
 }
 
 // A file has a name, and words about it may be missing.

@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { versionText } from "../src/base/version.ts";
 import { ServiceError } from "../src/domain/error.ts";
 import { Client } from "./client.ts";
+import { isLost } from "./connection.ts";
 import { Problem } from "./transport.ts";
 import {
   type AnyCommand,
@@ -12,10 +13,12 @@ import {
   type OptionSpec,
   SHARED_OPTIONS,
 } from "./command.ts";
+import { durationOf } from "./duration.ts";
 import { EXIT, Exit, exitCodeOf, usage } from "./exit.ts";
 import { GROUPS, loadGroup } from "./groups.ts";
 import { BrokenPipe, type Io } from "./io.ts";
 import { Output } from "./output.ts";
+import { type RefKind, resolveRef } from "./ref.ts";
 import { problemJson } from "./problem_json.ts";
 import { styleFor } from "./style.ts";
 import { visible } from "./visible.ts";
@@ -50,7 +53,7 @@ function fail(error: unknown, io: Io, json: boolean): number {
     }
     return EXIT.usage;
   }
-  if (isConnectionLost(error)) {
+  if (!(error instanceof ServiceError) && isLost(error)) {
     return fail(
       new ServiceError("unavailable", "The connection to the service was lost; try again"),
       io,
@@ -65,12 +68,6 @@ function fail(error: unknown, io: Io, json: boolean): number {
   }
   if (!known && error instanceof Error && io.env.SVC_DEBUG) io.err(`${error.stack}\n`);
   return isConfigError(error) ? EXIT.usage : exitCodeOf(error);
-}
-
-// The server went away in the middle of an answer (facts, Deno 9).
-function isConnectionLost(error: unknown): boolean {
-  return error instanceof Deno.errors.ConnectionReset || error instanceof Deno.errors.Interrupted ||
-    error instanceof TypeError && /body|connection/i.test(error.message);
 }
 
 function isConfigError(error: unknown): boolean {
@@ -110,7 +107,7 @@ async function program(args: string[], io: Io, json: boolean): Promise<Command> 
   root.showSuggestionAfterError(true).enablePositionalOptions();
   declare(root, SHARED_OPTIONS);
   const wanted = args.find((arg, index) =>
-    Object.hasOwn(GROUPS, arg) && !/^(-c|--config|--ca)$/.test(args[index - 1] ?? "")
+    Object.hasOwn(GROUPS, arg) && !/^(-c|--config|--ca|--reconnect)$/.test(args[index - 1] ?? "")
   );
   for (const [name, { about }] of Object.entries(GROUPS)) {
     if (name === wanted) await addGroup(root, name, io);
@@ -119,6 +116,7 @@ async function program(args: string[], io: Io, json: boolean): Promise<Command> 
   return root;
 }
 
+const RECONNECT_MS = 60_000;
 const TITLES: Record<string, string> = { "Options:": "Flags:" };
 const AFTER_HELP = `
 The help of one command:  svc ctl help worker create
@@ -199,7 +197,7 @@ function once(flag: string): (value: string, before: string | undefined) => stri
 /** The flags of every command, which may stand behind `ctl`, behind the group or behind the command: in one place only. */
 function sharedFlags(leaf: Command): Record<string, unknown> {
   const levels = [leaf.parent?.parent, leaf.parent, leaf].map((level) => level?.opts() ?? {});
-  for (const flag of ["config", "ca"]) {
+  for (const flag of ["config", "ca", "reconnect"]) {
     if (levels.filter((given) => given[flag] !== undefined).length > 1) {
       throw usage(`--${flag} is given twice`);
     }
@@ -218,13 +216,53 @@ async function contextOf(
   if (configFlag === "") throw usage("--config must not be empty");
   if (ca === "") throw usage("--ca must not be empty");
   const format = given.json ? "json" : given.quiet ? "ids" : io.outIsTerminal ? "table" : "tsv";
+  const reconnectMs = durationOf(given.reconnect, "--reconnect", RECONNECT_MS);
+  const client = new Client(io, { config: configFlag, ca, reconnectMs });
+  const options = checkedValues(spec, given);
   return {
     io,
-    client: new Client(io, { config: configFlag, ca }),
+    client,
     out: new Output(io, format, await styleFor(io.outIsTerminal, io.env)),
-    args,
-    options: checkedValues(spec, given),
+    args: await resolvedArgs(spec, args, client),
+    options: await resolvedOptions(spec, options, client),
     configFlag,
     note: (text) => io.err(text + "\n"),
+    tell: (what, id, more = "") =>
+      io.err(format === "json" ? `${JSON.stringify({ [what]: id })}\n` : `${what} ${id}${more}\n`),
   };
+}
+
+async function resolvedArgs(spec: AnyCommand, args: string[], client: Client): Promise<string[]> {
+  const names = (spec.args ?? []).map((arg) => arg.replace(/[[\]]/g, ""));
+  return await Promise.all(args.map((arg, at) => {
+    const kind = spec.refs?.[names[at] ?? ""];
+    return kind === undefined ? arg : resolveRef(client, kind, arg);
+  }));
+}
+
+// What does not exist is left to the server: a filter then finds nothing, and everything else is refused.
+async function resolvedFlag(client: Client, kind: RefKind, ref: string): Promise<string> {
+  return await resolveRef(client, kind, ref).catch((error) => {
+    if (error instanceof ServiceError && error.code === "not_found") return ref;
+    throw error;
+  });
+}
+
+// Of a filter with several values each one may be named.
+async function resolvedOptions(
+  spec: AnyCommand,
+  options: Context["options"],
+  client: Client,
+): Promise<Context["options"]> {
+  const resolved = await Promise.all(
+    Object.entries(options).map(async ([name, value]) => {
+      const kind = spec.options[name]?.ref;
+      if (kind === undefined || typeof value !== "string") return [name, value];
+      return [
+        name,
+        (await Promise.all(value.split(",").map((one) => resolvedFlag(client, kind, one)))).join(","),
+      ];
+    }),
+  );
+  return Object.fromEntries(resolved);
 }

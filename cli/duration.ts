@@ -10,10 +10,15 @@ export const TIMEOUT = {
 
 /** Ms that `--timeout` allows, or `fallback` without one. Throws a usage error. */
 export function timeoutMs(timeout: string | undefined, fallback: number): number {
-  if (timeout === undefined) return fallback;
-  const ms = durationMs(timeout);
+  return durationOf(timeout, "--timeout", fallback);
+}
+
+/** Ms that a flag gives as a duration, or `fallback` without it. Throws a usage error. */
+export function durationOf(value: unknown, flag: string, fallback: number): number {
+  if (value === undefined) return fallback;
+  const ms = durationMs(String(value));
   if (ms === null) {
-    throw usage(`--timeout: ${JSON.stringify(timeout)} is not a duration such as 30s, 5m or 500ms`);
+    throw usage(`${flag}: ${JSON.stringify(value)} is not a duration such as 30s, 5m or 500ms`);
   }
   return ms;
 }

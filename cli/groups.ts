@@ -20,6 +20,10 @@ export const GROUPS: Record<string, Group> = {
     about: "Tasks: what workers should do, now, at a time, or on a schedule",
     load: async () => (await commands<typeof import("./commands/task.ts")>("task")).taskCommands,
   },
+  run: {
+    about: "Let a worker do something and print its answer",
+    load: async () => (await commands<typeof import("./commands/run.ts")>("run")).runCommand,
+  },
   queue: {
     about: "The queue: what waits, is scheduled or runs, of all workers",
     load: async () => (await commands<typeof import("./commands/queue.ts")>("queue")).queueCommands,

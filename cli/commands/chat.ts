@@ -7,13 +7,12 @@ import { TIMEOUT, timeoutMs } from "../duration.ts";
 import { Conversation } from "../conversation.ts";
 import { Exit, usage } from "../exit.ts";
 import { readText } from "../prompt.ts";
+import { resolveRef } from "../ref.ts";
 import { visible } from "../visible.ts";
 
-const SESSION_NAME = "cli";
 const TIMEOUT_DEFAULT_MS = 600_000;
 // What the server takes as text (contract 1).
 const CONTENT_MAX_BYTES = 256 * 1024;
-const ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i;
 
 export const chatCommand: AnyCommand = command({
   name: "chat",
@@ -24,9 +23,11 @@ export const chatCommand: AnyCommand = command({
     session: {
       flags: "--session <id|name>",
       offers: "session_name",
-      about: "the session to talk in; made when no session has the name",
+      about:
+        "the session to talk in; made when no session has the name; without it each call has one of its own",
       type: "text",
     },
+    last: { flags: "--last", about: "go on in the session in which you spoke last", type: "flag" },
     worker: {
       flags: "--worker <id|name>",
       offers: "worker_name",
@@ -38,11 +39,12 @@ export const chatCommand: AnyCommand = command({
   examples: [
     "chat '@ada what is new?'",
     "chat --session work --worker Ada 'and now in English'",
+    "chat --last 'and in one sentence'",
     "chat - < question.txt",
     "chat",
   ],
   async run(context) {
-    const { client, args: [given], options, io } = context;
+    const { client, args: [given], options, io, tell } = context;
     const limitMs = timeoutMs(options.timeout, TIMEOUT_DEFAULT_MS);
     const asks = given === undefined;
     if (asks && !(io.inIsTerminal && io.errIsTerminal)) {
@@ -50,27 +52,36 @@ export const chatCommand: AnyCommand = command({
     }
     const text = given === "-" ? (await readText(io, CONTENT_MAX_BYTES, "-")).replace(/[\r\n]+$/, "") : given;
     if (!asks && text?.trim() === "") throw usage("the text must not be empty");
-    const name = options.session ?? SESSION_NAME;
-    const conversation = new Conversation(context, await findSession(client, name));
+    if (options.last && options.session !== undefined) throw usage("--last and --session exclude each other");
+    const known = options.last
+      ? await lastSession(client)
+      : options.session === undefined
+      ? null
+      : await findSession(client, options.session);
     const mention = options.worker === undefined ? "" : `@${await mentionOf(client, options.worker)} `;
-    if (text === undefined) return await converse(context, conversation, { mention, limitMs, name });
-    await conversation.say(mention + text, limitMs);
+    if (text === undefined) return await converse(context, known, { mention, limitMs });
+    const session = known ?? await makeSession(client, text);
+    if (known === null) tell("session", session);
+    await new Conversation(context, session).say(mention + text, limitMs, (id) => tell("accepted", id));
   },
 });
 
 /** Asks on the terminal again and again. What fails is said and ends nothing; Ctrl-C ends the run, Ctrl-D the chat. */
 async function converse(
-  { io, note, out }: Context,
-  conversation: Conversation,
-  { mention, limitMs, name }: { mention: string; limitMs: number; name: string },
+  context: Context,
+  known: string | null,
+  { mention, limitMs }: { mention: string; limitMs: number },
 ): Promise<void> {
+  const { client, io, note, out } = context;
   const { ChatPrompt } = await load<typeof import("../chat_prompt.ts")>("../chat_prompt.ts", import.meta.url);
-  note(out.style.dim(`Session ${visible(name)}. Ctrl-C stops a run, Ctrl-D ends the chat.`));
+  note(out.style.dim("Ctrl-C stops a run, Ctrl-D ends the chat."));
+  let session = known;
+  let conversation: Conversation | null = known === null ? null : new Conversation(context, known);
   using prompt = new ChatPrompt(io, "> ");
   let stopped = false;
   prompt.onInterrupt = () => {
     stopped = true;
-    void conversation.stop().then(
+    void (conversation?.stop() ?? Promise.resolve(0)).then(
       (count) => note(count === 0 ? "nothing runs yet" : "stopped; write on in the same conversation"),
       (error) => note(`svc: ${visible(String(error.message))}`),
     );
@@ -81,6 +92,8 @@ async function converse(
     if (line.trim() === "") continue;
     stopped = false;
     try {
+      session ??= await makeSession(client, line);
+      conversation ??= new Conversation(context, session);
       await conversation.say(mention + line, limitMs);
     } catch (error) {
       const goesOn = error instanceof Exit ||
@@ -90,37 +103,46 @@ async function converse(
       if (!stopped) note(out.style.red(`svc: ${visible(error.message)}`));
     }
   }
-  note(`\nto go on: svc ctl chat --session ${shellWord(name)}`);
+  note(session === null ? "" : `\nto go on: svc ctl chat --session ${session}`);
 }
 
-function shellWord(name: string): string {
-  return /^[\w.-]+$/.test(name) ? name : `'${visible(name).replaceAll("'", "'\\''")}'`;
+const NAME_MAX_CHARACTERS = 40;
+
+/** Makes a session of its own for a text; its name is the first words. */
+async function makeSession(client: Client, text: string): Promise<string> {
+  // What no name may have is left out: it is only a name.
+  const words = text.replace(/[\p{C}\p{Z}\s]+/gu, " ").trim();
+  const short = [...words].length <= NAME_MAX_CHARACTERS
+    ? words
+    : `${[...words].slice(0, NAME_MAX_CHARACTERS - 1).join("").trimEnd()}…`;
+  const body = short === "" ? {} : { name: short };
+  return (await client.call("POST /api/local/sessions", { body })).value.id;
 }
 
+async function lastSession(client: Client): Promise<string> {
+  const { value: [last] } = await client.call("GET /api/local/sessions", {
+    query: { last: true, page_size: 1 },
+  });
+  if (last === undefined) throw notFound("session", "--last");
+  return last.id;
+}
+
+/** The session of this id, name or ending of an id; made when it is a name that no session has. */
 async function findSession(client: Client, wanted: string): Promise<string> {
-  if (ID.test(wanted)) {
-    return (await client.call("GET /api/local/sessions/:id", { params: { id: wanted } })).value.id;
+  try {
+    return await resolveRef(client, "session", wanted);
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== "not_found") throw error;
   }
-  let cursor: string | undefined;
-  do {
-    const { value, headers } = await client.call("GET /api/local/sessions", {
-      query: { page_size: 100, cursor },
-    });
-    const found = value.find((session) => session.name === wanted);
-    if (found !== undefined) return found.id;
-    cursor = /[?&]cursor=([^>&]+)/.exec(headers.get("link") ?? "")?.[1];
-  } while (cursor !== undefined);
   return (await client.call("POST /api/local/sessions", { body: { name: wanted } })).value.id;
 }
 
 /** The name for a mention of the worker. Throws when no worker has it, or several do: a mention would reach none of them. */
 async function mentionOf(client: Client, wanted: string): Promise<string> {
-  const name = ID.test(wanted)
-    ? (await client.call("GET /api/workers/:id", { params: { id: wanted } })).value.name
-    : wanted.replace(/^@/, "");
+  const id = await resolveRef(client, "worker", wanted.replace(/^@/, ""));
+  const { name } = (await client.call("GET /api/workers/:id", { params: { id } })).value;
   const { value } = await client.call("GET /api/workers", { query: { name, page_size: 200 } });
   const named = value.filter((worker) => nameKey(worker.name) === nameKey(name));
-  if (named.length === 0) throw notFound("worker", wanted);
   if (named.length > 1) {
     throw conflict(`Cannot talk to ${name}: ${named.length} workers are called that; rename all but one`);
   }

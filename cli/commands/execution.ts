@@ -22,7 +22,13 @@ export const executionCommands: AnyCommand[] = [
     endpoint: "GET /api/executions",
     columns: COLUMNS,
     options: {
-      workerId: { flags: "--worker-id <id>", offers: "worker", about: "of this worker", type: "text" },
+      workerId: {
+        flags: "--worker-id <id>",
+        offers: "worker",
+        ref: "worker",
+        about: "of this worker",
+        type: "text",
+      },
       sessionId: {
         flags: "--session-id <id>",
         offers: "session_key",
@@ -48,6 +54,7 @@ export const executionCommands: AnyCommand[] = [
     name: "get",
     about: "Show an execution",
     args: ["id"],
+    refs: { id: "execution" },
     options: {},
     examples: ["execution get 01a1fd23-4c7d-7750-a391-3a9041dee235"],
     async run({ client, out, args: [id = ""] }) {
@@ -59,6 +66,7 @@ export const executionCommands: AnyCommand[] = [
     name: "logs",
     about: "Print the log of an execution",
     args: ["id"],
+    refs: { id: "execution" },
     options: {
       follow: { flags: "-f, --follow", about: "go on until the execution has ended", type: "flag" },
       tail: { flags: "--tail <n>", about: "only the last lines", type: "int" },
@@ -84,6 +92,7 @@ export const executionCommands: AnyCommand[] = [
     name: "cancel",
     about: "End a run with its whole process tree",
     args: ["id"],
+    refs: { id: "execution" },
     options: {},
     examples: ["execution cancel 01a1fd23-4c7d-7750-a391-3a9041dee235"],
     async run({ client, out, args: [id = ""] }) {
@@ -98,6 +107,7 @@ export const executionCommands: AnyCommand[] = [
     name: "retry",
     about: "Do the same again: a new task for the same worker, which is printed",
     args: ["id"],
+    refs: { id: "execution" },
     options: {},
     examples: ["execution retry 01a1fd23-4c7d-7750-a391-3a9041dee235"],
     async run({ client, out, args: [id = ""] }) {

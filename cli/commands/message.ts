@@ -150,6 +150,7 @@ export const messageCommands: AnyCommand[] = [
     name: "trace",
     about: "Follow a message: parts, routing and why, tasks, executions, replies, with times",
     args: ["id"],
+    refs: { id: "message" },
     options: {},
     examples: ["message trace 01a1fd23-4c79-764a-afab-047dd52450e4"],
     async run({ client, out, args: [id = ""] }) {

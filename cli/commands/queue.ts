@@ -12,6 +12,7 @@ const SESSION_KEY = {
 const WORKER_ID = {
   flags: "--worker-id <id>",
   offers: "worker",
+  ref: "worker",
   about: "of this worker",
   type: "text",
 } as const satisfies OptionSpec;

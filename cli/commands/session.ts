@@ -64,6 +64,7 @@ export const sessionCommands: AnyCommand[] = [
       workerId: {
         flags: "--worker-id <id>",
         offers: "worker",
+        ref: "worker",
         about: "who is to forget",
         type: "text",
         required: true,

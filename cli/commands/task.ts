@@ -1,12 +1,11 @@
-import type { Client } from "../client.ts";
-import { isEndedTask, TASK_STATUSES, TASK_TYPES } from "../../src/domain/vocabulary.ts";
+import { TASK_STATUSES, TASK_TYPES } from "../../src/domain/vocabulary.ts";
 import { field, idField, statusField, timeField } from "../column.ts";
 import { type AnyCommand, command, type Context, fieldsOf } from "../command.ts";
 import { TIMEOUT, timeoutMs } from "../duration.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
 import { readText } from "../prompt.ts";
-import { Spinner } from "../spinner.ts";
+import { executionOf, judge, waitForTask } from "../wait.ts";
 
 // What the server takes as text (contract 1).
 const INSTRUCTION_MAX_BYTES = 256 * 1024;
@@ -41,7 +40,13 @@ export const taskCommands: AnyCommand[] = [
         about: "of this message; not together with --session-key",
         type: "text",
       },
-      workerId: { flags: "--worker-id <id>", offers: "worker", about: "of this worker", type: "text" },
+      workerId: {
+        flags: "--worker-id <id>",
+        offers: "worker",
+        ref: "worker",
+        about: "of this worker",
+        type: "text",
+      },
       status: {
         flags: "--status <statuses>",
         about: "in one of these",
@@ -75,6 +80,7 @@ export const taskCommands: AnyCommand[] = [
     name: "get",
     about: "Show a task",
     args: ["id"],
+    refs: { id: "task" },
     options: {},
     examples: ["task get 01a1fd23-4c79-764a-afab-047dd52450e4"],
     async run({ client, out, args: [id = ""] }) {
@@ -96,6 +102,7 @@ export const taskCommands: AnyCommand[] = [
       workerId: {
         flags: "--worker-id <id>",
         offers: "worker",
+        ref: "worker",
         about: "who does it",
         type: "text",
         required: true,
@@ -143,7 +150,7 @@ export const taskCommands: AnyCommand[] = [
       "task create --message-id weekly --worker-id $id --type scheduled --cron '0 9 * * 1' --instruction 'Plan the week'",
     ],
     async run(context) {
-      const { client, out, options, io, note } = context;
+      const { client, out, options, io, tell } = context;
       const { wait, timeout, idempotencyKey: key, ...fields } = options;
       if (fields.instruction === "-") {
         fields.instruction = (await readText(io, INSTRUCTION_MAX_BYTES, "--instruction -")).replace(
@@ -158,18 +165,20 @@ export const taskCommands: AnyCommand[] = [
       if (timeout !== undefined && !wait) throw usage("--timeout goes with --wait");
       const headers = key === undefined ? {} : { "idempotency-key": key };
       const { json, value } = await client.call("POST /api/tasks", { body: fieldsOf(fields), headers });
-      if (!wait || value.status === "cancelled") {
+      if (value.status === "cancelled") {
         out.object(json, value);
-        if (value.reason !== "") note(`svc: the task is ${value.status}: ${value.reason}`);
-        return;
+        throw new Exit(EXIT.awaitedFailed, `the task is cancelled: ${value.reason}`);
       }
-      await waitAndPrint(context, value.id, limit);
+      if (!wait) return out.object(json, value);
+      tell("accepted", value.id);
+      await waitAndPrintResult(context, value.id, limit);
     },
   }),
   command({
     name: "cancel",
     about: "Cancel a pending or scheduled task",
     args: ["id"],
+    refs: { id: "task" },
     options: {},
     examples: ["task cancel 01a1fd23-4c79-764a-afab-047dd52450e4"],
     async run({ client, out, args: [id = ""] }) {
@@ -181,11 +190,24 @@ export const taskCommands: AnyCommand[] = [
     name: "run",
     about: "Run a scheduled task now; its schedule stays as it is",
     args: ["id"],
-    options: {},
-    examples: ["task run 01a1fd23-4c79-764a-afab-047dd52450e4"],
-    async run({ client, out, args: [id = ""] }) {
+    refs: { id: "task" },
+    options: {
+      wait: {
+        flags: "--wait",
+        about: "wait until this run has ended; its outcome is the exit code",
+        type: "flag",
+      },
+      timeout: TIMEOUT,
+    },
+    examples: ["task run --wait 01a1fd23-4c79-764a-afab-047dd52450e4"],
+    async run(context) {
+      const { client, out, args: [id = ""], options: { wait, timeout }, tell } = context;
+      const limitMs = timeoutMs(timeout, Infinity);
+      if (timeout !== undefined && !wait) throw usage("--timeout goes with --wait");
       const { json, value } = await client.call("POST /api/tasks/:id/run", { params: { id }, body: {} });
-      out.object(json, value);
+      if (!wait) return out.object(json, value);
+      tell("accepted", id, ` run ${value.run_no}`);
+      await waitAndPrint(context, id, limitMs, value.run_no);
     },
   }),
   command({
@@ -193,60 +215,49 @@ export const taskCommands: AnyCommand[] = [
     about:
       "Wait until a task has ended, a schedule until its current or next run has; its outcome is the exit code",
     args: ["id"],
-    options: { timeout: TIMEOUT },
+    refs: { id: "task" },
+    options: {
+      run: {
+        flags: "--run <n>",
+        about: "until this run has ended; its number is the task's run_no",
+        type: "int",
+      },
+      timeout: TIMEOUT,
+    },
     examples: ["task wait --timeout 30s 01a1fd23-4c79-764a-afab-047dd52450e4"],
     async run(context) {
-      await waitAndPrint(context, context.args[0] ?? "", timeoutMs(context.options.timeout, Infinity));
+      const { args: [id = ""], options: { run, timeout } } = context;
+      await waitAndPrint(context, id, timeoutMs(timeout, Infinity), runNumber(run));
     },
   }),
 ];
 
-// The server holds a wait for so long at most; longer ones are asked again. A person wants to see what state it is in.
-const POLL_MAX_MS = 60_000;
-const POLL_SHOWN_MS = 2_000;
-
-/** Waits for a task, prints it, and ends with 0, 8 or 124. */
-async function waitAndPrint(context: Context, id: string, limitMs: number): Promise<void> {
-  const { client, out, io } = context;
-  using spinner = new Spinner(io, out.style);
-  const until = performance.now() + limitMs;
-  const before = (await client.call("GET /api/tasks/:id", { params: { id } })).value;
-  spinner.show(`task ${before.status}`);
-  while (true) {
-    const left = Math.max(0, until - performance.now());
-    const query = { timeout_ms: Math.round(Math.min(left, io.errIsTerminal ? POLL_SHOWN_MS : POLL_MAX_MS)) };
-    const { json, value } = await client.call("GET /api/tasks/:id/wait", { params: { id }, query });
-    spinner.show(`task ${value.status}`);
-    const ran = value.type === "scheduled" && value.status === "scheduled" &&
-      value.execution_id !== null && (value.run_count > before.run_count || before.status === "running");
-    if (isEndedTask(value.status) || ran) {
-      spinner.stop();
-      out.object(json, value);
-      return await judge(client, value);
-    }
-    if (performance.now() >= until) {
-      spinner.stop();
-      out.object(json, value);
-      throw new Exit(EXIT.timedOut, `task ${id} is still ${value.status}`);
-    }
-  }
+async function waitAndPrint(context: Context, id: string, limitMs: number, runNo?: number): Promise<void> {
+  const { out } = context;
+  const { json, task } = await waitForTask(
+    context,
+    { id, limitMs, runNo },
+    (late) => out.object(late.json, late.task),
+  );
+  out.object(json, task);
+  judge(task);
 }
 
-async function judge(
-  client: Client,
-  task: { id: string; status: string; type: string; reason: string; execution_id: string | null },
-): Promise<void> {
-  if (task.status === "completed") return;
-  if (task.status === "scheduled" && task.execution_id !== null) {
-    const { value } = await client.call("GET /api/executions/:id", { params: { id: task.execution_id } });
-    if (value.status === "completed") return;
-    throw new Exit(
-      EXIT.awaitedFailed,
-      `the run of task ${task.id} ${value.status}: ${value.failure} ${value.error}`.trim(),
-    );
-  }
-  throw new Exit(
-    EXIT.awaitedFailed,
-    `task ${task.id} ${task.status}${task.reason === "" ? "" : `: ${task.reason}`}`,
+// The task, and what its run answered; with --json the execution (contract 8.10).
+async function waitAndPrintResult(context: Context, id: string, limitMs: number): Promise<void> {
+  const { out } = context;
+  const { json, task } = await waitForTask(
+    context,
+    { id, limitMs },
+    (late) => out.object(late.json, late.task),
   );
+  const execution = await executionOf(context, task);
+  if (execution === null) out.object(json, task);
+  else out.object(execution.json, { ...task, result: execution.value.result });
+  judge(task);
+}
+
+function runNumber(given: number | undefined): number | undefined {
+  if (given !== undefined && given < 1) throw usage("--run must be at least 1");
+  return given;
 }

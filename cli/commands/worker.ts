@@ -56,7 +56,7 @@ export const workerCommands: AnyCommand[] = [
       },
       recursive: { flags: "--no-recursive", about: "not those of child departments", type: "flag" },
       name: { flags: "--name <text>", about: "part of the name, case-insensitive", type: "text" },
-      id: { flags: "--id <id>", offers: "worker", about: "exactly this worker", type: "text" },
+      id: { flags: "--id <id>", offers: "worker", ref: "worker", about: "exactly this worker", type: "text" },
       ...pageOptions(200),
     },
     examples: [
@@ -69,6 +69,7 @@ export const workerCommands: AnyCommand[] = [
     name: "get",
     about: "Show a worker",
     args: ["id"],
+    refs: { id: "worker" },
     options: {},
     examples: ["worker get 01a1fd23-4a4c-746f-99ac-8860e2641168"],
     async run({ client, out, args: [id = ""] }) {
@@ -80,6 +81,7 @@ export const workerCommands: AnyCommand[] = [
     name: "status",
     about: "Show what a worker is doing and whether it can be started",
     args: ["id"],
+    refs: { id: "worker" },
     options: {},
     examples: ["worker status 01a1fd23-4a4c-746f-99ac-8860e2641168"],
     async run({ client, out, args: [id = ""] }) {
@@ -135,6 +137,7 @@ export const workerCommands: AnyCommand[] = [
     name: "update",
     about: "Change a worker; what is not named stays as it is",
     args: ["id"],
+    refs: { id: "worker" },
     options: {
       name: { flags: "--name <name>", about: "another name", type: "text" },
       ...ATTRIBUTES,
@@ -174,6 +177,7 @@ export const workerCommands: AnyCommand[] = [
     name: "pause",
     about: "Let a worker begin nothing more; its tasks wait",
     args: ["id"],
+    refs: { id: "worker" },
     options: {},
     examples: ["worker pause 01a1fd23-4a4c-746f-99ac-8860e2641168"],
     run: (context) => setPaused(context, true),
@@ -182,6 +186,7 @@ export const workerCommands: AnyCommand[] = [
     name: "resume",
     about: "Let a paused worker go on",
     args: ["id"],
+    refs: { id: "worker" },
     options: {},
     examples: ["worker resume 01a1fd23-4a4c-746f-99ac-8860e2641168"],
     run: (context) => setPaused(context, false),
@@ -190,6 +195,7 @@ export const workerCommands: AnyCommand[] = [
     name: "delete",
     about: "Delete a worker: its tasks are cancelled and its runs ended",
     args: ["id"],
+    refs: { id: "worker" },
     options: {
       deleteWorkDir: {
         flags: "--delete-work-dir",

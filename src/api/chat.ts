@@ -1,5 +1,6 @@
 import {
   type ChatCreate,
+  type ChatFilter,
   type ChatMessage,
   type ChatSend,
   type ChatSession,
@@ -10,7 +11,6 @@ import {
 import { invalid, notFound, ServiceError } from "../domain/error.ts";
 import { LOCAL_PLATFORM, type Media } from "../domain/message.ts";
 import { jsonList } from "../domain/json.ts";
-import type { Page } from "../domain/page.ts";
 import { boundTo } from "../domain/scope.ts";
 import { newId } from "../base/id.ts";
 import { fileInside } from "../files/uploads.ts";
@@ -66,9 +66,10 @@ export function createSession(
 export async function listSessions(
   { db }: Needs<"db">,
   call: Call,
-  page: Page,
+  filter: ChatFilter,
 ): Promise<Answer<ChatSession[]>> {
-  return pageOf(await listChatSessions(db, boundTo(call.caller), page));
+  const reader = { sender: call.caller.subject, boundTo: boundTo(call.caller) };
+  return pageOf(await listChatSessions(db, reader, filter, filter));
 }
 
 /** GET /api/local/sessions/:id. Throws `not_found`. */

@@ -87,8 +87,8 @@ export async function listTasks(
   call: Call,
   filter: TaskFilter,
 ): Promise<Answer<Task[]>> {
-  const { session_key, message_id, worker_id } = filter;
-  if (session_key === undefined && message_id === undefined && worker_id === undefined) {
+  const { ref, session_key, message_id, worker_id } = filter;
+  if ([ref, session_key, message_id, worker_id].every((one) => one === undefined)) {
     throw invalid("", "one of session_key, message_id and worker_id is needed");
   }
   if (session_key !== undefined && message_id !== undefined) {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CONTENT_MAX_BYTES, id, nameText, text, time, whole } from "./field.ts";
+import { CONTENT_MAX_BYTES, flag, id, nameText, refFilter, text, time, whole } from "./field.ts";
 import { mediaSchema } from "./message.ts";
 import { pageQuery } from "./page.ts";
 import { CHAT_ROLES } from "./vocabulary.ts";
@@ -39,7 +39,18 @@ export const chatUpdateSchema = z.strictObject({
 
 export type ChatUpdate = z.output<typeof chatUpdateSchema>;
 
-export const chatListQuery = pageQuery();
+/** Query of GET /api/local/sessions (contract 8.8, contract 8.11). */
+export const chatListQuery = {
+  last: flag.default(false).meta({
+    type: "boolean",
+    default: false,
+    description: "only the one in which the caller spoke last",
+  }),
+  ref: refFilter.optional(),
+  ...pageQuery(),
+};
+
+export type ChatFilter = z.output<z.ZodObject<typeof chatListQuery>>;
 
 /** Body of POST /api/local/sessions/:id/messages. Empty content only with media (contract 3). */
 export const chatSendSchema = z.strictObject({

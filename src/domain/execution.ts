@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { flag, id, listOf, queryTime, textsOf, time, truncated, whole } from "./field.ts";
+import { flag, id, listOf, queryTime, refFilter, textsOf, time, truncated, whole } from "./field.ts";
 import { pageQuery } from "./page.ts";
 import { EXECUTION_STATUSES, FAILURES } from "./vocabulary.ts";
 
@@ -43,6 +43,7 @@ export type Execution = z.output<typeof executionSchema>;
 /** Query of the execution lists (interface 4.2, execution list). */
 export const executionListQuery = {
   worker_id: listOf(z.string().min(1)).optional(),
+  ref: refFilter.optional(),
   session_id: textsOf().optional(),
   status: listOf(z.enum(EXECUTION_STATUSES)).optional(),
   started_from: queryTime.optional(),

@@ -144,6 +144,15 @@ export function whole(min: number, max: number) {
     .meta({ type: "integer", minimum: min, maximum: max });
 }
 
+/** So much of the end of an id names it, when it names one thing only (contract 8.11). */
+export const ENDING_MIN_CHARACTERS = 6;
+
+/** What a caller writes where an id goes: the id, a name, or the ending of an id (contract 8.11). */
+export const refFilter = line(NAME_MAX_BYTES).meta({
+  description:
+    `an id, its ending of at least ${ENDING_MIN_CHARACTERS} characters, or, where there are names, the name`,
+});
+
 /** A time in a query. */
 export const queryTime = whole(0, 8_640_000_000_000_000);
 

@@ -6,6 +6,7 @@ import {
   line,
   listOf,
   queryTime,
+  refFilter,
   sessionKeyFilter,
   time,
   truncated,
@@ -100,6 +101,7 @@ export type MessageSend = z.output<typeof messageFormSchema>;
 
 /** Query of GET /api/messages/inbound (interface 4.2, message list). */
 export const inboundListQuery = {
+  ref: refFilter.optional(),
   session_key: sessionKeyFilter.optional(),
   platform: listOf(z.string().min(1)).optional(),
   status: listOf(z.enum(INBOUND_STATUSES)).optional(),

@@ -9,6 +9,7 @@ import {
   isTimeZone,
   line,
   listOf,
+  refFilter,
   sessionKeyFilter,
   text,
   textsOf,
@@ -92,6 +93,7 @@ export type TaskCreate = z.output<typeof taskCreateSchema>;
 
 /** Query of GET /api/tasks (interface 4.2, task list). */
 export const taskListQuery = {
+  ref: refFilter.optional(),
   session_key: sessionKeyFilter.optional(),
   message_id: textsOf().optional(),
   worker_id: listOf(z.string().min(1)).optional(),

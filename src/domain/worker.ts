@@ -8,6 +8,7 @@ import {
   listOf,
   NAME_MAX_BYTES,
   nameText,
+  refFilter,
   text,
   time,
   truncated,
@@ -115,6 +116,7 @@ export type WorkerUpdate = z.output<typeof workerUpdateSchema>;
 
 /** Query of GET /api/workers (interface 4.2, worker list). */
 export const workerListQuery = {
+  ref: refFilter.optional(),
   department: line(NAME_MAX_BYTES).optional().meta({ description: "id or name; with its descendants" }),
   recursive: flag.default(true).meta({ type: "boolean", default: true }),
   name: line(NAME_MAX_BYTES).optional().meta({ description: "part of the name, case-insensitive" }),

@@ -1,4 +1,4 @@
-import { type ChatMessage, type ChatSession, chatSessionSchema } from "../domain/chat.ts";
+import { type ChatFilter, type ChatMessage, type ChatSession, chatSessionSchema } from "../domain/chat.ts";
 import type { Media } from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { fits, type Measured, type Objects, readMeasured } from "./bounded.ts";
@@ -7,7 +7,7 @@ import { list, parsed } from "./list.ts";
 import type { EventKind } from "../domain/vocabulary.ts";
 import { firstShown, shown } from "./shown.ts";
 import type { Json } from "../domain/json.ts";
-import { inConversation, type Where } from "./filter.ts";
+import { BY_LIST, type Filters, inConversation, named, whereOf } from "./filter.ts";
 
 const SESSION_JSON = shown("chat_session", chatSessionSchema);
 
@@ -51,13 +51,31 @@ export async function findChatSession(db: Database, id: string): Promise<ChatSes
   return parsed(await firstShown(db, SESSION_JSON, "from chat_session where id = ?", [id]));
 }
 
+const FILTERS: Filters<ChatFilter> = {
+  ref: named("chat_session", { column: "name", key: (name) => name }),
+  // Who asks is known to the list only.
+  last: BY_LIST,
+};
+
+/** Who asks for sessions: the sender of messages, and the conversation that it is bound to, if any. */
+export interface ChatReader {
+  sender: string;
+  boundTo: string | null;
+}
+
 /** Sessions newest first; only the bound one when the caller is bound to a conversation. */
 export function listChatSessions(
   db: Database,
-  boundTo: string | null,
+  { sender, boundTo }: ChatReader,
+  filter: ChatFilter,
   page: Page,
 ): Promise<Listing<ChatSession>> {
-  const where: Where = { conditions: [], args: [] };
+  const where = whereOf(filter, FILTERS);
+  if (filter.last) {
+    where.conditions.push(`'local:' || chat_session.id = (
+      select session_key from inbound_message where sender = ? and platform = 'local' order by id desc limit 1)`);
+    where.args.push(sender);
+  }
   inConversation(where, "'local:' || chat_session.id", boundTo);
   return list(db, { table: "chat_session", json: SESSION_JSON, where }, page);
 }

@@ -7,6 +7,7 @@ import {
   BY_LIST,
   type Filters,
   inConversation,
+  named,
   oneOf,
   type Where,
   whereOf,
@@ -15,6 +16,7 @@ import {
 import { list } from "./list.ts";
 
 const FILTERS: Filters<ExecutionFilter> = {
+  ref: named("execution"),
   worker_id: oneOf("execution.worker_id"),
   status: oneOf("execution.status"),
   session_id: BY_LIST,

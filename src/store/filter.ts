@@ -43,6 +43,28 @@ export function oneOf(column: string): Condition<string | readonly string[]> {
   };
 }
 
+/** The row that a text names: its id, the ending of its id, or, where it has one, its name (contract 8.11). */
+export function named(
+  table: string,
+  name?: { column: string; key: (text: string) => string },
+): Condition<string> {
+  return ({ conditions, args }, ref) => {
+    const ending = ref.toLowerCase();
+    const byName = name === undefined ? "" : ` union select id from ${table} where ${name.column} = ?`;
+    conditions.push(`${table}.id in (
+      select id from ${table} where id = ?
+      union
+      select id from ${table} where substr(id, -6) = ? and substr(id, ?) = ?${byName})`);
+    args.push(
+      ending,
+      ending.slice(-6),
+      -ending.length,
+      ending,
+      ...(name === undefined ? [] : [name.key(ref)]),
+    );
+  };
+}
+
 /** Nothing outside of the conversation that the caller is bound to; null for a caller that sees all (contract 2.8). */
 export function inConversation(where: Where, column: string, boundTo: string | null): void {
   if (boundTo !== null) oneOf(column)(where, boundTo);

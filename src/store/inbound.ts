@@ -12,7 +12,7 @@ import { type Database, guarded, type Row, type Statement } from "./database.ts"
 import { list, parsed } from "./list.ts";
 import { MESSAGE_IS_UNROUTED } from "./status.ts";
 import { shown } from "./shown.ts";
-import { BY_LIST, type Filters, inConversation, oneOf, whereOf, within } from "./filter.ts";
+import { BY_LIST, type Filters, inConversation, named, oneOf, whereOf, within } from "./filter.ts";
 import type { Json } from "../domain/json.ts";
 
 /** The JSON of an inbound message. */
@@ -223,6 +223,7 @@ export async function findInbound(
 }
 
 const FILTERS: Filters<InboundFilter> = {
+  ref: named("inbound_message"),
   session_key: oneOf("inbound_message.session_key"),
   platform: oneOf("inbound_message.platform"),
   status: oneOf("inbound_message.status"),

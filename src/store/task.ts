@@ -3,7 +3,7 @@ import type { Listing, Page } from "../domain/page.ts";
 import type { Json } from "../domain/json.ts";
 import { type Task, type TaskFilter, taskSchema } from "../domain/task.ts";
 import { type Database, guarded, type Statement } from "./database.ts";
-import { type Filters, inConversation, oneOf, whereOf } from "./filter.ts";
+import { type Filters, inConversation, named, oneOf, whereOf } from "./filter.ts";
 import { list, parsed } from "./list.ts";
 import { fieldsOf, firstShown, shown } from "./shown.ts";
 import { TASK_IS_ACTIVE } from "./status.ts";
@@ -62,6 +62,7 @@ export function findTaskJson(
 }
 
 const FILTERS: Filters<TaskFilter> = {
+  ref: named("task"),
   session_key: oneOf("task.session_key"),
   message_id: oneOf("task.message_id"),
   worker_id: oneOf("task.worker_id"),

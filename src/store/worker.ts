@@ -4,7 +4,7 @@ import type { Candidate } from "../domain/routing.ts";
 import { nameKey } from "../domain/name.ts";
 import { type Worker, type WorkerFilter, workerSchema } from "../domain/worker.ts";
 import { type Database, guarded, type Statement, type Value } from "./database.ts";
-import { BY_LIST, type Filters, oneOf, whereOf } from "./filter.ts";
+import { BY_LIST, type Filters, named, oneOf, whereOf } from "./filter.ts";
 import { list, parsed } from "./list.ts";
 import { EXECUTION_IS_OPEN } from "./status.ts";
 import { firstShown, shown } from "./shown.ts";
@@ -138,6 +138,7 @@ export function findWorkerJson(db: Database, id: string): Promise<Json<Worker> |
 
 const FILTERS: Filters<WorkerFilter> = {
   id: oneOf("worker.id"),
+  ref: named("worker", { column: "name_key", key: nameKey }),
   name: ({ conditions, args }, name) => {
     conditions.push("instr(worker.name_key, ?) > 0");
     args.push(nameKey(name));

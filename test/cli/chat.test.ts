@@ -6,6 +6,8 @@ import { tempDir } from "../harness/process.ts";
 import { Shell } from "../harness/shell.ts";
 import { ctl } from "../harness/terminal.ts";
 
+const TOLD = expect.stringMatching(/^session [0-9a-f-]{36}\naccepted [0-9a-f-]{36}\n$/);
+
 describe("svc ctl and text on standard input (contract 8.8)", () => {
   it("chat - and task create --instruction - take it as it is, up to 256 KiB", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
@@ -13,7 +15,7 @@ describe("svc ctl and text on standard input (contract 8.8)", () => {
     expect(await ctl(app, ["chat", "-"], { stdin: "say from a pipe\n" })).toEqual({
       code: 0,
       out: "from a pipe\n",
-      err: "",
+      err: TOLD,
     });
     const create = [
       "task",
@@ -72,8 +74,12 @@ describe("svc ctl and text on standard input (contract 8.8)", () => {
     // What is left on the screen has nothing of it.
     expect(shown).toMatch(/<line>(Ada:\n)?$/);
     const dumb = await ctl(app, ["chat", "say hi"], { terminal: true, env: { TERM: "dumb" } });
-    expect(dumb).toEqual({ code: 0, out: "hi\n", err: "Ada:\n" });
-    expect(await ctl(app, ["chat", "say hi"])).toEqual({ code: 0, out: "hi\n", err: "" });
+    expect(dumb).toEqual({
+      code: 0,
+      out: "hi\n",
+      err: expect.stringMatching(/^session \S+\naccepted \S+\nAda:\n$/),
+    });
+    expect(await ctl(app, ["chat", "say hi"])).toEqual({ code: 0, out: "hi\n", err: TOLD });
   });
 });
 
@@ -87,7 +93,7 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
       const env = { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: "0", PS1: "$ " };
       await using terminal = await Shell.start("bash --norc -i", dir.path, env);
       await terminal.type("svc ctl chat\n");
-      await terminal.until(/Session cli\./);
+      await terminal.until(/Ctrl-D ends the chat\./);
       await terminal.until(/> /);
       await terminal.type("say one\r");
       await terminal.until(/Ada:\r?\n+one\r?\n[^]*> /);
@@ -107,7 +113,7 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
       await terminal.type("say still here\r");
       await terminal.until(/Ada:\r?\n+still here\r?\n/);
       await terminal.type("\u0004");
-      await terminal.until(/to go on: svc ctl chat --session cli/);
+      await terminal.until(/to go on: svc ctl chat --session [0-9a-f-]{36}[^]*\$ $/);
       await terminal.type("echo code $? > end\n");
       await terminal.type("exit\n");
       while (

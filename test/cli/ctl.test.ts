@@ -9,6 +9,9 @@ import { ctl } from "../harness/terminal.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
+// What a chat that has a session of its own says on stderr (contract 8.6, contract 8.8).
+const TOLD = expect.stringMatching(/^session [0-9a-f-]{36}\naccepted [0-9a-f-]{36}\n$/);
+
 describe("svc ctl worker (interface 4.2, contract 6)", () => {
   it("creates, shows, lists, changes and deletes a worker, in all output forms", async () => {
     await using app = await openApp();
@@ -170,14 +173,14 @@ describe("svc ctl execution and chat", () => {
   it("prints the reply, lists the execution, and shows its log", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
-    expect(await ctl(app, ["chat", "say hello there"])).toEqual({ code: 0, out: "hello there\n", err: "" });
+    expect(await ctl(app, ["chat", "say hello there"])).toEqual({ code: 0, out: "hello there\n", err: TOLD });
     expect((await app.call("GET /api/local/sessions")).map((one: { name: string }) => one.name)).toEqual([
-      "cli",
+      "say hello there",
     ]);
     await ctl(app, ["chat", "--session", "work", "--worker", "Ada", "say again"]);
     expect((await app.call("GET /api/local/sessions")).map((one: { name: string }) => one.name)).toEqual([
       "work",
-      "cli",
+      "say hello there",
     ]);
     const id = (await ctl(app, ["execution", "list", "-q", "--page-size", "1"])).out.trim();
     expect((await ctl(app, ["execution", "get", id])).out).toContain("result\tagain\n");
@@ -195,12 +198,17 @@ describe("svc ctl execution and chat", () => {
     const failed = await ctl(app, ["chat", "exit 3"]);
     expect(failed).toMatchObject({
       code: 8,
-      err: expect.stringMatching(/^svc: task [0-9a-f-]{36} failed: exit_code/),
+      err: expect.stringMatching(/\nsvc: task [0-9a-f-]{36} failed: exit_code/),
     });
     expect(failed.out).toMatch(/Ada failed: exit_code/);
     const json = await ctl(app, ["chat", "exit 3", "--json"]);
     expect([json.code, JSON.parse(json.out).source_type]).toEqual([8, "system"]);
-    expect(JSON.parse(json.err)).toMatchObject({ code: "task_failed", title: "Task failed" });
+    const told = json.err.trimEnd().split("\n").map((line) => JSON.parse(line));
+    expect(told).toMatchObject([
+      { session: expect.any(String) },
+      { accepted: expect.any(String) },
+      { code: "task_failed", title: "Task failed" },
+    ]);
   });
 
   it("chat --worker talks to exactly that worker, or says why it cannot", async () => {
@@ -211,20 +219,25 @@ describe("svc ctl execution and chat", () => {
       expect(await ctl(app, ["chat", "--worker", worker, "say hi"]), worker).toEqual({
         code: 0,
         out: "hi\n",
-        err: "",
+        err: TOLD,
       });
     }
     const nobody = await ctl(app, ["chat", "--worker", "Ad", "say hi"]);
     expect(nobody).toEqual({ code: 3, out: "", err: 'svc: Cannot find worker "Ad": no such worker\n' });
     await app.call("POST /api/workers", { name: "ADA" });
-    for (const worker of ["Ada", id]) {
-      const both = await ctl(app, ["chat", "--worker", worker, "say hi"]);
-      expect(both, worker).toMatchObject({
-        code: 5,
-        out: "",
-        err: expect.stringMatching(/2 workers are called that/),
-      });
-    }
+    const both = await ctl(app, ["chat", "--worker", "Ada", "say hi"]);
+    expect(both).toMatchObject({
+      code: 2,
+      out: "",
+      err: expect.stringMatching(
+        /^svc: "Ada" is more than one worker; take the id of one:\n {2}[0-9a-f-]{36} {2}ADA *\n {2}[0-9a-f-]{36} {2}Ada *\n$/,
+      ),
+    });
+    expect(await ctl(app, ["chat", "--worker", id, "say hi"])).toMatchObject({
+      code: 5,
+      out: "",
+      err: expect.stringMatching(/2 workers are called that/),
+    });
   });
 
   it("an agent's text does not control the operator's terminal, neither as a reply nor as an error", async () => {
@@ -249,7 +262,10 @@ describe("svc ctl execution and chat", () => {
     expect(late.code).toBe(124);
     expect(late.err).toMatch(/No end of it after 1 s/);
     const seconds = await ctl(app, ["chat", "--timeout", "0s", "--json", "sleep 30"]);
-    expect([seconds.code, JSON.parse(seconds.err).code]).toEqual([124, "timed_out"]);
+    expect([seconds.code, JSON.parse(seconds.err.trimEnd().split("\n").at(-1) ?? "").code]).toEqual([
+      124,
+      "timed_out",
+    ]);
     expect(await ctl(app, ["chat", "--timeout", "5", "x"])).toMatchObject({ code: 2, out: "" });
   });
 

@@ -13,16 +13,16 @@ async function withWorker(app: App) {
 }
 
 describe("svc ctl task (interface 4.2, contract 6)", () => {
-  it("an invalid cron prints a cancelled task, the reason on stderr, and exit 0", async () => {
+  it("an invalid cron prints a cancelled task, the reason on stderr, and exit 8 (contract 8.9)", async () => {
     await using app = await openApp();
     const { create } = await withWorker(app);
     const { code, out, err } = await create("--type", "scheduled", "--cron", "61 * * * *");
-    expect(code).toBe(0);
+    expect(code).toBe(8);
     expect(out).toContain("status\tcancelled\n");
     expect(out).toContain("reason\tminute: 61 is not 0-59\n");
     expect(err).toBe("svc: the task is cancelled: minute: 61 is not 0-59\n");
     const empty = await create("--type", "scheduled", "--cron", "");
-    expect([empty.code, empty.err]).toEqual([0, expect.stringContaining("empty")]);
+    expect([empty.code, empty.err]).toEqual([8, expect.stringContaining("empty")]);
   });
 
   it("a countdown that is too near exits 2 and creates nothing", async () => {
@@ -61,7 +61,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
       "--wait",
     ]);
     expect(failing.code).toBe(8);
-    expect(failing.err).toMatch(/^svc: task .* failed: exit_code/);
+    expect(failing.err).toMatch(/^accepted [0-9a-f-]{36}\nsvc: task .* failed: exit_code/);
     const slow = await ctl(app, [
       "task",
       "create",
@@ -80,7 +80,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
     expect(slow.code).toBe(124);
     expect(slow.err).toMatch(/is still (pending|running)/);
     const invalid = await create("--type", "scheduled", "--cron", "x", "--wait");
-    expect(invalid.code).toBe(0);
+    expect(invalid.code).toBe(8);
   });
 
   it("a schedule is run now, waited for, and cancelled", async () => {

@@ -186,7 +186,8 @@ const COMMANDS: Record<string, string[]> = {
   "execution cancel": ["<id>"],
   "message trace": ["<id>"],
   "events": ["follow", "after"],
-  "chat": ["[text|-]", "session", "worker"],
+  "chat": ["[text|-]", "session", "last", "worker", "timeout"],
+  "run": ["<worker>", "<text|->", "in", "at", "cron", "session", "no-wait", "timeout"],
   // contract 14, contract 17
   "execution retry": ["<id>"],
   "queue list": ["session-key", "worker-id", "status", "type", ...PAGE],

@@ -5,12 +5,15 @@ import {
   FAILURES,
   INBOUND_STATUSES,
   LAST_STATUSES,
+  LOGIN_KINDS,
   OUTBOUND_STATUSES,
   PASSWORD_SOURCES,
+  ROLES,
   ROUTED_TO,
   SOURCE_TYPES,
   TASK_STATUSES,
   TASK_TYPES,
+  USER_ORIGINS,
 } from "../../src/domain/vocabulary.ts";
 import { Database } from "../../src/store/database.ts";
 import { migrate } from "../../src/store/migrate.ts";
@@ -18,6 +21,9 @@ import { migrate } from "../../src/store/migrate.ts";
 /** The columns whose CHECK lists words, and where the words are. */
 const WORDS: Record<string, readonly string[]> = {
   "credential.source": PASSWORD_SOURCES,
+  "user.origin": USER_ORIGINS,
+  "user.role": ROLES,
+  "refresh_token.kind": LOGIN_KINDS,
   "inbound_message.status": INBOUND_STATUSES,
   "inbound_message.routed": ROUTED_TO,
   "bee_run.status": BEE_RUN_STATUSES,
