@@ -34,7 +34,7 @@ export interface Answer<T> {
 }
 
 /** What the command line says of the server: its configuration, and a file of certificates to trust. */
-export interface ClientFlags {
+interface ClientFlags {
   config?: string | undefined;
   ca?: string | undefined;
   /** How long a lost connection is tried again. */

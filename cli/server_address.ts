@@ -49,7 +49,7 @@ export function checkedUrl(given: string, name = "SVC_URL"): string {
 }
 
 /** The running service of a data directory: where it is, and which start of it (contract 8.14). */
-export interface RunningService {
+interface RunningService {
   url: string;
   instance: string;
 }

@@ -1,7 +1,7 @@
 import { type OptionSpec, SHARED_OPTIONS } from "./command.ts";
 
 /** A command of `svc` itself: what can be typed behind it, for help, completion and the man page. */
-export interface TopCommand {
+interface TopCommand {
   about: string;
   usage: string;
   /** Words that may come first, with what they do. */

@@ -11,7 +11,7 @@ export interface Log {
 }
 
 /** What is shown of one line; the rest is in the raw log. */
-export const LINE_MAX_CHARACTERS = 10_000;
+const LINE_MAX_CHARACTERS = 10_000;
 
 const NONE: Log = { lines: [], ended: false, refusal: null };
 const RETRY_MS = 2_000;

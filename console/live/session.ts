@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 
 /** Where this browser stands: a session that ended in mid-work is `expired`, and its page waits behind the login. */
-export type SessionState = "starting" | "out" | "in" | "expired";
+type SessionState = "starting" | "out" | "in" | "expired";
 
 /** The state of the session. */
 export const sessionState = signal<SessionState>("starting");

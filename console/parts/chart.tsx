@@ -3,7 +3,7 @@ import uPlot from "uplot";
 import { clockText, dayText } from "./format.ts";
 
 /** One kind of bar, with the name of its colour among the tokens. */
-export interface Bars {
+interface Bars {
   name: string;
   token: "good" | "bad" | "busy";
   values: readonly number[];

@@ -3,8 +3,8 @@ import { type Json, jsonOf } from "../domain/json.ts";
 import type { Listing } from "../domain/page.ts";
 
 /**
- * What every operation that has a JSON answer answers: the text of a T, and what stands beside it in headers. The text
- * comes from SQL where that is faster (decision 0003); its type is the one that the route promises either way.
+ * The answer of every operation that answers JSON: the text of a T, and what goes into headers. SQL makes the text where that
+ * is faster (decision 0003). Either way it has the type that the route promises.
  */
 export interface Answer<T> {
   json: Json<T>;
@@ -14,7 +14,7 @@ export interface Answer<T> {
   next?: NextPage | null;
   /** This is the answer to an earlier request with the same idempotency key (contract 1.9). */
   replayed?: boolean;
-  /** The request was carried out, and something about it looks wrong. */
+  /** The request was carried out, but something in it looks wrong. */
   warning?: string;
   /** `lines`: a list is sent as JSON lines, one for each of its objects. */
   form?: "lines";
@@ -26,7 +26,7 @@ export interface NextPage {
   value: string;
 }
 
-/** Nothing to say (204). */
+/** No content (204). */
 export const NOTHING: Answer<undefined> = { json: "" as Json<undefined> };
 
 /** What a deletion answers (contract 1.3). */

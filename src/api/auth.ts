@@ -71,8 +71,8 @@ export async function checked<T>(attempt: Attempt, check: Promise<T>): Promise<T
 }
 
 /**
- * The network of an address, by which tries are counted. Whoever has one IPv6 address has a network of them: by the single
- * address no count would ever be reached (reliability AUT-4).
+ * The network of an address, by which attempts are counted: who has one IPv6 address has a whole network of them, so a count
+ * by single address would never reach its limit (reliability AUT-4).
  */
 export function networkOf(address: string): string {
   if (!address.includes(":") || /^::ffff:[\d.]+$/i.test(address)) return address;

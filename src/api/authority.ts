@@ -21,7 +21,7 @@ export interface Authentication {
 export type Ended = "token_expired" | "revoked" | null;
 
 /** What an authority is made of. */
-export interface AuthorityOptions {
+interface AuthorityOptions {
   key: Uint8Array;
   /** Of this start of the service: tokens that `ctl` signs itself name it (contract 8.14). */
   instance: string;

@@ -25,7 +25,7 @@ const log = logger("backup");
 const inProgress = new WeakSet<Database>();
 
 /** A backup while it is made. */
-export interface Backup {
+interface Backup {
   archive: ReadableStream<Uint8Array>;
   createdAt: number;
 }

@@ -11,7 +11,7 @@ import type { Needs } from "./parts.ts";
 import { verifyPassword } from "./password.ts";
 
 /** The password that came with a request, and from where. */
-export interface Proof {
+interface Proof {
   password: string | undefined;
   address: string;
 }

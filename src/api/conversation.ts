@@ -19,8 +19,8 @@ export function findStreamStart(
 }
 
 /** One step of a conversation's stream. */
-export interface ConversationStep {
-  /** The events behind `after`, as `render` made them. */
+interface ConversationStep {
+  /** The events after `after`, as `render` made them. */
   rendered: Uint8Array;
   after: number;
   /** The conversation was deleted. */
@@ -28,8 +28,8 @@ export interface ConversationStep {
 }
 
 /**
- * The next events of a conversation behind number `after`. Everybody who follows the conversation asks this at the same
- * time, so they share what `render` makes.
+ * The next events of a conversation after number `after`. All who follow the conversation ask at the same time, so they share
+ * what `render` makes.
  */
 export function readConversation(
   { db }: Needs<"db">,

@@ -8,16 +8,16 @@ import type { Call, IdempotencyKey } from "./call.ts";
 import type { Needs } from "./parts.ts";
 
 /** How long an idempotency key is remembered (contract 1.9). */
-export const IDEMPOTENCY_TTL_MS = 24 * 60 * 60 * 1000;
+const IDEMPOTENCY_TTL_MS = 24 * 60 * 60 * 1000;
 
 /** What a creating operation is going to write, after everything was checked. */
-export interface Creation<T> {
+interface Creation<T> {
   statements: Statement[];
   /** The answer. It is stored in the same batch when the request has an idempotency key. */
   response: T;
   /** What a lost guard means. */
   lost?: () => ServiceError | Promise<ServiceError>;
-  /** Removes what was made beside the database; called when the batch is not committed. */
+  /** Removes what was made outside of the database; called when the batch is not committed. */
   undo?: () => Promise<void>;
 }
 

@@ -78,7 +78,7 @@ export async function createDepartment(
   });
 }
 
-/** PUT /api/departments/:id_or_name: absent is unchanged. Throws `not_found`, `conflict` for a circle or a name that is taken. */
+/** PUT /api/departments/:id_or_name: an absent field stays unchanged. Throws `not_found`, `conflict` for a circle or a name that is taken. */
 export function updateDepartment(
   needs: Needs<"db" | "clock">,
   call: Call,
@@ -119,7 +119,7 @@ async function changeDepartment(
   return answer(await find(db, id));
 }
 
-/** DELETE /api/departments/:id_or_name: its workers leave it. Throws `not_found`, `conflict` while it has children. */
+/** DELETE /api/departments/:id_or_name: removes its memberships. Throws `not_found`, `conflict` while it has children. */
 export async function deleteDepartment(
   { db, clock }: Needs<"db" | "clock">,
   call: Call,

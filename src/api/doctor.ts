@@ -13,7 +13,7 @@ import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
 
 const MB = 1_000_000;
-// Walking through a larger file would hold everything up for too long; the next backup checks its copy.
+// Checking a larger file would block the service for too long; every backup checks its copy.
 const CHECKED_MAX_BYTES = 200 * MB;
 const DISK_WARN_BYTES = 1_000 * MB;
 const DISK_FAIL_BYTES = 100 * MB;
@@ -112,7 +112,7 @@ async function lookAtPermissions({ paths }: Needs<"paths">): Promise<Finding> {
   if (open.length === 0) return ok(`only the service's user may read ${paths.root}`);
   const words = `others may read ${open.join(", ")}`;
   const hint = `chmod go= ${open.join(" ")}`;
-  // Behind a directory that is closed nobody gets at them, but they should not depend on it.
+  // A closed directory protects them, but they should not depend on it.
   return open.includes(paths.root) ? fail(words, hint) : warn(words, hint);
 }
 
@@ -202,7 +202,7 @@ async function lookAtWorkDirs({ db }: Needs<"db">): Promise<Finding> {
   const dirs = await listWorkDirs(db, "");
   const unusable: string[] = [];
   for (const { id, work_dir: path } of dirs) {
-    // One that is missing is made by the first run, where its parent allows it.
+    // The first run makes a missing one, if its parent allows it.
     const isFolder = await Deno.stat(path).then((info) => info.isDirectory, () => null);
     const usable = isFolder ?? await Deno.stat(dirname(path)).then((info) => info.isDirectory, () => false);
     if (!usable) unusable.push(`${path} (worker ${id})`);

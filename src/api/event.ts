@@ -18,7 +18,7 @@ const EVENTS_PER_STEP = 200;
 const REPLAY_MAX_EVENTS = 1_000;
 
 /**
- * GET /api/events as a page, oldest first: the events behind `after`, or the latest (contract 4, Journal). Throws
+ * GET /api/events as a page, oldest first: the events after `after`, or the latest (contract 4, Journal). Throws
  * `not_found` for a conversation that is not the caller's.
  */
 export async function listEvents(
@@ -32,7 +32,7 @@ export async function listEvents(
     const latest = await listLatestEvents(db, size, bounded);
     return { json: jsonList(latest.map(eventJson)) };
   }
-  // One more than is shown tells whether there is another page.
+  // One row more than is shown says whether there is another page.
   const found = await listEventRows(db, after, size + 1, bounded);
   const shown = found.slice(0, size);
   const last = found.length > size ? shown.at(-1) : undefined;
@@ -55,12 +55,12 @@ export function findEventStart(
 }
 
 /** An event with its number, for a stream. */
-export interface NumberedEvent {
+interface NumberedEvent {
   seq: number;
   json: Json<Event>;
 }
 
-/** The next events of a stream behind number `after`, oldest first. */
+/** The next events of a stream after number `after`, oldest first. */
 export async function readEvents(
   { db }: Needs<"db">,
   call: Call,

@@ -152,7 +152,7 @@ async function accessOf({ authority, clock, auth }: LoginNeeds, who: LoggedIn): 
 }
 
 /** Where somebody logs in from. */
-export interface LoginFrom {
+interface LoginFrom {
   address: string;
   /** The cookie of a sign-in with a provider that this browser began. */
   flow: string | null;

@@ -6,14 +6,14 @@ import { listLoginFailures, saveLoginFailures } from "../store/credential.ts";
 import type { Database } from "../store/database.ts";
 
 const MINUTE_MS = 60_000;
-/** A network may fail so many times more often than one name from it: random names must not get around the limit. */
+/** A network may fail this many times as often as one name from it, so that random names do not avoid the limit. */
 export const NETWORK_SHARE = 3;
 const REMEMBERED_MAX = 50_000;
 const SAVED_MAX = 1_000;
 
 const log = logger("auth");
 
-/** Somebody whose failures are counted, by a hash, and how many a minute may have. */
+/** Whose failures are counted, as a hash, and how many are allowed in a minute. */
 export interface Counted {
   who: string;
   max: number;
@@ -24,7 +24,7 @@ interface Failures {
   count: number;
 }
 
-/** A try whose password is being checked. Exactly one of its functions is called. */
+/** A login attempt while its password is checked. Exactly one of its functions is called. */
 export interface Attempt {
   /** The password was wrong. */
   fail: () => Promise<void>;
@@ -33,8 +33,8 @@ export interface Attempt {
 }
 
 /**
- * Counts failed logins by the minute (contract 2, reliability AUT-4). It counts in memory, so that a flood of tries writes
- * nothing; what has met its limit is stored at once, and the rest at a stop, so that a restart is no way around it.
+ * Counts failed logins by the minute (contract 2.3, reliability AUT-4). It counts in memory, so that a flood of attempts writes
+ * nothing. A count that meets its limit is stored at once, and the rest at a stop, so that a restart does not reset the limit.
  */
 export class LoginLimits {
   readonly #db: Database;
@@ -48,8 +48,8 @@ export class LoginLimits {
   }
 
   /**
-   * Begins a try by all of these. It counts before the password is checked, so that many at once cannot slip through. Throws
-   * `rate_limited` with `detail` where one of them has failed too often in this minute; that try counts nowhere.
+   * Begins an attempt that counts for all of these. It counts before the password is checked, so that many at the same time do
+   * not pass. Throws `rate_limited` with `detail` when one of them has failed too often in this minute; that attempt does not count.
    */
   async begin(counted: readonly Counted[], detail: string): Promise<Attempt> {
     await (this.#loaded ??= this.#load());
@@ -79,7 +79,7 @@ export class LoginLimits {
 
   /** Stores the counts of this minute, the highest first. */
   async save(): Promise<void> {
-    // Nobody has tried to log in: what is stored may still count.
+    // Without any attempt nothing was loaded, and what is stored may still count.
     if (this.#loaded === null) return;
     const minute = minuteOf(this.#clock.now());
     const failures = [...this.#failures.entries()]
@@ -94,7 +94,7 @@ export class LoginLimits {
     }
   }
 
-  // Another minute counts from nothing, be it later or, after the clock was set back, earlier.
+  // Every other minute begins at 0, also an earlier one after the clock was set back.
   #of(who: string, minute: number): Failures {
     const known = this.#failures.get(who);
     if (known?.minute === minute) return known;

@@ -21,7 +21,7 @@ export interface UploadTarget {
   open: (originalName: string, bytes: number) => Promise<IncomingFile>;
 }
 
-/** A file that came in, under the name that its sender gave it, and that is not kept yet. */
+/** A file that was sent, not kept yet, with the name that its sender gave it. */
 export interface SentFile {
   file: IncomingFile;
   originalName: string;
@@ -46,7 +46,7 @@ export async function prepareUpload(
   };
 }
 
-/** POST /api/local/sessions/:id/media: keeps a file that came in (interface 4.1, contract 3, Local chat). Throws `not_found`, `storage_full`. */
+/** POST /api/local/sessions/:id/media: keeps an uploaded file (interface 4.1, contract 3, Local chat). Throws `not_found`, `storage_full`. */
 export function keepUpload(
   needs: Needs<"db" | "clock" | "paths" | "limits">,
   call: Call,

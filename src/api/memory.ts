@@ -15,7 +15,7 @@ import { type Answer, answer, DELETED, page as pageOf } from "./answer.ts";
 import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
 
-/** GET /api/memory: the entries of a scope by key (interface 4.2, memory get). Throws `not_found` for a foreign scope. */
+/** GET /api/memory: the entries of a scope by key (interface 4.2, memory get). Throws `not_found` for a scope that the caller may not read. */
 export async function listMemory(
   { db }: Needs<"db">,
   call: Call,

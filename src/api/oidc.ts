@@ -19,7 +19,7 @@ export interface OidcConfig {
 }
 
 /** A sign-in on its way: what the answer has to fit to. It travels in a signed cookie of the browser that began it. */
-export interface Flow {
+interface Flow {
   id: string;
   state: string;
   nonce: string;

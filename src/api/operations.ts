@@ -53,7 +53,7 @@ import { getWorkerStatus } from "./worker_status.ts";
 /** Every operation by noun and verb, as the route table calls them. */
 export type Operations = ReturnType<typeof createOperations>;
 
-/** Binds every operation to the parts that it uses. A new operation is a function of its needs, and a name here. */
+/** Binds every operation to its parts. A new operation is a function of its needs, with a name here. */
 export function createOperations(parts: Parts) {
   return {
     auth: bound(parts, { logIn, refresh, logout, place, whoami, createCode, beginOidc, finishOidc }),
@@ -143,7 +143,7 @@ type Bound<O> = {
   [K in keyof O]: O[K] extends (parts: never, ...input: infer I) => infer A ? (...input: I) => A : never;
 };
 
-// What an operation needs beyond the parts, or misses among them, is a type error here.
+// An operation that needs something that is not in Parts is a type error here.
 function bound<O extends Record<string, (parts: Parts, ...input: never[]) => unknown>>(
   parts: Parts,
   operations: O,

@@ -5,7 +5,7 @@ import { SCRYPT_PHC, scryptMemory } from "../domain/password.ts";
 
 /** Cost of hashing a password that a person chose: about 0.4 s off the main thread (facts, Deno 11). */
 export const CHOSEN_COST = { ln: 16, r: 8, p: 2 };
-/** A generated password holds 120 random bits, which no cost could protect any better. */
+/** Cost of hashing a generated password: its 120 random bits need no protection by cost. */
 export const GENERATED_COST = { ln: 14, r: 8, p: 1 };
 
 interface Cost {
@@ -20,7 +20,7 @@ const HASHES_WAITING_PER_LANE_MAX = 8;
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 
-/** The scrypt hash of a password as a PHC string (contract 2). `lane` as in verifyPassword(). */
+/** The scrypt hash of a password as a PHC string (contract 2.1). `lane` as in verifyPassword(). */
 export async function hashPassword(password: string, cost: Cost, lane = ""): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
   const hash = await inTurn(lane, () => derive(password, salt, cost, HASH_BYTES));
@@ -44,7 +44,7 @@ export async function verifyPassword(password: string, phc: string, lane = ""): 
   return timingSafeEqual(found, expected);
 }
 
-/** A password for the first start: 24 letters and digits that are not mistaken for each other. */
+/** A password for the first start: 24 letters and digits, without those that look alike. */
 export function generatePassword(): string {
   const alphabet = "abcdefghijkmnpqrstuvwxyz23456789";
   return [...randomBytes(24)].map((byte) => alphabet[byte % alphabet.length]).join("");
@@ -56,18 +56,18 @@ interface Waiting {
 }
 
 let inFlight = 0;
-// Whose turn it is stands first.
+// The lane whose turn it is comes first.
 const lanes = new Map<string, Waiting[]>();
 
-// Each hash takes 64 MB and a core: two at once, a short queue, and beyond that a polite no (reliability AUT-5). The lanes
-// take turns: somebody who floods the queue from one network waits behind everybody else.
+// Each hash takes 64 MB and a core: two at once, a short queue, and 429 for the rest (reliability AUT-5). The lanes take
+// turns, so that a flood from one network does not make others wait.
 async function inTurn<T>(lane: string, work: () => Promise<T>): Promise<T> {
   if (inFlight >= HASHES_IN_FLIGHT_MAX) await turn(lane);
   else inFlight++;
   try {
     return await work();
   } finally {
-    // A finished one passes its place to the next, so that no other can take it in between.
+    // A finished hash passes its place to the next one, so that no other can take it.
     const next = takeNext();
     if (next === null) inFlight--;
     else next.start();
@@ -83,7 +83,7 @@ function turn(lane: string): Promise<void> {
   });
 }
 
-/** Whether somebody with so many in the queue may wait, too; the longest lane gives up its last place for a shorter one. */
+/** Whether one more of a lane with so many in the queue may wait; the longest lane loses its last place to a shorter one. */
 function makeRoom(own: number): boolean {
   const all = [...lanes.values()];
   if (all.reduce((sum, waiting) => sum + waiting.length, 0) < HASHES_WAITING_MAX) return true;

@@ -8,7 +8,7 @@ import type { Call } from "./call.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Database } from "../store/database.ts";
 
-/** What one run may make at most: far more than work needs, and little enough that a loop ends soon (reliability SCP-7). */
+/** What one run may make at most: far more than a task needs, and few enough that a loop ends soon (reliability SCP-7). */
 export const RUN_TASKS_MAX = 100;
 export const RUN_MESSAGES_MAX = 500;
 export const RUN_MEMORY_MAX_BYTES = 1024 * 1024;

@@ -4,7 +4,7 @@ import { notFound } from "../domain/error.ts";
 import { findChatSession } from "../store/chat.ts";
 import type { Needs } from "./parts.ts";
 
-/** Where the files of a session lie. */
+/** The directory of a session's files. */
 export function uploadFolder(paths: DataPaths, sessionId: string): string {
   return join(paths.uploads, sessionId);
 }

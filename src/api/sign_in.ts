@@ -14,7 +14,7 @@ export interface SignIn {
 }
 
 /** What it is made of. */
-export interface SignInOptions {
+interface SignInOptions {
   oidc: OidcConfig;
   key: Uint8Array;
   clock: Clock;

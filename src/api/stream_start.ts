@@ -1,22 +1,22 @@
 import type { Database } from "../store/database.ts";
 import { journalRange } from "../store/journal.ts";
 
-/** Where a stream begins: behind the event with this number. */
+/** Where a stream begins: after the event with this number. */
 export interface StreamStart {
   after: number;
-  /** The client named a number that we do not have, so it has to forget what it knows (reliability SSE-3). */
+  /** The number of the client is unknown, so the client has to forget what it knows (reliability SSE-3). */
   reset: boolean;
 }
 
 /** Numbers of the oldest event that is kept and of the newest. */
-export interface EventRange {
+interface EventRange {
   first: number;
   last: number;
 }
 
 /**
- * Where a client goes on that wants everything behind number `wanted`: there, when the journal still has it. Without a
- * number the stream begins now. With a number that was never given or is deleted it begins at `replayFrom`.
+ * Where a stream begins for a client that wants every event after number `wanted`: there, while the journal has them. Without
+ * a number it begins now. With an unknown or deleted number it begins at `replayFrom`.
  */
 export async function resume(
   db: Database,

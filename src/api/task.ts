@@ -51,7 +51,7 @@ export function createTask(
   });
 }
 
-// How many tasks of agents stand above the new one (contract 2.9).
+// How many tasks of agents led to the new one (contract 2.9).
 async function checkDepth(
   { limits, runLimits }: Needs<"limits" | "runLimits">,
   call: Call,
@@ -81,7 +81,7 @@ async function findOrigin(
   return { message_id: messageId, session_key: scriptSessionKey(messageId) };
 }
 
-/** GET /api/tasks (interface 4.2, task list). Throws `invalid_request` when no key is named, or two that exclude each other. */
+/** GET /api/tasks (interface 4.2, task list). Throws `invalid_request` without a key, and for keys that exclude each other. */
 export async function listTasks(
   { db }: Needs<"db">,
   call: Call,
@@ -182,7 +182,7 @@ async function refusal(db: Database, id: string, verb: string, rule: string): Pr
 }
 
 /** How long a wait lasts at most, and what ends it early. */
-export interface WaitLimits {
+interface WaitLimits {
   /** Until this run of the task has ended (contract 8.9). */
   runNo: number | undefined;
   timeoutMs: number;

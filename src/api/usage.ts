@@ -71,7 +71,7 @@ export async function listSeries(
   return answer(points);
 }
 
-// A run sees its own conversation and no other (contract 2).
+// A run sees its own conversation and no other (contract 2.8).
 function ofCaller(call: Call, rows: UsageRow[]): UsageRow[] {
   const bound = boundTo(call.caller);
   return bound === null ? rows : rows.filter(({ key }) => key === bound);
@@ -94,7 +94,7 @@ function byDay(quarters: SeriesPoint[], timeZone: string): UsageRow[] {
   return [...days.values()].reverse();
 }
 
-// What nobody has reported stays unknown.
+// What no run has reported stays unknown.
 function add(sum: Used, more: Used): void {
   sum.executions += more.executions;
   sum.failed += more.failed;

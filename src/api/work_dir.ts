@@ -21,7 +21,7 @@ export async function makeWorkDir(path: string): Promise<void> {
   await Deno.mkdir(path, { recursive: true, mode: 0o755 }).catch(() => {});
 }
 
-/** Why nothing can run in this directory, or null when it can. A missing one is made, as a run would (contract 3, Worker). */
+/** Why no run is possible in this directory; null when one is. A missing directory is made, as a run would (contract 3, Worker). */
 export async function workDirFault(path: string): Promise<string | null> {
   try {
     await Deno.mkdir(path, { recursive: true, mode: 0o755 });
@@ -78,7 +78,7 @@ function isHome(path: string): boolean {
     dirname(path) === "/Users";
 }
 
-// What a system consists of, and the first level of where it keeps most.
+// The directories of a system, and the first level below those that hold the most.
 const SYSTEM =
   /^\/(bin|boot|dev|etc|lib(32|64|x32)?|media|mnt|opt|proc|run|sbin|srv|sys|tmp|usr|var|Applications|Library|System|Volumes|private)$|^\/(usr|var|private)\/[^/]+$/;
 

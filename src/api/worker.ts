@@ -25,7 +25,7 @@ import { checkAgain, create } from "./create.ts";
 import type { Needs } from "./parts.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 
-// Only an operator decides how far a worker reaches (contract 2.9, reliability SCP-3).
+// Only an operator decides what a worker may reach (contract 2.9, reliability SCP-3).
 const OPERATOR_FIELDS = [
   "scopes",
   "engine",
@@ -68,7 +68,7 @@ export async function createWorker(
     await makeWorkDir(workDir);
     const own = input.work_dir === "";
     return {
-      // A directory that was made for this worker is removed again; one that was named may belong to somebody.
+      // A directory that was made for this worker is removed again; one that was named may belong to others.
       ...(own ? { undo: () => Deno.remove(workDir).catch(() => {}) } : {}),
       statements: [
         ...insertWorker(response, departments.map((department) => department.id)),

@@ -57,13 +57,13 @@ export async function deleteWorker(
   // Nothing can be claimed after the commit, so these are all.
   const open = await listOpenExecutionIds(db, id);
   await Promise.all(open.map((executionId) => interruptRun(executionId)));
-  // Nobody needs what its engines remembered.
+  // The state of its engines is of no use any more.
   await Deno.remove(join(paths.state, id), { recursive: true }).catch(() => {});
   if (removal !== null) await removeDirectory(removal, worker.work_dir);
   return DELETED;
 }
 
-// Until it has ended, an agent may replace the directory that was checked by another one.
+// Until it has ended, an agent may put another directory in the place of the one that was checked.
 async function removeDirectory(removal: Removal, path: string): Promise<void> {
   const kept = `The worker is deleted, but not its directory ${path}`;
   try {

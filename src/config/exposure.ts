@@ -1,5 +1,5 @@
 /** A secret in a configuration file that other users of this machine can read. */
-export interface Exposure {
+interface Exposure {
   path: string;
   /** The key whose value is a secret. */
   key: string;

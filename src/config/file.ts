@@ -85,7 +85,7 @@ export async function readConfigSource(flag: string | undefined): Promise<Config
 }
 
 /** One key taken from the environment. */
-export interface EnvironmentOverride {
+interface EnvironmentOverride {
   name: string;
   path: string[];
   text: string;

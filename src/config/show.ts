@@ -11,7 +11,7 @@ const QUIET_WINDOWS = `${durationText(QUIET_WINDOW_LOCAL_MS)} for local, ${
 } for other platforms`;
 
 /** A part of a configuration as it stands in a file. */
-export interface ShownConfig {
+interface ShownConfig {
   [key: string]: unknown;
 }
 

@@ -4,13 +4,13 @@ import { content, CONTENT_MAX_BYTES, line, NAME_MAX_BYTES, text, time } from "./
 import type { Candidate } from "./routing.ts";
 import { planTask, type TaskPlan } from "./task.ts";
 import { nameKey } from "./name.ts";
-import { TASK_TYPES } from "./vocabulary.ts";
+import { TASK_TYPES, type TaskType } from "./vocabulary.ts";
 
-/** Most tasks that one plan may hold: a message that needs more is a misunderstanding. */
+/** Most tasks of one plan: a plan with more is a misunderstanding. */
 export const PLAN_TASKS_MAX = 20;
 
-/** What the coordinator answers (contract 4.4). */
-export const beePlanSchema = z.strictObject({
+/** What the bee answers (contract 4.4). */
+const beePlanSchema = z.strictObject({
   reply: text(CONTENT_MAX_BYTES).nullish(),
   tasks: z.array(z.strictObject({
     worker: line(NAME_MAX_BYTES + 1),
@@ -24,7 +24,7 @@ export const beePlanSchema = z.strictObject({
 
 const nullable = (type: string) => ({ type: [type, "null"] });
 
-/** The same for engines that can be held to a schema, in the strict form that they share: nothing is optional. */
+/** The same for engines that take a schema for their answer, in the strict form that all of them accept: nothing is optional. */
 export const PLAN_JSON_SCHEMA = {
   type: "object",
   additionalProperties: false,
@@ -50,12 +50,12 @@ export const PLAN_JSON_SCHEMA = {
   },
 };
 
-/** A task of a plan, checked: whose it is, and when it runs. */
+/** A task of a plan after its check: which worker does it, and when it runs. */
 export interface PlannedTask {
   workerId: string;
   workerName: string;
   instruction: string;
-  type: (typeof TASK_TYPES)[number];
+  type: TaskType;
   plan: TaskPlan;
 }
 
@@ -66,15 +66,15 @@ export interface BeePlan {
 }
 
 /** What a plan is checked against. */
-export interface PlanContext {
+interface PlanContext {
   candidates: readonly Candidate[];
   now: number;
   timeZone: string;
 }
 
 /**
- * Reads the coordinator's answer: one JSON object, alone, in a code block, or with words around it. Answers the plan, or in
- * words for the coordinator what is wrong with it. All or nothing: one bad task spoils the plan (contract 4.4).
+ * Reads the bee's answer: one JSON object, alone, in a code block, or with text around it. Returns the plan, or the problem in
+ * words for the bee. One bad task makes the whole plan unusable (contract 4.4).
  */
 export function readPlan(answer: string, context: PlanContext): BeePlan | { problem: string } {
   const json = findJson(answer);
@@ -106,7 +106,7 @@ function findJson(answer: string): unknown {
       const value = JSON.parse(text ?? "");
       if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
     } catch {
-      // The next form, perhaps.
+      // It may be in the next form.
     }
   }
   return null;
@@ -150,7 +150,7 @@ function findByName(wanted: string, candidates: readonly Candidate[]): Candidate
   return byId.length > 0 ? byId : candidates.filter((one) => nameKey(one.name) === key);
 }
 
-/** Why the messages went where they went, for the record (shown by message trace). */
+/** Why the messages were routed as they were; `message trace` shows it. */
 export function planReason({ reply, tasks }: BeePlan): string {
   if (tasks.length === 0) return "the coordinator answers itself";
   const names = [...new Set(tasks.map((task) => task.workerName))].join(", ");

@@ -4,13 +4,13 @@ import { PLAN_TASKS_MAX } from "./bee_plan.ts";
 import { fitted, PROMPT_MAX_BYTES } from "./prompt_size.ts";
 import type { Candidate } from "./routing.ts";
 
-/** Everything in the coordinator's prompt (contract 4.4). */
+/** Everything in the bee's prompt (contract 4.4). */
 export interface BeeContext {
   persona: string;
   now: number;
   timeZone: string;
   workers: readonly Candidate[];
-  /** Names with the department above, by which the roster can be understood. */
+  /** Names with the department above, so that the bee understands the list of workers. */
   departments: readonly { name: string; parent: string }[];
   memory: { global: Record<string, string>; session: Record<string, string> };
   /** The messages before it, oldest first. */
@@ -34,7 +34,7 @@ const VALUE_MAX_CHARACTERS = 2_000;
 const ENTRIES_MAX = 100;
 const ANSWER_MAX_CHARACTERS = 20_000;
 
-/** The whole prompt of a coordinator's run. */
+/** The whole prompt of a bee's run. */
 export function beePrompt(
   context: BeeContext,
   correction: Correction | null,

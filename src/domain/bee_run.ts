@@ -3,7 +3,7 @@ import { usageSchema } from "./execution.ts";
 import { id, time, truncated } from "./field.ts";
 import { BEE_RUN_STATUSES, FAILURES } from "./vocabulary.ts";
 
-/** One run of the coordinator as the API shows it (interface 2). */
+/** One run of the bee as the API shows it (interface 2, Bee run). */
 export const beeRunSchema = z.strictObject({
   id,
   message_id: z.string(),

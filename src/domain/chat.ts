@@ -4,12 +4,12 @@ import { mediaSchema } from "./message.ts";
 import { pageQuery } from "./page.ts";
 import { CHAT_ROLES } from "./vocabulary.ts";
 
-export const SESSION_NAME_DEFAULT = "New session";
+const SESSION_NAME_DEFAULT = "New session";
 
-/** Most messages that a history answers at once (contract 3). */
+/** Most messages that a history answers at once (contract 3, Local chat). */
 export const HISTORY_MAX = 1_000;
 
-/** A local chat session (interface 2, contract 3). */
+/** A local chat session (interface 2, Local session; contract 3, Local chat). */
 export const chatSessionSchema = z.strictObject({
   id,
   name: z.string(),
@@ -28,7 +28,7 @@ export const chatCreateSchema = z.strictObject({
 
 export type ChatCreate = z.output<typeof chatCreateSchema>;
 
-/** Body of PUT /api/local/sessions/:id; `worker_id: ""` takes the default worker away. */
+/** Body of PUT /api/local/sessions/:id; `worker_id: ""` removes the default worker. */
 export const chatUpdateSchema = z.strictObject({
   name: nameText(),
   worker_id: z.union([id, z.literal("")]).nullable(),
@@ -52,7 +52,7 @@ export const chatListQuery = {
 
 export type ChatFilter = z.output<z.ZodObject<typeof chatListQuery>>;
 
-/** Body of POST /api/local/sessions/:id/messages. Empty content only with media (contract 3). */
+/** Body of POST /api/local/sessions/:id/messages. Content may be empty only with media (contract 3, Local chat). */
 export const chatSendSchema = z.strictObject({
   content: text(CONTENT_MAX_BYTES),
   media_path: text(4_000).optional(),
@@ -68,7 +68,7 @@ export const queuedSchema = z.strictObject({ status: z.literal("queued"), messag
 
 export type Queued = z.output<typeof queuedSchema>;
 
-/** One message of a chat history (interface 2, contract 3). */
+/** One message of a chat history (interface 2, Local chat message). */
 export const chatMessageSchema = z.strictObject({
   id,
   role: z.enum(CHAT_ROLES),

@@ -23,8 +23,8 @@ const FIELDS: Field[] = [
 ];
 
 /**
- * Why this is not a cron expression that can fire, or null when it is one (interface 7.2, contract 3). Exactly five
- * fields of `*`, numbers, names, ranges, lists and steps: croner knows more, we do not.
+ * Why this is not a cron expression that can fire, or null when it is one (contract 3, Task). Exactly five
+ * fields of `*`, numbers, names, ranges, lists and steps; what croner takes beyond that is refused.
  */
 export function cronFault(expression: string, timeZone: string, after: number): string | null {
   const parts = expression.trim().split(/\s+/);
@@ -91,7 +91,7 @@ export function nextOccurrence(expression: string, timeZone: string, after: numb
 }
 
 /** What a schedule missed: its latest time not after `now`, and how many times there were since `from` (both Unix ms). */
-export interface Missed {
+interface Missed {
   latest: number;
   /** Counted up to MISSED_COUNT_MAX. */
   count: number;
@@ -100,7 +100,7 @@ export interface Missed {
 /** Missed times are counted up to here: a clock that was wrong by decades must not cost minutes (reliability CRN-3). */
 export const MISSED_COUNT_MAX = 500;
 
-/** The occurrences from `from` to `now` inclusive, or null when there was none. Work is bounded, however long the gap. */
+/** The occurrences from `from` to `now` inclusive, or null when there was none. The work is bounded, however long the gap is. */
 export function missedOccurrences(
   expression: string,
   timeZone: string,
@@ -121,7 +121,7 @@ export function missedOccurrences(
   return { latest: latestUntil(cron, latest, now), count };
 }
 
-// Whether something fires between t and now turns from yes to no at the latest occurrence, so halving finds it.
+// Before the latest occurrence there is another one until now, after it there is none: a binary search finds it.
 function latestUntil(cron: Cron, known: number, now: number): number {
   let low = known;
   let high = now;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { id, line, NAME_MAX_BYTES, nameText, time } from "./field.ts";
 
-/** Most departments: the list is one tree in one answer. */
+/** Most departments: the list is one answer without pages. */
 export const DEPARTMENTS_MAX = 2_000;
 
 const shown = {
@@ -14,7 +14,7 @@ const shown = {
   updated_at: time,
 };
 
-/** A department as the API shows it (interface 2, contract 3). */
+/** A department as the API shows it (interface 2, Department; contract 3, Department). */
 export const departmentSchema = z.strictObject(shown).meta({ id: "Department" });
 
 export type Department = z.output<typeof departmentSchema>;
@@ -31,7 +31,7 @@ export interface DepartmentTree extends Department {
   children: DepartmentTree[];
 }
 
-// A comma would split it in the flags of the command line, and a path cannot end in a dot segment.
+// The command line splits lists at commas, and clients remove dots from the end of a path.
 const name = nameText()
   .refine((value) => !value.includes(","), { error: "must not contain a comma" })
   .refine((value) => value !== "." && value !== "..", { error: "must not be . or .." });
@@ -53,7 +53,7 @@ export const departmentCreateSchema = z.strictObject({
 
 export type DepartmentCreate = z.output<typeof departmentCreateSchema>;
 
-/** Body of PUT /api/departments/:id_or_name: absent is unchanged; what GET shows beyond this is ignored (contract 1). */
+/** Body of PUT /api/departments/:id_or_name: an absent field stays unchanged, and what PUT cannot change is ignored (contract 1.2). */
 export const departmentUpdateSchema = z.strictObject({
   name,
   parent_id: parent,
@@ -66,7 +66,7 @@ export const departmentUpdateSchema = z.strictObject({
 
 export type DepartmentUpdate = z.output<typeof departmentUpdateSchema>;
 
-/** Departments, in the order in which they are to be shown, as a forest. */
+/** The departments as a forest; children keep the order of the list. */
 export function toForest(departments: readonly Department[]): DepartmentTree[] {
   const trees = new Map(departments.map((one) => [one.id, { ...one, children: [] as DepartmentTree[] }]));
   const roots: DepartmentTree[] = [];

@@ -1,4 +1,4 @@
-/** The stable error codes of contract 1. */
+/** The stable error codes (contract 1.7). */
 export type ErrorCode =
   | "invalid_request"
   | "unauthenticated"
@@ -21,17 +21,17 @@ export interface FieldError {
 }
 
 /** What may go with a ServiceError into the problem document. */
-export interface ErrorExtras {
+interface ErrorExtras {
   errors?: FieldError[];
   required_scope?: string;
-  /** Seconds until it is worth trying again; becomes the header Retry-After. */
+  /** Seconds to wait before the next try; becomes the header Retry-After. */
   retry_after_s?: number;
   /** Methods of the path; becomes the header Allow. */
   allow?: string[];
   cause?: unknown;
 }
 
-/** "We could not do what was asked", the same in server and client. A failed run is an outcome and never this. */
+/** The service could not do what was asked; the same in server and client. A run that failed is an outcome, not an error. */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
   readonly extras: ErrorExtras;
@@ -51,12 +51,12 @@ export function invalid(path: string, message: string): ServiceError {
   });
 }
 
-/** Nothing has this id, or this caller may not see it. */
+/** Nothing has this id, or the caller may not see it (contract 1.7). */
 export function notFound(what: string, id: string): ServiceError {
   return new ServiceError("not_found", `Cannot find ${what} ${JSON.stringify(id)}: no such ${what}`);
 }
 
-/** The thing is in a state in which this cannot be done. */
+/** This cannot be done in the present state. */
 export function conflict(detail: string): ServiceError {
   return new ServiceError("conflict", detail);
 }

@@ -14,7 +14,7 @@ export type Usage = z.output<typeof usageSchema>;
 /** Nothing is known about what a run used. */
 export const USAGE_UNKNOWN: Usage = { input_tokens: null, output_tokens: null, cost_usd: null };
 
-/** An execution as the API shows it (interface 2, contract 3). */
+/** An execution as the API shows it (interface 2, Execution; contract 3, Execution). */
 export const executionSchema = z.strictObject({
   id,
   worker_id: id,
@@ -55,7 +55,7 @@ export const executionListQuery = {
 
 export type ExecutionFilter = z.output<z.ZodObject<typeof executionListQuery>>;
 
-/** Query of GET /api/executions/:id/logs (contract 3). */
+/** Query of GET /api/executions/:id/logs (contract 3, Execution). */
 export const logQuery = {
   follow: flag.default(false).meta({ type: "boolean", default: false, description: "stream until the end" }),
   tail: whole(0, 1_000_000).optional().meta({ description: "only the last lines" }),

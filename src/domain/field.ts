@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-// Where a schema has no words of its own, ours instead of zod's: what a value has to be, not what was read (contract 1).
+// Messages for every schema that has none of its own: they say what a value has to be (contract 1.7).
 z.config({ customError: inOurWords });
 
 const KINDS: Record<string, string> = {
@@ -18,7 +18,7 @@ function inOurWords(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case "invalid_type":
       if (issue.input === undefined) return "is missing";
-      // So says a query in which it stands twice.
+      // A parameter that a query has twice is a list.
       if (issue.expected === "string" && Array.isArray(issue.input)) return "must be one string";
       return `must be ${KINDS[issue.expected] ?? issue.expected}`;
     case "invalid_value":
@@ -36,25 +36,25 @@ function inOurWords(issue: z.core.$ZodRawIssue): string | undefined {
 
 const encoder = new TextEncoder();
 
-/** The length of `text` in UTF-8 bytes, the unit of every text limit (contract 1). */
+/** The length of `text` in UTF-8 bytes, the unit of every text limit (contract 1.8). */
 export function byteLength(text: string): number {
   return encoder.encode(text).length;
 }
 
-/** Limits of text fields in UTF-8 bytes (contract 1). */
+/** Limits of text fields in UTF-8 bytes (contract 1.8). */
 export const NAME_MAX_BYTES = 200;
 export const DESCRIPTION_MAX_BYTES = 4_000;
 export const KEY_MAX_BYTES = 256;
 export const CONTENT_MAX_BYTES = 256 * 1024;
 
 function fits(text: string, max: number): boolean {
-  // A code unit takes at most three bytes, so most texts are decided without encoding them.
+  // A code unit is at most three bytes long, so most texts need not be encoded.
   return text.length * 3 <= max || byteLength(text) <= max;
 }
 
 /**
- * Free text up to `max` UTF-8 bytes. NUL is refused: half of the world's programs would cut the text there. So is half
- * of a surrogate pair, which has no UTF-8: it would be stored as something else than was sent.
+ * Free text up to `max` UTF-8 bytes. NUL is refused, because many programs would cut the text there, and half of a
+ * surrogate pair, because UTF-8 does not have it: something else would be stored than was sent.
  */
 export function text(max: number) {
   return z.string()
@@ -64,7 +64,7 @@ export function text(max: number) {
     .meta({ maxLength: max });
 }
 
-/** One line of text that says something: not empty, not blank or invisible, no control characters, those of Unicode included. */
+/** One line of visible text without control characters, those of Unicode included. */
 export function line(max: number) {
   return text(max)
     .refine((value) => !/^[\s\p{Cf}]*$/u.test(value), { error: "must not be empty" })
@@ -99,7 +99,7 @@ export function isId(value: string): boolean {
   return UUID.test(value);
 }
 
-/** An id: UUIDv7 (contract 1). */
+/** An id: UUIDv7 (contract 1.1). */
 export const id = z.string().regex(UUID, { error: "must be a UUID" }).meta({ format: "uuid" });
 
 /** A point in time: integer Unix ms. */
@@ -110,10 +110,10 @@ export const sessionKey = line(KEY_MAX_BYTES * 4)
   .refine((value) => [...value].length <= 256, { error: "must be at most 256 characters" })
   .meta({ minLength: 1, maxLength: 256 });
 
-/** A session key in a filter: also the longer ones that `cli:` and a message id make. */
+/** A session key in a filter. `cli:` and a message id make longer ones (contract 3, Task). */
 export const sessionKeyFilter = line(KEY_MAX_BYTES * 4 + 16);
 
-/** A list in a query: commas or repetition (contract 1). Empty parts are refused, so a typo never widens a filter. */
+/** A list in a query, by commas or repetition (contract 1.5). Empty parts are refused, so that a typing mistake never widens a filter. */
 export function listOf<T extends z.ZodType<string>>(item: T) {
   return z.union([z.string(), z.array(z.string())])
     .transform((value) => (Array.isArray(value) ? value : [value]).flatMap((part) => part.split(",")))
@@ -121,7 +121,7 @@ export function listOf<T extends z.ZodType<string>>(item: T) {
     .meta({ type: "string", description: "one value, or several separated by commas" });
 }
 
-/** As listOf(), for texts that may hold a comma themselves, such as the ids that scripts give: the text as a whole counts as well. */
+/** As listOf(), for texts that may contain a comma, such as the ids of scripts: the whole text is a value, too. */
 export function textsOf() {
   return z.union([z.string(), z.array(z.string())])
     .transform((value) => (Array.isArray(value) ? value : [value]).flatMap(wholeAndParts))

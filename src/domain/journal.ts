@@ -32,10 +32,10 @@ export const eventSchema = z.strictObject({
 
 export type Event = z.output<typeof eventSchema>;
 
-/** Query of GET /api/events (contract 4). */
+/** Query of GET /api/events (contract 4, Stream). */
 export const eventListQuery = {
   after: whole(0, Number.MAX_SAFE_INTEGER).optional()
-    .meta({ description: "only what came behind this number; without it a page shows the latest" }),
+    .meta({ description: "only events after this number; without it a page has the latest ones" }),
   session_key: sessionKeyFilter.optional(),
   worker_id: id.optional(),
   task_id: id.optional(),

@@ -2,13 +2,13 @@ import { z } from "zod";
 import { CONTENT_MAX_BYTES, KEY_MAX_BYTES, line, sessionKey, text, time, truncated } from "./field.ts";
 import { pageQuery } from "./page.ts";
 
-/** The scope that every conversation shares; any other scope is a session key (interface 2). */
+/** The scope that every conversation shares; any other scope is a session key (interface 2, Memory entry). */
 export const GLOBAL_SCOPE = "global";
 
-/** Most entries of one scope: they all go into prompts. */
+/** Most entries of one scope: all of them go into prompts. */
 export const MEMORY_ENTRIES_MAX = 1_000;
 
-/** A memory entry (interface 2, contract 3). */
+/** A memory entry (interface 2, Memory entry; contract 3, Memory). */
 export const memorySchema = z.strictObject({
   scope: z.string(),
   key: z.string(),
@@ -22,7 +22,7 @@ export type MemoryEntry = z.output<typeof memorySchema>;
 const scope = sessionKey.meta({ description: "`global` or a session key" });
 const key = line(KEY_MAX_BYTES);
 
-/** Query of GET /api/memory; a cursor is the last key already seen. */
+/** Query of GET /api/memory; a cursor is the last key of the page before. */
 export const memoryListQuery = { scope, ...pageQuery(), cursor: key.optional() };
 
 /** Query that names one entry. */

@@ -33,7 +33,7 @@ export const mediaSchema = z.strictObject({
 
 export type Media = z.output<typeof mediaSchema>;
 
-/** An inbound message as the API shows it (contract 3). */
+/** An inbound message as the API shows it (contract 3, Inbound message). */
 export const inboundSchema = z.strictObject({
   id,
   session_key: z.string(),
@@ -54,7 +54,7 @@ export const inboundSchema = z.strictObject({
 
 export type InboundMessage = z.output<typeof inboundSchema>;
 
-/** An outbound message as the API shows it (contract 3). */
+/** An outbound message as the API shows it (contract 3, Outbound message). */
 export const outboundSchema = z.strictObject({
   id,
   session_key: z.string(),
@@ -75,7 +75,7 @@ export const outboundSchema = z.strictObject({
 export type OutboundMessage = z.output<typeof outboundSchema>;
 
 /** Longest message id that comes from outside, in characters. With it every session key that holds one fits its limit. */
-export const MESSAGE_ID_MAX_CHARACTERS = 240;
+const MESSAGE_ID_MAX_CHARACTERS = 240;
 
 /** The id of a message, ours or its platform's (contract 3, Task; contract 8.3). */
 export const messageId = line(4 * MESSAGE_ID_MAX_CHARACTERS).refine(
@@ -125,7 +125,7 @@ export const outboundListQuery = {
 export type InboundFilter = z.output<z.ZodObject<typeof inboundListQuery>>;
 export type OutboundFilter = z.output<z.ZodObject<typeof outboundListQuery>>;
 
-// A local chat gathers what is typed in one go; other platforms deliver parts more slowly (contract 4).
+// Other platforms deliver the parts of one thought more slowly than a local chat (contract 4.2).
 export const QUIET_WINDOW_LOCAL_MS = 300;
 export const QUIET_WINDOW_OTHER_MS = 3_000;
 const QUIET_WINDOWS_MAX = 3;
@@ -136,8 +136,8 @@ export function quietWindowMs(platform: string, configured: number | undefined):
 }
 
 /**
- * When the parts received so far are complete, in Unix ms (contract 4). The window restarts with every
- * message but never lasts longer than three: a chatty user must not be able to postpone the bee for ever.
+ * When the parts received so far are complete, in Unix ms (contract 4.2). The window restarts with every
+ * message but ends after three windows: many short messages must not postpone the bee for ever.
  */
 export function quietUntil(firstAt: number, lastAt: number, windowMs: number): number {
   return Math.min(lastAt + windowMs, firstAt + QUIET_WINDOWS_MAX * windowMs);
@@ -167,7 +167,7 @@ export function joinParts(parts: readonly { content: string }[]): string {
   return parts.map((part) => part.content).filter((part) => part !== "").join("\n");
 }
 
-/** A message to a conversation, and its source. */
+/** A message to a conversation, and who says it. */
 export interface Reply {
   id: string;
   session_key: string;
@@ -181,7 +181,7 @@ export interface Reply {
   execution_id?: string;
 }
 
-/** A reply as it is stored: on the local platform delivery is the row itself, elsewhere the outbox delivers it (contract 3). */
+/** A reply as it is stored: on the local platform delivery is the row itself, elsewhere the outbox delivers it (contract 3, Outbound message). */
 export function outboundOf(reply: Reply, now: number) {
   const local = reply.platform === LOCAL_PLATFORM;
   return {
@@ -195,7 +195,7 @@ export function outboundOf(reply: Reply, now: number) {
   };
 }
 
-/** Whether replies have a conversation to go to: a script's own task keeps its result on the execution (contract 3, Task). */
+/** Whether there is a conversation for replies: the result of a script's own task stays on its execution (contract 3, Task). */
 export function hasConversation(sessionKey: string): boolean {
   return !sessionKey.startsWith(SCRIPT_PREFIX);
 }
@@ -207,7 +207,7 @@ export function scriptSessionKey(messageId: string): string {
   return SCRIPT_PREFIX + messageId;
 }
 
-/** The platform that a session key speaks of, when no message says it. */
+/** The platform in a session key, for when no message names it. */
 export function platformOf(sessionKey: string): string {
   return sessionKey.slice(0, Math.max(0, sessionKey.indexOf(":"))) || LOCAL_PLATFORM;
 }

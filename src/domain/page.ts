@@ -1,25 +1,25 @@
 import type { Json } from "./json.ts";
 import { id, whole } from "./field.ts";
 
-/** Page size of lists that interface 8 does not name, and their maximum (contract 1). */
+/** Default and maximum page size of lists that interface 8 does not name (contract 1.4). */
 export const PAGE_SIZE_DEFAULT = 50;
 export const PAGE_SIZE_MAX = 100;
 export const WORKER_PAGE_SIZE_MAX = 200;
 
-// A page further back is reached by cursor; the product with the page size stays far below 2^53.
+// Pages further back are read by cursor. Times the page size this is still far below 2^53.
 const PAGE_MAX = 100_000_000;
 
-/** Query parameters of a paged list: page or cursor, and page_size (interface 8, contract 1). Out of bounds is refused. */
+/** Query parameters of a paged list: page or cursor, and page_size (interface 8, contract 1.4). Values out of bounds are refused. */
 export function pageQuery(max: number = PAGE_SIZE_MAX) {
   return {
     page: whole(1, PAGE_MAX).default(1).meta({ type: "integer", minimum: 1, default: 1 }),
     page_size: whole(1, max).default(PAGE_SIZE_DEFAULT)
       .meta({ type: "integer", minimum: 1, maximum: max, default: PAGE_SIZE_DEFAULT }),
-    cursor: id.optional().meta({ description: "continue behind this id; taken from the header Link" }),
+    cursor: id.optional().meta({ description: "continue after this id; taken from the header Link" }),
   };
 }
 
-/** Which part of a list is asked for. A cursor is the id of the last row already seen. */
+/** Which part of a list is asked for. A cursor is the id of the last row of the page before. */
 export interface Page {
   page: number;
   page_size: number;
@@ -35,7 +35,7 @@ export interface Listing<T> {
   next: string | null;
 }
 
-/** Totals are exact up to here, then "10000+" (contract 1). */
+/** Totals are exact up to here, then "10000+" (contract 1.4). */
 export const COUNT_MAX = 10_000;
 
 /** The value of X-Total-Count. */

@@ -1,7 +1,7 @@
 import { text } from "./field.ts";
 
 /** Shortest password that somebody may choose, in characters (decision 0030). */
-export const PASSWORD_MIN_CHARACTERS = 10;
+const PASSWORD_MIN_CHARACTERS = 10;
 export const PASSWORD_MAX_BYTES = 1_000;
 
 /** A password that somebody chooses (decision 0030). */
@@ -10,19 +10,19 @@ export const chosenPassword = text(PASSWORD_MAX_BYTES).refine(
   { error: `must be at least ${PASSWORD_MIN_CHARACTERS} characters` },
 ).meta({ minLength: PASSWORD_MIN_CHARACTERS });
 
-/** A scrypt hash as a PHC string: cost as ln, r and p, then salt and hash in Base64 without padding (contract 2). */
+/** A scrypt hash as a PHC string: cost as ln, r and p, then salt and hash in Base64 without padding (contract 2.1). */
 export const SCRYPT_PHC =
   /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 
-/** What one hash may take: two at once must not be what brings a small machine down. */
-export const SCRYPT_MEMORY_MAX = 1024 ** 3;
+/** Most memory of one hash: two at once must fit into a small machine. */
+const SCRYPT_MEMORY_MAX = 1024 ** 3;
 
-/** Bytes that scrypt works in for this cost. */
+/** Bytes of memory that scrypt needs for this cost. */
 export function scryptMemory(ln: number, r: number, p: number): number {
   return 128 * r * (2 ** ln + p + 2);
 }
 
-/** Whether a hash can be checked here: of the form, and of a cost that this machine is ready to pay. */
+/** Whether a hash has our form, and a cost that is allowed here. */
 export function isScryptHash(phc: string): boolean {
   const [, ln, r, p] = (SCRYPT_PHC.exec(phc) ?? []).map(Number);
   if (ln === undefined || r === undefined || p === undefined) return false;

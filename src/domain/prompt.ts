@@ -29,22 +29,22 @@ export interface Said {
   ts: number;
 }
 
-/** Most messages of the conversation that a run is given. */
+/** Most messages of the conversation in a prompt. */
 export const CONVERSATION_MAX_MESSAGES = 20;
 const SAID_MAX_CHARACTERS = 4_000;
 const MEMORY_VALUE_MAX_CHARACTERS = 4_000;
 const MEMORY_MAX_CHARACTERS = 40_000;
 
-/** The context as JSON for the file SVC_CONTEXT_FILE of a `command` engine (contract 7). */
+/** The context as JSON for the file SVC_CONTEXT_FILE of a `command` engine (contract 7.5). */
 export function contextFile(context: RunContext, instruction: string): string {
   return JSON.stringify({ ...context, task: { ...context.task, instruction } }, null, 2) + "\n";
 }
 
 /** What a prompt says beyond context and instruction. */
-export interface PromptExtras {
+interface PromptExtras {
   /** The conversation before the message, for a session that is started again in the middle of it. */
   said: readonly Said[];
-  /** The task was begun before. */
+  /** A run of the task was interrupted before. */
   interrupted: boolean;
   /** Absolute path of `svc`. */
   ctl: string;
@@ -53,8 +53,8 @@ export interface PromptExtras {
 }
 
 /**
- * The prompt of an agent (contract 4.7): who it is, its constraints, memory, how to use the service,
- * the message, and last the instruction.
+ * The prompt of an agent (contract 4.7): who it is, its constraints, memory, how to use the service, the message, and last
+ * the instruction.
  */
 export function workerPrompt(context: RunContext, instruction: string, extras: PromptExtras): string {
   const { worker, memory, message, memory_left: left } = context;
@@ -107,7 +107,7 @@ function entries(memory: Record<string, string>, scope: string, leftOut: number)
   return (leftOut > 0 ? [...lines, more] : lines).join("\n");
 }
 
-// Every value is written out: some engines refuse a command with a variable in it, unless they may do everything.
+// Without variables: some engines refuse commands that contain any, unless they have full permissions.
 function service({ id, session_key }: RunContext["message"], ctl: string): string {
   const scope = `--scope ${word(session_key)}`;
   const talk = hasConversation(session_key)

@@ -1,5 +1,5 @@
 /** One part of a prompt. */
-export interface PromptPart {
+interface PromptPart {
   text: string;
   /** Parts with a number are shortened when the prompt is too large, the lowest number first; others never. */
   give?: number;

@@ -15,10 +15,10 @@ const WAIT_MIN_MS = 1_000;
 // Weekly quotas are the longest known ones; a later time must be an error.
 const WAIT_MAX_MS = 8 * 86_400_000;
 
-/** After how many runs that met a limit a task is given up: it must not wait for ever. */
+/** A task fails after so many runs that met a limit: it must not wait for ever. */
 export const LIMITED_RUNS_MAX = 20;
 
-/** From this length on, the person who waits for the reply is told about the wait. */
+/** A wait of this length or longer is announced to the person who waits for the reply. */
 export const TOLD_WAIT_MS = 60_000;
 
 /**

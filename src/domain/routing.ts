@@ -1,7 +1,7 @@
 import { remembered } from "../base/remembered.ts";
 import { nameKey } from "./name.ts";
 
-/** What routing has to know of a worker. */
+/** What routing needs to know of a worker. */
 export interface Candidate {
   id: string;
   name: string;
@@ -10,14 +10,14 @@ export interface Candidate {
   departments: string[];
 }
 
-/** Where a message goes, and why (shown by `message trace`). */
+/** Where a message goes, and why; `message trace` shows it. */
 export type Route =
   | { to: "worker"; workerId: string; instruction: string; reason: string }
   | { to: "bee" }
   | { to: "nobody"; text: string; reason: string };
 
 /**
- * The rules that come before any coordinator (contract 4.3): `@name` of exactly one worker, else the
+ * The rules that come before the bee (contract 4.3): `@name` of exactly one worker, else the
  * session's own default worker. A leading mention is taken off the instruction.
  */
 export function routeByRules(
@@ -45,7 +45,7 @@ export function routeByRules(
 }
 
 /**
- * The built-in coordinator without a model (contract 4.4): best word overlap with name, description and
+ * The built-in engine `rules`, without a model (contract 4.4): best word overlap with name, description and
  * departments, then the only worker, else a reply that lists the workers. Paused workers are not chosen.
  */
 export function routeWithoutModel(text: string, candidates: readonly Candidate[]): Route {
@@ -82,7 +82,7 @@ function findMention(given: string, candidates: readonly Candidate[]): Mention |
   let mentioned: Candidate | null = null;
   let rest = given;
   for (let at = text.indexOf("@"); at !== -1; at = text.indexOf("@", at + 1)) {
-    // In the middle of a word it is an address such as ada@example.org.
+    // In the middle of a word it is part of an address such as ada@example.org.
     if (at > 0 && isWordCharacter(text[at - 1] ?? "")) continue;
     const [worker, another] = longestName({ text, folded, at: at + 1 }, names);
     if (worker === undefined) continue;
@@ -162,7 +162,7 @@ function longestName(place: { text: string; folded: string; at: number }, names:
   let found: Candidate[] = [];
   let node: NameNode | undefined = names;
   for (let end = at; node !== undefined; end++) {
-    // @ada-bot and @ada.example are other names than @ada, at the end of a sentence it is @ada.
+    // @ada-bot and @ada.example are other names than @ada; with a full stop behind it, it is @ada.
     if (node.ending.size > 0 && !/^(?:[-.]?[\p{L}\p{N}_]|\p{M})/u.test(text.slice(end, end + 3))) {
       const name = text.slice(at, end);
       found = node.ending.get(name) ?? node.ending.get(nameKey(name)) ?? found;
@@ -172,9 +172,9 @@ function longestName(place: { text: string; folded: string; at: number }, names:
   return found;
 }
 
-// Only names are compared in one form: an instruction may name a file, whose name is what its bytes are.
+// The instruction keeps its own form: it may name a file, and a file name is a sequence of bytes.
 function behind(given: string, composed: string): string {
-  // No character is taken apart into more than four.
+  // No character is decomposed into more than four.
   for (let end = composed.length; end <= Math.min(given.length, composed.length * 4); end++) {
     if (given.slice(0, end).normalize("NFC") === composed) return given.slice(end);
   }
@@ -192,7 +192,7 @@ const COMMON = new Set(
     "make about what when how who into out der die das und für mit ein eine bitte").split(" "),
 );
 
-/** The words of a text that say something, in lower case and without a plural s. */
+/** The words of a text that carry meaning, in lower case and without a plural s. */
 function words(text: string): Set<string> {
   const found = new Set<string>();
   for (

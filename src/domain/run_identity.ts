@@ -1,17 +1,17 @@
 /**
- * What a run belongs to, in the names of the rows, of the journal and of the environment; "" where it has no such
- * thing. The coordinator has no worker and no task.
+ * What a run belongs to, in the names of rows, journal and environment; "" for what it does not have. The bee has no worker
+ * and no task.
  */
 export interface RunKeys {
   session_key: string;
   worker_id: string;
   task_id: string;
-  /** The execution; for the coordinator its bee run, which the API lists as a system execution. */
+  /** The execution; for the bee its bee run, which the API lists as a system execution. */
   execution_id: string;
   message_id: string;
 }
 
-/** One run of an engine. Whoever claims the work makes it, once; everybody else hands it on. */
+/** One run of an engine. It is made once, by whoever claims the work, and passed on from there. */
 export interface RunIdentity extends RunKeys {
   attempt: number;
   /** SVC_RUN_ID, which marks every process of the run. */

@@ -31,7 +31,7 @@ export const scope = z.string()
 /** Everything: what an operator holds. */
 export const ALL_SCOPES = ["*:*"];
 
-/** What a worker's run token carries when the worker has no scopes of its own (contract 2). */
+/** What a worker's run token carries when the worker has no scopes of its own (contract 2.7). */
 export const WORKER_SCOPES_DEFAULT = [
   "read:workers",
   "read:departments",
@@ -41,13 +41,13 @@ export const WORKER_SCOPES_DEFAULT = [
   "write:messages",
 ];
 
-/** Who the service is, as an actor. */
+/** The service as an actor. */
 export const SYSTEM_ACTOR = "system";
 
-/** Who the coordinator is, as a caller and as an actor. */
+/** The bee as a caller and as an actor. */
 export const BEE_SUBJECT = "bee";
 
-/** What the bee's run token carries (contract 2). */
+/** What the bee's run token carries (contract 2.7). */
 export const BEE_SCOPES = ["read:*", "write:tasks", "write:memory", "write:sessions", "write:messages"];
 
 /** Whether one of the held scopes covers the wanted one; `*` in a held scope matches all. */
@@ -76,7 +76,7 @@ function scopesOfRun(held: string): string[] {
   return held === "read:*" ? READ_ALL_OF_RUNS.map((resource) => `read:${resource}`) : [held];
 }
 
-/** Scopes of the list that give a run nothing: no route asks for them, or they are for people (contract 2, contract 9). */
+/** Scopes of the list that give a run nothing: no route asks for them, or they are for people (contract 2.6, contract 9). */
 export function idleScopes(scopes: readonly string[]): string[] {
   const useful = RESOURCES.flatMap((resource) => VERBS.map((verb) => `${verb}:${resource}`))
     .filter((one) => !closedToRuns(one));
@@ -102,10 +102,10 @@ export interface Person {
   by: "key" | "login" | "token";
 }
 
-/** What a run token is made for (contract 2). */
+/** What a run token is made for (contract 2.8). */
 export interface RunBinding extends RunKeys {
   attempt: number;
-  /** How many tasks of agents led to this run's task; -1 for the coordinator, whose tasks are the first of a chain. */
+  /** How many tasks of agents led to this run's task; -1 for the bee, whose tasks are the first of a chain. */
   depth: number;
 }
 

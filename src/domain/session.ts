@@ -2,7 +2,7 @@ import { z } from "zod";
 import { id, sessionKey, time } from "./field.ts";
 import { pageQuery } from "./page.ts";
 
-/** What an engine remembers for one session key and worker (interface 2, contract 3). */
+/** What an engine remembers for one session key and worker (interface 2, Session context; contract 3, Session context). */
 export const contextSchema = z.strictObject({
   session_key: z.string(),
   worker_id: id,
@@ -15,13 +15,13 @@ export const contextSchema = z.strictObject({
 
 export type SessionContext = z.output<typeof contextSchema>;
 
-/** Query of GET /api/contexts: unlike a filter, the key is needed. */
+/** Query of GET /api/contexts: here the key is required. */
 export const contextListQuery = { session_key: sessionKey, ...pageQuery() };
 
 /** Query that names one conversation. */
 export const contextQuery = { session_key: sessionKey };
 
-/** What a clear answers (contract 1). */
+/** What a clear answers (contract 1.3). */
 export const clearedSchema = z.strictObject({
   cancelled_tasks: z.int(),
   cleared_contexts: z.int(),

@@ -66,13 +66,13 @@ export const overviewSchema = z.strictObject({
 
 export type Overview = z.output<typeof overviewSchema>;
 
-/** Query of GET /api/system/executions (interface 8; contract 5). */
+/** Query of GET /api/system/executions (interface 8, contract 5.1). */
 export const beeRunQuery = {
   limit: whole(1, 100).default(10).meta({ type: "integer", minimum: 1, maximum: 100, default: 10 }),
 };
 
-/** One thing that the doctor looked at, and the way out when it is not well. */
-export const checkSchema = z.strictObject({
+/** One thing that the doctor checked, and what to do when it is not well. */
+const checkSchema = z.strictObject({
   name: z.string(),
   status: z.enum(CHECK_STATUSES),
   detail: z.string(),
@@ -98,7 +98,7 @@ export function worstOf(checks: readonly Check[]): Check["status"] {
     : "ok";
 }
 
-/** Body of PUT /api/system/password (contract 5). */
+/** Body of PUT /api/system/password (contract 5.1). */
 export const passwordChangeSchema = z.strictObject({
   current_password: text(PASSWORD_MAX_BYTES).optional()
     .meta({ description: "needed with a token from a login" }),
@@ -156,7 +156,7 @@ export function startOfDay(now: number, timeZone: string): number {
   };
   const { midnight } = shown(now);
   const offset = (at: number) => shown(at).at - Math.floor(at / 1000) * 1000;
-  // Twice, because the clock may have been changed between midnight and now.
+  // Twice, because daylight saving time may have begun or ended between midnight and now.
   const first = midnight - offset(now);
   return midnight - offset(first);
 }

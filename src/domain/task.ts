@@ -28,9 +28,9 @@ import {
 } from "./vocabulary.ts";
 
 /** How far ahead a countdown has to be (interface 4.2, interface 8). */
-export const COUNTDOWN_LEAD_MIN_MS = 5_000;
+const COUNTDOWN_LEAD_MIN_MS = 5_000;
 
-/** A task as the API shows it (interface 2, contract 3). */
+/** A task as the API shows it (interface 2, Task; contract 3, Task). */
 export const taskSchema = z.strictObject({
   id,
   message_id: z.string(),
@@ -60,7 +60,7 @@ export const taskSchema = z.strictObject({
 
 export type Task = z.output<typeof taskSchema>;
 
-/** Body of POST /api/tasks. Which of the times a type needs is decided in planTask() (interface 4.2). */
+/** Body of POST /api/tasks. planTask() decides which of the times a type needs (interface 4.2, task create). */
 export const taskCreateSchema = z.strictObject({
   message_id: messageId,
   worker_id: line(100),
@@ -104,7 +104,7 @@ export const taskListQuery = {
 
 export type TaskFilter = z.output<z.ZodObject<typeof taskListQuery>>;
 
-/** Query of GET /api/queue: what is waiting, scheduled or running, of everybody (contract 17). */
+/** Query of GET /api/queue: the active tasks of all (contract 17). */
 export const queueQuery = {
   session_key: sessionKeyFilter.optional(),
   worker_id: listOf(z.string().min(1)).optional(),
@@ -162,7 +162,7 @@ export function retryDelayMs(attempt: number): number {
   return backoffMs(RETRY, attempt);
 }
 
-/** The state in which a new task is born. */
+/** The state in which a new task begins. */
 export interface TaskPlan {
   status: "pending" | "scheduled" | "cancelled";
   reason: string;
@@ -181,7 +181,7 @@ const FIELDS_OF_TYPE = {
 } as const;
 
 /**
- * Decides in which state a new task is born: to run at once, at its time, on its schedule, or cancelled with the
+ * Decides in which state a new task begins: to run at once, at its time, on its schedule, or cancelled with the
  * reason when its cron cannot fire (contract 3, Task). Throws `invalid_request` for fields that do not go with the
  * type, an unknown time zone, and a countdown that is less than COUNTDOWN_LEAD_MIN_MS ahead.
  */
@@ -240,8 +240,8 @@ export function nextRunAt(
   return nextOccurrence(task.cron, task.time_zone || defaultZone, after);
 }
 
-/** What a new task is made of beside its plan. */
-export interface TaskSeed {
+/** What a new task needs beside its plan. */
+interface TaskSeed {
   id: string;
   message_id: string;
   worker_id: string;
@@ -251,7 +251,7 @@ export interface TaskSeed {
   created_by: string;
 }
 
-/** A task at its birth, in the order of fields in which the API shows it. */
+/** A new task, with its fields in the order of the API. */
 export function newTask(seed: TaskSeed, plan: Omit<TaskPlan, "due_at">, now: number): Task {
   return {
     id: seed.id,

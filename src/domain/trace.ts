@@ -4,13 +4,13 @@ import { executionSchema } from "./execution.ts";
 import { inboundSchema, outboundSchema } from "./message.ts";
 import { taskSchema } from "./task.ts";
 
-/** The life of a message, each list oldest first, each row with its times (contract 5.1). */
+/** What became of a message: each list oldest first, each row with its times (contract 5.1). */
 export const traceSchema = z.strictObject({
   message: inboundSchema,
   parts: z.array(inboundSchema).meta({
     description: "the message and what was merged into it, as they came",
   }),
-  routing: z.array(beeRunSchema).meta({ description: "what the coordinator decided, and why" }),
+  routing: z.array(beeRunSchema).meta({ description: "what the bee decided, and why" }),
   tasks: z.array(taskSchema),
   executions: z.array(executionSchema),
   replies: z.array(outboundSchema),

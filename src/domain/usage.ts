@@ -18,7 +18,7 @@ export type UsageRow = z.output<typeof usageRowSchema>;
 
 const DAY_MS = 86_400_000;
 
-/** Most days back that are told. */
+/** How many days back the usage is shown at most. */
 export const USAGE_DAYS_MAX = 400;
 
 /** Query of GET /api/usage. */
@@ -27,7 +27,7 @@ export const usageQuery = {
   since: queryTime.optional().meta({ description: "Unix ms; 30 days ago when it is left out" }),
 };
 
-/** What is told when nothing is said. */
+/** How far back usage goes by default. */
 export const USAGE_SINCE_DEFAULT_MS = 30 * DAY_MS;
 
 /** A span of time in a series; the first begins at or before `since`. */
@@ -55,5 +55,5 @@ export const seriesQuery = {
   }),
 };
 
-/** What is told when nothing is said. */
+/** How far back a series goes by default. */
 export const SERIES_SINCE_DEFAULT_MS = DAY_MS;

@@ -21,7 +21,7 @@ export function isEndedTask(status: TaskStatus): boolean {
 }
 
 export const EXECUTION_STATUSES = ["pending", "running", "completed", "failed"] as const;
-export type ExecutionStatus = (typeof EXECUTION_STATUSES)[number];
+type ExecutionStatus = (typeof EXECUTION_STATUSES)[number];
 
 /** Statuses in which a run is still to come or in progress; an execution in any other has ended. */
 export const OPEN_EXECUTION_STATUSES = ["pending", "running"] as const satisfies ExecutionStatus[];
@@ -73,11 +73,11 @@ export const CHAT_ROLES = ["user", "bee"] as const;
 export type ChatRole = (typeof CHAT_ROLES)[number];
 
 /** What a `status` event of a chat stream says (contract 4, Stream). */
-export const CHAT_STATES = ["received", "routing", "queued", "working", "idle"] as const;
+const CHAT_STATES = ["received", "routing", "queued", "working", "idle"] as const;
 export type ChatState = (typeof CHAT_STATES)[number];
 
 /** Why a stream ended; the data of its last event (contract 4, Stream). */
-export const STREAM_ENDS = ["deleted", "shutdown", "token_expired", "revoked"] as const;
+const STREAM_ENDS = ["deleted", "shutdown", "token_expired", "revoked"] as const;
 export type StreamEnd = (typeof STREAM_ENDS)[number];
 
 /** Where the operator's password came from. Only a generated one or the operator's own can be changed over the API (contract 5.1). */
@@ -90,7 +90,6 @@ export type ServiceState = (typeof SERVICE_STATES)[number];
 
 /** What a check of the doctor found. */
 export const CHECK_STATUSES = ["ok", "warn", "fail"] as const;
-export type CheckStatus = (typeof CHECK_STATUSES)[number];
 
 /** What can happen. A journal row names one of these and is written in the batch that makes it true (contract 4, Journal). */
 export const EVENT_KINDS = [
@@ -161,7 +160,7 @@ export const USER_ORIGINS = ["operator", "local", "oidc"] as const;
 export type UserOrigin = (typeof USER_ORIGINS)[number];
 
 /** Who keeps the secret of a login: a program the whole of it, a browser two halves (contract 9). */
-export const LOGIN_KINDS = ["login", "browser"] as const;
+const LOGIN_KINDS = ["login", "browser"] as const;
 export type LoginKind = (typeof LOGIN_KINDS)[number];
 
 /** What a scope may ask to do (contract 2.6). */
@@ -194,7 +193,7 @@ export const RESOURCES = [
 export type Resource = (typeof RESOURCES)[number];
 export type Scope = `${(typeof VERBS)[number]}:${Resource}`;
 
-/** What use can be added up by (contract 17). */
+/** By what usage can be summed up (contract 17). */
 export const USAGE_GROUPS = ["worker", "department", "engine", "day", "conversation"] as const;
 
 /** What can need a person (contract 17). */

@@ -22,7 +22,7 @@ const ENGINE_ARGS_MAX_BYTES = 8_000;
 
 const departmentRef = z.strictObject({ id, name: z.string() });
 
-/** A worker as the API shows it (interface 2, contract 3). */
+/** A worker as the API shows it (interface 2, Worker; contract 3, Worker). */
 export const workerSchema = z.strictObject({
   id,
   name: z.string().meta({ examples: ["Ada"] }),
@@ -43,7 +43,7 @@ export const workerSchema = z.strictObject({
 
 export type Worker = z.output<typeof workerSchema>;
 
-/** Answer of GET /api/workers/:id/status: what it does, and whether it can be started (contract 3, contract 5). */
+/** Answer of GET /api/workers/:id/status: what it does, and whether it can be started (contract 5.1). */
 export const workerStatusSchema = z.strictObject({
   id,
   name: z.string(),
@@ -59,7 +59,7 @@ export const workerStatusSchema = z.strictObject({
   pending: z.int(),
   running: z.int(),
   scheduled: z.int(),
-  execution_ids: z.array(id).meta({ description: "runs that are going on" }),
+  execution_ids: z.array(id).meta({ description: "runs in progress" }),
 }).meta({ id: "WorkerStatus" });
 
 export type WorkerStatus = z.output<typeof workerStatusSchema>;
@@ -69,7 +69,7 @@ const engineArgs = z.record(engineName, text(ENGINE_ARGS_MAX_BYTES));
 const scopes = z.array(scope).max(100);
 const departmentKey = line(NAME_MAX_BYTES).meta({ description: "id or name of a department" });
 const departments = z.array(departmentKey).max(100);
-// GET then PUT must work, so an update also takes the form that GET shows.
+// What GET answered can be sent back, so an update also takes departments in that form (contract 1.2).
 const departmentsAsShown = z.array(z.union([departmentKey, departmentRef.transform((ref) => ref.id)])).max(
   100,
 );
@@ -84,7 +84,7 @@ const attributes = {
   paused: z.boolean(),
 };
 
-/** Body of POST /api/workers (interface 4.1, contract 3). */
+/** Body of POST /api/workers (interface 4.1, contract 3, Worker). */
 export const workerCreateSchema = z.strictObject({
   name: nameText(),
   description: attributes.description.default(""),
@@ -100,7 +100,7 @@ export const workerCreateSchema = z.strictObject({
 
 export type WorkerCreate = z.output<typeof workerCreateSchema>;
 
-/** Body of PUT /api/workers/:id: absent is unchanged; what GET shows beyond this is ignored (contract 1). */
+/** Body of PUT /api/workers/:id: an absent field stays unchanged, and what PUT cannot change is ignored (contract 1.2). */
 export const workerUpdateSchema = z.strictObject({
   name: nameText(),
   departments: departmentsAsShown,

@@ -61,10 +61,10 @@ export const ROUTES = [
 /** The API as a type, for the command line's client. */
 export type Api = ApiOf<(typeof ROUTES)[number]>;
 
-// Reachable without a token, on purpose and for ever; /metrics needs one except from this machine.
+// Reachable without a token (contract 5.2); /metrics needs one except from this machine.
 const OPEN_PATHS = ["/livez", "/readyz", "/metrics", "/openapi.json", ...DOCS_PATHS];
 
-// Asks for a token by itself; what may be called there is decided route by route.
+// Checks the token itself; each route decides what may be called.
 const MCP_PATH = "/mcp";
 
 const log = logger("http");
@@ -118,7 +118,7 @@ export function createApp(door: Door): App {
   return app;
 }
 
-// The protocol's library is loaded by the first agent that asks.
+// The library of the protocol is loaded with the first request.
 function mountMcp(app: App, { authority, lifecycle }: Door): void {
   let answering: Promise<ReturnType<typeof import("./mcp.ts").createMcp>> | null = null;
   app.all(MCP_PATH, async (c) => {
@@ -141,7 +141,7 @@ function requestIdOf(request: Request): string {
   return given !== null && /^[\w.:-]{1,100}$/.test(given) ? given : crypto.randomUUID();
 }
 
-/** A path that exists with other methods is 405 and says which; any other is 404 (contract 1). */
+/** A path that exists with other methods is 405 and says which; any other is 404 (contract 1.7). */
 function unknownRoute(method: string, path: string, openPaths: readonly string[]): ServiceError {
   const allow = [
     ...ROUTES as readonly AnyRoute[],

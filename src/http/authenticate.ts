@@ -26,13 +26,13 @@ export function tokenOf(request: Request, url: URL): string | null {
   return url.searchParams.get("token");
 }
 
-/** The client's address: the peer, or what trusted proxies say of whom they speak for (contract 2). */
+/** The address of the client: the peer, or what trusted proxies report (contract 2.11). */
 export function clientAddress(
   socket: string,
   forwardedFor: string | null,
   trusted: readonly string[],
 ): string {
-  // A socket for both protocols writes an address of IPv4 as one of IPv6.
+  // A socket for both protocols shows an IPv4 address as an IPv6 one.
   const peer = socket.replace(/^::ffff:(?=\d+\.)/i, "");
   if (forwardedFor === null || !trusted.includes(peer)) return peer;
   const hops = forwardedFor.split(",").map((hop) => hop.trim());
@@ -40,8 +40,8 @@ export function clientAddress(
 }
 
 /**
- * Throws `forbidden` when the Host header names a host that is not ours: a page of another site that made a
- * name point here must not talk to us (contract 2, reliability AUT-11). Addresses and localhost cannot be such a name.
+ * Throws `forbidden` when the Host header names a host that is not ours: another site may make its own name point here, and
+ * its pages must get no answer (contract 2.11, reliability AUT-11). Nobody can do that with addresses and localhost.
  */
 export function checkHost(host: string, allowed: readonly string[], loopback: boolean): void {
   const name = host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1").toLowerCase();

@@ -4,7 +4,7 @@ import { boundTo, type Caller, closedToRuns, mayCall } from "../domain/scope.ts"
 
 /**
  * Throws `forbidden` when the rule of an operation does not let this caller in, naming the scope that is missing
- * (contract 2, contract 9). Which objects the caller may see is checked in SQL.
+ * (contract 2.6, contract 9). Which objects the caller may see is checked in SQL.
  */
 export function authorize(caller: Caller, rule: Rule): void {
   if (mayEnter(caller, rule)) return;

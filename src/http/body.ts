@@ -2,15 +2,15 @@ import { logger } from "../base/log.ts";
 
 const log = logger("http");
 
-/** What makes a body while it is read. */
+/** The source of a body that is made while it is read. */
 export interface BodySource {
-  /** Called when the client takes more. */
+  /** Called when the client reads more. */
   pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void>;
-  /** Lets go of everything; may be called again. */
+  /** Releases everything; may be called again. */
   close(): void;
 }
 
-/** A body without a buffer that could overflow. Its source is closed when the client leaves, and when it fails. */
+/** A body without a buffer. Its source is closed when the client leaves and when the source throws. */
 export function bodyFrom(source: BodySource): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>({
     async pull(controller) {

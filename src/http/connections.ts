@@ -3,7 +3,7 @@ import { logger } from "../base/log.ts";
 const log = logger("http");
 
 /** How many connections may be open at once. */
-export interface ConnectionLimits {
+interface ConnectionLimits {
   /** In all (server.max_connections). */
   total: number;
   /** From one address (server.max_connections_per_address). */
@@ -12,21 +12,21 @@ export interface ConnectionLimits {
   proxies: readonly string[];
 }
 
-/** What becomes of the requests that come in. */
-export interface RequestHandler {
+/** What handles the requests. */
+interface RequestHandler {
   handle: (request: Request, address: string) => Promise<Response>;
   onError: (error: unknown) => Response;
 }
 
-// Of the files that the process may open the rest is for runs, logs, uploads and the database. Without one Deno itself
-// may end the process, so the limit has to be kept far from it.
+// The share of the files that connections leave to runs, logs, uploads and the database. Without any file left, Deno may end
+// the process, so the limit is far from that.
 const FILES_KEPT_BACK_SHARE = 0.4;
 const FILES_KEPT_BACK_MIN = 100;
 const CONNECTIONS_MIN = 8;
-// After a failed accept, mostly for want of files: the next try waits, and clients that connect meanwhile wait in the backlog.
+// Pause after a failed accept, mostly because there are no files; clients that connect meanwhile wait in the backlog.
 const ACCEPT_PAUSE_MS = 100;
 const WARN_EVERY_MS = 10_000;
-// A connection that has not finished its first request's headers by then is closed (reliability BKP-4).
+// A connection whose first request has no complete headers by then is closed (reliability BKP-4).
 const HEADERS_MAX_MS = 30_000;
 const SWEEP_EVERY_MS = 5_000;
 
@@ -36,7 +36,7 @@ interface Open {
   requests: number;
   /** Whether a request ever came. */
   used: boolean;
-  /** Since when nothing is going on, monotonic ms. */
+  /** Since when it is idle, monotonic ms. */
   idleSince: number;
   cut: () => void;
   server: HttpConnection;
@@ -56,9 +56,9 @@ type Serve = (
 ) => HttpConnection;
 
 /**
- * The open connections of a port. Deno.serve() ends for good when a connection cannot be accepted for want of files, and
- * takes any number from anybody; here accepting goes on after a pause, and over a limit the connection that has been idle for longest
- * makes room. Where all are busy, the new one is closed (reliability BYT-3).
+ * The open connections of a port. Deno.serve() stops accepting for ever when there are no files left, and has no limit. Here
+ * accepting continues after a pause, and over a limit the connection that was idle for longest is closed. When all are busy,
+ * the new one is closed (reliability BYT-3).
  */
 export class Connections {
   readonly #listener: Deno.TcpListener;
@@ -88,7 +88,7 @@ export class Connections {
     return this.#open.size;
   }
 
-  /** Accepts no more, lets answers be sent for up to `maxMs`, and closes every connection. */
+  /** Stops accepting, waits up to `maxMs` for answers in progress, and closes every connection. */
   async close(maxMs: number): Promise<void> {
     this.#closed = true;
     clearInterval(this.#sweeper);
@@ -166,7 +166,7 @@ export class Connections {
     return this.#closeIdle(this.#open);
   }
 
-  // Whoever has never asked for anything goes first, then who has been silent for longest.
+  // First a connection that never sent a request, then the one that was idle for longest.
   #closeIdle(among: Iterable<Open>): boolean {
     let found: Open | null = null;
     for (const one of among) {
@@ -201,7 +201,7 @@ export class Connections {
     if (same?.size === 0) this.#byAddress.delete(one.address);
   }
 
-  // Who attacks must not fill the log as well.
+  // An attack must not fill the log as well.
   #warn(text: string, properties: Record<string, unknown>): void {
     if (performance.now() - this.#warnedAt < WARN_EVERY_MS) return;
     this.#warnedAt = performance.now();
@@ -209,14 +209,14 @@ export class Connections {
   }
 }
 
-/** How many connections may be open where so many files may be. */
+/** How many connections may be open, by the number of files that may be open. */
 export function connectionsMax(files: number): number {
   const kept = Math.max(FILES_KEPT_BACK_MIN, files * FILES_KEPT_BACK_SHARE);
   return files === Infinity ? Infinity : Math.max(CONNECTIONS_MIN, Math.floor(files - kept));
 }
 
 /** How many files this process may open: the soft limit, which Deno raises to the hard one at its start. Infinity where it is unknown. */
-export function openFilesMax(): number {
+function openFilesMax(): number {
   try {
     const soft = /^Max open files\s+(\d+)/m.exec(Deno.readTextFileSync("/proc/self/limits"))?.[1];
     return soft === undefined ? Infinity : Number(soft);
@@ -225,7 +225,7 @@ export function openFilesMax(): number {
   }
 }
 
-// HTTP on a connection that is accepted already: Deno has it, but not under a public name (tried on 2.6 and 2.9).
+// HTTP on an accepted connection: Deno has it, but without a public name (tried on 2.6 and 2.9).
 function serveOne(): Serve {
   const { internal } = Deno as unknown as { internal: symbol };
   const { serveHttpOnConnection } =
@@ -258,7 +258,7 @@ function cutter(): { signal: AbortSignal; cut: () => void } {
   };
 }
 
-/** An address of IPv4 as it is written by itself. */
+/** An IPv4 address without the prefix that makes it an IPv6 one. */
 function bare(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, "");
 }

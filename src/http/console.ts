@@ -2,7 +2,7 @@ import { ServiceError } from "../domain/error.ts";
 import type { App } from "./framework.ts";
 
 /** A file of the console, compressed by gzip when it was built. */
-export interface ConsoleFile {
+interface ConsoleFile {
   type: string;
   read: () => Promise<Uint8Array<ArrayBuffer>>;
 }
@@ -10,10 +10,10 @@ export interface ConsoleFile {
 /** The files of the console by their names below /console/. */
 export type ConsoleFiles = ReadonlyMap<string, ConsoleFile>;
 
-/** Where the console is answered: its page, and everything below. */
+/** The paths of the console: its page, and everything below. */
 export const CONSOLE_PATHS = ["/", "/console", "/console/*"];
 
-// Nothing from elsewhere and nothing inline; no text of anybody becomes markup by accident (facts, console 2.1).
+// Nothing from other hosts and nothing inline; no text can become markup (facts, console 2.1).
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -30,12 +30,12 @@ const CONTENT_SECURITY_POLICY = [
 ].join("; ");
 
 const PAGE = "index.html";
-// What the build has named after its content never changes.
+// A file that the build named after its content never changes.
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
 /**
- * GET / and /console/*: the web console (contract 17). A path that is no file is the page, which routes by itself, so
- * that every address survives a reload; an unknown asset is 404, so that an old tab sees that it is old.
+ * GET / and /console/*: the web console (contract 17). A path that is not a file answers the page, which has its own
+ * routes, so that every address can be reloaded. An unknown asset is 404: an open page of an older version notices.
  */
 export function mountConsole(app: App, open: () => Promise<ConsoleFiles>): void {
   for (const path of CONSOLE_PATHS) {

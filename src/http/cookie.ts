@@ -1,5 +1,5 @@
 /** A cookie that a response sets. */
-export interface Cookie {
+interface Cookie {
   name: string;
   value: string;
   path: string;

@@ -4,7 +4,7 @@ import type { App } from "./framework.ts";
 /** Paths of the reference: the page, and what it loads. */
 export const DOCS_PATHS = ["/docs", "/docs/start.js", "/docs/swagger-ui.js", "/docs/swagger-ui.css"];
 
-// Nothing from elsewhere, nothing inline: what an agent wrote into a description cannot become a program here.
+// Nothing from other hosts, nothing inline: no description that an agent wrote can become a program here.
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -46,7 +46,7 @@ const START = `SwaggerUIBundle({
 
 const KEPT_A_DAY = "public, max-age=86400";
 
-/** GET /docs: the API reference, from this server alone (contract 5). */
+/** GET /docs: the API reference, from this server alone (contract 5.2). */
 export function mountDocs(app: App): void {
   app.get("/docs", () => answer(PAGE, "text/html", "no-cache"));
   app.get("/docs/start.js", () => answer(START, "text/javascript", "no-cache"));

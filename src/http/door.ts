@@ -5,7 +5,7 @@ import type { Bells } from "../base/bells.ts";
 import type { Clock } from "../base/clock.ts";
 import type { ConsoleFiles } from "./console.ts";
 
-/** What HTTP works with: the operations, and what it takes to let callers in, to keep streams open, and to end them. */
+/** What HTTP works with: the operations, and what authentication and streams need. */
 export interface Door {
   api: Operations;
   authority: Authority;
@@ -17,13 +17,13 @@ export interface Door {
   openConsole: (() => Promise<ConsoleFiles>) | null;
 }
 
-/** Which hosts and origins are answered (contract 2.11). */
-export interface Hosts {
+/** Which hosts and origins get an answer (contract 2.11). */
+interface Hosts {
   /** The address that the server is bound to. */
   host: string;
   allowed_hosts: readonly string[];
   allowed_origins: readonly string[];
 }
 
-/** What an answer needs that goes on for longer than its request. */
+/** What a stream needs. */
 export type StreamParts = Pick<Door, "authority" | "lifecycle" | "clock" | "bells">;

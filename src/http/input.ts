@@ -3,10 +3,10 @@ import { joined } from "../base/bytes.ts";
 import { type FieldError, ServiceError } from "../domain/error.ts";
 import { leaveUnread } from "./lingering_close.ts";
 
-/** Largest JSON body (contract 1). */
+/** Largest JSON body (contract 1.8). */
 export const BODY_MAX_BYTES = 1024 * 1024;
 
-/** A strict query: its own parameters, and `token`, which is known on every route (contract 1). */
+/** A strict query: its own parameters, and `token`, which is known on every route (contract 1.6). */
 export function query(shape: Record<string, z.ZodType>): z.ZodObject {
   return z.strictObject({ ...shape, token: z.union([z.string(), z.array(z.string())]).optional() });
 }
@@ -24,7 +24,7 @@ export function readQuery(url: URL): Record<string, string | string[]> {
 /** Where an input stands in a request. */
 type Place = "body" | "query";
 
-/** Parses `input`, or throws `invalid_request` naming each field and, for an unknown one, those that exist (contract 1). */
+/** Parses `input`, or throws `invalid_request` naming each field and, for an unknown one, those that exist (contract 1.6). */
 export function parse<T extends z.ZodType>(schema: T, input: unknown, place: Place = "body"): z.output<T> {
   const result = schema.safeParse(input);
   if (result.success) return result.data;
@@ -45,7 +45,7 @@ const NAME_SHOWN_MAX = 100;
 function faults(issue: z.core.$ZodIssue, schema: z.ZodType, place: Place): FieldError[] {
   const path = issue.path.map(String).join(".");
   if (issue.code !== "unrecognized_keys") {
-    // Of a union's branches the one that got furthest says most.
+    // The first branch of a union has the message that says most.
     if (issue.code === "invalid_union") return unionFaults(issue, path);
     return [{ path, message: issue.message }];
   }
@@ -69,7 +69,7 @@ function knownFields(schema: z.ZodType, path: PropertyKey[]): string[] {
   return path.length === 0 && schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
 }
 
-/** The JSON body of a request; no body counts as `{}` (contract 1). Throws `payload_too_large`, `unsupported_media_type`, `invalid_request`. */
+/** The JSON body of a request; no body counts as `{}` (contract 1.3). Throws `payload_too_large`, `unsupported_media_type`, `invalid_request`. */
 export async function readJson(request: Request): Promise<unknown> {
   const bytes = await readBody(request, BODY_MAX_BYTES);
   if (bytes.length === 0) return {};

@@ -1,4 +1,4 @@
-/** Ends a connection in the middle of an answer, on purpose: nothing is wrong with us. */
+/** Closes a connection in the middle of an answer on purpose: this is not an error of the server. */
 export class DeliberateClose extends Error {
   constructor(message: string) {
     super(message);
@@ -72,12 +72,12 @@ async function discard(body: Body): Promise<boolean> {
     }
     return false;
   } finally {
-    // With a reader left the connection would stay for half a minute.
+    // With an open reader the connection would stay open for half a minute.
     await reader.cancel().catch(() => {});
   }
 }
 
-/** Reads into one and the same piece of memory: what passes must not wait for the garbage collector. */
+/** Reads into one buffer again and again, so that no memory has to wait for the garbage collector. */
 class Discarder {
   readonly #own: ReadableStreamBYOBReader | null;
   readonly #other: Reader | null;
@@ -88,7 +88,7 @@ class Discarder {
     try {
       own = body.getReader({ mode: "byob" });
     } catch {
-      // It is not a stream of bytes.
+      // It is not a byte stream.
     }
     this.#own = own;
     this.#other = own === null ? body.getReader() : null;

@@ -7,18 +7,18 @@ import { toProblem } from "./problem.ts";
 
 const log = logger("http");
 
-// Requests that are going on at a stop get this long; then the connection is cut.
+// Requests in progress at a stop have this long; then the connection is closed.
 const FINISH_MAX_MS = 5_000;
 
 /** The file in which `ctl` finds the running service, and what that is called. */
-export interface Announced {
+interface Announced {
   path: string;
   /** Another one at each start (contract 8.14). */
   instance: string;
 }
 
 /** Where to listen, and how many connections to take. */
-export interface ListenerOptions {
+interface ListenerOptions {
   host: string;
   port: number;
   trusted_proxies: readonly string[];
@@ -48,7 +48,7 @@ export class Listener {
     return `http://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${port}`;
   }
 
-  /** Binds the port. Throws Error with words for the operator when it is taken. */
+  /** Binds the port. Throws an Error with a message for the operator when it is taken. */
   listen(): void {
     const { host, port } = this.#options;
     try {
@@ -69,7 +69,7 @@ export class Listener {
     }
   }
 
-  /** Writes the address where `ctl` looks for it (contract 2). */
+  /** Writes the address where `ctl` looks for it (contract 2.10). */
   async announce(): Promise<void> {
     const { path, instance } = this.#announced;
     const text = JSON.stringify({ url: this.url, pid: Deno.pid, instance }) + "\n";
@@ -88,7 +88,7 @@ export class Listener {
       );
       return await this.#app.fetch(request, { address });
     } catch (error) {
-      // Only what is thrown and no Error comes this far: the framework hands it on.
+      // The framework handles every Error; only other values that are thrown come here.
       const requestId = crypto.randomUUID();
       const response = toProblem(error, requestId);
       response.headers.set("x-request-id", requestId);

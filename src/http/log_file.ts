@@ -6,7 +6,7 @@ const POLL_MS = 1_000;
 const NEWLINE = 10;
 
 /** How a log is asked for (contract 3, Execution). */
-export interface LogRequest {
+interface LogRequest {
   path: string;
   executionId: string;
   /** Whether the execution has ended, so that nothing more is written. */
@@ -22,13 +22,13 @@ export function logBell(executionId: string): string {
   return `log:${executionId}`;
 }
 
-/** The log as plain text, read while it is sent; following goes on until the execution has ended (contract 3). */
+/** The log as plain text, read while it is sent; following continues until the execution has ended (contract 3, Execution). */
 export async function logResponse(parts: StreamParts, request: LogRequest): Promise<Response> {
   const headers: Record<string, string> = {
     "content-type": "text/plain; charset=utf-8",
     "x-content-type-options": "nosniff",
     "vary": "Authorization",
-    // Only what cannot change any more may be kept by somebody else (interface 4.1, reliability SEC-4).
+    // Only what cannot change any more may be cached (interface 4.1, reliability SEC-4).
     "cache-control": request.ended ? "public, max-age=3600" : "no-store",
   };
   const file = await Deno.open(request.path, { read: true }).catch(() => null);
@@ -36,7 +36,7 @@ export async function logResponse(parts: StreamParts, request: LogRequest): Prom
   if (file !== null && request.tail !== undefined) {
     await file.seek(await startOfTail(file, request.tail), Deno.SeekMode.Start);
   }
-  // Without following the file is the answer: it is sent from outside of V8, whose collector is late with what passed.
+  // Without following, the file itself is the answer: Deno sends it without using memory of V8.
   if (file !== null && (request.ended || !request.follow)) return new Response(file.readable, { headers });
   return new Response(bodyFrom(new LogReader(parts, request, file)), { headers });
 }
@@ -58,7 +58,7 @@ class LogReader implements BodySource {
   async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     const { clock, lifecycle: { stopping } } = this.#parts;
     while (!this.#closed) {
-      // Asked before reading: what was written before the end is then surely read.
+      // Asked before reading, so that everything that was written before the end is read.
       const over = !this.#request.follow || this.#request.ended || stopping.aborted ||
         await this.#request.hasEnded();
       const block = await this.#read();

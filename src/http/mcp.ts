@@ -13,22 +13,22 @@ import { BODY_MAX_BYTES } from "./input.ts";
 import type { AnyRoute } from "./route.ts";
 
 /** Sends a request through the application, as if it had come over the network. */
-export type Dispatch = (request: Request) => Promise<Response>;
+type Dispatch = (request: Request) => Promise<Response>;
 
-/** The door for one caller: what may be called, and in whose name. */
-export interface McpDoor {
+/** What one caller may call, and with which token. */
+interface McpDoor {
   routes: readonly AnyRoute[];
   caller: Caller;
   token: string;
   dispatch: Dispatch;
 }
 
-// What has another door: people's chats, the operator's business, and answers that are not for a model to read.
+// Operations that are not for agents: chats of people, what operators do, and answers that are not for a model.
 const NOT_FOR_AGENTS = ["chat", "auth", "system", "event"];
 
 /**
- * The door for agents: Streamable HTTP of the Model Context Protocol, without sessions. The tools are the REST routes
- * that the caller's scopes allow. Closes what is open when `stopping` aborts.
+ * Streamable HTTP of the Model Context Protocol for agents, without sessions. The tools are the REST routes that the scopes
+ * of the caller allow. Closes open connections when `stopping` aborts.
  */
 export function createMcp(stopping: AbortSignal): (request: Request, door: McpDoor) => Promise<Response> {
   const handler = createMcpHandler(({ authInfo }) => serverFor(authInfo?.extra?.door as McpDoor), {
@@ -75,10 +75,10 @@ function serverFor(door: McpDoor): McpServer {
 
 type Arguments = Record<string, unknown>;
 
-// Input is checked by the route that gets it, with words that name the field.
+// The route that gets the input checks it, with messages that name the field.
 const TRUSTING: jsonSchemaValidator = {
   getValidator<T>() {
-    // With the `undefined` of a loose cast no T would be certain.
+    // The schema promises a T that is not undefined.
     return (input: unknown) => ({
       valid: true as const,
       data: input as NonNullable<T>,

@@ -4,7 +4,7 @@ import { authorize } from "./authorize.ts";
 import type { Door } from "./door.ts";
 import type { App } from "./framework.ts";
 
-// What a proxy adds to a request that it passes on.
+// Headers that a proxy adds.
 const FORWARDED = [
   "x-forwarded-for",
   "x-forwarded-host",
@@ -15,8 +15,8 @@ const FORWARDED = [
 ];
 
 /**
- * GET /metrics: Prometheus text, for a token that may read the system, or a caller on this machine that no proxy speaks
- * for (contract 5). Totals only, no names and no ids.
+ * GET /metrics: Prometheus text, for a token that may read the system, or for a direct caller on this machine (contract 5.2).
+ * Totals only, no names and no ids.
  */
 export function mountMetrics(app: App, { api, authority, lifecycle }: Door): void {
   let lag: LagMeter | null = null;

@@ -19,7 +19,7 @@ import type { AnyRoute } from "./route.ts";
 const ANONYMOUS: Caller = { subject: SYSTEM_ACTOR, scopes: [], run: null, person: null };
 
 /**
- * Puts a route into the app: authenticate, authorise, parse, handle, answer, in this order, so that nobody learns
+ * Puts a route into the app: authenticate, authorise, parse, handle, answer, in this order, so that no caller learns
  * about input rules or objects without the right to.
  */
 export function mount(app: App, door: Door, route: AnyRoute): void {
@@ -64,7 +64,7 @@ export function mount(app: App, door: Door, route: AnyRoute): void {
   });
 }
 
-// Hono leaves the body out and would give its length as 0. Nobody will read a stream, so whatever feeds it stops now.
+// Hono leaves the body out and would give its length as 0. Nobody reads it, so the source of a stream is stopped.
 async function headOf(response: Response, streamed: boolean): Promise<Response> {
   if (streamed) await response.body?.cancel();
   else response.headers.set("content-length", String((await response.arrayBuffer()).byteLength));

@@ -15,7 +15,7 @@ const problemSchema = z.strictObject({
 }).meta({ id: "Problem" });
 
 /**
- * The OpenAPI 3.1 document of all routes (contract 5). It is made from the same definitions that parse and answer
+ * The OpenAPI 3.1 document of all routes (contract 5.2). It is made from the same definitions that parse and answer
  * requests, at the first request for it: the library costs start-up time.
  */
 export async function openApiDocument(routes: readonly AnyRoute[], version: string): Promise<object> {
@@ -96,9 +96,9 @@ function responsesOf(route: AnyRoute) {
     description,
     content: { "application/problem+json": { schema: problemSchema } },
   });
-  // 403 also answers a Host header that is not ours.
+  // 403 is also the answer to a wrong Host header.
   const statuses = new Set([400, 403, 405, 429, 500, 503]);
-  // What a run may not see does not exist for it, with or without an id in the path.
+  // What a run may not see is answered as not found, with or without an id in the path.
   if (route.access !== "public") statuses.add(401).add(404);
   if (route.operation === "auth.login" || route.operation === "auth.refresh") statuses.add(401);
   if (route.status === 303) statuses.add(404).add(409);

@@ -3,7 +3,7 @@ import { logger } from "../base/log.ts";
 
 const log = logger("http");
 
-/** Status and title of each code (contract 1). */
+/** Status and title of each code (contract 1.7). */
 export const PROBLEMS: Record<ErrorCode, { status: number; title: string }> = {
   invalid_request: { status: 400, title: "Invalid request" },
   unauthenticated: { status: 401, title: "Not authenticated" },
@@ -20,7 +20,7 @@ export const PROBLEMS: Record<ErrorCode, { status: number; title: string }> = {
   storage_full: { status: 507, title: "Storage full" },
 };
 
-/** The body of every error answer (RFC 9457, contract 1). */
+/** The body of every error answer (RFC 9457, contract 1.7). */
 export interface Problem {
   type: string;
   title: string;
@@ -64,7 +64,7 @@ export function toProblem(error: unknown, requestId: string): Response {
   }
   if (known.extras.allow !== undefined) headers.set("allow", known.extras.allow.join(", "));
   if (status === 401) headers.set("www-authenticate", "Bearer");
-  // What is left of a body that is too large must not be read any further.
+  // The rest of a body that is too large is not read.
   if (known.code === "payload_too_large") headers.set("connection", "close");
   return new Response(JSON.stringify(problem), { status, headers });
 }

@@ -2,13 +2,13 @@ import type { Answer, NextPage } from "../api/answer.ts";
 import { totalText } from "../domain/page.ts";
 import type { AnyRoute } from "./route.ts";
 
-/** An operation's answer as a response: its status is the route's, what stands beside the body goes into headers (contract 1.4). */
+/** The answer of an operation as a response: the status comes from the route, what is not the body goes into headers (contract 1.4). */
 export function respond(answer: Answer<unknown>, route: AnyRoute, url: URL): Response {
   const { json, total, next, replayed, warning } = answer;
   const { status } = route;
   if (status === 204) return new Response(null, { status });
   const headers: Record<string, string> = { "content-type": "application/json" };
-  // An answer without a token contains one.
+  // What needs no token may answer one, and that must not be cached.
   if (route.access === "public") headers["cache-control"] = "no-store";
   if (total !== undefined) headers["x-total-count"] = totalText(total);
   if (next) headers.link = nextLink(url, next);

@@ -7,8 +7,8 @@ import type { StreamParts } from "./door.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
-/** What a handler gets: everything checked, parsed and authorised. */
-export interface RouteRequest<Params, Query, Body> {
+/** What a handler gets, after authorisation, parsing and checks. */
+interface RouteRequest<Params, Query, Body> {
   /** The operations. */
   api: Operations;
   /** What a stream needs. */
@@ -36,7 +36,7 @@ export interface Route<
   method: M;
   /** Hono's form: `/api/workers/:id`. */
   path: P;
-  /** What the table of rules says, too: a route without a rule, or with another one, stops the start (reliability AUT-10). */
+  /** As in the table of rules: a route without a rule, or with another one, stops the start (reliability AUT-10). */
   access: Access;
   /** `worker.create`: names the operation in the OpenAPI document. */
   operation: string;
@@ -58,7 +58,7 @@ export interface Route<
   paged?: boolean;
   /** Takes the header Idempotency-Key. */
   idempotent?: boolean;
-  /** Answers what the operation does, or a Response where the body is no JSON. */
+  /** Returns the answer of the operation, or a Response where the body is not JSON. */
   handle: (
     request: RouteRequest<
       { [K in keyof Params]: z.output<Params[K]> },
@@ -68,7 +68,7 @@ export interface Route<
   ) => Promise<Answer<z.output<Shown>> | Response>;
 }
 
-/** Declares a route; only here so that the handler knows the types of its input. */
+/** Declares a route. It exists so that the handler gets the types of its input. */
 export function route<
   const M extends Method,
   const P extends string,
@@ -92,7 +92,7 @@ type Input<S> =
     [K in keyof S as S[K] extends z.ZodOptional | z.ZodDefault ? K : never]?: Wire<S[K]>;
   };
 
-// A query travels as text; callers may give what reads naturally.
+// A query is sent as text; callers may give numbers and booleans.
 type Wire<S> = S extends z.ZodType ? z.input<S> | number | boolean : never;
 
 /** The routes as a type for clients: `"GET /api/workers/:id"` -> its query, body and response. */

@@ -6,17 +6,17 @@ import type { StreamParts } from "./door.ts";
 import { bodyFrom, type BodySource } from "./body.ts";
 import { DeliberateClose } from "./lingering_close.ts";
 
-/** One step of a stream: what to send, and where to go on. */
-export interface StreamStep {
+/** One step of a stream: what to send, and where to continue. */
+interface StreamStep {
   /** Frames in SSE form, encoded; empty for nothing new. Readers of the same step share them. */
   frames: Uint8Array;
   after: number;
-  /** Set when the thing that is streamed is gone. */
+  /** Set when the streamed object was deleted. */
   ended?: StreamEnd;
 }
 
-/** What is streamed: a view of the journal behind a number. */
-export interface StreamSource {
+/** What is streamed: a view of the journal after a number. */
+interface StreamSource {
   /** Why the reader may read no longer, or null. */
   whyEnded: () => Promise<Ended>;
   /** Bell that rings when there may be something new. */
@@ -27,11 +27,11 @@ export interface StreamSource {
   step: (after: number) => Promise<StreamStep>;
 }
 
-/** Comment that keeps proxies from closing a silent stream (contract 4). */
+/** Comment that keeps proxies from closing a silent stream (contract 4, Stream). */
 export const HEARTBEAT_MS = 15_000;
 // How soon a revoked token or a lost bell is noticed (reliability SSE-6).
 const CHECK_MS = 1_000;
-/** A client that has not taken what was sent for so long is let go; it comes back with Last-Event-ID (reliability SSE-4). */
+/** A client that has not read for so long is disconnected; it continues with Last-Event-ID (reliability SSE-4). */
 export const STALLED_MAX_MS = 60_000;
 
 const encoder = new TextEncoder();
@@ -138,7 +138,7 @@ export function encoded(frames: readonly string[]): Uint8Array {
   return encoder.encode(frames.join(""));
 }
 
-/** Who opens a stream, and where it wants to go on. */
+/** Who opens a stream, and where to continue. */
 export interface StreamClient {
   whyEnded: () => Promise<Ended>;
   lastEventId: string | null;
@@ -150,13 +150,13 @@ export function clientOf(request: Request, call: Call, after: number | undefined
   return { whyEnded: call.ended, lastEventId: request.headers.get("last-event-id"), after };
 }
 
-/** The number behind which a client wants to go on, null for now; what is no number of ours is -1 (contract 4, Stream). */
+/** The number after which a client wants to continue; null for now, -1 for what cannot be a number of ours (contract 4, Stream). */
 export function wantedEvent({ lastEventId, after }: StreamClient): number | null {
   if (lastEventId === null) return after ?? null;
   return /^\d{1,15}$/.test(lastEventId) ? Number(lastEventId) : -1;
 }
 
-/** Tells a client that it has to forget what it knows; "" when it has not (reliability SSE-3). */
+/** The event that tells a client to forget what it knows; "" when it need not (reliability SSE-3). */
 export function resetFrame({ after, reset }: StreamStart): string {
   return reset ? frame("reset", { after }) : "";
 }

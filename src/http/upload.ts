@@ -5,8 +5,8 @@ import type { UploadTarget } from "../api/media.ts";
 import type { IncomingFile } from "../files/uploads.ts";
 import { leaveUnread } from "./lingering_close.ts";
 
-/** A form that came in: its texts, and its file (null without one), which the caller has to finish or discard. */
-export interface Form {
+/** A form that was read: its texts, and its file, or null, which the caller has to finish or discard. */
+interface Form {
   fields: Record<string, string>;
   file: IncomingFile | null;
   originalName: string;
@@ -68,7 +68,7 @@ class Upload {
   #file: IncomingFile | null = null;
   #name = "";
   #writing: Promise<void> = Promise.resolve();
-  /** Why it is refused, or could not be stored; null while all is well. */
+  /** Why it is refused or cannot be stored; null without a fault. */
   fault: Error | null = null;
 
   constructor(target: UploadTarget, bytes: number) {
@@ -93,7 +93,7 @@ class Upload {
       busboy.on("finish", resolve);
       busboy.on("error", reject);
     });
-    // The promise may fail long before it is awaited.
+    // The promise may be rejected long before it is awaited.
     ended.catch(() => {});
     busboy.on("file", (field, stream, name) => this.#takeFile(field, stream, name));
     busboy.on("field", (name, value, _nameCut, valueCut) => {
@@ -111,7 +111,7 @@ class Upload {
       const { done, value } = await reader.read();
       if (this.fault !== null) throw this.fault;
       if (done) break;
-      // Waiting for the file keeps memory flat, however fast the client sends.
+      // Waiting for the file bounds memory, however fast the client sends.
       const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
       if (!busboy.write(bytes)) await Promise.race([drained(busboy), ended]);
       await this.#writing;

@@ -1,7 +1,7 @@
 import type { Media } from "../domain/message.ts";
 
-/** A message on its way out. */
-export interface Delivery {
+/** A message that is to be delivered. */
+interface Delivery {
   id: string;
   session_key: string;
   message_id: string;
@@ -10,8 +10,8 @@ export interface Delivery {
 }
 
 /**
- * A chat platform that is not built in. `deliver` resolves when the platform has taken the message and throws when
- * it has not; it is called again then, so it should pass on `id` where the platform can recognise a repetition.
+ * A chat platform that is not built in. `deliver` resolves when the platform has taken the message and throws when it has
+ * not. It is called again then, so it passes `id` on where the platform recognises repeated messages.
  */
 export interface Platform {
   readonly name: string;

@@ -37,7 +37,7 @@ interface Bound {
 }
 
 /** What was read, in the order of the slice. */
-export interface Bounded<T> {
+interface Bounded<T> {
   rows: { id: string; json: Json<T> }[];
   /** The slice has rows behind these: they would have been too much text. */
   ended: boolean;
@@ -193,7 +193,7 @@ async function readShortened<T>(
 }
 
 /** The start of a text that takes at most so many bytes as JSON. */
-export function cutToJson(text: string, maxBytes: number): string {
+function cutToJson(text: string, maxBytes: number): string {
   let cut = text;
   for (let bytes = jsonBytes(cut); bytes > maxBytes && cut !== ""; bytes = jsonBytes(cut)) {
     cut = cut.slice(0, Math.min(cut.length - 1, Math.floor(cut.length * maxBytes / bytes)));

@@ -95,7 +95,7 @@ export function deleteRefreshTokens(): Statement {
 }
 
 /** How often `who` failed to log in during a minute (Unix time in minutes). */
-export interface LoginFailures {
+interface LoginFailures {
   who: string;
   minute: number;
   count: number;

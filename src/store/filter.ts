@@ -8,7 +8,7 @@ export interface Where {
 }
 
 /** Adds what a filter asks for. */
-export type Condition<V> = (where: Where, value: V) => void;
+type Condition<V> = (where: Where, value: V) => void;
 
 /** A filter that its list itself adds, because it needs a query of its own. */
 export const BY_LIST = null;
@@ -89,7 +89,7 @@ export function between({ conditions, args }: Where, column: string, { from, to 
 }
 
 /** A time that has an index of its own, while the list itself goes by id. */
-export interface TimeColumn {
+interface TimeColumn {
   table: string;
   column: string;
   index: string;

@@ -39,7 +39,7 @@ export async function listFaults(db: Database): Promise<string[]> {
 }
 
 /** A schedule whose latest runs failed. */
-export interface FailingSchedule extends Row {
+interface FailingSchedule extends Row {
   id: string;
   failures_in_row: number;
   last_error: string;

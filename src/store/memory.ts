@@ -9,7 +9,7 @@ import { jsonList } from "../domain/json.ts";
 const MEMORY_JSON = shown("memory", memorySchema);
 
 /** Entries of a scope as one object, the newest first. */
-export interface MemoryMap {
+interface MemoryMap {
   entries: Record<string, string>;
   /** How many older entries are left out. */
   left: number;

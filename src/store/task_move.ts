@@ -34,7 +34,7 @@ export function finishTask(
 }
 
 /** How the run of a schedule ended, as its task remembers it (contract 8.9). */
-export interface LastRun {
+interface LastRun {
   status: "completed" | "failed" | "cancelled";
   error: string;
 }

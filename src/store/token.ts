@@ -72,11 +72,3 @@ export function deleteToken(id: string, userId: string | null): Statement[] {
 export function noteTokenUse(id: string, now: number): Statement {
   return { sql: "update token set last_used_at = ? where id = ?", args: [now, id] };
 }
-
-/** Ends the logins with every password, and every token: they were signed with a key that is no more (contract 8.16). */
-export function endEverything(): Statement[] {
-  return [
-    { sql: "delete from refresh_token", args: [] },
-    { sql: "delete from token", args: [] },
-  ];
-}

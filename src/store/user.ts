@@ -167,7 +167,7 @@ export function deleteUser(id: string): Statement[] {
 }
 
 /** Ends the logins of one user. */
-export function endLogins(userId: string): Statement {
+function endLogins(userId: string): Statement {
   return { sql: "delete from refresh_token where user_id = ? and user_id <> ''", args: [userId] };
 }
 

@@ -47,6 +47,17 @@ describe("files (architecture, Style)", () => {
     expect(silent).toEqual([]);
   });
 
+  it("export only what another file uses", () => {
+    const users = sourceFiles("main.ts", "src", "cli", "console", "build", "test", "bench");
+    const words = new Map(users.map((file) => [file, new Set(textOf(file).match(/\w+/g))]));
+    const unused = SOURCES.flatMap((file) =>
+      [...textOf(file).matchAll(/^export (?:async )?(?:const|function|class|interface|type) (\w+)/gm)]
+        .filter(([, name = ""]) => !users.some((user) => user !== file && words.get(user)?.has(name)))
+        .map(([, name]) => `${file}: ${name}`)
+    );
+    expect(unused).toEqual([]);
+  });
+
   it("name the parts that an operation uses: only the composition takes them all", () => {
     const whole = places(sourceFiles("src/api", "src/http"), /\bParts\b/);
     expect(whole.filter((place) => !/^src\/api\/(parts|operations)\.ts:/.test(place))).toEqual([]);

@@ -162,7 +162,7 @@ export const chatRoutes = [
   }),
 ] as const;
 
-// Always as an attachment and never sniffed: a file that somebody sent must not run as a page of ours (reliability UPL-4).
+// Always as an attachment and never sniffed: an uploaded file must not run as a page of this server (reliability UPL-4).
 function download({ file, size, mime, originalName: name }: OpenMedia): Response {
   const ascii = name.replace(/[^\x20-\x7e]|["\\%/]/g, "_").slice(0, 150) || "file";
   const exact = encodeURIComponent(name.slice(0, 150).toWellFormed()).replace(

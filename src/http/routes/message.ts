@@ -80,7 +80,7 @@ export const messageRoutes = [
   }),
 ] as const;
 
-// A form is known only when it has been read; then it can be told from another one with the same Idempotency-Key.
+// A form can be compared with an earlier one of the same Idempotency-Key only after it was read.
 async function withForm(call: Call, input: MessageSend, sent: SentFile | null): Promise<Call> {
   if (call.idempotency === null) return call;
   const file = sent === null ? null : [sent.originalName, await sent.file.digest()];
