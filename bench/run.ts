@@ -9,6 +9,7 @@ import { benchSoak } from "./soak.ts";
 import { benchStart } from "./start.ts";
 import { benchSystem } from "./system.ts";
 import { benchTasks } from "./tasks.ts";
+import { benchTokens } from "./tokens.ts";
 
 const BENCHES: Record<string, () => Promise<Row[]>> = {
   engines: benchEngines,
@@ -19,6 +20,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   start: benchStart,
   system: benchSystem,
   tasks: benchTasks,
+  tokens: benchTokens,
 };
 
 // Ten minutes (SVC_BENCH_SECONDS=60 for less): only when it is named.

@@ -6,7 +6,7 @@ import { type AnyCommand, command, type Context, fieldsOf } from "../command.ts"
 import { EXIT, Exit, usage } from "../exit.ts";
 import type { Io } from "../io.ts";
 import type { Output } from "../output.ts";
-import { readLines, SecretPrompt } from "../prompt.ts";
+import { confirm, readLines, SecretPrompt } from "../prompt.ts";
 import { visible } from "../visible.ts";
 import { ServiceError } from "../../src/domain/error.ts";
 import { Problem } from "../transport.ts";
@@ -110,6 +110,18 @@ export const systemCommands: AnyCommand[] = [
         answer = await change({ new_password: fresh, current_password: await ask.ask("Current password") });
       }
       if (answer !== null) out.object(answer.json, answer.value, answer.value.username);
+    },
+  }),
+  command({
+    name: "rotate-key",
+    about: "Make another signing key: every login and every token ends",
+    options: { yes: { flags: "--yes", about: "do not ask", type: "flag" } },
+    examples: ["system rotate-key --yes"],
+    async run({ client, out, io, options }) {
+      const question = `End every login and every token at ${await client.url()}?`;
+      if (!options.yes && !await confirm(io, question)) throw new Exit(EXIT.declined, "nothing was changed");
+      const { json, value } = await client.call("POST /api/system/rotate-key", { body: {} });
+      out.object(json, value, String(value.rotated_at));
     },
   }),
   command({

@@ -38,10 +38,11 @@ const USE_NOTED_EVERY_MS = 60_000;
 
 /** Holds the signing key and the version of the operator's password; turns tokens into callers. */
 export class Authority {
-  readonly key: Uint8Array;
   readonly instance: string;
   readonly operatorId: string;
   readonly username: string;
+  /** What signs and verifies every token of ours. */
+  key: Uint8Array;
   /** Goes up with each change of the operator's password. */
   version: number;
   readonly #db: Database;
@@ -88,6 +89,14 @@ export class Authority {
   /** Forgets what it believes of people: something about them was changed just now. */
   forget(): void {
     this.#rows.clear();
+  }
+
+  /** Another signing key: nothing that the old one signed counts any more (contract 8.16). */
+  replaceKey(key: Uint8Array): void {
+    this.key = key;
+    this.version++;
+    this.#verified.clear();
+    this.forget();
   }
 
   async #callerOf(claims: Claims): Promise<Caller | null> {

@@ -52,13 +52,13 @@ const log = logger("oidc");
 /** Sign-in with an OpenID provider: authorization code with PKCE, state and nonce, by openid-client (contract 9, reliability USR-4). */
 export class OidcSignIn {
   readonly #config: OidcConfig;
-  readonly #key: Uint8Array;
+  readonly #key: () => Uint8Array;
   readonly #clock: Clock;
   readonly #used: LRUCache<string, true>;
   #library: Promise<typeof OpenId> | null = null;
   #provider: Promise<OpenId.Configuration> | null = null;
 
-  constructor(config: OidcConfig, key: Uint8Array, clock: Clock) {
+  constructor(config: OidcConfig, key: () => Uint8Array, clock: Clock) {
     this.#config = config;
     this.#key = key;
     this.#clock = clock;
@@ -210,14 +210,14 @@ export class OidcSignIn {
       .setJti(id)
       .setIssuedAt(now)
       .setExpirationTime(now + FLOW_LIFE_S)
-      .sign(this.#key);
+      .sign(this.#key());
   }
 
   async #open(cookie: string): Promise<Flow | null> {
     const rules = { algorithms: ["HS256"], issuer: ISSUER, audience: FLOW_AUDIENCE };
     try {
       const currentDate = new Date(this.#clock.now());
-      const { payload } = await jwtVerify<Flow>(cookie, this.#key, { ...rules, currentDate });
+      const { payload } = await jwtVerify<Flow>(cookie, this.#key(), { ...rules, currentDate });
       const { jti = "", state, nonce, verifier, returnTo } = payload;
       return { id: jti, state, nonce, verifier, returnTo };
     } catch {

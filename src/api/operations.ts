@@ -1,5 +1,6 @@
 import { listAudit } from "./audit.ts";
 import { createCode } from "./code.ts";
+import { rotateKey } from "./key.ts";
 import { logIn, logout, place, refresh } from "./login.ts";
 import { beginOidc, finishOidc } from "./oidc_login.ts";
 import { createToken, deleteToken, listTokens } from "./token.ts";
@@ -133,6 +134,7 @@ export function createOperations(parts: Parts) {
       password: changePassword,
       backup: createBackup,
       resume,
+      rotateKey,
       metrics: readMetrics,
       readiness,
     }),

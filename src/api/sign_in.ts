@@ -16,7 +16,7 @@ export interface SignIn {
 /** What it is made of. */
 interface SignInOptions {
   oidc: OidcConfig;
-  key: Uint8Array;
+  key: () => Uint8Array;
   clock: Clock;
   /** Random, and for ever the same of one database. */
   operatorId: string;

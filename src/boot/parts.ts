@@ -48,6 +48,13 @@ export function partsOf(
   const { default: defaultName, ...configured } = loaded.config.engines;
   const defaultsFor = (kind: string) => engineSchema.parse({ kind });
   const file = filePath(database.url);
+  const authority = new Authority({
+    key,
+    instance: crypto.randomUUID(),
+    operator: { id: operator.id, name, version },
+    db,
+    clock,
+  });
   return {
     db,
     clock,
@@ -60,16 +67,10 @@ export function partsOf(
       umask,
       stopGraceMs: limits.stop_grace,
     }),
-    authority: new Authority({
-      key,
-      instance: crypto.randomUUID(),
-      operator: { id: operator.id, name, version },
-      db,
-      clock,
-    }),
+    authority,
     signIn: createSignIn({
       oidc: auth.oidc,
-      key,
+      key: () => authority.key,
       clock,
       operatorId: operator.id,
       publicUrl: network.public_url,

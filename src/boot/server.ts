@@ -65,7 +65,7 @@ export class Server {
   #graceMs: number;
 
   private constructor(foundation: Foundation, replaced: ServerParts) {
-    const { loaded, paths, db, key, operator, clock, lock, owner } = foundation;
+    const { loaded, paths, db, operator, clock, lock, owner } = foundation;
     const { config } = loaded;
     const bells = replaced.bells ?? new Bells();
     db.onCommit = (names) => {
@@ -90,7 +90,7 @@ export class Server {
     const environmentOf = createEnvironments({
       clock,
       paths,
-      key,
+      key: () => authority.key,
       timeZone,
       url: () => this.#listener.url,
       inherited: Deno.env.toObject(),

@@ -110,6 +110,11 @@ export const passwordChangeSchema = z.strictObject({
 
 export type PasswordChange = z.output<typeof passwordChangeSchema>;
 
+/** Answer of POST /api/system/rotate-key. */
+export const keyRotatedSchema = z.strictObject({ rotated_at: time }).meta({ id: "KeyRotated" });
+
+export type KeyRotated = z.output<typeof keyRotatedSchema>;
+
 /** Answer of PUT /api/system/password. */
 export const passwordChangedSchema = z.strictObject({ username: z.string(), updated_at: time })
   .meta({ id: "PasswordChanged" });

@@ -32,7 +32,8 @@ interface RunEnvironment {
 interface EnvironmentOptions {
   clock: Clock;
   paths: DataPaths;
-  key: Uint8Array;
+  /** The signing key; another one after it was rotated. */
+  key: () => Uint8Array;
   timeZone: string;
   /** The server's address as agents reach it. */
   url: () => string;
@@ -56,7 +57,7 @@ export function createEnvironments(options: EnvironmentOptions): EnvironmentOf {
     const { config } = engine;
     const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id } = identity;
     const token = await signToken(
-      key,
+      key(),
       {
         typ: "run",
         sub: grant.subject,

@@ -27,6 +27,7 @@ const MUTATIONS: Mutation[] = [
     "auth.logout",
     (app, { login }) => app.send("POST /api/auth/logout", { refresh_token: login.refresh_token }),
   ],
+  ["POST /api/system/rotate-key", "system.key_rotated", (app) => app.call("POST /api/system/rotate-key", {})],
   [
     "POST /api/departments",
     "department.created",

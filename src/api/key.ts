@@ -1,0 +1,51 @@
+import { randomBytes } from "node:crypto";
+import { keyBytes } from "../base/token.ts";
+import { conflict } from "../domain/error.ts";
+import type { KeyRotated } from "../domain/system.ts";
+import { record } from "../store/journal.ts";
+import { endEverySignature } from "../store/key.ts";
+import { type Answer, answer } from "./answer.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./parts.ts";
+import { refuseRuns } from "./system.ts";
+
+/** Bytes of a signing key that the service makes. */
+const KEY_BYTES = 48;
+
+/**
+ * POST /api/system/rotate-key: another signing key; every login and every token ends (contract 8.16). Throws `forbidden` for
+ * runs, `conflict` while the configuration sets the key, and while runs are open: they hold tokens of the old one.
+ */
+export async function rotateKey(
+  { db, clock, paths, auth, authority }: Needs<"db" | "clock" | "paths" | "auth" | "authority">,
+  call: Call,
+): Promise<Answer<KeyRotated>> {
+  refuseRuns(call, "rotate the signing key");
+  if (auth.jwt_secret !== "") {
+    throw conflict("Cannot rotate the signing key: auth.jwt_secret sets it; change it there and start again");
+  }
+  const secret = randomBytes(KEY_BYTES).toString("base64url");
+  const partial = `${paths.secretKey}.part`;
+  await Deno.remove(partial).catch(() => {});
+  await Deno.writeTextFile(partial, `${secret}\n`, { mode: 0o600, createNew: true });
+  const now = clock.now();
+  try {
+    await db.writeOr(
+      [
+        ...endEverySignature(now),
+        record(now, { kind: "system.key_rotated", actor: call.caller.subject }),
+      ],
+      () =>
+        conflict(
+          "Cannot rotate the signing key while runs are open: wait until they have ended, or cancel them",
+        ),
+    );
+  } catch (error) {
+    await Deno.remove(partial).catch(() => {});
+    throw error;
+  }
+  // A run that begins from here on gets a token of the new one.
+  authority.replaceKey(keyBytes(secret));
+  await Deno.rename(partial, paths.secretKey);
+  return answer({ rotated_at: now });
+}
