@@ -22,7 +22,7 @@ export interface Awaited {
 }
 
 /** A task as it is after the wait, and its JSON as it came. */
-export interface Waited {
+interface Waited {
   json: string;
   task: Task;
 }

@@ -145,7 +145,7 @@ export function whole(min: number, max: number) {
 }
 
 /** So much of the end of an id names it, when it names one thing only (contract 8.11). */
-export const ENDING_MIN_CHARACTERS = 6;
+const ENDING_MIN_CHARACTERS = 6;
 
 /** What a caller writes where an id goes: the id, a name, or the ending of an id (contract 8.11). */
 export const refFilter = line(NAME_MAX_BYTES).meta({

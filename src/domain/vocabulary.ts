@@ -160,7 +160,7 @@ export const USER_ORIGINS = ["operator", "local", "oidc"] as const;
 export type UserOrigin = (typeof USER_ORIGINS)[number];
 
 /** Who keeps the secret of a login: a program the whole of it, a browser two halves (contract 9). */
-const LOGIN_KINDS = ["login", "browser"] as const;
+export const LOGIN_KINDS = ["login", "browser"] as const;
 export type LoginKind = (typeof LOGIN_KINDS)[number];
 
 /** What a scope may ask to do (contract 2.6). */

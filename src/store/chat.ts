@@ -58,7 +58,7 @@ const FILTERS: Filters<ChatFilter> = {
 };
 
 /** Who asks for sessions: the sender of messages, and the conversation that it is bound to, if any. */
-export interface ChatReader {
+interface ChatReader {
   sender: string;
   boundTo: string | null;
 }
