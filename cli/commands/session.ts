@@ -1,3 +1,6 @@
+import { ACTIVE_TASK_STATUSES } from "../../src/domain/vocabulary.ts";
+import { ServiceError } from "../../src/domain/error.ts";
+import type { Client } from "../client.ts";
 import { field, idField, timeField } from "../column.ts";
 import { type AnyCommand, command, fieldsOf, type OptionSpec } from "../command.ts";
 import { EXIT, Exit } from "../exit.ts";
@@ -43,11 +46,10 @@ export const sessionCommands: AnyCommand[] = [
     async run({ client, out, options, io }) {
       const query = { session_key: options.sessionKey };
       if (!options.force && !options.yes) {
-        const { value } = await client.call("GET /api/contexts", { query });
-        const names = value.map((context) => context.worker_name).join(", ");
+        const names = await linkedWorkers(client, options.sessionKey);
         if (
-          value.length > 1 &&
-          !await confirm(io, `${value.length} workers are linked (${names}). Clear them all?`)
+          names.length > 1 &&
+          !await confirm(io, `${names.length} workers are linked (${names.join(", ")}). Clear them all?`)
         ) {
           throw new Exit(EXIT.declined, "nothing was cleared");
         }
@@ -81,3 +83,28 @@ export const sessionCommands: AnyCommand[] = [
     },
   }),
 ];
+
+/** The names of the workers that remember a conversation, or have active tasks of it (contract 8.15). */
+async function linkedWorkers(client: Client, sessionKey: string): Promise<string[]> {
+  const query = { session_key: sessionKey, page_size: 100 };
+  const contexts = (await client.call("GET /api/contexts", { query })).value;
+  const names = new Map(contexts.map(({ worker_id, worker_name }) => [worker_id, worker_name]));
+  const active = await client.call("GET /api/tasks", {
+    query: { ...query, status: ACTIVE_TASK_STATUSES.join(",") },
+  }).catch(ignoreForbidden);
+  const others = [...new Set((active?.value ?? []).map(({ worker_id }) => worker_id))].filter((id) =>
+    !names.has(id)
+  );
+  if (others.length === 0) return [...names.values()];
+  const workers = await client.call("GET /api/workers", { query: { id: others.join(",") } }).catch(
+    ignoreForbidden,
+  );
+  const known = new Map((workers?.value ?? []).map(({ id, name }) => [id, name]));
+  return [...names.values(), ...others.map((id) => known.get(id) ?? id)];
+}
+
+// Whoever may clear a conversation need not be allowed to see its tasks.
+function ignoreForbidden(error: unknown): null {
+  if (error instanceof ServiceError && error.code === "forbidden") return null;
+  throw error;
+}

@@ -1,8 +1,12 @@
 import { resolve } from "node:path";
 import { type AnyCommand, command, type Context, fieldsOf, type OptionSpec } from "../command.ts";
 import { field, idField, statusField, timeField } from "../column.ts";
-import { usage } from "../exit.ts";
+import { ServiceError } from "../../src/domain/error.ts";
+import { nameKey } from "../../src/domain/name.ts";
+import { EXIT, Exit, usage } from "../exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
+import { confirm } from "../prompt.ts";
+import { visible } from "../visible.ts";
 
 const COLUMNS = [
   idField(),
@@ -115,13 +119,16 @@ export const workerCommands: AnyCommand[] = [
         type: "words",
         mayBeEmpty: true,
       },
+      yes: { flags: "--yes", about: "do not ask when another worker has the name", type: "flag" },
     },
     examples: [
       "worker create -n Ada --description 'Writes the newsletter'",
       "worker create -n Ada --engine claude --work-dir .",
     ],
-    async run({ client, out, options, io, note }) {
-      const { workDir, engineArgs, ...fields } = options;
+    async run(context) {
+      const { client, out, options, io, note } = context;
+      const { workDir, engineArgs, yes, ...fields } = options;
+      await checkNamesake(context as unknown as Context, fields.name, yes ?? false);
       const body = {
         ...fieldsOf(fields),
         // The server has another current directory than the caller.
@@ -202,15 +209,43 @@ export const workerCommands: AnyCommand[] = [
         about: "also delete its work directory from disk",
         type: "flag",
       },
+      yes: { flags: "--yes", about: "do not ask before a directory is deleted", type: "flag" },
     },
     examples: ["worker delete 01a1fd23-4a4c-746f-99ac-8860e2641168"],
-    async run({ client, out, args: [id = ""], options }) {
-      const query = fieldsOf(options);
+    async run({ client, out, args: [id = ""], options, io }) {
+      const { yes, ...fields } = options;
+      if (fields.deleteWorkDir && !yes && io.inIsTerminal && io.errIsTerminal) {
+        const { name, work_dir } = (await client.call("GET /api/workers/:id", { params: { id } })).value;
+        const question = `Delete ${visible(name)} and ${visible(work_dir)} with everything in it?`;
+        if (!await confirm(io, question)) throw new Exit(EXIT.declined, "nothing was deleted");
+      }
+      const query = fieldsOf(fields);
       const { json, value } = await client.call("DELETE /api/workers/:id", { params: { id }, query });
       out.object(json, value, id);
     },
   }),
 ];
+
+/** A second worker of a name is mostly a mistake, and a mention reaches neither: asks on a terminal, warns in a pipe (contract 8.11). */
+async function checkNamesake({ client, io, note }: Context, name: string, yes: boolean): Promise<void> {
+  const { value } = await client.call("GET /api/workers", { query: { ref: name, page_size: 5 } })
+    // Whoever may make workers need not be allowed to see them.
+    .catch((error) => {
+      if (error instanceof ServiceError && ["forbidden", "invalid_request"].includes(error.code)) {
+        return { value: [] };
+      }
+      throw error;
+    });
+  const namesake = value.find((worker) => nameKey(worker.name) === nameKey(name));
+  if (namesake === undefined) return;
+  const words = `another worker is called ${visible(namesake.name)} (${namesake.id}), so @${
+    visible(name)
+  } will reach neither`;
+  if (yes || !(io.inIsTerminal && io.errIsTerminal)) return note(`svc: warning: ${words}`);
+  if (!await confirm(io, `${words.charAt(0).toUpperCase()}${words.slice(1)}. Make it?`)) {
+    throw new Exit(EXIT.declined, "nothing was made");
+  }
+}
 
 /** Passes on what the server did although it looks like a mistake (contract 2). */
 function noteWarning(headers: Headers, note: (text: string) => void): void {

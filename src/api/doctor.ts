@@ -5,7 +5,13 @@ import { boundTo } from "../domain/scope.ts";
 import { type Check, type Doctor, worstOf } from "../domain/system.ts";
 import { detectIsolation } from "../engine/isolation.ts";
 import { newId } from "../base/id.ts";
-import { listFailingSchedules, listFaults, readBacklog, readDatabaseFacts } from "../store/health.ts";
+import {
+  listEngineUses,
+  listFailingSchedules,
+  listFaults,
+  readBacklog,
+  readDatabaseFacts,
+} from "../store/health.ts";
 import { findSetting } from "../store/setting.ts";
 import { listWorkDirs } from "../store/worker.ts";
 import { type Answer, answer } from "./answer.ts";
@@ -55,6 +61,7 @@ const EXAMINATIONS: Record<string, (needs: DoctorNeeds) => Promise<Finding>> = {
   queue: lookAtQueue,
   schedules: lookAtSchedules,
   engines: lookAtEngines,
+  workers: lookAtWorkers,
   isolation: lookAtIsolation,
   work_dirs: lookAtWorkDirs,
   backup: lookAtBackup,
@@ -186,6 +193,20 @@ async function lookAtEngines({ engines }: Needs<"engines">): Promise<Finding> {
   const hint = "install the program, or name its path in engines.<name>.command";
   if (missing.includes(engines.defaultName)) return fail(words, hint);
   return missing.length > 0 ? warn(words, hint) : ok(`usable: ${wanted.join(", ")}`);
+}
+
+async function lookAtWorkers({ db, engines }: Needs<"db" | "engines">): Promise<Finding> {
+  const unusable: string[] = [];
+  for (const { engine, workers, name } of await listEngineUses(db)) {
+    const { usable, detail } = await engines.probeOne(engine, () => null);
+    const who = workers === 1 ? name : `${name} and ${workers - 1} more`;
+    if (!usable) unusable.push(`${engine || engines.defaultName} (${who}): ${detail}`);
+  }
+  if (unusable.length === 0) return ok("the engine of every worker can be used");
+  return warn(
+    `engines of workers that cannot be used: ${unusable.join("; ")}`,
+    "give them another one: svc ctl worker update <id> --engine",
+  );
 }
 
 async function lookAtIsolation(): Promise<Finding> {

@@ -1,11 +1,12 @@
 import { join } from "node:path";
 import { reservedFlag } from "../engine/adapters.ts";
 import { invalid, notFound, ServiceError } from "../domain/error.ts";
-import type { Json } from "../domain/json.ts";
+import { type Json, valueOf } from "../domain/json.ts";
 import { type Caller, grants, idleScopes, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import type { Worker, WorkerCreate, WorkerFilter, WorkerUpdate } from "../domain/worker.ts";
 import { splitArgs } from "../engine/arguments.ts";
+import { stateDirOf } from "../base/paths.ts";
 import { newId } from "../base/id.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { findDepartmentRef, listDescendantIds } from "../store/department.ts";
@@ -82,13 +83,27 @@ export async function createWorker(
       response,
     };
   });
-  return { ...created, ...warningOf(input.scopes) };
+  return { ...created, ...await warningOf({ engines, paths }, created, input.scopes) };
 }
 
-// A scope that grants nothing is most likely a typing mistake: it is stored, and answered with a warning (contract 2.6).
-function warningOf(scopes: readonly string[] = []): { warning?: string } {
+// A scope that grants nothing, or an engine that cannot be used, is most likely a mistake: it is stored, and answered with a
+// warning (contract 2.6, contract 8.17).
+async function warningOf(
+  { engines, paths }: Needs<"engines" | "paths">,
+  { json }: Answer<Worker>,
+  scopes: readonly string[] = [],
+): Promise<{ warning?: string }> {
   const idle = idleScopes(scopes);
-  return idle.length === 0 ? {} : { warning: `no route asks for ${idle.join(", ")}, so it grants nothing` };
+  const { id, engine } = valueOf(json);
+  const found = await engines.probeOne(engine, (one) => stateDirOf(paths, id, one));
+  const words = [
+    ...(idle.length === 0 ? [] : [`no route asks for ${idle.join(", ")}, so it grants nothing`]),
+    ...(found.usable ? [] : [`its engine ${engine || engines.defaultName} cannot be used: ${found.detail}`]),
+  ];
+  // A header holds visible ASCII only, and the words stand in quotes.
+  return words.length === 0
+    ? {}
+    : { warning: words.join("; ").replace(/[^\x20-\x7e]/g, "?").replaceAll('"', "'") };
 }
 
 /** GET /api/workers (interface 4.2, worker list). An unknown department answers an empty list (contract 1.5). */
@@ -118,13 +133,14 @@ async function findShown(db: Database, id: string): Promise<Json<Worker>> {
 
 /** PUT /api/workers/:id: an absent field stays unchanged (contract 3, Worker). Throws `invalid_request`, `not_found`, `forbidden`. */
 export async function updateWorker(
-  needs: Needs<"db" | "clock" | "engines">,
+  needs: Needs<"db" | "clock" | "engines" | "paths">,
   call: Call,
   id: string,
   input: WorkerUpdate,
 ): Promise<Answer<Worker>> {
   await checkAgain(() => changeWorker(needs, call, id, input));
-  return { json: await findShown(needs.db, id), ...warningOf(input.scopes) };
+  const answer = { json: await findShown(needs.db, id) };
+  return { ...answer, ...await warningOf(needs, answer, input.scopes) };
 }
 
 async function changeWorker(

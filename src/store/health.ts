@@ -38,6 +38,21 @@ export async function listFaults(db: Database): Promise<string[]> {
   return rows.map((row) => row.quick_check).filter((text) => text !== "ok");
 }
 
+/** How many workers run on an engine; "" is the default. */
+export interface EngineUse extends Row {
+  engine: string;
+  workers: number;
+  /** One of them. */
+  name: string;
+}
+
+/** The engines that workers name. */
+export function listEngineUses(db: Database): Promise<EngineUse[]> {
+  return db.read<EngineUse>(
+    "select engine, count(*) as workers, min(name) as name from worker group by engine order by engine",
+  );
+}
+
 /** A schedule whose latest runs failed. */
 interface FailingSchedule extends Row {
   id: string;

@@ -178,17 +178,82 @@ describe("requests that make something (contract 8.6)", () => {
     });
     await using _end = { [Symbol.asyncDispose]: () => proxy.shutdown() };
     const env = { SVC_URL: `http://127.0.0.1:${proxy.addr.port}`, SVC_TOKEN: await app.token() };
-    const made = await ctl(app, ["worker", "create", "-n", "Ada", "-q"], { env });
+    const made = await ctl(app, ["department", "create", "-n", "Labs", "-q"], { env });
     expect([made.code, made.err, asked, keys.size]).toEqual([0, "", 2, 1]);
-    expect((await app.call("GET /api/workers")).map((one: { id: string }) => one.id)).toEqual([
+    expect((await app.call("GET /api/departments")).map((one: { id: string }) => one.id)).toEqual([
       made.out.trim(),
     ]);
     lose = 2;
-    const unknown = await ctl(app, ["worker", "create", "-n", "Bob"], { env });
+    const unknown = await ctl(app, ["department", "create", "-n", "Ateliers"], { env });
     expect([unknown.code, unknown.out]).toEqual([1, ""]);
     expect(unknown.err).toMatch(/not known whether it was done/);
-    expect(await app.call("GET /api/workers?name=Bob")).toHaveLength(1);
+    expect(await app.call("GET /api/departments")).toHaveLength(2);
     expect((await ctl(app, ["worker", "list"], { env: { ...env, SVC_URL: "http://127.0.0.1:1" } })).code)
       .toBe(6);
+  });
+});
+
+describe("svc ctl asks before what is mostly a mistake (contract 8.11, contract 8.15, contract 8.17)", () => {
+  it("a second worker of a name: asks on a terminal, warns in a pipe", async () => {
+    await using app = await open();
+    const { id } = await app.call("POST /api/workers", { name: "Ada" });
+    const create = ["worker", "create", "-n", "ADA", "-q"];
+    const no = await ctl(app, create, { terminal: true, stdin: "n\n" });
+    expect([no.code, no.out]).toEqual([7, ""]);
+    expect(no.err).toContain(`Another worker is called Ada (${id})`);
+    expect(await app.call("GET /api/workers")).toHaveLength(1);
+    const piped = await ctl(app, create);
+    expect(piped).toMatchObject({
+      code: 0,
+      err: expect.stringMatching(/^svc: warning: another worker is called Ada /),
+    });
+    expect((await ctl(app, create, { terminal: true, stdin: "y\n" })).code).toBe(0);
+    expect((await ctl(app, [...create, "--yes"], { terminal: true })).code).toBe(0);
+    expect(await app.call("GET /api/workers")).toHaveLength(4);
+  });
+
+  it("a deleted work directory on a terminal", async () => {
+    await using app = await open();
+    const { id, work_dir } = await app.call("POST /api/workers", { name: "Ada" });
+    const no = await ctl(app, ["worker", "delete", "Ada", "--delete-work-dir"], {
+      terminal: true,
+      stdin: "\n",
+    });
+    expect([no.code, no.err]).toEqual([7, expect.stringContaining(work_dir)]);
+    expect((await app.call(`GET /api/workers/${id}`)).id).toBe(id);
+    expect((await ctl(app, ["worker", "delete", "Ada", "--delete-work-dir"])).code).toBe(0);
+    await expect(Deno.stat(work_dir)).rejects.toThrow(Deno.errors.NotFound);
+  });
+
+  it("session clear with several workers that have active tasks and no context", async () => {
+    await using app = await open();
+    for (const name of ["Ada", "Bob"]) {
+      const { id: worker_id } = await app.call("POST /api/workers", { name });
+      const task = { message_id: "k", worker_id, instruction: "ok", type: "scheduled", cron: "0 0 1 1 *" };
+      await app.call("POST /api/tasks", task);
+    }
+    const clear = ["session", "clear", "--session-key", "cli:k"];
+    const no = await ctl(app, clear, { stdin: "n\n" });
+    expect([no.code, no.err]).toEqual([
+      7,
+      expect.stringMatching(/2 workers are linked \((Ada, Bob|Bob, Ada)\)/),
+    ]);
+    expect((await ctl(app, [...clear, "--force"])).out).toContain("cancelled_tasks\t2\n");
+  });
+
+  it("a worker whose engine cannot be used is told at creation, and doctor names it", async () => {
+    await using app = await openApp({
+      config: { engines: { ...fakeEngines(), gone: { kind: "command", command: "/nowhere/agent" } } },
+    });
+    const made = await ctl(app, ["worker", "create", "-n", "Ada", "--engine", "gone", "-q"]);
+    expect([made.code, made.err]).toEqual([
+      0,
+      expect.stringMatching(/^svc: warning: its engine gone cannot be used: /),
+    ]);
+    const { checks } = await app.call("GET /api/system/doctor");
+    expect(checks.find(({ name }: { name: string }) => name === "workers")).toMatchObject({
+      status: "warn",
+      detail: expect.stringContaining("gone (Ada)"),
+    });
   });
 });

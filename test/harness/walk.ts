@@ -43,7 +43,8 @@ export async function walkAllCommands(world: World): Promise<void> {
   await world.run("worker resume", [worker.id]);
 
   const task = ["--message-id", "script", "--worker-id", worker.id, "--instruction", "say done"];
-  await world.run("task create", [...task, "--type", "immediate", "--wait"]);
+  await world.run("task create", [...task, "--type", "immediate", "--wait"], /accepted/);
+  await world.run("run", ["Ada", "say it"], /accepted/);
   const schedule = [...task, "--type", "scheduled", "--cron", "0 0 1 1 *"];
   const made = await world.call("POST /api/tasks", {
     message_id: "script",
@@ -87,8 +88,8 @@ export async function walkAllCommands(world: World): Promise<void> {
   await world.run("session list", ["--session-key", key]);
   await world.run("session clear-worker", ["--session-key", key, "--worker-id", worker.id]);
   await world.run("session clear", ["--session-key", key]);
-  await world.run("chat", ["@Ada say bye", "--session", session.id], /^$|Ada/);
-  await world.run("worker delete", [worker.id, "--delete-work-dir"]);
+  await world.run("chat", ["@Ada say bye", "--session", session.id], /accepted/);
+  await world.run("worker delete", [worker.id, "--delete-work-dir", "--yes"]);
 
   await walkPeople(world);
 
