@@ -39,7 +39,7 @@ export async function listFaults(db: Database): Promise<string[]> {
 }
 
 /** How many workers run on an engine; "" is the default. */
-export interface EngineUse extends Row {
+interface EngineUse extends Row {
   engine: string;
   workers: number;
   /** One of them. */
