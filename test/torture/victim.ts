@@ -71,6 +71,11 @@ export class Victim {
   }
 
   /** Kills the server with SIGKILL. */
+  /** What the server has said since its start. */
+  get said(): string {
+    return this.#server?.stderr ?? "";
+  }
+
   /** Resident memory of the server in bytes; 0 while there is none. */
   memory(): Promise<number> {
     return this.#server?.memory() ?? Promise.resolve(0);
