@@ -1,11 +1,14 @@
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ruleOf } from "../../src/domain/access.ts";
 import { closedToRuns } from "../../src/domain/scope.ts";
+import { EXECUTION_STATUSES, isEndedExecution } from "../../src/domain/vocabulary.ts";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { openApp } from "../harness/app.ts";
 import { startRun } from "../harness/run.ts";
+import { eventually } from "../harness/wait.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 const guarded = (ROUTES as readonly AnyRoute[]).filter((route) => route.access !== "public");
@@ -190,11 +193,44 @@ describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
     }
   });
 
-  it("a token ends with its run within a second, and with its attempt (reliability SCP-5, SCP-6)", async () => {
+  it("a token ends with its run within a second, however it ends, and with its attempt (reliability SCP-5, SCP-6)", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const status = async (headers: Record<string, string>) =>
+      (await app.send("GET /api/workers", undefined, headers)).status;
+    const run = await startRun(app);
+    expect(await status(run.headers)).toBe(200);
+    await app.call(`POST /api/executions/${run.executionId}/cancel`);
+    expect(await status(run.headers)).toBe(401);
+
+    const file = join(app.dataDir, "token");
+    const { worker_id, id } = await app.call("POST /api/local/sessions", { worker_id: run.workerId });
+    expect(worker_id).toBe(run.workerId);
+    await app.call(`POST /api/local/sessions/${id}/messages`, { content: `show-token-and-leave ${file}` });
+    const own = { authorization: "" };
+    await eventually("the agent has shown its token", async () => {
+      own.authorization = `Bearer ${(await Deno.readTextFile(file).catch(() => "")).trim()}`;
+      return own.authorization.length > 20;
+    });
+    expect(await status(own)).toBe(200);
+    await app.until("execution.completed");
+    expect(await status(own)).toBe(401);
+  });
+
+  it("no status but that of an open run lets its token in (reliability SCP-5)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app);
-    expect((await app.send("GET /api/workers", undefined, run.headers)).status).toBe(200);
+    const seen: Record<string, number> = {};
+    for (const status of EXECUTION_STATUSES) {
+      const sql = "update execution set status = ?, completed_at = ? where id = ?";
+      await app.db.write([{
+        sql,
+        args: [status, isEndedExecution(status) ? Date.now() : null, run.executionId],
+      }]);
+      seen[status] = (await app.send("GET /api/workers", undefined, run.headers)).status;
+    }
+    const sql = "update execution set status = 'running', completed_at = null";
+    await app.db.write([{ sql, args: [] }]);
+    expect(seen).toEqual({ pending: 200, running: 200, completed: 401, failed: 401 });
     await app.call(`POST /api/executions/${run.executionId}/cancel`);
-    expect((await app.send("GET /api/workers", undefined, run.headers)).status).toBe(401);
   });
 });

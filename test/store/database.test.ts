@@ -166,6 +166,25 @@ describe("Database on a local file", () => {
     await db.close();
   });
 
+  it("is so as well on the connection that it opens after a foreign lock (reliability DUR-8)", async () => {
+    await using folder = await tempDir();
+    const db = await prepared(await Database.open(`file:${join(folder.path, "test.db")}`));
+    const pragmas = async () => {
+      const names = ["journal_mode", "synchronous", "foreign_keys", "journal_size_limit"];
+      return await Promise.all(
+        names.map(async (name) => Object.values(await db.first(`pragma ${name}`) ?? {})[0]),
+      );
+    };
+    const before = await pragmas();
+    expect(before).toEqual(["wal", 2, 1, 16 * 1024 * 1024]);
+    const holder = await lockFor(join(folder.path, "test.db"), 1_500);
+    await db.write([insert("a", 1)]);
+    expect(db.busy).toBeGreaterThan(0);
+    expect(await pragmas()).toEqual(before);
+    await holder.released;
+    await db.close();
+  });
+
   it("knows which SQLite it runs on (reliability DUR-7)", async () => {
     const db = await Database.open(":memory:");
     expect(await db.first("select sqlite_version() as version")).toMatchObject({ version: "3.45.1" });
