@@ -47,7 +47,7 @@ export function mutantsOf(file: string, text: string): Mutant[] {
   const visit = (node: ts.Node): void => {
     // Types have no behaviour, and words for people are not promised letter by letter.
     if (ts.isTypeNode(node) || ts.isInterfaceDeclaration(node) || ts.isImportDeclaration(node)) return;
-    if (isWords(node)) return;
+    if (isWords(node) || isTuning(node) || isNoBehaviour(node)) return;
     mutate(node, text, add);
     ts.forEachChild(node, visit);
   };
@@ -97,6 +97,23 @@ function mutateSql(start: number, sql: string, add: Add): void {
   }
 }
 
+// What is said to people: a call of the log, and the texts of an error (its code and its condition are promised).
 function isWords(node: ts.Node): boolean {
-  return ts.isCallExpression(node) && /^log\.\w+$/.test(node.expression.getText());
+  if (ts.isExpressionStatement(node)) return isWords(node.expression);
+  if (ts.isCallExpression(node)) return /^log\.\w+$/.test(node.expression.getText());
+  const { parent } = node;
+  return parent !== undefined && ts.isNewExpression(parent) && /Error$/.test(parent.expression.getText()) &&
+    (ts.isConditionalExpression(node) || ts.isTemplateExpression(node) || ts.isBinaryExpression(node));
+}
+
+// A place for the tests to break something at, and a field that is set from its parameter: without it nothing works.
+function isNoBehaviour(node: ts.Node): boolean {
+  if (!ts.isExpressionStatement(node)) return false;
+  return /^(faultPoint\(|this\.#(\w+) = (options\.|parts\.)?\2;)/.test(node.getText());
+}
+
+// A pause, a size of a cache, a share of work: one more or one less breaks no promise, and no test may depend on it.
+function isTuning(node: ts.Node): boolean {
+  if (!ts.isVariableDeclaration(node) || !ts.isSourceFile(node.parent.parent.parent)) return false;
+  return /_(MS|S|MINUTES|DAYS|KEPT_BYTES|PER_YIELD|STATEMENTS_MAX|REMEMBERED_MAX)$/.test(node.name.getText());
 }

@@ -1,5 +1,5 @@
 // Changes the sources in small ways, one at a time, and says which changes no test notices. `make mutants` runs it.
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { ROOT, sourceFiles, textOf } from "../harness/tree.ts";
 import { type Mutant, mutantsOf } from "./mutant.ts";
@@ -10,6 +10,8 @@ type Verdict = "killed" | "timeout" | "lives";
 interface Result {
   mutant: Mutant;
   verdict: Verdict;
+  /** The test that noticed it. */
+  by: string;
 }
 
 const { values, positionals } = parseArgs({
@@ -18,7 +20,12 @@ const { values, positionals } = parseArgs({
     sample: { type: "string", default: "100" },
     seed: { type: "string", default: "1" },
     jobs: { type: "string", default: "2" },
-    limit: { type: "string", default: "120" },
+    limit: { type: "string", default: "900" },
+    // Of the sample, only what stands in these places: `src/store/task.ts:31,src/store/task.ts:40`.
+    only: { type: "string", default: "" },
+    list: { type: "boolean", default: false },
+    // Only the tests that are named after the file: what lives may still die by others.
+    near: { type: "boolean", default: false },
   },
 });
 const LIMIT_MS = Number(values.limit) * 1000;
@@ -54,9 +61,25 @@ async function copyOf(name: string): Promise<string> {
   return copy;
 }
 
-async function tests(copy: string, files: string[]): Promise<Verdict> {
+async function tests(copy: string, files: string[]): Promise<Omit<Result, "mutant">> {
+  const report = join(copy, ".cache", "report.json");
+  const without = [...unfit].map((file) => `--exclude=**/${file}`);
+  const output = ["--reporter=json", `--outputFile=${report}`];
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "npm:vitest@5.1.0", "run", "--bail=1", "--reporter=dot", ...files],
+    // A test that is only slow, because the machine is busy, has noticed nothing.
+    args: [
+      "run",
+      "-A",
+      "npm:vitest@5.1.0",
+      "run",
+      "--bail=1",
+      "--testTimeout=300000",
+      "--hookTimeout=300000",
+      "--maxWorkers=2",
+      ...output,
+      ...without,
+      ...files,
+    ],
     cwd: copy,
     env: { SVC_TEST_MUTANT: "1" },
     stdin: "null",
@@ -72,7 +95,30 @@ async function tests(copy: string, files: string[]): Promise<Verdict> {
   const { success } = await child.status;
   clearTimeout(timer);
   endAll(copy);
-  return late ? "timeout" : success ? "lives" : "killed";
+  if (late) return { verdict: "timeout", by: files.join(" ") };
+  return success ? { verdict: "lives", by: "" } : { verdict: "killed", by: await firstFailure(report) };
+}
+
+// Tests that fail here without a mutant, too.
+const unfit = new Set<string>();
+// What a test says that may have failed only because the machine is busy.
+const SLOW = /timed out|did not settle|longer than|There was no|less than|does not load|did not start/;
+
+async function firstFailure(report: string): Promise<string> {
+  const suites = await Deno.readTextFile(report).then((text) => JSON.parse(text).testResults, () => []) as {
+    name: string;
+    message: string;
+    assertionResults: { status: string; title: string; failureMessages: string[] }[];
+  }[];
+  for (const { name, assertionResults } of suites) {
+    const failed = assertionResults.find(({ status }) => status === "failed");
+    const words = failed?.failureMessages[0]?.split("\n")[0] ?? "";
+    if (failed !== undefined) return `${basename(name)} "${failed.title.slice(0, 60)}" ${words.slice(0, 90)}`;
+  }
+  const broken = suites.find(({ message }) => message !== "");
+  return broken === undefined
+    ? ""
+    : `${basename(broken.name)} does not load ${broken.message.split("\n")[0]}`;
 }
 
 // A test that was cut off leaves its servers behind: whatever still runs from this copy is ended.
@@ -89,17 +135,29 @@ function endAll(copy: string): void {
   }
 }
 
-async function tryOut(copy: string, mutant: Mutant): Promise<Verdict> {
+async function tryOut(copy: string, mutant: Mutant): Promise<Omit<Result, "mutant">> {
   const path = join(copy, mutant.file);
   const text = await Deno.readTextFile(path);
-  await Deno.writeTextFile(path, text.slice(0, mutant.start) + mutant.after + text.slice(mutant.end));
+  const changed = text.slice(0, mutant.start) + mutant.after + text.slice(mutant.end);
   try {
     // The nearest tests first: most mutants die there.
-    for (const files of testsFor(mutant.file)) {
-      const verdict = await tests(copy, files);
-      if (verdict !== "lives") return verdict;
+    const groups = testsFor(mutant.file);
+    for (const files of values.near ? groups.slice(0, 1) : groups) {
+      while (true) {
+        await Deno.writeTextFile(path, changed);
+        const result = await tests(copy, files);
+        const [file = ""] = result.by.split(" ");
+        if (result.verdict === "lives") break;
+        // vitest could not start a worker in time.
+        if (result.by === "") continue;
+        if (!SLOW.test(result.by) || !file.endsWith(".test.ts")) return result;
+        await Deno.writeTextFile(path, text);
+        if ((await tests(copy, [file])).verdict === "lives") return result;
+        console.log(`unfit   ${file} also fails without a mutant, and is left out`);
+        unfit.add(file);
+      }
     }
-    return "lives";
+    return { verdict: "lives", by: "" };
   } finally {
     await Deno.writeTextFile(path, text);
   }
@@ -109,13 +167,16 @@ function short(text: string): string {
   return JSON.stringify(text.replace(/\s+/g, " ").slice(0, 70));
 }
 
+function placed({ file, line, before, after }: Mutant): string {
+  return `${file}:${line} ${short(before)} -> ${short(after)}`;
+}
+
 async function work(name: string, queue: Mutant[], results: Result[]): Promise<void> {
   const copy = await copyOf(name);
   for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
-    const verdict = await tryOut(copy, mutant);
-    results.push({ mutant, verdict });
-    const { file, line, before, after } = mutant;
-    console.log(`${verdict.padEnd(7)} ${file}:${line} ${short(before)} -> ${short(after)}`);
+    const result = { mutant, ...await tryOut(copy, mutant) };
+    results.push(result);
+    console.log(`${result.verdict.padEnd(7)} ${placed(mutant)}  ${result.by}`);
   }
   await Deno.remove(copy, { recursive: true });
 }
@@ -138,8 +199,15 @@ const queue = folders.flatMap((folder) => {
   const files = sourceFiles(folder).filter((file) => !file.includes("/migrations/"));
   const all = files.flatMap((file) => mutantsOf(file, textOf(file)));
   console.log(`${folder}: ${all.length} mutants in ${files.length} files`);
-  return chosen(all, Number(values.sample), Number(values.seed));
+  const sample = chosen(all, Number(values.sample), Number(values.seed));
+  if (values.only === "") return sample;
+  const places = values.only.split(",");
+  return sample.filter(({ file, line }) => places.includes(`${file}:${line}`));
 });
+if (values.list) {
+  for (const mutant of queue) console.log(placed(mutant));
+  Deno.exit(0);
+}
 const results: Result[] = [];
 const jobs = Array.from({ length: Number(values.jobs) }, (_, index) => work(String(index), queue, results));
 await Promise.all(jobs);
