@@ -41,6 +41,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   execution: "run_limit",
   credential: "login",
   session: "chat",
+  authorize: "authenticate",
 };
 
 /** Names of tests in groups: what is named after the file comes before what exercises its room. */

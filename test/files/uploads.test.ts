@@ -1,0 +1,165 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { fileInside, IncomingFile, isPartial, openInside, removePartials } from "../../src/files/uploads.ts";
+import { tempDir } from "../harness/process.ts";
+
+const ID = "01a1fd23-4a4c-746f-99ac-8860e2641168";
+const namesIn = (folder: string) => [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
+
+async function stored(folder: string, bytes: Uint8Array | string, name = "a.bin") {
+  const file = await IncomingFile.open(folder, ID, name);
+  await file.write(typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes);
+  return await file.finish();
+}
+
+describe("IncomingFile (interface 8, reliability UPL-4, UPL-5)", () => {
+  it("has a hidden name until it is complete, then its own, with all bytes of all parts", async () => {
+    await using folder = await tempDir();
+    const uploads = join(folder.path, "uploads", "one");
+    const file = await IncomingFile.open(uploads, ID, "note.txt", 10_000);
+    expect(namesIn(uploads)).toEqual([`.${ID}.part`]);
+    const info = await Deno.stat(join(uploads, `.${ID}.part`));
+    expect([(info.mode ?? 0) & 0o777, ((await Deno.stat(uploads)).mode ?? 0) & 0o777]).toEqual([
+      0o600,
+      0o700,
+    ]);
+    const parts = ["first ", "x".repeat(4_090), "over the bytes that are examined", ""];
+    for (const part of parts) await file.write(new TextEncoder().encode(part));
+    const text = parts.join("");
+    const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+    expect(await file.digest()).toBe(new Uint8Array(hash).toHex());
+    const other = join(folder.path, "uploads", "other");
+    const path = join(other, `${ID}-note.txt`);
+    expect(await file.finish(other)).toEqual({
+      path,
+      name: `${ID}-note.txt`,
+      size: text.length,
+      mime: "text/plain",
+    });
+    expect(await Deno.readTextFile(path)).toBe(text);
+    expect([namesIn(uploads), namesIn(other)]).toEqual([[], [`${ID}-note.txt`]]);
+    // It can be discarded once more by whoever cleans up, and nothing happens.
+    await file.discard();
+    expect(namesIn(other)).toEqual([`${ID}-note.txt`]);
+  });
+
+  it("leaves nothing when it is discarded, and never replaces another one", async () => {
+    await using folder = await tempDir();
+    const file = await IncomingFile.open(folder.path, ID, "note.txt");
+    await expect(IncomingFile.open(folder.path, ID, "note.txt")).rejects.toThrow(Deno.errors.AlreadyExists);
+    await file.discard();
+    await file.discard();
+    expect(namesIn(folder.path)).toEqual([]);
+  });
+
+  const names: [original: string, name: string][] = [
+    ["note.txt", `${ID}-note.txt`],
+    ["../../etc/passwd", `${ID}-passwd`],
+    ["C:\\\\dir\\\\x.txt", `${ID}-x.txt`],
+    ["..", ID],
+    ["", ID],
+    ["---", ID],
+    [".hidden", `${ID}-hidden`],
+    ["a..b...c", `${ID}-a.b.c`],
+    ["Größe é.txt", `${ID}-Gro_e_e.txt`],
+    [`${"x".repeat(500)}.txt`, `${ID}-${"x".repeat(76)}.txt`],
+  ];
+  it("is named by its id and by what is harmless of its name", async () => {
+    await using folder = await tempDir();
+    for (const [index, [original, name]] of names.entries()) {
+      const file = await IncomingFile.open(join(folder.path, String(index)), ID, original);
+      expect([original, (await file.finish()).name]).toEqual([original, name]);
+    }
+  });
+
+  it("has the type of its bytes, whatever it is called", async () => {
+    await using folder = await tempDir();
+    const png = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 73, 72, 68, 82]);
+    const cases: [bytes: Uint8Array | string, mime: string][] = [
+      ["words", "text/plain"],
+      ["", "application/octet-stream"],
+      [new Uint8Array([97, 0, 98]), "application/octet-stream"],
+      [new Uint8Array([0xff, 0xfe, 0xfd]), "application/octet-stream"],
+      [png, "image/png"],
+    ];
+    for (const [index, [bytes, mime]] of cases.entries()) {
+      const { path, mime: found } = await stored(join(folder.path, String(index)), bytes);
+      const again = await fileInside(join(folder.path, String(index)), path);
+      expect([index, found, again?.mime]).toEqual([index, mime, mime]);
+    }
+  });
+});
+
+describe("openInside() (interface 8, reliability PTH-1)", () => {
+  it("opens plain files of the folder, at any depth and by a link that stays inside", async () => {
+    await using folder = await tempDir();
+    const { path } = await stored(join(folder.path, "in"), "words");
+    await Deno.symlink(path, join(folder.path, "in", "link"));
+    await stored(join(folder.path, "in", "deep"), "more");
+    for (const name of [`${ID}-a.bin`, "link", `deep/${ID}-a.bin`]) {
+      const found = await openInside(join(folder.path, "in"), join(folder.path, "in", name));
+      expect([name, found?.size]).toEqual([name, name.startsWith("deep") ? 4 : 5]);
+      found?.file.close();
+    }
+    const real = await Deno.realPath(path);
+    expect(await fileInside(join(folder.path, "in"), path)).toEqual({
+      path: real,
+      name: `${ID}-a.bin`,
+      size: 5,
+      mime: "text/plain",
+    });
+  });
+
+  it("answers null for everything else", async () => {
+    await using folder = await tempDir();
+    const inside = join(folder.path, "in");
+    await stored(inside, "words");
+    await stored(join(folder.path, "inner"), "secret");
+    await Deno.mkdir(join(inside, "directory"));
+    await Deno.writeTextFile(join(inside, ".x.part"), "half");
+    await Deno.symlink(join(folder.path, "inner", `${ID}-a.bin`), join(inside, "out"));
+    await Deno.writeTextFile(join(inside, "twin"), "twice");
+    await Deno.link(join(inside, "twin"), join(folder.path, "twin"));
+    await new Deno.Command("mkfifo", { args: [join(inside, "pipe")] }).output();
+    const odd = [
+      "none",
+      "directory",
+      ".",
+      "..",
+      ".x.part",
+      "out",
+      `../inner/${ID}-a.bin`,
+      "twin",
+      "pipe",
+      "a\0b",
+    ];
+    for (const name of odd) {
+      expect([name, await openInside(inside, `${inside}/${name}`)]).toEqual([name, null]);
+      expect([name, await fileInside(inside, `${inside}/${name}`)]).toEqual([name, null]);
+    }
+    expect(await openInside(join(folder.path, "missing"), join(inside, `${ID}-a.bin`))).toBeNull();
+  });
+});
+
+describe("removePartials() (reliability UPL-5)", () => {
+  it("removes what a crash cut off, and nothing else, and says how many", async () => {
+    await using folder = await tempDir();
+    const uploads = join(folder.path, "uploads");
+    expect(await removePartials(uploads)).toBe(0);
+    for (const session of ["one", "two"]) {
+      await stored(join(uploads, session), "words");
+      await Deno.writeTextFile(join(uploads, session, ".cut.part"), "half");
+      await Deno.writeTextFile(join(uploads, session, "whole.part"), "whole");
+    }
+    await Deno.writeTextFile(join(uploads, ".file.part"), "no session");
+    expect(await removePartials(uploads)).toBe(2);
+    expect(namesIn(join(uploads, "one"))).toEqual([`${ID}-a.bin`, "whole.part"]);
+    expect(namesIn(uploads)).toContain(".file.part");
+    expect(await removePartials(uploads)).toBe(0);
+    await expect(removePartials(join(uploads, ".file.part"))).rejects.toThrow();
+  });
+
+  it("knows the name of a partial file", () => {
+    expect([".a.part", "a.part", ".a", "a"].filter(isPartial)).toEqual([".a.part"]);
+  });
+});
