@@ -1,0 +1,81 @@
+import { expect, it } from "vitest";
+import { Database } from "../../src/store/database.ts";
+import { migrate } from "../../src/store/migrate.ts";
+import {
+  beatOwner,
+  fenceOf,
+  findOwner,
+  mayHaveOwner,
+  releaseDatabase,
+  takeDatabase,
+} from "../../src/store/owner.ts";
+
+const STALE_MS = 60_000;
+const one = { id: "one", host: "a.example", pid: 1 };
+const two = { id: "two", host: "b.example", pid: 2 };
+
+it("a database has one owner, which may come back; another takes it when the first is silent or gives it up (decision 0060)", async () => {
+  const db = await Database.open(":memory:");
+  expect(await mayHaveOwner(db)).toBe(false);
+  await migrate(db, 1);
+  expect([await mayHaveOwner(db), await findOwner(db)]).toEqual([true, null]);
+  await db.write([{
+    sql: "insert into setting (name, value) values ('other', '{\"id\": \"two\"}')",
+    args: [],
+  }]);
+
+  expect(await takeDatabase(db, one, STALE_MS)).toBe(true);
+  expect(await takeDatabase(db, two, STALE_MS)).toBe(false);
+  expect(await findOwner(db)).toMatchObject({ host: "a.example", pid: 1 });
+  expect(await takeDatabase(db, { ...one, pid: 3 }, STALE_MS)).toBe(true);
+  expect(await findOwner(db)).toMatchObject({ host: "a.example", pid: 3 });
+
+  const silent = (ms: number) =>
+    db.write([{
+      sql:
+        "update setting set value = json_set(value, '$.beat_at', json_extract(value, '$.beat_at') - ?) where name = 'owner'",
+      args: [ms],
+    }]);
+  await silent(STALE_MS / 2);
+  expect((await findOwner(db))?.silent_ms).toBeGreaterThanOrEqual(STALE_MS / 2);
+  expect(await takeDatabase(db, two, STALE_MS)).toBe(false);
+  await silent(STALE_MS);
+  await db.write([beatOwner()]);
+  expect((await findOwner(db))?.silent_ms).toBeLessThan(STALE_MS / 2);
+  expect(await takeDatabase(db, two, STALE_MS)).toBe(false);
+  await silent(STALE_MS + 1_000);
+  expect(await takeDatabase(db, two, STALE_MS)).toBe(true);
+
+  await db.write([releaseDatabase("one")]);
+  expect(await findOwner(db)).toMatchObject({ host: "b.example" });
+  await db.write([releaseDatabase("two")]);
+  expect(await findOwner(db)).toBeNull();
+  expect(await db.read("select name from setting where name = 'other'")).toHaveLength(1);
+  await db.close();
+});
+
+it("behind the fence an owner that was replaced writes nothing, and says so once (decision 0060)", async () => {
+  const db = await Database.open(":memory:");
+  await migrate(db, 1);
+  await takeDatabase(db, one, STALE_MS);
+  const said: string[] = [];
+  db.onBroken = (reason) => said.push(reason);
+  db.fenceOff(fenceOf("one"));
+  const note = (name: string) =>
+    db.write([{ sql: "insert into setting (name, value) values (?, '1')", args: [name] }]);
+  const written = await db.write([
+    { sql: "insert into setting (name, value) values ('first', '1') returning name", args: [] },
+  ]);
+  expect(written).toEqual({ won: true, rows: [[{ name: "first" }]] });
+  await db.write([{
+    sql: "update setting set value = json_set(value, '$.id', 'two') where name = 'owner'",
+    args: [],
+  }]);
+  for (const name of ["second", "third"]) {
+    await expect(note(name)).rejects.toMatchObject({ code: "unavailable" });
+  }
+  expect(said).toEqual([expect.stringContaining("taken it over")]);
+  expect(db.broken).toContain("taken it over");
+  expect(await db.read("select name from setting where name in ('second', 'third')")).toEqual([]);
+  await db.close();
+});

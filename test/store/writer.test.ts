@@ -1,0 +1,109 @@
+import { expect, it } from "vitest";
+import { Connection } from "../../src/store/connection.ts";
+import type { Driver, Row, Statement } from "../../src/store/driver.ts";
+import { Writer } from "../../src/store/writer.ts";
+
+/** A database that remembers its batches; a batch waits until the test lets it go. */
+class FakeDriver implements Driver {
+  readonly remote = true;
+  readonly batches: string[][] = [];
+  fails: (sql: string[]) => Error | null = () => null;
+  held: Promise<void> = Promise.resolve();
+  closed = 0;
+
+  async batch(statements: Statement[]): Promise<Row[][]> {
+    const texts = statements.map(({ sql }) => sql);
+    this.batches.push(texts);
+    await this.held;
+    const error = this.fails(texts);
+    if (error !== null) throw error;
+    return texts.map((sql) => [{ sql }]);
+  }
+  query = () => Promise.resolve([]);
+  first = () => Promise.resolve(null);
+  reconnect = () => Promise.resolve();
+  copyTo(): void {}
+  close(): void {
+    this.closed++;
+  }
+}
+
+function prepared() {
+  const driver = new FakeDriver();
+  const connection = new Connection(driver);
+  return { driver, connection, writer: new Writer(connection) };
+}
+const job = (name: string, count = 1, bell?: string): Statement[] =>
+  Array.from({ length: count }, (_, n) => ({ sql: `${name}${n}`, args: [], bell }));
+
+it("write() commits in the order of the calls, those of one turn together, and gives each its own rows", async () => {
+  const { driver, writer } = prepared();
+  const rung: string[][] = [];
+  writer.onCommit = (bells) => rung.push(bells);
+  const [a, b] = await Promise.all([writer.write(job("a", 2, "bell")), writer.write(job("b"))]);
+  expect(driver.batches).toEqual([["a0", "a1", "b0"]]);
+  expect(a).toEqual({ won: true, rows: [[{ sql: "a0" }], [{ sql: "a1" }]] });
+  expect(b).toEqual({ won: true, rows: [[{ sql: "b0" }]] });
+  expect(rung).toEqual([["bell", "bell"]]);
+});
+
+it("write() puts at most 400 statements into one commit, and never splits one write", async () => {
+  const { driver, writer } = prepared();
+  const sizes = [399, 1, 1, 500, 2];
+  await Promise.all(sizes.map((size, index) => writer.write(job(`j${index}-`, size))));
+  expect(driver.batches.map((batch) => batch.length)).toEqual([400, 1, 500, 2]);
+});
+
+it("what waits is known, and is refused when nothing may be written any more", async () => {
+  const { driver, connection, writer } = prepared();
+  expect(writer.waiting).toEqual({ writes: 0, oldestMs: 0 });
+  await writer.settled();
+  let release = () => {};
+  driver.held = new Promise((resolve) => release = resolve);
+  const first = writer.write(job("a"));
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  const second = writer.write(job("b"));
+  const third = writer.write(job("c"));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(writer.waiting.writes).toBe(2);
+  expect(writer.waiting.oldestMs).toBeGreaterThanOrEqual(15);
+  let settled = false;
+  const done = writer.settled().then(() => settled = true);
+  connection.break("it is gone");
+  writer.refuse(new Error("refused"));
+  await expect(second).rejects.toThrow("refused");
+  await expect(third).rejects.toThrow("refused");
+  expect(settled).toBe(false);
+  release();
+  expect((await first).won).toBe(true);
+  await done;
+  await expect(writer.write(job("d"))).rejects.toMatchObject({ code: "unavailable" });
+  expect(driver.batches).toEqual([["a0"]]);
+});
+
+it("when one write of a group fails, each is committed by itself, in order; a lost guard is an answer (architecture, sentence 3)", async () => {
+  const { driver, writer } = prepared();
+  driver.fails = (sql) =>
+    sql.includes("bad0")
+      ? new Error("UNIQUE constraint failed")
+      : sql.includes("lost0")
+      ? new Error("guard_lost")
+      : null;
+  const results = await Promise.allSettled(["a", "bad", "lost", "b"].map((name) => writer.write(job(name))));
+  expect(results.map((one) => one.status === "fulfilled" ? one.value.won : "failed")).toEqual([
+    true,
+    "failed",
+    false,
+    true,
+  ]);
+  expect(driver.batches).toEqual([["a0", "bad0", "lost0", "b0"], ["a0"], ["bad0"], ["lost0"], ["b0"]]);
+  expect(await writer.write(job("lost"))).toEqual({ won: false, rows: [] });
+  await expect(writer.write(job("bad"))).rejects.toThrow();
+});
+
+it("the fence goes before every batch, and its rows belong to nobody", async () => {
+  const { driver, writer } = prepared();
+  writer.fence = { sql: "fence", args: [] };
+  expect(await writer.write(job("a"))).toEqual({ won: true, rows: [[{ sql: "a0" }]] });
+  expect(driver.batches).toEqual([["fence", "a0"]]);
+});
