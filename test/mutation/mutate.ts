@@ -121,14 +121,14 @@ async function firstFailure(report: string): Promise<string> {
     : `${basename(broken.name)} does not load ${broken.message.split("\n")[0]}`;
 }
 
-// A test that was cut off leaves its servers behind: whatever still runs from this copy is ended.
+// A test that was cut off leaves its servers behind, and vitest its workers: whatever still runs in this copy is ended.
 function endAll(copy: string): void {
   for (const { name } of Deno.readDirSync("/proc")) {
     if (!/^\d+$/.test(name) || Number(name) === Deno.pid) continue;
     try {
-      if (Deno.readTextFileSync(`/proc/${name}/cmdline`).includes(`${copy}/`)) {
-        Deno.kill(Number(name), "SIGKILL");
-      }
+      const words = Deno.readTextFileSync(`/proc/${name}/cmdline`);
+      const isOurs = words.includes(`${copy}/`) || Deno.readLinkSync(`/proc/${name}/cwd`) === copy;
+      if (isOurs) Deno.kill(Number(name), "SIGKILL");
     } catch {
       // It is gone already.
     }
