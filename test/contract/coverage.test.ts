@@ -73,6 +73,7 @@ const ENDPOINTS: [route: string, status: number][] = [
   ["POST /api/tokens", 201],
   ["DELETE /api/tokens/:id", 200],
   ["GET /api/audit", 200],
+  ["POST /api/system/rotate-key", 200],
   // contract 14, contract 17
   ["GET /api/engines", 200],
   ["GET /api/engines/:name", 200],
@@ -169,6 +170,7 @@ const COMMANDS: Record<string, string[]> = {
     ...PAGE,
   ],
   "system overview": [],
+  "system rotate-key": ["yes"],
   "system executions": ["limit"],
   // contract 6
   "system doctor": [],

@@ -100,6 +100,9 @@ export async function walkAllCommands(world: World): Promise<void> {
   await world.run("system resume", [], /^$|resumed|paused/);
   await world.run("system password", ["--stdin"], /^$/, "another secret\n");
 
+  // The last: every login ends with the key.
+  await world.run("system rotate-key", ["--yes"], /^$|login/);
+
   await world.run("config path", [], /no such file|^$/);
   await world.run("config show");
   await world.run("config validate");

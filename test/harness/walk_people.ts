@@ -44,5 +44,6 @@ export async function walkQueue(world: World, worker: string, execution: string)
   await world.run("engine get", ["echo"]);
   await world.run("usage", ["--by", "worker"]);
   await world.run("execution retry", [execution]);
+  await world.run("inbox");
   await world.settle();
 }

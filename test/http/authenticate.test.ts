@@ -100,8 +100,8 @@ describe("mayEnter() and authorize() (contract 9, reliability USR-1)", () => {
     message_id: "m",
     depth: 0,
   };
-  const operator: Caller = { subject: "operator:admin", scopes: ["*:*"], run: null };
-  const agent = (...scopes: string[]): Caller => ({ subject: "worker:w", scopes, run });
+  const operator: Caller = { subject: "operator:admin", scopes: ["*:*"], run: null, person: null };
+  const agent = (...scopes: string[]): Caller => ({ subject: "worker:w", scopes, run, person: null });
   // Who may enter: the operator, an agent with everything, one with the scope, one with none.
   const cases: [rule: Rule, operator: boolean, all: boolean, scoped: boolean, none: boolean][] = [
     [{ access: "public" }, true, true, true, true],
