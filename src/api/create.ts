@@ -11,7 +11,7 @@ import type { Needs } from "./parts.ts";
 const IDEMPOTENCY_TTL_MS = 24 * 60 * 60 * 1000;
 
 /** What a creating operation is going to write, after everything was checked. */
-interface Creation<T> {
+export interface Creation<T> {
   statements: Statement[];
   /** The answer. It is stored in the same batch when the request has an idempotency key. */
   response: T;

@@ -7,9 +7,10 @@ import type { Media } from "../domain/message.ts";
 import { IncomingFile, openInside } from "../files/uploads.ts";
 import { findOriginalName, findUpload, insertUpload, touchChatSession } from "../store/chat.ts";
 import { record } from "../store/journal.ts";
-import { type Answer, answer } from "./answer.ts";
+import type { Answer } from "./answer.ts";
 import type { Call } from "./call.ts";
 import { findVisibleSession } from "./chat.ts";
+import { create, type Creation } from "./create.ts";
 import type { Needs } from "./parts.ts";
 import { inSession, uploadFolder } from "./session_files.ts";
 import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
@@ -46,35 +47,49 @@ export async function prepareUpload(
   };
 }
 
-/** POST /api/local/sessions/:id/media: keeps an uploaded file (interface 4.1, contract 3, Local chat). Throws `not_found`, `storage_full`. */
+/**
+ * POST /api/local/sessions/:id/media: keeps an uploaded file, once for each idempotency key (interface 4.1, contract 3, Local
+ * chat; contract 8.4). Throws `not_found`, `storage_full`, and `conflict` for a key that was used with another file.
+ */
 export function keepUpload(
   needs: Needs<"db" | "clock" | "paths" | "limits">,
   call: Call,
   id: string,
-  { file, originalName }: SentFile,
+  sent: SentFile,
 ): Promise<Answer<Media>> {
-  const { db, clock } = needs;
   return inSession(needs, id, async () => {
-    const media = await file.finish();
-    const now = clock.now();
-    const upload = { ...media, session_id: id, original_name: originalName, created_at: now };
-    try {
-      await db.writeOr([
-        ...touchChatSession(id, now),
-        ...insertUpload(upload, quotaOf(needs)),
-        record(now, {
-          kind: "upload.stored",
-          session_key: chatSessionKey(id),
-          actor: call.caller.subject,
-          data: { path: media.path, size: media.size },
-        }),
-      ], () => noRoom(needs));
-    } catch (error) {
-      await Deno.remove(media.path).catch(() => {});
-      throw error;
-    }
-    return answer(media);
+    const kept = await create(needs, call, () => planUpload(needs, call, id, sent));
+    if (kept.replayed === true) await sent.file.discard();
+    return kept;
   });
+}
+
+async function planUpload(
+  needs: Needs<"clock" | "limits">,
+  call: Call,
+  id: string,
+  { file, originalName }: SentFile,
+): Promise<Creation<Media>> {
+  // A second attempt, after the first one met a session that was deleted meanwhile.
+  if (file.finished) throw notFound("session", id);
+  const media = await file.finish();
+  const now = needs.clock.now();
+  const upload = { ...media, session_id: id, original_name: originalName, created_at: now };
+  return {
+    statements: [
+      ...touchChatSession(id, now),
+      ...insertUpload(upload, quotaOf(needs)),
+      record(now, {
+        kind: "upload.stored",
+        session_key: chatSessionKey(id),
+        actor: call.caller.subject,
+        data: { path: media.path, size: media.size },
+      }),
+    ],
+    response: media,
+    lost: () => noRoom(needs),
+    undo: () => Deno.remove(media.path).catch(() => {}),
+  };
 }
 
 /** A file that is sent to a client. The caller closes it. */

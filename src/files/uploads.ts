@@ -94,6 +94,11 @@ export class IncomingFile {
     return { path, name: this.#name, size: this.size, mime: await sniff(head) };
   }
 
+  /** Whether finish() was called. */
+  get finished(): boolean {
+    return !this.#open;
+  }
+
   /** Removes the file. */
   async discard(): Promise<void> {
     this.#close();

@@ -25,12 +25,14 @@ async function post(
   id: string,
   body: BodyInit,
   type: string | null = TYPE,
+  key = "",
 ): Promise<{ status: number; body: string; headers: Headers }> {
   const request = new Request(`http://localhost${SESSIONS}/${id}/media`, {
     method: "POST",
     headers: {
       authorization: `Bearer ${await app.token()}`,
       ...(type === null ? {} : { "content-type": type }),
+      ...(key === "" ? {} : { "idempotency-key": key }),
     },
     body,
   });
@@ -56,6 +58,32 @@ const filesOf = (app: App, id: string) => {
     return [];
   }
 };
+
+describe("an upload with an Idempotency-Key (contract 8.4)", () => {
+  it("is kept once for each key, also when both come at the same time; another file is a conflict", async () => {
+    await using app = await openApp();
+    const { id } = await app.call(`POST ${SESSIONS}`);
+    const send = (content: string, name: string, key: string) =>
+      post(app, id, `${part("file", content, name)}--b--\r\n`, TYPE, key);
+    const first = await send("one", "a.txt", "k1");
+    const again = await send("one", "a.txt", "k1");
+    expect([first.status, again.status]).toEqual([200, 200]);
+    expect(again.body).toBe(first.body);
+    expect(first.headers.get("idempotent-replayed")).toBe(null);
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+    expect((await send("two", "a.txt", "k1")).status).toBe(409);
+    expect((await send("one", "b.txt", "k1")).status).toBe(409);
+    expect(filesOf(app, id)).toEqual([JSON.parse(first.body).name]);
+    const both = await Promise.all([send("three", "c.txt", "k2"), send("three", "c.txt", "k2")]);
+    expect(both.map(({ status }) => status)).toEqual([200, 200]);
+    expect(both[0]?.body).toBe(both[1]?.body);
+    expect(filesOf(app, id)).toHaveLength(2);
+    expect(await app.db.read("select kind from journal where kind = 'upload.stored'")).toHaveLength(2);
+    // Without a key each one is a file of its own.
+    await upload(app, id, "one", "a.txt");
+    expect(filesOf(app, id)).toHaveLength(3);
+  });
+});
 
 describe("too much at once (reliability UPL-1)", () => {
   it.each(["content-length", "chunked", "chunked, without a token"])(

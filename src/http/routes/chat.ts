@@ -16,6 +16,7 @@ import { mediaSchema } from "../../domain/message.ts";
 import { conversationStream } from "../conversation.ts";
 import { parse } from "../input.ts";
 import type { OpenMedia } from "../../api/media.ts";
+import { withForm } from "../form_call.ts";
 import { route } from "../route.ts";
 import { clientOf } from "../stream.ts";
 import { readForm } from "../upload.ts";
@@ -118,13 +119,15 @@ export const chatRoutes = [
     form: NOTHING_MORE,
     status: 200,
     response: mediaSchema,
+    idempotent: true,
     handle: async ({ api, call, params, raw }) => {
       const target = await api.chat.prepareUpload(call, params.id);
       const { fields, file, originalName } = await readForm(raw, target);
       if (file === null) throw invalid("file", 'is missing; send the file in the form field "file"');
       try {
-        parse(NOTHING_MORE, fields);
-        return await api.chat.keepUpload(call, params.id, { file, originalName });
+        const input = parse(NOTHING_MORE, fields);
+        const sent = { file, originalName };
+        return await api.chat.keepUpload(await withForm(call, input, sent), params.id, sent);
       } catch (error) {
         await file.discard();
         throw error;

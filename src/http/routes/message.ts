@@ -1,18 +1,15 @@
 import { z } from "zod";
-import type { Call } from "../../api/call.ts";
-import type { SentFile } from "../../api/media.ts";
-import { digest } from "../../base/digest.ts";
 import {
   inboundListQuery,
   inboundSchema,
   messageFormSchema,
   messageId,
-  type MessageSend,
   messageSendSchema,
   outboundListQuery,
   outboundSchema,
 } from "../../domain/message.ts";
 import { traceSchema } from "../../domain/trace.ts";
+import { withForm } from "../form_call.ts";
 import { parse } from "../input.ts";
 import { route } from "../route.ts";
 import { readForm } from "../upload.ts";
@@ -79,13 +76,3 @@ export const messageRoutes = [
     handle: ({ api, call, params }) => api.message.trace(call, params.id),
   }),
 ] as const;
-
-// A form can be compared with an earlier one of the same Idempotency-Key only after it was read.
-async function withForm(call: Call, input: MessageSend, sent: SentFile | null): Promise<Call> {
-  if (call.idempotency === null) return call;
-  const file = sent === null ? null : [sent.originalName, await sent.file.digest()];
-  return {
-    ...call,
-    idempotency: { ...call.idempotency, fingerprint: digest(JSON.stringify([input, file])) },
-  };
-}

@@ -1,0 +1,13 @@
+import type { Call } from "../api/call.ts";
+import type { SentFile } from "../api/media.ts";
+import { digest } from "../base/digest.ts";
+
+/** The call of a form: only after it was read can it be compared with an earlier one of the same Idempotency-Key (contract 1.9, contract 8.4). */
+export async function withForm(call: Call, input: unknown, sent: SentFile | null): Promise<Call> {
+  if (call.idempotency === null) return call;
+  const file = sent === null ? null : [sent.originalName, await sent.file.digest()];
+  return {
+    ...call,
+    idempotency: { ...call.idempotency, fingerprint: digest(JSON.stringify([input, file])) },
+  };
+}
