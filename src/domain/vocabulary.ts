@@ -73,11 +73,11 @@ export const CHAT_ROLES = ["user", "bee"] as const;
 export type ChatRole = (typeof CHAT_ROLES)[number];
 
 /** What a `status` event of a chat stream says (contract 4, Stream). */
-const CHAT_STATES = ["received", "routing", "queued", "working", "idle"] as const;
+export const CHAT_STATES = ["received", "routing", "queued", "working", "idle"] as const;
 export type ChatState = (typeof CHAT_STATES)[number];
 
 /** Why a stream ended; the data of its last event (contract 4, Stream). */
-const STREAM_ENDS = ["deleted", "shutdown", "token_expired", "revoked"] as const;
+export const STREAM_ENDS = ["deleted", "shutdown", "token_expired", "revoked"] as const;
 export type StreamEnd = (typeof STREAM_ENDS)[number];
 
 /** Where the operator's password came from. Only a generated one or the operator's own can be changed over the API (contract 5.1). */

@@ -54,6 +54,10 @@ export interface Route<
   responseType?: "text/plain" | "text/event-stream" | "application/x-tar" | "*/*";
   /** Answers an event stream unless the client asks for JSON. */
   streams?: boolean;
+  /** What it streams: the data of each event, by the event's name. */
+  events?: Record<string, z.ZodType>;
+  /** May say in the header Warning that something about the request looks wrong. */
+  warns?: boolean;
   /** A list with paging headers. */
   paged?: boolean;
   /** Takes the header Idempotency-Key. */

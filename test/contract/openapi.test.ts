@@ -2,7 +2,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
-import { openApp } from "../harness/app.ts";
+import { type App, openApp } from "../harness/app.ts";
 import { contract, type Operation } from "../harness/contract.ts";
 
 describe("/openapi.json (contract 5)", () => {
@@ -19,12 +19,20 @@ describe("/openapi.json (contract 5)", () => {
 
   it("knows every route, each under a name of its own, with its scope and its errors", async () => {
     const { document } = await contract();
-    const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    const all = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({
         key: `${method.toUpperCase()} ${path}`,
         operation,
       }))
     );
+    const outside = all.filter(({ key }) => !key.includes(" /api/"));
+    expect(outside.map(({ key }) => key).sort()).toEqual([
+      "GET /livez",
+      "GET /metrics",
+      "GET /readyz",
+      "POST /mcp",
+    ]);
+    const operations = all.filter((one) => !outside.includes(one));
     const routes = (ROUTES as readonly AnyRoute[]).map((one) =>
       `${one.method} ${one.path.replace(/:(\w+)/g, "{$1}")}`
     );
@@ -40,6 +48,34 @@ describe("/openapi.json (contract 5)", () => {
       expect([key, Object.keys(operation.responses)]).toEqual([key, expect.arrayContaining(wanted)]);
       expect(problemsOf(operation)).toBe(true);
     }
+  });
+
+  it("says what a stream sends, where it can be resumed, and which answers may carry a warning", async () => {
+    const { document, ajv } = await contract();
+    await using app = await openApp();
+    const { id } = await app.call("POST /api/local/sessions");
+    await app.call("POST /api/workers", { name: "Ada" });
+    await app.call(`POST /api/local/sessions/${id}/messages`, { content: "@Ada hello" });
+    await app.settle();
+    const streams: [string, string, string[]][] = [
+      ["/api/local/sessions/{id}/stream", `/api/local/sessions/${id}/stream`, ["message", "reset", "status"]],
+      ["/api/events", "/api/events", ["event", "reset"]],
+    ];
+    for (const [path, url, names] of streams) {
+      const operation = document.paths[path]?.get as unknown as Streaming;
+      expect(operation.parameters.map((one) => one.name)).toContain("last-event-id");
+      // A number that never was brings a reset, and then everything.
+      const frames = await framesOf(app, url, names);
+      expect(Object.keys(operation["x-events"])).toEqual(expect.arrayContaining([...names, "end"]));
+      for (const { event, data } of frames) {
+        const validate = ajv.compile({ $ref: `api${operation["x-events"][event]?.$ref}` });
+        expect([event, validate(data), validate.errors]).toEqual([event, true, null]);
+      }
+    }
+    const warns = Object.values(document.paths).flatMap((methods) => Object.values(methods)).filter((one) =>
+      Object.values(one.responses).some((response) => "Warning" in ((response as Headed).headers ?? {}))
+    );
+    expect(warns.map((one) => one.operationId).sort()).toEqual(["worker.create", "worker.update"]);
   });
 
   it("every request body has an example, and every example is valid", async () => {
@@ -99,4 +135,43 @@ function problemsOf(operation: Operation): boolean {
   return Object.entries(operation.responses).every(([status, response]) =>
     Number(status) < 400 || response.content?.["application/problem+json"] !== undefined
   );
+}
+
+interface Headed {
+  headers?: Record<string, unknown>;
+}
+
+interface Streaming {
+  parameters: { name: string }[];
+  "x-events": Record<string, { $ref: string }>;
+}
+
+/** What a stream sends until each of these events was there once. */
+async function framesOf(
+  app: App,
+  path: string,
+  names: string[],
+): Promise<{ event: string; data: unknown }[]> {
+  const response = await app.server.fetch(
+    new Request(`http://localhost${path}`, {
+      headers: {
+        authorization: `Bearer ${await app.token()}`,
+        accept: "text/event-stream",
+        "last-event-id": "999999999",
+      },
+    }),
+  );
+  const frames: { event: string; data: unknown }[] = [];
+  let text = "";
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk;
+    const parts = text.split("\n\n");
+    text = parts.pop() ?? "";
+    for (const part of parts) {
+      const [, event = ""] = /^event: (.*)$/m.exec(part) ?? [];
+      if (event !== "") frames.push({ event, data: JSON.parse(/^data: (.*)$/m.exec(part)?.[1] ?? "null") });
+    }
+    if (names.every((name) => frames.some((frame) => frame.event === name))) break;
+  }
+  return frames;
 }

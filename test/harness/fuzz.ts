@@ -51,7 +51,8 @@ export class Fuzzer extends ValueFuzzer {
 
   static async open(world: FuzzWorld): Promise<Fuzzer> {
     const { document } = await contract();
-    const targets = Object.entries(document.paths).flatMap(([path, methods]) =>
+    const below = Object.entries(document.paths).filter(([path]) => path.startsWith("/api/"));
+    const targets = below.flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]): Target => {
         const { parameters = [], requestBody } = operation as unknown as {
           parameters?: Parameter[];

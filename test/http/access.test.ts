@@ -23,10 +23,10 @@ interface Kind {
   may: (access: string, only: string | undefined) => boolean;
 }
 
-/** The operations in the service's OpenAPI document. */
+/** The operations below /api in the service's OpenAPI document; the others have no rule in the table. */
 async function operations(app: App): Promise<[method: string, path: string][]> {
   const { paths } = await app.call("GET /openapi.json") as { paths: Record<string, Record<string, unknown>> };
-  return Object.entries(paths).flatMap(([path, methods]) =>
+  return Object.entries(paths).filter(([path]) => path.startsWith("/api/")).flatMap(([path, methods]) =>
     Object.keys(methods).filter((name) => /^(get|post|put|delete|patch|head|options)$/.test(name))
       .map((name): [string, string] => [name.toUpperCase(), path.replace(/\{(\w+)\}/g, ":$1")])
   );

@@ -13,6 +13,7 @@ import {
 import { invalid } from "../../domain/error.ts";
 import { id, whole } from "../../domain/field.ts";
 import { mediaSchema } from "../../domain/message.ts";
+import { CONVERSATION_EVENTS } from "../../domain/stream.ts";
 import { conversationStream } from "../conversation.ts";
 import { parse } from "../input.ts";
 import type { OpenMedia } from "../../api/media.ts";
@@ -157,6 +158,7 @@ export const chatRoutes = [
     status: 200,
     response: z.string(),
     responseType: "text/event-stream",
+    events: CONVERSATION_EVENTS,
     handle: async ({ api, streams, call, params, query, raw }) => {
       await api.chat.get(call, params.id);
       const client = clientOf(raw, call, query.after);

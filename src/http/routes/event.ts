@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { eventListQuery, eventSchema } from "../../domain/journal.ts";
+import { STREAM_EVENTS } from "../../domain/stream.ts";
 import { journalStream } from "../event_stream.ts";
 import { route } from "../route.ts";
 import { clientOf } from "../stream.ts";
@@ -17,6 +18,7 @@ export const eventRoutes = [
     status: 200,
     response: z.array(eventSchema),
     streams: true,
+    events: { event: eventSchema, ...STREAM_EVENTS },
     handle: async ({ api, streams, call, query, raw }) => {
       if (wantsJson(raw.headers.get("accept"))) {
         return await api.event.list(call, query);
