@@ -152,7 +152,7 @@ describe("a database full of the largest texts of control characters", () => {
   it(
     "tasks are given out and done, with a prompt that says what it leaves out (reliability BYT-1)",
     async () => {
-      await quiet(api, 120_000);
+      await quiet(api, 250_000);
       const task = await api.call("POST /api/tasks", {
         message_id: seeded.message,
         worker_id: seeded.worker,
