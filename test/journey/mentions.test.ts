@@ -96,22 +96,30 @@ it(
   60_000,
 );
 
-it("parts that are sent in one go are merged up to 256 KiB, and what is more is the next message (reliability BYT-1)", async () => {
-  await using folder = await tempDir();
-  await using server = await startServer({
-    dataDir: folder.path,
-    env: { ...ENV, SVC_BEE__QUIET_WINDOW: "1500ms" },
-  });
-  const api = await client(server.url, PASSWORD);
-  const worker = await api.call("POST /api/workers", { name: "Ada" });
-  const { id } = await api.call("POST /api/local/sessions", { worker_id: worker.id });
-  for (let i = 0; i < 6; i++) {
-    await api.call(`POST /api/local/sessions/${id}/messages`, { content: String(i).repeat(100_000) });
-  }
-  await quiet(api, 30_000);
-  const runs = await api.call("GET /api/executions");
-  const instructions: string[] = [];
-  for (const run of runs) instructions.push((await api.call(`GET /api/executions/${run.id}`)).instruction);
-  expect(instructions.map((text) => text.length)).toEqual([200_001, 200_001, 200_001]);
-  expect(instructions.map((text) => text[0])).toEqual(["4", "2", "0"]);
-});
+it(
+  "parts that are sent in one go are merged up to 256 KiB, and what is more is the next message (reliability BYT-1)",
+  async () => {
+    await using folder = await tempDir();
+    await using server = await startServer({
+      dataDir: folder.path,
+      env: { ...ENV, SVC_BEE__QUIET_WINDOW: "1500ms" },
+    });
+    const api = await client(server.url, PASSWORD);
+    const worker = await api.call("POST /api/workers", { name: "Ada" });
+    const { id } = await api.call("POST /api/local/sessions", { worker_id: worker.id });
+    for (let i = 0; i < 6; i++) {
+      await api.call(`POST /api/local/sessions/${id}/messages`, { content: String(i).repeat(100_000) });
+    }
+    await eventually(
+      "three messages are routed and their runs have ended",
+      async () => (await api.call("GET /api/executions?status=completed")).length === 3,
+      30_000,
+    );
+    const runs = await api.call("GET /api/executions");
+    const instructions: string[] = [];
+    for (const run of runs) instructions.push((await api.call(`GET /api/executions/${run.id}`)).instruction);
+    expect(instructions.map((text) => text.length)).toEqual([200_001, 200_001, 200_001]);
+    expect(instructions.map((text) => text[0])).toEqual(["4", "2", "0"]);
+  },
+  60_000,
+);

@@ -99,7 +99,8 @@ describe.each(FORMATS)("secrets, logged as %s (reliability SEC-1, SEC-2, SEC-3, 
         // The first creation hits the fault point: 500.
         await add("POST", "/api/workers", { body: '{"name":"x"}' });
         for (const { method, path, operation } of ROUTES as readonly AnyRoute[]) {
-          if (operation === "system.backup") continue;
+          // Another key would end the login that this goes on with.
+          if (operation === "system.backup" || operation === "system.rotate_key") continue;
           const url = path.replace(/:\w+/g, "01a1fd23-4a4c-746f-99ac-8860e2641168");
           await add(method, url, method === "GET" ? {} : { body: "{}" });
         }
