@@ -13,6 +13,7 @@ export const CREATING = [
   "POST /api/executions/:id/retry",
   "POST /api/messages",
   "POST /api/local/sessions",
+  "POST /api/local/sessions/:id/media",
   "POST /api/local/sessions/:id/messages",
   "POST /api/users",
   "POST /api/tokens",
