@@ -1,8 +1,11 @@
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type App, openApp, PASSWORD } from "../harness/app.ts";
 import { findBrowser, launch } from "../harness/browser.ts";
 import { CLIENT, freePort, realProvider } from "../harness/openid.ts";
+
+// A browser beside other tests on a small machine takes its time.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 
@@ -90,7 +93,7 @@ describe.skipIf(path === null)("a login in a browser (contract 9, reliability US
       expect(await context.cookies(`${app.url}/api/auth`)).toEqual([]);
       expect((await renew(half)).status).toBe(401);
     },
-    60_000,
+    180_000,
   );
 
   it("is not used, nor ended, by a page of another origin or another port of the same host", async () => {
@@ -131,7 +134,7 @@ describe.skipIf(path === null)("a login in a browser (contract 9, reliability US
     expect((await fromPage(own, `${app.url}/api/auth/refresh`, {}, half)).status).toBe(200);
     const logins = await app.db.first<{ rows: number }>("select count(*) as rows from refresh_token");
     expect(logins?.rows).toBe(1);
-  }, 60_000);
+  }, 180_000);
 
   it("the server itself refuses another origin, another port and none, in words", async () => {
     await using app = await openApp();
@@ -186,7 +189,7 @@ describe.skipIf(path === null)("a login in a browser (contract 9, reliability US
         expect((await renew(halves[1 - index])).status).toBe(401);
       }
     },
-    60_000,
+    180_000,
   );
 
   it("the console opens with a code of svc ctl console, once, and keeps it out of its address", async () => {
@@ -201,7 +204,7 @@ describe.skipIf(path === null)("a login in a browser (contract 9, reliability US
     const second = await (await browser.newContext()).newPage();
     await second.goto(`${url}/#code=${code}`);
     await second.getByRole("button", { name: "Sign in" }).waitFor();
-  }, 60_000);
+  }, 180_000);
 });
 
 describe.skipIf(path === null)("sign-in with a real OpenID provider (contract 9, reliability USR-4)", () => {

@@ -62,7 +62,7 @@ export class Visitor {
     });
     await context.addInitScript({ content: REPORT_BREACHES });
     const visitor = new Visitor(context, await context.newPage(), url);
-    visitor.page.setDefaultTimeout(6_000);
+    visitor.page.setDefaultTimeout(30_000);
     return visitor;
   }
 
