@@ -40,6 +40,31 @@ describe("remove() (contract 3, Worker)", () => {
     expect(await Deno.readTextFile(join(folder.path, "mine/dir/canary"))).toBe("alive");
   });
 
+  it("takes nothing when its path leads elsewhere by now, even to the same entry", async () => {
+    await using folder = await tempDir();
+    const top = join(folder.path, "top");
+    await Deno.mkdir(join(top, "mine/dir"), { recursive: true });
+    const plan = planRemoval(join(top, "mine/dir"));
+    await Deno.rename(top, join(folder.path, "away"));
+    if (plan !== null) await expect(remove(plan)).rejects.toThrow(ReplacedError);
+    await Deno.symlink(join(folder.path, "away"), top);
+    if (plan !== null) await expect(remove(plan)).rejects.toThrow(ReplacedError);
+    expect(plan).not.toBeNull();
+    expect((await Deno.stat(join(folder.path, "away/mine/dir"))).isDirectory).toBe(true);
+    await Deno.remove(top);
+    await Deno.mkdir(top);
+    for (
+      const make of [
+        () => Deno.writeTextFile(join(top, "mine"), ""),
+        () => Deno.symlink("none", join(top, "mine")),
+      ]
+    ) {
+      await make();
+      if (plan !== null) await expect(remove(plan)).rejects.toThrow(ReplacedError);
+      await Deno.remove(join(top, "mine"));
+    }
+  });
+
   it("takes a link itself and not what it leads to", async () => {
     await using folder = await tempDir();
     const canary = await victim(folder.path);

@@ -1,3 +1,4 @@
+import { statfsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { fileInside, IncomingFile, isPartial, openInside, removePartials } from "../../src/files/uploads.ts";
@@ -37,6 +38,7 @@ describe("IncomingFile (interface 8, reliability UPL-4, UPL-5)", () => {
       mime: "text/plain",
     });
     expect(await Deno.readTextFile(path)).toBe(text);
+    expect(((await Deno.stat(other)).mode ?? 0) & 0o777).toBe(0o700);
     expect([namesIn(uploads), namesIn(other)]).toEqual([[], [`${ID}-note.txt`]]);
     // It can be discarded once more by whoever cleans up, and nothing happens.
     await file.discard();
@@ -50,6 +52,29 @@ describe("IncomingFile (interface 8, reliability UPL-4, UPL-5)", () => {
     await file.discard();
     await file.discard();
     expect(namesIn(folder.path)).toEqual([]);
+  });
+
+  it("gives back its room and its descriptor, however it ends (reliability UPL-2)", async () => {
+    await using folder = await tempDir();
+    const { bavail, bsize } = statfsSync(folder.path);
+    const most = Math.floor(bavail * bsize * 0.6);
+    const open = () =>
+      [...Deno.readDirSync("/proc/self/fd")].filter(({ name }) => {
+        try {
+          return Deno.readLinkSync(`/proc/self/fd/${name}`).includes(folder.path);
+        } catch {
+          return false;
+        }
+      }).length;
+    const file = await IncomingFile.open(folder.path, ID, "a", 10);
+    await expect(IncomingFile.open(folder.path, ID, "a", most)).rejects.toThrow(Deno.errors.AlreadyExists);
+    expect(open()).toBe(1);
+    await file.discard();
+    const second = await IncomingFile.open(folder.path, ID, "a", most);
+    await second.finish();
+    const third = await IncomingFile.open(folder.path, ID, "b", most);
+    await third.discard();
+    expect(open()).toBe(0);
   });
 
   const names: [original: string, name: string][] = [

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
+import type { Authentication, Authority } from "../../src/api/authority.ts";
 import type { Rule } from "../../src/domain/access.ts";
 import { ServiceError } from "../../src/domain/error.ts";
-import type { Caller } from "../../src/domain/scope.ts";
-import { checkHost, clientAddress, isLoopback, tokenOf } from "../../src/http/authenticate.ts";
+import type { Caller, Person } from "../../src/domain/scope.ts";
+import { authenticate, checkHost, clientAddress, isLoopback, tokenOf } from "../../src/http/authenticate.ts";
 import { authorize, mayEnter } from "../../src/http/authorize.ts";
 
 const PROXIES = ["127.0.0.1", "10.0.0.2"];
@@ -25,6 +26,33 @@ describe("tokenOf()", () => {
       expect([odd, of(odd, "?token=q")]).toEqual([odd, ""]);
     }
   });
+});
+
+it("authenticate() knows whoever has a good token, and says whether there was none or a bad one (interface 5)", async () => {
+  const found = {} as Authentication;
+  const asked: string[] = [];
+  const authority = {
+    authenticate(token: string) {
+      asked.push(token);
+      return Promise.resolve(token === "good" ? found : null);
+    },
+  } as unknown as Authority;
+  const by = (query: string) => {
+    const url = new URL(`http://localhost/${query}`);
+    return authenticate(authority, new Request(url), url);
+  };
+  expect(await by("?token=good")).toBe(found);
+  const refusals: [query: string, words: RegExp][] = [["?token=bad", /expired, revoked/], [
+    "",
+    /without a token/,
+  ]];
+  for (const [query, words] of refusals) {
+    await expect(by(query)).rejects.toMatchObject({
+      code: "unauthenticated",
+      message: expect.stringMatching(words),
+    });
+  }
+  expect(asked).toEqual(["good", "bad"]);
 });
 
 describe("clientAddress() (contract 2, reliability AUT-4)", () => {
@@ -125,6 +153,20 @@ describe("mayEnter() and authorize() (contract 9, reliability USR-1)", () => {
       }
     });
   }
+
+  it("what is a person's own needs a login, and no scope; a token of a person needs the scope", () => {
+    const person = (by: Person["by"]): Caller => ({
+      subject: "user:ada",
+      scopes: [],
+      run: null,
+      person: { userId: "p", name: "ada", by },
+    });
+    const own: Rule = { access: "write:tokens", only: "own" };
+    const plain: Rule = { access: "write:tokens" };
+    const callers = [person("login"), person("token"), { ...person("token"), scopes: ["write:tokens"] }];
+    expect(callers.map((caller) => mayEnter(caller, own))).toEqual([true, false, true]);
+    expect(callers.map((caller) => mayEnter(caller, plain))).toEqual([false, false, true]);
+  });
 
   it("names the scope that is missing, or that it is not for runs", () => {
     const refusal = (caller: Caller, rule: Rule) => {
