@@ -259,6 +259,18 @@ describe("svc ctl system backup and svc restore (reliability BAK-1, BAK-4)", () 
         }),
         /damaged/,
       ],
+      [
+        // Nothing on the way would meet this: only the check of the whole file finds it.
+        await repacked(folder.path, good, "incomplete", async (root) => {
+          const db = await Database.open(`file:${join(root, "svc.db")}`);
+          await db.read("pragma foreign_keys = off");
+          const sql = "insert into worker_department (worker_id, department_id) values ('none', 'none')";
+          await db.write([{ sql, args: [] }]);
+          await db.close();
+          for (const end of ["-wal", "-shm"]) await Deno.remove(join(root, `svc.db${end}`)).catch(() => {});
+        }),
+        /damaged: a row of \w+ refers to one that is not there/,
+      ],
     ];
     // A local file that cannot be read is wrong usage (contract 8.7).
     const unreadable: [string, RegExp][] = [
