@@ -40,6 +40,11 @@ export const GROUPS: Record<string, Group> = {
     about: "Sessions: what workers remember of a conversation",
     load: async () => (await commands<typeof import("./commands/session.ts")>("session")).sessionCommands,
   },
+  conversation: {
+    about: "Conversations of all platforms",
+    load: async () =>
+      (await commands<typeof import("./commands/conversation.ts")>("conversation")).conversationCommands,
+  },
   execution: {
     about: "Executions: one run of a worker each, with its log",
     load: async () =>

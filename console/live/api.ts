@@ -12,6 +12,7 @@ export type Worker = Schemas["Worker"];
 export type Task = Schemas["Task"];
 export type Execution = Schemas["Execution"];
 export type ChatSession = Schemas["LocalSession"];
+export type Conversation = Schemas["Conversation"];
 export type ChatMessage = Schemas["LocalMessage"];
 export type JournalEvent = Schemas["Event"];
 

@@ -1,4 +1,9 @@
+import type { Conversation, ConversationFilter } from "../domain/conversation.ts";
+import { boundTo } from "../domain/scope.ts";
 import { type ConversationEvent, listConversationEvents, startOfReplay } from "../store/chat.ts";
+import { listConversations as listConversationRows } from "../store/conversation.ts";
+import { type Answer, page } from "./answer.ts";
+import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
 import { resume, type StreamStart } from "./stream_start.ts";
 
@@ -8,6 +13,15 @@ export type { ConversationEvent };
 const STEP = { events: 100, contentBytes: 256 * 1024 };
 // After a reset the client gets so many of the latest events; older messages are in the history.
 const REPLAY_MAX_EVENTS = 1_000;
+
+/** GET /api/conversations: those of all platforms, the latest first; a run sees its own (contract 17.6). */
+export async function listConversations(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: ConversationFilter,
+): Promise<Answer<Conversation[]>> {
+  return page(await listConversationRows(db, filter, boundTo(call.caller), filter));
+}
 
 /** Where the stream of a conversation begins (contract 4, Stream). */
 export function findStreamStart(

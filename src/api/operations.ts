@@ -16,7 +16,7 @@ import {
   sendMessage as sendChatMessage,
   updateSession,
 } from "./chat.ts";
-import { findStreamStart, readConversation } from "./conversation.ts";
+import { findStreamStart, listConversations, readConversation } from "./conversation.ts";
 import {
   createDepartment,
   deleteDepartment,
@@ -96,6 +96,7 @@ export function createOperations(parts: Parts) {
     queue: bound(parts, { list: listQueue, cancel: cancelQueue }),
     engine: bound(parts, { list: listEngines, get: getEngine }),
     usage: bound(parts, { list: listUsage, series: listSeries }),
+    conversation: bound(parts, { list: listConversations }),
     session: bound(parts, { list: listContexts, clear: clearSession, clearWorker: clearWorkerContext }),
     memory: bound(parts, { list: listMemory, get: getMemory, save: saveMemory, delete: deleteMemory }),
     department: bound(parts, {

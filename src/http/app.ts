@@ -22,6 +22,7 @@ import { authRoutes } from "./routes/auth.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { departmentRoutes } from "./routes/department.ts";
 import { engineRoutes } from "./routes/engine.ts";
+import { conversationRoutes } from "./routes/conversation.ts";
 import { eventRoutes } from "./routes/event.ts";
 import { executionRoutes } from "./routes/execution.ts";
 import { inboxRoutes } from "./routes/inbox.ts";
@@ -45,6 +46,7 @@ export const ROUTES = [
   ...inboxRoutes,
   ...executionRoutes,
   ...sessionRoutes,
+  ...conversationRoutes,
   ...memoryRoutes,
   ...departmentRoutes,
   ...messageRoutes,

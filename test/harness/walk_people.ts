@@ -45,5 +45,6 @@ export async function walkQueue(world: World, worker: string, execution: string)
   await world.run("usage", ["--by", "worker"]);
   await world.run("execution retry", [execution]);
   await world.run("inbox");
+  await world.run("conversation list");
   await world.settle();
 }

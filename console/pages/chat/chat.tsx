@@ -1,7 +1,7 @@
 import { Plus } from "lucide-preact";
 import { useEffect } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
-import { api, ask, askPage, type ChatSession } from "../../live/api.ts";
+import { api, ask, askPage, type Conversation as Listed } from "../../live/api.ts";
 import { type LiveList, useList } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import type { PageProps } from "../../pages.tsx";
@@ -9,21 +9,22 @@ import { Empty, Waiting } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
+import { Status } from "../../parts/status.tsx";
 import { Conversation } from "./conversation.tsx";
+import { Elsewhere } from "./elsewhere.tsx";
 
 const ROW_PX = 56;
 const PAGE_SIZE = 100;
 
 /** The chat: conversations at the side (on a phone: before), and the one that is open (contract 17). */
 export function ChatPage({ params: { id = "" } }: PageProps) {
-  const sessions = useList<ChatSession>(
+  const sessions = useList<Listed>(
     "chat",
     (cursor, signal) => {
       const query = cursor === undefined ? { page_size: PAGE_SIZE } : { page_size: PAGE_SIZE, cursor };
-      return askPage(api.GET("/api/local/sessions", { params: { query }, signal }));
+      return askPage(api.GET("/api/conversations", { params: { query }, signal }));
     },
-    ({ kind, session_key }) =>
-      kind.startsWith("chat.") || kind === "message.sent" && session_key.startsWith("local:"),
+    ({ kind }) => kind.startsWith("chat.") || /^message\.(sent|received)$/.test(kind),
   );
   const [, navigate] = useLocation();
   async function create(): Promise<void> {
@@ -57,20 +58,24 @@ export function ChatPage({ params: { id = "" } }: PageProps) {
       </div>
       {id === ""
         ? <div class="chat-none quiet">Choose a conversation, or begin a new one.</div>
-        : <Conversation key={id} id={id} session={sessions.data?.find((one) => one.id === id)} />}
+        : id.includes(":")
+        ? <Elsewhere key={id} sessionKey={id} />
+        : <Conversation key={id} id={id} />}
     </div>
   );
 }
 
 interface ConversationsProps {
-  sessions: LiveList<ChatSession>;
+  sessions: LiveList<Listed>;
   current: string;
   create: () => Promise<void>;
 }
 
 function Conversations({ sessions, current, create }: ConversationsProps) {
-  const items = sessions.data;
-  if (items === undefined) return <Waiting refusal={sessions.refusal} />;
+  if (sessions.data === undefined) return <Waiting refusal={sessions.refusal} />;
+  // One that got a message since the later pages were read stands at the top as well.
+  const items = [...new Map(sessions.data.toReversed().map((one) => [one.session_key, one])).values()]
+    .toReversed();
   if (items.length === 0) {
     return (
       <Empty title="No conversation yet.">
@@ -85,22 +90,33 @@ function Conversations({ sessions, current, create }: ConversationsProps) {
       height={ROW_PX}
       onEnd={sessions.more}
       row={(index) => {
-        const session = items[index];
-        return session && (
+        const one = items[index];
+        return one && (
           <Link
-            href={`/console/chat/${session.id}`}
+            href={`/console/chat/${encodeURIComponent(idOf(one))}`}
             class="row"
-            {...(session.id === current ? { "aria-current": "page" as const } : {})}
+            {...(idOf(one) === current ? { "aria-current": "page" as const } : {})}
           >
             <span class="row-main">
-              <span class="row-title">{session.name}</span>
+              <span class="row-title">{one.name || one.session_key}</span>
+              <span class="row-note">{latest(one)}</span>
             </span>
             <span class="row-side">
-              <Ago at={session.updated_at} />
+              {one.active_tasks > 0 && <Status of="running" bare />}
+              <Ago at={one.updated_at} />
             </span>
           </Link>
         );
       }}
     />
   );
+}
+
+// A local conversation is addressed by its session, one of another platform by its key.
+function idOf({ session_id, session_key }: Listed): string {
+  return session_id ?? session_key;
+}
+
+function latest({ role, text }: Listed): string {
+  return role === "user" ? `You: ${text}` : text;
 }

@@ -1,7 +1,7 @@
 import { ArrowLeft, Settings2 } from "lucide-preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import { api, ask, type ChatMessage, type ChatSession } from "../../live/api.ts";
+import { api, ask } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import { workerName, workers } from "../../live/workers.ts";
@@ -13,15 +13,20 @@ import { ChatSettings } from "./chat_settings.tsx";
 import { MessageView, SendingView } from "./message.tsx";
 import { useProgress } from "./progress.ts";
 import { ProgressView } from "./progress_view.tsx";
+import { newDay, Thread } from "./thread.tsx";
 
 const SHOWN_MAX = 200;
-const NEAR_END_PX = 120;
 const NAME_MAX_CHARACTERS = 48;
 const UNNAMED = "New session";
 
 /** One conversation: what was said, what goes on, and the line to write in. */
-export function Conversation({ id, session }: { id: string; session: ChatSession | undefined }) {
+export function Conversation({ id }: { id: string }) {
   const key = `local:${id}`;
+  const session = useResource(
+    id,
+    (signal) => ask(api.GET("/api/local/sessions/{id}", { params: { path: { id } }, signal })),
+    (event) => event.session_key === key && event.kind.startsWith("chat."),
+  ).data;
   const [limit, setLimit] = useState(SHOWN_MAX);
   const history = useResource(
     `${id} ${limit}`,
@@ -109,30 +114,6 @@ export function Conversation({ id, session }: { id: string; session: ChatSession
         />
       )}
     </section>
-  );
-}
-
-function newDay(before: ChatMessage | undefined, message: ChatMessage): boolean {
-  return before === undefined || new Date(before.ts).toDateString() !== new Date(message.ts).toDateString();
-}
-
-/** What was said, kept at its end unless somebody reads further up. */
-function Thread(
-  { count, busy, children }: { count: number; busy: string; children: preact.ComponentChildren },
-) {
-  const box = useRef<HTMLDivElement>(null);
-  const atEnd = useRef(true);
-  useLayoutEffect(() => {
-    if (atEnd.current) box.current?.scrollTo({ top: box.current.scrollHeight });
-  }, [count, busy]);
-  function note(): void {
-    const { scrollTop = 0, clientHeight = 0, scrollHeight = 0 } = box.current ?? {};
-    atEnd.current = scrollTop + clientHeight >= scrollHeight - NEAR_END_PX;
-  }
-  return (
-    <div class="thread" ref={box} onScroll={note} role="log" aria-label="Messages" tabIndex={0}>
-      <div class="thread-inner">{children}</div>
-    </div>
   );
 }
 

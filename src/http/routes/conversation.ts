@@ -1,0 +1,18 @@
+import { z } from "zod";
+import { conversationListQuery, conversationSchema } from "../../domain/conversation.ts";
+import { route } from "../route.ts";
+
+export const conversationRoutes = [
+  route({
+    method: "GET",
+    path: "/api/conversations",
+    access: "read:sessions",
+    operation: "conversation.list",
+    summary: "List the conversations of all platforms, the latest first",
+    query: conversationListQuery,
+    status: 200,
+    response: z.array(conversationSchema),
+    paged: true,
+    handle: ({ api, call, query }) => api.conversation.list(call, query),
+  }),
+] as const;
