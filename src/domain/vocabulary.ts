@@ -151,6 +151,14 @@ export const EVENT_KINDS = [
 
 export type EventKind = (typeof EVENT_KINDS)[number];
 
+/** What the service tells people by itself (contract 11). */
+export type NoticeKind =
+  | "schedule.failed"
+  | "schedule.paused"
+  | "budget.soft"
+  | "budget.hard"
+  | "question.opened";
+
 /** What a user may be (contract 9). */
 export const ROLES = ["viewer", "operator", "admin"] as const;
 export type Role = (typeof ROLES)[number];

@@ -161,7 +161,7 @@ function say(
       source_id: id,
       execution_id: source === "bee" ? id : "",
     }, now),
-    source === "bee" ? "unless-same" : "always",
+    { unless: source === "bee" ? "unless-same" : "always" },
   );
 }
 

@@ -7,6 +7,7 @@ import { newId } from "../base/id.ts";
 import type { Statement } from "../store/database.ts";
 import { type ExecutionEnd, finishExecution } from "../store/execution.ts";
 import { moved, record, recordIdle } from "../store/journal.ts";
+import { insertNotice } from "../store/notice.ts";
 import { sendMessage } from "../store/outbound.ts";
 import { setLimit } from "../store/rate_limit.ts";
 import { finishTask, postponeTask, requeueTask, rescheduleTask, retryTask } from "../store/task_move.ts";
@@ -66,7 +67,7 @@ export function endRun(
   }
   const fate = fateOf(run, end, task, rules, now, keys);
   if (!hasConversation(run.session_key)) return [...ended, ...limited, ...fate];
-  return [...ended, ...limited, ...fate, ...reply(run, end, now), recordIdle(now, run.session_key)];
+  return [...ended, ...limited, ...fate, ...reply(run, end, task, now), recordIdle(now, run.session_key)];
 }
 
 function tryAgain(
@@ -132,19 +133,18 @@ function fateOf(
 }
 
 // The final text is the worker's reply; a failure is reported by the system (contract 4.6).
-function reply(run: EndedRun, end: ExecutionEnd, now: number): Statement[] {
+function reply(run: EndedRun, end: ExecutionEnd, task: EndedTask | null, now: number): Statement[] {
   const base = toConversation(run);
   if (end.status === "completed" && end.result.trim() !== "") {
     const said = { ...base, content: end.result, source_type: "worker" as const, source_id: run.worker_id };
-    return sendMessage(outboundOf(said, now), "unless-same");
+    return sendMessage(outboundOf(said, now), { unless: "unless-same" });
   }
-  const said = {
-    ...base,
-    content: closingWords(run, end),
-    source_type: "system" as const,
-    source_id: run.execution_id,
-  };
-  return sendMessage(outboundOf(said, now), end.status === "completed" ? "unless-any" : "always");
+  const content = closingWords(run, end);
+  if (task?.type === "scheduled" && end.status === "failed" && end.failure !== "cancelled") {
+    return insertNotice({ kind: "schedule.failed", ...run, about: run.execution_id, content }, now);
+  }
+  const said = { ...base, content, source_type: "system" as const, source_id: run.execution_id };
+  return sendMessage(outboundOf(said, now), { unless: end.status === "completed" ? "unless-any" : "always" });
 }
 
 function toConversation(run: EndedRun) {

@@ -51,10 +51,23 @@ const OUTBOUND_COLUMNS = [
 ] as const;
 
 /** When the last message of a run is left out: if it sent the same text itself, or if it sent anything at all (contract 4.6). */
-export type Unless = "always" | "unless-same" | "unless-any";
+type Unless = "always" | "unless-same" | "unless-any";
+
+/** A condition in SQL and its values. */
+export interface When {
+  sql: string;
+  args: Value[];
+}
+
+/** What decides whether a message is stored, and what its event says beside its id. */
+interface Sending {
+  unless?: Unless;
+  when?: When | undefined;
+  data?: Record<string, unknown>;
+}
 
 // Nothing is sent into a local session that was deleted meanwhile.
-function insertOutbound(message: NewOutbound, unless: Unless): Statement {
+function insertOutbound(message: NewOutbound, { unless = "always", when }: Sending): Statement {
   const values: Value[] = OUTBOUND_COLUMNS.map((name) =>
     name === "media" ? JSON.stringify(message.media) : message[name]
   );
@@ -66,15 +79,19 @@ function insertOutbound(message: NewOutbound, unless: Unless): Statement {
         and (? = 'always' or not exists (
           select 1
           from outbound_message
-          where execution_id = ? and execution_id <> '' and (? = 'unless-any' or trim(content) = trim(?))))`,
-    args: [...values, sessionId, sessionId, unless, message.execution_id, unless, message.content],
+          where execution_id = ? and execution_id <> '' and (? = 'unless-any' or trim(content) = trim(?))))
+        ${when === undefined ? "" : `and (${when.sql})`}`,
+    args: [
+      ...[...values, sessionId, sessionId, unless, message.execution_id, unless, message.content],
+      ...(when?.args ?? []),
+    ],
     bell: message.due_at === null ? undefined : BELL.outbox,
   };
 }
 
 /** Stores an outbound message. On the local platform it is sent with that, and the event says so; others wake the outbox. */
-export function sendMessage(message: NewOutbound, unless: Unless = "always"): Statement[] {
-  const insert = insertOutbound(message, unless);
+export function sendMessage(message: NewOutbound, sending: Sending = {}): Statement[] {
+  const insert = insertOutbound(message, sending);
   if (message.status !== "sent") return [insert];
   return moved(insert, message.created_at, {
     kind: "message.sent",
@@ -83,7 +100,7 @@ export function sendMessage(message: NewOutbound, unless: Unless = "always"): St
     execution_id: message.execution_id,
     worker_id: message.source_type === "worker" ? message.source_id : "",
     actor: actorOf(message),
-    data: { outbound_id: message.id },
+    data: { outbound_id: message.id, ...sending.data },
   });
 }
 

@@ -1,0 +1,16 @@
+import type { NoticeKind } from "./vocabulary.ts";
+
+/** What the service itself tells people about a thing (contract 11). */
+export interface Notice {
+  kind: NoticeKind;
+  /** The conversation that the thing belongs to. */
+  session_key: string;
+  /** The message of that conversation that led to the thing, or "". */
+  message_id: string;
+  /** The id of the thing: a task, a run, a budget, a question. */
+  about: string;
+  /** The run that it is about, or "". */
+  execution_id?: string;
+  /** What happened and the way out, in plain words. */
+  content: string;
+}
