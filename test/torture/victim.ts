@@ -70,7 +70,6 @@ export class Victim {
     this.#changed = Promise.withResolvers();
   }
 
-  /** Kills the server with SIGKILL. */
   /** What the server has said since its start. */
   get said(): string {
     return this.#server?.stderr ?? "";
@@ -87,6 +86,7 @@ export class Victim {
       : ["bash", "-c", `ulimit -n ${this.#filesMax}; exec "$0" "$@"`, ...program];
   }
 
+  /** Kills the server with SIGKILL. */
   async kill(): Promise<void> {
     const server = this.#server;
     if (server === null) return;
