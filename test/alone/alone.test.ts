@@ -21,7 +21,7 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
     expect((await alone.svc(["service", "print", "--system"])).out).toContain(
       `ExecStart=${alone.program} serve`,
     );
-  }, 120_000);
+  }, 360_000);
 
   it("is what an agent calls as svc", async () => {
     await using alone = await Alone.open();
@@ -44,7 +44,7 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
     const { out } = await alone.svc(["ctl", "chat", "@Ask who are you"]);
     const version = (await alone.svc(["version", "--json"])).out;
     expect(out).toBe(`${alone.program}\n${alone.program}\n${version}`);
-  }, 60_000);
+  }, 180_000);
 
   it("runs without HOME, TMPDIR, terminal, in another zone and locale, with text of any script", async () => {
     const env = { TMPDIR: "/nowhere", TZ: "Pacific/Auckland", LC_ALL: "C" };
@@ -69,7 +69,7 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
     );
     expect([0, 1]).toContain(closed.code);
     expect((await alone.svc(["health"])).code).toBe(0);
-  }, 60_000);
+  }, 180_000);
 
   it("reports a read-only directory and a missing one", async () => {
     await using folder = await tempDir();
@@ -117,7 +117,7 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
       expect(neither.err.trim().split("\n")).toHaveLength(1);
       expect(neither.err).toMatch(/^Cannot open the database .*must be writable and not mounted noexec/);
     },
-    60_000,
+    180_000,
   );
 
   it("leaves nothing in the temporary directory (decision 0041)", async () => {

@@ -122,6 +122,6 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     },
-    60_000,
+    180_000,
   );
 });

@@ -153,7 +153,7 @@ for (const { shell, command, setup } of SHELLS) {
       await terminal.type("\u0015svc ctl dep\tg\t");
       await terminal.until(/department[ \b]*get/);
       await terminal.type("\u0015exit\n");
-    }, 60_000);
+    }, 180_000);
 
     it("runs nothing of the line, and nothing of what a name says", async () => {
       await using app = await openApp();
@@ -193,6 +193,6 @@ for (const { shell, command, setup } of SHELLS) {
       expect(await Deno.readTextFile(join(dir.path, "got"))).toContain(
         "Dep $(touch named) 'q' `touch ticked`",
       );
-    }, 90_000);
+    }, 270_000);
   });
 }

@@ -53,7 +53,7 @@ it(
     const wrong = await run("--json");
     expect(status(wrong.checks).config).toBe("fail");
   },
-  60_000,
+  180_000,
 );
 
 it("doctor asks the service where one answers, and nobody else's machine about this one", async () => {

@@ -215,5 +215,5 @@ describe("svc and its versions and helps", () => {
         ]);
       }
     }
-  }, 30_000);
+  }, 90_000);
 });

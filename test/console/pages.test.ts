@@ -130,7 +130,7 @@ describe.skipIf(path === null)("every page of the console (contract 17)", () => 
       }
       expect(faults).toEqual([]);
       expect(visitor.complaints).toEqual([]);
-    }, 300_000);
+    }, 900_000);
   }
 
   it("shows what came as text, to the letter", async () => {

@@ -93,7 +93,7 @@ describe.skipIf(path === null)("a login in a browser (contract 9, reliability US
       expect(await context.cookies(`${app.url}/api/auth`)).toEqual([]);
       expect((await renew(half)).status).toBe(401);
     },
-    180_000,
+    540_000,
   );
 
   it("is not used, nor ended, by a page of another origin or another port of the same host", async () => {
@@ -134,7 +134,7 @@ describe.skipIf(path === null)("a login in a browser (contract 9, reliability US
     expect((await fromPage(own, `${app.url}/api/auth/refresh`, {}, half)).status).toBe(200);
     const logins = await app.db.first<{ rows: number }>("select count(*) as rows from refresh_token");
     expect(logins?.rows).toBe(1);
-  }, 180_000);
+  }, 540_000);
 
   it("the server itself refuses another origin, another port and none, in words", async () => {
     await using app = await openApp();
@@ -189,7 +189,7 @@ describe.skipIf(path === null)("a login in a browser (contract 9, reliability US
         expect((await renew(halves[1 - index])).status).toBe(401);
       }
     },
-    180_000,
+    540_000,
   );
 
   it("the console opens with a code of svc ctl console, once, and keeps it out of its address", async () => {
@@ -204,7 +204,7 @@ describe.skipIf(path === null)("a login in a browser (contract 9, reliability US
     const second = await (await browser.newContext()).newPage();
     await second.goto(`${url}/#code=${code}`);
     await second.getByRole("button", { name: "Sign in" }).waitFor();
-  }, 180_000);
+  }, 540_000);
 });
 
 describe.skipIf(path === null)("sign-in with a real OpenID provider (contract 9, reliability USR-4)", () => {
@@ -259,5 +259,5 @@ describe.skipIf(path === null)("sign-in with a real OpenID provider (contract 9,
       expect([login, (await refusal).status()]).toEqual([login, status]);
     }
     expect(await app.call("GET /api/users")).toHaveLength(2);
-  }, 90_000);
+  }, 270_000);
 });

@@ -59,5 +59,5 @@ it(
     expect([code, err]).toEqual([0, ""]);
     expect(JSON.parse(out)).toEqual({ status: "completed", result: "hello", code: "not_found" });
   },
-  60_000,
+  180_000,
 );

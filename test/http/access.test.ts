@@ -142,7 +142,7 @@ describe("who may call what (contract 9, reliability USR-1)", () => {
       }
       expect(wrong).toEqual([]);
     },
-    60_000,
+    180_000,
   );
 
   it("no run deletes a worker, and only one with *:* makes or renames a local session (contract 8.5)", () => {

@@ -223,7 +223,7 @@ describe("the audit trail (contract 4, Journal)", () => {
       `${route.method} ${route.path}`
     );
     expect([...MUTATIONS.map(([route]) => route), ...CHANGES_NOTHING].sort()).toEqual(changing.sort());
-  }, 60_000);
+  }, 180_000);
 
   it("names the worker as the actor of its agent's changes", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });

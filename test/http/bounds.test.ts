@@ -144,7 +144,7 @@ describe("huge, deep and wide input (reliability BKP-6)", () => {
     }
     expect(await app.call("GET /api/workers")).toEqual([]);
     expect(({} as { paused?: boolean }).paused).toBeUndefined();
-  }, 30_000);
+  }, 90_000);
 
   it("is refused in queries and headers, too", async () => {
     await using app = await openApp({ inMemory: true });

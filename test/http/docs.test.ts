@@ -54,6 +54,6 @@ describe("/docs (contract 5)", () => {
       expect(dom).toContain("/api/messages/{id}/trace");
       expect(dom).toContain("Try it out");
     },
-    180_000,
+    540_000,
   );
 });

@@ -171,7 +171,7 @@ it(
     await app.stop();
     expect(await checkAtAnyMoment(dataDir)).toEqual([]);
   },
-  60_000 + REQUESTS * 30,
+  180_000 + REQUESTS * 30,
 );
 
 /** An agent's run that lasts as long as the test. */

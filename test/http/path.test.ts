@@ -164,7 +164,7 @@ describe("media_path (interface 8, reliability PTH-1)", () => {
       }
       await Deno.remove(outside, { recursive: true });
     },
-    30_000,
+    90_000,
   );
 });
 
@@ -260,7 +260,7 @@ describe("DELETE with delete_work_dir (contract 3, reliability PTH-3)", () => {
       await expect(Deno.lstat(join(base, dir)), dir).rejects.toThrow();
     }
     expect(await Deno.readTextFile(join(base, "target/canary"))).toBe("alive");
-  }, 30_000);
+  }, 90_000);
 
   it.skipIf(Deno.uid() !== 0)("does not delete a mount point", async () => {
     await using folder = await tempDir();
@@ -337,7 +337,7 @@ describe("DELETE with delete_work_dir (contract 3, reliability PTH-3)", () => {
     expect(await Deno.readTextFile(join(parent, "dir/canary"))).toBe("alive");
     expect([reply.status, reply.body.detail]).toEqual([409, expect.stringContaining("was replaced")]);
     expect((await app.send(`GET /api/workers/${id}`)).status).toBe(404);
-  }, 30_000);
+  }, 90_000);
 });
 
 describe("a work directory in the service's own data (reliability PTH-4)", () => {
@@ -449,5 +449,5 @@ describe("ids in paths (reliability PTH-5)", () => {
       }
     }
     expect(tried).toBeGreaterThan(500);
-  }, 30_000);
+  }, 90_000);
 });

@@ -65,7 +65,7 @@ describe("what is open when rights end (contract 9, reliability USR-2)", () => {
       await endedBy(await openAll(app, again, run), () => app.call("PUT /api/users/Ada/password", fresh));
       expect((await app.send("GET /api/workers", undefined, again.headers)).status).toBe(401);
     },
-    90_000,
+    270_000,
   );
 
   it("what another program changes in the database counts after a second as well", async () => {
@@ -76,5 +76,5 @@ describe("what is open when rights end (contract 9, reliability USR-2)", () => {
     await app.db.write([{ sql: "update user set disabled = 1 where name = 'Ada'", args: [] }]);
     await new Promise((resolve) => setTimeout(resolve, ENDS_WITHIN_MS + 20));
     expect(await status()).toBe(401);
-  }, 30_000);
+  }, 90_000);
 });

@@ -37,7 +37,7 @@ describe("another signing key (contract 8.16)", () => {
       await using later = await openApp({ dataDir: app.dataDir });
       expect((await later.send("GET /api/workers", undefined, fresh)).status).toBe(200);
     },
-    60_000,
+    180_000,
   );
 
   it(
@@ -61,6 +61,6 @@ describe("another signing key (contract 8.16)", () => {
         expect.stringContaining("auth.jwt_secret sets it"),
       ]);
     },
-    60_000,
+    180_000,
   );
 });

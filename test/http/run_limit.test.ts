@@ -57,7 +57,7 @@ describe("limits of one run (reliability SCP-7)", () => {
     }]);
     const { total } = await app.call("GET /api/system/overview").then((overview) => overview.tasks);
     expect(total).toBe(2 + RUN_TASKS_MAX + 2);
-  }, 30_000);
+  }, 90_000);
 
   it("the scheduled tasks, messages and memory of a run are limited", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
@@ -83,7 +83,7 @@ describe("limits of one run (reliability SCP-7)", () => {
     expect(await remember(2)).toBe(409);
     const things = (await limited(app)).map(({ thing }) => thing);
     expect(things).toEqual(["messages", "memory_bytes"]);
-  }, 30_000);
+  }, 90_000);
 
   it(
     "an agent that creates tasks for itself stops at the depth, and the run that reached it is marked",
@@ -111,7 +111,7 @@ describe("limits of one run (reliability SCP-7)", () => {
       expect(await limited(app)).toEqual([{ execution_id: runs[0].id, thing: "chain_depth", most: 2 }]);
       await Deno.remove(folder, { recursive: true });
     },
-    60_000,
+    180_000,
   );
 });
 
@@ -179,5 +179,5 @@ it(
       { numRuns: 150 },
     );
   },
-  30_000,
+  90_000,
 );

@@ -62,7 +62,7 @@ describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
         else expect([what, reply.status, body?.required_scope]).toEqual([what, 403, route.access]);
       }
     }
-  }, 60_000);
+  }, 180_000);
 
   it("an agent never changes what a worker may do, nor grants what it does not hold (reliability SCP-3, SCP-4)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });

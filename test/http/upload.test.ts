@@ -148,7 +148,7 @@ describe("too much at once (reliability UPL-1)", () => {
       await eventually("nothing is left", () => left().length === 0);
       expect((await api.send(`GET ${SESSIONS}`)).status).toBe(200);
     },
-    60_000,
+    180_000,
   );
 });
 
@@ -291,7 +291,7 @@ describe("odd multipart bodies (reliability UPL-3)", () => {
       expect(names).toHaveLength(taken);
       expect(names.filter((name) => /^\..*\.part$/.test(name))).toEqual([]);
     },
-    30_000,
+    90_000,
   );
 });
 

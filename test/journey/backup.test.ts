@@ -101,7 +101,7 @@ describe("svc ctl system backup and svc restore (reliability BAK-1, BAK-4)", () 
       await writing;
       await expect(Deno.stat(app.server.parts.paths.backup)).rejects.toThrow();
     },
-    20_000 + BACKUPS * 2_000,
+    60_000 + BACKUPS * 2_000,
   );
 
   it.skipIf(!APART)(

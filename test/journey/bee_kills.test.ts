@@ -68,7 +68,7 @@ it(
     }
     expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
   },
-  60_000 + KILLS * 5_000,
+  180_000 + KILLS * 5_000,
 );
 
 async function routed(own: Awaited<ReturnType<typeof client>>, id: string) {

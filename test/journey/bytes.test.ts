@@ -129,7 +129,7 @@ describe("a database full of the largest texts of control characters", () => {
       void server.memory().then((bytes) => memory = Math.max(memory, bytes), () => {});
     }, 20);
     api = await client(server.url, PASSWORD);
-  }, 300_000);
+  }, 900_000);
 
   afterAll(async () => {
     clearInterval(watch);
@@ -164,7 +164,7 @@ describe("a database full of the largest texts of control characters", () => {
       const runs = await read("/api/executions?status=failed");
       expect(runs.rows).toEqual([]);
     },
-    300_000,
+    900_000,
   );
 
   it(
@@ -198,7 +198,7 @@ describe("a database full of the largest texts of control characters", () => {
       expect(whole.memory).toHaveLength(LARGEST_BYTES);
       expect(whole.truncated).toBeUndefined();
     },
-    120_000,
+    360_000,
   );
 
   it(
@@ -235,7 +235,7 @@ describe("a database full of the largest texts of control characters", () => {
         expect(pages).toBeGreaterThan(count / 10);
       }
     },
-    120_000,
+    360_000,
   );
 
   it(
@@ -267,7 +267,7 @@ describe("a database full of the largest texts of control characters", () => {
       expect((await api.send(`DELETE /api/local/sessions/${seeded.session}`)).status).toBe(200);
       expect((await read("/api/messages/inbound?page_size=100")).rows).toEqual([]);
     },
-    120_000,
+    360_000,
   );
 
   it(
@@ -277,6 +277,6 @@ describe("a database full of the largest texts of control characters", () => {
       expect(memory).toBeLessThan(MEMORY_MAX_BYTES);
       expect((await server.end()).code).toBe(0);
     },
-    60_000,
+    180_000,
   );
 });

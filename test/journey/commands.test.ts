@@ -88,6 +88,6 @@ describe("svc ctl, every command once (interface 4.2, contract 6)", () => {
         run: (command, args, err, stdin) => script.run(command, args, err, stdin),
       });
       expect([...script.used].sort()).toEqual((await everyCommand()).sort());
-    }, 60_000);
+    }, 180_000);
   }
 });

@@ -71,7 +71,7 @@ it(
     expect(server.descriptors()).toBeLessThan(700);
     expect((await server.end()).code).toBe(0);
   },
-  40_000,
+  120_000,
 );
 
 it(
@@ -90,7 +90,7 @@ it(
     await stream.close();
     expect((await server.end()).code).toBe(0);
   },
-  40_000,
+  120_000,
 );
 
 it("what cannot be accepted for want of files ends nothing: it pauses and goes on (reliability BYT-3)", async () => {
@@ -134,7 +134,7 @@ it(
     expect(server.stderr).not.toContain("Nobody caught this");
     expect((await server.end()).code).toBe(0);
   },
-  30_000,
+  90_000,
 );
 
 it("of the files that may be open so many are kept back", () => {

@@ -4,6 +4,7 @@ import { findMarked } from "../../src/engine/isolation.ts";
 import { FAKE_AGENT } from "../harness/agents.ts";
 import { startServer, svc, tempDir } from "../harness/process.ts";
 import { StreamClient } from "../harness/stream.ts";
+import { patient } from "../harness/patience.ts";
 
 const ENV = {
   SVC_ENGINES__DEFAULT: "fake",
@@ -89,7 +90,7 @@ describe("stopping in order", () => {
       await using server = await startServer({ dataDir: folder.path });
       const { code, ms } = await server.end(signal);
       expect(code).toBe(0);
-      expect(ms).toBeLessThan(1_000);
+      expect(ms).toBeLessThan(patient(1_000));
       await expect(Deno.stat(join(folder.path, "server.json"))).rejects.toThrow();
     }
   });
@@ -118,7 +119,7 @@ describe("stopping in order", () => {
       }
       const { code, ms } = await server.end("SIGTERM");
       expect(code).toBe(0);
-      expect(ms).toBeLessThan(1_500 + 5_000);
+      expect(ms).toBeLessThan(patient(1_500 + 5_000));
     }
     await using server = await startServer({ dataDir: folder.path, env });
     const { call } = await client(server.url);
@@ -153,7 +154,7 @@ describe("stopping in order", () => {
     expect(refused).toMatchObject({ code: "unavailable" });
     const { code, ms } = await server.end("SIGTERM");
     expect(code).toBe(0);
-    expect(ms).toBeLessThan(5_000);
+    expect(ms).toBeLessThan(patient(5_000));
     expect(events.named("end").map(({ data }) => data.reason)).toEqual(["shutdown"]);
   });
 

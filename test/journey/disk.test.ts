@@ -47,7 +47,7 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
       await Deno.copyFile(join(disk.path, "svc.db"), join(dataDir, "svc.db"));
       expect(await checkAtRest({ dataDir, messages: acknowledged, maxAttempts: 3 })).toEqual([]);
     },
-    60_000,
+    180_000,
   );
 
   it("of the logs: the run and its answer are complete, its log ends early, and nothing else is affected (reliability DBF-2)", async () => {
@@ -123,7 +123,7 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
       expect((await svc(["ctl", "system", "backup", other], { dataDir })).code).toBe(0);
       await server.end("SIGTERM");
     },
-    40_000,
+    120_000,
   );
 });
 

@@ -265,7 +265,7 @@ it(
     await server.end("SIGTERM");
     expect(await checkAtRest(world.evidence)).toEqual([]);
   },
-  20_000 + RETRIES * 3_000,
+  60_000 + RETRIES * 3_000,
 );
 
 it("the log of a run is on the disk before its outcome is (reliability DUR-9)", async () => {

@@ -69,7 +69,7 @@ it(
     expect(execution).toMatchObject({ id: run.id, status: "completed" });
     expect(execution.result).toMatch(/\[cut: \d+ bytes in all, the log has more\]$/);
   },
-  60_000 + FLOOD_MB * 300,
+  180_000 + FLOOD_MB * 300,
 );
 
 it("unusual output is kept byte for byte, and every reader can handle it: bad UTF-8, NUL, a line of 10 MB (reliability CHD-7)", async () => {
@@ -148,5 +148,5 @@ it(
       () => server.descriptors() <= before.descriptors + 2,
     );
   },
-  60_000,
+  180_000,
 );

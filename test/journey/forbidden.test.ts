@@ -143,6 +143,6 @@ describe("an agent with the default scopes (reliability SCP-1, docs/security.md)
         };
       }
     },
-    120_000,
+    360_000,
   );
 });

@@ -81,7 +81,7 @@ it(
     expect(lines.filter((line) => line.startsWith("OVERLAP"))).toEqual([]);
     expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
   },
-  60_000 + KILLS * 4_000,
+  180_000 + KILLS * 4_000,
 );
 
 function taskBody(worker_id: string, dice: number) {

@@ -67,7 +67,7 @@ it(
     });
     expect(refusals.length).toBeLessThanOrEqual(hashed);
   },
-  60_000,
+  180_000,
 );
 
 describe("a try that was not checked is no failed one (reliability AUT-4)", () => {

@@ -56,7 +56,7 @@ it(
       async () => (await api.call(`GET /api/local/sessions/${session}/messages`)).length >= 4,
     );
   },
-  240_000,
+  720_000,
 );
 
 it(
@@ -93,7 +93,7 @@ it(
     await db.close();
     expect(routed.map(({ status }) => status)).toEqual(Array(4).fill("bee_processed"));
   },
-  60_000,
+  180_000,
 );
 
 it(
@@ -121,5 +121,5 @@ it(
     expect(instructions.map((text) => text.length)).toEqual([200_001, 200_001, 200_001]);
     expect(instructions.map((text) => text[0])).toEqual(["4", "2", "0"]);
   },
-  60_000,
+  180_000,
 );

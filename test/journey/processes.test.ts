@@ -79,7 +79,7 @@ it(
     expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
     expect(await findMarked(await marks(dataDir))).toEqual([]);
   },
-  20_000 + KILLS * 20_000,
+  60_000 + KILLS * 60_000,
 );
 
 it(`${RUNS} runs leave no zombie, no descriptor and no memory behind (reliability CHD-14)`, async () => {
@@ -143,7 +143,7 @@ it(
     for (const id of others) expect((await taskOf(id)).status).toBe("completed");
     await server.end("SIGTERM");
   },
-  60_000,
+  180_000,
 );
 
 it(
@@ -218,5 +218,5 @@ it(
     expect(await statusWith(first.token)).toBe(401);
     await server.end("SIGKILL");
   },
-  60_000,
+  180_000,
 );

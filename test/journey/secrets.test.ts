@@ -140,7 +140,7 @@ describe.each(FORMATS)("secrets, logged as %s (reliability SEC-1, SEC-2, SEC-3, 
       expect(await filesWith(dataDir, [signature, bad])).toEqual([]);
       expect(sink.text).toMatch(/referrer-policy: no-referrer/);
     },
-    60_000,
+    180_000,
   );
 
   it("passwords, keys and tokens are only where they belong, whatever an agent prints", async () => {
@@ -227,7 +227,7 @@ describe.each(FORMATS)("secrets, logged as %s (reliability SEC-1, SEC-2, SEC-3, 
     }
     // The run in progress had its environment in its own files until now.
     expect(await filesWith(dataDir, secrets)).toEqual([]);
-  }, 60_000);
+  }, 180_000);
 
   it(
     "control characters from outside forge no line and control no terminal (reliability SEC-5)",
@@ -292,7 +292,7 @@ describe.each(FORMATS)("secrets, logged as %s (reliability SEC-1, SEC-2, SEC-3, 
         for (const line of lines) expect(JSON.parse(line)).toMatchObject({ level: expect.any(String) });
       }
     },
-    60_000,
+    180_000,
   );
 });
 
@@ -382,5 +382,5 @@ it(
     expect(wrong).toEqual([]);
     expect(modes.length).toBeGreaterThan(20);
   },
-  60_000,
+  180_000,
 );

@@ -43,7 +43,7 @@ it.skipIf(!TRACES)(
     expect(opens.filter((line) => !line.includes("O_NOFOLLOW"))).toEqual([]);
     expect(lines.filter((line) => line.includes("copy_file_range") && line.includes("svc.db"))).toEqual([]);
   },
-  60_000,
+  180_000,
 );
 
 // A SIGKILL loses nothing that was written, synced or not. So these look at the calls and at their order.
@@ -86,5 +86,5 @@ it.skipIf(!TRACES)(
     // Without synchronous=full only a checkpoint syncs it.
     expect(calls.filter((call) => isSync(call) && inWal(call)).length).toBeGreaterThan(10);
   },
-  60_000,
+  180_000,
 );

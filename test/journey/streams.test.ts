@@ -72,7 +72,7 @@ it(
     );
     await server.end("SIGKILL");
   },
-  60_000 + REPLIES * 200,
+  180_000 + REPLIES * 200,
 );
 
 async function give(api: Client, body: object, key: string): Promise<boolean> {
@@ -120,5 +120,5 @@ it(
     expect(numbers.filter((text: string) => text.length < 4).length).toBe(121);
     await again.close();
   },
-  90_000,
+  270_000,
 );

@@ -53,7 +53,7 @@ it(
     expect((await app.send("GET /api/workers", undefined, access)).status).toBe(401);
     expect((await app.send("POST /api/auth/refresh", { refresh_token: REFRESH })).status).toBe(401);
   },
-  60_000,
+  180_000,
 );
 
 it(
@@ -74,5 +74,5 @@ it(
     });
     expect(before.status).toBe(401);
   },
-  60_000,
+  180_000,
 );

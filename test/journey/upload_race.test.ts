@@ -56,5 +56,5 @@ it.skipIf(!MOUNTS).each(["said", "not said"])(
     expect(left).toHaveLength(kept);
     if (kept === 0) expect(await upload()).toBe(200);
   },
-  60_000,
+  180_000,
 );

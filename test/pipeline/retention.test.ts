@@ -108,7 +108,7 @@ describe("retention (reliability DUR-11, contract 7)", () => {
       expect(gone).toBeGreaterThan(ROWS / 4);
       await expectCounters(db);
     },
-    60_000,
+    180_000,
   );
 
   it("removes logs with their executions, uploads without a message, and once a day files without a row", async () => {

@@ -142,7 +142,7 @@ class Model {
 describe("the state machine of a task equals its model (reliability DSP-14)", () => {
   it(`over ${SEEDS} seeds of ${OPERATIONS} random operations each`, async () => {
     for (let seed = 1; seed <= SEEDS; seed++) await compare(seed);
-  }, 240_000);
+  }, 720_000);
 });
 
 async function compare(seed: number): Promise<void> {

@@ -12,7 +12,8 @@ while (true) {
   const asked: string | null = url;
   if (asked !== null) {
     const started = performance.now();
-    const ok: ArrayBuffer | null = await fetch(`${asked}/livez`).then((response) => response.arrayBuffer()).catch(() => null);
+    const ok: ArrayBuffer | null = await fetch(`${asked}/livez`).then((response) => response.arrayBuffer())
+      .catch(() => null);
     // A server that was killed meanwhile answers nothing.
     if (ok !== null && asked === url) self.postMessage(performance.now() - started);
   }
