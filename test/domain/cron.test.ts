@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { patient } from "../harness/patience.ts";
 import { cronFault, MISSED_COUNT_MAX, missedOccurrences, nextOccurrence } from "../../src/domain/cron.ts";
 
 // The long run: SVC_TEST_CRON=100000.
@@ -149,7 +150,7 @@ describe("missedOccurrences() (reliability CRN-2, CRN-3)", () => {
       "2036-06-15T12:34",
       MISSED_COUNT_MAX,
     ]);
-    expect(performance.now() - started).toBeLessThan(250);
+    expect(performance.now() - started).toBeLessThan(patient(250));
     expect(missed("0 0 1 1 *", "1970-01-01T00:00Z", "2036-06-15T12:34Z")).toEqual(["2036-01-01T00:00", 67]);
     expect(missed("* 3 * * *", "1990-01-01T03:00Z", "2036-06-15T12:34Z")).toEqual([
       "2036-06-15T03:59",

@@ -154,7 +154,7 @@ it(
     await Deno.mkdir(dataDir);
     const env = {
       ...fakeEnvironment(),
-      SVC_ENGINES__FAKE__TIMEOUT: "1500ms",
+      SVC_ENGINES__FAKE__TIMEOUT: "6s",
       SVC_LIMITS__STOP_GRACE: "100ms",
     };
     let server: ServerProcess = await startServer({ dataDir, env });
