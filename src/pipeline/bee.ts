@@ -1,5 +1,5 @@
 // feeding -> bee_processed, by rules at once or by a run of the coordinator's engine; routing.ts has the moves
-import { setImmediate } from "node:timers";
+import { turn } from "../base/turn.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import type { BeeContext } from "../domain/bee_prompt.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
@@ -131,7 +131,7 @@ export class Bee {
 
   // Routing a long text takes some 20 ms. Two of them never share a turn of the event loop.
   #ownTurn(): Promise<void> {
-    return this.#lastTurn = this.#lastTurn.then(() => new Promise((resolve) => setImmediate(resolve)));
+    return this.#lastTurn = this.#lastTurn.then(turn);
   }
 
   // A lost guard means that the message was cleared or its worker deleted; the next round finds out which.

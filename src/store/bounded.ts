@@ -1,4 +1,4 @@
-import { setImmediate } from "node:timers";
+import { turn } from "../base/turn.ts";
 import type { Json } from "../domain/json.ts";
 import type { Database, Row, Value } from "./database.ts";
 import type { JsonSql } from "./shown.ts";
@@ -205,9 +205,4 @@ function cutToJson(text: string, maxBytes: number): string {
 
 function jsonBytes(text: string): number {
   return encoder.encode(JSON.stringify(text)).length - 2;
-}
-
-/** Lets others have a turn of the event loop: one of these objects takes some milliseconds. */
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

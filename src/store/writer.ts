@@ -1,4 +1,5 @@
 import { setImmediate } from "node:timers";
+import { turn } from "../base/turn.ts";
 import { BUSY_WAIT_MAX_MS, type Connection } from "./connection.ts";
 import { damaged, isLockedOut, isLostGuard } from "./database_error.ts";
 import type { Row, Statement } from "./driver.ts";
@@ -73,7 +74,7 @@ export class Writer {
   async #drain(): Promise<void> {
     const started = performance.now();
     while (this.#queue.length > 0) {
-      if (this.#committedAt > started) await new Promise<void>((resolve) => setImmediate(resolve));
+      if (this.#committedAt > started) await turn();
       const group = this.#takeGroup();
       try {
         const results = await this.#commit(group.flatMap((job) => job.statements), group[0]?.at ?? 0);

@@ -1,0 +1,23 @@
+import { expect, it } from "vitest";
+import { turn } from "../../src/base/turn.ts";
+
+const WORK_MS = 6;
+const TURNS_MAX = 300;
+
+it("long work in steps lets the network go on between them (reliability BYT-4; facts, Deno 12)", async () => {
+  await using server = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen() {} },
+    () => new Response("ok"),
+  );
+  let answers = 0;
+  const asking = (async () => {
+    for (; answers < 5; answers++) await (await fetch(`http://127.0.0.1:${server.addr.port}/`)).text();
+  })();
+  let turns = 0;
+  for (; answers < 5 && turns < TURNS_MAX; turns++) {
+    for (const until = performance.now() + WORK_MS; performance.now() < until;);
+    await turn();
+  }
+  await asking;
+  expect(turns).toBeLessThan(TURNS_MAX);
+});
