@@ -171,7 +171,8 @@ function judge({ message, tasks }: Trace): void {
 }
 
 function asSaid(
-  { id, content, sent_at: ts, source_type, source_id, media, message_id }: Trace["replies"][number],
+  { id, content, sent_at: ts, source_type, source_id, media, message_id, question_id }:
+    Trace["replies"][number],
 ) {
   return {
     id,
@@ -183,6 +184,7 @@ function asSaid(
     worker_name: "",
     media,
     reply_to: message_id,
+    question_id: question_id === "" ? null : question_id,
   };
 }
 

@@ -28,8 +28,16 @@ export const GROUPS: Record<string, Group> = {
     about: "The queue: what waits, is scheduled or runs, of all workers",
     load: async () => (await commands<typeof import("./commands/queue.ts")>("queue")).queueCommands,
   },
+  ask: {
+    about: "Ask a person a question, from inside a run or a script",
+    load: async () => (await commands<typeof import("./commands/ask.ts")>("ask")).askCommand,
+  },
+  question: {
+    about: "Questions that agents ask people: read, answer, cancel",
+    load: async () => (await commands<typeof import("./commands/question.ts")>("question")).questionCommands,
+  },
   inbox: {
-    about: "List what needs a person: failures, undelivered replies, limits, paused workers",
+    about: "List what needs a person: questions, failures, undelivered replies, limits, paused workers",
     load: async () => (await commands<typeof import("./commands/inbox.ts")>("inbox")).inboxCommand,
   },
   memory: {

@@ -4,7 +4,7 @@ import { usage } from "./exit.ts";
 import { visible } from "./visible.ts";
 
 /** What can be named by less than its id: workers, departments and sessions by their names, all by the ending of their id (contract 8.11). */
-export type RefKind = "worker" | "department" | "session" | "task" | "execution" | "message";
+export type RefKind = "worker" | "department" | "session" | "task" | "execution" | "message" | "question";
 
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const CANDIDATES_MAX = 10;
@@ -55,6 +55,10 @@ const CANDIDATES: Record<RefKind, (client: Client, ref: string) => Promise<Candi
       id,
       about: brief(`${worker_name}  ${instruction}`),
     }));
+  },
+  question: async (client, ref) => {
+    const { value } = await client.call("GET /api/questions", { query: { ref, ...PAGE } });
+    return value.map(({ id, status, text }) => ({ id, about: brief(`${status}  ${text}`) }));
   },
   message: async (client, ref) => {
     const { value } = await client.call("GET /api/messages/inbound", { query: { ref, ...PAGE } });

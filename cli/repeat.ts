@@ -12,6 +12,7 @@ export const CREATING = [
   "POST /api/tasks/:id/run",
   "POST /api/executions/:id/retry",
   "POST /api/messages",
+  "POST /api/questions",
   "POST /api/local/sessions",
   "POST /api/local/sessions/:id/media",
   "POST /api/local/sessions/:id/messages",

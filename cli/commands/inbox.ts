@@ -3,18 +3,19 @@ import { listCommand } from "../list.ts";
 
 export const inboxCommand = listCommand({
   name: "inbox",
-  about: "List what needs a person: failures, undelivered replies, limits, paused workers",
+  about: "List what needs a person: questions, failures, undelivered replies, limits, paused workers",
   endpoint: "GET /api/inbox",
   columns: [
     field("kind"),
     timeField("at"),
     field("worker_name"),
+    idField("question_id"),
     idField("execution_id"),
     idField("message_id"),
     field("title"),
     field("detail"),
   ],
-  id: (row) => String(row.execution_id || row.message_id || row.worker_id || row.engine),
+  id: (row) => String(row.question_id || row.execution_id || row.message_id || row.worker_id || row.engine),
   options: {
     since: {
       flags: "--since <time>",

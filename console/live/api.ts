@@ -14,6 +14,7 @@ export type Execution = Schemas["Execution"];
 export type ChatSession = Schemas["LocalSession"];
 export type Conversation = Schemas["Conversation"];
 export type ChatMessage = Schemas["LocalMessage"];
+export type Question = Schemas["Question"];
 export type JournalEvent = Schemas["Event"];
 
 /** A request that the service refused, or that did not reach it. */

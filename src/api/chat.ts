@@ -179,6 +179,7 @@ export function sendMessage(
           content: input.content,
           media,
           alone: input.alone,
+          reply_to: input.reply_to ?? "",
           received_at: now,
         }, limits.max_waiting_messages),
         record(now, {

@@ -1,5 +1,11 @@
 import { INBOX_SINCE_DEFAULT_MS, type InboxItem } from "../domain/inbox.ts";
-import { findFailedMessages, findFailedRuns, findPausedWorkers, findUndelivered } from "../store/inbox.ts";
+import {
+  findFailedMessages,
+  findFailedRuns,
+  findOpenQuestions,
+  findPausedWorkers,
+  findUndelivered,
+} from "../store/inbox.ts";
 import { listLimits } from "../store/rate_limit.ts";
 import { type Answer, answer } from "./answer.ts";
 import type { Needs } from "./parts.ts";
@@ -17,6 +23,7 @@ export async function listInbox(
     findFailedMessages(db, since),
     findUndelivered(db, since),
     findPausedWorkers(db),
+    findOpenQuestions(db),
   ]);
   const limited = limits.map(({ engine, until }): InboxItem => ({
     kind: "engine_limited",
@@ -29,6 +36,7 @@ export async function listInbox(
     message_id: "",
     session_key: "",
     engine,
+    question_id: "",
   }));
   return answer([...limited, ...found.flat()].sort((one, other) => other.at - one.at));
 }

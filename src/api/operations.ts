@@ -6,6 +6,7 @@ import { beginOidc, finishOidc } from "./oidc_login.ts";
 import { createToken, deleteToken, listTokens } from "./token.ts";
 import { createUser, deleteUser, getUser, listUsers, setPassword, updateUser } from "./user.ts";
 import { whoami } from "./whoami.ts";
+import { askQuestion } from "./ask.ts";
 import { createBackup } from "./backup.ts";
 import {
   createSession,
@@ -36,6 +37,7 @@ import {
   retryExecution,
 } from "./execution.ts";
 import { listInbox } from "./inbox.ts";
+import { answerQuestion, cancelQuestion, getQuestion, listQuestions, waitForQuestion } from "./question.ts";
 import { cancelQueue, listQueue } from "./queue.ts";
 import { listSeries, listUsage } from "./usage.ts";
 import { readiness } from "./health.ts";
@@ -93,6 +95,14 @@ export function createOperations(parts: Parts) {
       findLog,
     }),
     inbox: bound(parts, { list: listInbox }),
+    question: bound(parts, {
+      ask: askQuestion,
+      list: listQuestions,
+      get: getQuestion,
+      wait: waitForQuestion,
+      answer: answerQuestion,
+      cancel: cancelQuestion,
+    }),
     queue: bound(parts, { list: listQueue, cancel: cancelQueue }),
     engine: bound(parts, { list: listEngines, get: getEngine }),
     usage: bound(parts, { list: listUsage, series: listSeries }),

@@ -1,4 +1,5 @@
 import type { Bells } from "../base/bells.ts";
+import type { Waits } from "../base/waits.ts";
 import type { Clock } from "../base/clock.ts";
 import type { DataPaths } from "../base/paths.ts";
 import type { Config } from "../config/schema.ts";
@@ -26,6 +27,8 @@ export interface Parts {
   signIn: SignIn;
   runLimits: RunLimits;
   loginLimits: LoginLimits;
+  /** The runs that wait for a person. */
+  waits: Waits;
   lifecycle: Lifecycle;
   auth: Config["auth"];
   limits: Config["limits"];

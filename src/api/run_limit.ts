@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { conflict } from "../domain/error.ts";
+import { RUN_QUESTIONS_MAX } from "../domain/question.ts";
 import { keysOf } from "../domain/run_identity.ts";
 import type { RunBinding } from "../domain/scope.ts";
 import { logger } from "../base/log.ts";
@@ -13,11 +14,12 @@ export const RUN_TASKS_MAX = 100;
 export const RUN_MESSAGES_MAX = 500;
 export const RUN_MEMORY_MAX_BYTES = 1024 * 1024;
 
-type Thing = "tasks" | "messages" | "memory_bytes" | "chain_depth";
+type Thing = "tasks" | "messages" | "questions" | "memory_bytes" | "chain_depth";
 
 const MOST: Record<Exclude<Thing, "chain_depth">, number> = {
   tasks: RUN_TASKS_MAX,
   messages: RUN_MESSAGES_MAX,
+  questions: RUN_QUESTIONS_MAX,
   memory_bytes: RUN_MEMORY_MAX_BYTES,
 };
 

@@ -6,6 +6,7 @@ import { faultPoint } from "../base/fault_point.ts";
 import { listOpenExecutionsOf } from "../store/execution.ts";
 import { dropUnrouted } from "../store/inbound.ts";
 import { record, recordIdle } from "../store/journal.ts";
+import { withdrawQuestions } from "../store/question_move.ts";
 import { deleteContexts, forgetContexts, listContexts as listContextRows } from "../store/session.ts";
 import { cancelTasksOf } from "../store/task_move.ts";
 import { type Answer, answer, page as pageOf } from "./answer.ts";
@@ -40,6 +41,7 @@ export async function clearSession(
     deleteContexts(sessionKey),
     forgetContexts(sessionKey),
     dropUnrouted(sessionKey, "session cleared", now),
+    ...withdrawQuestions({ session_key: sessionKey }, by, now),
     record(now, { kind: "session.cleared", session_key: sessionKey, actor: by }),
     recordIdle(now, sessionKey),
   ]);

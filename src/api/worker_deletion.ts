@@ -7,6 +7,7 @@ import { planRemoval, type Removal, remove, ReplacedError } from "../files/remov
 import { listOpenExecutionIds } from "../store/execution.ts";
 import { record } from "../store/journal.ts";
 import { sendMessage } from "../store/outbound.ts";
+import { withdrawQuestions } from "../store/question_move.ts";
 import { listWaitingReplies } from "../store/task.ts";
 import { cancelTasksOf } from "../store/task_move.ts";
 import { deleteWorker as deleteWorkerRow, findWorker, listWorkDirs } from "../store/worker.ts";
@@ -34,6 +35,7 @@ export async function deleteWorker(
   await db.writeOr([
     ...deleteWorkerRow(id),
     cancelTasksOf({ worker_id: id }, "worker deleted", now),
+    ...withdrawQuestions({ worker_id: id }, call.caller.subject, now),
     ...waiting.flatMap((task) =>
       sendMessage(outboundOf({
         id: newId(),

@@ -7,6 +7,7 @@ export const BELL = {
   scheduler: "scheduler",
   dispatcher: "dispatcher",
   outbox: "outbox",
+  question: "question",
   rescuer: "rescuer",
   retention: "retention",
   backup: "backup",

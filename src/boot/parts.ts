@@ -5,6 +5,7 @@ import { RunLimits } from "../api/run_limit.ts";
 import { createSignIn } from "../api/sign_in.ts";
 import type { Bells } from "../base/bells.ts";
 import type { Clock } from "../base/clock.ts";
+import { Waits } from "../base/waits.ts";
 import type { DataPaths } from "../base/paths.ts";
 import { engineSchema, type LoadedConfig } from "../config/schema.ts";
 import { Catalog } from "../engine/catalog.ts";
@@ -78,6 +79,7 @@ export function partsOf(
     }),
     runLimits: new RunLimits(db, clock),
     loginLimits: new LoginLimits(db, clock),
+    waits: new Waits(clock),
     lifecycle: { state: "starting", startedAt: clock.now(), stopping },
     auth,
     limits,

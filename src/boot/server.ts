@@ -23,6 +23,7 @@ import { Executor } from "../run/executor.ts";
 import { createIntake } from "../pipeline/intake.ts";
 import type { Stage } from "../pipeline/loop.ts";
 import { createOutbox } from "../pipeline/outbox.ts";
+import { createQuestionStage } from "../pipeline/question.ts";
 import { createRetention } from "../pipeline/retention.ts";
 import { Rescuer } from "../pipeline/rescuer.ts";
 import { createScheduler } from "../pipeline/scheduler.ts";
@@ -79,7 +80,7 @@ export class Server {
       interruptRun: (executionId) => this.executor.interrupt(executionId),
       interruptRouting: (sessionKey) => this.#bee.interrupt(sessionKey),
     }, () => this.#listener.url);
-    const { engines, authority, lifecycle, timeZone, network } = this.parts;
+    const { engines, authority, lifecycle, timeZone, network, waits } = this.parts;
     this.config = config;
     this.generatedPassword = operator.generated;
     this.#lock = lock;
@@ -95,10 +96,11 @@ export class Server {
       url: () => this.#listener.url,
       inherited: Deno.env.toObject(),
     });
-    this.executor = new Executor({ ...base, engines, config, paths, rules, environmentOf, logBell });
+    this.executor = new Executor({ ...base, engines, config, paths, rules, environmentOf, logBell, waits });
     this.dispatcher = new Dispatcher({
       ...base,
       engines,
+      waits,
       maxConcurrentRuns: config.limits.max_concurrent_runs,
       maxAttempts: config.limits.max_attempts,
       execute: (claim) => this.executor.execute(claim),
@@ -113,6 +115,7 @@ export class Server {
       this.#rescuer.stage,
       createIntake({ ...base, quietWindow: config.bee.quiet_window }),
       this.#bee.stage,
+      createQuestionStage(base),
       createScheduler({ ...base, defaultZone: timeZone, catchUpWindowMs: config.scheduler.catch_up_window }),
       this.dispatcher.stage,
       createOutbox({ ...base, platforms: replaced.platforms ?? [] }),

@@ -56,6 +56,9 @@ export type ChatFilter = z.output<z.ZodObject<typeof chatListQuery>>;
 export const chatSendSchema = z.strictObject({
   content: text(CONTENT_MAX_BYTES),
   media_path: text(4_000).optional(),
+  reply_to: id.optional().meta({
+    description: "the message that it replies to; a reply to a question answers it",
+  }),
   alone: z.boolean().default(false).meta({ description: "read at once, and merged with no other message" }),
 }).meta({ id: "LocalMessageCreate", examples: [{ content: "What is new?" }] });
 
@@ -78,6 +81,7 @@ export const chatMessageSchema = z.strictObject({
   reply_to: z.string().nullable().meta({
     description: "the message that a reply answers; null for what the user said",
   }),
+  question_id: id.nullable().meta({ description: "the question that it asks" }),
 }).meta({ id: "LocalMessage" });
 
 export type ChatMessage = z.output<typeof chatMessageSchema>;

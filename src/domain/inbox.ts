@@ -14,6 +14,7 @@ export const inboxItemSchema = z.strictObject({
   message_id: z.string(),
   session_key: z.string(),
   engine: z.string(),
+  question_id: z.string(),
 }).meta({ id: "InboxItem" });
 
 export type InboxItem = z.output<typeof inboxItemSchema>;

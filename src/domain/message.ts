@@ -65,6 +65,7 @@ export const outboundSchema = z.strictObject({
   status: z.enum(OUTBOUND_STATUSES),
   source_type: z.enum(SOURCE_TYPES),
   source_id: z.string(),
+  question_id: z.string().meta({ description: "the question that it asks; empty for any other message" }),
   attempt: z.int(),
   error: z.string(),
   created_at: time,
@@ -179,6 +180,8 @@ export interface Reply {
   source_id: string;
   /** The run that says it, or "". */
   execution_id?: string;
+  /** The question that it asks, or "". */
+  question_id?: string;
 }
 
 /** A reply as it is stored: on the local platform delivery is the row itself, elsewhere the outbox delivers it (contract 3, Outbound message). */
@@ -187,6 +190,7 @@ export function outboundOf(reply: Reply, now: number) {
   return {
     media: null,
     execution_id: "",
+    question_id: "",
     ...reply,
     status: local ? "sent" as const : "failed" as const,
     created_at: now,

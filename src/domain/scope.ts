@@ -39,6 +39,8 @@ export const WORKER_SCOPES_DEFAULT = [
   "read:memory",
   "write:memory",
   "write:messages",
+  "read:questions",
+  "write:questions",
 ];
 
 /** The service as an actor. */

@@ -14,6 +14,7 @@ const streamMessageSchema = z.strictObject({
   worker_name: z.string(),
   media: mediaSchema.nullable(),
   reply_to: z.string(),
+  question_id: id.nullable().meta({ description: "the question that it asks" }),
 }).meta({ id: "StreamMessage" });
 
 /** Data of `status`: what is being done for the conversation. */

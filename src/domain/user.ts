@@ -17,6 +17,7 @@ export const ROLE_SCOPES: Readonly<Record<Role, readonly string[]>> = {
     "write:executions",
     "write:chat",
     "write:questions",
+    "write:questions",
   ],
   admin: ["*:*"],
 };

@@ -48,8 +48,14 @@ export type Failure = (typeof FAILURES)[number];
 /** Statuses of one run of the bee. */
 export const BEE_RUN_STATUSES = ["running", "completed", "failed"] as const;
 
-/** Derived, never stored: `working` while a run is in progress, else `paused` or `idle` (contract 3, Worker). */
-export const WORKER_STATUSES = ["idle", "working", "paused"] as const;
+/** Derived, never stored: `working` while a run is in progress, `waiting` while that waits for a person, else `paused` or `idle` (contract 3, Worker). */
+export const WORKER_STATUSES = ["idle", "working", "waiting", "paused"] as const;
+
+/** Statuses of a question; all but the first are its end (contract 12). */
+export const QUESTION_STATUSES = ["open", "answered", "expired", "cancelled"] as const;
+
+/** Who answered when nobody did in time. */
+export const BY_DEFAULT = "default";
 
 export const INBOUND_STATUSES = ["received", "feeding", "bee_processed", "merged", "failed"] as const;
 type InboundStatus = (typeof INBOUND_STATUSES)[number];
@@ -118,6 +124,10 @@ export const EVENT_KINDS = [
   "execution.completed",
   "execution.failed",
   "engine.limited",
+  "question.opened",
+  "question.answered",
+  "question.expired",
+  "question.cancelled",
   "worker.created",
   "worker.updated",
   "worker.deleted",
@@ -206,6 +216,7 @@ export const USAGE_GROUPS = ["worker", "department", "engine", "day", "conversat
 
 /** What can need a person (contract 17). */
 export const INBOX_KINDS = [
+  "question",
   "run_failed",
   "message_failed",
   "undelivered",

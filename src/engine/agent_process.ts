@@ -65,6 +65,7 @@ export async function runAgentProcess(parts: AgentParts, run: EngineRun, start: 
     stopGraceMs: machine.stopGraceMs,
     signal: watch.signal,
     finished: watch.finished.signal,
+    waitedMs: run.waitedMs,
     onStart: run.onStart,
     onEnding: () => watch.end(),
     onOutput: (stream, chunk) => reading.add(stream, chunk),

@@ -55,6 +55,8 @@ export interface EngineRun {
   events: RunLog | null;
   /** Aborts when the run has to end. */
   signal: AbortSignal;
+  /** How long the run has waited for a person so far, in ms: its idle time-out stands still meanwhile. */
+  waitedMs: () => number;
   /** Called when the engine has started; again for each further process. */
   onStart: () => void;
   /** Called when the engine has reported its session. */

@@ -24,6 +24,8 @@ export interface ProcessSpec {
   signal: AbortSignal;
   /** Aborts when the program has sent its final event: then it has a few seconds to end by itself. */
   finished?: AbortSignal;
+  /** How long the run has waited for a person so far, in ms: idleTimeoutMs stands still meanwhile. */
+  waitedMs: () => number;
   /** Called right before we begin to end it. */
   onEnding?: () => void;
   /** Called for each piece of output; the next piece is read after it. */
@@ -109,6 +111,8 @@ class Ending {
   #idle: ReturnType<typeof setTimeout>;
   #total: ReturnType<typeof setTimeout>;
   #heardAt = performance.now();
+  /** How long it had waited for a person then. */
+  #waitedThen = 0;
   #over = false;
   #escalation: Promise<void> | null = null;
 
@@ -125,6 +129,7 @@ class Ending {
 
   heard(pass: () => void): void {
     this.#heardAt = performance.now();
+    this.#waitedThen = this.#spec.waitedMs();
     pass();
   }
 
@@ -141,7 +146,8 @@ class Ending {
 
   // One timer for the whole run instead of one per piece of output.
   #checkIdle(): void {
-    const left = this.#heardAt + this.#spec.idleTimeoutMs - performance.now();
+    const waited = this.#spec.waitedMs() - this.#waitedThen;
+    const left = this.#heardAt + waited + this.#spec.idleTimeoutMs - performance.now();
     if (left <= 0) this.#end("idle_timeout");
     else if (performance.now() < this.#deadline) this.#idle = setTimeout(() => this.#checkIdle(), left);
   }

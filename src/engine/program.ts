@@ -72,6 +72,7 @@ async function start(
       idleTimeoutMs: config.idle_timeout,
       stopGraceMs: machine.stopGraceMs,
       signal: run.signal,
+      waitedMs: run.waitedMs,
       onStart: run.onStart,
       onOutput(stream, chunk) {
         output.add(stream, chunk);

@@ -28,6 +28,7 @@ import { executionRoutes } from "./routes/execution.ts";
 import { inboxRoutes } from "./routes/inbox.ts";
 import { memoryRoutes } from "./routes/memory.ts";
 import { messageRoutes } from "./routes/message.ts";
+import { questionRoutes } from "./routes/question.ts";
 import { queueRoutes } from "./routes/queue.ts";
 import { sessionRoutes } from "./routes/session.ts";
 import { systemRoutes } from "./routes/system.ts";
@@ -43,6 +44,7 @@ export const ROUTES = [
   ...workerRoutes,
   ...taskRoutes,
   ...queueRoutes,
+  ...questionRoutes,
   ...inboxRoutes,
   ...executionRoutes,
   ...sessionRoutes,

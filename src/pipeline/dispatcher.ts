@@ -5,6 +5,7 @@ import { faultPoint } from "../base/fault_point.ts";
 import { waitReason } from "../domain/rate_limit.ts";
 import { newId } from "../base/id.ts";
 import type { Claim } from "../run/claim.ts";
+import type { Waits } from "../base/waits.ts";
 import type { Database } from "../store/database.ts";
 import { insertExecution, type NewExecution } from "../store/execution.ts";
 import { hasUnnotedWait, noteWait } from "../store/rate_limit.ts";
@@ -20,6 +21,8 @@ interface DispatcherOptions {
   clock: Clock;
   bells: Bells;
   engines: Catalog;
+  /** The runs that wait for a person: they hold their lane, and no slot. */
+  waits: Waits;
   maxConcurrentRuns: number;
   maxAttempts: number;
   /** Runs an execution to its end; never throws. */
@@ -65,7 +68,7 @@ export class Dispatcher {
 
   async #step(): Promise<number> {
     const { db, clock, engines, maxConcurrentRuns } = this.#options;
-    const free = maxConcurrentRuns - this.#runs.size;
+    const free = maxConcurrentRuns - this.#slotsTaken();
     // The end of a run rings the bell, so this round can be skipped.
     if (this.#draining || free <= 0) return Infinity;
     const now = clock.now();
@@ -89,6 +92,12 @@ export class Dispatcher {
     await this.#noteWaits(limited, now);
     const next = Math.min(await nextDueAt(db, now) ?? Infinity, ...limited.values());
     return Math.max(0, next - clock.now());
+  }
+
+  // As many runs as there are slots may wait beside those that work: more would be processes without a bound.
+  #slotsTaken(): number {
+    const { waits, maxConcurrentRuns } = this.#options;
+    return this.#runs.size - Math.min(waits.size, maxConcurrentRuns);
   }
 
   // Tasks on their last attempt run one at a time: if one of them crashes the service, it does not use up the last attempt

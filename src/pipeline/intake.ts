@@ -1,10 +1,11 @@
-// received -> feeding (the last part), received -> merged (the parts before it)
+// received -> feeding (the last part), received -> merged (the parts before it); answers.ts takes answers out before
 import type { Clock } from "../base/clock.ts";
 import { mergedMessages, quietUntil, quietWindowMs } from "../domain/message.ts";
 import type { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { feedMessage, listReceived, type WaitingMessage } from "../store/inbound.ts";
 import { BELL, type Bells } from "../base/bells.ts";
+import { takeAnswers } from "./answers.ts";
 import { Stage } from "./loop.ts";
 
 const MESSAGES_PER_ROUND = 1_000;
@@ -17,8 +18,9 @@ export function createIntake(
   return new Stage({ name: "intake", bell: BELL.intake, clock, bells, step });
 
   async function step(): Promise<number> {
-    const received = await listReceived(db, MESSAGES_PER_ROUND);
+    const listed = await listReceived(db, MESSAGES_PER_ROUND);
     const now = clock.now();
+    const received = await takeAnswers(db, listed, now);
     let soonest = Infinity;
     const closed: WaitingMessage[][] = [];
     for (const { parts, complete } of groupsOf(received)) {
@@ -33,7 +35,7 @@ export function createIntake(
     }
     await Promise.all(closed.map((parts) => feed(parts, now)));
     // There can be more to read at once only when some of these were fed.
-    return received.length === MESSAGES_PER_ROUND && closed.length > 0 ? 0 : soonest;
+    return listed.length === MESSAGES_PER_ROUND && closed.length > 0 ? 0 : soonest;
   }
 
   async function feed(parts: WaitingMessage[], now: number): Promise<void> {

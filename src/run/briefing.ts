@@ -1,3 +1,4 @@
+import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { Media } from "../domain/message.ts";
 import {
   contextFile,
@@ -13,7 +14,7 @@ import type { Database } from "../store/database.ts";
 import { countExecutionsOf } from "../store/execution.ts";
 import { findMemoryMap } from "../store/memory.ts";
 import { listParts } from "../store/inbound.ts";
-import { findContext } from "../store/session.ts";
+import { findAskedSession, findContext } from "../store/session.ts";
 import { findTask } from "../store/task.ts";
 import { findWorker } from "../store/worker.ts";
 import type { Claim } from "./claim.ts";
@@ -85,7 +86,11 @@ export async function brief(
 // for a session in their work directory (contract 3, Session context; facts, engines 2.11).
 async function sessionOf(db: Database, claim: Claim, engine: Engine): Promise<EngineSession | null> {
   if (!engine.agent || claim.task.type !== "immediate") return null;
-  const { session_key, worker_id } = claim.execution;
+  const { session_key, worker_id, task_id } = claim.execution;
+  const asked = await findAskedSession(db, task_id, engine.name);
+  if (asked !== null && asked.work_dir === claim.workDir) {
+    return { id: asked.session_id, usage: USAGE_UNKNOWN };
+  }
   const context = await findContext(db, session_key, worker_id, engine.name);
   if (context === null || context.work_dir !== claim.workDir) return null;
   return { id: context.session_id, usage: context.usage };

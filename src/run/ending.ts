@@ -1,6 +1,7 @@
 // running -> completed, failed, cancelled, scheduled (a cron task) or pending (tried again): every outcome of a run
 import { hasConversation, outboundOf, platformOf } from "../domain/message.ts";
 import { LIMITED_RUNS_MAX, type RateLimit, TOLD_WAIT_MS, waitReason } from "../domain/rate_limit.ts";
+import { RUN_QUESTIONS_MAX } from "../domain/question.ts";
 import { keysOf, type RunKeys } from "../domain/run_identity.ts";
 import { nextRunAt, retryDelayMs, type Task } from "../domain/task.ts";
 import { newId } from "../base/id.ts";
@@ -9,6 +10,7 @@ import { type ExecutionEnd, finishExecution } from "../store/execution.ts";
 import { moved, record, recordIdle } from "../store/journal.ts";
 import { insertNotice } from "../store/notice.ts";
 import { sendMessage } from "../store/outbound.ts";
+import { endQuestions } from "../store/question_move.ts";
 import { setLimit } from "../store/rate_limit.ts";
 import { finishTask, postponeTask, requeueTask, rescheduleTask, retryTask } from "../store/task_move.ts";
 
@@ -57,6 +59,7 @@ export function endRun(
     ...keys,
     data: { failure: end.failure, exit_code: end.exit_code },
   });
+  ended.push(...endQuestions({ executionId: run.execution_id, by: endedBy(end), taskIds: freshIds() }, now));
   if (end.failure === "server_lost") {
     const again = tryAgain(run, end, rules, now, keys);
     if (again !== null) return [...ended, ...again];
@@ -68,6 +71,16 @@ export function endRun(
   const fate = fateOf(run, end, task, rules, now, keys);
   if (!hasConversation(run.session_key)) return [...ended, ...limited, ...fate];
   return [...ended, ...limited, ...fate, ...reply(run, end, task, now), recordIdle(now, run.session_key)];
+}
+
+// An orderly stop lets engines save their sessions; a run that was lost with the service may have lost what it saw, too.
+function endedBy(end: ExecutionEnd): "end" | "cancelled" | "lost" {
+  if (end.failure === "cancelled") return "cancelled";
+  return end.failure === "server_lost" && end.error !== STOPPED ? "lost" : "end";
+}
+
+function freshIds(): string[] {
+  return Array.from({ length: RUN_QUESTIONS_MAX }, newId);
 }
 
 function tryAgain(

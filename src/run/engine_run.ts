@@ -26,6 +26,8 @@ interface EngineRequest
   closing: (outcome: EngineOutcome) => string | null;
   /** Called after each write to a log. */
   onWrite?: () => void;
+  /** How long the run has waited for a person so far, in ms. */
+  waitedMs?: () => number;
   /** Called when the engine has started; again for each further process. */
   onStart?: () => void;
   /** Called when the engine has reported its session, with the totals before this run. */
@@ -61,6 +63,7 @@ export async function runEngine(options: EngineRunOptions, request: EngineReques
         log,
         events,
         signal,
+        waitedMs: () => request.waitedMs?.() ?? 0,
         onStart: () => request.onStart?.(),
         onSession: (id) => request.onSession?.(resumedOr(equipment.session, id)),
       });

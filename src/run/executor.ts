@@ -13,6 +13,7 @@ import { record } from "../store/journal.ts";
 import { findLimit, forgetLimit } from "../store/rate_limit.ts";
 import { keepContext } from "../store/session.ts";
 import type { Bells } from "../base/bells.ts";
+import type { Waits } from "../base/waits.ts";
 import { brief, grantOf } from "./briefing.ts";
 import type { Claim } from "./claim.ts";
 import { endRun, type MetLimit, type Rules, STOPPED } from "./ending.ts";
@@ -28,6 +29,7 @@ interface ExecutorOptions extends EngineRunOptions {
   bells: Bells;
   engines: Catalog;
   rules: Rules;
+  waits: Waits;
   /** Name of the bell that rings when a log grows. */
   logBell: (executionId: string) => string;
 }
@@ -80,7 +82,7 @@ export class Executor {
 
   async #work(claim: Claim, signal: AbortSignal, start: Start): Promise<EngineOutcome> {
     const { execution, workDir } = claim;
-    const { engines, db, bells, paths, logBell, config } = this.#options;
+    const { engines, db, bells, paths, logBell, config, waits } = this.#options;
     const engine = engines.find(execution.engine);
     if (engine === null) {
       return failedOutcome("spawn_failed", `Cannot start: no engine is called ${execution.engine}`);
@@ -103,6 +105,7 @@ export class Executor {
       opening: `[${engine.name} starts in ${workDir}, attempt ${execution.attempt}]`,
       closing: lastLine,
       onWrite: () => bells.ring(logBell(execution.execution_id)),
+      waitedMs: () => waits.waitedMs(execution.execution_id),
       onStart: () => this.#onStart(claim, engine, start),
       onSession: (session) => void this.#storeSession(claim, session),
     });
@@ -174,8 +177,9 @@ export class Executor {
     start: Start,
     interruption: Interruption | null,
   ): Promise<void> {
-    const { db, clock, rules } = this.#options;
+    const { db, clock, rules, waits } = this.#options;
     const { execution } = claim;
+    waits.forget(execution.execution_id);
     const now = clock.now();
     const ended = endOf(execution.session_key, outcome, interruption);
     const met = ended.failure === "rate_limited" ? await this.#metLimit(claim, outcome, now) : null;

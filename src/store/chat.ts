@@ -42,6 +42,7 @@ export function deleteChatSession(id: string, sessionKey: string): Statement[] {
     { sql: "delete from outbound_message where session_key = ?", args: [sessionKey] },
     { sql: "delete from session_context where session_key = ?", args: [sessionKey] },
     { sql: "delete from memory where scope = ?", args: [sessionKey] },
+    { sql: "delete from question where session_key = ?", args: [sessionKey] },
     { sql: "delete from upload where session_id = ?", args: [id] },
   ];
 }
@@ -89,12 +90,14 @@ export interface HistoryPart {
 
 // The cast lets the planner look the id up in both tables: their columns have to be of one type.
 const SAID = `(
-  select id, 'user' as role, content, received_at as ts, media, cast(null as text) as reply_to from inbound_message
+  select id, 'user' as role, content, received_at as ts, media, cast(null as text) as reply_to,
+    cast('' as text) as question_id
+  from inbound_message
   union all
-  select id, 'bee', content, sent_at, media, message_id from outbound_message) as said`;
+  select id, 'bee', content, sent_at, media, message_id, question_id from outbound_message) as said`;
 
 const SAID_JSON = `json_object('id', said.id, 'role', said.role, 'content', said.content, 'ts', said.ts,
-  'media', json(said.media), 'reply_to', said.reply_to)`;
+  'media', json(said.media), 'reply_to', said.reply_to, 'question_id', nullif(said.question_id, ''))`;
 
 const HISTORY: Objects<ChatMessage> = {
   table: "said",
@@ -199,7 +202,8 @@ export function listConversationEvents(
         'source_id', outbound_message.source_id,
         'worker_name', coalesce(worker.name, execution.worker_name, ''),
         'media', json(outbound_message.media),
-        'reply_to', outbound_message.message_id) end as message
+        'reply_to', outbound_message.message_id,
+        'question_id', nullif(outbound_message.question_id, '')) end as message
     from summed
     left join worker on worker.id = summed.worker_id
     left join execution on execution.id = summed.execution_id

@@ -32,14 +32,16 @@ type NewInbound =
   & {
     /** Read at once, and merged with no other (contract 8.8). */
     alone: boolean;
+    /** The message of ours that it replies to; "" for none. */
+    reply_to: string;
   };
 
 /** Stores an inbound message as received, guarded by fewer than `waitingMax` unrouted ones in its session. */
 export function insertInbound(message: NewInbound, waitingMax: number): Statement[] {
   return guarded(
     `insert into inbound_message (id, session_key, platform, platform_message_id, sender, content, media,
-        alone, status, due_at, received_at)
-      select ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?
+        alone, reply_to, status, due_at, received_at)
+      select ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?
       where (
         select count(*)
         from inbound_message
@@ -53,11 +55,24 @@ export function insertInbound(message: NewInbound, waitingMax: number): Statemen
       message.content,
       JSON.stringify(message.media),
       message.alone,
+      message.reply_to,
       message.received_at,
       message.received_at,
       message.session_key,
       waitingMax,
     ],
+    BELL.intake,
+  );
+}
+
+/** received -> bee_processed, past the coordinator: it answers a question, or asked which one (contract 12). */
+export function takeMessage(id: string, routed: RoutedTo, now: number): Statement[] {
+  return guarded(
+    `update inbound_message
+    set status = 'bee_processed', routed = ?, processed_at = ?
+    where id = ? and status = 'received'`,
+    [routed, now, id],
+    // What it was to become a part of may be complete now.
     BELL.intake,
   );
 }
@@ -152,17 +167,37 @@ export interface WaitingMessage extends Row {
   alone: number;
   /** Of its text. */
   bytes: number;
+  sender: string;
+  /** It begins like the command /answer. */
+  command: number;
 }
 
 /** Up to `limit` received messages in order of arrival. */
 export function listReceived(db: Database, limit: number): Promise<WaitingMessage[]> {
   return db.read<WaitingMessage>(
-    `select id, session_key, platform, received_at, alone, octet_length(content) as bytes
+    `select id, session_key, platform, received_at, alone, octet_length(content) as bytes, sender,
+      ltrim(content, ' ' || char(9, 10, 13)) glob '[/!]answer*' as command
     from inbound_message
     where status = 'received'
     order by session_key, id
     limit ?`,
     [limit],
+  );
+}
+
+/** What a message says. */
+export interface Said extends Row {
+  content: string;
+  /** JSON text. */
+  media: string;
+  reply_to: string;
+}
+
+/** What a received message says, or null. */
+export function findSaid(db: Database, id: string): Promise<Said | null> {
+  return db.first<Said>(
+    "select content, media, reply_to from inbound_message where id = ? and status = 'received'",
+    [id],
   );
 }
 

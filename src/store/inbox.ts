@@ -2,14 +2,14 @@ import { INBOX_KIND_MAX, INBOX_TITLE_MAX, type InboxItem } from "../domain/inbox
 import type { Database } from "./database.ts";
 
 // Columns that a kind of item has no use for.
-const NO_RUN = "'' as worker_id, '' as worker_name, '' as execution_id, '' as engine";
+const NO_RUN = "'' as worker_id, '' as worker_name, '' as execution_id, '' as engine, '' as question_id";
 
 /** Runs that failed since a time, and whose task was not run again. Who cancelled one knows it. */
 export function findFailedRuns(db: Database, since: number): Promise<InboxItem[]> {
   return db.read(
     `select 'run_failed' as kind, completed_at as at, substr(instruction, 1, ${INBOX_TITLE_MAX}) as title,
       failure || iif(error = '', '', ': ' || substr(error, 1, ${INBOX_TITLE_MAX})) as detail, worker_id, worker_name,
-      id as execution_id, message_id, session_key, engine
+      id as execution_id, message_id, session_key, engine, '' as question_id
     from execution indexed by execution_completed
     where completed_at >= ? and status = 'failed' and failure <> 'cancelled'
       and not exists (select 1 from execution as later where later.task_id = execution.task_id and later.id > execution.id)
@@ -45,11 +45,26 @@ export function findUndelivered(db: Database, since: number): Promise<InboxItem[
   );
 }
 
+/** Questions that nobody has answered (contract 12). */
+export function findOpenQuestions(db: Database): Promise<InboxItem[]> {
+  return db.read(
+    `select 'question' as kind, question.created_at as at, substr(text, 1, ${INBOX_TITLE_MAX}) as title,
+      coalesce((select group_concat(value, ' · ') from json_each(options)), '') as detail, worker_id,
+      coalesce(worker.name, '') as worker_name, execution_id, message_id, session_key, '' as engine,
+      question.id as question_id
+    from question
+    left join worker on worker.id = worker_id
+    where status = 'open'
+    order by question.id desc
+    limit ${INBOX_KIND_MAX}`,
+  );
+}
+
 /** Workers that are paused, and since when nothing about them was changed. */
 export function findPausedWorkers(db: Database): Promise<InboxItem[]> {
   return db.read(
     `select 'worker_paused' as kind, updated_at as at, name as title, '' as detail, id as worker_id,
-      name as worker_name, '' as execution_id, '' as message_id, '' as session_key, engine
+      name as worker_name, '' as execution_id, '' as message_id, '' as session_key, engine, '' as question_id
     from worker
     where paused = 1
     order by updated_at desc

@@ -7,6 +7,7 @@ import { START } from "./migrations/0001_start.ts";
 import { ANSWERS } from "./migrations/0002_answers.ts";
 import { PEOPLE } from "./migrations/0003_people.ts";
 import { CONVERSATIONS } from "./migrations/0004_conversations.ts";
+import { QUESTIONS } from "./migrations/0004_questions.ts";
 
 /** One step from a schema version to the next. */
 export interface Migration {
@@ -20,7 +21,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0002_answers", statements: ANSWERS },
   { name: "0003_people", statements: PEOPLE },
   // Not released yet: what is new until then is one version, in one file per subject. `make fixture` after each change.
-  { name: "0004_work", statements: [...CONVERSATIONS] },
+  { name: "0004_work", statements: [...CONVERSATIONS, ...QUESTIONS] },
 ];
 
 /** The schema version that this program needs. */

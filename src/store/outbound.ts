@@ -29,6 +29,7 @@ type NewOutbound =
     | "status"
     | "source_type"
     | "source_id"
+    | "question_id"
     | "created_at"
     | "sent_at"
   >
@@ -44,6 +45,7 @@ const OUTBOUND_COLUMNS = [
   "status",
   "source_type",
   "source_id",
+  "question_id",
   "execution_id",
   "created_at",
   "sent_at",

@@ -18,19 +18,29 @@ const RECENT_JSON = shown("execution", recentExecutionSchema, {
 
 /** Number of workers by status; as fast with a million executions as with none. */
 export async function countWorkers(db: Database): Promise<Overview["workers"]> {
-  const row = await db.first<{ total: number; paused: number; working: number; both: number }>(
+  const row = await db.first<
+    { total: number; paused: number; working: number; both: number; waiting: number }
+  >(
     `select
       (select value from counter where name = 'worker' and key = 'all') as total,
       (select value from counter where name = 'worker' and key = 'paused') as paused,
       count(distinct worker.id) as working,
-      count(distinct iif(worker.paused, worker.id, null)) as both
+      count(distinct iif(worker.paused, worker.id, null)) as both,
+      count(distinct (
+        select worker_id from question where question.waiting = 1 and question.execution_id = execution.id)) as waiting
     from execution
     join worker on worker.id = execution.worker_id
     where execution.status ${EXECUTION_IS_OPEN}`,
   );
-  const { total = 0, paused = 0, working = 0, both = 0 } = row ?? {};
+  const { total = 0, paused = 0, working = 0, both = 0, waiting = 0 } = row ?? {};
   // A paused worker that still works counts as working, like in its status.
-  return { total, idle: total - working - (paused - both), working, paused: paused - both };
+  return {
+    total,
+    idle: total - working - (paused - both),
+    working: working - waiting,
+    waiting,
+    paused: paused - both,
+  };
 }
 
 /** The newest executions as a JSON array; of one conversation only when the caller is bound to it. */

@@ -76,6 +76,22 @@ export async function findContext(
   return row === null ? null : { ...row, usage: { ...USAGE_UNKNOWN, ...JSON.parse(row.usage) } };
 }
 
+/** The session of the run that asked, for the task that brings the answer, when that run had one of its own; else null (contract 12). */
+export async function findAskedSession(
+  db: Database,
+  taskId: string,
+  engine: string,
+): Promise<{ session_id: string; work_dir: string } | null> {
+  return await db.first<{ session_id: string; work_dir: string }>(
+    `select execution.session_id, question.work_dir
+    from question
+    join execution on execution.id = question.execution_id
+    where question.answer_task_id = ? and question.own_session = 1 and execution.engine = ?
+      and execution.session_id not in ('', execution.session_key)`,
+    [taskId, engine],
+  );
+}
+
 /**
  * Stores the context of a run for the next one. Does nothing when the context was cleared meanwhile, when the worker
  * was deleted, or when it has changed to another engine (contract 3, Session context).
@@ -87,7 +103,8 @@ export function keepContext(executionId: string, context: StoredContext, now: nu
       select execution.session_key, execution.worker_id, execution.engine, ?, ?, ?, ?
       from execution
       join worker on worker.id = execution.worker_id and worker.engine in ('', execution.engine)
-      where execution.id = ? and execution.keeps_context = 1
+      where execution.id = ? and execution.keeps_context = 1 and not exists (
+        select 1 from question where answer_task_id = execution.task_id and own_session = 1)
       on conflict (session_key, worker_id) do update set
         engine = excluded.engine, session_id = excluded.session_id, work_dir = excluded.work_dir,
         usage = excluded.usage, updated_at = excluded.updated_at`,

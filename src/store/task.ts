@@ -21,8 +21,8 @@ interface NewTask extends Task {
   depth: number;
 }
 
-// Every field that the API shows, and what only the service itself needs.
-const STORED: readonly Exclude<keyof NewTask, "truncated">[] = [
+/** The columns of a task: every field that the API shows, and what only the service itself needs. */
+export const TASK_COLUMNS: readonly Exclude<keyof NewTask, "truncated">[] = [
   ...fieldsOf(taskSchema),
   "due_at",
   "parent_task_id",
@@ -32,11 +32,11 @@ const STORED: readonly Exclude<keyof NewTask, "truncated">[] = [
 /** Stores a new task in the state that planTask() gave it, guarded by its worker's existence. */
 export function insertTask(task: NewTask): Statement[] {
   return guarded(
-    `insert into task (${STORED.join(", ")})
-      select ${STORED.map(() => "?").join(", ")}
+    `insert into task (${TASK_COLUMNS.join(", ")})
+      select ${TASK_COLUMNS.map(() => "?").join(", ")}
       from worker
       where id = ?`,
-    [...STORED.map((name) => task[name]), task.worker_id],
+    [...TASK_COLUMNS.map((name) => task[name]), task.worker_id],
     bellOf(task),
   );
 }

@@ -23,7 +23,12 @@ const WORKER_JSON = shown("worker", workerSchema, {
   scopes: "json(worker.scopes)",
   status: `case
     when exists (
-      select 1 from execution where worker_id = worker.id and status ${EXECUTION_IS_OPEN}) then 'working'
+      select 1 from execution where worker_id = worker.id and status ${EXECUTION_IS_OPEN})
+    then iif(exists (
+      select 1
+      from question
+      join execution on execution.id = question.execution_id and execution.status ${EXECUTION_IS_OPEN}
+      where question.worker_id = worker.id and question.waiting = 1), 'waiting', 'working')
     when worker.paused then 'paused'
     else 'idle' end`,
   paused: "json(iif(worker.paused, 'true', 'false'))",

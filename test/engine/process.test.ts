@@ -35,6 +35,7 @@ async function run(isolation: Isolation, args: string[], more: Partial<ProcessSp
     idleTimeoutMs: 20_000,
     stopGraceMs: 300,
     signal: new AbortController().signal,
+    waitedMs: () => 0,
     onStart: () => {},
     onOutput: (stream, chunk) => said[stream] += decoder.decode(chunk),
     ...more,

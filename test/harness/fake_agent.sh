@@ -30,6 +30,7 @@ case $mode in
   silent) ;;
   both) echo out; echo err >&2 ;;
   exit) echo "about to exit $argument" >&2; leave "$argument" ;;
+  until) while [ ! -e "$argument" ]; do sleep 0.02; done; echo "found $argument" ;;
   sleep) sleep "$argument"; echo "slept $argument" ;;
   ignore-term)
     trap '' INT TERM

@@ -17,6 +17,7 @@ await runProcess({
   idleTimeoutMs: 60_000,
   stopGraceMs: 1_000,
   signal: new AbortController().signal,
+  waitedMs: () => 0,
   onStart: () => {},
   onOutput: (_stream, chunk) => Deno.stdout.writeSync(chunk),
 });

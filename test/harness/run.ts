@@ -35,20 +35,7 @@ export async function startRun(
     [message_id],
   );
   if (execution === null) throw new Error("the run did not start");
-  const { authority, clock } = app.server.parts;
-  const token = await signToken(
-    authority.key,
-    {
-      typ: "run",
-      sub: `worker:${worker.id}`,
-      scope: scopes.join(" "),
-      ver: 1,
-      execution_id: execution.id,
-      attempt: execution.attempt,
-    },
-    600,
-    clock.now(),
-  );
+  const token = await runToken(app, { ...execution, worker_id: worker.id }, scopes);
   return {
     workerId: worker.id,
     sessionId: session.id,
@@ -59,4 +46,22 @@ export async function startRun(
     token,
     headers: { authorization: `Bearer ${token}` },
   };
+}
+
+/** The token of a run, as its agent has it. */
+export function runToken(
+  app: App,
+  execution: { id: string; worker_id: string; attempt: number },
+  scopes: string[],
+): Promise<string> {
+  const { authority, clock } = app.server.parts;
+  const claims = {
+    typ: "run" as const,
+    sub: `worker:${execution.worker_id}`,
+    scope: scopes.join(" "),
+    ver: 1,
+    execution_id: execution.id,
+    attempt: execution.attempt,
+  };
+  return signToken(authority.key, claims, 600, clock.now());
 }

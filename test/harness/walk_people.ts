@@ -44,7 +44,14 @@ export async function walkQueue(world: World, worker: string, execution: string)
   await world.run("engine get", ["echo"]);
   await world.run("usage", ["--by", "worker"]);
   await world.run("execution retry", [execution]);
+  await world.run("ask", ["Which colour?", "--option", "Red", "--timeout", "1h"]);
   await world.run("inbox");
+  const [question] = await world.call("GET /api/questions?status=open");
+  await world.run("question list", ["--status", "open"]);
+  await world.run("question get", [question.id]);
+  await world.run("question answer", [question.id, "1"]);
+  const other = await world.call("POST /api/questions", { message_id: "m", text: "And now?" });
+  await world.run("question cancel", [other.id]);
   await world.run("conversation list");
   await world.settle();
 }

@@ -36,6 +36,7 @@ const INSIDE = new Set([
     "BUSY_WAIT_MAX_MS",
     "STARTS_MAX",
     "SWEEP_PASSES_MAX",
+    "ASK_ATTEMPTS_MAX",
   ],
   ...["CAUSES_MAX", "LINKS_MAX", "ANSWER_MAX_S"],
   // What is read of an engine's output, and shown of it in a log.
@@ -43,6 +44,7 @@ const INSIDE = new Set([
   ...["OUTPUT_MAX_CHARACTERS", "OUTPUT_MAX_LINES", "WORDS_MAX_CHARACTERS"],
   // Parts of a prompt, which is bounded as a whole.
   ...["ANSWER_MAX_CHARACTERS", "DEPARTMENTS_SHOWN_MAX", "DESCRIPTION_MAX_CHARACTERS", "ENTRIES_MAX"],
+  ...["ASKED_TASK_MAX_CHARACTERS"],
   ...["SAID_MAX_CHARACTERS", "VALUE_MAX_CHARACTERS", "PROMPT_MAX_BYTES"],
   // Steps in which more is read.
   ...["LIST_MAX_BYTES", "DUE_MAX_BYTES", "DESCRIPTIONS_MAX_BYTES"],

@@ -78,6 +78,8 @@ async function kindsOf(app: App): Promise<Kind[]> {
     "read:memory",
     "write:memory",
     "write:messages",
+    "read:questions",
+    "write:questions",
   ];
   const bee = ["write:tasks", "write:memory", "write:sessions", "write:messages"];
   return [

@@ -185,6 +185,18 @@ const MUTATIONS: Mutation[] = [
       world.token = await app.call("POST /api/tokens", { name: "ci", scopes: ["read:*"] }),
   ],
   ["DELETE /api/tokens/:id", "token.deleted", (app, { token }) => app.call(`DELETE /api/tokens/${token.id}`)],
+  ["POST /api/questions", "question.opened", async (app, world) => {
+    world.question = await app.call("POST /api/questions", { message_id: "m", text: "Which?" });
+  }],
+  [
+    "POST /api/questions/:id/answer",
+    "question.answered",
+    (app, { question }) => app.call(`POST /api/questions/${question.id}/answer`, { answer: "This" }),
+  ],
+  ["POST /api/questions/:id/cancel", "question.cancelled", async (app) => {
+    const { id } = await app.call("POST /api/questions", { message_id: "m", text: "Which?" });
+    return await app.call(`POST /api/questions/${id}/cancel`, {});
+  }],
   ["POST /api/system/backup", "system.backup", (app) => app.send("POST /api/system/backup", {})],
   ["POST /api/system/resume", "system.resumed", async (app) => {
     await app.db.write([saveSetting("schedules_paused", "1")]);

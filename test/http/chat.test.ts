@@ -163,7 +163,15 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
       "m4",
       "m4",
     ]);
-    expect(Object.keys(all[0]).sort()).toEqual(["content", "id", "media", "reply_to", "role", "ts"]);
+    expect(Object.keys(all[0]).sort()).toEqual([
+      "content",
+      "id",
+      "media",
+      "question_id",
+      "reply_to",
+      "role",
+      "ts",
+    ]);
     const ts = all.map((one: { ts: number }) => one.ts);
     expect(ts).toEqual([...ts].sort((a, b) => a - b));
     const latest = await app.call(`GET ${SESSIONS}/${id}/messages?limit=3`);

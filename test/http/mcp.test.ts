@@ -67,6 +67,7 @@ describe("/mcp", () => {
     const run = await startRun(app);
     const client = await connect(app, run.token);
     expect(await names(client)).toEqual([
+      "ask",
       "department_get",
       "department_list",
       "memory_delete",
@@ -74,6 +75,9 @@ describe("/mcp", () => {
       "memory_list",
       "memory_save",
       "message_send",
+      "question_get",
+      "question_list",
+      "question_wait",
       "queue_list",
       "task_get",
       "task_list",

@@ -47,6 +47,7 @@ describe("POST /api/messages (interface 4.2, message send, contract 5)", () => {
       status: "sent",
       source_type: "system",
       source_id: "user:admin",
+      question_id: "",
       attempt: 0,
       error: "",
       created_at: expect.any(Number),

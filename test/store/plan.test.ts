@@ -20,6 +20,7 @@ const GROWING = [
   "memory",
   "idempotency",
   "refresh_token",
+  "question",
 ];
 
 /** Records every statement that the service runs, with arguments, so that its plan can be read afterwards. */

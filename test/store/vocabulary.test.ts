@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import {
   BEE_RUN_STATUSES,
+  CHAT_ROLES,
   EXECUTION_STATUSES,
   FAILURES,
   INBOUND_STATUSES,
@@ -8,6 +9,7 @@ import {
   LOGIN_KINDS,
   OUTBOUND_STATUSES,
   PASSWORD_SOURCES,
+  QUESTION_STATUSES,
   ROLES,
   ROUTED_TO,
   SOURCE_TYPES,
@@ -32,6 +34,8 @@ const WORDS: Record<string, readonly string[]> = {
   "task.last_status": LAST_STATUSES,
   "execution.status": EXECUTION_STATUSES,
   "execution.failure": ["", ...FAILURES],
+  "conversation.role": ["", ...CHAT_ROLES],
+  "question.status": QUESTION_STATUSES,
   "outbound_message.status": OUTBOUND_STATUSES,
   "outbound_message.source_type": SOURCE_TYPES,
 };

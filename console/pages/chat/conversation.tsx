@@ -2,6 +2,7 @@ import { ArrowLeft, Settings2 } from "lucide-preact";
 import { useEffect, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask } from "../../live/api.ts";
+import { useOpenQuestions } from "../../live/questions.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import { workerName, workers } from "../../live/workers.ts";
@@ -37,6 +38,7 @@ export function Conversation({ id }: { id: string }) {
     (event) => event.session_key === key && /^message\.(sent|received)$/.test(event.kind),
   );
   const progress = useProgress(key);
+  const questions = useOpenQuestions(key);
   const [sending, setSending] = useState<Sending[]>([]);
   const [settings, setSettings] = useState(false);
   // A conversation that nobody has named is called after its first words.
@@ -100,6 +102,7 @@ export function Conversation({ id }: { id: string }) {
                 message={message}
                 sessionId={id}
                 day={newDay(messages[index - 1], message)}
+                question={questions?.find((one) => one.id === message.question_id)}
               />
             ))}
             {open.map((one) => <SendingView key={one.number} sending={one} />)}

@@ -2,6 +2,7 @@ import { ArrowLeft } from "lucide-preact";
 import { useEffect } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, askPage, type ChatMessage } from "../../live/api.ts";
+import { useOpenQuestions } from "../../live/questions.ts";
 import { useResource } from "../../live/resource.ts";
 import { Empty, Waiting } from "../../parts/notice.tsx";
 import { MessageView } from "./message.tsx";
@@ -16,6 +17,7 @@ export function Elsewhere({ sessionKey }: { sessionKey: string }) {
     (signal) => latest(sessionKey, signal),
     ({ kind, session_key }) => session_key === sessionKey && /^message\.(sent|received)$/.test(kind),
   );
+  const questions = useOpenQuestions(sessionKey);
   useEffect(() => {
     document.title = `${sessionKey} · svc`;
   }, [sessionKey]);
@@ -40,6 +42,7 @@ export function Elsewhere({ sessionKey }: { sessionKey: string }) {
                 message={message}
                 sessionId=""
                 day={newDay(messages[index - 1], message)}
+                question={questions?.find((one) => one.id === message.question_id)}
               />
             ))}
           </Thread>
@@ -66,14 +69,16 @@ async function latest(session_key: string, signal: AbortSignal): Promise<ChatMes
       ts: received_at,
       media: null,
       reply_to: null,
+      question_id: null,
     })),
-    ...outbound.items.map(({ id, content, created_at, message_id }) => ({
+    ...outbound.items.map(({ id, content, created_at, message_id, question_id }) => ({
       id,
       role: "bee" as const,
       content,
       ts: created_at,
       media: null,
       reply_to: message_id,
+      question_id: question_id || null,
     })),
   ];
   return said.toSorted((a, b) => a.id < b.id ? -1 : 1).slice(-SHOWN);

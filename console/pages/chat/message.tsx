@@ -1,7 +1,8 @@
 import { Info, Paperclip } from "lucide-preact";
 import { Link } from "wouter-preact";
-import type { ChatMessage } from "../../live/api.ts";
+import type { ChatMessage, Question } from "../../live/api.ts";
 import { authed } from "../../live/session.ts";
+import { AnswerForm } from "../../parts/answer_form.tsx";
 import { clockText, dayText, sizeText, timeText } from "../../parts/format.ts";
 import { Markdown } from "../../parts/markdown.tsx";
 import { CopyButton } from "../../parts/short_id.tsx";
@@ -11,7 +12,13 @@ import type { Sending } from "./composer.tsx";
 
 /** Something that was said: by the reader at the right, by others at the left. */
 export function MessageView(
-  { message, sessionId, day }: { message: ChatMessage; sessionId: string; day: boolean },
+  { message, sessionId, day, question }: {
+    message: ChatMessage;
+    sessionId: string;
+    day: boolean;
+    /** The question that it asks, while that is open. */
+    question?: Question | undefined;
+  },
 ) {
   const { id, role, content, ts, media } = message;
   const mine = role === "user";
@@ -21,6 +28,7 @@ export function MessageView(
       <article class={mine ? "said mine" : "said"} aria-label={mine ? "You" : "Reply"}>
         {content !== "" && (mine ? <p class="plain">{content}</p> : <Markdown text={content} />)}
         {media !== null && <MediaView media={media} sessionId={sessionId} />}
+        {question !== undefined && <AnswerForm question={question} />}
         <p class="said-foot">
           <time dateTime={new Date(ts).toISOString()} title={timeText(ts)}>{clockText(ts)}</time>
           {mine && (

@@ -1,8 +1,10 @@
 import { Link } from "wouter-preact";
-import { api, askPage } from "../../live/api.ts";
+import { api, askPage, type Question } from "../../live/api.ts";
 import { inbox, type InboxItem } from "../../live/inbox.ts";
+import { useOpenQuestions } from "../../live/questions.ts";
 import { useResource } from "../../live/resource.ts";
-import { workers } from "../../live/workers.ts";
+import { workerName, workers } from "../../live/workers.ts";
+import { AnswerForm } from "../../parts/answer_form.tsx";
 import { firstLine } from "../../parts/format.ts";
 import { Heading } from "../../parts/heading.tsx";
 import { Empty, Loading, Waiting } from "../../parts/notice.tsx";
@@ -28,6 +30,7 @@ function Inbox() {
     return askPage(api.GET("/api/executions", { params: { query }, signal }));
   }, ({ kind }) => kind.startsWith("execution."));
   const items = inbox.value;
+  const questions = useOpenQuestions();
   const runs = running.data?.items;
   return (
     <>
@@ -43,7 +46,7 @@ function Inbox() {
                 <p>Failures and what could not be delivered appear here.</p>
               </Empty>
             )
-            : <div class="list">{items.map((item) => <ItemRow key={keyOf(item)} item={item} />)}</div>}
+            : <Items items={items} questions={questions ?? []} />}
         </section>
         <section>
           <h2>Going on now</h2>
@@ -55,6 +58,47 @@ function Inbox() {
         </section>
       </div>
     </>
+  );
+}
+
+function Items({ items, questions }: { items: readonly InboxItem[]; questions: readonly Question[] }) {
+  return (
+    <div class="list">
+      {questions.map((one) => <QuestionRow key={one.id} question={one} />)}
+      {items.filter(({ kind }) => kind !== "question").map((item) => (
+        <ItemRow
+          key={keyOf(item)}
+          item={item}
+        />
+      ))}
+    </div>
+  );
+}
+
+function QuestionRow({ question }: { question: Question }) {
+  const { text, worker_id, session_key, created_at } = question;
+  const who = workerName(worker_id) || "Somebody";
+  const chat = session_key.startsWith("local:")
+    ? `/console/chat/${session_key.slice("local:".length)}`
+    : null;
+  return (
+    <div class="row asked">
+      <Status of="question" bare />
+      <span class="row-main">
+        <span class="asked-text">{text}</span>
+        <span class="row-note">
+          {who} asks{chat !== null && (
+            <>
+              {" "}in <Link href={chat}>a conversation</Link>
+            </>
+          )}
+        </span>
+        <AnswerForm question={question} />
+      </span>
+      <span class="row-side">
+        <Ago at={created_at} />
+      </span>
+    </div>
   );
 }
 
@@ -91,6 +135,8 @@ interface Shown {
 function shownAs(item: InboxItem): Shown {
   const { title, detail, worker_name, worker_id, execution_id, message_id } = item;
   switch (item.kind) {
+    case "question":
+      return { href: "/console", status: "question", title, note: `${worker_name} asks` };
     case "run_failed": {
       const failure = failureWord(/^\w+/.exec(detail)?.[0] ?? "");
       return {

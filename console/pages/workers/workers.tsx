@@ -66,7 +66,10 @@ export function WorkersPage() {
           label="Status"
           value={status}
           onChange={(value) => change({ status: value })}
-          options={[["", "Every status"], ["idle", "idle"], ["working", "working"], ["paused", "paused"]]}
+          options={[["", "Every status"], ["idle", "idle"], ["working", "working"], ["waiting", "waiting"], [
+            "paused",
+            "paused",
+          ]]}
         />
         {all !== undefined && <p class="count">{shown.length} of {all.length}</p>}
       </div>

@@ -1,0 +1,163 @@
+import { newId } from "../base/id.ts";
+import { BELL } from "../base/bells.ts";
+import { conflict, notFound, ServiceError } from "../domain/error.ts";
+import { type Json, valueOf } from "../domain/json.ts";
+import { answerOf, type Question, type QuestionFilter } from "../domain/question.ts";
+import type { Database } from "../store/database.ts";
+import { findQuestionJson, listQuestions as listQuestionRows } from "../store/question.ts";
+import {
+  answerQuestion as answerRow,
+  cancelQuestion as cancelRow,
+  seeAnswer,
+  setWaiting,
+} from "../store/question_move.ts";
+import { type Answer, page } from "./answer.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./parts.ts";
+
+/** GET /api/questions, newest first; of a run only those of its own conversation (contract 9, contract 12). */
+export async function listQuestions(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: QuestionFilter,
+): Promise<Answer<Question[]>> {
+  return page(await listQuestionRows(db, filter, ownConversation(call), filter));
+}
+
+/** GET /api/questions/:id. Throws `not_found`. */
+export async function getQuestion({ db }: Needs<"db">, call: Call, id: string): Promise<Answer<Question>> {
+  return { json: await findVisible(db, call, id) };
+}
+
+async function findVisible(db: Database, call: Call, id: string): Promise<Json<Question>> {
+  const json = await findQuestionJson(db, id, ownConversation(call));
+  if (json === null) throw notFound("question", id);
+  return json;
+}
+
+// A run that holds *:* sees other conversations elsewhere, but not their questions.
+function ownConversation({ caller }: Call): string | null {
+  return caller.run?.session_key ?? null;
+}
+
+/**
+ * POST /api/questions/:id/answer: by a person, once (contract 12). Throws `not_found`, and `conflict` when it is answered, cancelled or
+ * its time is over.
+ */
+export async function answerQuestion(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  id: string,
+  words: string,
+): Promise<Answer<Question>> {
+  const question = valueOf(await findVisible(db, call, id));
+  const given = {
+    answer: answerOf(question, words),
+    by: call.caller.subject,
+    messageId: "",
+    taskId: newId(),
+  };
+  await db.writeOr(answerRow(question, given, clock.now()), () => refusal(db, call, id, "answer"));
+  return { json: await findVisible(db, call, id) };
+}
+
+/** POST /api/questions/:id/cancel: nobody has to answer any more (contract 12). Throws `not_found`, `conflict`. */
+export async function cancelQuestion(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  id: string,
+): Promise<Answer<Question>> {
+  const question = valueOf(await findVisible(db, call, id));
+  await db.writeOr(
+    cancelRow(question, call.caller.subject, clock.now()),
+    () => refusal(db, call, id, "cancel"),
+  );
+  return { json: await findVisible(db, call, id) };
+}
+
+async function refusal(db: Database, call: Call, id: string, verb: string): Promise<ServiceError> {
+  const json = await findQuestionJson(db, id, ownConversation(call));
+  if (json === null) return notFound("question", id);
+  const { status, answered_by } = valueOf(json);
+  const why = status === "open"
+    ? "its time is over"
+    : `it is ${status}${answered_by === "" ? "" : ` by ${answered_by}`}`;
+  return conflict(`Cannot ${verb} question ${id}: ${why}`);
+}
+
+/** How long a wait lasts at most, and what ends it early. */
+interface WaitLimits {
+  timeoutMs: number;
+  signal: AbortSignal;
+}
+
+const WAIT_POLL_MS = 1_000;
+
+/**
+ * GET /api/questions/:id/wait: answers when the question is open no longer, or after `timeoutMs` with the question as it is. To the run
+ * that asked it is the answer itself: it has seen it then, and while it waits, it holds no slot (contract 12). Throws `not_found`.
+ */
+export async function waitForQuestion(
+  needs: Needs<"db" | "clock" | "bells" | "lifecycle" | "waits">,
+  call: Call,
+  id: string,
+  { timeoutMs, signal }: WaitLimits,
+): Promise<Answer<Question>> {
+  const { db, clock, bells, lifecycle } = needs;
+  const bell = bells.listen(BELL.journal);
+  const until = clock.monotonic() + timeoutMs;
+  const ended = AbortSignal.any([signal, lifecycle.stopping]);
+  let waiting: (() => Promise<void>) | null = null;
+  try {
+    while (true) {
+      const json = await findVisible(db, call, id);
+      const question = valueOf(json);
+      if (question.status === "answered" && !ended.aborted) return await seen(needs, call, question, json);
+      const left = until - clock.monotonic();
+      if (question.status !== "open" || left <= 0 || ended.aborted) return { json };
+      waiting ??= await beginWait(needs, call, question);
+      await bell.next(clock, Math.min(left, WAIT_POLL_MS), ended);
+      if (await call.ended() !== null) {
+        throw new ServiceError(
+          "unauthenticated",
+          "Cannot wait any longer: the token is expired or revoked; log in again",
+        );
+      }
+    }
+  } finally {
+    bell.close();
+    await waiting?.();
+  }
+}
+
+async function seen(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  question: Question,
+  json: Json<Question>,
+): Promise<Answer<Question>> {
+  const { run } = call.caller;
+  if (run === null || question.seen_at !== null || run.execution_id !== question.execution_id) {
+    return { json };
+  }
+  await db.write([seeAnswer(question.id, run.execution_id, clock.now())]);
+  return { json: await findVisible(db, call, question.id) };
+}
+
+// Only the run that asked stands still while somebody waits.
+async function beginWait(
+  { db, waits }: Needs<"db" | "waits">,
+  call: Call,
+  question: Question,
+): Promise<() => Promise<void>> {
+  const { run } = call.caller;
+  if (run === null || run.execution_id !== question.execution_id) return () => Promise.resolve();
+  const { execution_id } = run;
+  const note = async (waiting: boolean) => {
+    await db.write([setWaiting(question.id, execution_id, waiting)]).catch(() => {});
+  };
+  if (waits.begin(execution_id)) await note(true);
+  return async () => {
+    if (waits.end(execution_id)) await note(false);
+  };
+}

@@ -1,0 +1,96 @@
+// received -> bee_processed: a message that answers a question goes no further
+import { newId } from "../base/id.ts";
+import { outboundOf } from "../domain/message.ts";
+import { mayAnswer, readAnswer, type Reading } from "../domain/question.ts";
+import type { Database, Statement } from "../store/database.ts";
+import { findSaid, type Said, takeMessage, type WaitingMessage } from "../store/inbound.ts";
+import { record, recordIdle } from "../store/journal.ts";
+import { sendMessage } from "../store/outbound.ts";
+import { type AskedHere, findQuestionOfMessage, listOpenQuestions } from "../store/question.ts";
+import { answerQuestion } from "../store/question_move.ts";
+
+/**
+ * Takes out of the received messages those that answer an open question, each with its answer in one batch, and returns the
+ * others (contract 12). They do not wait for the quiet window: an answer is not a part of a longer message.
+ */
+export async function takeAnswers(
+  db: Database,
+  received: readonly WaitingMessage[],
+  now: number,
+): Promise<WaitingMessage[]> {
+  const heard = received.filter(({ platform, sender }) => mayAnswer(platform, sender));
+  const keys = new Set(heard.map((message) => message.session_key));
+  const open = keys.size === 0 ? [] : await listOpenQuestions(db, [...keys]);
+  const commands = heard.filter((message) => message.command === 1);
+  if (open.length === 0 && commands.length === 0) return [...received];
+  const taken = new Set<string>();
+  for (const message of heard) {
+    const here = open.filter((question) => question.session_key === message.session_key);
+    if (here.length === 0 && message.command === 0) continue;
+    const said = await findSaid(db, message.id);
+    if (said === null) continue;
+    const reading = await read(db, message, said, here);
+    if (reading.is === "message") continue;
+    taken.add(message.id);
+    const statements = reading.is === "answer"
+      ? answering(message, reading, here, now)
+      : replying(message, reading.words, now);
+    // A lost guard means that it was answered elsewhere, or cleared; the next round reads the message again.
+    const { won } = await db.write(statements);
+    if (won && reading.is === "answer") open.splice(open.indexOf(reading.question as AskedHere), 1);
+  }
+  return received.filter((message) => !taken.has(message.id));
+}
+
+async function read(
+  db: Database,
+  message: WaitingMessage,
+  { content, media, reply_to }: Said,
+  here: readonly AskedHere[],
+): Promise<Reading> {
+  return readAnswer(here, {
+    content,
+    hasMedia: media !== "null",
+    receivedAt: message.received_at,
+    replyTo: reply_to === "" ? "" : await findQuestionOfMessage(db, reply_to),
+    // Groups come with the platforms that have them.
+    direct: true,
+  });
+}
+
+function answering(
+  message: WaitingMessage,
+  { question, answer }: Reading & { is: "answer" },
+  here: readonly AskedHere[],
+  now: number,
+): Statement[] {
+  const asked = here.find((one) => one.id === question.id);
+  if (asked === undefined) return [];
+  const { id, session_key, sender } = message;
+  return [
+    ...takeMessage(id, "task", now),
+    ...answerQuestion(asked, { answer, by: sender, messageId: id, taskId: newId() }, now),
+    record(now, {
+      kind: "message.routed",
+      session_key,
+      message_id: id,
+      data: { reason: `answers question ${question.id}` },
+    }),
+    recordIdle(now, session_key),
+  ];
+}
+
+function replying({ id, session_key, platform }: WaitingMessage, content: string, now: number): Statement[] {
+  const reply = { id: newId(), session_key, platform, message_id: id, content };
+  return [
+    ...takeMessage(id, "reply", now),
+    record(now, {
+      kind: "message.routed",
+      session_key,
+      message_id: id,
+      data: { reason: "an answer without its question" },
+    }),
+    ...sendMessage(outboundOf({ ...reply, source_type: "system", source_id: "" }, now)),
+    recordIdle(now, session_key),
+  ];
+}
