@@ -5,6 +5,7 @@ import { boundTo } from "../domain/scope.ts";
 import { type Check, type Doctor, worstOf } from "../domain/system.ts";
 import { detectIsolation } from "../engine/isolation.ts";
 import { newId } from "../base/id.ts";
+import { connectionsMax, openFilesMax } from "../base/open_files.ts";
 import {
   listEngineUses,
   listFailingSchedules,
@@ -66,6 +67,7 @@ const EXAMINATIONS: Record<string, (needs: DoctorNeeds) => Promise<Finding>> = {
   work_dirs: lookAtWorkDirs,
   backup: lookAtBackup,
   network: lookAtNetwork,
+  open_files: lookAtOpenFiles,
 };
 
 function ok(detail: string): Finding {
@@ -267,6 +269,24 @@ function lookAtNetwork({ network }: Needs<"network">): Promise<Finding> {
     warn(
       `reached at ${host} without TLS`,
       "put a proxy with TLS in front and name it in server.trusted_proxies",
+    ),
+  );
+}
+
+// A limit that is too low closes connections long before server.max_connections does (contract 8.17).
+function lookAtOpenFiles({ network }: Needs<"network">): Promise<Finding> {
+  const files = openFilesMax();
+  const wanted = network.max_connections;
+  const connections = Math.min(connectionsMax(files), wanted);
+  if (files === Infinity) {
+    return Promise.resolve(ok(`up to ${wanted} connections; the limit is not known here`));
+  }
+  const words = `${files} may be open, so up to ${connections} connections`;
+  if (connections === wanted) return Promise.resolve(ok(words));
+  return Promise.resolve(
+    warn(
+      `${words} of the ${wanted} of server.max_connections`,
+      "raise the limit where the service is started: LimitNOFILE= in its unit, or ulimit -n",
     ),
   );
 }

@@ -99,6 +99,9 @@ function spawn(spec: ProcessSpec): Deno.ChildProcess {
   }
 }
 
+// A timer that is so late says that the service itself was stopped, by a signal or with its machine (reliability CHD-9).
+const STOPPED_MIN_MS = 1_000;
+
 /** Ends the process tree on request, after its time limit, or after too long without output. */
 class Ending {
   reason: ProcessEnd["reason"] = "exited";
@@ -120,7 +123,7 @@ class Ending {
     this.#spec = spec;
     this.#pid = pid;
     this.#deadline = performance.now() + spec.timeoutMs;
-    this.#total = setTimeout(() => this.#end("timeout"), Math.min(spec.timeoutMs, TIMER_MAX_MS));
+    this.#total = setTimeout(() => this.#checkTotal(), Math.min(spec.timeoutMs, TIMER_MAX_MS));
     this.#idle = setTimeout(() => this.#checkIdle(), Math.min(spec.idleTimeoutMs, TIMER_MAX_MS));
     spec.signal.addEventListener("abort", this.#onAbort, { once: true });
     if (spec.signal.aborted) this.#onAbort();
@@ -144,10 +147,23 @@ class Ending {
     await this.#escalation;
   }
 
+  // The end of a run that came while the service itself was stopped is noticed first.
+  #checkTotal(): void {
+    const late = performance.now() - this.#deadline > STOPPED_MIN_MS;
+    if (late) this.#total = setTimeout(() => this.#end("timeout"), STOPPED_MIN_MS);
+    else this.#end("timeout");
+  }
+
   // One timer for the whole run instead of one per piece of output.
   #checkIdle(): void {
+    const now = performance.now();
     const waited = this.#spec.waitedMs() - this.#waitedThen;
-    const left = this.#heardAt + waited + this.#spec.idleTimeoutMs - performance.now();
+    let left = this.#heardAt + waited + this.#spec.idleTimeoutMs - now;
+    if (left < -STOPPED_MIN_MS) {
+      // The service was stopped and could not hear anything: the silence begins anew.
+      this.heard(() => {});
+      left = this.#spec.idleTimeoutMs;
+    }
     if (left <= 0) this.#end("idle_timeout");
     else if (performance.now() < this.#deadline) this.#idle = setTimeout(() => this.#checkIdle(), left);
   }

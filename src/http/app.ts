@@ -13,6 +13,7 @@ import { lingering } from "./lingering_close.ts";
 import { mountHealth } from "./health.ts";
 import { mountMetrics } from "./metrics.ts";
 import type { App } from "./framework.ts";
+import { BODY_MAX_BYTES, readBody } from "./input.ts";
 import { mount } from "./mount.ts";
 import { openApiDocument } from "./openapi.ts";
 import { toProblem } from "./problem.ts";
@@ -123,15 +124,19 @@ export function createApp(door: Door): App {
 }
 
 // The library of the protocol is loaded with the first request.
-function mountMcp(app: App, { authority, lifecycle }: Door): void {
+function mountMcp(app: App, { authority, lifecycle, clock }: Door): void {
   let answering: Promise<ReturnType<typeof import("./mcp.ts").createMcp>> | null = null;
   app.all(MCP_PATH, async (c) => {
     const url = new URL(c.req.url);
     const { caller } = await authenticate(authority, c.req.raw, url);
+    c.env.onCaller?.(caller);
+    const bytes = await readBody(c.req.raw, BODY_MAX_BYTES, clock);
+    const body = bytes.length === 0 ? null : bytes as Uint8Array<ArrayBuffer>;
     answering ??= load<typeof import("./mcp.ts")>("./mcp.ts", import.meta.url)
       .then(({ createMcp }) => createMcp(lifecycle.stopping));
     const answer = await answering;
-    return await answer(c.req.raw, {
+    const { method, headers } = c.req.raw;
+    return await answer(new Request(url, { method, headers, body }), {
       routes: ROUTES,
       caller,
       token: tokenOf(c.req.raw, url) ?? "",

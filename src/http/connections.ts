@@ -1,4 +1,7 @@
 import { logger } from "../base/log.ts";
+import { connectionsMax, openFilesMax } from "../base/open_files.ts";
+import type { Caller } from "../domain/scope.ts";
+import { cutter, type HttpConnection, serveOne } from "./serve_connection.ts";
 
 const log = logger("http");
 
@@ -14,21 +17,25 @@ interface ConnectionLimits {
 
 /** What handles the requests. */
 interface RequestHandler {
-  handle: (request: Request, address: string) => Promise<Response>;
+  /** `onCaller` is called when it is known who sends the request. */
+  handle: (request: Request, address: string, onCaller: (caller: Caller) => void) => Promise<Response>;
   onError: (error: unknown) => Response;
+  /** Answers a request for which there is no room. */
+  onFull: () => Response;
 }
 
-// The share of the files that connections leave to runs, logs, uploads and the database. Without any file left, Deno may end
-// the process, so the limit is far from that.
-const FILES_KEPT_BACK_SHARE = 0.4;
-const FILES_KEPT_BACK_MIN = 100;
-const CONNECTIONS_MIN = 8;
 // Pause after a failed accept, mostly because there are no files; clients that connect meanwhile wait in the backlog.
 const ACCEPT_PAUSE_MS = 100;
 const WARN_EVERY_MS = 10_000;
 // A connection whose first request has no complete headers by then is closed (reliability BKP-4).
 const HEADERS_MAX_MS = 30_000;
+// One that was used and sends no further request is closed, too: what is left of a refused body may come for ever.
+const IDLE_MAX_MS = 300_000;
 const SWEEP_EVERY_MS = 5_000;
+// What a connection is used by, as long as nobody has shown a token: a body that is on its way, or an answer that is not read.
+const NOBODY = "";
+// Who a person is does not matter here: connections that people use are never closed for others.
+const PERSON = "person";
 
 interface Open {
   address: string;
@@ -36,29 +43,18 @@ interface Open {
   requests: number;
   /** Whether a request ever came. */
   used: boolean;
-  /** Since when it is idle, monotonic ms. */
-  idleSince: number;
+  /** Since when it is idle, or in use, monotonic ms. */
+  since: number;
+  /** Who uses it: nobody who is known, an agent by its run, or a person. */
+  usedBy: string;
   cut: () => void;
   server: HttpConnection;
 }
 
-interface HttpConnection {
-  finished: Promise<void>;
-  shutdown: () => Promise<void>;
-}
-
-type Serve = (
-  connection: Deno.TcpConn,
-  signal: AbortSignal,
-  handler: (request: Request, info: Deno.ServeHandlerInfo) => Promise<Response>,
-  onError: (error: unknown) => Response,
-  onListen: () => void,
-) => HttpConnection;
-
 /**
  * The open connections of a port. Deno.serve() stops accepting for ever when there are no files left, and has no limit. Here
- * accepting continues after a pause, and over a limit the connection that was idle for longest is closed. When all are busy,
- * the new one is closed (reliability BYT-3).
+ * accepting continues after a pause, and over a limit the connection that was idle for longest is closed; else one that is used without
+ * a token, else one of the agent that uses most. When people use all of them, the new one is closed (reliability BYT-3).
  */
 export class Connections {
   readonly #listener: Deno.TcpListener;
@@ -111,7 +107,7 @@ export class Connections {
       } catch (error) {
         if (this.#closed) return;
         this.#warn("A connection could not be accepted, going on: {error}", { error });
-        this.#closeIdle(this.#open);
+        this.#closeOne(this.#open);
         await new Promise((resolve) => setTimeout(resolve, ACCEPT_PAUSE_MS));
       }
     }
@@ -125,7 +121,8 @@ export class Connections {
       address,
       requests: 0,
       used: false,
-      idleSince: performance.now(),
+      since: performance.now(),
+      usedBy: NOBODY,
       cut,
       server: this.#serve(
         connection,
@@ -144,13 +141,26 @@ export class Connections {
 
   #answer(one: Open, request: Request, info: Deno.ServeHandlerInfo): Promise<Response> {
     one.used = true;
-    one.requests++;
+    if (one.requests++ === 0) {
+      one.since = performance.now();
+      one.usedBy = NOBODY;
+    }
     const done = () => {
       one.requests--;
-      one.idleSince = performance.now();
+      one.since = performance.now();
     };
     info.completed.then(done, done);
-    return this.#handler.handle(request, one.address);
+    if (one.requests > 1 && !this.#hasRoomFor(one)) return Promise.resolve(this.#handler.onFull());
+    return this.#handler.handle(request, one.address, (caller) => {
+      one.usedBy = caller.run?.execution_id ?? PERSON;
+    });
+  }
+
+  // By HTTP/2 one connection has many requests at once: each counts like a connection.
+  #hasRoomFor({ address }: Open): boolean {
+    const { total, perAddress, proxies } = this.#limits;
+    if (requestsOf(this.#open) > total) return false;
+    return proxies.includes(bare(address)) || requestsOf(this.#byAddress.get(address) ?? []) <= perAddress;
   }
 
   /** Whether one more from this address may stay; closes an idle one where a limit is met. */
@@ -159,33 +169,26 @@ export class Connections {
     const same = this.#byAddress.get(address);
     if (same !== undefined && same.size >= perAddress && !proxies.includes(bare(address))) {
       this.#warn("Too many connections from {address} (server.max_connections_per_address)", { address });
-      return this.#closeIdle(same);
+      return this.#closeOne(same);
     }
     if (this.#open.size < total) return true;
     this.#warn("Too many connections: {open} are open (server.max_connections)", { open: this.#open.size });
-    return this.#closeIdle(this.#open);
+    return this.#closeOne(this.#open);
   }
 
-  // First a connection that never sent a request, then the one that was idle for longest.
-  #closeIdle(among: Iterable<Open>): boolean {
-    let found: Open | null = null;
-    for (const one of among) {
-      if (one.requests > 0) continue;
-      if (!one.used) {
-        found = one;
-        break;
-      }
-      if (found === null || one.idleSince < found.idleSince) found = one;
-    }
+  #closeOne(among: Iterable<Open>): boolean {
+    const all = [...among];
+    const found = longestIdle(all) ?? longestOf(all.filter((one) => one.usedBy === NOBODY)) ??
+      longestOf(greediestAgent(all));
     if (found === null) return false;
     this.#end(found);
     return true;
   }
 
   #sweep(): void {
-    const before = performance.now() - HEADERS_MAX_MS;
+    const now = performance.now();
     for (const one of [...this.#open]) {
-      if (!one.used && one.idleSince <= before) this.#end(one);
+      if (one.requests === 0 && now - one.since >= (one.used ? IDLE_MAX_MS : HEADERS_MAX_MS)) this.#end(one);
     }
   }
 
@@ -209,56 +212,31 @@ export class Connections {
   }
 }
 
-/** How many connections may be open, by the number of files that may be open. */
-export function connectionsMax(files: number): number {
-  const kept = Math.max(FILES_KEPT_BACK_MIN, files * FILES_KEPT_BACK_SHARE);
-  return files === Infinity ? Infinity : Math.max(CONNECTIONS_MIN, Math.floor(files - kept));
-}
-
-/** How many files this process may open: the soft limit, which Deno raises to the hard one at its start. Infinity where it is unknown. */
-function openFilesMax(): number {
-  try {
-    const soft = /^Max open files\s+(\d+)/m.exec(Deno.readTextFileSync("/proc/self/limits"))?.[1];
-    return soft === undefined ? Infinity : Number(soft);
-  } catch {
-    return Infinity;
-  }
-}
-
-// HTTP on an accepted connection: Deno has it, but without a public name (tried on 2.6 and 2.9).
-function serveOne(): Serve {
-  const { internal } = Deno as unknown as { internal: symbol };
-  const { serveHttpOnConnection } =
-    (Deno as unknown as Record<symbol, { serveHttpOnConnection?: Serve }>)[internal] ?? {};
-  if (serveHttpOnConnection === undefined) {
-    throw new Error("Cannot listen: this Deno cannot serve a connection; use 2.6 to 2.9");
-  }
-  return serveHttpOnConnection;
-}
-
-/**
- * A signal that ends a connection when it is cut. Deno's own would report an error that nobody can catch when the client has just
- * closed the connection itself, and that ends the service.
- */
-function cutter(): { signal: AbortSignal; cut: () => void } {
-  let listener = () => {};
-  const signal = {
-    aborted: false,
-    addEventListener: (_type: string, call: () => void) => listener = call,
-  } as unknown as AbortSignal;
-  return {
-    signal,
-    cut() {
-      try {
-        listener();
-      } catch (error) {
-        if (!(error instanceof Deno.errors.BadResource)) throw error;
-      }
-    },
-  };
-}
-
 /** An IPv4 address without the prefix that makes it an IPv6 one. */
 function bare(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, "");
+}
+
+function requestsOf(connections: Iterable<Open>): number {
+  let sum = 0;
+  for (const { requests } of connections) sum += Math.max(1, requests);
+  return sum;
+}
+
+// First one that never sent a request.
+function longestIdle(connections: readonly Open[]): Open | null {
+  const idle = connections.filter(({ requests }) => requests === 0);
+  return idle.find(({ used }) => !used) ?? longestOf(idle);
+}
+
+function longestOf(connections: readonly Open[]): Open | null {
+  return connections.reduce<Open | null>(
+    (found, one) => found === null || one.since < found.since ? one : found,
+    null,
+  );
+}
+
+function greediestAgent(connections: readonly Open[]): readonly Open[] {
+  const agents = Map.groupBy(connections.filter(({ usedBy }) => usedBy !== PERSON), ({ usedBy }) => usedBy);
+  return [...agents.values()].reduce((most, some) => some.length > most.length ? some : most, []);
 }

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { joined } from "../base/bytes.ts";
 import { type FieldError, ServiceError } from "../domain/error.ts";
-import { leaveUnread } from "./lingering_close.ts";
+import type { Clock } from "../base/clock.ts";
+import { bodyOf } from "./incoming_body.ts";
 
 /** Largest JSON body (contract 1.8). */
 export const BODY_MAX_BYTES = 1024 * 1024;
@@ -69,9 +70,12 @@ function knownFields(schema: z.ZodType, path: PropertyKey[]): string[] {
   return path.length === 0 && schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
 }
 
-/** The JSON body of a request; no body counts as `{}` (contract 1.3). Throws `payload_too_large`, `unsupported_media_type`, `invalid_request`. */
-export async function readJson(request: Request): Promise<unknown> {
-  const bytes = await readBody(request, BODY_MAX_BYTES);
+/**
+ * The JSON body of a request; no body counts as `{}` (contract 1.3). Throws `payload_too_large`, `unsupported_media_type`, and
+ * `invalid_request`, also for one that comes too slowly.
+ */
+export async function readJson(request: Request, clock: Clock): Promise<unknown> {
+  const bytes = await readBody(request, BODY_MAX_BYTES, clock);
   if (bytes.length === 0) return {};
   const type = request.headers.get("content-type") ?? "";
   if (!/^application\/(json|[\w.+-]+\+json)\s*(;|$)/i.test(type)) {
@@ -93,28 +97,32 @@ export async function readJson(request: Request): Promise<unknown> {
   }
 }
 
-async function readBody(request: Request, max: number): Promise<Uint8Array> {
+/** The bytes of a body, up to `max`. Throws `payload_too_large`, and `invalid_request` for one that is cut off or comes too slowly. */
+export async function readBody(
+  request: Request,
+  max: number,
+  clock: Clock,
+): Promise<Uint8Array> {
   const tooLarge = () =>
     new ServiceError("payload_too_large", `Cannot take the body: it is larger than ${max} bytes`);
-  if (request.body === null) return new Uint8Array();
+  const body = bodyOf(request, clock);
+  if (body === null) return new Uint8Array();
   const chunks: Uint8Array[] = [];
   let size = 0;
-  const reader = request.body.getReader();
-  if (Number(request.headers.get("content-length") ?? 0) > max) {
-    leaveUnread(request, reader);
-    throw tooLarge();
-  }
-  while (true) {
-    const { done, value } = await reader.read().catch(() => {
-      throw new ServiceError("invalid_request", "Cannot read the body: it was cut off");
-    });
-    if (done) break;
-    size += value.length;
-    if (size > max) {
-      leaveUnread(request, reader);
-      throw tooLarge();
+  try {
+    if (Number(request.headers.get("content-length") ?? 0) > max) throw tooLarge();
+    while (true) {
+      const value = await body.read();
+      if (value === null) return joined(chunks);
+      size += value.length;
+      if (size > max) throw tooLarge();
+      chunks.push(value);
     }
-    chunks.push(value);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) {
+      throw new ServiceError("invalid_request", "Cannot read the body: it was cut off");
+    }
+    body.leave();
+    throw error;
   }
-  return joined(chunks);
 }

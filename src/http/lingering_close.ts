@@ -16,6 +16,8 @@ const LINGER_IDLE_MS = 500;
 const SHORT_BYTES = 64 * 1024;
 
 const unread = new WeakMap<Request, Reader>();
+// Requests whose answer ends like this already: a path such as "/*" goes through the middleware twice.
+const ending = new WeakSet<Request>();
 
 /** Notes that the rest of a body was left unread because of an error. */
 export function leaveUnread(request: Request, reader: Reader): void {
@@ -28,8 +30,9 @@ export function leaveUnread(request: Request, reader: Reader): void {
  * swallow the rest for ever (facts, Deno 3).
  */
 export function lingering(request: Request, answer: Response): Response {
-  const rest = restOf(request);
+  const rest = ending.has(request) ? null : restOf(request);
   if (rest === null) return answer;
+  ending.add(request);
   const said = answer.body?.getReader();
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {

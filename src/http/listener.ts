@@ -3,12 +3,20 @@ import { clientAddress } from "./authenticate.ts";
 import { Connections } from "./connections.ts";
 import { DeliberateClose } from "./lingering_close.ts";
 import type { App } from "./framework.ts";
+import type { Caller } from "../domain/scope.ts";
+import { ServiceError } from "../domain/error.ts";
 import { toProblem } from "./problem.ts";
 
 const log = logger("http");
 
 // Requests in progress at a stop have this long; then the connection is closed.
 const FINISH_MAX_MS = 5_000;
+
+const TOO_MANY_REQUESTS = new ServiceError(
+  "unavailable",
+  "Cannot take this now: too many requests are open (server.max_connections_per_address, server.max_connections); try again",
+  { retry_after_s: 1 },
+);
 
 /** The file in which `ctl` finds the running service, and what that is called. */
 interface Announced {
@@ -56,12 +64,13 @@ export class Listener {
       const { max_connections: total, max_connections_per_address: perAddress } = this.#options;
       const proxies = this.#options.trusted_proxies;
       this.#connections = new Connections(listener, { total, perAddress, proxies }, {
-        handle: (request, address) => this.handle(request, address),
+        handle: (request, address, onCaller) => this.handle(request, address, onCaller),
         onError: (error) => {
           if (error instanceof DeliberateClose) return new Response(null, { status: 500 });
           log.error("A request failed outside of the application: {error}", { error });
           return new Response(null, { status: 500 });
         },
+        onFull: () => toProblem(TOO_MANY_REQUESTS, crypto.randomUUID()),
       });
     } catch (error) {
       if (!(error instanceof Deno.errors.AddrInUse)) throw error;
@@ -78,7 +87,11 @@ export class Listener {
     await Deno.writeTextFile(path, text, { mode: 0o600 });
   }
 
-  async handle(request: Request, peer: string): Promise<Response> {
+  async handle(
+    request: Request,
+    peer: string,
+    onCaller: (caller: Caller) => void = () => {},
+  ): Promise<Response> {
     this.#inFlight++;
     try {
       const address = clientAddress(
@@ -86,7 +99,7 @@ export class Listener {
         request.headers.get("x-forwarded-for"),
         this.#options.trusted_proxies,
       );
-      return await this.#app.fetch(request, { address });
+      return await this.#app.fetch(request, { address, onCaller });
     } catch (error) {
       // The framework handles every Error; only other values that are thrown come here.
       const requestId = crypto.randomUUID();

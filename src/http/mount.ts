@@ -23,7 +23,7 @@ const ANONYMOUS: Caller = { subject: SYSTEM_ACTOR, scopes: [], run: null, person
  * about input rules or objects without the right to.
  */
 export function mount(app: App, door: Door, route: AnyRoute): void {
-  const { api, authority, lifecycle } = door;
+  const { api, authority, lifecycle, clock } = door;
   const querySchema = query(route.query ?? {});
   const rule = ruleOf(route.method, route.path);
   const paramsSchema = route.params === undefined ? null : z.object(route.params);
@@ -32,6 +32,7 @@ export function mount(app: App, door: Door, route: AnyRoute): void {
     const url = new URL(request.url);
     const identity = route.access === "public" ? null : await authenticate(authority, request, url);
     const caller = identity?.caller ?? ANONYMOUS;
+    if (identity !== null) c.env.onCaller?.(caller);
     authorize(caller, rule);
     checkStopping(lifecycle, route, identity);
     const params = paramsSchema === null ? {} : parseParams(paramsSchema, c.req.param(), route);
@@ -40,7 +41,9 @@ export function mount(app: App, door: Door, route: AnyRoute): void {
       : parse(querySchema, readQuery(url), "query");
     const isForm = route.form !== undefined &&
       /^multipart\//i.test(request.headers.get("content-type") ?? "");
-    const body = route.body === undefined || isForm ? undefined : parse(route.body, await readJson(request));
+    const body = route.body === undefined || isForm
+      ? undefined
+      : parse(route.body, await readJson(request, clock));
     const call: Call = {
       caller,
       ended: () => identity === null ? Promise.resolve(null) : authority.ended(identity),

@@ -1,9 +1,10 @@
 import { Buffer } from "node:buffer";
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busboy";
+import type { Clock } from "../base/clock.ts";
 import { invalid, ServiceError } from "../domain/error.ts";
 import type { UploadTarget } from "../api/media.ts";
 import type { IncomingFile } from "../files/uploads.ts";
-import { leaveUnread } from "./lingering_close.ts";
+import { bodyOf, type IncomingBody } from "./incoming_body.ts";
 
 /** A form that was read: its texts, and its file, or null, which the caller has to finish or discard. */
 interface Form {
@@ -21,24 +22,28 @@ const OVERHEAD_BYTES = FIELD_MAX_BYTES + 64 * 1024;
  * Reads a multipart form with at most one file, in the field `file`, straight to the disk. Throws
  * `payload_too_large`, `unsupported_media_type` and `invalid_request`, and then nothing is left behind (reliability UPL-1, UPL-3).
  */
-export async function readForm(request: Request, target: UploadTarget): Promise<Form> {
+export async function readForm(
+  request: Request,
+  target: UploadTarget,
+  clock: Clock,
+): Promise<Form> {
   const type = request.headers.get("content-type") ?? "";
   if (!/^multipart\/form-data\s*;/i.test(type)) {
     throw new ServiceError("unsupported_media_type", "Cannot read the upload: send multipart/form-data");
   }
-  if (request.body === null) throw invalid("", "the body is empty; send multipart/form-data");
-  const reader = request.body.getReader();
+  const body = bodyOf(request, clock);
+  if (body === null) throw invalid("", "the body is empty; send multipart/form-data");
   const length = Number(request.headers.get("content-length") ?? 0);
   if (length > target.maxBytes + OVERHEAD_BYTES) {
-    leaveUnread(request, reader);
+    body.leave();
     throw tooLarge(target.maxBytes);
   }
   const upload = new Upload(target, length);
   try {
-    await upload.read(reader, type);
+    await upload.read(body, type);
     return upload.finish();
   } catch (error) {
-    leaveUnread(request, reader);
+    body.leave();
     await upload.discard();
     // An error of our disk is not the client's fault.
     if (error instanceof ServiceError || error === upload.fault) throw error;
@@ -76,7 +81,7 @@ class Upload {
     this.#bytes = Math.min(bytes, target.maxBytes);
   }
 
-  async read(reader: ReadableStreamDefaultReader<Uint8Array>, type: string): Promise<void> {
+  async read(body: IncomingBody, type: string): Promise<void> {
     const busboy = new Busboy({
       headers: { "content-type": type } as BusboyHeaders,
       limits: {
@@ -108,9 +113,9 @@ class Upload {
       );
     }
     while (true) {
-      const { done, value } = await reader.read();
+      const value = await body.read();
       if (this.fault !== null) throw this.fault;
-      if (done) break;
+      if (value === null) break;
       // Waiting for the file bounds memory, however fast the client sends.
       const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
       if (!busboy.write(bytes)) await Promise.race([drained(busboy), ended]);

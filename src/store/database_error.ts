@@ -16,6 +16,14 @@ export function isLockedOut(error: unknown): boolean {
   return error instanceof ServiceError && isBusy(error.extras.cause);
 }
 
+/**
+ * Whether the database could not be reached, or did not answer. Then it is not known whether a write was committed, and only who
+ * asked for it may repeat it: with an Idempotency-Key, or a guard.
+ */
+export function isOutOfReach(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === "unavailable";
+}
+
 /** Whether an error says that a row with this unique key is there already. */
 export function isDuplicate(error: unknown): boolean {
   return /UNIQUE constraint failed/.test(words(error));

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers";
 import { turn } from "../base/turn.ts";
 import { BUSY_WAIT_MAX_MS, type Connection } from "./connection.ts";
-import { damaged, isLockedOut, isLostGuard } from "./database_error.ts";
+import { damaged, isLockedOut, isLostGuard, isOutOfReach } from "./database_error.ts";
 import type { Row, Statement } from "./driver.ts";
 
 /** Result of a write: `won` is false when a guard was lost, and then nothing was written. */
@@ -84,8 +84,9 @@ export class Writer {
         }
       } catch (error) {
         if (isLockedOut(error)) this.#giveUp(group, error);
-        else if (group.length > 1) await this.#oneByOne(group);
-        else settleFailed(group[0], error);
+        else if (group.length === 1 || isOutOfReach(error)) {
+          for (const job of group) settleFailed(job, error);
+        } else await this.#oneByOne(group);
       }
     }
     this.#writing = false;

@@ -118,6 +118,16 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     await expectGone(silent.runId);
   });
 
+  it("is no time-out when the service itself was stopped meanwhile, by a signal or with its machine (reliability CHD-9)", async () => {
+    for (const limit of [{ timeoutMs: 700 }, { idleTimeoutMs: 700 }]) {
+      const running = run(level, ["sleep", "0.3"], limit);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      // Nothing runs here for so long, as after SIGSTOP.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_500);
+      expect(await running).toMatchObject({ reason: "exited", stdout: "slept 0.3\n" });
+    }
+  });
+
   it("passes exactly the environment of the list, the umask, and no descriptor but three (reliability CHD-10, CHD-11)", async () => {
     const env = await run(level, ["env-dump"]);
     const names = env.stdout.trim().split("\n").map((line) => line.split("=")[0]).filter((name) =>

@@ -249,6 +249,7 @@ describe("GET /api/system/doctor (contract 5)", () => {
       hint: expect.stringContaining("svc ctl system backup"),
     });
     expect(of("engines")).toMatchObject({ status: "ok", detail: expect.stringContaining("echo") });
+    expect(of("open_files").detail).toMatch(/^\d+ may be open, so up to \d+ connections/);
     expect(["warn", "ok"]).toContain(status);
     for (const check of checks) expect(check.hint === "", check.name).toBe(check.status === "ok");
   });
@@ -279,6 +280,18 @@ describe("GET /api/system/doctor (contract 5)", () => {
         hint: expect.stringContaining("chmod go="),
       }),
     ]));
+  });
+
+  it("warns of fewer open files than server.max_connections needs (contract 8.17)", async () => {
+    for (const [max_connections, status] of [[10, "ok"], [1_000_000, "warn"]] as const) {
+      await using app = await openApp({ config: { server: { max_connections } } });
+      const { checks } = await app.call("GET /api/system/doctor");
+      const found = checks.find((check: { name: string }) => check.name === "open_files");
+      expect([found.status, found.hint]).toEqual([
+        status,
+        status === "ok" ? "" : expect.stringContaining("LimitNOFILE"),
+      ]);
+    }
   });
 
   it("warns of work that no worker can do", async () => {

@@ -1,8 +1,12 @@
+import http2 from "node:http2";
 import { expect, it } from "vitest";
-import { Connections, connectionsMax } from "../../src/http/connections.ts";
+import { connectionsMax } from "../../src/base/open_files.ts";
+import { Connections } from "../../src/http/connections.ts";
+import { fakeEngines } from "../harness/agents.ts";
 import { openApp, PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
 import { type Client, client } from "../harness/client.ts";
 import { type ServerProcess, startServer, SVC, tempDir } from "../harness/process.ts";
+import { startRun } from "../harness/run.ts";
 import { eventually } from "../harness/wait.ts";
 
 /** `svc serve` that may open so many files, and may not allow itself more. */
@@ -105,6 +109,7 @@ it("what cannot be accepted for want of files ends nothing: it pauses and goes o
   const connections = new Connections(listener, { total: 10, perAddress: 10, proxies: [] }, {
     handle: () => Promise.resolve(new Response("here")),
     onError: () => new Response(null, { status: 500 }),
+    onFull: () => new Response(null, { status: 503 }),
   });
   const started = performance.now();
   expect(await (await fetch(`http://127.0.0.1:${real.addr.port}`)).text()).toBe("here");
@@ -178,4 +183,74 @@ it("where all are in use a new one is closed, unless it comes from a proxy that 
     expect(asked).toBe(expected);
     await Promise.all(streams.map((stream) => stream.body?.cancel()));
   }
+});
+
+it("a connection that nobody with a token uses makes room, whatever it is doing (reliability BYT-3)", async () => {
+  await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
+  const { id } = await app.call("POST /api/local/sessions");
+  const headers = { authorization: `Bearer ${await app.token()}` };
+  const stream = await fetch(`${app.url}/api/local/sessions/${id}/stream`, { headers });
+  const reader = stream.body?.getReader();
+  await reader?.read();
+  using idle = await openIdle(app, 7);
+  const body = "POST /api/auth/login HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{";
+  const unread = "GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(100);
+  for (const [index, connection] of idle.connections.entries()) {
+    void connection.write(new TextEncoder().encode(index % 2 === 0 ? body : unread)).catch(() => {});
+  }
+  await eventually("somebody who comes is answered", async () => {
+    const asked = Array.from(
+      { length: 3 },
+      () => fetch(`${app.url}/livez`).then(({ status }) => status, () => 0),
+    );
+    return (await Promise.all(asked)).every((status) => status === 200);
+  });
+  await app.call(`POST /api/local/sessions/${id}/messages`, { content: "hello" });
+  expect(new TextDecoder().decode((await reader?.read())?.value)).toContain("event: status");
+  await reader?.cancel();
+});
+
+it("an agent that opens more streams than there may be keeps nobody out but itself (reliability BYT-3)", async () => {
+  await using app = await openApp({
+    config: { server: { max_connections_per_address: 8 }, engines: fakeEngines() },
+  });
+  const run = await startRun(app, ["read:*"]);
+  const { id } = await app.call("POST /api/local/sessions");
+  const open = async (path: string, headers: Record<string, string>) => {
+    const answer = await fetch(app.url + path, { headers: { ...headers, accept: "text/event-stream" } });
+    const reader = answer.body?.getReader();
+    const stream = { ended: false, cancel: () => reader?.cancel().catch(() => {}) };
+    await reader?.read();
+    void (async () => {
+      while (await reader?.read().then(({ done }) => !done, () => false));
+      stream.ended = true;
+    })();
+    return stream;
+  };
+  const person = { authorization: `Bearer ${await app.token()}` };
+  const mine = await open(`/api/local/sessions/${id}/stream`, person);
+  const agents: Awaited<ReturnType<typeof open>>[] = [];
+  for (let i = 0; i < 20; i++) agents.push(await open("/api/events", run.headers));
+  for (let i = 0; i < 5; i++) agents.push(await open(`/api/local/sessions/${id}/stream`, person));
+  await eventually("the agent's are closed", () => agents.slice(0, 15).every(({ ended }) => ended));
+  expect(agents.slice(20).concat(mine).map(({ ended }) => ended)).toEqual(Array(6).fill(false));
+  for (const { cancel } of agents.concat(mine)) await cancel();
+});
+
+it("by HTTP/2 a connection has no more requests at once than an address has connections (reliability BYT-3)", async () => {
+  await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
+  const headers = { authorization: `Bearer ${await app.token()}`, accept: "text/event-stream" };
+  const session = http2.connect(app.url);
+  const seen: number[] = [];
+  for (let i = 0; i < 20; i++) {
+    const request = session.request({ ...headers, ":path": "/api/events" });
+    request.on("response", (answer) => seen.push(Number(answer[":status"])));
+    request.on("error", () => {});
+    request.resume();
+  }
+  await eventually("each is answered", () => seen.length === 20);
+  session.destroy();
+  expect(seen.filter((status) => status === 200)).toHaveLength(8);
+  expect(seen.filter((status) => status === 503)).toHaveLength(12);
+  await eventually("all have ended", async () => (await fetch(`${app.url}/livez`)).status === 200);
 });

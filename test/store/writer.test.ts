@@ -107,3 +107,13 @@ it("the fence goes before every batch, and its rows belong to nobody", async () 
   expect(await writer.write(job("a"))).toEqual({ won: true, rows: [[{ sql: "a0" }]] });
   expect(driver.batches).toEqual([["fence", "a0"]]);
 });
+
+it("a commit whose answer is lost fails for all who shared it, and nothing is sent again: it may have been done (reliability DBF-11)", async () => {
+  for (const words of ["fetch failed", "the database server timed out: no answer in 10000 ms"]) {
+    const { driver, writer } = prepared();
+    driver.fails = () => new Error(words);
+    const settled = await Promise.allSettled(["a", "b", "c"].map((name) => writer.write(job(name))));
+    expect(settled).toMatchObject(Array(3).fill({ status: "rejected", reason: { code: "unavailable" } }));
+    expect(driver.batches).toEqual([["a0", "b0", "c0"]]);
+  }
+});

@@ -121,9 +121,9 @@ export const chatRoutes = [
     status: 200,
     response: mediaSchema,
     idempotent: true,
-    handle: async ({ api, call, params, raw }) => {
+    handle: async ({ api, streams, call, params, raw }) => {
       const target = await api.chat.prepareUpload(call, params.id);
-      const { fields, file, originalName } = await readForm(raw, target);
+      const { fields, file, originalName } = await readForm(raw, target, streams.clock);
       if (file === null) throw invalid("file", 'is missing; send the file in the form field "file"');
       try {
         const input = parse(NOTHING_MORE, fields);

@@ -27,9 +27,10 @@ export const messageRoutes = [
     status: 201,
     response: outboundSchema,
     idempotent: true,
-    handle: async ({ api, call, body, raw }) => {
+    handle: async ({ api, streams, call, body, raw }) => {
       if (body !== undefined) return await api.message.send(call, body, null);
-      const { fields, file, originalName } = await readForm(raw, api.message.prepareAttachment());
+      const target = api.message.prepareAttachment();
+      const { fields, file, originalName } = await readForm(raw, target, streams.clock);
       try {
         const input = parse(messageFormSchema, fields);
         const sent = file === null ? null : { file, originalName };

@@ -1,0 +1,92 @@
+/** What happens to what goes through a proxy. */
+type Mode = "pass" | "hold-answers" | "cut-answers" | "refuse" | "trickle";
+
+/** A TCP proxy on loopback in front of a server, which the test makes slow, silent or cut off. */
+export class Proxy implements Disposable {
+  /** `hold-answers`: requests arrive, nothing comes back. `cut-answers`: the connection ends instead of an answer. `refuse`: no new connections. */
+  mode: Mode = "pass";
+  /** How often an answer was cut off or held. */
+  lost = 0;
+  readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  readonly #target: URL;
+  readonly #open = new Set<Deno.TcpConn>();
+
+  constructor(target: string) {
+    this.#target = new URL(target);
+    void this.#accept();
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#listener.addr.port}`;
+  }
+
+  /** Ends every connection, as when a network goes away. */
+  cut(): void {
+    for (const connection of this.#open) close(connection);
+    this.#open.clear();
+  }
+
+  [Symbol.dispose](): void {
+    this.#listener.close();
+    this.cut();
+  }
+
+  async #accept(): Promise<void> {
+    for await (const client of this.#listener) {
+      if (this.mode === "refuse") {
+        close(client);
+        continue;
+      }
+      void this.#connect(client);
+    }
+  }
+
+  async #connect(client: Deno.TcpConn): Promise<void> {
+    const { hostname, port } = this.#target;
+    const server = await Deno.connect({ hostname, port: Number(port) }).catch(() => null);
+    if (server === null) return close(client);
+    this.#open.add(client).add(server);
+    await Promise.all([
+      copy(client, server, () => Promise.resolve(this.mode !== "refuse")),
+      copy(server, client, () => this.#mayAnswer(client)),
+    ]);
+    for (const connection of [client, server]) {
+      close(connection);
+      this.#open.delete(connection);
+    }
+  }
+
+  async #mayAnswer(client: Deno.TcpConn): Promise<boolean> {
+    if (this.mode === "trickle") await new Promise((resolve) => setTimeout(resolve, 200));
+    if (this.mode === "hold-answers" || this.mode === "cut-answers") this.lost++;
+    if (this.mode === "cut-answers") close(client);
+    while (this.mode === "hold-answers") await new Promise((resolve) => setTimeout(resolve, 20));
+    return this.mode !== "refuse";
+  }
+}
+
+async function copy(
+  from: Deno.TcpConn,
+  to: Deno.TcpConn,
+  mayPass: () => Promise<boolean>,
+): Promise<void> {
+  const buffer = new Uint8Array(64 * 1024);
+  try {
+    for (let size = await from.read(buffer); size !== null; size = await from.read(buffer)) {
+      if (!await mayPass()) return;
+      for (let sent = 0; sent < size;) sent += await to.write(buffer.subarray(sent, size));
+    }
+  } catch {
+    // One of the two sides is gone.
+  } finally {
+    close(to);
+  }
+}
+
+function close(connection: Deno.TcpConn): void {
+  try {
+    connection.close();
+  } catch {
+    // It was closed before.
+  }
+}
