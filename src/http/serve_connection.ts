@@ -5,7 +5,7 @@ export interface HttpConnection {
 }
 
 /** Answers the requests of a connection. */
-export type Serve = (
+type Serve = (
   connection: Deno.TcpConn,
   signal: AbortSignal,
   handler: (request: Request, info: Deno.ServeHandlerInfo) => Promise<Response>,
