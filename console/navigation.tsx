@@ -1,6 +1,7 @@
 import {
   Activity,
   Brain,
+  CircleUser,
   Cpu,
   Ellipsis,
   Inbox,
@@ -95,7 +96,9 @@ export function Navigation() {
       </nav>
       <div class="side-foot">
         <LinkNote />
-        <p class="who" title={`Signed in as ${username.value}`}>{username.value}</p>
+        <Link href="/console/account" class="who" title={`Signed in as ${username.value}`}>
+          {username.value}
+        </Link>
         <button
           type="button"
           class="icon"
@@ -110,6 +113,10 @@ export function Navigation() {
         <Dialog title="More" onClose={() => setOpen(false)}>
           <nav aria-label="More pages" class="more" onClick={() => setOpen(false)}>
             {rest.map((place) => <PlaceLink key={place.href} place={place} path={path} extra={false} />)}
+            <Link href="/console/account" class="place">
+              <CircleUser size={20} aria-hidden="true" />
+              <span>Your account</span>
+            </Link>
             <button type="button" class="place" onClick={() => void signOut()}>
               <LogOut size={20} aria-hidden="true" />
               <span>Sign out {username.value}</span>

@@ -57,6 +57,15 @@ export const PAGES: readonly Page[] = [
     path: "/console/system/doctor",
     load: async () => (await import("./pages/system/doctor.tsx")).DoctorPage,
   },
+  {
+    path: "/console/system/users",
+    load: async () => (await import("./pages/system/users.tsx")).UsersPage,
+  },
+  {
+    path: "/console/system/backup",
+    load: async () => (await import("./pages/system/backup.tsx")).BackupPage,
+  },
+  { path: "/console/account", load: async () => (await import("./pages/account/account.tsx")).AccountPage },
 ];
 
 const RELOADED = "svc.reloaded";

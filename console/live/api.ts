@@ -60,6 +60,21 @@ export async function askPage<T>(call: Promise<Answer<T[]>>): Promise<Page<T>> {
   return { items: data, total: response.headers.get("x-total-count") ?? String(data.length), next };
 }
 
+/** All rows of a list up to `max`, page by page. Throws Refusal. */
+export async function askAll<T>(
+  load: (cursor: string | undefined) => Promise<Page<T>>,
+  max: number,
+): Promise<T[]> {
+  const found: T[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await load(cursor);
+    found.push(...page.items);
+    cursor = page.next ?? undefined;
+  } while (cursor !== undefined && found.length < max);
+  return found;
+}
+
 /** What went wrong, as a Refusal, whatever was thrown. */
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error;

@@ -37,6 +37,8 @@ const LOOKS: Record<string, [LucideIcon, Tone, string]> = {
   cancelled: [CircleSlash, "quiet", "cancelled"],
   merged: [Circle, "quiet", "merged"],
   idle: [Circle, "quiet", "idle"],
+  active: [CircleCheck, "good", "may sign in"],
+  disabled: [CircleSlash, "quiet", "may not sign in"],
 };
 
 /** A state: shape, colour and word. */

@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "preact/hooks";
 import { Link } from "wouter-preact";
 
 /** Pages that belong together, by links, so that each has its own address. */
@@ -6,8 +7,17 @@ export function Tabs({ label, tabs, current }: {
   tabs: readonly (readonly [href: string, name: string])[];
   current: string;
 }) {
+  const bar = useRef<HTMLElement>(null);
+  // A phone shows a part of a long bar: the part where one is.
+  useEffect(
+    () =>
+      bar.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }),
+    [
+      current,
+    ],
+  );
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav class="tabs" aria-label={label} ref={bar}>
       {tabs.map(([href, name]) => (
         <Link key={href} href={href} {...(href === current ? { "aria-current": "page" as const } : {})}>
           {name}

@@ -46,6 +46,8 @@ async function fill(app: App): Promise<string[]> {
     type: "scheduled",
     cron: "0 5 1 1 *",
   });
+  await app.call("POST /api/users", { name: name.slice(0, 100), role: "viewer" });
+  await app.call("POST /api/tokens", { name: name.slice(0, 100), scopes: ["read:tasks"] });
   await app.settle();
   const executions = await app.call("GET /api/executions") as {
     id: string;
@@ -79,6 +81,9 @@ async function fill(app: App): Promise<string[]> {
     "/console/tasks?status=scheduled",
     "/console/system/events",
     "/console/system/doctor",
+    "/console/system/users",
+    "/console/system/backup",
+    "/console/account",
     "/console/no-such-page",
   ];
 }

@@ -1,7 +1,7 @@
 import { Info, Paperclip } from "lucide-preact";
 import { Link } from "wouter-preact";
 import type { ChatMessage, Question } from "../../live/api.ts";
-import { authed } from "../../live/session.ts";
+import { saveAnswer } from "../../live/download.ts";
 import { AnswerForm } from "../../parts/answer_form.tsx";
 import { clockText, dayText, sizeText, timeText } from "../../parts/format.ts";
 import { Markdown } from "../../parts/markdown.tsx";
@@ -77,17 +77,7 @@ function MediaView({ media, sessionId }: { media: Media; sessionId: string }) {
   );
 }
 
-// A link could not send the token.
 async function save(sessionId: string, stored: string, name: string): Promise<void> {
-  await attempt(async () => {
-    const path = `/api/local/sessions/${sessionId}/media/${encodeURIComponent(stored)}`;
-    const response = await authed(new Request(path));
-    if (!response.ok) throw new Error(`The file could not be read (${response.status}).`);
-    const url = URL.createObjectURL(await response.blob());
-    const link = document.createElement("a");
-    link.href = url;
-    link.download = name;
-    link.click();
-    URL.revokeObjectURL(url);
-  });
+  const path = `/api/local/sessions/${sessionId}/media/${encodeURIComponent(stored)}`;
+  await attempt(() => saveAnswer(new Request(path), name));
 }

@@ -1,7 +1,7 @@
 import { Pencil, Plus, Trash2 } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { useAddress } from "../../live/address.ts";
-import { api, ask, askPage, type Refusal, refusalOf, type Schemas } from "../../live/api.ts";
+import { api, ask, askAll, askPage, type Refusal, refusalOf, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import { confirmed, Dialog } from "../../parts/dialog.tsx";
@@ -15,6 +15,7 @@ type Entry = Schemas["MemoryEntry"];
 
 const GLOBAL = "global";
 const PAGE_SIZE = 100;
+const ENTRIES_MAX = 1_000;
 
 /** What workers are to know: everywhere, or in one conversation (contract 17). */
 export function MemoryPage() {
@@ -86,17 +87,11 @@ export function MemoryPage() {
   );
 }
 
-async function readAll(scope: string, signal: AbortSignal): Promise<Entry[]> {
-  const found: Entry[] = [];
-  let cursor: string | null = null;
-  do {
-    const query: { scope: string; page_size: number; cursor?: string } = { scope, page_size: PAGE_SIZE };
-    if (cursor !== null) query.cursor = cursor;
-    const page = await askPage(api.GET("/api/memory", { params: { query }, signal }));
-    found.push(...page.items);
-    cursor = page.next;
-  } while (cursor !== null);
-  return found;
+function readAll(scope: string, signal: AbortSignal): Promise<Entry[]> {
+  return askAll((cursor) => {
+    const query = { scope, page_size: PAGE_SIZE, ...(cursor === undefined ? {} : { cursor }) };
+    return askPage(api.GET("/api/memory", { params: { query }, signal }));
+  }, ENTRIES_MAX);
 }
 
 function EntryView({ entry, edit, reload }: { entry: Entry; edit: () => void; reload: () => void }) {

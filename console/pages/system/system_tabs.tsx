@@ -1,6 +1,7 @@
+import { may } from "../../live/session.ts";
 import { Tabs } from "../../parts/tabs.tsx";
 
-/** The views of the service itself. */
+/** The views of the service itself; what somebody may not see is not offered. */
 export function SystemTabs({ current }: { current: string }) {
   return (
     <Tabs
@@ -11,6 +12,8 @@ export function SystemTabs({ current }: { current: string }) {
         ["/console/system/usage", "Use"],
         ["/console/system/events", "Events"],
         ["/console/system/doctor", "Doctor"],
+        ...may("read:users") ? [["/console/system/users", "People"] as const] : [],
+        ...may("write:system") ? [["/console/system/backup", "Backup"] as const] : [],
       ]}
     />
   );

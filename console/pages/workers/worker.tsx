@@ -14,6 +14,7 @@ import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { ExecutionRow } from "../work/execution_row.tsx";
+import { Remembered } from "./remembered.tsx";
 
 const RUNS_SHOWN = 10;
 
@@ -37,6 +38,7 @@ export function WorkerPage({ params: { id = "" } }: PageProps) {
         <WorkerText title="What it knows and does" text={worker.memory} />
         <WorkerText title="What it must not do" text={worker.constraints} />
         <LatestRuns id={id} />
+        <Remembered worker={worker} />
       </div>
     </>
   );

@@ -1,0 +1,74 @@
+import { Download } from "lucide-preact";
+import { useState } from "preact/hooks";
+import { type Refusal, refusalOf } from "../../live/api.ts";
+import { saveAnswer } from "../../live/download.ts";
+import { may } from "../../live/session.ts";
+import { TextField, Tick } from "../../parts/field.tsx";
+import { Heading } from "../../parts/heading.tsx";
+import { Empty, RefusalNotice } from "../../parts/notice.tsx";
+import { say } from "../../parts/toast.tsx";
+import { SystemTabs } from "./system_tabs.tsx";
+
+/** Everything of the service as one file (contract 8.16). */
+export function BackupPage() {
+  const [withKey, setWithKey] = useState(false);
+  const [password, setPassword] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [refusal, setRefusal] = useState<Refusal | null>(null);
+  async function make(event: Event): Promise<void> {
+    event.preventDefault();
+    setRefusal(null);
+    setBusy(true);
+    try {
+      const body = withKey ? { include_key: true, password } : {};
+      const headers = { "content-type": "application/json" };
+      await saveAnswer(
+        new Request("/api/system/backup", { method: "POST", headers, body: JSON.stringify(body) }),
+        "",
+      );
+      say("The backup is saved");
+    } catch (error) {
+      setRefusal(refusalOf(error));
+    }
+    setPassword("");
+    setBusy(false);
+  }
+  return (
+    <>
+      <Heading title="System" />
+      <SystemTabs current="/console/system/backup" />
+      {!may("write:system")
+        ? <Empty title="Only an administrator makes backups." />
+        : (
+          <form class="form scrolled" onSubmit={make}>
+            <p class="lead">
+              One archive with the database, uploaded files and logs. <code>svc restore</code> brings it back.
+            </p>
+            <RefusalNotice refusal={refusal} />
+            <Tick
+              label="With the signing key. Whoever has it has every right here"
+              checked={withKey}
+              onChange={setWithKey}
+            />
+            {withKey && (
+              <TextField
+                label="Your password"
+                name="password"
+                type="password"
+                value={password}
+                onInput={setPassword}
+                refusal={refusal}
+                autocomplete="current-password"
+                required
+              />
+            )}
+            <div class="actions">
+              <button type="submit" class="primary" disabled={busy}>
+                <Download size={16} aria-hidden="true" /> {busy ? "Making it" : "Make a backup"}
+              </button>
+            </div>
+          </form>
+        )}
+    </>
+  );
+}

@@ -1,0 +1,27 @@
+import { Dialog } from "./dialog.tsx";
+import { CopyButton } from "./short_id.tsx";
+
+interface SecretProps {
+  title: string;
+  /** What it is for, and for whom. */
+  text: string;
+  secret: string;
+  onClose: () => void;
+}
+
+/** Something that is shown once and stored nowhere in the page (contract 9). */
+export function SecretOnce({ title, text, secret, onClose }: SecretProps) {
+  return (
+    <Dialog title={title} onClose={onClose} wide>
+      <p>{text}</p>
+      <p class="secret">
+        <code>{secret}</code>
+        <CopyButton text={secret} what="secret" />
+      </p>
+      <p class="hint">It is shown only now: keep it where it belongs before you close this.</p>
+      <div class="actions end">
+        <button type="button" class="primary" onClick={onClose}>I have it</button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,142 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { openApp, PASSWORD } from "../harness/app.ts";
+import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+
+// A browser beside other tests on a small machine takes its time.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
+
+const path = await findBrowser();
+
+describe.skipIf(path === null)("people in the console (contract 9, contract 17)", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launch(path ?? "");
+  });
+  afterAll(() => browser.close());
+
+  it("somebody gets an account with a password that is shown once, signs in, and is changed and deleted", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/workers", { name: "Ada" });
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto("/console/system/users");
+    await visitor.signIn();
+    await page.getByRole("button", { name: "New person" }).click();
+    await page.getByLabel("Name").fill("grace");
+    await page.getByLabel("Role").selectOption("viewer");
+    await page.getByRole("button", { name: "Make the account" }).click();
+    const secret = await page.locator(".secret code").textContent() ?? "";
+    await page.getByRole("button", { name: "I have it" }).click();
+    expect(await page.content()).not.toContain(secret);
+
+    await using other = await Visitor.open(browser, app.url, PHONE);
+    await other.goto("/console/workers");
+    await other.signIn("grace", secret);
+    await other.page.getByText("Ada").waitFor();
+    // What a viewer may not do is not offered.
+    expect(await other.page.getByRole("link", { name: "New worker" }).count()).toBe(0);
+    // A viewer who opens an admin's link.
+    await other.goto("/console/system/backup");
+    await other.page.getByText("Only an administrator makes backups.").waitFor();
+
+    await page.getByRole("button", { name: /^may sign in grace/ }).click();
+    await page.getByLabel("Role").selectOption("operator");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("operator", { exact: true }).waitFor();
+    expect(await app.call("GET /api/users/grace")).toMatchObject({ role: "operator" });
+    await page.getByRole("button", { name: /^may sign in grace/ }).click();
+    await page.getByRole("button", { name: "Delete", exact: true }).click();
+    await page.getByText("its tokens and its logins end at once").waitFor();
+    await page.getByRole("button", { name: "Delete the account" }).click();
+    await page.getByRole("button", { name: /grace/ }).waitFor({ state: "detached" });
+    await other.page.getByRole("heading", { name: "Sign in again" }).waitFor();
+    expect([...visitor.complaints, ...other.complaints]).toEqual([]);
+  });
+
+  it("a token is made for a program, used by it, and revoked; a scope that one has not is refused in words", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/workers", { name: "Ada" });
+    await app.call("POST /api/users", { name: "grace", role: "viewer", password: PASSWORD });
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto("/console/account");
+    await visitor.signIn("grace");
+    await page.getByRole("button", { name: "New token" }).click();
+    await page.getByLabel("Name").fill("ci");
+    await page.getByLabel("What it may").fill("write:tasks");
+    await page.getByRole("button", { name: "Make the token" }).click();
+    await page.getByRole("alert").getByText("you do not hold it yourself").waitFor();
+    await page.getByLabel("What it may").fill("read:workers");
+    await page.getByRole("button", { name: "Make the token" }).click();
+    const secret = await page.locator(".secret code").textContent() ?? "";
+    await page.getByRole("button", { name: "I have it" }).click();
+    const read = () => fetch(`${app.url}/api/workers`, { headers: { authorization: `Bearer ${secret}` } });
+    const answer = await read();
+    expect([answer.status, await answer.json()]).toMatchObject([200, [{ name: "Ada" }]]);
+    await page.getByRole("button", { name: "Revoke ci" }).click();
+    await page.getByRole("button", { name: "Revoke the token" }).click();
+    await page.getByText("None. A program signs in with one").waitFor();
+    const refused = await read();
+    await refused.body?.cancel();
+    expect(refused.status).toBe(401);
+    expect(visitor.complaints.filter((one) => !one.includes("403"))).toEqual([]);
+  });
+
+  for (const name of ["admin", "grace"]) {
+    it(`one's own password is changed, and one stays signed in here and nowhere else: ${name}`, async () => {
+      // Neither the configuration nor the environment sets the operator's password.
+      await using app = await openApp({ config: { auth: { password_hash: "" } } });
+      const before = name === "admin" ? app.server.generatedPassword ?? "" : PASSWORD;
+      await app.call("POST /api/workers", { name: "Ada" });
+      await app.call("POST /api/users", { name: "grace", role: "viewer", password: PASSWORD });
+      await using visitor = await Visitor.open(browser, app.url);
+      await using elsewhere = await Visitor.open(browser, app.url);
+      for (const one of [visitor, elsewhere]) {
+        await one.goto("/console/workers");
+        await one.signIn(name, before);
+        await one.page.getByRole("link", { name, exact: true }).click();
+      }
+      const { page } = visitor;
+      await page.getByLabel("Password now").fill("wrong enough");
+      await page.getByLabel("New password").fill("another long secret");
+      await page.getByRole("button", { name: "Change the password" }).click();
+      await page.getByText("Password now is wrong").waitFor();
+      await page.getByLabel("Password now").fill(before);
+      await page.getByRole("button", { name: "Change the password" }).click();
+      await page.getByText("The password is changed").waitFor();
+      await page.reload();
+      await page.getByRole("heading", { name }).waitFor();
+      await elsewhere.goto("/console/workers");
+      await elsewhere.page.getByRole("heading", { name: /^Sign in/ }).waitFor();
+      await elsewhere.signIn(name, "another long secret");
+      expect(visitor.complaints).toEqual([]);
+    });
+  }
+
+  it("a backup is saved; the signing key is in it with the password only", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/workers", { name: "Ada" });
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto("/console/system/backup");
+    await visitor.signIn();
+    const make = page.getByRole("button", { name: "Make a backup" });
+    const saved = async () => {
+      const [download] = await Promise.all([page.waitForEvent("download"), make.click()]);
+      const bytes = await Deno.readFile(await download.path());
+      return { name: download.suggestedFilename(), text: new TextDecoder("latin1").decode(bytes) };
+    };
+    const plain = await saved();
+    expect(plain.name).toMatch(/\.tar$/);
+    expect(plain.text).toContain("SHA256SUMS");
+    expect(plain.text).not.toMatch(/secret\.key/);
+    await page.getByLabel(/With the signing key/).check();
+    await page.getByLabel("Your password").fill("not the password");
+    await make.click();
+    await page.getByText("Your password is wrong").waitFor();
+    await page.getByLabel("Your password").fill(PASSWORD);
+    expect((await saved()).text.length).toBeGreaterThan(plain.text.length);
+    expect(visitor.complaints).toEqual([]);
+  });
+});
