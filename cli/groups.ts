@@ -75,6 +75,10 @@ export const GROUPS: Record<string, Group> = {
     about: "Engines: the programs that run as agents, and whether they can be used",
     load: async () => (await commands<typeof import("./commands/engine.ts")>("engine")).engineCommands,
   },
+  budget: {
+    about: "Budgets: what runs may use",
+    load: async () => (await commands<typeof import("./commands/budget.ts")>("budget")).budgetCommands,
+  },
   usage: {
     about: "Show what runs used, by worker, department, engine, day or conversation",
     load: async () => (await commands<typeof import("./commands/usage.ts")>("usage")).usageCommand,

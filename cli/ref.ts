@@ -4,7 +4,15 @@ import { usage } from "./exit.ts";
 import { visible } from "./visible.ts";
 
 /** What can be named by less than its id: workers, departments and sessions by their names, all by the ending of their id (contract 8.11). */
-export type RefKind = "worker" | "department" | "session" | "task" | "execution" | "message" | "question";
+export type RefKind =
+  | "worker"
+  | "department"
+  | "session"
+  | "task"
+  | "execution"
+  | "message"
+  | "question"
+  | "budget";
 
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const CANDIDATES_MAX = 10;
@@ -59,6 +67,10 @@ const CANDIDATES: Record<RefKind, (client: Client, ref: string) => Promise<Candi
   question: async (client, ref) => {
     const { value } = await client.call("GET /api/questions", { query: { ref, ...PAGE } });
     return value.map(({ id, status, text }) => ({ id, about: brief(`${status}  ${text}`) }));
+  },
+  budget: async (client, ref) => {
+    const { value } = await client.call("GET /api/budgets", { query: { ref, ...PAGE } });
+    return value.map(({ id, name, target }) => ({ id, about: brief(`${name}  ${target}`) }));
   },
   message: async (client, ref) => {
     const { value } = await client.call("GET /api/messages/inbound", { query: { ref, ...PAGE } });

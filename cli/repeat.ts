@@ -18,6 +18,7 @@ export const CREATING = [
   "POST /api/local/sessions/:id/messages",
   "POST /api/users",
   "POST /api/tokens",
+  "POST /api/budgets",
 ] as const satisfies (keyof Api)[];
 
 const PAUSE: Backoff = { firstMs: 100, lastMs: 2_000 };

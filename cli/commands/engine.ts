@@ -1,4 +1,4 @@
-import { field, timeField } from "../column.ts";
+import { field, type Row, timeField } from "../column.ts";
 import { type AnyCommand, command } from "../command.ts";
 import { listCommand } from "../list.ts";
 
@@ -13,6 +13,7 @@ export const engineCommands: AnyCommand[] = [
       field("usable"),
       field("default"),
       field("version"),
+      { name: "windows", value: (row) => row.windows, show: (row) => windowsText(row) },
       timeField("limited_until"),
       field("detail"),
     ],
@@ -31,4 +32,20 @@ export const engineCommands: AnyCommand[] = [
       out.object(json, value, value.name);
     },
   }),
+  command({
+    name: "lift",
+    about: "Let an engine go on that waits for its provider",
+    args: ["name"],
+    options: {},
+    examples: ["engine lift claude"],
+    async run({ client, out, args: [name = ""] }) {
+      const { json, value } = await client.call("POST /api/engines/:name/lift", { params: { name } });
+      out.object(json, value, value.name);
+    },
+  }),
 ];
+
+function windowsText(row: Row): string {
+  const windows = row.windows as { name: string; utilization: number }[];
+  return windows.map(({ name, utilization }) => `${name} ${Math.round(utilization * 100)} %`).join(", ");
+}

@@ -1,7 +1,10 @@
 import type { EngineShown } from "../domain/engine.ts";
 import { notFound } from "../domain/error.ts";
-import { listLimits } from "../store/rate_limit.ts";
+import { forgetWindows, listWindows } from "../store/engine_window.ts";
+import { record } from "../store/journal.ts";
+import { liftLimit, listLimits } from "../store/rate_limit.ts";
 import { type Answer, answer } from "./answer.ts";
+import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
 
 type EngineNeeds = Needs<"engines" | "db" | "clock">;
@@ -18,8 +21,28 @@ export async function getEngine(needs: EngineNeeds, name: string): Promise<Answe
   return answer(found);
 }
 
+/** POST /api/engines/:name/lift: a parked engine goes on, and what was said of its windows is forgotten. Throws `not_found`. */
+export async function liftEngine(
+  needs: EngineNeeds,
+  { caller }: Call,
+  name: string,
+): Promise<Answer<EngineShown>> {
+  const { db, clock, engines } = needs;
+  if (!engines.names.includes(name)) throw notFound("engine", name);
+  await db.write([
+    liftLimit(name),
+    forgetWindows(name),
+    record(clock.now(), { kind: "engine.lifted", actor: caller.subject, data: { engine: name } }),
+  ]);
+  return await getEngine(needs, name);
+}
+
 async function probe({ engines, db, clock }: EngineNeeds): Promise<EngineShown[]> {
-  const [found, limits] = await Promise.all([engines.probe(), listLimits(db, clock.now())]);
+  const [found, limits, windows] = await Promise.all([
+    engines.probe(),
+    listLimits(db, clock.now()),
+    listWindows(db),
+  ]);
   return engines.names.map((name) => ({
     name,
     kind: engines.find(name)?.kind ?? "",
@@ -28,6 +51,8 @@ async function probe({ engines, db, clock }: EngineNeeds): Promise<EngineShown[]
     usable: found[name]?.usable ?? false,
     version: found[name]?.version ?? "",
     detail: found[name]?.detail ?? "",
+    live_usage: engines.find(name)?.counts.live ?? false,
+    windows: windows.filter(({ engine }) => engine === name).map(({ engine: _engine, ...window }) => window),
     limited_until: limits.find((limit) => limit.engine === name)?.until ?? null,
   }));
 }

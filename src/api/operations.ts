@@ -7,6 +7,7 @@ import { createToken, deleteToken, listTokens } from "./token.ts";
 import { createUser, deleteUser, getUser, listUsers, setPassword, updateUser } from "./user.ts";
 import { whoami } from "./whoami.ts";
 import { askQuestion } from "./ask.ts";
+import { createBudget, deleteBudget, getBudget, liftBudget, listBudgets, updateBudget } from "./budget.ts";
 import { createBackup } from "./backup.ts";
 import {
   createSession,
@@ -27,7 +28,7 @@ import {
 } from "./department.ts";
 import { examine } from "./doctor.ts";
 import { findEventStart, listEvents, readEvents } from "./event.ts";
-import { getEngine, listEngines } from "./engine.ts";
+import { getEngine, liftEngine, listEngines } from "./engine.ts";
 import {
   cancelExecution,
   findLog,
@@ -94,6 +95,14 @@ export function createOperations(parts: Parts) {
       retry: retryExecution,
       findLog,
     }),
+    budget: bound(parts, {
+      list: listBudgets,
+      create: createBudget,
+      get: getBudget,
+      update: updateBudget,
+      delete: deleteBudget,
+      lift: liftBudget,
+    }),
     inbox: bound(parts, { list: listInbox }),
     question: bound(parts, {
       ask: askQuestion,
@@ -104,7 +113,7 @@ export function createOperations(parts: Parts) {
       cancel: cancelQuestion,
     }),
     queue: bound(parts, { list: listQueue, cancel: cancelQueue }),
-    engine: bound(parts, { list: listEngines, get: getEngine }),
+    engine: bound(parts, { list: listEngines, get: getEngine, lift: liftEngine }),
     usage: bound(parts, { list: listUsage, series: listSeries }),
     conversation: bound(parts, { list: listConversations }),
     session: bound(parts, { list: listContexts, clear: clearSession, clearWorker: clearWorkerContext }),

@@ -11,6 +11,7 @@ export const BELL = {
   rescuer: "rescuer",
   retention: "retention",
   backup: "backup",
+  budget: "budget",
   journal: "journal",
 } as const;
 

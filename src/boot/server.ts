@@ -15,7 +15,9 @@ import { type DataLock, lockDataDirectory } from "./lock.ts";
 import { type Foundation, partsOf } from "./parts.ts";
 import { logger, redact } from "../base/log.ts";
 import { dataPaths } from "../base/paths.ts";
+import { Admission } from "../pipeline/admission.ts";
 import { createBackups } from "../pipeline/backups.ts";
+import { createBudgets } from "../pipeline/budgets.ts";
 import { Bee } from "../pipeline/bee.ts";
 import { Dispatcher } from "../pipeline/dispatcher.ts";
 import { createEnvironments } from "../run/environment.ts";
@@ -101,6 +103,7 @@ export class Server {
       ...base,
       engines,
       waits,
+      admission: new Admission({ db, engines, timeZone, maxRunsPerHour: config.limits.max_runs_per_hour }),
       maxConcurrentRuns: config.limits.max_concurrent_runs,
       maxAttempts: config.limits.max_attempts,
       execute: (claim) => this.executor.execute(claim),
@@ -118,6 +121,12 @@ export class Server {
       createQuestionStage(base),
       createScheduler({ ...base, defaultZone: timeZone, catchUpWindowMs: config.scheduler.catch_up_window }),
       this.dispatcher.stage,
+      createBudgets({
+        ...base,
+        engines,
+        timeZone,
+        stopRun: (executionId, words) => this.executor.stopFor(executionId, words),
+      }),
       createOutbox({ ...base, platforms: replaced.platforms ?? [] }),
       createRetention({ ...base, paths, config: config.retention }),
       createBackups({

@@ -10,24 +10,12 @@ import {
 } from "./file.ts";
 import { adapterOf, ADAPTERS, needsNoConfiguration, reservedFlag } from "../engine/adapters.ts";
 import type { EngineConfig } from "../engine/config.ts";
+import { duration, price, share } from "./value.ts";
 import { oidcSchema, publicUrl } from "./sign_in.ts";
 import { cronFault } from "../domain/cron.ts";
 import { isTimeZone } from "../domain/field.ts";
 import { isScryptHash } from "../domain/password.ts";
-import { DURATION, durationMs, durationText } from "../base/duration.ts";
 import { LOG_LEVELS } from "../base/log.ts";
-
-const DURATION_ERROR = "must be a duration such as 300ms, 30s, 5m, 2h or 7d";
-
-/** A duration such as `300ms 30s 5m 2h 7d`, kept in ms. */
-function duration(fallback: string, minMs = 0) {
-  const decode = (text: string) => durationMs(text) ?? NaN;
-  return z.codec(
-    z.string({ error: DURATION_ERROR }).regex(DURATION, { error: DURATION_ERROR }),
-    z.number().min(minMs, { error: `must be at least ${durationText(minMs)}` }),
-    { decode, encode: durationText },
-  ).default(decode(fallback));
-}
 
 function count(fallback: number, min: number, max: number) {
   return z.int({ error: "must be a whole number" }).min(min, { error: `must be at least ${min}` })
@@ -55,6 +43,8 @@ export const engineSchema = z.strictObject({
   model: z.string().default(""),
   permissions: z.enum(["read", "edit", "full"]).default("edit"),
   state: z.enum(["per_worker", "shared"]).default("per_worker"),
+  reserve: share("0%"),
+  prices: z.strictObject({ input: price, output: price }).optional(),
   timeout: duration("30m", 1),
   idle_timeout: duration("10m", 1),
 }) satisfies z.ZodType<EngineConfig>;
@@ -113,6 +103,7 @@ export const configSchema = z.strictObject({
     max_upload_bytes: count(50 * MIB, 1, 10_240 * MIB),
     max_prompt_bytes: count(MIB, 300 * 1024, 64 * MIB),
     max_log_bytes: count(16 * MIB, 1_024, 10_240 * MIB),
+    max_runs_per_hour: count(1_000, 1, 1_000_000),
     max_chain_depth: count(5, 0, 1_000),
     stop_grace: duration("5s"),
   }).prefault({}),

@@ -10,6 +10,13 @@ export const engineSchema = z.strictObject({
   usable: z.boolean().meta({ description: "whether its program is here and can be started" }),
   version: z.string(),
   detail: z.string().meta({ description: "the program found, or what is missing" }),
+  live_usage: z.boolean().meta({ description: "whether it tells its tokens while it runs" }),
+  windows: z.array(z.strictObject({
+    name: z.string(),
+    utilization: z.number().meta({ description: "the part that is used, 0 to 1" }),
+    resets_at: time.nullable(),
+    seen_at: time,
+  })).meta({ description: "its provider's own quota periods, as it said last" }),
   limited_until: time.nullable().meta({ description: "until when its provider lets nothing through" }),
 }).meta({ id: "Engine" });
 

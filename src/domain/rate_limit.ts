@@ -1,3 +1,4 @@
+import type { Hold } from "./hold.ts";
 import { type Backoff, backoffMs } from "../base/backoff.ts";
 
 /** An engine with a limit of its provider: no run of it starts before `until`. */
@@ -38,6 +39,16 @@ export function nextLimit(
   // Without a time: tasks that wait already do not start their wait again.
   if (waiting && resetsAt === null) return before;
   return { engine, until: Math.max(now + wait, waiting ? before.until : 0), strikes };
+}
+
+/** The limit as what holds the tasks of its engine (contract 14). */
+export function holdOf(limit: Pick<RateLimit, "engine" | "until">): Hold {
+  return {
+    held: `engine:${limit.engine}`,
+    until: limit.until,
+    reason: waitReason(limit),
+    whom: { kind: "all" },
+  };
 }
 
 /** Why a task waits, for its `reason`. */

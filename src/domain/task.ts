@@ -17,6 +17,7 @@ import {
   truncated,
   whole,
 } from "./field.ts";
+import { heldBySchema } from "./hold.ts";
 import { messageId } from "./message.ts";
 import { pageQuery } from "./page.ts";
 import {
@@ -43,6 +44,7 @@ export const taskSchema = z.strictObject({
   time_zone: z.string(),
   status: z.enum(TASK_STATUSES),
   reason: z.string().meta({ description: "why it is cancelled, failed or waiting" }),
+  held_by: heldBySchema.nullable().meta({ description: "what holds it while it is pending" }),
   next_run_at: time.nullable(),
   run_count: z.int(),
   attempt: z.int(),
@@ -265,6 +267,7 @@ export function newTask(seed: TaskSeed, plan: Omit<TaskPlan, "due_at">, now: num
     time_zone: plan.time_zone,
     status: plan.status,
     reason: plan.reason,
+    held_by: null,
     next_run_at: plan.next_run_at,
     run_count: 0,
     attempt: 0,

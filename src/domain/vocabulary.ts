@@ -42,6 +42,8 @@ export const FAILURES = [
   "spawn_failed",
   "server_lost",
   "rate_limited",
+  "budget",
+  "verify_failed",
 ] as const;
 export type Failure = (typeof FAILURES)[number];
 
@@ -128,6 +130,14 @@ export const EVENT_KINDS = [
   "question.answered",
   "question.expired",
   "question.cancelled",
+  "engine.lifted",
+  "budget.created",
+  "budget.updated",
+  "budget.deleted",
+  "budget.lifted",
+  "budget.soft",
+  "budget.hard",
+  "run_limit.met",
   "worker.created",
   "worker.updated",
   "worker.deleted",
@@ -180,6 +190,20 @@ export type UserOrigin = (typeof USER_ORIGINS)[number];
 /** Who keeps the secret of a login: a program the whole of it, a browser two halves (contract 9). */
 export const LOGIN_KINDS = ["login", "browser"] as const;
 export type LoginKind = (typeof LOGIN_KINDS)[number];
+
+/** What a budget counts, and over which time (contract 14). */
+export const BUDGET_UNITS = ["runs", "tokens", "minutes", "usd"] as const;
+export type BudgetUnit = (typeof BUDGET_UNITS)[number];
+export const BUDGET_PERIODS = ["5h", "24h", "7d", "month", "total"] as const;
+export type BudgetPeriod = (typeof BUDGET_PERIODS)[number];
+
+/** What happens at the limit: nothing new starts, or what runs is ended, too. */
+export const BUDGET_ACTIONS = ["hold", "stop"] as const;
+export const BUDGET_STATES = ["ok", "soft", "hard", "unmeasured"] as const;
+export type BudgetState = (typeof BUDGET_STATES)[number];
+
+/** What can hold a pending task (contract 14). */
+export const HOLD_KINDS = ["budget", "engine", "run_limit", "runner"] as const;
 
 /** What a scope may ask to do (contract 2.6). */
 export const VERBS = ["read", "write"] as const;

@@ -31,6 +31,14 @@ export interface EngineFailure {
  */
 export type UsageSpan = "run" | "step" | "session";
 
+/** A provider's own quota period. */
+export interface ProviderWindow {
+  name: string;
+  /** The part that is used, from 0 to 1. */
+  utilization: number;
+  resets_at: number | null;
+}
+
 /** What a line of an agent's output means. */
 export type AgentEvent =
   /** The id of the session; null: the requested one. */
@@ -40,7 +48,14 @@ export type AgentEvent =
   | { kind: "tool_start"; name: string; input: string }
   | { kind: "tool_end"; output: string; ok: boolean }
   | { kind: "notice"; text: string }
-  | { kind: "usage"; span: UsageSpan; usage: Partial<Usage> }
+  | {
+    kind: "usage";
+    span: UsageSpan;
+    usage: Partial<Usage>; /** Of a step: a later figure with this key replaces it. */
+    key?: string;
+  }
+  /** What the engine says of its provider's windows. */
+  | { kind: "windows"; windows: ProviderWindow[] }
   /** Something failed. The run has failed as well, unless the agent writes or acts afterwards. */
   | { kind: "failure"; failure: EngineFailure }
   /** The engine's final event. `text` is the answer; null: the answer is the last text. */
@@ -158,6 +173,8 @@ export interface Adapter {
   noise?: RegExp;
   /** The package and version that this was tested with; `release` where the package has another version than the program. */
   measured: { package: string; version: string; release?: string };
+  /** What it says of its use: tokens while it runs, and the cost in US dollars. */
+  counts: { live: boolean; cost: boolean };
   /** Whether it takes our id for a new session; if not, it chooses one. */
   plansSession: boolean;
   login: Login;

@@ -18,6 +18,7 @@ export function agentEngine(name: string, config: EngineConfig, machine: Machine
     config,
     external: true,
     agent: true,
+    counts: adapter.counts,
     passes: [...adapter.variables, ...adapter.login.variables, ...config.pass_env],
     probe: (stateDir) => probeAgent(name, parts, stateDir),
     start: (run) => runAgent(parts, run),

@@ -49,7 +49,11 @@ export async function runAgentProcess(parts: AgentParts, run: EngineRun, start: 
     log: run.log,
     events: run.events,
     usedBefore: start.resume && run.session !== null ? run.session.usage : USAGE_UNKNOWN,
-    onEvent: (event) => watch.event(event),
+    onEvent: (event) => {
+      watch.event(event);
+      if (event.kind === "usage") run.onUsage(reading.usage.run);
+      else if (event.kind === "windows") run.onWindows(event.windows);
+    },
   });
   const end = await runProcess({
     runId: run.runId,
@@ -101,7 +105,9 @@ class Watch {
     if (this.#ended) return;
     if (event.kind === "failure" && event.failure.kind === "rate_limited") {
       this.#limit ??= setTimeout(() => this.#useless.abort(), LIMIT_WAIT_MAX_MS);
-    } else if (event.kind !== "notice") this.#forgetLimit();
+    } else if (event.kind !== "notice" && event.kind !== "windows" && event.kind !== "usage") {
+      this.#forgetLimit();
+    }
   }
 
   /** The process has ended or is being ended: events from here on do not change its outcome. */

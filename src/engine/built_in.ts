@@ -11,6 +11,8 @@ export function builtInEngine(name: string, config: EngineConfig, adapter: Built
     config,
     external: false,
     agent: false,
+    // It uses nothing.
+    counts: { live: true, cost: true },
     passes: [],
     probe: () => Promise.resolve({ usable: true, version: "", detail: "built in" }),
     start(run) {

@@ -1,3 +1,4 @@
+import type { StoredBudget } from "../domain/budget.ts";
 import type { EngineConfig, EngineConfigs } from "./config.ts";
 import type { AnyAdapter } from "./adapter.ts";
 import { adapterOf, ADAPTERS, needsNoConfiguration } from "./adapters.ts";
@@ -34,6 +35,16 @@ export class Catalog {
   /** The engine of this name, "" meaning the default; null when there is none. */
   find(name: string): Engine | null {
     return this.#engines.get(name === "" ? this.defaultName : name) ?? null;
+  }
+
+  /** Whether anybody tells what a budget counts: US dollars need prices, or an engine that says what it cost (contract 14). */
+  tells({ unit, target }: Pick<StoredBudget, "unit" | "target">): boolean {
+    if (unit !== "usd") return true;
+    const names = target.startsWith("engine:") ? [target.slice(7)] : [this.defaultName, ...this.configured];
+    return names.some((name) => {
+      const engine = this.find(name);
+      return engine !== null && (engine.counts.cost || engine.config.prices !== undefined);
+    });
   }
 
   /** Whether the engine of this name can be started; `stateDirOf` gives the state directory that it would use. */

@@ -10,6 +10,10 @@ export interface EngineConfig {
   model: string;
   permissions: "read" | "edit" | "full";
   state: "per_worker" | "shared";
+  /** The share of each of the provider's windows that is kept for work that a person waits for, 0 to 1. */
+  reserve: number;
+  /** US dollars for a million tokens; without them what the engine itself says counts, if it says anything. */
+  prices?: { input: number; output: number } | undefined;
   timeout: number;
   idle_timeout: number;
 }

@@ -1,6 +1,6 @@
 import type { EngineConfig } from "./config.ts";
 import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
-import type { ToolServer } from "./adapter.ts";
+import type { ProviderWindow, ToolServer } from "./adapter.ts";
 import type { Reset } from "./reset.ts";
 import type { RunLog } from "./run_log.ts";
 import type { Failure } from "../domain/vocabulary.ts";
@@ -59,6 +59,10 @@ export interface EngineRun {
   waitedMs: () => number;
   /** Called when the engine has started; again for each further process. */
   onStart: () => void;
+  /** Called with what the run has used so far, where the engine tells while it runs. */
+  onUsage: (usage: Usage) => void;
+  /** Called with what the engine says of its provider's windows. */
+  onWindows: (windows: ProviderWindow[]) => void;
   /** Called when the engine has reported its session. */
   onSession: (id: string) => void;
 }
@@ -110,6 +114,8 @@ export interface Engine {
   readonly external: boolean;
   /** Whether it has sessions, events and a state directory. */
   readonly agent: boolean;
+  /** What it says of its use: `live` while it runs, `cost` in US dollars. */
+  readonly counts: { live: boolean; cost: boolean };
   /** Variables of the service's environment that are passed on to its runs. */
   readonly passes: readonly string[];
   /** Whether it can be started for the worker with this state directory; null: for any worker. */

@@ -35,6 +35,7 @@ export function programEngine(
     config,
     external: true,
     agent: false,
+    counts: { live: false, cost: false },
     passes: config.pass_env,
     probe() {
       try {

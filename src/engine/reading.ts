@@ -116,7 +116,7 @@ export class Reading {
       this.failure = null;
       this.#acted = true;
       this.#answer = "";
-    } else if (event.kind === "usage") this.usage.add(event.span, event.usage);
+    } else if (event.kind === "usage") this.usage.add(event.span, event.usage, event.key);
     else if (event.kind === "failure") this.failure = joined(this.failure, event.failure);
     else if (event.kind === "done") this.#finish(event);
     this.#transcript.event(event);

@@ -9,15 +9,21 @@ export class UsageCount {
   readonly #run: Usage = { ...USAGE_UNKNOWN };
   readonly #session: Usage = { ...USAGE_UNKNOWN };
 
+  readonly #steps = new Map<string, Partial<Usage>>();
+
   /** `before` holds the session's totals before this run. */
   constructor(before: Usage) {
     this.#before = before;
   }
 
-  add(span: UsageSpan, usage: Partial<Usage>): void {
+  /** Counts a figure. Of the steps with one key only the last counts: an engine may repeat itself with more. */
+  add(span: UsageSpan, usage: Partial<Usage>, key?: string): void {
+    const before = key === undefined ? {} : this.#steps.get(key) ?? {};
+    if (key !== undefined) this.#steps.set(key, { ...before, ...usage });
     for (const field of FIELDS) {
-      const value = usage[field];
-      if (value === undefined || value === null) continue;
+      const figure = usage[field];
+      if (figure === undefined || figure === null) continue;
+      const value = span === "step" ? figure - (before[field] ?? 0) : figure;
       if (span === "session") this.#session[field] = value;
       else this.#run[field] = span === "step" ? (this.#run[field] ?? 0) + value : value;
     }

@@ -22,6 +22,7 @@ import { auditRoutes } from "./routes/audit.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { departmentRoutes } from "./routes/department.ts";
+import { budgetRoutes } from "./routes/budget.ts";
 import { engineRoutes } from "./routes/engine.ts";
 import { conversationRoutes } from "./routes/conversation.ts";
 import { eventRoutes } from "./routes/event.ts";
@@ -59,6 +60,7 @@ export const ROUTES = [
   ...userRoutes,
   ...tokenRoutes,
   ...auditRoutes,
+  ...budgetRoutes,
   ...engineRoutes,
   ...usageRoutes,
 ] as const;

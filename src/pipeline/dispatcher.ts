@@ -2,17 +2,18 @@
 import type { Clock } from "../base/clock.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { faultPoint } from "../base/fault_point.ts";
-import { waitReason } from "../domain/rate_limit.ts";
+import type { Hold } from "../domain/hold.ts";
 import { newId } from "../base/id.ts";
 import type { Claim } from "../run/claim.ts";
 import type { Waits } from "../base/waits.ts";
-import type { Database } from "../store/database.ts";
+import type { Database, Statement } from "../store/database.ts";
 import { insertExecution, type NewExecution } from "../store/execution.ts";
-import { hasUnnotedWait, noteWait } from "../store/rate_limit.ts";
+import { reserve } from "../store/ledger.ts";
 import { findInstruction } from "../store/task.ts";
-import { claimTask } from "../store/task_move.ts";
-import { listLaneHeads, nextDueAt, type WaitingTask } from "../store/task_queue.ts";
+import { claimTask, holdTasks, releaseTasks } from "../store/task_move.ts";
+import { listHeldHeads, listLaneHeads, nextDueAt, type WaitingTask } from "../store/task_queue.ts";
 import { BELL, type Bells } from "../base/bells.ts";
+import type { Admission, Reservation } from "./admission.ts";
 import { Stage } from "./loop.ts";
 
 /** What the dispatcher works with. */
@@ -23,10 +24,18 @@ interface DispatcherOptions {
   engines: Catalog;
   /** The runs that wait for a person: they hold their lane, and no slot. */
   waits: Waits;
+  admission: Admission;
   maxConcurrentRuns: number;
   maxAttempts: number;
   /** Runs an execution to its end; never throws. */
   execute: (claim: Claim) => Promise<void>;
+}
+
+/** A task that may start, in its lane. */
+interface Chosen {
+  task: WaitingTask;
+  lane: string;
+  reservation: Reservation;
 }
 
 /** Claims due tasks for free lanes, oldest first: one run per work directory, and at most `maxConcurrentRuns` (contract 4.5). */
@@ -67,31 +76,38 @@ export class Dispatcher {
   }
 
   async #step(): Promise<number> {
-    const { db, clock, engines, maxConcurrentRuns } = this.#options;
+    const { db, clock, admission, maxConcurrentRuns } = this.#options;
     const free = maxConcurrentRuns - this.#slotsTaken();
     // The end of a run rings the bell, so this round can be skipped.
     if (this.#draining || free <= 0) return Infinity;
     const now = clock.now();
-    const heads = await listLaneHeads(db, now, engines.defaultName);
-    const chosen: { task: WaitingTask; lane: string }[] = [];
-    const limited = new Map<string, number>();
+    const heads = await listHeads(db, now);
+    const round = heads.length === 0 ? null : await admission.round(now);
+    const chosen: Chosen[] = [];
+    const notes: Statement[] = [];
+    let nextAt = Infinity;
     for (const task of heads) {
-      if (task.limited_until !== null) limited.set(task.engine || engines.defaultName, task.limited_until);
-      if (task.limited_until !== null || chosen.length === free) continue;
       const lane = laneOf(task.work_dir);
-      if (this.#lanes.has(lane)) continue;
+      if (chosen.length === free || this.#lanes.has(lane) || round === null) continue;
+      const verdict = await round.judge(task);
+      if (verdict.hold !== null) {
+        nextAt = Math.min(nextAt, verdict.hold.until ?? Infinity);
+        notes.push(...noteOf(task, verdict.hold, now));
+        continue;
+      }
       if (this.#isLastChance(task)) {
         if (this.#lastChance) continue;
         this.#lastChance = true;
       }
       this.#lanes.add(lane);
-      chosen.push({ task, lane });
+      chosen.push({ task, lane, reservation: verdict.reservation });
     }
-    const claims = await Promise.allSettled(chosen.map(({ task, lane }) => this.#claim(task, lane, now)));
+    const claims = await Promise.allSettled(chosen.map((one) => this.#claim(one, now)));
     for (const claim of claims) if (claim.status === "rejected") throw claim.reason;
-    await this.#noteWaits(limited, now);
-    const next = Math.min(await nextDueAt(db, now) ?? Infinity, ...limited.values());
-    return Math.max(0, next - clock.now());
+    // Behind what is held now there may be a task that nothing holds.
+    if (notes.length > 0) return await db.write(notes).then(() => 0);
+    nextAt = Math.min(await nextDueAt(db, now) ?? Infinity, nextAt);
+    return Math.max(0, nextAt - clock.now());
   }
 
   // As many runs as there are slots may wait beside those that work: more would be processes without a bound.
@@ -111,17 +127,7 @@ export class Dispatcher {
     if (this.#isLastChance(task)) this.#lastChance = false;
   }
 
-  // Every task that waits for its engine says so in its reason.
-  async #noteWaits(limited: ReadonlyMap<string, number>, now: number): Promise<void> {
-    const { db, engines } = this.#options;
-    for (const [engine, until] of limited) {
-      const reason = waitReason({ engine, until });
-      const held = { engine, defaultEngine: engines.defaultName, reason };
-      if (await hasUnnotedWait(db, held)) await db.write([noteWait(held, now)]);
-    }
-  }
-
-  async #claim(task: WaitingTask, lane: string, now: number): Promise<void> {
+  async #claim({ task, lane, reservation }: Chosen, now: number): Promise<void> {
     const { db, engines } = this.#options;
     let won = false;
     let execution: NewExecution;
@@ -143,6 +149,8 @@ export class Dispatcher {
       ({ won } = await db.write([
         ...claimTask(task.id, execution.execution_id, now),
         insertExecution(execution),
+        reserve(execution.execution_id, reservation.targets, reservation.expected),
+        ...(task.held === "" ? [] : [releaseTasks(task.worker_id, task.held, now)]),
       ]));
     } finally {
       if (!won) this.#release(task, lane);
@@ -159,6 +167,19 @@ export class Dispatcher {
     });
     this.#runs.add(run);
   }
+}
+
+// The oldest first, whether something held them or not: what is over lets the oldest through.
+async function listHeads(db: Database, now: number): Promise<WaitingTask[]> {
+  const [free, held] = await Promise.all([listLaneHeads(db, now), listHeldHeads(db)]);
+  if (held.length === 0) return free;
+  return [...free, ...held].sort((a, b) => a.due_at - b.due_at || (a.id < b.id ? -1 : 1));
+}
+
+/** What has to be written so that the tasks of this lane say what holds them; nothing when they do. */
+function noteOf(task: WaitingTask, hold: Hold, now: number): Statement[] {
+  if (task.held === hold.held && task.held_until === hold.until) return [];
+  return [holdTasks(task, hold, now)];
 }
 
 /** The lane of a work directory: its real path, so that two names of one directory are one lane. */

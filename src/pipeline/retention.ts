@@ -5,6 +5,7 @@ import type { Config } from "../config/schema.ts";
 import { logger } from "../base/log.ts";
 import { type DataPaths, eventsPath, logPath } from "../base/paths.ts";
 import type { Database } from "../store/database.ts";
+import { pruneLedger } from "../store/ledger.ts";
 import {
   BATCH_ROWS,
   deleteExecutions,
@@ -40,6 +41,8 @@ interface RetentionOptions {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
+// The longest period of a budget, and the newest rows before it.
+const LEDGER_MS = 35 * DAY_MS;
 const POLL_MS = 15 * 60_000;
 // A pause between two batches, for the writes of others.
 const PAUSE_MS = 20;
@@ -95,6 +98,7 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
     [pruneInbound, kept.messages],
     [pruneSent, kept.messages],
     [pruneGivenUp, kept.messages],
+    [pruneLedger, now - LEDGER_MS],
     [pruneJournal, kept.journal],
     [pruneOccurrences, kept.journal],
     [pruneAnswers, now - DAY_MS],

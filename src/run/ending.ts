@@ -1,7 +1,7 @@
 // running -> completed, failed, cancelled, scheduled (a cron task) or pending (tried again): every outcome of a run
 import { hasConversation, outboundOf, platformOf } from "../domain/message.ts";
-import { LIMITED_RUNS_MAX, type RateLimit, TOLD_WAIT_MS, waitReason } from "../domain/rate_limit.ts";
 import { RUN_QUESTIONS_MAX } from "../domain/question.ts";
+import { holdOf, LIMITED_RUNS_MAX, type RateLimit, TOLD_WAIT_MS, waitReason } from "../domain/rate_limit.ts";
 import { keysOf, type RunKeys } from "../domain/run_identity.ts";
 import { nextRunAt, retryDelayMs, type Task } from "../domain/task.ts";
 import { newId } from "../base/id.ts";
@@ -107,7 +107,7 @@ function parked({ limit }: MetLimit, now: number, keys: RunKeys): Statement[] {
 
 function postpone(run: EndedRun, { limit, runsBefore }: MetLimit, now: number, keys: RunKeys): Statement[] {
   const reason = waitReason(limit);
-  const waiting = moved(postponeTask(run, limit.until, reason, now), now, {
+  const waiting = moved(postponeTask(run, holdOf(limit), now), now, {
     kind: "task.requeued",
     ...keys,
     data: { reason },

@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Config } from "../config/schema.ts";
-import { USAGE_UNKNOWN } from "../domain/execution.ts";
+import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
+import type { ProviderWindow } from "../engine/adapter.ts";
 import { type EngineOutcome, type EngineRun, type EngineSession, failedOutcome } from "../engine/engine.ts";
 import { RunLog } from "../engine/run_log.ts";
 import { newId } from "../base/id.ts";
@@ -30,6 +31,10 @@ interface EngineRequest
   waitedMs?: () => number;
   /** Called when the engine has started; again for each further process. */
   onStart?: () => void;
+  /** Called with what the run has used so far, where the engine tells while it runs. */
+  onUsage?: (usage: Usage) => void;
+  /** Called with what the engine says of its provider's windows. */
+  onWindows?: (windows: ProviderWindow[]) => void;
   /** Called when the engine has reported its session, with the totals before this run. */
   onSession?: (session: EngineSession) => void;
 }
@@ -65,6 +70,8 @@ export async function runEngine(options: EngineRunOptions, request: EngineReques
         signal,
         waitedMs: () => request.waitedMs?.() ?? 0,
         onStart: () => request.onStart?.(),
+        onUsage: (usage) => request.onUsage?.(usage),
+        onWindows: (windows) => request.onWindows?.(windows),
         onSession: (id) => request.onSession?.(resumedOr(equipment.session, id)),
       });
       const masked = withoutSecrets(secrets, outcome);

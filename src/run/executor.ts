@@ -18,6 +18,7 @@ import { brief, grantOf } from "./briefing.ts";
 import type { Claim } from "./claim.ts";
 import { endRun, type MetLimit, type Rules, STOPPED } from "./ending.ts";
 import { type EngineRunOptions, runEngine } from "./engine_run.ts";
+import { meter, priced } from "./meter.ts";
 import { OutcomeWriter } from "./outcome_writer.ts";
 import { type Interruption, Runner } from "./runner.ts";
 
@@ -59,6 +60,11 @@ export class Executor {
   /** Ends a run; resolves when its processes are gone and its outcome is stored. Unknown ids resolve at once. */
   interrupt(executionId: string): Promise<void> {
     return this.#runner.interrupt({ execution_id: executionId }, "cancelled");
+  }
+
+  /** Ends a run because a budget is used up; `words` say which. Resolves as interrupt() does. */
+  stopFor(executionId: string, words: string): Promise<void> {
+    return this.#runner.interrupt({ execution_id: executionId }, `budget: ${words}`);
   }
 
   /** Ends every run; their tasks go back to where they were, for the next start (reliability SHD-2). */
@@ -108,6 +114,7 @@ export class Executor {
       waitedMs: () => waits.waitedMs(execution.execution_id),
       onStart: () => this.#onStart(claim, engine, start),
       onSession: (session) => void this.#storeSession(claim, session),
+      ...meter(this.#options, execution.execution_id, engine),
     });
   }
 
@@ -177,13 +184,14 @@ export class Executor {
     start: Start,
     interruption: Interruption | null,
   ): Promise<void> {
-    const { db, clock, rules, waits } = this.#options;
+    const { db, clock, rules, waits, engines } = this.#options;
     const { execution } = claim;
     waits.forget(execution.execution_id);
     const now = clock.now();
     const ended = endOf(execution.session_key, outcome, interruption);
     const met = ended.failure === "rate_limited" ? await this.#metLimit(claim, outcome, now) : null;
-    const end = { ...ended, started_at: start.at, met };
+    const usage = priced(ended.usage, engines.find(execution.engine)?.config.prices);
+    const end = { ...ended, usage, started_at: start.at, met };
     const statements = [
       ...this.#contextOf(claim, { id: outcome.sessionId, usage: outcome.sessionUsage }, now),
       ...(end.status === "completed" ? [forgetLimit(execution.engine, now)] : []),
@@ -208,6 +216,8 @@ function endOf(sessionKey: string, outcome: EngineOutcome, interruption: Interru
     ? {}
     : interruption === "shutdown"
     ? { failure: "server_lost", error: STOPPED }
+    : interruption.startsWith("budget: ")
+    ? { failure: "budget", error: interruption.slice("budget: ".length) }
     : { failure: "cancelled", error: "the run was cancelled" };
   return {
     status,

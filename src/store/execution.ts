@@ -1,3 +1,4 @@
+import { BELL } from "../base/bells.ts";
 import { type Execution, executionSchema, type Usage, usageSchema } from "../domain/execution.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import type { RunBinding } from "../domain/scope.ts";
@@ -65,13 +66,19 @@ export interface ExecutionEnd {
   usage: Usage;
 }
 
-/** pending or running -> completed or failed. The guard: only the first outcome is written. */
+/**
+ * pending or running -> completed or failed. The guard: only the first outcome is written. Where its engine said nothing at
+ * the end, what it had counted before holds.
+ */
 export function finishExecution(id: string, end: ExecutionEnd, now: number): Statement[] {
   const { input_tokens, output_tokens, cost_usd } = end.usage;
   return guarded(
     `update execution
     set status = ?, session_id = ?, result = ?, error = ?, failure = ?, exit_code = ?,
-      input_tokens = ?, output_tokens = ?, cost_usd = ?, completed_at = ?, started_at = coalesce(started_at, ?)
+      input_tokens = coalesce(?, (select input_tokens from reservation where execution_id = execution.id)),
+      output_tokens = coalesce(?, (select output_tokens from reservation where execution_id = execution.id)),
+      cost_usd = coalesce(?, (select cost_usd from reservation where execution_id = execution.id)),
+      completed_at = ?, started_at = coalesce(started_at, ?)
     where id = ? and status ${EXECUTION_IS_OPEN}`,
     [
       end.status,
@@ -87,6 +94,7 @@ export function finishExecution(id: string, end: ExecutionEnd, now: number): Sta
       end.started_at ?? null,
       id,
     ],
+    BELL.budget,
   );
 }
 

@@ -217,7 +217,8 @@ function insertAnswerTasks(ids: string, now: number): Statement {
     type: "immediate" as const,
     created_by: "",
   };
-  const made: Partial<Record<string, Value>> = { ...newTask(seed, plan, now), due_at };
+  const { held_by: _none, ...task } = newTask(seed, plan, now);
+  const made: Partial<Record<string, Value>> = { ...task, due_at };
   const columns = TASK_COLUMNS.map((name) => OF_QUESTION[name] ?? { sql: "?", args: [made[name] ?? null] });
   return {
     sql: `insert into task (${TASK_COLUMNS.join(", ")})

@@ -1,3 +1,4 @@
+import { BELL } from "../base/bells.ts";
 import type { RateLimit } from "../domain/rate_limit.ts";
 import type { Database, Row, Statement } from "./database.ts";
 
@@ -31,37 +32,7 @@ export function forgetLimit(engine: string, now: number): Statement {
   return { sql: "delete from rate_limit where engine = ? and until <= ?", args: [engine, now] };
 }
 
-/** Which pending tasks a limit delays: those of workers with this engine, or without one when it is the default. */
-interface Held {
-  engine: string;
-  defaultEngine: string;
-  /** Their `reason`. */
-  reason: string;
-}
-
-/** Writes into every delayed task why it waits. */
-export function noteWait({ engine, defaultEngine, reason }: Held, now: number): Statement {
-  return {
-    sql: `update task
-      set reason = ?, updated_at = ?
-      where status = 'pending' and reason <> ?
-        and worker_id in (select id from worker where engine = ? or (engine = '' and ? = ?))`,
-    args: [reason, now, reason, engine, engine, defaultEngine],
-  };
-}
-
-/** Whether any delayed task has another reason so far. */
-export async function hasUnnotedWait(
-  db: Database,
-  { engine, defaultEngine, reason }: Held,
-): Promise<boolean> {
-  const row = await db.first<{ found: number }>(
-    `select exists (
-      select 1
-      from worker
-      join task on task.worker_id = worker.id and task.status = 'pending'
-      where task.reason <> ? and (worker.engine = ? or (worker.engine = '' and ? = ?))) as found`,
-    [reason, engine, engine, defaultEngine],
-  );
-  return row?.found === 1;
+/** Ends the wait of an engine by hand (contract 14). */
+export function liftLimit(engine: string): Statement {
+  return { sql: "delete from rate_limit where engine = ?", args: [engine], bell: BELL.dispatcher };
 }

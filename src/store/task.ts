@@ -9,13 +9,19 @@ import { fieldsOf, firstShown, shown } from "./shown.ts";
 import { TASK_IS_ACTIVE } from "./status.ts";
 
 /** The JSON of a task. */
-export const TASK_JSON = shown("task", taskSchema);
+export const TASK_JSON = shown("task", taskSchema, {
+  // The window of an engine is the engine's, too; only the part of it that is kept for people has a name of its own.
+  held_by: `json(iif(task.status = 'pending' and task.held <> '', json_object(
+    'kind', replace(substr(task.held, 1, instr(task.held, ':') - 1), 'reserve', 'engine'),
+    'id', substr(task.held, instr(task.held, ':') + 1),
+    'until', task.held_until), 'null'))`,
+});
 
 /** Which texts of a task may be large. */
 export const TASK_TEXTS = ["instruction", "reason"];
 
 /** A task with the fields that the API does not show. */
-interface NewTask extends Task {
+interface NewTask extends Omit<Task, "held_by"> {
   due_at: number | null;
   parent_task_id: string | null;
   depth: number;
@@ -23,7 +29,7 @@ interface NewTask extends Task {
 
 /** The columns of a task: every field that the API shows, and what only the service itself needs. */
 export const TASK_COLUMNS: readonly Exclude<keyof NewTask, "truncated">[] = [
-  ...fieldsOf(taskSchema),
+  ...fieldsOf(taskSchema.omit({ held_by: true })),
   "due_at",
   "parent_task_id",
   "depth",

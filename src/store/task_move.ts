@@ -1,15 +1,17 @@
 // Every move of a task from one status to another, each one guarded statement (contract 3, Task).
 import { BELL } from "../base/bells.ts";
 import type { RunKeys } from "../domain/run_identity.ts";
+import type { Hold } from "../domain/hold.ts";
 import { guarded, type Statement, type Value } from "./database.ts";
 import { TASK_IS_ACTIVE } from "./status.ts";
+import { IS_PATIENT } from "./task_queue.ts";
 
 /** pending -> running: the dispatcher starts an execution. */
 export function claimTask(id: string, executionId: string, now: number): Statement[] {
   return guarded(
     `update task
     set status = 'running', execution_id = ?, attempt = attempt + 1, run_count = run_count + 1, reason = '',
-      updated_at = ?
+      held = '', held_until = null, updated_at = ?
     where id = ? and status = 'pending'`,
     [executionId, now, id],
   );
@@ -76,14 +78,78 @@ export function retryTask(run: TaskRun, dueAt: number, reason: string, now: numb
   };
 }
 
-/** running -> pending: the engine's provider limits it until `dueAt`; this does not count as an attempt. */
-export function postponeTask(run: TaskRun, dueAt: number, reason: string, now: number): Statement {
+/** running -> pending, in its old place: its engine's provider holds it. This does not count as an attempt. */
+export function postponeTask(run: TaskRun, hold: Hold, now: number): Statement {
   return {
     sql: `update task
-      set status = 'pending', due_at = ?, reason = ?, attempt = attempt - 1, updated_at = ?
+      set status = 'pending', held = ?, held_until = ?, reason = ?, attempt = attempt - 1, updated_at = ?
       where id = ? and status = 'running' and execution_id = ?`,
-    args: [dueAt, reason, now, run.task_id, run.execution_id],
+    args: [hold.held, hold.until, hold.reason, now, run.task_id, run.execution_id],
     bell: BELL.dispatcher,
+  };
+}
+
+/** Tasks of one lane that one statement holds or lets go: some milliseconds of work. */
+const HELD_BATCH_ROWS = 500;
+
+/** The first task of its lane that something holds, and what held it before. */
+interface HeldFrom {
+  worker_id: string;
+  held: string;
+  due_at: number;
+}
+
+/**
+ * Notes that something holds the due tasks of a worker, those that had `before` as what held them. They stay pending and in
+ * their places, and the lane goes on with those behind them (contract 14, reliability BUD-2).
+ */
+export function holdTasks(
+  { worker_id, held: before, due_at }: HeldFrom,
+  hold: Hold,
+  now: number,
+): Statement {
+  const { held, until, reason, whom } = hold;
+  const only = whom.kind === "conversation"
+    ? " and session_key = ?"
+    : whom.kind === "patient"
+    ? ` and ${IS_PATIENT}`
+    : "";
+  const index = before === "" ? "held = ''" : "held <> '' and held = ?";
+  return {
+    sql: `update task
+      set held = ?, held_until = ?, reason = ?, updated_at = ?
+      where id in (
+        select id
+        from task
+        where status = 'pending' and ${index} and worker_id = ? and due_at <= ?${only}
+        order by due_at, id
+        limit ${HELD_BATCH_ROWS})`,
+    args: [
+      held,
+      until,
+      reason,
+      now,
+      ...(before === "" ? [] : [before]),
+      worker_id,
+      // A clock that was set back must not part the first task from what holds it.
+      Math.max(now, due_at),
+      ...(whom.kind === "conversation" ? [whom.session_key] : []),
+    ],
+  };
+}
+
+/** What held a task is over: those behind it in its lane, which the same thing held, wait for nothing but their turn. */
+export function releaseTasks(workerId: string, held: string, now: number): Statement {
+  return {
+    sql: `update task
+      set held = '', held_until = null, reason = '', updated_at = ?
+      where id in (
+        select id
+        from task
+        where status = 'pending' and held <> '' and held = ? and worker_id = ?
+        order by due_at, id
+        limit ${HELD_BATCH_ROWS})`,
+    args: [now, held, workerId],
   };
 }
 

@@ -16,38 +16,72 @@ export interface WaitingTask extends Row {
   type: Task["type"];
   cron: string;
   time_zone: string;
-  /** Until when its engine has to wait, or null. */
-  limited_until: number | null;
+  /** What held it when it was looked at last, and until when; '' when nothing did. */
+  held: string;
+  held_until: number | null;
+  /** 1 when no person waits for it: a schedule, or a task that an agent made (contract 14). */
+  patient: number;
 }
 
+/** What no person waits for. */
+export const IS_PATIENT = "(task.type <> 'immediate' or task.created_by like 'worker:%')";
+
+const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, worker.work_dir, worker.engine,
+  task.message_id, task.session_key, task.attempt, task.due_at, task.type, task.cron, task.time_zone,
+  task.held, task.held_until, ${IS_PATIENT} as patient`;
+
 /**
- * The first due task of each worker that is not paused, oldest first. `defaultEngine` is the engine of workers that name
- * none. The query steps from worker to worker through the index, so its cost grows with the workers that have work and
+ * The first due task of each worker that is not paused and that nothing holds, oldest first. The query steps from worker to worker through the index, so its cost grows with the workers that have work and
  * not with the number of tasks.
  */
-export function listLaneHeads(db: Database, now: number, defaultEngine: string): Promise<WaitingTask[]> {
+export function listLaneHeads(db: Database, now: number): Promise<WaitingTask[]> {
   return db.read<WaitingTask>(
     `with recursive lane (worker_id) as (
-      select min(worker_id) from task where status = 'pending'
+      select min(worker_id) from task where status = 'pending' and held = ''
       union all
-      select (select min(worker_id) from task where status = 'pending' and worker_id > lane.worker_id)
+      select (
+        select min(worker_id) from task where status = 'pending' and held = '' and worker_id > lane.worker_id)
       from lane
       where lane.worker_id is not null
     )
-    select task.id, worker.id as worker_id, worker.name as worker_name, worker.work_dir, worker.engine,
-      task.message_id, task.session_key, task.attempt, task.due_at,
-      task.type, task.cron, task.time_zone, rate_limit.until as limited_until
+    select ${COLUMNS}
     from lane
     join worker on worker.id = lane.worker_id and worker.paused = 0
-    left join rate_limit on rate_limit.engine = iif(worker.engine = '', ?, worker.engine) and rate_limit.until > ?
     join task on task.id = (
       select id
       from task
-      where status = 'pending' and worker_id = lane.worker_id and due_at <= ?
+      where status = 'pending' and held = '' and worker_id = lane.worker_id and due_at <= ?
       order by due_at, id
       limit 1)
     order by task.due_at, task.id`,
-    [defaultEngine, now, now],
+    [now],
+  );
+}
+
+/**
+ * Of the tasks that something holds, the first of each worker for each thing that holds: when that one may start, the thing
+ * is over. However many wait behind them, they cost nothing.
+ */
+export function listHeldHeads(db: Database): Promise<WaitingTask[]> {
+  return db.read<WaitingTask>(
+    `with recursive head (id) as (
+      select (
+        select id from task where status = 'pending' and held <> '' order by held, worker_id, due_at, id limit 1)
+      union all
+      select (
+        select later.id
+        from task as later
+        where later.status = 'pending' and later.held <> '' and (later.held, later.worker_id) > (now.held, now.worker_id)
+        order by later.held, later.worker_id, later.due_at, later.id
+        limit 1)
+      from head
+      join task as now on now.id = head.id
+    )
+    select ${COLUMNS}
+    from head
+    join task on task.id = head.id
+    join worker on worker.id = task.worker_id and worker.paused = 0
+    order by task.due_at, task.id`,
   );
 }
 

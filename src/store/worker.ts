@@ -199,3 +199,13 @@ export async function listWorkDirs(
     exceptId,
   ]);
 }
+
+/** Ids of the worker with this id, else of those with this name, in whatever case; two at most. */
+export async function listWorkerIds(db: Database, idOrName: string): Promise<string[]> {
+  const rows = await db.read<{ id: string }>(
+    "select id from worker where id = ? or name_key = ? order by id = ? desc, id limit 2",
+    [idOrName, nameKey(idOrName), idOrName],
+  );
+  const [first] = rows;
+  return first?.id === idOrName ? [first.id] : rows.map(({ id }) => id);
+}

@@ -53,9 +53,12 @@ describe("adapters: a run that calls a tool, as recorded (facts, engines 2)", ()
   it.each<[Adapter, string[]]>([
     [claude, [
       "session told",
+      "step 150 1",
       "text I write it now.",
+      "step 150 1",
       `> Bash: ${COMMAND}`,
       "< true hi",
+      "step 150 1",
       "text STUB-OK final answer | tool output: hi",
       "run 300 80",
       "session 0.002612",
@@ -206,6 +209,9 @@ describe("adapters: failures (facts, engines 2)", () => {
   it("a limit comes with its end: claude's as a time, the others' in the message", () => {
     const info = { status: "rejected", resetsAt: 1_795_271_819, rateLimitType: "five_hour" };
     expect(claude.events({ type: "rate_limit_event", rate_limit_info: info })).toEqual([{
+      kind: "windows",
+      windows: [{ name: "five_hour", utilization: 1, resets_at: 1_795_271_819_000 }],
+    }, {
       kind: "failure",
       failure: {
         kind: "rate_limited",

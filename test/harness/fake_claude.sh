@@ -28,6 +28,19 @@ fi
 case $mode in
   ok) init; say hello; result "done $argument" ;;
   prompt) init; printf '%s' "$prompt" > prompt.txt; result "${resume:-0}" ;;
+  spend) # spend COUNT: so many messages of 150 tokens each, one after the other, and then it waits
+    init
+    for turn in $(seq "$argument"); do
+      printf '{"type":"assistant","message":{"id":"m%s","content":[{"type":"text","text":"turn"}],"usage":{"input_tokens":100,"output_tokens":50}},"parent_tool_use_id":null}\n' "$turn"
+      sleep 0.05
+    done
+    [ -e free ] || sleep 300
+    printf '{"type":"result","subtype":"success","is_error":false,"result":"spent","total_cost_usd":1,"usage":{"input_tokens":%s,"output_tokens":%s}}\n' $((argument * 100)) $((argument * 50)) ;;
+  window) # window NAME UTILIZATION SECONDS: what the provider says of a window that ends in so long
+    init
+    set -- $argument
+    printf '{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":%s,"rateLimitType":"%s","utilization":%s}}\n' "$(($(date +%s) + $3))" "$1" "$2"
+    result "said" ;;
   cost) init; result ok false "$argument" ;;
   silent) ;;
   speechless) init; result "" ;;

@@ -42,7 +42,14 @@ export async function walkQueue(world: World, worker: string, execution: string)
   await world.run("queue cancel", ["--expected", "1", ...filter], /^$|cancelled/);
   await world.run("engine list");
   await world.run("engine get", ["echo"]);
+  await world.run("engine lift", ["echo"]);
   await world.run("usage", ["--by", "worker"]);
+  await world.run("budget create", ["--name", "Day", "--unit", "runs", "--limit", "1000", "--period", "24h"]);
+  await world.run("budget list");
+  await world.run("budget get", ["Day"]);
+  await world.run("budget update", ["Day", "--limit", "2000", "--soft", "90"]);
+  await world.run("budget lift", ["Day", "--for", "1m"]);
+  await world.run("budget delete", ["Day"]);
   await world.run("execution retry", [execution]);
   await world.run("ask", ["Which colour?", "--option", "Red", "--timeout", "1h"]);
   await world.run("inbox");

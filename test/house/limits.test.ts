@@ -47,7 +47,7 @@ const INSIDE = new Set([
   ...["ASKED_TASK_MAX_CHARACTERS"],
   ...["SAID_MAX_CHARACTERS", "VALUE_MAX_CHARACTERS", "PROMPT_MAX_BYTES"],
   // Steps in which more is read.
-  ...["LIST_MAX_BYTES", "DUE_MAX_BYTES", "DESCRIPTIONS_MAX_BYTES"],
+  ...["ROOM_MAX_ROWS", "LIST_MAX_BYTES", "DUE_MAX_BYTES", "DESCRIPTIONS_MAX_BYTES"],
 ]);
 
 const DECLARED = /^(?:export )?const ([A-Z0-9_]*MAX[A-Z0-9_]*) = (.+);$/gm;

@@ -21,6 +21,7 @@ const FAMILIES: Record<string, number> = {
   BAK: 11,
   BYT: 4,
   USR: 4,
+  BUD: 2,
 };
 const WITHOUT_TEST = /^(not proven|does not apply|measured)\b/;
 

@@ -163,6 +163,33 @@ const MUTATIONS: Mutation[] = [
     },
   ],
   [
+    "POST /api/budgets",
+    "budget.created",
+    async (app, world) =>
+      world.budget = await app.call("POST /api/budgets", {
+        name: "Day",
+        unit: "runs",
+        limit: 1_000,
+        period: "24h",
+      }),
+  ],
+  [
+    "PUT /api/budgets/:id",
+    "budget.updated",
+    (app, { budget }) => app.call(`PUT /api/budgets/${budget.id}`, { limit: 2_000 }),
+  ],
+  [
+    "POST /api/budgets/:id/lift",
+    "budget.lifted",
+    (app, { budget }) => app.call(`POST /api/budgets/${budget.id}/lift`, { for_ms: 1_000 }),
+  ],
+  [
+    "DELETE /api/budgets/:id",
+    "budget.deleted",
+    (app, { budget }) => app.call(`DELETE /api/budgets/${budget.id}`),
+  ],
+  ["POST /api/engines/:name/lift", "engine.lifted", (app) => app.call("POST /api/engines/echo/lift")],
+  [
     "POST /api/users",
     "user.created",
     (app) => app.call("POST /api/users", { name: "Eve", role: "viewer", password: "a long enough word" }),

@@ -33,6 +33,7 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
       time_zone: "",
       status: "pending",
       reason: "",
+      held_by: null,
       next_run_at: null,
       run_count: 0,
       attempt: 0,

@@ -1,6 +1,9 @@
 import { expect, it } from "vitest";
 import {
   BEE_RUN_STATUSES,
+  BUDGET_ACTIONS,
+  BUDGET_PERIODS,
+  BUDGET_UNITS,
   CHAT_ROLES,
   EXECUTION_STATUSES,
   FAILURES,
@@ -36,6 +39,9 @@ const WORDS: Record<string, readonly string[]> = {
   "execution.failure": ["", ...FAILURES],
   "conversation.role": ["", ...CHAT_ROLES],
   "question.status": QUESTION_STATUSES,
+  "budget.unit": BUDGET_UNITS,
+  "budget.period": BUDGET_PERIODS,
+  "budget.action": BUDGET_ACTIONS,
   "outbound_message.status": OUTBOUND_STATUSES,
   "outbound_message.source_type": SOURCE_TYPES,
 };

@@ -11,6 +11,7 @@ export const claude: Adapter = {
   program: "claude",
   measured: { package: "@anthropic-ai/claude-code", version: "2.1.329" },
   plansSession: true,
+  counts: { live: true, cost: true },
   login: {
     variables: [
       "ANTHROPIC_API_KEY",
@@ -142,17 +143,46 @@ function systemEvents(line: Line): AgentEvent[] {
 
 // An error of the model's API comes as a message of the assistant.
 function wordsOf(line: Line): AgentEvent[] {
-  if (line.is_api_error_message !== true) return assistantEvents(line);
+  if (line.is_api_error_message !== true) {
+    return [...stepUsage(objectAt(line, "message")), ...assistantEvents(line)];
+  }
   const words = contentText(objectAt(line, "message").content);
   return [{ kind: "failure", failure: failureFromStatus(numberAt(line, "api_error_status"), words) }];
 }
 
+const INPUT_FIELDS = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
+
+// Each part of a message comes in a line of its own, and each has the message's use so far. The result has the exact figures.
+function stepUsage(message: Line): AgentEvent[] {
+  if (message.usage === undefined) return [];
+  return [{
+    kind: "usage",
+    span: "step",
+    key: textAt(message, "id"),
+    usage: tokensOf(objectAt(message, "usage")),
+  }];
+}
+
+function tokensOf(usage: Line): { input_tokens: number; output_tokens: number } {
+  return {
+    input_tokens: INPUT_FIELDS.reduce((sum, key) => sum + numberAt(usage, key), 0),
+    output_tokens: numberAt(usage, "output_tokens"),
+  };
+}
+
 function limitEvents(info: Line): AgentEvent[] {
   const seconds = numberAt(info, "resetsAt");
-  const limit = textAt(info, "rateLimitType").replaceAll("_", " ");
-  if (textAt(info, "status") !== "rejected") return [];
+  const name = textAt(info, "rateLimitType");
+  const limit = name.replaceAll("_", " ");
+  const rejected = textAt(info, "status") === "rejected";
+  const utilization = typeof info.utilization === "number" ? info.utilization : rejected ? 1 : null;
+  const windows: AgentEvent[] = name === "" || utilization === null ? [] : [{
+    kind: "windows",
+    windows: [{ name, utilization, resets_at: seconds > 0 ? seconds * 1000 : null }],
+  }];
+  if (!rejected) return windows;
   const reset = seconds > 0 ? { at: seconds * 1000 } : null;
-  return [{
+  return [...windows, {
     kind: "failure",
     failure: { kind: "rate_limited", words: `the ${limit} limit is reached`, reset },
   }];
@@ -161,15 +191,11 @@ function limitEvents(info: Line): AgentEvent[] {
 function resultEvents(line: Line): AgentEvent[] {
   const text = textAt(line, "result");
   const usage = objectAt(line, "usage");
-  const input = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
   const counted: AgentEvent[] = line.usage === undefined ? [] : [
     {
       kind: "usage",
       span: "run",
-      usage: {
-        input_tokens: input.reduce((sum, key) => sum + numberAt(usage, key), 0),
-        output_tokens: numberAt(usage, "output_tokens"),
-      },
+      usage: tokensOf(usage),
     },
     { kind: "usage", span: "session", usage: { cost_usd: numberAt(line, "total_cost_usd") } },
   ];

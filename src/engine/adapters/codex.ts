@@ -10,6 +10,7 @@ export const codex: Adapter = {
   program: "codex",
   measured: { package: "@openai/codex", version: "0.169.0" },
   plansSession: false,
+  counts: { live: false, cost: false },
   login: {
     variables: ["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"],
     home: ".codex",

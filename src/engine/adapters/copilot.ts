@@ -10,6 +10,7 @@ export const copilot: Adapter = {
   program: "copilot",
   measured: { package: "@github/copilot", version: "1.0.102" },
   plansSession: true,
+  counts: { live: false, cost: false },
   login: {
     variables: ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"],
     home: ".copilot",

@@ -13,6 +13,7 @@ export const gemini: Adapter = {
     /^(Warning: (Basic terminal|256-color)|YOLO mode is enabled|Ripgrep is not available|\s+at .*(file|node):)/,
   measured: { package: "@google/gemini-cli", version: "0.61.0" },
   plansSession: true,
+  counts: { live: false, cost: false },
   login: {
     variables: ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_GENAI_USE_GCA"],
     home: "",

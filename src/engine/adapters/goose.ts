@@ -10,6 +10,7 @@ export const goose: Adapter = {
   program: "goose",
   measured: { package: "@aaif/goose", version: "1.34.0", release: "0.20.1" },
   plansSession: true,
+  counts: { live: false, cost: false },
   login: {
     variables: ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY"],
     home: ".config/goose",

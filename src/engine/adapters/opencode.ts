@@ -11,6 +11,7 @@ export const opencode: Adapter = {
   program: "opencode",
   measured: { package: "opencode-ai", version: "1.18.33" },
   plansSession: false,
+  counts: { live: true, cost: true },
   login: {
     variables: [
       "ANTHROPIC_API_KEY",

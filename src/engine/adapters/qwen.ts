@@ -14,6 +14,7 @@ export const qwen: Adapter = {
   noise: /^Ripgrep not available/,
   measured: { package: "@qwen-code/qwen-code", version: "0.24.4" },
   plansSession: true,
+  counts: { live: false, cost: false },
   login: {
     variables: ["OPENAI_API_KEY", "DASHSCOPE_API_KEY", "BAILIAN_CODING_PLAN_API_KEY"],
     home: ".qwen",

@@ -24,4 +24,15 @@ export const engineRoutes = [
     response: engineSchema,
     handle: ({ api, params }) => api.engine.get(params.name),
   }),
+  route({
+    method: "POST",
+    path: "/api/engines/:name/lift",
+    access: "write:engines",
+    operation: "engine.lift",
+    summary: "Let an engine go on that waits for its provider",
+    params: { name: z.string().min(1).max(64) },
+    status: 200,
+    response: engineSchema,
+    handle: ({ api, call, params }) => api.engine.lift(call, params.name),
+  }),
 ] as const;

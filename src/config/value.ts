@@ -1,0 +1,31 @@
+import { z } from "zod";
+import { DURATION, durationMs, durationText } from "../base/duration.ts";
+
+const DURATION_ERROR = "must be a duration such as 300ms, 30s, 5m, 2h or 7d";
+
+/** A duration such as `300ms 30s 5m 2h 7d`, kept in ms. */
+export function duration(fallback: string, minMs = 0) {
+  const decode = (text: string) => durationMs(text) ?? NaN;
+  return z.codec(
+    z.string({ error: DURATION_ERROR }).regex(DURATION, { error: DURATION_ERROR }),
+    z.number().min(minMs, { error: `must be at least ${durationText(minMs)}` }),
+    { decode, encode: durationText },
+  ).default(decode(fallback));
+}
+
+const SHARE_ERROR = "must be a share such as 20%";
+
+/** A percentage such as `20%`, kept as a part of 1. */
+export function share(fallback: string) {
+  const decode = (text: string) => Number(text.slice(0, -1)) / 100;
+  return z.codec(
+    z.string({ error: SHARE_ERROR }).regex(/^\d{1,2}(\.\d+)?%$/, { error: SHARE_ERROR }),
+    z.number(),
+    { decode, encode: (part) => `${Number((part * 100).toFixed(6))}%` },
+  ).default(decode(fallback));
+}
+
+/** US dollars for a million tokens. */
+export const price = z.number({ error: "must be a number of US dollars for a million tokens" }).min(0).max(
+  1_000_000,
+);

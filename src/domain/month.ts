@@ -1,0 +1,35 @@
+import type { Month } from "./budget.ts";
+
+const LONGEST_MS = 32 * 86_400_000;
+
+/** The calendar months of a time zone. The last answer is kept: most questions are about the same month. */
+export class Months {
+  readonly #format: Intl.DateTimeFormat;
+  #last: Month = { start: 0, end: 0 };
+
+  constructor(timeZone: string) {
+    this.#format = new Intl.DateTimeFormat("en-CA", { timeZone, year: "numeric", month: "2-digit" });
+  }
+
+  /** The month of `now`: from its first moment to that of the next, whatever the clocks do in between (contract 14). */
+  of(now: number): Month {
+    if (now >= this.#last.start && now < this.#last.end) return this.#last;
+    const name = this.#format.format(now);
+    const start = this.#firstOf(name, now - LONGEST_MS, now);
+    // A day behind the longest month is always in the next one.
+    const later = start + LONGEST_MS;
+    const end = this.#firstOf(this.#format.format(later), start, later);
+    return this.#last = { start, end };
+  }
+
+  // The first moment of the month, which begins after `before`, and which `inside` is in.
+  #firstOf(name: string, before: number, inside: number): number {
+    let [outside, within] = [before, inside];
+    while (within - outside > 1) {
+      const middle = Math.floor((outside + within) / 2);
+      if (this.#format.format(middle) === name) within = middle;
+      else outside = middle;
+    }
+    return within;
+  }
+}

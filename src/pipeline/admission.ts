@@ -1,0 +1,223 @@
+// May this task start now? Rows in, an answer out: nothing is written here.
+import {
+  amountOf,
+  type Amounts,
+  budgetReason,
+  countedLimit,
+  isLifted,
+  mayStart,
+  median,
+  NOTHING_USED,
+  type OpenUse,
+  type Standing,
+  standingOf,
+} from "../domain/budget.ts";
+import type { Hold } from "../domain/hold.ts";
+import { Months } from "../domain/month.ts";
+import { holdOf } from "../domain/rate_limit.ts";
+import type { Catalog } from "../engine/catalog.ts";
+import type { Database } from "../store/database.ts";
+import { type EngineWindow, listWindows } from "../store/engine_window.ts";
+import {
+  type CountedTarget,
+  findRoom,
+  hasBudgets,
+  listLastAmounts,
+  listOpenRuns,
+  listTargets,
+  measureBudgets,
+  type MeasuredBudget,
+  roomAt,
+} from "../store/ledger.ts";
+import { listLimits } from "../store/rate_limit.ts";
+import type { WaitingTask } from "../store/task_queue.ts";
+
+/** What admission works with. */
+interface AdmissionOptions {
+  db: Database;
+  engines: Catalog;
+  timeZone: string;
+  /** Runs of one worker, and of one conversation, in an hour. */
+  maxRunsPerHour: number;
+}
+
+/** What a run that may start reserves, for the batch of its claim. */
+export interface Reservation {
+  targets: string[];
+  expected: Amounts;
+}
+
+type Verdict = { hold: Hold } | { hold: null; reservation: Reservation };
+
+const HOUR_MS = 3_600_000;
+const RUNS_OF_MEDIAN = 20;
+
+/** Answers whether tasks may start. One round is one look at what is used: each answer of it counts for the next. */
+export class Admission {
+  readonly #options: AdmissionOptions;
+  readonly #months: Months;
+
+  constructor(options: AdmissionOptions) {
+    this.#options = options;
+    this.#months = new Months(options.timeZone);
+  }
+
+  /** Looks at what is used now. */
+  async round(now: number): Promise<Round> {
+    const { db } = this.#options;
+    const [limits, windows, open, budgets] = await Promise.all([
+      listLimits(db, now),
+      listWindows(db),
+      listOpenRuns(db, now),
+      hasBudgets(db),
+    ]);
+    return new Round(this.#options, now, {
+      limits: new Map(limits.map(({ engine, until }) => [engine, until])),
+      windows,
+      open,
+      budgets,
+      month: this.#months.of(now),
+    });
+  }
+}
+
+/** What a round has seen. */
+interface Seen {
+  limits: ReadonlyMap<string, number>;
+  windows: readonly EngineWindow[];
+  open: OpenUse[];
+  budgets: boolean;
+  month: { start: number; end: number };
+}
+
+/** One look at what is used. */
+class Round {
+  readonly #options: AdmissionOptions;
+  readonly #now: number;
+  readonly #seen: Seen;
+  /** Budgets that nothing more may start under, whatever it is expected to use. */
+  readonly #full = new Map<string, Hold>();
+
+  constructor(options: AdmissionOptions, now: number, seen: Seen) {
+    this.#options = options;
+    this.#now = now;
+    this.#seen = seen;
+  }
+
+  /** Whether this task may start. When it may, it counts as started for the rest of the round. */
+  async judge(task: WaitingTask): Promise<Verdict> {
+    const { db, engines } = this.#options;
+    const known = this.#full.get(task.held);
+    if (known !== undefined) return { hold: known };
+    const engine = engines.find(task.engine);
+    const name = engine?.name ?? task.engine;
+    const parked = this.#parked(name) ??
+      (task.patient === 1 ? this.#reserved(name, engine?.config.reserve ?? 0) : null);
+    if (parked !== null) return { hold: parked };
+    const counted = await listTargets(db, { ...task, engine: name }, this.#now - HOUR_MS);
+    const often = engine?.external === false ? null : await this.#tooOften(task, counted);
+    if (often !== null) return { hold: often };
+    const targets = counted.map(({ target }) => target);
+    const budgets = this.#seen.budgets
+      ? await measureBudgets(db, { targets }, this.#now, this.#seen.month)
+      : [];
+    const expected = await this.#expected(task, budgets);
+    for (const budget of budgets) {
+      const hold = await this.#heldBy(budget, expected, task);
+      if (hold !== null) return { hold };
+    }
+    const reservation = { targets, expected };
+    this.#seen.open.push({ ...reservation, counted: NOTHING_USED });
+    return { hold: null, reservation };
+  }
+
+  #parked(engine: string): Hold | null {
+    const until = this.#seen.limits.get(engine);
+    if (until === undefined) return null;
+    return holdOf({ engine, until });
+  }
+
+  // A window that is over says nothing about the next one.
+  #reserved(engine: string, reserve: number): Hold | null {
+    if (reserve === 0) return null;
+    const above = this.#seen.windows.filter((window) =>
+      window.engine === engine && (window.resets_at === null || window.resets_at > this.#now) &&
+      window.utilization > 1 - reserve
+    );
+    const [first] = above;
+    if (first === undefined) return null;
+    const ends = above.map(({ resets_at }) => resets_at);
+    const until = ends.some((end) => end === null) ? null : Math.max(...ends.map((end) => end ?? 0));
+    const when = until === null ? "" : `; goes on at ${new Date(until).toISOString()}`;
+    const share = `${Math.round(first.utilization * 100)} %`;
+    return {
+      held: `reserve:${engine}`,
+      until,
+      reason:
+        `${engine} has used ${share} of its window ${first.name}, and the rest is kept for people${when}`,
+      whom: { kind: "patient" },
+    };
+  }
+
+  async #tooOften(task: WaitingTask, counted: CountedTarget[]): Promise<Hold | null> {
+    const { db, maxRunsPerHour } = this.#options;
+    for (const { target, runs } of counted) {
+      if (target !== `worker:${task.worker_id}` && target !== `session:${task.session_key}`) continue;
+      const open = this.#seen.open.filter(({ targets }) => targets.includes(target)).length;
+      if (runs + open < maxRunsPerHour) continue;
+      const most = Math.max(0, maxRunsPerHour - 1 - open);
+      const at = await findRoom(db, { target, unit: "runs", settled: runs }, most, this.#now - HOUR_MS);
+      const until = at === null ? null : at + HOUR_MS;
+      const whom = target.startsWith("session:")
+        ? { kind: "conversation" as const, session_key: task.session_key }
+        : { kind: "all" as const };
+      const what = whom.kind === "all" ? "its worker" : "its conversation";
+      return {
+        held: `run_limit:${target}`,
+        until,
+        reason:
+          `${what} has had ${
+            runs + open
+          } runs within an hour (limits.max_runs_per_hour is ${maxRunsPerHour})` +
+          (until === null ? "" : `; goes on at ${new Date(until).toISOString()}`),
+        whom,
+      };
+    }
+    return null;
+  }
+
+  async #expected(task: WaitingTask, budgets: MeasuredBudget[]): Promise<Amounts> {
+    if (budgets.every(({ unit }) => unit === "runs")) return { ...NOTHING_USED, runs: 1 };
+    const last = await listLastAmounts(this.#options.db, task.worker_id, RUNS_OF_MEDIAN);
+    return {
+      runs: 1,
+      tokens: median(last.map(({ tokens }) => tokens)),
+      ms: median(last.map(({ ms }) => ms)),
+      nano_usd: median(last.map(({ nano_usd }) => nano_usd)),
+    };
+  }
+
+  async #heldBy(budget: MeasuredBudget, expected: Amounts, task: WaitingTask): Promise<Hold | null> {
+    if (isLifted(budget, this.#now)) return null;
+    const standing = standingOf(budget, this.#seen.open, this.#options.engines.tells(budget));
+    const more = amountOf(expected, budget.unit);
+    if (mayStart(budget, standing, more)) return null;
+    const until = await this.#roomAt(budget, standing, more);
+    const held = `budget:${budget.id}`;
+    const whom = budget.target.startsWith("session:")
+      ? { kind: "conversation" as const, session_key: task.session_key }
+      : { kind: "all" as const };
+    const hold: Hold = { held, until, reason: budgetReason(budget, standing, until), whom };
+    if (!mayStart(budget, standing, 0)) this.#full.set(held, hold);
+    return hold;
+  }
+
+  // When so much has stopped counting that the run may start; open runs may have made room before.
+  async #roomAt(budget: MeasuredBudget, { used, reserved }: Standing, more: number): Promise<number | null> {
+    const limit = countedLimit(budget);
+    const open = used + reserved - budget.settled;
+    if (limit === 0) return null;
+    const most = Math.max(0, Math.min(limit - 1, limit - more) - open);
+    return await roomAt(this.#options.db, budget, most, { now: this.#now, month: this.#seen.month });
+  }
+}

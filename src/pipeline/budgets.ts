@@ -1,0 +1,141 @@
+// ok -> soft -> hard, said once in a period; an open run of a budget with `stop` that is used up -> ended
+import {
+  amountText,
+  budgetReason,
+  countedLimit,
+  countsAfter,
+  inUnit,
+  isLifted,
+  mustStop,
+  type OpenUse,
+  type Standing,
+  standingOf,
+  stateOf,
+} from "../domain/budget.ts";
+import { Months } from "../domain/month.ts";
+import { BELL, type Bells } from "../base/bells.ts";
+import type { Clock } from "../base/clock.ts";
+import { logger } from "../base/log.ts";
+import type { Catalog } from "../engine/catalog.ts";
+import { noteTold } from "../store/budget.ts";
+import type { Database } from "../store/database.ts";
+import { record } from "../store/journal.ts";
+import {
+  hasBudgets,
+  listChangedTargets,
+  listOpenRuns,
+  measureBudgets,
+  type MeasuredBudget,
+  type OpenRun,
+} from "../store/ledger.ts";
+import { insertNotice } from "../store/notice.ts";
+import { Stage } from "./loop.ts";
+
+const log = logger("budgets");
+
+/** What the watch over budgets works with. */
+interface BudgetsOptions {
+  db: Database;
+  clock: Clock;
+  bells: Bells;
+  engines: Catalog;
+  timeZone: string;
+  /** Ends a run and says why; resolves when its outcome is stored. */
+  stopRun: (executionId: string, words: string) => Promise<void>;
+}
+
+/** Watches budgets: says when they are nearly or fully used, and ends the runs of those that say so (contract 14). */
+export function createBudgets(options: BudgetsOptions): Stage {
+  const { db, clock, bells, engines, timeZone } = options;
+  const months = new Months(timeZone);
+  // Of the rounds after the first only what changed since the one before is looked at.
+  let since = -1;
+  return new Stage({ name: "budgets", bell: BELL.budget, clock, bells, step });
+
+  async function step(): Promise<number> {
+    if (!await hasBudgets(db)) return Infinity;
+    const now = clock.now();
+    const month = months.of(now);
+    const open = await listOpenRuns(db, now);
+    const targets = since === -1
+      ? null
+      : [...new Set([...await listChangedTargets(db, since), ...open.flatMap((run) => run.targets)])];
+    since = now;
+    let nextAt = Infinity;
+    for (const budget of await measureBudgets(db, targets === null ? null : { targets }, now, month)) {
+      if (isLifted(budget, now)) continue;
+      const standing = standingOf(budget, open, engines.tells(budget));
+      await tell(budget, standing, countsAfter(budget.period, now, month), now);
+      if (budget.action === "stop") nextAt = Math.min(nextAt, stopOrWait(budget, standing, open, now));
+    }
+    return Math.max(0, nextAt - now);
+  }
+
+  async function tell(
+    budget: MeasuredBudget,
+    standing: Standing,
+    before: number,
+    now: number,
+  ): Promise<void> {
+    const state = stateOf(budget, standing);
+    if (state !== "soft" && state !== "hard") return;
+    const told = state === "hard"
+      ? budget.hard_told_at
+      : Math.max(budget.hard_told_at ?? -1, budget.soft_told_at ?? -1);
+    if (told !== null && told > before) return;
+    const kind = `budget.${state}` as const;
+    const session_key = budget.target.startsWith("session:") ? budget.target.slice("session:".length) : "";
+    const { id, name, unit } = budget;
+    const data = {
+      budget_id: id,
+      name,
+      used: inUnit(standing.used, unit),
+      reserved: inUnit(standing.reserved, unit),
+      limit: budget.limit,
+      unit,
+      period: budget.period,
+    };
+    const content = `${sentence(budget, standing, state)}.`;
+    await db.write([
+      ...noteTold(id, state, before, now),
+      record(now, { kind, session_key, data }),
+      ...insertNotice({ kind, session_key, message_id: "", about: id, content }, now),
+    ]);
+  }
+
+  // Answers when to look again: minutes go on without anybody saying so.
+  function stopOrWait(
+    budget: MeasuredBudget,
+    standing: Standing,
+    open: readonly OpenRun[],
+    now: number,
+  ): number {
+    const own = open.filter(({ targets }) => targets.includes(budget.target));
+    if (own.length === 0) return Infinity;
+    if (!mustStop(budget, standing)) {
+      const left = countedLimit(budget) - standing.used;
+      return budget.unit === "minutes" ? now + Math.ceil(left / running(own)) : Infinity;
+    }
+    const words = budgetReason(budget, standing, null);
+    for (const { execution_id } of own) {
+      log.warning("The run {id} ends: {words}", { id: execution_id, words });
+      void options.stopRun(execution_id, words);
+    }
+    return Infinity;
+  }
+}
+
+function running(open: readonly (OpenUse & { started_at: number | null })[]): number {
+  return Math.max(1, open.filter(({ started_at }) => started_at !== null).length);
+}
+
+function sentence(budget: MeasuredBudget, standing: Standing, state: "soft" | "hard"): string {
+  if (state === "hard") {
+    const reason = budgetReason(budget, standing, null);
+    return `${reason[0]?.toUpperCase()}${reason.slice(1)}; what is beyond it waits`;
+  }
+  const sum = amountText(standing.used + standing.reserved, budget.unit);
+  return `Of the budget ${JSON.stringify(budget.name)} ${sum} of ${
+    amountText(countedLimit(budget), budget.unit)
+  } are used (${budget.period})`;
+}

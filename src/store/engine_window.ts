@@ -1,0 +1,34 @@
+import type { Database, Row, Statement } from "./database.ts";
+
+/** A provider's own quota period, as its engine said last (contract 14). */
+export interface EngineWindow extends Row {
+  engine: string;
+  name: string;
+  /** The part that is used, 0 to 1; more where a provider counts beyond its limit. */
+  utilization: number;
+  /** Unix ms; null where the engine does not say. */
+  resets_at: number | null;
+  seen_at: number;
+}
+
+/** Every window of every engine: a handful of rows. */
+export function listWindows(db: Database): Promise<EngineWindow[]> {
+  return db.read<EngineWindow>(
+    "select engine, name, utilization, resets_at, seen_at from engine_window order by engine, name",
+  );
+}
+
+/** Stores what an engine said of a window; the latest word counts. */
+export function saveWindow({ engine, name, utilization, resets_at, seen_at }: EngineWindow): Statement {
+  return {
+    sql: `insert into engine_window (engine, name, utilization, resets_at, seen_at) values (?, ?, ?, ?, ?)
+      on conflict (engine, name) do update
+      set utilization = excluded.utilization, resets_at = excluded.resets_at, seen_at = excluded.seen_at`,
+    args: [engine, name, utilization, resets_at, seen_at],
+  };
+}
+
+/** Forgets what was said of an engine's windows. */
+export function forgetWindows(engine: string): Statement {
+  return { sql: "delete from engine_window where engine = ?", args: [engine] };
+}

@@ -1,0 +1,175 @@
+import { describe, expect, it } from "vitest";
+import { type App, openApp } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
+import { random } from "../harness/schedule.ts";
+import { eventually } from "../harness/wait.ts";
+
+const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 3);
+const HOUR_MS = 3_600_000;
+
+function give(app: App, worker_id: string, instruction: string, message_id = "script") {
+  return app.call("POST /api/tasks", { message_id, worker_id, instruction, type: "immediate" });
+}
+
+function held(app: App, id: string) {
+  return eventually(`the task ${id} is held`, async () => {
+    app.server.dispatcher.stage.wake();
+    return (await app.call(`GET /api/tasks/${id}`)).held_by !== null;
+  });
+}
+
+describe("a budget of runs (contract 14)", () => {
+  it("holds what is beyond it, says so, and lets it go on by itself when the period is over", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock });
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const budget = await app.call("POST /api/budgets", { name: "Few", unit: "runs", limit: 2, period: "5h" });
+    expect(budget).toMatchObject({
+      used: 0,
+      reserved: 0,
+      state: "ok",
+      resets_at: null,
+      soft: 80,
+      action: "hold",
+    });
+    await give(app, ada.id, "one");
+    await app.settle();
+    clock.advance(HOUR_MS);
+    await give(app, ada.id, "two");
+    await app.settle();
+    const third = await give(app, ada.id, "three");
+    await held(app, third.id);
+    const until = clock.now() + 4 * HOUR_MS;
+    const task = await app.call(`GET /api/tasks/${third.id}`);
+    expect(task).toMatchObject({
+      status: "pending",
+      held_by: { kind: "budget", id: budget.id, until },
+      reason: expect.stringMatching(/^the budget "Few" is used up: 2 of 2 runs \(5h\); goes on at 2026-/),
+    });
+    expect(await app.call(`GET /api/budgets/${budget.id}`)).toMatchObject({
+      used: 2,
+      reserved: 0,
+      state: "hard",
+      resets_at: until,
+    });
+    clock.advance(4 * HOUR_MS - 1);
+    await app.settle();
+    expect((await app.call(`GET /api/tasks/${third.id}`)).status).toBe("pending");
+    clock.advance(1);
+    await eventually(
+      "the third runs",
+      async () => (await app.call(`GET /api/tasks/${third.id}`)).status === "completed",
+    );
+    expect(await app.call(`GET /api/tasks/${third.id}`)).toMatchObject({ held_by: null, reason: "" });
+  });
+});
+
+const FAKE_CLAUDE = new URL("../harness/fake_claude.sh", import.meta.url).pathname;
+
+function openClaude(clock: TestClock, more: Record<string, unknown> = {}): Promise<App> {
+  return openApp({
+    clock,
+    config: {
+      engines: {
+        default: "claude",
+        claude: { command: FAKE_CLAUDE, env: { ANTHROPIC_API_KEY: "x" }, ...more },
+      },
+    },
+  });
+}
+
+describe("a budget that stops (contract 14)", () => {
+  it("ends a run in the middle, as soon as the engine tells that it is used up", async () => {
+    const clock = new TestClock(Date.now());
+    await using app = await openClaude(clock);
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const budget = await app.call("POST /api/budgets", {
+      name: "Ada's tokens",
+      target: "worker:Ada",
+      unit: "tokens",
+      limit: 600,
+      period: "24h",
+      action: "stop",
+    });
+    expect(budget.target).toBe(`worker:${ada.id}`);
+    const task = await give(app, ada.id, "spend 6");
+    await app.until("task.failed");
+    const [execution] = await app.call("GET /api/executions");
+    expect(execution).toMatchObject({
+      status: "failed",
+      failure: "budget",
+      error: expect.stringMatching(/^the budget "Ada's tokens" is used up: \d+ of 600 tokens \(24h\)$/),
+    });
+    const used = execution.usage.input_tokens + execution.usage.output_tokens;
+    expect(used).toBeGreaterThanOrEqual(600);
+    expect(await app.call(`GET /api/budgets/${budget.id}`)).toMatchObject({
+      used,
+      reserved: 0,
+      state: "hard",
+    });
+    expect(await app.call(`GET /api/tasks/${task.id}`)).toMatchObject({ status: "failed" });
+    await app.until("budget.hard");
+    const told = await app.db.read("select kind from journal where kind like 'budget.%' order by seq");
+    expect(told.map(({ kind }) => kind).filter((kind) => kind === "budget.hard")).toEqual(["budget.hard"]);
+  });
+
+  it("ends a run when its minutes are over, whatever the engine says", async () => {
+    const clock = new TestClock(Date.now());
+    await using app = await openClaude(clock);
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    await app.call("POST /api/budgets", {
+      name: "Time",
+      unit: "minutes",
+      limit: 10,
+      period: "24h",
+      action: "stop",
+    });
+    await give(app, ada.id, "hang");
+    await app.until("execution.started");
+    clock.advance(10 * 60_000 - 1);
+    await app.server.stages.find(({ name }) => name === "budgets")?.wake();
+    expect(await app.call("GET /api/executions?status=running")).toHaveLength(1);
+    clock.advance(1);
+    await app.until("task.failed");
+    const [execution] = await app.call("GET /api/executions");
+    expect(execution).toMatchObject({ failure: "budget" });
+  });
+});
+
+describe("a lane in which some tasks are held (reliability BUD-2)", () => {
+  it("goes on with those that are not, in their order, whatever stands in front", async () => {
+    for (let seed = 1; seed <= SEEDS; seed++) await tryLane(seed);
+  }, 120_000);
+});
+
+// Tasks of six conversations come to one worker that is paused, some with a budget of so many runs. Then it wakes.
+async function tryLane(seed: number): Promise<void> {
+  const chance = random(seed);
+  await using app = await openApp({ inMemory: true });
+  const ada = await app.call("POST /api/workers", { name: "Ada", paused: true });
+  const limits = new Map<string, number>();
+  for (const session of ["a", "b", "c", "d"]) {
+    const limit = Math.floor(chance() * 3);
+    limits.set(session, limit);
+    const target = `session:cli:${session}`;
+    await app.call("POST /api/budgets", { name: session, target, unit: "runs", limit, period: "total" });
+  }
+  const expected: string[] = [];
+  const waiting: string[] = [];
+  for (let i = 0; i < 40; i++) {
+    const session = "abcdef"[Math.floor(chance() * 6)] ?? "f";
+    const task = await give(app, ada.id, "x", session);
+    const left = limits.get(session) ?? Infinity;
+    limits.set(session, left - 1);
+    if (left > 0) expected.push(task.id);
+    else waiting.push(task.id);
+  }
+  await app.call(`PUT /api/workers/${ada.id}`, { paused: false });
+  await app.settle();
+  const ran = await app.db.read("select task_id from execution order by id");
+  expect(ran.map(({ task_id }) => task_id), `seed ${seed}`).toEqual(expected);
+  const held = await app.db.read(
+    "select id from task where status = 'pending' and held like 'budget:%' order by id",
+  );
+  expect(held.map(({ id }) => id), `seed ${seed}`).toEqual(waiting);
+}
