@@ -46,6 +46,8 @@ interface Bounded<T> {
 // A control character of one byte is six in JSON, and every object has a frame of other fields.
 const JSON_BYTES_PER_BYTE = 6;
 const FRAME_BYTES = 4_000;
+// Backspace, tab, line feed, form feed, carriage return: a backslash and a letter.
+const SHORT_ESCAPES = new Set([0x08, 0x09, 0x0a, 0x0c, 0x0d]);
 
 const encoder = new TextEncoder();
 
@@ -161,6 +163,7 @@ function findOne({ table, find }: Objects<unknown>, id: string): Slice {
   return find?.(id) ?? { sql: `from ${table} where ${table}.id = ?`, args: [id] };
 }
 
+// The texts come beside the JSON: as JSON they would be up to six times as large, only to be cut.
 async function readShortened<T>(
   db: Database,
   objects: Objects<T>,
@@ -170,39 +173,46 @@ async function readShortened<T>(
   await turn();
   const { table, json, texts = [] } = objects;
   const { sql, args } = findOne(objects, id);
-  // No more characters than bytes are wanted; how many bytes they are in JSON is seen when they are here.
-  const shortened = texts.reduce(
-    (text, name) => text.replaceAll(`${table}.${name},`, `substr(${table}.${name}, 1, ?),`),
-    json as string,
-  );
-  const row = await db.first<{ json: string; bytes: number }>(
-    `select ${shortened} as json, ${bytesOf(objects)} as bytes ${sql}`,
+  const frame = texts.reduce((text, name) => text.replaceAll(`${table}.${name},`, "'',"), json as string);
+  const starts = texts.map((name, index) => `substr(${table}.${name}, 1, ?) as text${index}`);
+  const row = await db.first<{ json: string; bytes: number } & Row>(
+    `select ${frame} as json, ${bytesOf(objects)} as bytes, ${starts.join(", ")} ${sql}`,
+    // No more characters than bytes are wanted.
     [...texts.map(() => Math.max(1, share)), ...args],
   );
   if (row === null) return null;
-  const object = JSON.parse(row.json) as Record<string, string>;
+  const object = JSON.parse(row.json) as Record<string, unknown>;
   let left = Math.max(0, share - FRAME_BYTES);
-  const byLength = [...texts].sort((a, b) => (object[a]?.length ?? 0) - (object[b]?.length ?? 0));
-  for (const [index, name] of byLength.entries()) {
-    const text = cutToJson(object[name] ?? "", Math.floor(left / (byLength.length - index)));
-    object[name] = text;
-    left -= jsonBytes(text);
+  let kept = 0;
+  const byLength = texts.map((name, index) => ({ name, text: String(row[`text${index}`] ?? "") }))
+    .sort((a, b) => a.text.length - b.text.length);
+  for (const [index, { name, text }] of byLength.entries()) {
+    const cut = cutToJson(text, Math.floor(left / (byLength.length - index)));
+    object[name] = cut.text;
+    left -= cut.jsonBytes;
+    kept += encoder.encode(cut.text).length;
   }
-  const kept = texts.reduce((sum, name) => sum + encoder.encode(object[name] ?? "").length, 0);
   return JSON.stringify(kept < row.bytes ? { ...object, truncated: true } : object) as Json<T>;
 }
 
-/** The start of a text that takes at most so many bytes as JSON. */
-function cutToJson(text: string, maxBytes: number): string {
-  let cut = text;
-  for (let bytes = jsonBytes(cut); bytes > maxBytes && cut !== ""; bytes = jsonBytes(cut)) {
-    cut = cut.slice(0, Math.min(cut.length - 1, Math.floor(cut.length * maxBytes / bytes)));
-    // Never half of a character.
-    if (/[\ud800-\udbff]$/.test(cut)) cut = cut.slice(0, -1);
+/** The start of a text that takes at most so many bytes as JSON, and how many it takes. Never half of a character. */
+function cutToJson(text: string, maxBytes: number): { text: string; jsonBytes: number } {
+  let bytes = 0;
+  for (let at = 0; at < text.length;) {
+    const code = text.codePointAt(at) ?? 0;
+    const size = jsonBytesOf(code);
+    if (bytes + size > maxBytes) return { text: text.slice(0, at), jsonBytes: bytes };
+    bytes += size;
+    at += code > 0xffff ? 2 : 1;
   }
-  return cut;
+  return { text, jsonBytes: bytes };
 }
 
-function jsonBytes(text: string): number {
-  return encoder.encode(JSON.stringify(text)).length - 2;
+/** How many bytes JSON.stringify() makes of a character. */
+function jsonBytesOf(code: number): number {
+  if (code < 0x20) return SHORT_ESCAPES.has(code) ? 2 : 6;
+  if (code < 0x80) return code === 0x22 || code === 0x5c ? 2 : 1;
+  if (code < 0x800) return 2;
+  if (code > 0xffff) return 4;
+  return code >= 0xd800 && code <= 0xdfff ? 6 : 3;
 }

@@ -6,6 +6,10 @@ import { between, type Bounds, oneOf, type Where } from "./filter.ts";
 import { MESSAGE_IS_UNROUTED, TASK_IS_ACTIVE } from "./status.ts";
 import type { EventKind } from "../domain/vocabulary.ts";
 
+const EVENT_DATA_MAX_CHARACTERS = 8_192;
+// Of each text in data that is longer than that.
+const CUT_TO_CHARACTERS = 500;
+
 const INTO_JOURNAL = `insert into journal
   (at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data, address, user_agent)`;
 const INSERT = `${INTO_JOURNAL} values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
@@ -37,10 +41,20 @@ function valuesOf(at: number, entry: JournalEntry): Value[] {
     entry.execution_id ?? "",
     entry.message_id ?? "",
     actor,
-    JSON.stringify(entry.data ?? {}),
+    dataOf(entry),
     address,
     userAgent,
   ];
+}
+
+// What a list or a step of a stream reads of events is bounded by their number, so each has to be small (contract 8.18).
+function dataOf({ data = {} }: JournalEntry): string {
+  const text = JSON.stringify(data);
+  if (text.length <= EVENT_DATA_MAX_CHARACTERS) return text;
+  return JSON.stringify(
+    data,
+    (_, value) => typeof value === "string" ? value.slice(0, CUT_TO_CHARACTERS) : value,
+  );
 }
 
 function bellOf(sessionKey: string | undefined): string | undefined {

@@ -1,0 +1,155 @@
+import { describe, expect, it } from "vitest";
+import { READ_MAX_BYTES, readBounded } from "../../src/store/bounded.ts";
+import { Database } from "../../src/store/database.ts";
+import { record } from "../../src/store/journal.ts";
+import { newId } from "../../src/base/id.ts";
+import { openApp } from "../harness/app.ts";
+
+const LARGEST = 256 * 1024;
+const CONTROL = `replace(hex(zeroblob(${LARGEST})), '00', char(1))`;
+const JSON_ONLY = { accept: "application/json" };
+const bytesOf = (text: string) => new TextEncoder().encode(text).length;
+
+/** A table of texts, and what the database handed over for each row that was cut. */
+async function tableOf(texts: string[]) {
+  const db = await Database.open(":memory:");
+  await db.write([{ sql: "create table note (id text, a text, b text) strict", args: [] }]);
+  await db.write(texts.map((text, index) => ({
+    sql: "insert into note values (?, ?, 'short')",
+    args: [String(index).padStart(3, "0"), text],
+  })));
+  let handed = 0;
+  const first = db.first.bind(db);
+  db.first = async (sql, args) => {
+    const row = await first(sql, args);
+    handed = Math.max(handed, bytesOf(Object.values(row ?? {}).join("")));
+    // deno-lint-ignore no-explicit-any
+    return row as any;
+  };
+  const objects = {
+    table: "note",
+    json: "json_object('id', note.id, 'a', note.a, 'b', note.b)",
+    texts: ["a", "b"],
+  };
+  return {
+    read: (maxBytes: number) =>
+      readBounded(db, objects, { sql: "from note order by note.id", args: [] }, { over: "cut", maxBytes }),
+    handed: () => handed,
+    [Symbol.asyncDispose]: () => db.close(),
+  };
+}
+
+describe("texts that are cut to a share (reliability BYT-1)", () => {
+  const MIXED = Array.from(
+    { length: 40_000 },
+    (_, n) => ["a", '"', "\\", "\n", "\u0001", "é", "€", "🙂"][n % 8],
+  ).join("");
+  for (
+    const [what, text] of [
+      ["control characters", "\u0001".repeat(200_000)],
+      ["plain ones", "x".repeat(200_000)],
+      ["emoji", "🙂".repeat(60_000)],
+      ["all kinds", MIXED],
+      ["control characters behind plain ones", "x".repeat(10_000) + "\u0001".repeat(190_000)],
+    ] as const
+  ) {
+    it(`fill it exactly, whatever they are made of: ${what}`, async () => {
+      await using table = await tableOf([text, text, text, text]);
+      const { rows } = await table.read(160_000);
+      expect(rows).toHaveLength(4);
+      for (const { json } of rows) {
+        const { a, b, truncated } = JSON.parse(json);
+        expect([b, truncated]).toEqual(["short", true]);
+        expect(text.startsWith(a)).toBe(true);
+        // Room is kept for the other fields; the next character would have been too much.
+        expect(bytesOf(JSON.stringify(a))).toBeGreaterThan(40_000 - 4_000 - 30);
+      }
+      expect(rows.reduce((sum, { json }) => sum + bytesOf(json), 0)).toBeLessThanOrEqual(160_000);
+      // The database never makes text that is thrown away: at most one byte for each that is shown, four in UTF-8.
+      expect(table.handed()).toBeLessThan(50_000 * 4);
+    });
+  }
+
+  it("what fits is whole and not marked, and an empty share leaves the frame", async () => {
+    await using table = await tableOf(["x".repeat(100), "y".repeat(30_000)]);
+    const [short, long] = (await table.read(20_000)).rows.map(({ json }) => JSON.parse(json));
+    expect(short).toEqual({ id: "000", a: "x".repeat(100), b: "short" });
+    expect(long.truncated).toBe(true);
+    await using tiny = await tableOf(["\u0001\u0001"]);
+    expect(JSON.parse((await tiny.read(0)).rows[0]?.json ?? "")).toEqual({
+      id: "000",
+      a: "",
+      b: "",
+      truncated: true,
+    });
+  });
+});
+
+it("one object is never more than a read may make, whatever its texts are (reliability BYT-1)", async () => {
+  await using app = await openApp({ inMemory: true });
+  const worker = (await app.call("POST /api/workers", { name: "Ada" })).id;
+  const { id: session } = await app.call("POST /api/local/sessions");
+  const [task, execution, message] = [newId(), newId(), newId()];
+  const key = `local:${session}`;
+  await app.db.write([
+    {
+      sql:
+        `update worker set memory = ${CONTROL}, constraints = ${CONTROL}, description = substr(${CONTROL}, 1, 4000)`,
+      args: [],
+    },
+    {
+      sql:
+        `insert into inbound_message (id, session_key, platform, platform_message_id, content, status, due_at, received_at)
+        values (?, ?, 'local', 'p', ${CONTROL}, 'bee_processed', 0, 0)`,
+      args: [message, key],
+    },
+    {
+      sql:
+        `insert into task (id, message_id, worker_id, session_key, instruction, type, status, created_by, created_at, updated_at)
+        values (?, ?, ?, ?, ${CONTROL}, 'immediate', 'completed', 'bee', 0, 0)`,
+      args: [task, message, worker, key],
+    },
+    {
+      sql:
+        `insert into execution (id, worker_id, worker_name, task_id, message_id, session_key, engine, instruction, status,
+          result, attempt, run_id, created_at, started_at, completed_at)
+        values (?, ?, 'Ada', ?, ?, ?, 'x', ${CONTROL}, 'completed', ${CONTROL}, 1, 'r', 0, 0, 0)`,
+      args: [execution, worker, task, message, key],
+    },
+    {
+      sql: `insert into memory (scope, key, value, updated_at) values ('global', 'k', ${CONTROL}, 0)`,
+      args: [],
+    },
+  ]);
+  for (
+    const path of [
+      `/api/workers/${worker}`,
+      `/api/tasks/${task}`,
+      `/api/executions/${execution}`,
+      `/api/messages/${message}/trace`,
+      "/api/memory/entry?scope=global&key=k",
+    ]
+  ) {
+    const { status, body } = await app.send(`GET ${path}`);
+    expect([path, status]).toEqual([path, 200]);
+    expect(bytesOf(JSON.stringify(body))).toBeGreaterThan(LARGEST);
+    expect(bytesOf(JSON.stringify(body))).toBeLessThan(READ_MAX_BYTES);
+  }
+});
+
+it("events are small, so pages and steps of streams are: their longest texts are cut (reliability BYT-1)", async () => {
+  await using app = await openApp({ inMemory: true });
+  const long = { reason: "\u0001".repeat(20_000), name: "Ada", more: ["€".repeat(20_000)] };
+  await app.db.write(
+    Array.from({ length: 100 }, () => record(0, { kind: "message.routed", actor: "bee", data: long })),
+  );
+  const { body } = await app.send("GET /api/events?after=0&page_size=100", undefined, JSON_ONLY);
+  expect(body).toHaveLength(100);
+  expect(bytesOf(JSON.stringify(body))).toBeLessThan(READ_MAX_BYTES / 2);
+  const routed = body.find(({ kind }: { kind: string }) => kind === "message.routed");
+  expect(routed.data.name).toBe("Ada");
+  expect(routed.data.reason).toBe("\u0001".repeat(500));
+  const whole = { reason: "x".repeat(8_000) };
+  await app.db.write([record(0, { kind: "message.routed", actor: "bee", data: whole })]);
+  expect((await app.call("GET /api/events?page_size=1", undefined, JSON_ONLY))[0].data).toEqual(whole);
+});
