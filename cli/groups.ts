@@ -83,6 +83,18 @@ export const GROUPS: Record<string, Group> = {
     about: "Show what runs used, by worker, department, engine, day or conversation",
     load: async () => (await commands<typeof import("./commands/usage.ts")>("usage")).usageCommand,
   },
+  export: {
+    about: "Print departments, workers and shared memory as a file for apply",
+    load: async () => (await commands<typeof import("./commands/fleet.ts")>("fleet")).exportCommand,
+  },
+  apply: {
+    about: "Make departments, workers and shared memory as a file says",
+    load: async () => (await commands<typeof import("./commands/fleet.ts")>("fleet")).applyCommand,
+  },
+  diff: {
+    about: "Say how the service differs from a file",
+    load: async () => (await commands<typeof import("./commands/fleet.ts")>("fleet")).diffCommand,
+  },
   config: {
     about: "Configuration: where it is, what holds, and whether it is right",
     load: async () => (await commands<typeof import("./commands/config.ts")>("config")).configCommands,

@@ -28,6 +28,7 @@ import {
 } from "./department.ts";
 import { examine } from "./doctor.ts";
 import { findEventStart, listEvents, readEvents } from "./event.ts";
+import { applyFleet, exportFleet, planOfFleet } from "./fleet.ts";
 import { getEngine, liftEngine, listEngines } from "./engine.ts";
 import {
   cancelExecution,
@@ -103,6 +104,7 @@ export function createOperations(parts: Parts) {
       delete: deleteBudget,
       lift: liftBudget,
     }),
+    fleet: bound(parts, { export: exportFleet, plan: planOfFleet, apply: applyFleet }),
     inbox: bound(parts, { list: listInbox }),
     question: bound(parts, {
       ask: askQuestion,

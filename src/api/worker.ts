@@ -1,11 +1,8 @@
 import { join } from "node:path";
-import { reservedFlag } from "../engine/adapters.ts";
 import { invalid, notFound, ServiceError } from "../domain/error.ts";
 import { type Json, valueOf } from "../domain/json.ts";
 import { type Caller, grants, idleScopes, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
-import type { Catalog } from "../engine/catalog.ts";
 import type { Worker, WorkerCreate, WorkerFilter, WorkerUpdate } from "../domain/worker.ts";
-import { splitArgs } from "../engine/arguments.ts";
 import { stateDirOf } from "../base/paths.ts";
 import { newId } from "../base/id.ts";
 import type { Database, Statement } from "../store/database.ts";
@@ -23,6 +20,7 @@ import {
 import { type Answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
 import { checkAgain, create } from "./create.ts";
+import { checkEngines } from "./engine_check.ts";
 import type { Needs } from "./parts.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 
@@ -207,30 +205,6 @@ function checkGrant(caller: Caller, scopes: string[]): void {
   throw new ServiceError("forbidden", `Cannot grant ${missing}: this token does not hold it`, {
     required_scope: missing,
   });
-}
-
-function checkEngines(engines: Catalog, input: Pick<WorkerUpdate, "engine" | "engine_args">): void {
-  const known = engines.names;
-  if (input.engine !== undefined && engines.find(input.engine) === null) {
-    throw invalid(
-      "engine",
-      `no engine is called ${JSON.stringify(input.engine)}; known: ${known.join(", ")}`,
-    );
-  }
-  for (const [name, text] of Object.entries(input.engine_args ?? {})) {
-    const path = `engine_args.${name}`;
-    if (!known.includes(name)) throw invalid(path, `no engine is called that; known: ${known.join(", ")}`);
-    const flag = reservedFlag(engines.find(name)?.kind ?? "", argsIn(path, text));
-    if (flag !== null) throw invalid(path, `cannot have ${flag}: the service itself decides this`);
-  }
-}
-
-function argsIn(path: string, text: string): string[] {
-  try {
-    return splitArgs(text);
-  } catch (error) {
-    throw invalid(path, error instanceof Error ? error.message : String(error));
-  }
 }
 
 async function resolveDepartments(db: Database, keys: string[]): Promise<{ id: string; name: string }[]> {

@@ -4,6 +4,8 @@ import type { Deleted } from "../domain/deleted.ts";
 import { conflict, notFound, ServiceError } from "../domain/error.ts";
 import { outboundOf, platformOf } from "../domain/message.ts";
 import { planRemoval, type Removal, remove, ReplacedError } from "../files/removal.ts";
+import type { Worker } from "../domain/worker.ts";
+import type { Database, Statement } from "../store/database.ts";
 import { listOpenExecutionIds } from "../store/execution.ts";
 import { record } from "../store/journal.ts";
 import { sendMessage } from "../store/outbound.ts";
@@ -30,39 +32,52 @@ export async function deleteWorker(
   if (worker === null) throw notFound("worker", id);
   if (deleteWorkDir) checkDeletable(worker.work_dir, paths, await listWorkDirs(db, id));
   const removal = deleteWorkDir ? planRemoval(worker.work_dir) : null;
-  const now = clock.now();
+  await db.writeOr(
+    await workerDeletion(db, worker, call.caller.subject, clock.now()),
+    () => notFound("worker", id),
+  );
+  await endRuns({ db, paths, interruptRun }, id);
+  if (removal !== null) await removeDirectory(removal, worker.work_dir);
+  return DELETED;
+}
+
+/** The statements that delete a worker with its tasks and questions, and tell those who wait for a reply (contract 3, Worker). */
+export async function workerDeletion(
+  db: Database,
+  { id, name }: Pick<Worker, "id" | "name">,
+  actor: string,
+  now: number,
+): Promise<Statement[]> {
   const waiting = await listWaitingReplies(db, id);
-  await db.writeOr([
+  return [
     ...deleteWorkerRow(id),
     cancelTasksOf({ worker_id: id }, "worker deleted", now),
-    ...withdrawQuestions({ worker_id: id }, call.caller.subject, now),
+    ...withdrawQuestions({ worker_id: id }, actor, now),
     ...waiting.flatMap((task) =>
       sendMessage(outboundOf({
         id: newId(),
         session_key: task.session_key,
         platform: platformOf(task.session_key),
         message_id: task.message_id,
-        content: `This will not be done: ${worker.name} was deleted. It was: ${
-          task.instruction.slice(0, 200)
-        }`,
+        content: `This will not be done: ${name} was deleted. It was: ${task.instruction.slice(0, 200)}`,
         source_type: "system",
         source_id: task.id,
       }, now))
     ),
-    record(now, {
-      kind: "worker.deleted",
-      worker_id: id,
-      actor: call.caller.subject,
-      data: { name: worker.name },
-    }),
-  ], () => notFound("worker", id));
+    record(now, { kind: "worker.deleted", worker_id: id, actor, data: { name } }),
+  ];
+}
+
+/** Ends the runs of a deleted worker, and removes what its engines kept. */
+export async function endRuns(
+  { db, paths, interruptRun }: Needs<"db" | "paths" | "interruptRun">,
+  id: string,
+): Promise<void> {
   // Nothing can be claimed after the commit, so these are all.
   const open = await listOpenExecutionIds(db, id);
   await Promise.all(open.map((executionId) => interruptRun(executionId)));
   // The state of its engines is of no use any more.
   await Deno.remove(join(paths.state, id), { recursive: true }).catch(() => {});
-  if (removal !== null) await removeDirectory(removal, worker.work_dir);
-  return DELETED;
 }
 
 // Until it has ended, an agent may put another directory in the place of the one that was checked.

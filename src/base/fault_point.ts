@@ -3,7 +3,6 @@ export const FAULT_POINTS = [
   "accept.pre-commit",
   "accept.post-commit",
   "routing",
-  "routing",
   "claim.post",
   "spawn.pre",
   "spawn.post",

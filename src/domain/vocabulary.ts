@@ -146,6 +146,7 @@ export const EVENT_KINDS = [
   "department.deleted",
   "memory.saved",
   "memory.deleted",
+  "fleet.applied",
   "chat.created",
   "chat.updated",
   "chat.deleted",
@@ -170,6 +171,13 @@ export const EVENT_KINDS = [
 ] as const;
 
 export type EventKind = (typeof EVENT_KINDS)[number];
+
+/** What a fleet holds, in the order in which its file has them (contract 16). */
+export const FLEET_KINDS = ["department", "worker", "memory"] as const;
+export type FleetKind = (typeof FLEET_KINDS)[number];
+
+/** What an apply of a fleet does to one thing. */
+export const FLEET_ACTIONS = ["create", "update", "adopt", "delete"] as const;
 
 /** What the service tells people by itself (contract 11). */
 export type NoticeKind =

@@ -27,6 +27,7 @@ import { engineRoutes } from "./routes/engine.ts";
 import { conversationRoutes } from "./routes/conversation.ts";
 import { eventRoutes } from "./routes/event.ts";
 import { executionRoutes } from "./routes/execution.ts";
+import { fleetRoutes } from "./routes/fleet.ts";
 import { inboxRoutes } from "./routes/inbox.ts";
 import { memoryRoutes } from "./routes/memory.ts";
 import { messageRoutes } from "./routes/message.ts";
@@ -63,6 +64,7 @@ export const ROUTES = [
   ...budgetRoutes,
   ...engineRoutes,
   ...usageRoutes,
+  ...fleetRoutes,
 ] as const;
 
 /** The API as a type, for the command line's client. */

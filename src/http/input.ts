@@ -74,8 +74,12 @@ function knownFields(schema: z.ZodType, path: PropertyKey[]): string[] {
  * The JSON body of a request; no body counts as `{}` (contract 1.3). Throws `payload_too_large`, `unsupported_media_type`, and
  * `invalid_request`, also for one that comes too slowly.
  */
-export async function readJson(request: Request, clock: Clock): Promise<unknown> {
-  const bytes = await readBody(request, BODY_MAX_BYTES, clock);
+export async function readJson(
+  request: Request,
+  clock: Clock,
+  maxBytes: number = BODY_MAX_BYTES,
+): Promise<unknown> {
+  const bytes = await readBody(request, maxBytes, clock);
   if (bytes.length === 0) return {};
   const type = request.headers.get("content-type") ?? "";
   if (!/^application\/(json|[\w.+-]+\+json)\s*(;|$)/i.test(type)) {

@@ -43,7 +43,7 @@ export function mount(app: App, door: Door, route: AnyRoute): void {
       /^multipart\//i.test(request.headers.get("content-type") ?? "");
     const body = route.body === undefined || isForm
       ? undefined
-      : parse(route.body, await readJson(request, clock));
+      : parse(route.body, await readJson(request, clock, route.bodyMaxBytes));
     const call: Call = {
       caller,
       ended: () => identity === null ? Promise.resolve(null) : authority.ended(identity),

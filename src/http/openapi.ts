@@ -128,6 +128,7 @@ function responsesOf(route: AnyRoute) {
   if (route.access !== "public") statuses.add(401).add(404);
   if (route.operation === "auth.login" || route.operation === "auth.refresh") statuses.add(401);
   if (route.status === 303) statuses.add(404).add(409);
+  for (const status of route.refusals ?? []) statuses.add(status);
   if (route.method !== "GET") statuses.add(409).add(413).add(507);
   if (route.body !== undefined || route.form !== undefined) statuses.add(415);
   const errors = [...statuses].sort().map((status) => {

@@ -46,9 +46,13 @@ export interface Route<
   params?: Params;
   query?: Query;
   body?: Body;
+  /** The largest JSON body, where it is more than elsewhere (contract 1.8). */
+  bodyMaxBytes?: number;
   /** The texts of a multipart form with a file, taken instead of a JSON body, or beside it when both are declared. */
   form?: z.ZodType;
   status: 200 | 201 | 202 | 204 | 303;
+  /** Statuses of refusals beside those that every such route has. */
+  refusals?: number[];
   response: Shown;
   /** Set when the answer is not JSON. */
   responseType?: "text/plain" | "text/event-stream" | "application/x-tar" | "*/*";

@@ -8,6 +8,7 @@ import { ANSWERS } from "./migrations/0002_answers.ts";
 import { PEOPLE } from "./migrations/0003_people.ts";
 import { BUDGETS } from "./migrations/0004_budgets.ts";
 import { CONVERSATIONS } from "./migrations/0004_conversations.ts";
+import { FLEET } from "./migrations/0004_fleet.ts";
 import { QUESTIONS } from "./migrations/0004_questions.ts";
 
 /** One step from a schema version to the next. */
@@ -22,7 +23,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0002_answers", statements: ANSWERS },
   { name: "0003_people", statements: PEOPLE },
   // Not released yet: what is new until then is one version, in one file per subject. `make fixture` after each change.
-  { name: "0004_work", statements: [...CONVERSATIONS, ...QUESTIONS, ...BUDGETS] },
+  { name: "0004_work", statements: [...CONVERSATIONS, ...FLEET, ...QUESTIONS, ...BUDGETS] },
 ];
 
 /** The schema version that this program needs. */

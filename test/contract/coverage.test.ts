@@ -86,6 +86,10 @@ const ENDPOINTS: [route: string, status: number][] = [
   ["POST /api/budgets/:id/lift", 200],
   ["GET /api/queue", 200],
   ["GET /api/conversations", 200],
+  // contract 16
+  ["GET /api/fleet", 200],
+  ["POST /api/fleet/plan", 200],
+  ["POST /api/fleet/apply", 200],
   // contract 12
   ["POST /api/questions", 201],
   ["GET /api/questions", 200],
@@ -209,6 +213,9 @@ const COMMANDS: Record<string, string[]> = {
   "execution retry": ["<id>"],
   "queue list": ["session-key", "worker-id", "status", "type", ...PAGE],
   "queue cancel": ["expected!", "worker-id", "session-key", "status", "type"],
+  "export": [],
+  "apply": ["file!", "dry-run", "prune", "adopt", "plan", "force"],
+  "diff": ["file!"],
   "conversation list": ["session-key", "platform", ...PAGE],
   "engine list": [],
   "engine get": ["<name>"],

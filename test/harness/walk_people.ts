@@ -60,5 +60,9 @@ export async function walkQueue(world: World, worker: string, execution: string)
   const other = await world.call("POST /api/questions", { message_id: "m", text: "And now?" });
   await world.run("question cancel", [other.id]);
   await world.run("conversation list");
+  await world.run("export");
+  const fleet = "departments: [{ name: Newsroom }]";
+  await world.run("apply", ["-f", "-"], /^$/, fleet);
+  await world.run("diff", ["-f", "-"], /^$/, fleet);
   await world.settle();
 }

@@ -22,6 +22,7 @@ const FAMILIES: Record<string, number> = {
   BYT: 4,
   USR: 4,
   BUD: 2,
+  FLT: 1,
 };
 const WITHOUT_TEST = /^(not proven|does not apply|measured)\b/;
 

@@ -154,6 +154,11 @@ const MUTATIONS: Mutation[] = [
     },
   ],
   [
+    "POST /api/fleet/apply",
+    "fleet.applied",
+    (app) => app.call("POST /api/fleet/apply", { fleet: { memory: { tone: "friendly" } } }),
+  ],
+  [
     "POST /api/queue/cancel",
     "task.cancelled",
     async (app) => {

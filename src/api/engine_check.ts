@@ -1,0 +1,37 @@
+import { invalid } from "../domain/error.ts";
+import type { WorkerUpdate } from "../domain/worker.ts";
+import { reservedFlag } from "../engine/adapters.ts";
+import { splitArgs } from "../engine/arguments.ts";
+import type { Catalog } from "../engine/catalog.ts";
+
+/**
+ * Throws `invalid_request` for an engine that is not known, and for arguments that are not a command line or that the service itself
+ * decides. `prefix` stands before the field in the message.
+ */
+export function checkEngines(
+  engines: Catalog,
+  input: Pick<WorkerUpdate, "engine" | "engine_args">,
+  prefix = "",
+): void {
+  const known = engines.names;
+  if (input.engine !== undefined && engines.find(input.engine) === null) {
+    throw invalid(
+      `${prefix}engine`,
+      `no engine is called ${JSON.stringify(input.engine)}; known: ${known.join(", ")}`,
+    );
+  }
+  for (const [name, text] of Object.entries(input.engine_args ?? {})) {
+    const path = `${prefix}engine_args.${name}`;
+    if (!known.includes(name)) throw invalid(path, `no engine is called that; known: ${known.join(", ")}`);
+    const flag = reservedFlag(engines.find(name)?.kind ?? "", argsIn(path, text));
+    if (flag !== null) throw invalid(path, `cannot have ${flag}: the service itself decides this`);
+  }
+}
+
+function argsIn(path: string, text: string): string[] {
+  try {
+    return splitArgs(text);
+  } catch (error) {
+    throw invalid(path, error instanceof Error ? error.message : String(error));
+  }
+}

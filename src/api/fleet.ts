@@ -1,0 +1,162 @@
+import { digest } from "../base/digest.ts";
+import { faultPoint } from "../base/fault_point.ts";
+import { conflict, invalid, type ServiceError } from "../domain/error.ts";
+import {
+  type Fleet,
+  type FleetApply,
+  type FleetExport,
+  type FleetPlan,
+  type FleetPlanInput,
+  type PresentObject,
+} from "../domain/fleet.ts";
+import { circleOf, planFleet, type Planned } from "../domain/fleet_plan.ts";
+import { nameKey } from "../domain/name.ts";
+import { fleetState, unlessFleetChanged } from "../store/fleet.ts";
+import { record } from "../store/journal.ts";
+import { type Answer, answer } from "./answer.ts";
+import type { Call } from "./call.ts";
+import { checkEngines } from "./engine_check.ts";
+import { changesOf } from "./fleet_changes.ts";
+import { exported, listPresent, normalized } from "./fleet_present.ts";
+import type { Needs } from "./parts.ts";
+import { makeWorkDir } from "./work_dir.ts";
+
+// Somebody else may change something between the plan and its commit.
+const TRIES = 5;
+
+/** GET /api/fleet: everything that a fleet can hold, without defaults, by name (contract 16). Throws `conflict` for two of one name. */
+export async function exportFleet(needs: Needs<"db" | "paths">): Promise<Answer<FleetExport>> {
+  const present = await listPresent(needs);
+  const twice = [...Map.groupBy(present, ({ kind, name }) => `${kind} ${nameKey(name)}`).values()]
+    .find((found) => found.length > 1 && found[0]?.kind !== "memory");
+  if (twice !== undefined) {
+    throw conflict(
+      `Cannot export: ${twice.length} ${twice[0]?.kind}s are called ${twice[0]?.name}; rename all but one`,
+    );
+  }
+  return answer(exported(present));
+}
+
+/** POST /api/fleet/plan: what an apply would change, and what stands in its way (contract 16). */
+export async function planOfFleet(
+  needs: Needs<"db" | "engines" | "paths">,
+  input: FleetPlanInput,
+): Promise<Answer<FleetPlan>> {
+  return answer(shownPlan(await plan(needs, input)));
+}
+
+/**
+ * POST /api/fleet/apply: changes everything in one batch, all or nothing, and answers what it changed (contract 16). Throws `conflict` for what
+ * several names, another fleet, or a change since `plan` stand in the way of, and `invalid_request`.
+ */
+export async function applyFleet(
+  needs: Needs<"db" | "clock" | "engines" | "paths" | "interruptRun">,
+  call: Call,
+  input: FleetApply,
+): Promise<Answer<FleetPlan>> {
+  for (let tried = 1; tried <= TRIES; tried++) {
+    const state = await fleetState(needs.db);
+    const planned = await plan(needs, input);
+    const shown = shownPlan(planned);
+    if (input.plan !== undefined && input.plan !== shown.hash) {
+      throw conflict("Cannot apply: since the plan something has changed; look at the plan again");
+    }
+    const [first] = planned.conflicts;
+    if (first !== undefined) throw refused(planned.conflicts);
+    if (planned.changes.length === 0) return answer(shown);
+    const now = needs.clock.now();
+    const actor = call.caller.subject;
+    const work = await changesOf(needs, planned.changes, { fleet: input.fleet.fleet, actor, now });
+    faultPoint("accept.pre-commit");
+    const { won } = await needs.db.write([
+      ...unlessFleetChanged(state),
+      ...work.statements,
+      record(now, {
+        kind: "fleet.applied",
+        actor,
+        data: { fleet: input.fleet.fleet, changes: planned.changes.length },
+      }),
+    ]);
+    if (!won) continue;
+    faultPoint("accept.post-commit");
+    // From here on a crash loses nothing: a run makes its directory itself, and a start ends what is left of runs.
+    await Promise.all(work.workDirs.map(makeWorkDir));
+    for (const end of work.afterwards) await end();
+    return answer(shown);
+  }
+  throw conflict("Cannot apply: what the fleet holds is being changed all the time; try again");
+}
+
+async function plan(
+  needs: Needs<"db" | "engines" | "paths">,
+  { fleet, prune, adopt }: FleetPlanInput,
+): Promise<Planned> {
+  check(needs, fleet);
+  const present = await listPresent(needs);
+  const planned = planFleet(normalized(needs, fleet), present, { fleet: fleet.fleet, prune, adopt });
+  checkReferences(fleet, present, planned);
+  return planned;
+}
+
+// What can be said without a look at what is there.
+function check({ engines }: Needs<"engines">, fleet: Fleet): void {
+  for (const [index, worker] of fleet.workers.entries()) {
+    checkEngines(engines, worker, `fleet.workers.${index}.`);
+  }
+  const above = fleet.departments.flatMap(({ name, parent }) =>
+    parent === "" ? [] : [[nameKey(name), nameKey(parent)] as const]
+  );
+  const circle = circleOf(new Map(above));
+  if (circle !== null) {
+    throw invalid("fleet.departments", `these are above each other: ${circle.join(" > ")}`);
+  }
+}
+
+// Names have to stand in the file, or to be there and to stay.
+function checkReferences(fleet: Fleet, present: readonly PresentObject[], { changes }: Planned): void {
+  const gone = new Set(changes.flatMap((one) => one.action === "delete" ? [one.present?.id] : []));
+  const departments = new Set([
+    ...fleet.departments.map(({ name }) => nameKey(name)),
+    ...present.filter(({ kind, id }) => kind === "department" && !gone.has(id)).map(({ name }) =>
+      nameKey(name)
+    ),
+  ]);
+  const known = (path: string, name: string) => {
+    if (!departments.has(nameKey(name))) {
+      throw invalid(path, `no department is called ${JSON.stringify(name)}`);
+    }
+  };
+  for (const [index, { parent }] of fleet.departments.entries()) {
+    if (parent !== "") known(`fleet.departments.${index}.parent`, parent);
+  }
+  for (const [index, worker] of fleet.workers.entries()) {
+    for (const [at, name] of worker.departments.entries()) {
+      known(`fleet.workers.${index}.departments.${at}`, name);
+    }
+  }
+  const moved = changes.find(({ kind, action, fields }) =>
+    kind === "worker" && action === "update" && fields.some(({ name }) => name === "work_dir")
+  );
+  if (moved !== undefined) {
+    const index = fleet.workers.findIndex(({ name }) => nameKey(name) === nameKey(moved.name));
+    throw invalid(
+      `fleet.workers.${index}.work_dir`,
+      "cannot be changed, because what agents remember belongs to it",
+    );
+  }
+}
+
+function shownPlan({ changes, conflicts }: Planned): FleetPlan {
+  const shown = changes.map(({ action, kind, name, fields }) => ({ action, kind, name, fields }));
+  return { hash: digest(JSON.stringify([shown, conflicts])), changes: shown, conflicts };
+}
+
+const CONFLICTS_SHOWN = 5;
+
+function refused(conflicts: FleetPlan["conflicts"]): ServiceError {
+  const words = conflicts.slice(0, CONFLICTS_SHOWN).map(({ kind, name, detail }) =>
+    `${kind} ${name}: ${detail}`
+  );
+  const more = conflicts.length > CONFLICTS_SHOWN ? `, and ${conflicts.length - CONFLICTS_SHOWN} more` : "";
+  return conflict(`Cannot apply, and nothing was changed: ${words.join("; ")}${more}`);
+}

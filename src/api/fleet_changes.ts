@@ -1,0 +1,186 @@
+import { join } from "node:path";
+import { newId } from "../base/id.ts";
+import { DEPARTMENTS_MAX } from "../domain/department.ts";
+import type { Fleet } from "../domain/fleet.ts";
+import type { PlannedChange } from "../domain/fleet_plan.ts";
+import { GLOBAL_SCOPE, MEMORY_ENTRIES_MAX } from "../domain/memory.ts";
+import { nameKey } from "../domain/name.ts";
+import type { Statement } from "../store/database.ts";
+import {
+  deleteDepartment,
+  insertDepartment,
+  listDepartments,
+  updateDepartment,
+} from "../store/department.ts";
+import { manage } from "../store/fleet.ts";
+import { record } from "../store/journal.ts";
+import { deleteMemory, saveMemory } from "../store/memory.ts";
+import { deleteForeignContexts } from "../store/session.ts";
+import { insertWorker, updateWorker, type WorkerChange } from "../store/worker.ts";
+import type { Needs } from "./parts.ts";
+import { endRuns, workerDeletion } from "./worker_deletion.ts";
+
+/** What the changes of a plan are made of. */
+interface Work {
+  statements: Statement[];
+  /** To be made after the commit. */
+  workDirs: string[];
+  /** To be done after the commit, in this order. */
+  afterwards: (() => Promise<void>)[];
+}
+
+interface Context {
+  /** The name of the fleet. */
+  fleet: string;
+  actor: string;
+  now: number;
+}
+
+type ChangeNeeds = Needs<"db" | "engines" | "paths" | "interruptRun">;
+
+/** The statements that a plan comes down to, in an order in which every reference is there (contract 16). */
+export async function changesOf(
+  needs: ChangeNeeds,
+  changes: readonly PlannedChange[],
+  context: Context,
+): Promise<Work> {
+  const work: Work = { statements: [], workDirs: [], afterwards: [] };
+  const ids = new Map((await listDepartments(needs.db)).map(({ id, name }) => [nameKey(name), id]));
+  const of = (kind: PlannedChange["kind"]) => changes.filter((one) => one.kind === kind);
+  changeDepartments(work, of("department"), ids, context);
+  for (const change of of("worker")) {
+    await changeWorker(work, needs, change, { ...context, departments: ids });
+  }
+  // Nobody is in a department that goes any more.
+  const gone = of("department").filter(({ action }) => action === "delete");
+  for (const { present } of gone) {
+    work.statements.push(...updateDepartment(present?.id ?? "", { parent_id: null }, context.now));
+  }
+  for (const { present, name } of gone) {
+    work.statements.push(
+      ...deleteDepartment(present?.id ?? ""),
+      event("department.deleted", present?.id ?? "", name, context),
+    );
+  }
+  for (const change of of("memory")) changeMemory(work, change, context);
+  return work;
+}
+
+// New ones get their places after all of them are there, and moved ones first leave theirs: on the way there is no circle.
+function changeDepartments(
+  { statements }: Work,
+  changes: readonly PlannedChange[],
+  ids: Map<string, string>,
+  context: Context,
+): void {
+  const { now, fleet } = context;
+  const kept = changes.filter(({ action }) => action !== "delete");
+  for (const { action, name, present, wanted } of kept) {
+    const sort_order = Number(wanted?.fields.sort_order);
+    const id = present?.id ?? newId();
+    ids.set(nameKey(name), id);
+    if (action === "create") {
+      const row = {
+        id,
+        name,
+        parent_id: null,
+        sort_order,
+        worker_count: 0,
+        created_at: now,
+        updated_at: now,
+      };
+      statements.push(
+        ...insertDepartment(row, DEPARTMENTS_MAX),
+        event("department.created", id, name, context),
+      );
+    } else if (action === "update") {
+      statements.push(
+        ...updateDepartment(id, { name, sort_order, parent_id: null }, now),
+        event("department.updated", id, name, context),
+      );
+    }
+    statements.push(manage("department", id, fleet));
+  }
+  for (const { action, name, wanted } of kept) {
+    const parent = String(wanted?.fields.parent ?? "");
+    if (action === "adopt" || parent === "") continue;
+    const change = { parent_id: ids.get(nameKey(parent)) ?? null };
+    statements.push(...updateDepartment(ids.get(nameKey(name)) ?? "", change, now));
+  }
+}
+
+async function changeWorker(
+  { statements, workDirs, afterwards }: Work,
+  needs: ChangeNeeds,
+  { action, name, present, wanted, fields: changed }: PlannedChange,
+  context: Context & { departments: ReadonlyMap<string, string> },
+): Promise<void> {
+  const { fleet, actor, now } = context;
+  if (action === "delete") {
+    const id = present?.id ?? "";
+    statements.push(...await workerDeletion(needs.db, { id, name }, actor, now));
+    afterwards.push(() => endRuns(needs, id));
+    return;
+  }
+  const id = present?.id ?? newId();
+  const fields = wanted?.fields as Fleet["workers"][number];
+  const departmentIds = fields.departments.flatMap((one) => context.departments.get(nameKey(one)) ?? []);
+  if (action === "create") {
+    const work_dir = fields.work_dir === "" ? join(needs.paths.workers, id) : fields.work_dir;
+    statements.push(
+      ...insertWorker({ ...fields, id, name, work_dir, created_at: now, updated_at: now }, departmentIds),
+      record(now, { kind: "worker.created", worker_id: id, actor, data: { name } }),
+    );
+    workDirs.push(work_dir);
+  } else if (action === "update") {
+    const names = changed.map((one) => one.name);
+    const change = Object.fromEntries(
+      names.map((one) => [one, { ...fields, name }[one as "name"]]),
+    ) as WorkerChange;
+    // Arguments are merged by engine, so those of engines that the file does not name are cleared.
+    const before = present?.fields.engine_args as Record<string, string>;
+    if (change.engine_args !== undefined) {
+      change.engine_args = {
+        ...Object.fromEntries(Object.keys(before).map((one) => [one, ""])),
+        ...change.engine_args,
+      };
+    }
+    statements.push(
+      ...updateWorker(id, change, names.includes("departments") ? departmentIds : null, now),
+      record(now, { kind: "worker.updated", worker_id: id, actor, data: { fields: names } }),
+    );
+    if (change.engine !== undefined) {
+      statements.push(deleteForeignContexts(id, needs.engines.find(change.engine)?.name ?? change.engine));
+    }
+  }
+  statements.push(manage("worker", id, fleet));
+}
+
+function changeMemory({ statements }: Work, { action, name, wanted }: PlannedChange, context: Context): void {
+  const { fleet, actor, now } = context;
+  const data = { scope: GLOBAL_SCOPE, key: name };
+  if (action === "delete") {
+    statements.push(
+      ...deleteMemory(GLOBAL_SCOPE, name),
+      record(now, { kind: "memory.deleted", actor, data }),
+    );
+    return;
+  }
+  if (action !== "adopt") {
+    const entry = { ...data, value: String(wanted?.fields.value), updated_at: now };
+    statements.push(
+      ...saveMemory(entry, MEMORY_ENTRIES_MAX),
+      record(now, { kind: "memory.saved", actor, data }),
+    );
+  }
+  statements.push(manage("memory", name, fleet));
+}
+
+function event(
+  kind: "department.created" | "department.updated" | "department.deleted",
+  id: string,
+  name: string,
+  { actor, now }: Context,
+): Statement {
+  return record(now, { kind, actor, data: { department_id: id, name } });
+}

@@ -1,0 +1,161 @@
+import { join } from "node:path";
+import type { DataPaths } from "../base/paths.ts";
+import type { Department } from "../domain/department.ts";
+import { ServiceError } from "../domain/error.ts";
+import {
+  type Fleet,
+  FLEET_MAX_BYTES,
+  type FleetExport,
+  type FleetObject,
+  fleetSchema,
+  type PresentObject,
+} from "../domain/fleet.ts";
+import { valueOf } from "../domain/json.ts";
+import { GLOBAL_SCOPE, type MemoryEntry } from "../domain/memory.ts";
+import { nameKey } from "../domain/name.ts";
+import { type Listing, type Page, PAGE_SIZE_MAX, WORKER_PAGE_SIZE_MAX } from "../domain/page.ts";
+import { FLEET_KINDS, type FleetKind } from "../domain/vocabulary.ts";
+import { type Worker, workerCreateSchema } from "../domain/worker.ts";
+import { listDepartments } from "../store/department.ts";
+import { fleetBytes, listManaged } from "../store/fleet.ts";
+import { listMemory } from "../store/memory.ts";
+import { listWorkers } from "../store/worker.ts";
+import type { Needs } from "./parts.ts";
+import { resolveWorkDir } from "./work_dir.ts";
+
+// What a file says of a worker beside its name.
+const WORKER_FIELDS = Object.keys(workerCreateSchema.shape).filter((name) => name !== "name") as Exclude<
+  keyof Fleet["workers"][number],
+  "name"
+>[];
+
+/** Everything that a fleet can hold, by kind and name. Throws `payload_too_large` where it is more than a file may be. */
+export async function listPresent({ db, paths }: Needs<"db" | "paths">): Promise<PresentObject[]> {
+  if (await fleetBytes(db) > FLEET_MAX_BYTES) {
+    throw new ServiceError(
+      "payload_too_large",
+      `Cannot read the fleet: it is larger than ${FLEET_MAX_BYTES} bytes`,
+    );
+  }
+  const [managed, departments, workers, memory] = await Promise.all([
+    listManaged(db),
+    listDepartments(db),
+    readAll<Worker>(
+      (page) => listWorkers(db, { recursive: true, ...page }, null, page),
+      "~",
+      WORKER_PAGE_SIZE_MAX,
+    ),
+    readAll<MemoryEntry>((page) => listMemory(db, GLOBAL_SCOPE, page), "", PAGE_SIZE_MAX),
+  ]);
+  const nameOf = new Map(departments.map(({ id, name }) => [id, name]));
+  const present = (
+    kind: FleetKind,
+    id: string,
+    name: string,
+    fields: FleetObject["fields"],
+  ): PresentObject => ({
+    kind,
+    id,
+    name,
+    fields,
+    managedBy: managed.get(`${kind} ${id}`) ?? null,
+  });
+  return [
+    ...departments.map((one) => present("department", one.id, one.name, departmentFields(one, nameOf))),
+    ...workers.map((one) => present("worker", one.id, one.name, workerFields(one, paths))),
+    ...memory.map(({ key, value }) => present("memory", key, key, { value })),
+  ].sort(byKindAndName);
+}
+
+/** What a file wants, in the form in which it is compared: fields in one order, names sorted, defaults filled in. */
+export function normalized({ paths }: Needs<"paths">, fleet: Fleet): FleetObject[] {
+  return [
+    ...fleet.departments.map(({ name, parent, sort_order }): FleetObject => ({
+      kind: "department",
+      name,
+      fields: { parent, sort_order },
+    })),
+    ...fleet.workers.map((one): FleetObject => ({
+      kind: "worker",
+      name: one.name,
+      fields: inOrder({ ...one, work_dir: one.work_dir === "" ? "" : resolveWorkDir(one.work_dir, paths) }),
+    })),
+    ...Object.entries(fleet.memory).map(([key, value]): FleetObject => ({
+      kind: "memory",
+      name: key,
+      fields: { value },
+    })),
+  ].sort(byKindAndName);
+}
+
+/** A file that makes what is there: without ids and without what is a default (contract 16). */
+export function exported(present: readonly PresentObject[]): FleetExport {
+  const of = (kind: FleetKind) => present.filter((one) => one.kind === kind);
+  const list = (kind: "department" | "worker") =>
+    of(kind).map(({ name, fields }) => ({ name, ...withoutDefaults(kind, fields) }));
+  return {
+    departments: list("department"),
+    workers: list("worker"),
+    memory: Object.fromEntries(of("memory").map(({ name, fields }) => [name, String(fields.value)])),
+  };
+}
+
+function withoutDefaults(
+  kind: "department" | "worker",
+  fields: FleetObject["fields"],
+): FleetObject["fields"] {
+  const [plain] = fleetSchema.parse({ [`${kind}s`]: [{ name: "x" }] })[`${kind}s`];
+  const defaults = plain as Record<string, unknown>;
+  return Object.fromEntries(
+    Object.entries(fields).filter(([name, value]) =>
+      JSON.stringify(value) !== JSON.stringify(defaults[name])
+    ),
+  );
+}
+
+function departmentFields({ parent_id, sort_order }: Department, nameOf: ReadonlyMap<string, string>) {
+  return { parent: nameOf.get(parent_id ?? "") ?? "", sort_order };
+}
+
+function workerFields(worker: Worker, paths: DataPaths): FleetObject["fields"] {
+  return inOrder({
+    ...worker,
+    departments: worker.departments.map(({ name }) => name),
+    // A directory that the service chose for this worker is chosen anew for another one.
+    work_dir: worker.work_dir === join(paths.workers, worker.id) ? "" : worker.work_dir,
+  });
+}
+
+function inOrder(worker: Fleet["workers"][number] | Omit<Worker, "departments"> & { departments: string[] }) {
+  const fields = { ...worker, departments: [...new Set(worker.departments)].sort(byName) };
+  const args = Object.entries(worker.engine_args).filter(([, value]) => value !== "").sort(([a], [b]) =>
+    byName(a, b)
+  );
+  fields.engine_args = Object.fromEntries(args);
+  return Object.fromEntries(WORKER_FIELDS.map((name) => [name, fields[name]]));
+}
+
+// By cursor, since such a page ends where it would be too much text, and a numbered one cuts texts (contract 8.18).
+async function readAll<T>(
+  read: (page: Page) => Promise<Listing<T>>,
+  before: string,
+  size: number,
+): Promise<T[]> {
+  const all: T[] = [];
+  for (let cursor: string | null = before; cursor !== null;) {
+    const { json, next }: Listing<T> = await read({ page: 1, page_size: size, cursor });
+    all.push(...valueOf(json));
+    cursor = next;
+  }
+  return all;
+}
+
+function byKindAndName(a: FleetObject, b: FleetObject): number {
+  return FLEET_KINDS.indexOf(a.kind) - FLEET_KINDS.indexOf(b.kind) || byName(a.name, b.name);
+}
+
+// By code units: the same order on every machine.
+function byName(a: string, b: string): number {
+  const [one, other] = [nameKey(a), nameKey(b)];
+  return one < other ? -1 : one > other ? 1 : a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,46 @@
+import {
+  exportSchema,
+  FLEET_MAX_BYTES,
+  fleetApplyInput,
+  fleetPlanInput,
+  fleetPlanSchema,
+} from "../../domain/fleet.ts";
+import { route } from "../route.ts";
+
+export const fleetRoutes = [
+  route({
+    method: "GET",
+    path: "/api/fleet",
+    access: "write:fleet",
+    operation: "fleet.export",
+    summary: "Export departments, workers and shared memory as a fleet, without secrets",
+    status: 200,
+    refusals: [409, 413],
+    response: exportSchema,
+    handle: ({ api }) => api.fleet.export(),
+  }),
+  route({
+    method: "POST",
+    path: "/api/fleet/plan",
+    access: "write:fleet",
+    operation: "fleet.plan",
+    summary: "Say what an apply would change",
+    body: fleetPlanInput,
+    bodyMaxBytes: FLEET_MAX_BYTES,
+    status: 200,
+    response: fleetPlanSchema,
+    handle: ({ api, body }) => api.fleet.plan(body),
+  }),
+  route({
+    method: "POST",
+    path: "/api/fleet/apply",
+    access: "write:fleet",
+    operation: "fleet.apply",
+    summary: "Make everything as the fleet says, all or nothing",
+    body: fleetApplyInput,
+    bodyMaxBytes: FLEET_MAX_BYTES,
+    status: 200,
+    response: fleetPlanSchema,
+    handle: ({ api, call, body }) => api.fleet.apply(call, body),
+  }),
+] as const;

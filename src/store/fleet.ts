@@ -1,0 +1,54 @@
+import type { FleetKind } from "../domain/vocabulary.ts";
+import { type Database, guarded, type Row, type Statement } from "./database.ts";
+
+/** Which fleet manages what: `kind id` to the name of the fleet. */
+export async function listManaged(db: Database): Promise<ReadonlyMap<string, string>> {
+  const rows = await db.read<{ kind: string; id: string; fleet: string } & Row>(
+    "select kind, id, fleet from managed",
+  );
+  return new Map(rows.map(({ kind, id, fleet }) => [`${kind} ${id}`, fleet]));
+}
+
+/** Puts one thing under a fleet. */
+export function manage(kind: FleetKind, id: string, fleet: string): Statement {
+  return {
+    sql: `insert into managed (kind, id, fleet) values (?, ?, ?)
+      on conflict (kind, id) do update set fleet = excluded.fleet`,
+    args: [kind, id, fleet],
+  };
+}
+
+// Every change of a row changes its time, so count and sum tell whether anything did.
+const STATE = `(
+  select group_concat(rows || ' ' || times)
+  from (
+    select count(*) as rows, coalesce(sum(updated_at), 0) as times from department
+    union all
+    select count(*), coalesce(sum(updated_at), 0) from worker
+    union all
+    select count(*), coalesce(sum(updated_at), 0) from memory where scope = 'global'
+    union all
+    select count(*), 0 from managed))`;
+
+/** A text that is another one after every change of what a fleet can hold. */
+export async function fleetState(db: Database): Promise<string> {
+  const row = await db.first<{ state: string }>(`select ${STATE} as state`);
+  return row?.state ?? "";
+}
+
+/** Guards a batch by nothing of what a fleet can hold having changed since `state` was read (contract 16). */
+export function unlessFleetChanged(state: string): Statement[] {
+  return guarded(
+    `update counter set value = value where name = 'worker' and key = 'all' and ${STATE} = ?`,
+    [state],
+  );
+}
+
+/** How many bytes of text all that a fleet can hold has. */
+export async function fleetBytes(db: Database): Promise<number> {
+  const row = await db.first<{ bytes: number }>(`select
+    (select coalesce(sum(octet_length(description) + octet_length(memory) + octet_length(constraints)
+      + octet_length(engine_args) + octet_length(scopes)), 0) from worker) +
+    (select coalesce(sum(octet_length(value)), 0) from memory where scope = 'global') as bytes`);
+  return row?.bytes ?? 0;
+}

@@ -1,0 +1,17 @@
+/** Which fleet manages what (contract 16). A memory entry's id is its key. */
+export const FLEET: string[] = [
+  `create table managed (
+    kind text not null,
+    id text not null,
+    fleet text not null,
+    primary key (kind, id)
+  ) strict, without rowid`,
+  ...["worker", "department"].map((table) =>
+    `create trigger ${table}_unmanaged after delete on ${table} begin
+      delete from managed where kind = '${table}' and id = old.id;
+    end`
+  ),
+  `create trigger memory_unmanaged after delete on memory when old.scope = 'global' begin
+    delete from managed where kind = 'memory' and id = old.key;
+  end`,
+];

@@ -1,0 +1,168 @@
+import { describe, expect, it } from "vitest";
+import { planFleet } from "../../src/domain/fleet_plan.ts";
+import type { FleetPlan } from "../../src/domain/fleet.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { startRun } from "../harness/run.ts";
+
+const FLEET = {
+  departments: [{ name: "News", sort_order: 2 }, { name: "Sport", parent: "News" }],
+  workers: [
+    {
+      name: "Ada",
+      description: "Writes",
+      memory: "Be short.",
+      engine: "echo",
+      departments: ["Sport", "News"],
+    },
+    { name: "Bob", scopes: ["read:tasks"], paused: true, engine_args: {} },
+  ],
+  memory: { tone: "friendly", language: "English" },
+};
+
+async function apply(app: App, fleet: object, more: object = {}) {
+  return await app.send("POST /api/fleet/apply", { fleet, ...more });
+}
+
+const linesOf = ({ changes }: FleetPlan) =>
+  changes.map(({ action, kind, name }) => `${action} ${kind} ${name}`);
+
+describe("the fleet as a file (contract 16)", () => {
+  it("makes everything, changes nothing the second time, and exports what makes the same elsewhere", async () => {
+    await using app = await openApp({ inMemory: true });
+    const first = await apply(app, FLEET);
+    expect(first.status).toBe(200);
+    expect(linesOf(first.body)).toEqual([
+      "create department News",
+      "create department Sport",
+      "create worker Ada",
+      "create worker Bob",
+      "create memory language",
+      "create memory tone",
+    ]);
+    const [bob, ada] = await app.call("GET /api/workers");
+    expect(ada).toMatchObject({ name: "Ada", engine: "echo", status: "idle" });
+    expect(ada.departments.map(({ name }: { name: string }) => name)).toEqual(["News", "Sport"]);
+    expect((await Deno.stat(ada.work_dir)).isDirectory).toBe(true);
+    expect(bob).toMatchObject({ status: "paused", scopes: ["read:tasks"] });
+    expect((await apply(app, FLEET)).body.changes).toEqual([]);
+    const exported = await app.call("GET /api/fleet");
+    expect(exported.departments).toEqual([{ name: "News", sort_order: 2 }, {
+      name: "Sport",
+      parent: "News",
+    }]);
+    await using other = await openApp({ inMemory: true });
+    await apply(other, exported);
+    expect(await other.call("GET /api/fleet")).toEqual(exported);
+    expect(JSON.stringify(await other.call("GET /api/fleet"))).toBe(JSON.stringify(exported));
+  });
+
+  it("shows the fields that change, turns departments over, and prunes only what it made", async () => {
+    await using app = await openApp({ inMemory: true });
+    await apply(app, FLEET);
+    await app.call("POST /api/workers", { name: "By hand" });
+    const turned = {
+      departments: [{ name: "Sport" }, { name: "news", parent: "Sport", sort_order: 2 }],
+      workers: [{ name: "Ada", description: "Edits", engine: "echo", departments: ["Sport"] }],
+    };
+    const planned = await app.call("POST /api/fleet/plan", { fleet: turned, prune: true });
+    expect(linesOf(planned)).toEqual([
+      "update department news",
+      "update department Sport",
+      "update worker Ada",
+      "delete worker Bob",
+      "delete memory language",
+      "delete memory tone",
+    ]);
+    expect(planned.changes[2].fields).toContainEqual({
+      name: "description",
+      before: "Writes",
+      after: "Edits",
+    });
+    const wrong = await apply(app, turned, { prune: true, plan: "0".repeat(64) });
+    expect([wrong.status, wrong.body.code]).toEqual([409, "conflict"]);
+    expect((await apply(app, turned, { prune: true, plan: planned.hash })).status).toBe(200);
+    const [sport] = await app.call("GET /api/departments");
+    expect([sport.name, sport.children[0].name]).toEqual(["Sport", "news"]);
+    const names = (await app.call("GET /api/workers")).map(({ name }: { name: string }) => name);
+    expect(names).toEqual(["By hand", "Ada"]);
+    expect(await app.call("GET /api/memory?scope=global")).toEqual([]);
+    expect(await app.call("GET /api/events?kind=fleet.applied", undefined, { accept: "application/json" }))
+      .toHaveLength(2);
+  });
+
+  it("leaves alone what another fleet or nobody manages, and two of one name", async () => {
+    await using app = await openApp({ inMemory: true });
+    await app.call("POST /api/workers", { name: "Ada", description: "by hand" });
+    const refused = await apply(app, { workers: [{ name: "ada" }, { name: "New" }] });
+    expect([refused.status, refused.body.detail]).toEqual([
+      409,
+      expect.stringContaining("no file manages it"),
+    ]);
+    expect(await app.call("GET /api/workers")).toHaveLength(1);
+    expect(
+      (await apply(app, { workers: [{ name: "Ada", description: "by hand" }] }, { adopt: true })).body
+        .changes,
+    )
+      .toMatchObject([{ action: "adopt", kind: "worker", name: "Ada" }]);
+    const foreign = await apply(app, { fleet: "other", workers: [{ name: "Ada" }] });
+    expect(foreign.body.detail).toContain("the fleet default manages it");
+    await app.call("POST /api/workers", { name: "ADA" });
+    const twice = await apply(app, { workers: [{ name: "Ada" }] }, { adopt: true });
+    expect([twice.status, twice.body.detail]).toEqual([
+      409,
+      expect.stringContaining("several have this name"),
+    ]);
+    expect((await app.send("GET /api/fleet")).status).toBe(409);
+  });
+
+  it.each([
+    [{ departments: [{ name: "A", parent: "B" }, { name: "B", parent: "a" }] }, /above each other/],
+    [{ departments: [{ name: "A", parent: "Nobody" }] }, /departments\.0\.parent.*Nobody/],
+    [{ workers: [{ name: "A" }, { name: "a" }] }, /workers\.1\.name.*entry 0/],
+    [{ workers: [{ name: "A", departments: ["X"] }] }, /workers\.0\.departments\.0.*"X"/],
+    [{ workers: [{ name: "A", engine: "none" }] }, /workers\.0\.engine.*known/],
+    [{ workers: [{ name: "A", salary: 1 }] }, /salary.*unknown/],
+    [{ people: [] }, /people.*unknown/],
+  ])("refuses %j with the field and the reason, and changes nothing", async (fleet, reason) => {
+    await using app = await openApp({ inMemory: true });
+    const { status, body } = await apply(app, fleet);
+    expect([status, body.detail]).toEqual([400, expect.stringMatching(reason)]);
+    expect(await app.call("GET /api/workers")).toEqual([]);
+    expect(await app.call("GET /api/departments")).toEqual([]);
+  });
+
+  it("500 objects are one batch, and a deleted worker's run ends (reliability FLT-1)", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const workers = Array.from({ length: 500 }, (_, index) => ({ name: `w${index}` }));
+    expect((await apply(app, { workers })).body.changes).toHaveLength(500);
+    const run = await startRun(app, ["read:tasks"]);
+    const name = (await app.call(`GET /api/workers/${run.workerId}`)).name;
+    const kept = [...workers.slice(1), { name, engine: "fake", scopes: ["read:tasks"] }];
+    await apply(app, { workers: kept }, { adopt: true });
+    await apply(app, { workers: workers.slice(1) }, { prune: true });
+    const { status, failure } = await app.call(`GET /api/executions/${run.executionId}`);
+    expect([status, failure]).toEqual(["failed", "cancelled"]);
+    expect((await app.send("GET /api/workers?page_size=1")).headers.get("x-total-count")).toBe("499");
+  });
+
+  it("is for people only: no run, whatever its scopes, and no viewer (contract 9)", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startRun(app, ["*:*"]);
+    for (const route of ["GET /api/fleet", "POST /api/fleet/plan", "POST /api/fleet/apply"]) {
+      const body = route.startsWith("GET") ? undefined : { fleet: {} };
+      const { status } = await app.send(route, body, { authorization: `Bearer ${run.token}` });
+      expect([route, status]).toEqual([route, 403]);
+    }
+  });
+
+  it("a plan says nothing when a file wants what is there, in any order", () => {
+    const one = { kind: "memory", name: "a", fields: { value: "1" } } as const;
+    const two = { kind: "memory", name: "b", fields: { value: "2" } } as const;
+    const present = [two, one].map((object) => ({ ...object, id: object.name, managedBy: "f" }));
+    expect(planFleet([one, two], present, { fleet: "f", prune: true, adopt: false })).toEqual({
+      changes: [],
+      conflicts: [],
+    });
+  });
+});
