@@ -67,6 +67,10 @@ export const GROUPS: Record<string, Group> = {
     about: "Messages: what came in, what went out, and what became of it",
     load: async () => (await commands<typeof import("./commands/message.ts")>("message")).messageCommands,
   },
+  route: {
+    about: "Routing: which worker a message would go to",
+    load: async () => (await commands<typeof import("./commands/route.ts")>("route")).routeCommands,
+  },
   events: {
     about: "Show what has happened lately, or follow what happens",
     load: async () => (await commands<typeof import("./commands/events.ts")>("events")).eventsCommand,

@@ -28,6 +28,7 @@ import {
 } from "./department.ts";
 import { examine } from "./doctor.ts";
 import { findEventStart, listEvents, readEvents } from "./event.ts";
+import { explainMessage } from "./explain.ts";
 import { applyFleet, exportFleet, planOfFleet } from "./fleet.ts";
 import { getEngine, liftEngine, listEngines } from "./engine.ts";
 import {
@@ -133,6 +134,7 @@ export function createOperations(parts: Parts) {
       list: listInbound,
       listOutbound,
       trace: traceMessage,
+      explain: explainMessage,
     }),
     chat: bound(parts, {
       create: createSession,

@@ -32,6 +32,7 @@ export interface Parts {
   lifecycle: Lifecycle;
   auth: Config["auth"];
   limits: Config["limits"];
+  bee: Pick<Config["bee"], "engine">;
   network: Config["server"];
   retention: Config["retention"];
   /** The zone in which cron fields are read when a task names none (contract 3, Task). */

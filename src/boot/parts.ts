@@ -44,7 +44,7 @@ export function partsOf(
   running: Needs<"stages" | "interruptRun" | "interruptRouting">,
   listensAt: () => string,
 ): Parts {
-  const { auth, limits, server: network, retention, scheduler, database } = loaded.config;
+  const { auth, bee, limits, server: network, retention, scheduler, database } = loaded.config;
   const { username: name, version } = operator.credential;
   const { default: defaultName, ...configured } = loaded.config.engines;
   const defaultsFor = (kind: string) => engineSchema.parse({ kind });
@@ -83,6 +83,7 @@ export function partsOf(
     lifecycle: { state: "starting", startedAt: clock.now(), stopping },
     auth,
     limits,
+    bee,
     network,
     retention,
     timeZone: scheduler.time_zone || Intl.DateTimeFormat().resolvedOptions().timeZone,

@@ -89,7 +89,7 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["GET /api/messages/:id/trace", "read:messages"],
   ["POST /api/messages/:id/resend", "write:messages", "people"],
   ["POST /api/messages/resend", "write:messages", "people"],
-  ["POST /api/messages/explain", "write:messages"],
+  ["POST /api/messages/explain", "write:messages", "people"],
 
   ["POST /api/local/sessions", "write:chat", "unbound"],
   ["GET /api/local/sessions", "read:chat"],

@@ -1,5 +1,6 @@
 import { remembered } from "../base/remembered.ts";
 import { nameKey } from "./name.ts";
+import type { RoutingRule } from "./vocabulary.ts";
 
 /** What routing needs to know of a worker. */
 export interface Candidate {
@@ -65,6 +66,34 @@ export function routeWithoutModel(text: string, candidates: readonly Candidate[]
     return { to: "worker", workerId: only.id, instruction: text, reason: `${only.name} is the only worker` };
   }
   return { to: "nobody", text: listWorkers(candidates), reason: "no worker fits better than the others" };
+}
+
+/** Why a message would go where it goes, and how each worker fits (contract 16). */
+interface Explained {
+  route: Route;
+  /** Which rule decided. */
+  rule: RoutingRule;
+  workers: { worker: Candidate; shared: string[] }[];
+}
+
+/** What the rules make of a text, without the coordinator's model. `withoutModel`: there is none, so they decide everything. */
+export function explainRouting(
+  text: string,
+  candidates: readonly Candidate[],
+  { defaultWorkerId, withoutModel }: { defaultWorkerId: string | null; withoutModel: boolean },
+): Explained {
+  const asked = words(text);
+  const workers = candidates
+    .map((worker) => ({ worker, shared: sharedWords(asked, worker).sort() }))
+    .sort((a, b) => b.shared.length - a.shared.length);
+  const ruled = routeByRules(text, candidates, defaultWorkerId);
+  if (ruled.to === "worker") {
+    return { route: ruled, rule: ruled.reason.startsWith("mentions") ? "mention" : "session", workers };
+  }
+  if (!withoutModel) return { route: ruled, rule: "coordinator", workers };
+  const route = routeWithoutModel(text, candidates);
+  const rule = route.to !== "worker" ? "nobody" : route.reason.startsWith("best match") ? "match" : "only";
+  return { route, rule, workers };
 }
 
 interface Mention {

@@ -70,6 +70,10 @@ export const ROUTED_STATUSES = ["bee_processed", "merged", "failed"] as const sa
 export const ROUTED_TO = ["", "task", "reply", "nobody"] as const;
 export type RoutedTo = (typeof ROUTED_TO)[number];
 
+/** Which rule decides where a message goes (contract 4.3, contract 16). */
+export const ROUTING_RULES = ["mention", "session", "match", "only", "nobody", "coordinator"] as const;
+export type RoutingRule = (typeof ROUTING_RULES)[number];
+
 export const OUTBOUND_STATUSES = ["sent", "failed"] as const;
 
 /** Who says an outbound message. */

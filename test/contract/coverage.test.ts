@@ -88,6 +88,7 @@ const ENDPOINTS: [route: string, status: number][] = [
   ["GET /api/conversations", 200],
   // contract 16
   ["GET /api/fleet", 200],
+  ["POST /api/messages/explain", 200],
   ["POST /api/fleet/plan", 200],
   ["POST /api/fleet/apply", 200],
   // contract 12
@@ -213,6 +214,7 @@ const COMMANDS: Record<string, string[]> = {
   "execution retry": ["<id>"],
   "queue list": ["session-key", "worker-id", "status", "type", ...PAGE],
   "queue cancel": ["expected!", "worker-id", "session-key", "status", "type"],
+  "route explain": ["<text|->", "session-key"],
   "export": [],
   "apply": ["file!", "dry-run", "prune", "adopt", "plan", "force"],
   "diff": ["file!"],

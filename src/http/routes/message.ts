@@ -1,3 +1,4 @@
+import { explainSchema, explanationSchema } from "../../domain/explanation.ts";
 import { z } from "zod";
 import {
   inboundListQuery,
@@ -75,5 +76,16 @@ export const messageRoutes = [
     status: 200,
     response: traceSchema,
     handle: ({ api, call, params }) => api.message.trace(call, params.id),
+  }),
+  route({
+    method: "POST",
+    path: "/api/messages/explain",
+    access: "write:messages",
+    operation: "message.explain",
+    summary: "Say where a message would go, and why, without sending it",
+    body: explainSchema,
+    status: 200,
+    response: explanationSchema,
+    handle: ({ api, body }) => api.message.explain(body),
   }),
 ] as const;
