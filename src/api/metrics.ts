@@ -113,6 +113,12 @@ async function ofRows({ db, clock, retention }: RowNeeds): Promise<Metric[]> {
       age(backlog.overdueSince),
     ),
     gauge("svc_replies_undelivered", "Replies that wait for their delivery.", backlog.undelivered),
+    gauge("svc_questions_open", "Questions of agents that nobody has answered.", backlog.questions),
+    gauge(
+      "svc_questions_open_oldest_seconds",
+      "How long the first of them has waited.",
+      age(backlog.questionsSince),
+    ),
     counter("svc_journal_events_total", "Events that were ever recorded.", range.last),
     gauge(
       "svc_journal_lag_seconds",

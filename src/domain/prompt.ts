@@ -85,7 +85,7 @@ function identity({ worker, message }: RunContext): string {
     `You are ${worker.name}, a worker of a service that runs agents.${
       worker.description === "" ? "" : ` ${worker.description}`
     }`,
-    `You work in the directory ${worker.work_dir}. Nobody watches you: never ask and wait, decide yourself, and say in your answer what is still open.`,
+    `You work in the directory ${worker.work_dir}. Nobody watches you: decide yourself what you can find out or take back later, and say in your answer what is still open.`,
     hasConversation(message.session_key)
       ? "Your last words are sent as your reply. Say in them what came of it; the one who reads them has seen nothing of your work."
       : "Your last words are kept as the result of this task.",
@@ -122,6 +122,10 @@ function service({ id, session_key }: RunContext["message"], ctl: string): strin
     `From your shell you reach the service with \`svc ctl\`. Should svc not be found, its path is ${ctl}.`,
     "What your token does not allow is refused. What you may need:",
     ...talk,
+    "- ask a person, when only a person can decide and a wrong guess would do harm or waste the work:",
+    "  svc ctl ask 'Delete the old backups, too?' --option Yes --option No",
+    "  Then end your turn at once: the answer comes to you as a new task. With --default No --timeout 2h it goes on without anybody; with --wait 60s",
+    "  the answer is printed when it comes so soon. Nobody sees a question that stands only in your answer before you are done.",
     "- remember something for the next time, or look it up:",
     `  svc ctl memory save ${scope} --key <key> --value <value>`,
     `  svc ctl memory get ${scope}`,

@@ -85,6 +85,9 @@ interface Backlog {
   overdueSince: number | null;
   /** Outbound messages that wait for delivery. */
   undelivered: number;
+  /** Questions that nobody has answered. */
+  questions: number;
+  questionsSince: number | null;
 }
 
 /** How much work waits. Every number comes from an index over open work. */
@@ -101,7 +104,9 @@ export async function readBacklog(db: Database, now: number): Promise<Backlog> {
         and not ${SCHEDULES_ARE_PAUSED}) as overdue,
       (select min(next_run_at) from task where next_run_at is not null and next_run_at <= ?
         and not ${SCHEDULES_ARE_PAUSED}) as overdue_since,
-      (select count(*) from outbound_message where status = 'failed' and due_at is not null and due_at > 0) as undelivered`,
+      (select count(*) from outbound_message where status = 'failed' and due_at is not null and due_at > 0) as undelivered,
+      (select count(*) from question where status = 'open') as questions,
+      (select min(created_at) from question where status = 'open') as questions_since`,
     [now, now, now, now],
   );
   return {
@@ -112,5 +117,7 @@ export async function readBacklog(db: Database, now: number): Promise<Backlog> {
     overdue: row?.overdue ?? 0,
     overdueSince: row?.overdue_since ?? null,
     undelivered: row?.undelivered ?? 0,
+    questions: row?.questions ?? 0,
+    questionsSince: row?.questions_since ?? null,
   };
 }

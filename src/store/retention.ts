@@ -85,6 +85,14 @@ export const pruneGivenUp: Prune = (before) => ({
   args: [before, BATCH_ROWS],
 });
 
+/** Questions that are answered, expired or cancelled. */
+export const pruneQuestions: Prune = (before) => ({
+  sql: `delete from question
+    where id in (select id from question where created_at < ? and status <> 'open' limit ?)
+    returning 1`,
+  args: [before, BATCH_ROWS],
+});
+
 /** Events. */
 export const pruneJournal: Prune = (before) => ({
   sql:

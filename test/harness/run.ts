@@ -63,5 +63,5 @@ export function runToken(
     execution_id: execution.id,
     attempt: execution.attempt,
   };
-  return signToken(authority.key, claims, 600, clock.now());
+  return signToken(authority.key, claims, 86_400, clock.now());
 }

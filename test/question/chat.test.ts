@@ -1,0 +1,132 @@
+import { describe, expect, it } from "vitest";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { type Asker, startAsker } from "../harness/asker.ts";
+import { TestClock } from "../harness/clock.ts";
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+const MINUTE_MS = 60_000;
+
+function open(options: { clock?: TestClock; config?: Json } = {}): Promise<App> {
+  return openApp({ ...options, config: { engines: fakeEngines(), ...options.config } });
+}
+
+/** Writes in the conversation as the operator; answers the message as it is when it is routed. */
+async function say(app: App, run: Asker, body: Record<string, unknown>): Promise<Json> {
+  const { message_id: id } = await app.call(`POST /api/local/sessions/${run.sessionId}/messages`, body);
+  for (let look = 0; look < 1_000; look++) {
+    const { message } = await app.call(`GET /api/messages/${id}/trace`);
+    if (message.status !== "received" && message.status !== "feeding") return message;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  throw new Error("the message was not routed");
+}
+
+async function get(app: App, id: string): Promise<Json> {
+  return await app.call(`GET /api/questions/${id}`);
+}
+
+/** Which message of the conversation asks the question. */
+async function messageOf(app: App, run: Asker, id: string): Promise<string> {
+  const history: Json[] = await app.call(`GET /api/local/sessions/${run.sessionId}/messages`);
+  return history.find((message) => message.question_id === id)?.id;
+}
+
+describe("an answer in the chat (contract 12)", () => {
+  it("is exactly an option's text or number of the only open question, and nothing else is", async () => {
+    await using app = await open();
+    const run = await startAsker(app);
+    for (const [words, answer] of [["Blue", "Blue"], [" 1 ", "Red"], ["3", "1"]]) {
+      const { id } = await run.ask({ text: `${words}?`, options: ["Red", "Blue", "1"] });
+      const expected = words === " 1 " ? "1" : answer;
+      for (const other of ["blue", "Blue.", "4", "0", "I think Blue"]) {
+        await app.call(`POST /api/local/sessions/${run.sessionId}/messages`, { content: other, alone: true });
+      }
+      const message = await say(app, run, { content: words });
+      expect([words, message.routed]).toEqual([words, "task"]);
+      expect(await get(app, id)).toMatchObject({
+        status: "answered",
+        answer: expected,
+        answered_by: "user:admin",
+      });
+    }
+    const one = await run.ask({ text: "One?", options: ["Yes"] });
+    const two = await run.ask({ text: "Two?", options: ["Yes"] });
+    await say(app, run, { content: "Yes" });
+    expect([(await get(app, one.id)).status, (await get(app, two.id)).status]).toEqual(["open", "open"]);
+    await run.end();
+  });
+
+  it("to a free question is the first plain message within ten minutes, and later ones are messages", async () => {
+    const clock = new TestClock();
+    await using app = await open({ clock });
+    const run = await startAsker(app);
+    const soon = await run.ask({ text: "Soon?" });
+    clock.advance(10 * MINUTE_MS);
+    await say(app, run, { content: "  In ten minutes.\n" });
+    expect(await get(app, soon.id)).toMatchObject({ status: "answered", answer: "In ten minutes." });
+    const late = await run.ask({ text: "Late?" });
+    clock.advance(10 * MINUTE_MS + 1);
+    const message = await say(app, run, { content: "Hello" });
+    expect(message.routed).toBe("task");
+    expect((await get(app, late.id)).status).toBe("open");
+    const other = await run.ask({ text: "Another?" });
+    await say(app, run, { content: "For which?" });
+    expect([(await get(app, late.id)).status, (await get(app, other.id)).status]).toEqual(["open", "open"]);
+    await run.end();
+  });
+
+  it("is a reply to its question, whatever else is open, and /answer when one is", async () => {
+    await using app = await open();
+    const run = await startAsker(app);
+    const one = await run.ask({ text: "One?", options: ["Yes", "No"] });
+    const two = await run.ask({ text: "Two?" });
+    await say(app, run, { content: "2", reply_to: await messageOf(app, run, one.id) });
+    expect(await get(app, one.id)).toMatchObject({ status: "answered", answer: "No" });
+    const three = await run.ask({ text: "Three?", options: ["a"] });
+    const unclear = await say(app, run, { content: "/answer this" });
+    expect(unclear.routed).toBe("reply");
+    const history = await app.call(`GET /api/local/sessions/${run.sessionId}/messages`);
+    expect(history.at(-1)).toMatchObject({
+      content: "There are 2 open questions here: reply to the one that you mean.",
+      reply_to: unclear.id,
+    });
+    await say(app, run, { content: "/answer of mine", reply_to: await messageOf(app, run, two.id) });
+    expect(await get(app, two.id)).toMatchObject({ status: "answered", answer: "of mine" });
+    await say(app, run, { content: "!answer\nneither\nnor" });
+    expect(await get(app, three.id)).toMatchObject({ status: "answered", answer: "neither\nnor" });
+    expect((await say(app, run, { content: "/answer again" })).routed).toBe("reply");
+    await run.end();
+    await app.settle();
+  });
+
+  it("belongs to the task that it becomes, so that what comes of it answers the message", async () => {
+    await using app = await open();
+    const run = await startAsker(app);
+    const { id } = await run.ask({ options: ["Yes"] });
+    await run.end();
+    const message = await say(app, run, { content: "yes", reply_to: await messageOf(app, run, id) });
+    await app.settle();
+    const { tasks } = await app.call(`GET /api/messages/${message.id}/trace`);
+    expect(tasks).toHaveLength(1);
+    expect(tasks[0]).toMatchObject({ worker_id: run.workerId, message_id: message.id });
+  });
+
+  it("does not wait for the quiet window, and is no part of what stands before it there", async () => {
+    await using app = await open({ config: { bee: { quiet_window: "2s" } } });
+    const run = await startAsker(app);
+    // Said before the question: it cannot be its answer.
+    const { message_id: before } = await app.call(`POST /api/local/sessions/${run.sessionId}/messages`, {
+      content: "ok before",
+    });
+    const { id } = await run.ask();
+    await app.call(`POST /api/local/sessions/${run.sessionId}/messages`, { content: "Green" });
+    await app.until("question.answered");
+    expect(await get(app, id)).toMatchObject({ answer: "Green" });
+    const { message } = await app.call(`GET /api/messages/${before}/trace`);
+    expect(message.status).toBe("received");
+    await run.end();
+  });
+});

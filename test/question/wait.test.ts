@@ -1,0 +1,129 @@
+import { describe, expect, it } from "vitest";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { type Asker, startAsker } from "../harness/asker.ts";
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+function wait(app: App, run: Asker, id: string, ms = 60_000): Promise<Json> {
+  return app.send(`GET /api/questions/${id}/wait?timeout_ms=${ms}`, undefined, run.headers);
+}
+
+/** Asks the API until it answers what is expected. */
+async function until(look: () => Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 1_000; i++) {
+    if (await look()) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  throw new Error("it never came");
+}
+
+function executionsOf(app: App, workerId: string): Promise<Json[]> {
+  return app.db.read("select * from execution where worker_id = ? order by id", [workerId]);
+}
+
+describe("a run that waits for an answer (contract 12)", () => {
+  it("holds no slot, but its lane, and its worker is waiting", async () => {
+    await using app = await openApp({
+      config: { engines: fakeEngines(), limits: { max_concurrent_runs: 1 } },
+    });
+    const run = await startAsker(app);
+    const other = await app.call("POST /api/workers", { name: "Other" });
+    const give = (worker_id: string) =>
+      app.call("POST /api/tasks", { message_id: "m", worker_id, instruction: "say hi", type: "immediate" });
+    await give(run.workerId);
+    await give(other.id);
+    const statusOf = async () => (await app.call(`GET /api/workers/${run.workerId}`)).status;
+    expect(await statusOf()).toBe("working");
+    expect(await executionsOf(app, other.id)).toEqual([]);
+    const { id } = await run.ask();
+    const { done } = await app.listening(() => wait(app, run, id));
+    await until(async () => (await executionsOf(app, other.id))[0]?.status === "completed");
+    expect(await statusOf()).toBe("waiting");
+    expect((await app.call(`GET /api/workers/${run.workerId}/status`)).status).toBe("waiting");
+    expect((await app.call("GET /api/system/overview")).workers).toMatchObject({
+      waiting: 1,
+      working: 0,
+      idle: 1,
+    });
+    // Its own directory is its own.
+    expect(await executionsOf(app, run.workerId)).toHaveLength(1);
+    await app.call(`POST /api/questions/${id}/answer`, { answer: "Green" });
+    expect((await done).body).toMatchObject({ answer: "Green", seen_at: expect.any(Number) });
+    expect(await statusOf()).toBe("working");
+    await run.end();
+    await app.settle();
+    expect(await executionsOf(app, run.workerId)).toHaveLength(2);
+  });
+
+  it("lets as many others run as there are slots, however many wait", async () => {
+    await using app = await openApp({
+      config: { engines: fakeEngines(), limits: { max_concurrent_runs: 2 } },
+    });
+    const waits = [];
+    const runs = [];
+    for (const name of ["A", "B", "C"]) {
+      const run = await startAsker(app, { name });
+      const { id } = await run.ask();
+      waits.push((await app.listening(() => wait(app, run, id))).done);
+      await until(async () => (await app.call(`GET /api/workers/${run.workerId}`)).status === "waiting");
+      runs.push({ run, id });
+    }
+    const fourth = await startAsker(app, { name: "D" });
+    const fifth = await app.call("POST /api/workers", { name: "E" });
+    await app.call("POST /api/tasks", {
+      message_id: "m",
+      worker_id: fifth.id,
+      instruction: "say hi",
+      type: "immediate",
+    });
+    await app.server.dispatcher.stage.wake();
+    expect(app.server.dispatcher.running).toBe(4);
+    expect(await executionsOf(app, fifth.id)).toEqual([]);
+    for (const { run, id } of runs) {
+      await app.call(`POST /api/questions/${id}/answer`, { answer: "x" });
+      await run.end();
+    }
+    await Promise.all(waits);
+    await fourth.end();
+    await app.settle();
+  });
+
+  it("is not ended for its silence, and is when it is silent without waiting", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines({ idle_timeout: "1s" }) } });
+    const run = await startAsker(app);
+    const { id } = await run.ask();
+    const started = performance.now();
+    expect((await wait(app, run, id, 2_500)).body.status).toBe("open");
+    expect(performance.now() - started).toBeGreaterThan(2_400);
+    expect((await executionsOf(app, run.workerId))[0].status).toBe("running");
+    await until(async () => (await executionsOf(app, run.workerId))[0].failure === "idle_timeout");
+    await app.settle();
+  });
+
+  it("is told that the question is over, and one that leaves has not seen the answer", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startAsker(app);
+    const expired = await run.ask({ text: "Now?", timeout_ms: 1_000 });
+    expect((await wait(app, run, expired.id)).body.status).toBe("expired");
+    const cancelled = await run.ask({ text: "Then?" });
+    const { done } = await app.listening(() => wait(app, run, cancelled.id));
+    await app.call(`POST /api/questions/${cancelled.id}/cancel`, {});
+    expect((await done).body.status).toBe("cancelled");
+    const left = await run.ask({ text: "Gone?" });
+    const gone = new AbortController();
+    const address = `${app.url}/api/questions/${left.id}/wait?timeout_ms=60000`;
+    const response = await fetch(address, { headers: run.headers, signal: gone.signal });
+    const body = response.text().catch(() => "");
+    await until(async () => (await app.call(`GET /api/workers/${run.workerId}`)).status === "waiting");
+    gone.abort();
+    await body;
+    await until(async () => (await app.call(`GET /api/workers/${run.workerId}`)).status === "working");
+    await app.call(`POST /api/questions/${left.id}/answer`, { answer: "late" });
+    await run.end();
+    const [task] = await app.db.read<Json>("select * from question where id = ?", [left.id]);
+    expect(task.answer_task_id).not.toBeNull();
+    await app.settle();
+  });
+});
