@@ -32,6 +32,7 @@ export interface Said {
 /** Most messages of the conversation in a prompt. */
 export const CONVERSATION_MAX_MESSAGES = 20;
 const SAID_MAX_CHARACTERS = 4_000;
+const ASKED_MAX_CHARACTERS = 4_000;
 const MEMORY_VALUE_MAX_CHARACTERS = 4_000;
 const MEMORY_MAX_CHARACTERS = 40_000;
 
@@ -44,6 +45,8 @@ export function contextFile(context: RunContext, instruction: string): string {
 interface PromptExtras {
   /** The conversation before the message, for a session that is started again in the middle of it. */
   said: readonly Said[];
+  /** The task in which the question was asked that this one answers, for a session that does not know it; "" for none. */
+  asked?: string;
   /** A run of the task was interrupted before. */
   interrupted: boolean;
   /** Absolute path of `svc`. */
@@ -58,7 +61,7 @@ interface PromptExtras {
  */
 export function workerPrompt(context: RunContext, instruction: string, extras: PromptExtras): string {
   const { worker, memory, message, memory_left: left } = context;
-  const { said, interrupted, ctl, maxBytes = PROMPT_MAX_BYTES } = extras;
+  const { said, asked = "", interrupted, ctl, maxBytes = PROMPT_MAX_BYTES } = extras;
   const ofAll = entries(memory.global, "global", left?.global ?? 0);
   const ofThis = entries(memory.session, message.session_key, left?.session ?? 0);
   return fitted([
@@ -70,6 +73,7 @@ export function workerPrompt(context: RunContext, instruction: string, extras: P
     { text: section("The service", service(message, ctl)) },
     { text: section("The conversation so far", said.map(quoted).join("\n")), give: 1 },
     { text: section("The message", messageText(message)) },
+    { text: section("The task in which you asked", cut(asked, ASKED_MAX_CHARACTERS)) },
     { text: interrupted ? section("Interrupted", INTERRUPTED) : "" },
     { text: `# Your task\n\n${instruction}\n` },
   ], maxBytes);

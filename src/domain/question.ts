@@ -129,19 +129,12 @@ export function questionMessage({ text, options, default: fallback, expires_at }
   ].join("\n");
 }
 
-/**
- * What the task that brings an answer says, as texts around the question, the answer and the task that asked: the three are known
- * only in the database, in the batch that makes the task.
- */
+/** What the task that brings an answer says, as texts around question and answer: both are known only in the batch that makes it. */
 export const ANSWER_WORDS = {
   asked: "You asked a question and ended your turn. This is the answer; go on from there.\n\nYou asked: ",
   answered: "\n\nThe answer: ",
   byDefault: " (nobody answered in time: this is your default)",
-  about: "\n\nThe task in which you asked: ",
 };
-
-/** Characters of the task that asked, in the task that brings the answer. */
-export const ASKED_TASK_MAX_CHARACTERS = 4_000;
 
 /** In a direct chat a plain message so soon after a free question is its answer (contract 12). */
 const PLAIN_ANSWER_MAX_MS = 600_000;
@@ -204,7 +197,7 @@ function answered(question: OpenQuestion, words: string): Reading {
 
 /**
  * Whether what this sender writes can be an answer: only what a person writes can. Everybody else, such as a run that posts a chat
- * message, is refused; so is any platform that is not named here (contract 12).
+ * message, is refused; so is any platform that is not named here (contract 12, reliability QST-2).
  */
 export function mayAnswer(platform: string, sender: string): boolean {
   return platform === "local" && /^(user|token):/.test(sender);

@@ -14,6 +14,7 @@ import type { Database } from "../store/database.ts";
 import { countExecutionsOf } from "../store/execution.ts";
 import { findMemoryMap } from "../store/memory.ts";
 import { listParts } from "../store/inbound.ts";
+import { findAskedInstruction } from "../store/question.ts";
 import { findAskedSession, findContext } from "../store/session.ts";
 import { findTask } from "../store/task.ts";
 import { findWorker } from "../store/worker.ts";
@@ -36,7 +37,7 @@ export async function brief(
   { ctl, maxPromptBytes: maxBytes }: { ctl: string; maxPromptBytes: number },
 ): Promise<Briefing> {
   const { execution, workDir } = claim;
-  const [worker, task, global, memory, parts, history, runs, session] = await Promise.all([
+  const [worker, task, global, memory, parts, history, runs, session, asked] = await Promise.all([
     findWorker(db, execution.worker_id),
     findTask(db, execution.task_id),
     findMemoryMap(db, "global", maxBytes / 4),
@@ -45,6 +46,7 @@ export async function brief(
     listHistory(db, execution.session_key, { limit: CONVERSATION_MAX_MESSAGES, maxBytes }),
     countExecutionsOf(db, execution.task_id),
     sessionOf(db, claim, engine),
+    findAskedInstruction(db, execution.task_id),
   ]);
   const answered = new Set(parts.map((part) => part.id));
   const conversation = history.map((json) => JSON.parse(json) as Said & { id: string });
@@ -75,8 +77,14 @@ export async function brief(
   const { instruction } = execution;
   return {
     context: contextFile(context, instruction),
-    prompt: workerPrompt(context, instruction, { said: [], interrupted, ctl, maxBytes }),
-    retelling: workerPrompt(context, instruction, { said, interrupted, ctl, maxBytes }),
+    prompt: workerPrompt(context, instruction, {
+      said: [],
+      asked: session === null ? asked : "",
+      interrupted,
+      ctl,
+      maxBytes,
+    }),
+    retelling: workerPrompt(context, instruction, { said, asked, interrupted, ctl, maxBytes }),
     session,
     extraArgs: worker?.engine_args[engine.name] ?? "",
   };

@@ -173,6 +173,18 @@ export async function findQuestionOfMessage(db: Database, outboundId: string): P
   return row?.question_id ?? "";
 }
 
+/** The instruction of the task that asked, for the task that brings the answer; "" for any other task. */
+export async function findAskedInstruction(db: Database, taskId: string): Promise<string> {
+  const row = await db.first<{ instruction: string }>(
+    `select task.instruction
+    from question
+    join task on task.id = question.task_id
+    where question.answer_task_id = ?`,
+    [taskId],
+  );
+  return row?.instruction ?? "";
+}
+
 /** Whether the task brings the answer of a run with a session of its own. */
 export async function hasOwnSession(db: Database, taskId: string): Promise<boolean> {
   const row = await db.first(

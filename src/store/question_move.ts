@@ -1,7 +1,7 @@
 // Every move of a question, with its event and the task that its answer becomes (contract 12).
 // open -> answered, expired or cancelled
 import { BELL } from "../base/bells.ts";
-import { ANSWER_WORDS, ASKED_TASK_MAX_CHARACTERS } from "../domain/question.ts";
+import { ANSWER_WORDS } from "../domain/question.ts";
 import { newTask, planTask } from "../domain/task.ts";
 import { BY_DEFAULT } from "../domain/vocabulary.ts";
 import { guarded, type Statement, type Value } from "./database.ts";
@@ -232,7 +232,7 @@ function insertAnswerTasks(ids: string, now: number): Statement {
   };
 }
 
-const { asked, answered, byDefault, about } = ANSWER_WORDS;
+const { asked, answered, byDefault } = ANSWER_WORDS;
 
 /** What the task has from the question. A default counts as a further step of a chain of agents, since no person took part (contract 2.9). */
 const OF_QUESTION: Partial<Record<string, { sql: string; args: Value[] }>> = {
@@ -241,9 +241,8 @@ const OF_QUESTION: Partial<Record<string, { sql: string; args: Value[] }>> = {
   worker_id: { sql: "question.worker_id", args: [] },
   session_key: { sql: "question.session_key", args: [] },
   instruction: {
-    sql: `? || question.text || ? || question.answer || iif(question.answered_by = ?, ?, '')
-        || coalesce(? || substr(asked.instruction, 1, ?), '')`,
-    args: [asked, answered, BY_DEFAULT, byDefault, about, ASKED_TASK_MAX_CHARACTERS],
+    sql: "? || question.text || ? || question.answer || iif(question.answered_by = ?, ?, '')",
+    args: [asked, answered, BY_DEFAULT, byDefault],
   },
   created_by: {
     sql: "iif(question.answered_by = ?, 'worker:' || question.worker_id, question.answered_by)",

@@ -1,6 +1,7 @@
 import { join } from "node:path";
+import type { Clock } from "../../src/base/clock.ts";
 import { findMarked } from "../../src/engine/isolation.ts";
-import { type App, openApp } from "../harness/app.ts";
+import { type App, type AppOptions, openApp } from "../harness/app.ts";
 import { ROOT } from "../harness/tree.ts";
 import { type Model, startModel } from "./model.ts";
 import { type Pin, programOf } from "./pins.ts";
@@ -53,6 +54,7 @@ export interface RigOptions {
   env?: Record<string, string>;
   /** The engine is the coordinator, and two workers repeat their instructions. */
   bee?: boolean;
+  clock?: Clock;
 }
 
 // deno-lint-ignore no-explicit-any
@@ -66,14 +68,17 @@ export interface Said {
 
 /** A whole service with one real engine, one worker, and one conversation. */
 export class Rig implements AsyncDisposable {
-  readonly app: App;
+  app: App;
   readonly model: Model;
   readonly worker: Json;
   readonly session: Json;
   readonly kind: string;
+  readonly #options: AppOptions;
 
-  private constructor(kind: string, app: App, model: Model, worker: Json, session: Json) {
+  private constructor(kind: string, options: AppOptions, app: App, model: Model, made: Record<string, Json>) {
+    const { worker, session } = made;
     this.kind = kind;
+    this.#options = options;
     this.app = app;
     this.model = model;
     this.worker = worker;
@@ -96,11 +101,20 @@ export class Rig implements AsyncDisposable {
     };
     const engines = { default: options.bee ? "echo" : pin.kind, [pin.kind]: engine };
     const bee = options.bee ? { bee: { engine: pin.kind, timeout: "90s", max_attempts: 1 } } : {};
-    const app = await openApp({ config: { engines, ...bee } });
+    const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
+    const { clock } = options;
+    const wanted = { dataDir, config: { engines, ...bee }, ...(clock === undefined ? {} : { clock }) };
+    const app = await openApp(wanted);
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     if (options.bee) await app.call("POST /api/workers", { name: "Grace" });
     const session = await app.call("POST /api/local/sessions", options.bee ? {} : { worker_id: worker.id });
-    return new Rig(pin.kind, app, model, worker, session);
+    return new Rig(pin.kind, wanted, app, model, { worker, session });
+  }
+
+  /** Stops the service in order and starts it again on the same data. */
+  async restart(): Promise<void> {
+    await this.app.stop();
+    this.app = await openApp(this.#options);
   }
 
   /** Sends a message and does not wait. */
@@ -170,6 +184,7 @@ export class Rig implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.app[Symbol.asyncDispose]();
+    await Deno.remove(this.app.dataDir, { recursive: true }).catch(() => {});
     await this.model[Symbol.asyncDispose]();
   }
 }

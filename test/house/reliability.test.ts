@@ -20,6 +20,7 @@ const FAMILIES: Record<string, number> = {
   SUP: 5,
   BAK: 11,
   BYT: 4,
+  QST: 2,
   USR: 4,
   BUD: 2,
   FLT: 1,

@@ -67,6 +67,7 @@ describe("GET /metrics (contract 5)", () => {
       svc_runs_max: 1,
       svc_tasks_waiting: 1,
       svc_messages_unrouted: 0,
+      svc_questions_open: 0,
       svc_schedules_overdue: 0,
       svc_journal_lag_seconds: 0,
       svc_write_queue: 0,

@@ -1,0 +1,172 @@
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { ROUTES } from "../../src/http/app.ts";
+import type { AnyRoute } from "../../src/http/route.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { type Asker, startAsker } from "../harness/asker.ts";
+import { someToken, someUser } from "../harness/people.ts";
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+/** The values with which an answer could be given by any field of any route. */
+function bodyOf(route: AnyRoute, question: Json): Json {
+  const words: Json = {
+    answer: "Yes",
+    content: "/answer Yes",
+    text: "Yes",
+    status: "answered",
+    id: question.id,
+  };
+  if (!(route.body instanceof z.ZodObject)) return {};
+  const [example] = (z.globalRegistry.get(route.body)?.examples ?? [{}]) as Json[];
+  const known = Object.keys(route.body.shape);
+  const own = Object.fromEntries(Object.entries(words).filter(([name]) => known.includes(name)));
+  return { ...example, ...own, ...(known.includes("message_id") ? { message_id: question.message_id } : {}) };
+}
+
+/** The statuses and answers of every question. */
+async function answers(app: App): Promise<string[]> {
+  const rows = await app.db.read<{ answer: string; answered_by: string }>(
+    "select answer, answered_by from question",
+  );
+  return rows.map(({ answer, answered_by }) => answer + answered_by).filter((text) => text !== "");
+}
+
+async function chat(app: App, run: Asker, body: Json, headers: Record<string, string>): Promise<number> {
+  return (await app.send(`POST /api/local/sessions/${run.sessionId}/messages`, body, headers)).status;
+}
+
+describe("nobody but a person answers a question (contract 12, reliability QST-2)", () => {
+  it("a run with *:* does not by any route there is, nor by a tool", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startAsker(app, { scopes: ["*:*"] });
+    const other = await startAsker(app, { name: "Other" });
+    const own = await run.ask({ options: ["Yes", "No"] });
+    const others = await other.ask();
+    let tried = 0;
+    for (const question of [own, others]) {
+      // What ends the run itself, or its conversation, ends the test: a clear cancels, and answers nothing.
+      const routes = (ROUTES as readonly AnyRoute[]).filter(({ operation }) =>
+        !["session.clear", "chat.delete", "execution.cancel"].includes(operation)
+      );
+      for (const route of routes) {
+        const path = route.path.replace(
+          /:(\w+)/g,
+          (_, name) => /local\/sessions/.test(route.path) && name === "id" ? run.sessionId : question.id,
+        );
+        const body = route.method === "GET" ? undefined : JSON.stringify(bodyOf(route, question));
+        const url = `http://localhost${path}${route.method === "GET" ? "?timeout_ms=0" : ""}`;
+        const headers = {
+          ...run.headers,
+          accept: "application/json",
+          "content-type": "application/json",
+        };
+        const response = await app.server.fetch(
+          new Request(url, { method: route.method, headers, ...(body === undefined ? {} : { body }) }),
+        );
+        await response.body?.cancel();
+        tried++;
+      }
+    }
+    expect(tried).toBeGreaterThan(150);
+    for (const verb of ["answer", "cancel"]) {
+      const body = verb === "answer" ? { answer: "Yes" } : {};
+      const reply = await app.send(`POST /api/questions/${own.id}/${verb}`, body, run.headers);
+      expect([reply.status, reply.body.detail]).toEqual([403, expect.stringMatching(/it is for people/)]);
+    }
+    const tools = await mcp(app, run, "tools/list", {});
+    expect(tools).toContain('"ask"');
+    expect(tools).not.toMatch(/question_(answer|cancel)/);
+    const called = { name: "question_answer", arguments: { id: own.id, answer: "Yes" } };
+    expect(await mcp(app, run, "tools/call", called)).toMatch(/error/i);
+    expect(await answers(app)).toEqual([]);
+    for (const { id } of [own, others]) {
+      expect((await app.call(`GET /api/questions/${id}`)).status).toBe("open");
+    }
+    await run.end();
+    await other.end();
+  });
+
+  it("a run does not by writing in the chat, in any form, nor by quoting somebody", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startAsker(app, { scopes: ["*:*"] });
+    const chosen = await run.ask({ options: ["Yes", "No"] });
+    const history = await app.call(`GET /api/local/sessions/${run.sessionId}/messages`);
+    const asked = history.find((message: Json) => message.question_id === chosen.id).id;
+    const words = ["Yes", "1", "/answer Yes", "!answer Yes", "user:admin: Yes", "> Yes"];
+    for (const content of words) {
+      expect(await chat(app, run, { content, alone: true }, run.headers)).toBe(202);
+      expect(await chat(app, run, { content, reply_to: asked, alone: true }, run.headers)).toBe(202);
+      const said = { message_id: run.messageId, content };
+      expect((await app.send("POST /api/messages", said, run.headers)).status).toBe(201);
+    }
+    await app.until("message.routed", 2 * words.length + 1);
+    expect(await answers(app)).toEqual([]);
+    // A free one, too, right after it was asked.
+    await app.call(`POST /api/questions/${chosen.id}/cancel`, {});
+    const free = await run.ask({ text: "Which?" });
+    expect(await chat(app, run, { content: "This one", alone: true }, run.headers)).toBe(202);
+    await app.until("message.routed", 2 * words.length + 2);
+    expect((await app.call(`GET /api/questions/${free.id}`)).status).toBe("open");
+    // The same words of a person do.
+    expect(await chat(app, run, { content: "That one" }, {})).toBe(202);
+    await app.until("question.answered");
+    expect((await app.call(`GET /api/questions/${free.id}`)).answer).toBe("That one");
+    await run.end();
+  });
+
+  it("a run asks and reads in its own conversation only, whatever its scopes are", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startAsker(app, { scopes: ["*:*"] });
+    const reader = await startAsker(app, { name: "Reader", scopes: ["read:*"] });
+    const { id } = await run.ask();
+    expect((await app.send(`GET /api/questions/${id}`, undefined, run.headers)).status).toBe(200);
+    for (const path of [id, `${id}/wait?timeout_ms=0`]) {
+      expect((await app.send(`GET /api/questions/${path}`, undefined, reader.headers)).status).toBe(404);
+    }
+    expect((await app.send("GET /api/questions", undefined, reader.headers)).body).toEqual([]);
+    const foreign = `GET /api/questions?session_key=${reader.sessionKey}`;
+    expect((await app.send(foreign, undefined, run.headers)).body).toEqual([]);
+    const ask = (message_id: string, from: Asker) =>
+      app.send("POST /api/questions", { message_id, text: "Which?" }, from.headers);
+    expect((await ask(reader.messageId, run)).status).toBe(404);
+    expect((await ask("anything", run)).status).toBe(404);
+    expect((await ask(reader.messageId, reader)).status).toBe(403);
+    await run.end();
+    await reader.end();
+  });
+
+  it("people answer with write:questions: operators have it, viewers do not, a token as it says", async () => {
+    await using app = await openApp({ inMemory: true });
+    const viewer = await someUser(app, "Vera", "viewer");
+    const operator = await someUser(app, "Otto", "operator");
+    const token = await someToken(app, "bot", ["write:questions"]);
+    const poor = await someToken(app, "poor", ["read:*", "write:chat"]);
+    const give = async (headers: Record<string, string>) => {
+      const { id } = await app.call("POST /api/questions", { message_id: "m", text: "Which?" });
+      return await app.send(`POST /api/questions/${id}/answer`, { answer: "This" }, headers);
+    };
+    expect((await give(viewer.headers)).status).toBe(403);
+    expect((await give(poor.headers)).status).toBe(403);
+    expect((await give(operator.headers)).body.answered_by).toBe("user:Otto");
+    expect((await give(token.headers)).body.answered_by).toBe("token:bot");
+  });
+});
+
+async function mcp(app: App, run: Asker, method: string, params: Json): Promise<string> {
+  const response = await app.server.fetch(
+    new Request("http://localhost/mcp", {
+      method: "POST",
+      headers: {
+        ...run.headers,
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        "mcp-protocol-version": "2025-06-18",
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+    }),
+  );
+  return await response.text();
+}

@@ -1,0 +1,203 @@
+import { describe, expect, it } from "vitest";
+import type { Call } from "../../src/api/call.ts";
+import type { Question } from "../../src/domain/question.ts";
+import { ServiceError } from "../../src/domain/error.ts";
+import { valueOf } from "../../src/domain/json.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { callOf, type ClaimedRun, claimRun, endClaimed } from "../harness/claimed.ts";
+import { TestClock } from "../harness/clock.ts";
+import { random } from "../harness/schedule.ts";
+
+// The whole thousand of each kind with SVC_TEST_RACES=1000.
+const RACES = Number(Deno.env.get("SVC_TEST_RACES") ?? 40);
+const OFFSET_MAX_MS = 5;
+const LIFE_MS = 60_000;
+
+const PERSON: Call = {
+  caller: { subject: "user:test", scopes: ["*:*"], run: null, person: null },
+  ended: () => Promise.resolve(null),
+  idempotency: null,
+};
+
+/** A run without a process, and its open question. */
+interface Bench {
+  app: App;
+  clock: TestClock;
+  run: ClaimedRun;
+  question: Question;
+}
+
+/** What came of one race. */
+interface Result {
+  question: Question;
+  /** Answers that were taken: 200. */
+  taken: string[];
+  /** How often the agent learned it: seen in its run, brought by a task. */
+  learned: number;
+}
+
+function later<T>(ms: number, work: () => Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => setTimeout(() => work().then(resolve, reject), ms));
+}
+
+/** Answers as a person; null when somebody was faster. */
+async function answer({ app, question }: Bench, words: string): Promise<string | null> {
+  try {
+    await app.server.api.question.answer(PERSON, question.id, words);
+    return words;
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === "conflict") return null;
+    throw error;
+  }
+}
+
+/** The agent looks until it has an answer or its run is over; answers whether it has seen one. */
+async function look(bench: Bench): Promise<boolean> {
+  const { app, run, question } = bench;
+  const call = await callOf(app.db, run).catch(() => null);
+  if (call === null) return false;
+  const limits = { timeoutMs: 0, signal: new AbortController().signal };
+  const { json } = await app.server.api.question.wait(call, question.id, limits);
+  const seen = valueOf(json);
+  return seen.status === "answered" && seen.seen_at !== null && !await isBrought(app, question.id);
+}
+
+async function isBrought(app: App, id: string): Promise<boolean> {
+  const row = await app.db.first<{ tasks: number }>(
+    "select count(*) as tasks from question join task on task.id = answer_task_id where question.id = ?",
+    [id],
+  );
+  return row?.tasks === 1;
+}
+
+type Race = (bench: Bench, offset: () => number) => Promise<{ taken: (string | null)[]; seen?: boolean }>;
+
+/** Runs a race `RACES` times with random offsets; answers what came of each. */
+async function races(seed: number, race: Race, fallback = ""): Promise<Result[]> {
+  const clock = new TestClock();
+  await using app = await openApp({ clock, inMemory: true });
+  const { db, clock: now } = app.server.parts;
+  await Promise.all(
+    app.server.stages.filter(({ name }) => name !== "question").map((stage) => stage.stop()),
+  );
+  const chance = random(seed);
+  const offset = () => Math.floor(chance() * (OFFSET_MAX_MS + 1));
+  const worker = await app.call("POST /api/workers", { name: "w" });
+  const results: Result[] = [];
+  for (let i = 0; i < RACES; i++) {
+    const task = await app.call("POST /api/tasks", {
+      message_id: "m",
+      worker_id: worker.id,
+      instruction: "x",
+      type: "immediate",
+    });
+    const run = await claimRun(db, task.id, now.now());
+    const asked = await app.server.api.question.ask(await callOf(db, run), {
+      message_id: "m",
+      text: `Which ${i}?`,
+      options: [],
+      timeout_ms: LIFE_MS,
+      ...(fallback === "" ? {} : { default: fallback }),
+    });
+    const bench = { app, clock, run, question: valueOf(asked.json) };
+    const { taken, seen = false } = await race(bench, offset);
+    await endClaimed(db, run, "completed", now.now());
+    await stageDone(app);
+    const question = await app.call(`GET /api/questions/${bench.question.id}`);
+    const learned = Number(seen) + Number(await isBrought(app, question.id));
+    results.push({ question, taken: taken.filter((one) => one !== null), learned });
+  }
+  const made = await db.first<{ tasks: number }>("select count(*) as tasks from task");
+  const brought = await db.first<{ tasks: number }>(
+    "select count(answer_task_id) as tasks from question",
+  );
+  expect(made?.tasks, "no task beside those that brought answers").toBe(RACES + (brought?.tasks ?? 0));
+  return results;
+}
+
+async function stageDone(app: App): Promise<void> {
+  const stage = app.server.stages.find(({ name }) => name === "question");
+  const rounds = stage?.rounds ?? 0;
+  stage?.wake();
+  while ((stage?.rounds ?? 0) <= rounds || !stage?.idle) {
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+}
+
+/** Whether both outcomes came about: a race that always ends in one way shows nothing. */
+function bothWays(results: Result[], which: (result: Result) => boolean): void {
+  if (RACES < 200) return;
+  const ways = results.filter(which).length;
+  expect(ways).toBeGreaterThan(0);
+  expect(ways).toBeLessThan(results.length);
+}
+
+describe(`exactly one answer counts, and the agent learns it once: ${RACES} races each (reliability QST-1)`, () => {
+  it("between two answers", async () => {
+    const results = await races(1, async (bench, offset) => ({
+      taken: await Promise.all([
+        later(offset(), () => answer(bench, "one")),
+        later(offset(), () => answer(bench, "two")),
+      ]),
+    }));
+    for (const { question, taken, learned } of results) {
+      expect(taken).toEqual([question.answer]);
+      expect([question.status, learned]).toEqual(["answered", 1]);
+    }
+    bothWays(results, ({ question }) => question.answer === "one");
+  }, 600_000);
+
+  it("between an answer and the end of its time, with and without a default", async () => {
+    for (const fallback of ["", "default"]) {
+      const results = await races(2, async (bench, offset) => {
+        const [taken] = await Promise.all([
+          later(offset(), () => answer(bench, "in time")),
+          later(offset(), async () => {
+            bench.clock.advance(LIFE_MS);
+            await stageDone(bench.app);
+          }),
+        ]);
+        return { taken: [taken] };
+      }, fallback);
+      for (const { question, taken, learned } of results) {
+        const wanted = taken.length === 1
+          ? ["answered", "in time", "user:test", 1]
+          : fallback === ""
+          ? ["expired", "", "", 0]
+          : ["answered", "default", "default", 1];
+        expect([question.status, question.answer, question.answered_by, learned]).toEqual(wanted);
+      }
+      bothWays(results, ({ taken }) => taken.length === 1);
+    }
+  }, 600_000);
+
+  it("between an answer and the end of the run that asked", async () => {
+    const results = await races(3, async (bench, offset) => {
+      const { app, run, clock } = bench;
+      const [taken] = await Promise.all([
+        later(offset(), () => answer(bench, "yes")),
+        later(offset(), () => endClaimed(app.db, run, "completed", clock.now())),
+      ]);
+      return { taken: [taken] };
+    });
+    for (const { taken, learned } of results) expect([taken, learned]).toEqual([["yes"], 1]);
+  }, 600_000);
+
+  it("between an answer, the look of the agent, and the end of its run, however that ends", async () => {
+    for (const how of ["completed", "failed", "stopped"] as const) {
+      const results = await races(4, async (bench, offset) => {
+        const { app, run, clock } = bench;
+        const [taken, ...seen] = await Promise.all([
+          answer(bench, "yes"),
+          later(offset(), () => look(bench)),
+          later(offset(), () => look(bench)),
+          later(offset(), () => endClaimed(app.db, run, how, clock.now())).then(() => false),
+        ]);
+        return { taken: [taken], seen: seen.includes(true) };
+      });
+      for (const { taken, learned, question } of results) {
+        expect([taken, learned, question.seen_at !== null]).toEqual([["yes"], 1, true]);
+      }
+    }
+  }, 600_000);
+});
