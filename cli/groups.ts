@@ -71,6 +71,10 @@ export const GROUPS: Record<string, Group> = {
     about: "Routing: which worker a message would go to",
     load: async () => (await commands<typeof import("./commands/route.ts")>("route")).routeCommands,
   },
+  platform: {
+    about: "Platforms: where people reach their agents, and who may",
+    load: async () => (await commands<typeof import("./commands/platform.ts")>("platform")).platformCommands,
+  },
   events: {
     about: "Show what has happened lately, or follow what happens",
     load: async () => (await commands<typeof import("./commands/events.ts")>("events")).eventsCommand,

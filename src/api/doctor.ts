@@ -15,6 +15,7 @@ import {
 } from "../store/health.ts";
 import { findSetting } from "../store/setting.ts";
 import { listWorkDirs } from "../store/worker.ts";
+import { lookAtPlatforms } from "./platform_doctor.ts";
 import { type Answer, answer } from "./answer.ts";
 import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
@@ -32,7 +33,7 @@ const BACKUP_WARN_MS = 7 * 24 * 60 * 60_000;
 type Finding = Omit<Check, "name">;
 
 type DoctorNeeds = Needs<
-  "db" | "clock" | "paths" | "stages" | "lifecycle" | "limits" | "engines" | "network"
+  "db" | "clock" | "paths" | "stages" | "lifecycle" | "limits" | "engines" | "network" | "platforms"
 >;
 
 /** GET /api/system/doctor: checks everything that an operator can put right, and says how (contract 5.1). */
@@ -68,6 +69,7 @@ const EXAMINATIONS: Record<string, (needs: DoctorNeeds) => Promise<Finding>> = {
   backup: lookAtBackup,
   network: lookAtNetwork,
   open_files: lookAtOpenFiles,
+  platforms: lookAtPlatforms,
 };
 
 function ok(detail: string): Finding {

@@ -145,11 +145,11 @@ async function findConversation(
 }
 
 function shownOutbound(reply: ReturnType<typeof outboundOf>): OutboundMessage {
-  const { execution_id: _run, due_at: _due, ...row } = reply;
+  const { execution_id: _run, due_at: next_attempt_at, ...row } = reply;
   const { id, session_key, platform, message_id, content, media, status, source_type, source_id } = row;
   const { question_id, created_at, sent_at } = row;
   const said = { id, session_key, platform, message_id, content, media, status, source_type, source_id };
-  return { ...said, question_id, attempt: 0, error: "", created_at, sent_at };
+  return { ...said, question_id, attempt: 0, error: "", next_attempt_at, created_at, sent_at };
 }
 
 // The sender comes from the token and never from the request.

@@ -1,5 +1,6 @@
 import { statfs } from "node:fs/promises";
 import { VERSION } from "../base/version.ts";
+import type { PlatformShown } from "../domain/platform.ts";
 import { FAILURES } from "../domain/vocabulary.ts";
 import { readCounters } from "../store/counter.ts";
 import { readBacklog, readDatabaseFacts } from "../store/health.ts";
@@ -7,6 +8,7 @@ import { journalRange, oldestEventAt } from "../store/journal.ts";
 import { countWorkers } from "../store/overview.ts";
 import { findSetting } from "../store/setting.ts";
 import type { Needs } from "./parts.ts";
+import { shownPlatforms } from "./platform.ts";
 
 /** A value with its labels. */
 export type Sample = [labels: Record<string, string>, value: number];
@@ -19,13 +21,18 @@ export interface Metric {
   value: number | Sample[];
 }
 
-type ProcessNeeds = Needs<"db" | "lifecycle" | "stages" | "limits">;
+type ProcessNeeds = Needs<"db" | "lifecycle" | "stages" | "limits" | "platforms">;
 type RowNeeds = Needs<"db" | "clock" | "retention">;
 type DatabaseNeeds = Needs<"db" | "paths" | "watch">;
 
 /** Everything that GET /metrics shows (contract 5.2): totals only, no names and no ids. */
 export async function readMetrics(needs: ProcessNeeds & RowNeeds & DatabaseNeeds): Promise<Metric[]> {
-  return [...ofProcess(needs), ...await ofRows(needs), ...await ofDatabase(needs)];
+  return [
+    ...ofProcess(needs),
+    ...await ofRows(needs),
+    ...await ofDatabase(needs),
+    ...await ofPlatforms(needs),
+  ];
 }
 
 /** A value that goes up and down. */
@@ -124,6 +131,27 @@ async function ofRows({ db, clock, retention }: RowNeeds): Promise<Metric[]> {
       "svc_journal_lag_seconds",
       "How much longer than retention.journal the oldest event has been kept.",
       Math.max(0, overdueMs) / 1000,
+    ),
+  ];
+}
+
+// By the names of the configuration, which are no secret and few.
+async function ofPlatforms(needs: Needs<"db" | "platforms" | "lifecycle" | "clock">): Promise<Metric[]> {
+  const all = await shownPlatforms(needs);
+  const now = needs.clock.now();
+  const of = (value: (one: PlatformShown) => number): Sample[] =>
+    all.map((one) => [{ platform: one.name, kind: one.kind }, value(one)]);
+  return [
+    gauge(
+      "svc_platform_up",
+      "1 while the connection to a platform is good.",
+      of(({ state }) => state === "connected" ? 1 : 0),
+    ),
+    gauge("svc_platform_replies_waiting", "Replies that wait for a platform.", of(({ waiting }) => waiting)),
+    gauge(
+      "svc_platform_replies_waiting_oldest_seconds",
+      "How long the first of them has waited.",
+      of(({ waiting_since: since }) => since === null ? 0 : Math.max(0, now - since) / 1000),
     ),
   ];
 }

@@ -39,6 +39,7 @@ import {
   listWorkerExecutions,
   retryExecution,
 } from "./execution.ts";
+import { receiveHook } from "./hook.ts";
 import { listInbox } from "./inbox.ts";
 import { answerQuestion, cancelQuestion, getQuestion, listQuestions, waitForQuestion } from "./question.ts";
 import { cancelQueue, listQueue } from "./queue.ts";
@@ -48,7 +49,9 @@ import { keepUpload, openMedia, prepareUpload } from "./media.ts";
 import { deleteMemory, getMemory, listMemory, saveMemory } from "./memory.ts";
 import { listInbound, listOutbound, prepareAttachment, sendMessage, traceMessage } from "./message.ts";
 import { readMetrics } from "./metrics.ts";
+import { pair } from "./pairing.ts";
 import type { Parts } from "./parts.ts";
+import { getPlatform, listPlatforms, listSenders, revokeSender, testPlatform } from "./platform.ts";
 import { clearSession, clearWorkerContext, listContexts } from "./session.ts";
 import { changePassword, getOverview, listBeeRuns, resume } from "./system.ts";
 import { cancelTask, createTask, getTask, listTasks, runTask, waitForTask } from "./task.ts";
@@ -135,6 +138,15 @@ export function createOperations(parts: Parts) {
       listOutbound,
       trace: traceMessage,
       explain: explainMessage,
+    }),
+    hook: bound(parts, { receive: receiveHook }),
+    platform: bound(parts, {
+      list: listPlatforms,
+      get: getPlatform,
+      senders: listSenders,
+      pair,
+      revoke: revokeSender,
+      test: testPlatform,
     }),
     chat: bound(parts, {
       create: createSession,

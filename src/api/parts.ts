@@ -8,6 +8,7 @@ import type { Catalog } from "../engine/catalog.ts";
 import type { Database } from "../store/database.ts";
 import type { DatabaseWatch } from "../store/watch.ts";
 import type { Authority } from "./authority.ts";
+import type { Platforms } from "./platforms.ts";
 import type { LoginLimits } from "./login_limit.ts";
 import type { RunLimits } from "./run_limit.ts";
 import type { SignIn } from "./sign_in.ts";
@@ -25,6 +26,7 @@ export interface Parts {
   authority: Authority;
   /** What signing in needs beside passwords. */
   signIn: SignIn;
+  platforms: Platforms;
   runLimits: RunLimits;
   loginLimits: LoginLimits;
   /** The runs that wait for a person. */

@@ -1,6 +1,7 @@
 import { Authority } from "../api/authority.ts";
 import { LoginLimits } from "../api/login_limit.ts";
 import type { Needs, Parts } from "../api/parts.ts";
+import type { Platforms } from "../api/platforms.ts";
 import { RunLimits } from "../api/run_limit.ts";
 import { createSignIn } from "../api/sign_in.ts";
 import type { Bells } from "../base/bells.ts";
@@ -35,12 +36,13 @@ interface Process {
   /** File mode mask of the programs that are started. */
   umask: number;
   stopping: AbortSignal;
+  platforms: Platforms;
 }
 
 /** Everything that operations are made of; `running` is what the server adds once its stages are there, and `listensAt` its address. */
 export function partsOf(
   { loaded, paths, db, key, operator, clock }: Foundation,
-  { bells, umask, stopping }: Process,
+  { bells, umask, stopping, platforms }: Process,
   running: Needs<"stages" | "interruptRun" | "interruptRouting">,
   listensAt: () => string,
 ): Parts {
@@ -77,6 +79,7 @@ export function partsOf(
       publicUrl: network.public_url,
       listensAt,
     }),
+    platforms,
     runLimits: new RunLimits(db, clock),
     loginLimits: new LoginLimits(db, clock),
     waits: new Waits(clock),

@@ -13,6 +13,7 @@ import { logBell } from "../http/log_file.ts";
 import { Listener } from "../http/listener.ts";
 import { type DataLock, lockDataDirectory } from "./lock.ts";
 import { type Foundation, partsOf } from "./parts.ts";
+import { createPlatforms, sendingPlatforms, startPlatforms, stopPlatforms } from "./platforms.ts";
 import { logger, redact } from "../base/log.ts";
 import { dataPaths } from "../base/paths.ts";
 import { Admission } from "../pipeline/admission.ts";
@@ -24,7 +25,7 @@ import { createEnvironments } from "../run/environment.ts";
 import { Executor } from "../run/executor.ts";
 import { createIntake } from "../pipeline/intake.ts";
 import type { Stage } from "../pipeline/loop.ts";
-import { createOutbox } from "../pipeline/outbox.ts";
+import { Outbox } from "../pipeline/outbox.ts";
 import { createQuestionStage } from "../pipeline/question.ts";
 import { createRetention } from "../pipeline/retention.ts";
 import { Rescuer } from "../pipeline/rescuer.ts";
@@ -61,6 +62,7 @@ export class Server {
   readonly generatedPassword: string | null;
   readonly #rescuer: Rescuer;
   readonly #bee: Bee;
+  readonly #outbox: Outbox;
   readonly #listener: Listener;
   readonly #lock: DataLock;
   readonly #owner: DatabaseOwner | null;
@@ -76,7 +78,8 @@ export class Server {
       bells.ring(BELL.journal);
     };
     db.onBroken = (reason, cause) => void this.#failStop(reason, cause);
-    const machine = { umask: replaced.umask ?? 0o022, stopping: this.#stopping.signal };
+    const platforms = createPlatforms(config, clock, replaced.platforms);
+    const machine = { umask: replaced.umask ?? 0o022, stopping: this.#stopping.signal, platforms };
     this.parts = partsOf(foundation, { bells, ...machine }, {
       stages: () => this.stages,
       interruptRun: (executionId) => this.executor.interrupt(executionId),
@@ -114,6 +117,7 @@ export class Server {
       running: () => this.executor.running.map((run) => run.execution_id),
     });
     this.#bee = new Bee({ ...base, config, engines, paths, environmentOf, timeZone });
+    this.#outbox = new Outbox({ ...base, platforms: sendingPlatforms(platforms) });
     this.stages = [
       this.#rescuer.stage,
       createIntake({ ...base, quietWindow: config.bee.quiet_window }),
@@ -127,7 +131,7 @@ export class Server {
         timeZone,
         stopRun: (executionId, words) => this.executor.stopFor(executionId, words),
       }),
-      createOutbox({ ...base, platforms: replaced.platforms ?? [] }),
+      this.#outbox.stage,
       createRetention({ ...base, paths, config: config.retention }),
       createBackups({
         ...base,
@@ -207,6 +211,7 @@ export class Server {
     await Deno.remove(parts.paths.runs, { recursive: true }).catch(() => {});
     if (parts.lifecycle.state !== "starting") return;
     for (const stage of this.stages) stage.start();
+    startPlatforms(parts);
     await parts.db.write([record(parts.clock.now(), { kind: "system.started" })]);
     parts.watch?.start();
     this.#owner?.start();
@@ -268,6 +273,7 @@ export class Server {
     // A start that is not finished still needs the database.
     await this.#starting.catch(() => {});
     parts.watch?.stop();
+    await stopPlatforms(parts.platforms);
     if (this.dispatcher.running > 0 && this.#graceMs > 0) {
       log.info("Waiting up to {seconds} s for {runs} runs to finish; a second signal ends them now", {
         seconds: this.#graceMs / 1000,
@@ -279,6 +285,7 @@ export class Server {
     await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);
     await this.dispatcher.settled();
     await Promise.all(this.stages.map((stage) => stage.stop()));
+    await this.#outbox.settled();
     await parts.db.write([record(parts.clock.now(), { kind: "system.stopped" })]).catch(() => {});
     this.#stopping.abort();
     await this.#listener.close();

@@ -10,17 +10,13 @@ import {
 } from "./file.ts";
 import { adapterOf, ADAPTERS, needsNoConfiguration, reservedFlag } from "../engine/adapters.ts";
 import type { EngineConfig } from "../engine/config.ts";
-import { duration, price, share } from "./value.ts";
+import { platformsSchema, readSecretFiles, webhooksSchema } from "./platform.ts";
 import { oidcSchema, publicUrl } from "./sign_in.ts";
+import { count, duration, price, share } from "./value.ts";
 import { cronFault } from "../domain/cron.ts";
 import { isTimeZone } from "../domain/field.ts";
 import { isScryptHash } from "../domain/password.ts";
 import { LOG_LEVELS } from "../base/log.ts";
-
-function count(fallback: number, min: number, max: number) {
-  return z.int({ error: "must be a whole number" }).min(min, { error: `must be at least ${min}` })
-    .max(max, { error: `must be at most ${max}` }).default(fallback);
-}
 
 const zone = z.string().refine((name) => name === "" || isTimeZone(name), {
   error: "must be a time zone such as Europe/Berlin or UTC",
@@ -117,6 +113,8 @@ export const configSchema = z.strictObject({
     messages: duration("365d", 1_000),
     journal: duration("30d", 1_000),
   }).prefault({}),
+  platforms: platformsSchema,
+  webhooks: webhooksSchema,
   log: z.strictObject({
     level: z.enum(LOG_LEVELS).default("info"),
     format: z.enum(["auto", "json", "pretty"]).default("auto"),
@@ -146,6 +144,7 @@ export async function loadConfig(
     throw new ConfigError(`${source.path}:1:1: must be a map of keys, such as "server:"`);
   }
   const fromEnvironment = applyEnvironment(input, env);
+  readSecretFiles(input, source.base);
   const result = configSchema.safeParse(input);
   if (!result.success) throw new ConfigError(problems(result.error, source, fromEnvironment).join("\n"));
   const config = result.data;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { durationText } from "../base/duration.ts";
 import { QUIET_WINDOW_LOCAL_MS, QUIET_WINDOW_OTHER_MS } from "../domain/message.ts";
+import { PLATFORM_SECRETS } from "./platform.ts";
 import { type Config, configSchema } from "./schema.ts";
 
 const HIDDEN = "(set, not shown)";
@@ -27,12 +28,26 @@ export function shownConfig(config: Config): ShownConfig {
   }
   const { oidc } = shown.auth as { oidc?: ShownConfig };
   if (oidc?.client_secret) oidc.client_secret = HIDDEN;
+  for (
+    const entry of [
+      ...Object.values(shown.platforms ?? {}),
+      ...(shown.webhooks as unknown as unknown[] ?? []),
+    ]
+  ) {
+    hideSecrets(entry as ShownConfig);
+  }
   for (const engine of Object.values(shown.engines ?? {})) {
     const env = typeof engine === "object" && engine !== null && "env" in engine ? engine.env : null;
     if (typeof env !== "object" || env === null) continue;
     Object.assign(env, Object.fromEntries(Object.keys(env).map((name) => [name, HIDDEN])));
   }
   return shown;
+}
+
+function hideSecrets(entry: ShownConfig): void {
+  for (const key of PLATFORM_SECRETS) {
+    if (entry[key]) entry[key] = HIDDEN;
+  }
 }
 
 /** JSON Schema of the configuration file. */

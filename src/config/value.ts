@@ -29,3 +29,9 @@ export function share(fallback: string) {
 export const price = z.number({ error: "must be a number of US dollars for a million tokens" }).min(0).max(
   1_000_000,
 );
+
+/** A whole number within bounds. */
+export function count(fallback: number, min: number, max: number) {
+  return z.int({ error: "must be a whole number" }).min(min, { error: `must be at least ${min}` })
+    .max(max, { error: `must be at most ${max}` }).default(fallback);
+}

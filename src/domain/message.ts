@@ -40,6 +40,7 @@ export const inboundSchema = z.strictObject({
   platform: z.string(),
   platform_message_id: z.string(),
   sender: z.string(),
+  sender_name: z.string().meta({ description: "as they call themselves; empty on local" }),
   content: z.string(),
   media: mediaSchema.nullable(),
   status: z.enum(INBOUND_STATUSES),
@@ -68,6 +69,9 @@ export const outboundSchema = z.strictObject({
   question_id: z.string().meta({ description: "the question that it asks; empty for any other message" }),
   attempt: z.int(),
   error: z.string(),
+  next_attempt_at: time.nullable().meta({
+    description: "when delivery is tried again; null once it is sent or given up",
+  }),
   created_at: time,
   sent_at: time.nullable(),
   truncated,

@@ -165,6 +165,17 @@ export const EVENT_KINDS = [
   "user.password_changed",
   "token.created",
   "token.deleted",
+  "platform.paired",
+  "platform.revoked",
+  "platform.tested",
+  "platform.down",
+  "platform.up",
+  "webhook.created",
+  "webhook.updated",
+  "webhook.deleted",
+  "webhook.tested",
+  "webhook.replayed",
+  "webhook.disabled",
   "system.started",
   "system.stopped",
   "system.backup",
@@ -246,6 +257,17 @@ export const RESOURCES = [
 
 export type Resource = (typeof RESOURCES)[number];
 export type Scope = `${(typeof VERBS)[number]}:${Resource}`;
+
+/** Kinds of platforms that there are (contract 10). */
+export const PLATFORM_KINDS = ["local", "webhook"] as const;
+export type PlatformKind = (typeof PLATFORM_KINDS)[number];
+
+/** How the connection to a platform is (contract 10.4). */
+export const PLATFORM_STATES = ["off", "connecting", "connected", "limited", "down", "refused"] as const;
+export type PlatformState = (typeof PLATFORM_STATES)[number];
+
+/** Who made a webhook (contract 11). */
+export const WEBHOOK_ORIGINS = ["config", "api"] as const;
 
 /** By what usage can be summed up (contract 17). */
 export const USAGE_GROUPS = ["worker", "department", "engine", "day", "conversation"] as const;

@@ -28,9 +28,11 @@ import { conversationRoutes } from "./routes/conversation.ts";
 import { eventRoutes } from "./routes/event.ts";
 import { executionRoutes } from "./routes/execution.ts";
 import { fleetRoutes } from "./routes/fleet.ts";
+import { hookRoutes } from "./routes/hook.ts";
 import { inboxRoutes } from "./routes/inbox.ts";
 import { memoryRoutes } from "./routes/memory.ts";
 import { messageRoutes } from "./routes/message.ts";
+import { platformRoutes } from "./routes/platform.ts";
 import { questionRoutes } from "./routes/question.ts";
 import { queueRoutes } from "./routes/queue.ts";
 import { sessionRoutes } from "./routes/session.ts";
@@ -65,6 +67,8 @@ export const ROUTES = [
   ...engineRoutes,
   ...usageRoutes,
   ...fleetRoutes,
+  ...platformRoutes,
+  ...hookRoutes,
 ] as const;
 
 /** The API as a type, for the command line's client. */

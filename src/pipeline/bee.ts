@@ -7,19 +7,15 @@ import { joinParts, type Media } from "../domain/message.ts";
 import { CONVERSATION_MAX_MESSAGES, type Said } from "../domain/prompt.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import { type Candidate, type Route, routeByRules, routeWithoutModel } from "../domain/routing.ts";
+import { findByName, routeData } from "../domain/data_routing.ts";
 import { newId } from "../base/id.ts";
 import { ctlPath } from "../base/paths.ts";
 import { insertBeeRun } from "../store/bee_run.ts";
 import { listHistory } from "../store/chat.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { listDepartments } from "../store/department.ts";
-import {
-  attemptMessage,
-  type FeedingMessage,
-  listFeeding,
-  listParts,
-  releaseMessage,
-} from "../store/inbound.ts";
+import { attemptMessage, type FeedingMessage, listFeeding, releaseMessage } from "../store/inbound.ts";
+import { listParts } from "../store/inbound_part.ts";
 import { findMemoryMap } from "../store/memory.ts";
 import { listCandidates } from "../store/worker.ts";
 import { BELL, type Bells } from "../base/bells.ts";
@@ -106,7 +102,7 @@ export class Bee {
     const text = joinParts(parts);
     if (text.length > LONG_TEXT_CHARACTERS) await this.#ownTurn();
     faultPoint("routing");
-    const ruled = routeByRules(text, candidates, message.worker_id);
+    const ruled = this.#byRules(message, text, candidates);
     if (ruled.to !== "bee" || config.bee.engine === "rules") {
       const route = ruled.to === "bee" ? routeWithoutModel(text, candidates) : ruled;
       await this.#route(message, ruledRouting(route, now), { counted, now });
@@ -115,6 +111,14 @@ export class Bee {
     if (counted) await db.write(releaseMessage(message.id));
     if (this.#draining || this.#runner.running.length >= RUNS_MAX) return Infinity;
     return await this.#ask(message, { text, parts }, candidates, now);
+  }
+
+  // What a program sent is data: no mention in it counts, and it goes to the worker of its platform (contract 10).
+  #byRules(message: FeedingMessage, text: string, candidates: Candidate[]): Route {
+    const name = this.#options.config.platforms[message.platform]?.worker ?? "";
+    if (message.is_data) return routeData(text, candidates, name);
+    const own = name === "" ? null : findByName(candidates, name)?.id ?? null;
+    return routeByRules(text, candidates, message.worker_id ?? own);
   }
 
   // The service ended while this message was unrouted, perhaps because of it. So the attempt is committed before it is

@@ -1,62 +1,255 @@
-// failed (waiting) -> sent, or failed for good
+// failed (waiting) -> sent, or failed for good; of each part: sending -> sent, or waiting again
 import { type Backoff, backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
-import type { JournalEntry } from "../domain/journal.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
-import type { Platform } from "../platform/platform.ts";
-import type { Database } from "../store/database.ts";
+import type { JournalEntry } from "../domain/journal.ts";
+import { ownMessageId, placeOf } from "../domain/platform.ts";
+import { DeliveryError, type Part, type Platform } from "../platform/platform.ts";
+import type { Database, Statement } from "../store/database.ts";
 import { moved } from "../store/journal.ts";
-import { deferOutbound, deliveredOutbound, type DueOutbound, listDueOutbound } from "../store/outbound.ts";
+import { deferOutbound, deliveredOutbound } from "../store/outbound.ts";
+import {
+  finishPart,
+  holdOutbound,
+  insertParts,
+  listHomeless,
+  listParts,
+  listWaiting,
+  type OutboundPart,
+  releasePart,
+  releaseParts,
+  sendPart,
+  type WaitingOutbound,
+} from "../store/outbound_part.ts";
 import { BELL, type Bells } from "../base/bells.ts";
+import { Holds } from "./holds.ts";
 import { Stage } from "./loop.ts";
 
 const log = logger("outbox");
-const MESSAGES_PER_ROUND = 50;
-const ATTEMPTS_MAX = 10;
-const RETRY: Backoff = { firstMs: 1_000, lastMs: 3_600_000, factor: 4 };
+const HOMELESS_PER_ROUND = 50;
+// Conversations of one platform that are served at once.
+const SENDING_MAX = 16;
+// How long a reply waits for its platform before it is given up (contract 10).
+const HELD_MAX_MS = 7 * 24 * 60 * 60 * 1000;
+// How long a stop waits for the answers of platforms.
+const STOP_WAIT_MAX_MS = 2_000;
+/** One send and one more (contract 10, reliability PLT-2). */
+const SENDS_MAX = 2;
+// A write of our own that failed is tried again.
+const AGAIN: Backoff = { firstMs: 1_000, lastMs: 60_000 };
 
-/** Delivers messages to other platforms. On the local platform a stored message is delivered already. */
-export function createOutbox(
-  options: { db: Database; clock: Clock; bells: Bells; platforms: readonly Platform[] },
-): Stage {
-  const { db, clock, bells } = options;
-  const platforms = new Map(options.platforms.map((platform) => [platform.name, platform]));
-  return new Stage({ name: "outbox", bell: BELL.outbox, clock, bells, step });
+/** What the outbox works with. */
+interface OutboxOptions {
+  db: Database;
+  clock: Clock;
+  bells: Bells;
+  platforms: readonly Platform[];
+}
 
-  async function step(): Promise<number> {
-    const due = await listDueOutbound(db, clock.now(), MESSAGES_PER_ROUND);
-    await Promise.all(due.map(deliver));
-    // Whatever was tried is delivered or waits now, so this comes to an end.
-    return due.length > 0 ? 0 : Infinity;
+/**
+ * Delivers messages to platforms: in order in each conversation, and each platform by itself, so that none waits for another
+ * (contract 10.3). On the local platform a stored message is delivered already.
+ */
+export class Outbox {
+  readonly stage: Stage;
+  readonly #options: OutboxOptions;
+  readonly #names: string[];
+  readonly #holds: Holds;
+  /** Session keys that are being served, by platform. */
+  readonly #busy = new Map<string, Set<string>>();
+  readonly #sending = new Set<Promise<void>>();
+  #isRecovered = false;
+  #failures = 0;
+
+  constructor(options: OutboxOptions) {
+    const { clock, bells, platforms } = options;
+    this.#options = options;
+    this.#names = platforms.map(({ name }) => name);
+    this.#holds = new Holds(clock);
+    this.stage = new Stage({
+      name: "outbox",
+      bell: BELL.outbox,
+      clock,
+      bells,
+      step: (signal) => this.#step(signal),
+    });
   }
 
-  async function deliver(message: DueOutbound): Promise<void> {
-    const attempt = message.attempt + 1;
-    const keys = { session_key: message.session_key, message_id: message.message_id };
+  /** Until when a platform is not tried, or null. */
+  heldUntil(platform: string): number | null {
+    return this.#holds.until(platform);
+  }
+
+  /** Resolves when no answer is awaited any more, or after some seconds: what is left is looked at after the next start. */
+  async settled(): Promise<void> {
+    const late = new Promise((resolve) =>
+      setTimeout(resolve, this.#sending.size === 0 ? 0 : STOP_WAIT_MAX_MS)
+    );
+    await Promise.race([Promise.all(this.#sending), late]);
+  }
+
+  async #step(signal: AbortSignal): Promise<number> {
+    const { db, clock, platforms } = this.#options;
+    if (!this.#isRecovered) await db.write([releaseParts()]);
+    this.#isRecovered = true;
+    const now = clock.now();
+    const homeless = await listHomeless(db, this.#names, now, HOMELESS_PER_ROUND);
+    for (const message of homeless) {
+      faultPoint("outbox.post");
+      const reason = `no platform called ${message.platform} is connected`;
+      await db.write(givenUp(message, reason, message.attempt + 1, now));
+    }
+    for (const platform of platforms) {
+      if (!signal.aborted) await this.#serve(platform, now);
+    }
+    return homeless.length === HOMELESS_PER_ROUND ? 0 : Infinity;
+  }
+
+  async #serve(platform: Platform, now: number): Promise<void> {
+    const busy = this.#busy.get(platform.name) ?? new Set();
+    this.#busy.set(platform.name, busy);
+    const limit = SENDING_MAX - busy.size;
+    if (limit <= 0 || this.#holds.until(platform.name) !== null) return;
+    const waiting = await listWaiting(this.#options.db, platform.name, { now, busy: [...busy], limit });
+    for (const message of waiting) {
+      busy.add(message.session_key);
+      const sending = this.#deliver(platform, message).catch((error) => this.#failed(message, error))
+        .finally(() => {
+          busy.delete(message.session_key);
+          this.#sending.delete(sending);
+          this.stage.wake();
+        });
+      this.#sending.add(sending);
+    }
+  }
+
+  // Our own write failed; the next try begins where this one was.
+  async #failed({ id }: WaitingOutbound, error: unknown): Promise<void> {
+    log.error("Cannot deliver message {id} now: {error}", { id, error });
+    await new Promise((resolve) => setTimeout(resolve, backoffMs(AGAIN, ++this.#failures)));
+  }
+
+  async #deliver(platform: Platform, message: WaitingOutbound): Promise<void> {
+    const { clock, db } = this.#options;
+    const { chat } = placeOf(message.session_key);
+    const held = this.#holds.until(platform.name, chat);
+    if (held !== null) return await this.#hold(message, message.error, held);
+    const parts = await this.#partsOf(platform, message);
+    const open = parts.filter((part) => part.sent_at === null);
+    for (const part of open) {
+      if (part.unanswered >= SENDS_MAX) {
+        const reason = `${platform.name} did not answer when it was sent, so it may have arrived`;
+        await db.write(givenUp(message, reason, message.attempt + 1, clock.now()));
+        return;
+      }
+      if (!await this.#send(platform, message, { part, isLast: part === open.at(-1) })) return;
+    }
+    this.#failures = 0;
+  }
+
+  async #partsOf(platform: Platform, { id, content, media }: WaitingOutbound): Promise<OutboundPart[]> {
+    const { db } = this.#options;
+    const stored = await listParts(db, id);
+    if (stored.length > 0) return stored;
+    const parts = platform.cut(content, JSON.parse(media));
+    await db.write(insertParts(id, parts.map((part) => JSON.stringify(part))));
+    return await listParts(db, id);
+  }
+
+  /** Sends one part; whether the next one may follow. */
+  async #send(
+    platform: Platform,
+    message: WaitingOutbound,
+    { part, isLast }: { part: OutboundPart; isLast: boolean },
+  ): Promise<boolean> {
+    const { db, clock } = this.#options;
+    const { id } = message;
+    // From this commit on the part counts as one that may have arrived.
+    if (!(await db.write(sendPart(id, part.number, clock.now()))).won) return false;
+    const place = placeOf(message.session_key);
+    let sentAs: string;
     try {
-      const platform = platforms.get(message.platform);
-      if (platform === undefined) throw new Error(`no platform called ${message.platform} is connected`);
-      await platform.deliver({ ...message, media: JSON.parse(message.media) });
+      sentAs = await platform.deliver({
+        key: `${id}-${part.number}`,
+        ...place,
+        answers: ownMessageId(message.answers ?? ""),
+        part: JSON.parse(part.body) as Part,
+      });
     } catch (error) {
       faultPoint("outbox.post");
-      const reason = error instanceof Error ? error.message : String(error);
-      const now = clock.now();
-      const dueAt = attempt >= ATTEMPTS_MAX || !platforms.has(message.platform)
-        ? null
-        : now + backoffMs(RETRY, attempt);
-      log.warning("Cannot deliver message {id}: {reason}", { id: message.id, reason });
-      const undelivered: JournalEntry = {
-        kind: "message.undelivered",
-        ...keys,
-        data: { outbound_id: message.id, reason, attempt },
-      };
-      await db.write(moved(deferOutbound(message.id, reason, dueAt), now, undelivered));
-      return;
+      await this.#undelivered(platform, message, part, error);
+      return false;
     }
     faultPoint("outbox.post");
+    this.#holds.clear(platform.name, place.chat);
     const now = clock.now();
-    const sent: JournalEntry = { kind: "message.sent", ...keys, data: { outbound_id: message.id } };
-    await db.write(moved(deliveredOutbound(message.id, now), now, sent));
+    const sent: JournalEntry = { kind: "message.sent", ...keysOf(message), data: { outbound_id: id } };
+    await db.write([
+      ...finishPart(id, part.number, sentAs, now),
+      ...(isLast ? moved(deliveredOutbound(id, now), now, sent) : []),
+    ]);
+    return true;
   }
+
+  async #undelivered(
+    platform: Platform,
+    message: WaitingOutbound,
+    part: OutboundPart,
+    error: unknown,
+  ): Promise<void> {
+    const { db, clock } = this.#options;
+    const why = error instanceof DeliveryError ? error.why : "refused";
+    const reason = error instanceof Error ? error.message : String(error);
+    log.warning("Cannot deliver message {id}: {reason}", { id: message.id, reason });
+    const release = releasePart(message.id, part.number, why === "unanswered");
+    const now = clock.now();
+    if (why === "refused") {
+      await db.write([...release, ...givenUp(message, reason, message.attempt + 1, now)]);
+      return;
+    }
+    await db.write(release);
+    if (why === "unanswered") return;
+    const { chat } = placeOf(message.session_key);
+    const isChat = error instanceof DeliveryError && error.scope === "chat";
+    const retryAfterMs = error instanceof DeliveryError ? error.retryAfterMs : null;
+    const until = this.#holds.hold(platform.name, isChat ? chat : undefined, retryAfterMs);
+    await this.#hold(message, reason, until);
+  }
+
+  async #hold(message: WaitingOutbound, reason: string, until: number): Promise<void> {
+    const { db, clock } = this.#options;
+    const now = clock.now();
+    if (now - message.created_at >= HELD_MAX_MS) {
+      const words = `${reason} (it waited for ${HELD_MAX_MS / 86_400_000} days)`;
+      await db.write(givenUp(message, words, message.attempt, now));
+      return;
+    }
+    const held = holdOutbound(message.id, reason, until);
+    // One event for each reason, and not one for each try of a night.
+    await db.write(message.error === reason ? held : moved(held, now, undelivered(message, reason)));
+  }
+}
+
+type Undelivered = Pick<WaitingOutbound, "id" | "session_key" | "message_id" | "attempt">;
+
+function keysOf({ session_key, message_id }: Undelivered) {
+  return { session_key, message_id };
+}
+
+function undelivered(message: Undelivered, reason: string, givenUp = false): JournalEntry {
+  const { id, attempt } = message;
+  return {
+    kind: "message.undelivered",
+    ...keysOf(message),
+    data: { outbound_id: id, reason, attempt, given_up: givenUp },
+  };
+}
+
+function givenUp(message: Undelivered, reason: string, attempt: number, now: number): Statement[] {
+  return moved(
+    deferOutbound(message.id, reason, null),
+    now,
+    undelivered({ ...message, attempt }, reason, true),
+  );
 }

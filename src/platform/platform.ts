@@ -1,19 +1,121 @@
 import type { Media } from "../domain/message.ts";
+import type { PlatformKind, PlatformState } from "../domain/vocabulary.ts";
 
-/** A message that is to be delivered. */
-interface Delivery {
+/** A file that came with a message and is still on the platform. */
+interface RemoteFile {
+  /** What the platform needs to fetch it; stored. */
+  ref: string;
+  name: string;
+  /** As the platform says; null when it does not. */
+  size: number | null;
+}
+
+/** What somebody said on a platform. */
+export interface Incoming {
+  chat: string;
+  /** "" outside of threads. */
+  thread: string;
+  /** Unique in its chat; a repeated one changes nothing (contract 10). */
   id: string;
-  session_key: string;
+  sender: { id: string; name: string };
+  text: string;
+  files: RemoteFile[];
+  /** A chat with this person alone. */
+  isDirect: boolean;
+  /** In a group: it was said to us, and the mention of us is taken off the text. */
+  isMentioned: boolean;
+  /** From a program that proved who it is: no mentions, commands or answers (contract 10). */
+  isData: boolean;
+}
+
+/** What became of it. `over`: stored as failed, because too many wait. */
+export interface Received {
+  outcome: "queued" | "repeated" | "over" | "answered" | "ignored";
+  /** The stored message; "" when nothing was stored. */
   message_id: string;
-  content: string;
+}
+
+/** Stores what came in. It resolves after the commit, and only then may a platform acknowledge (contract 10). */
+type Receive = (incoming: Incoming) => Promise<Received>;
+
+/** A part of a reply as it is stored and sent: text in the platform's dialect, or a file. */
+export interface Part {
+  text: string;
   media: Media | null;
+  /** Sent as it is, without the dialect's marks. */
+  isPlain?: boolean;
+}
+
+/** A part that is to be sent. */
+export interface Delivery {
+  /** The same in every try: the key against doubles, where the platform takes one. */
+  key: string;
+  chat: string;
+  thread: string;
+  /** What the platform calls the message that is answered; "" for none. */
+  answers: string;
+  part: Part;
 }
 
 /**
- * A chat platform that is not built in. `deliver` resolves when the platform has taken the message and throws when it has
- * not. It is called again then, so it passes `id` on where the platform recognises repeated messages.
+ * Why a part was not sent: `unreachable` holds the platform, `limited` the chat or the platform, `refused` is for good, `unanswered`
+ * may have arrived (contract 10).
  */
+export class DeliveryError extends Error {
+  readonly why: "unreachable" | "limited" | "refused" | "unanswered";
+  readonly scope: "platform" | "chat";
+  /** As the platform said; null when it did not. */
+  readonly retryAfterMs: number | null;
+
+  constructor(
+    why: DeliveryError["why"],
+    message: string,
+    { scope = "platform", retryAfterMs = null }: Partial<Pick<DeliveryError, "scope" | "retryAfterMs">> = {},
+  ) {
+    super(message);
+    this.name = "DeliveryError";
+    this.why = why;
+    this.scope = scope;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** How the connection to a platform is. */
+export interface Health {
+  state: PlatformState;
+  /** Since when, Unix ms. */
+  since: number;
+  /** When something last came from it; null before that. */
+  last_event_at: number | null;
+  error: string;
+}
+
+/** What is shown while a run works: a sign that somebody types, and one message that is edited in place. */
+export interface Progress {
+  chat: string;
+  thread: string;
+  /** The message that is edited; "" for a new one. */
+  sentAs: string;
+  /** null: only the sign; "": take the message away. */
+  text: string | null;
+}
+
+/** A chat system. One folder each; `local` is one of them (contract 10). */
 export interface Platform {
   readonly name: string;
-  deliver(delivery: Delivery): Promise<void>;
+  readonly kind: PlatformKind;
+  /** Connects in the background, and again whenever it has to. Never throws. */
+  start(receive: Receive): void;
+  stop(): Promise<void>;
+  /** A reply as the parts that are sent one after the other: formatted, and cut where it is too long. */
+  cut(content: string, media: Media | null): Part[];
+  /** Sends a part; answers what the platform calls it. Throws DeliveryError. */
+  deliver(delivery: Delivery): Promise<string>;
+  /** Shows that somebody works on it, where the platform can; answers the message that was made or edited. */
+  progress?(progress: Progress): Promise<string>;
+  /** The bytes of a file that came with a message. */
+  fetch?(ref: string, maxBytes: number): Promise<ReadableStream<Uint8Array>>;
+  /** Asks the platform whether the connection and its key are good. Throws an Error that says what is wrong. */
+  test(): Promise<string>;
+  health(): Health;
 }

@@ -13,7 +13,7 @@ import { listHistory } from "../store/chat.ts";
 import type { Database } from "../store/database.ts";
 import { countExecutionsOf } from "../store/execution.ts";
 import { findMemoryMap } from "../store/memory.ts";
-import { listParts } from "../store/inbound.ts";
+import { listParts } from "../store/inbound_part.ts";
 import { findAskedInstruction } from "../store/question.ts";
 import { findAskedSession, findContext } from "../store/session.ts";
 import { findTask } from "../store/task.ts";

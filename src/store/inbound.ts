@@ -1,11 +1,5 @@
 import { BELL } from "../base/bells.ts";
-import {
-  type InboundFilter,
-  type InboundMessage,
-  inboundSchema,
-  type Media,
-  MERGED_MAX_BYTES,
-} from "../domain/message.ts";
+import { type InboundFilter, type InboundMessage, inboundSchema } from "../domain/message.ts";
 import type { RoutedTo } from "../domain/vocabulary.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
@@ -34,14 +28,24 @@ type NewInbound =
     alone: boolean;
     /** The message of ours that it replies to; "" for none. */
     reply_to: string;
-  };
+  }
+  & Partial<FromPlatform>;
+
+/** What only messages of platforms have. */
+interface FromPlatform {
+  sender_name: string;
+  /** What a program sent: never a mention, a command or an answer (contract 10). */
+  is_data: boolean;
+  /** A file that is still on the platform, as JSON. */
+  attachment: string;
+}
 
 /** Stores an inbound message as received, guarded by fewer than `waitingMax` unrouted ones in its session. */
 export function insertInbound(message: NewInbound, waitingMax: number): Statement[] {
   return guarded(
     `insert into inbound_message (id, session_key, platform, platform_message_id, sender, content, media,
-        alone, reply_to, status, due_at, received_at)
-      select ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?
+        alone, reply_to, sender_name, is_data, attachment, status, due_at, received_at)
+      select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?
       where (
         select count(*)
         from inbound_message
@@ -56,6 +60,9 @@ export function insertInbound(message: NewInbound, waitingMax: number): Statemen
       JSON.stringify(message.media),
       message.alone,
       message.reply_to,
+      message.sender_name ?? "",
+      message.is_data ?? false,
+      message.attachment ?? "",
       message.received_at,
       message.received_at,
       message.session_key,
@@ -209,12 +216,14 @@ export interface FeedingMessage extends Row {
   attempt: number;
   due_at: number;
   worker_id: string | null;
+  /** What a program sent: it goes to the worker of its platform. */
+  is_data: number;
 }
 
 /** The oldest feeding message of each session, earliest due first: one conversation is routed in order. */
 export function listFeeding(db: Database, limit: number): Promise<FeedingMessage[]> {
   return db.read<FeedingMessage>(
-    `select inbound_message.id, session_key, platform, attempt, due_at, chat_session.worker_id
+    `select inbound_message.id, session_key, platform, attempt, due_at, chat_session.worker_id, is_data
     from inbound_message
     left join chat_session on 'local:' || chat_session.id = session_key
     where inbound_message.id in (select min(id) from inbound_message where status = 'feeding' group by session_key)
@@ -222,21 +231,6 @@ export function listFeeding(db: Database, limit: number): Promise<FeedingMessage
     limit ?`,
     [limit],
   );
-}
-
-/** A message and everything that was merged into it, in order of arrival. */
-export async function listParts(
-  db: Database,
-  id: string,
-): Promise<{ id: string; content: string; media: Media | null }[]> {
-  const rows = await db.read<{ id: string; content: string; media: string }>(
-    `select id, iif(sum(octet_length(content)) over (order by id) <= ?, content, '') as content, media
-    from inbound_message
-    where id = ? or merged_into = ?
-    order by id`,
-    [MERGED_MAX_BYTES, id, id],
-  );
-  return rows.map((row) => ({ id: row.id, content: row.content, media: JSON.parse(row.media) }));
 }
 
 /** The inbound message with this id, or with this id on its platform; null when there is none. */

@@ -2,7 +2,7 @@ import { chatSessionId } from "../domain/chat.ts";
 import { type OutboundFilter, type OutboundMessage, outboundSchema } from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { BELL } from "../base/bells.ts";
-import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
+import { type Database, guarded, type Statement, type Value } from "./database.ts";
 import { moved } from "./journal.ts";
 import { list } from "./list.ts";
 import { shown } from "./shown.ts";
@@ -11,6 +11,7 @@ import { BY_LIST, type Filters, inConversation, oneOf, whereOf, within } from ".
 /** The JSON of an outbound message. */
 export const OUTBOUND_JSON = shown("outbound_message", outboundSchema, {
   media: "json(outbound_message.media)",
+  next_attempt_at: "outbound_message.due_at",
 });
 
 /** Which texts of an outbound message may be large. */
@@ -143,39 +144,6 @@ export async function listOutbound(
     where,
     counter,
   }, page);
-}
-
-/** An outbound message that has to be delivered. */
-export interface DueOutbound extends Row {
-  id: string;
-  session_key: string;
-  platform: string;
-  message_id: string;
-  content: string;
-  media: string;
-  attempt: number;
-}
-
-// More is delivered in the next round.
-const DUE_MAX_BYTES = 1024 * 1024;
-
-/** Messages that are due for delivery. */
-export function listDueOutbound(db: Database, now: number, limit: number): Promise<DueOutbound[]> {
-  return db.read<DueOutbound>(
-    `select id, session_key, platform, message_id, content, media, attempt
-    from outbound_message
-    where id in (
-      select id
-      from (
-        select id, sum(octet_length(content)) over (order by due_at, id) - octet_length(content) as bytes_before
-        from outbound_message
-        where status = 'failed' and due_at is not null and due_at <= ?
-        order by due_at, id
-        limit ?)
-      where bytes_before < ?)
-    order by due_at`,
-    [now, limit, DUE_MAX_BYTES],
-  );
 }
 
 /** failed -> sent: the platform took it. */

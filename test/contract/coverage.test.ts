@@ -74,6 +74,14 @@ const ENDPOINTS: [route: string, status: number][] = [
   ["DELETE /api/tokens/:id", 200],
   ["GET /api/audit", 200],
   ["POST /api/system/rotate-key", 200],
+  // contract 10
+  ["POST /hooks/:name", 202],
+  ["GET /api/platforms", 200],
+  ["GET /api/platforms/:name", 200],
+  ["GET /api/platforms/:name/senders", 200],
+  ["POST /api/platforms/pair", 200],
+  ["DELETE /api/platforms/:name/senders/:sender", 200],
+  ["POST /api/platforms/:name/test", 200],
   // contract 14, contract 17
   ["GET /api/engines", 200],
   ["GET /api/engines/:name", 200],
@@ -210,6 +218,13 @@ const COMMANDS: Record<string, string[]> = {
   "events": ["follow", "after"],
   "chat": ["[text|-]", "session", "last", "worker", "timeout"],
   "run": ["<worker>", "<text|->", "in", "at", "cron", "session", "no-wait", "timeout"],
+  // contract 10
+  "platform list": [],
+  "platform get": ["<name>"],
+  "platform test": ["<name>"],
+  "platform senders": ["<name>"],
+  "platform pair": ["<code>", "yes"],
+  "platform revoke": ["<name>", "<sender>"],
   // contract 14, contract 17
   "execution retry": ["<id>"],
   "queue list": ["session-key", "worker-id", "status", "type", ...PAGE],

@@ -126,6 +126,10 @@ engines: { default: fake, fake: { kind: command, command: ${JSON.stringify(FAKE_
     return await response.json();
   }
 
+  stranger(): Promise<string> {
+    throw new Error("the platform of strangers comes with the first chat platform");
+  }
+
   async settle(): Promise<void> {
     while (true) {
       const { tasks } = await this.call("GET /api/system/overview");

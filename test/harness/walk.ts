@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect } from "vitest";
 import { GROUPS, loadGroup } from "../../cli/groups.ts";
-import { walkPeople, walkQueue } from "./walk_people.ts";
+import { walkPeople, walkPlatforms, walkQueue } from "./walk_people.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -12,6 +12,8 @@ export interface World {
   call(route: string, body?: unknown): Promise<Json>;
   /** Resolves when no work is left. */
   settle(): Promise<void>;
+  /** A code that a stranger was given on the platform `chats`, whose id there is `s`. */
+  stranger(): Promise<string>;
   until(event: "execution.started"): Promise<unknown>;
   /** Runs a command that succeeds; answers stdout. Words on stderr have to match `err`. */
   run(command: string, args?: string[], err?: RegExp, stdin?: string): Promise<string>;
@@ -91,6 +93,7 @@ export async function walkAllCommands(world: World): Promise<void> {
   await world.run("chat", ["@Ada say bye", "--session", session.id], /accepted/);
   await world.run("worker delete", [worker.id, "--delete-work-dir", "--yes"]);
 
+  await walkPlatforms(world);
   await walkPeople(world);
 
   await world.run("system overview");

@@ -67,3 +67,14 @@ export async function walkQueue(world: World, worker: string, execution: string)
   await world.run("diff", ["-f", "-"], /^$/, fleet);
   await world.settle();
 }
+
+/** The commands about platforms, once each (contract 10). */
+export async function walkPlatforms(world: World): Promise<void> {
+  const code = await world.stranger();
+  await world.run("platform list");
+  await world.run("platform get", ["local"]);
+  await world.run("platform test", ["local"]);
+  await world.run("platform pair", [code, "--yes"], /may speak on chats/);
+  await world.run("platform senders", ["chats"]).then((out) => expect(out).not.toBe(""));
+  await world.run("platform revoke", ["chats", "s"]);
+}

@@ -38,6 +38,7 @@ const INSIDE = new Set([
     "SWEEP_PASSES_MAX",
     "ASK_ATTEMPTS_MAX",
   ],
+  ...["STOP_WAIT_MAX_MS", "ANSWER_MAX_BYTES"],
   ...["CAUSES_MAX", "LINKS_MAX", "ANSWER_MAX_S"],
   // What is read of an engine's output, and shown of it in a log.
   ...["LINE_MAX_BYTES", "STDERR_LINE_MAX_BYTES", "TEXT_MAX_CHARACTERS", "INPUT_MAX_CHARACTERS"],
@@ -47,7 +48,7 @@ const INSIDE = new Set([
   ...["ASKED_MAX_CHARACTERS"],
   ...["SAID_MAX_CHARACTERS", "VALUE_MAX_CHARACTERS", "PROMPT_MAX_BYTES"],
   // Steps in which more is read.
-  ...["ROOM_MAX_ROWS", "LIST_MAX_BYTES", "DUE_MAX_BYTES", "DESCRIPTIONS_MAX_BYTES"],
+  ...["ROOM_MAX_ROWS", "LIST_MAX_BYTES", "WAITING_MAX_BYTES", "DESCRIPTIONS_MAX_BYTES"],
 ]);
 
 const DECLARED = /^(?:export )?const ([A-Z0-9_]*MAX[A-Z0-9_]*) = (.+);$/gm;

@@ -24,6 +24,8 @@ const FAMILIES: Record<string, number> = {
   USR: 4,
   BUD: 2,
   FLT: 1,
+  PLT: 6,
+  WHK: 3,
 };
 const WITHOUT_TEST = /^(not proven|does not apply|measured)\b/;
 

@@ -1,3 +1,5 @@
+import { digest } from "../../src/base/digest.ts";
+import { insertPairing } from "../../src/store/platform.ts";
 import { saveSetting } from "../../src/store/setting.ts";
 import { describe, expect, it } from "vitest";
 import { ROUTES } from "../../src/http/app.ts";
@@ -229,6 +231,30 @@ const MUTATIONS: Mutation[] = [
     const { id } = await app.call("POST /api/questions", { message_id: "m", text: "Which?" });
     return await app.call(`POST /api/questions/${id}/cancel`, {});
   }],
+  [
+    "POST /hooks/:name",
+    "message.received",
+    (app) => app.call("POST /hooks/alerts", { id: 1, text: "hello" }),
+  ],
+  [
+    "POST /api/platforms/pair",
+    "platform.paired",
+    async (app) => {
+      const row = { platform: "alerts", sender: "s", name: "Eve", code_hash: digest("ABCD2345") };
+      await app.db.write(insertPairing({ ...row, created_at: Date.now(), expires_at: Date.now() + 60_000 }));
+      await app.call("POST /api/platforms/pair", { code: "abcd-2345", sender: "s" });
+    },
+  ],
+  [
+    "DELETE /api/platforms/:name/senders/:sender",
+    "platform.revoked",
+    (app) => app.call("DELETE /api/platforms/alerts/senders/s"),
+  ],
+  [
+    "POST /api/platforms/:name/test",
+    "platform.tested",
+    (app) => app.call("POST /api/platforms/alerts/test", {}),
+  ],
   ["POST /api/system/backup", "system.backup", (app) => app.send("POST /api/system/backup", {})],
   ["POST /api/system/resume", "system.resumed", async (app) => {
     await app.db.write([saveSetting("schedules_paused", "1")]);
@@ -255,7 +281,10 @@ const CHANGES_NOTHING = [
 
 describe("the audit trail (contract 4, Journal)", () => {
   it("names the actor of every change, and from where it came", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines(), auth: { password_hash: "" } } });
+    const platforms = { alerts: { kind: "webhook" as const, worker: "Ada" } };
+    await using app = await openApp({
+      config: { engines: fakeEngines(), auth: { password_hash: "" }, platforms },
+    });
     const world = {};
     const missing: string[] = [];
     for (const [route, kind, send] of MUTATIONS) {

@@ -78,12 +78,15 @@ describe("every list (interface 8, reliability BKP-5)", () => {
     );
     const others = answersMany.filter((route) => !lists.includes(route)).map((route) => route.path);
     // A history has `limit`, up to 1,000, and so have the coordinator's runs, up to 100; departments are a tree, answered completely;
-    // engines are as many as the configuration has, and use is summed up in at most as many rows as its query says; the inbox has at most 100 of each kind.
+    // engines are as many as the configuration has, and use is summed up in at most as many rows as its query says; the inbox has at most 100 of each kind;
+    // platforms are as many as the configuration has, and 1,000 senders of one are shown.
     expect(others.sort()).toEqual([
       "/api/departments",
       "/api/engines",
       "/api/inbox",
       "/api/local/sessions/:id/messages",
+      "/api/platforms",
+      "/api/platforms/:name/senders",
       "/api/system/executions",
       "/api/system/series",
       "/api/usage",

@@ -19,6 +19,7 @@ import {
   TASK_STATUSES,
   TASK_TYPES,
   USER_ORIGINS,
+  WEBHOOK_ORIGINS,
 } from "../../src/domain/vocabulary.ts";
 import { Database } from "../../src/store/database.ts";
 import { migrate } from "../../src/store/migrate.ts";
@@ -27,6 +28,7 @@ import { migrate } from "../../src/store/migrate.ts";
 const WORDS: Record<string, readonly string[]> = {
   "credential.source": PASSWORD_SOURCES,
   "user.origin": USER_ORIGINS,
+  "webhook.origin": WEBHOOK_ORIGINS,
   "user.role": ROLES,
   "refresh_token.kind": LOGIN_KINDS,
   "inbound_message.status": INBOUND_STATUSES,

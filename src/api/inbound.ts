@@ -1,0 +1,144 @@
+import { newId } from "../base/id.ts";
+import { invalid } from "../domain/error.ts";
+import { byteLength, CONTENT_MAX_BYTES } from "../domain/field.ts";
+import { PLACE_MAX_CHARACTERS, platformKey, platformMessageId } from "../domain/platform.ts";
+import type { Incoming, Received } from "../platform/platform.ts";
+import { isDuplicate } from "../store/database.ts";
+import { insertInbound } from "../store/inbound.ts";
+import { record } from "../store/journal.ts";
+import { isPaired } from "../store/platform.ts";
+import { findByPlatformId, insertOver, wasOver } from "../store/platform_message.ts";
+import { greetStranger } from "./pairing.ts";
+import type { Needs } from "./parts.ts";
+import { IGNORED, type PlatformRules } from "./platforms.ts";
+import { say } from "./say.ts";
+
+const NAME_SHOWN_CHARACTERS = 100;
+const CUT_NOTE = "\n[the rest was too long and is left out]";
+
+/**
+ * What comes in from every platform: stored before it is acknowledged, once for each id, and only from those who may speak
+ * (contract 10.1, contract 10.2). Throws `invalid_request` for ids that cannot be stored.
+ */
+export async function receiveMessage(
+  needs: Needs<"db" | "clock" | "limits">,
+  rules: PlatformRules,
+  given: Incoming,
+  actor = senderActor(rules.name, given.sender.id),
+): Promise<Received> {
+  const incoming = cleaned(given, rules);
+  if (!incoming.isData && !await mayReach(needs, rules, incoming)) {
+    return incoming.isDirect ? await greetStranger(needs, rules, incoming) : IGNORED;
+  }
+  return await store(needs, rules, incoming, actor);
+}
+
+/** A sender of a platform as the journal names actors. */
+export function senderActor(platform: string, sender: string): string {
+  return `${platform}:${sender}`;
+}
+
+/** Whether this is to be heard: said to us, by somebody who was allowed (contract 10.2). */
+async function mayReach(
+  { db }: Needs<"db">,
+  { name, allow, groups }: PlatformRules,
+  { isDirect, isMentioned, chat, sender }: Incoming,
+): Promise<boolean> {
+  if (!isDirect && (groups === "off" || groups === "mention" && !isMentioned)) return false;
+  if (allow.includes("*") || allow.includes(sender.id) || allow.includes(chat)) return true;
+  return await isPaired(db, name, sender.id);
+}
+
+async function store(
+  { db, clock, limits }: Needs<"db" | "clock" | "limits">,
+  { name }: PlatformRules,
+  incoming: Incoming,
+  actor: string,
+): Promise<Received> {
+  const now = clock.now();
+  const key = platformKey(name, incoming);
+  const rows = rowsOf(name, incoming, now);
+  const [first] = rows;
+  if (first === undefined) return IGNORED;
+  const event = (kind: "message.received" | "message.failed", data = {}) =>
+    record(now, { kind, session_key: key, message_id: first.id, actor, data });
+  try {
+    const { won } = await db.write([
+      ...rows.flatMap((row) => insertInbound(row, limits.max_waiting_messages)),
+      event("message.received"),
+    ]);
+    if (won) return { outcome: "queued", message_id: first.id };
+    // Told once: who goes on writing knows already.
+    const error = `${limits.max_waiting_messages} messages of this conversation wait already`;
+    const told = await wasOver(db, key, error);
+    await db.write([
+      insertOver(first, error),
+      event("message.failed", { error }),
+      ...(told ? [] : say(
+        name,
+        key,
+        first.id,
+        `Too many messages wait already, so this one was not taken: ${error}.`,
+        now,
+      )),
+    ]);
+    return { outcome: "over", message_id: first.id };
+  } catch (error) {
+    if (!isDuplicate(error)) throw error;
+    const earlier = await findByPlatformId(db, name, first.platform_message_id);
+    return { outcome: "repeated", message_id: earlier ?? "" };
+  }
+}
+
+/** A message with several files is several rows, which the quiet window joins again. */
+function rowsOf(platform: string, incoming: Incoming, now: number) {
+  const { chat, id, sender, text, files, isData } = incoming;
+  const row = {
+    session_key: platformKey(platform, incoming),
+    platform,
+    sender: sender.id,
+    sender_name: sender.name,
+    media: null,
+    alone: false,
+    reply_to: "",
+    is_data: isData,
+    received_at: now,
+  };
+  const attachments = files.length === 0 ? [""] : files.map((file) => JSON.stringify(file));
+  return attachments.map((attachment, at) => ({
+    ...row,
+    id: newId(),
+    platform_message_id: platformMessageId(chat, at === 0 ? id : `${id}#${at + 1}`),
+    content: at === 0 ? text : "",
+    attachment,
+  })).filter(({ content, attachment }) => content.trim() !== "" || attachment !== "");
+}
+
+function cleaned(incoming: Incoming, { threads }: PlatformRules): Incoming {
+  for (
+    const [field, value] of [["conversation", incoming.chat], ["thread", incoming.thread], [
+      "id",
+      incoming.id,
+    ]]
+  ) {
+    if ((value ?? "").length > PLACE_MAX_CHARACTERS) {
+      throw invalid(field ?? "", `must be at most ${PLACE_MAX_CHARACTERS} characters`);
+    }
+  }
+  const line = (text: string) => text.toWellFormed().replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ").trim();
+  return {
+    ...incoming,
+    thread: threads === "chat" ? "" : incoming.thread,
+    sender: {
+      id: line(incoming.sender.id),
+      name: line(incoming.sender.name).slice(0, NAME_SHOWN_CHARACTERS),
+    },
+    text: cutToLimit(incoming.text.toWellFormed().replaceAll("\0", "")),
+  };
+}
+
+function cutToLimit(text: string): string {
+  if (byteLength(text) <= CONTENT_MAX_BYTES) return text;
+  const bytes = new TextEncoder().encode(text).subarray(0, CONTENT_MAX_BYTES - byteLength(CUT_NOTE));
+  return new TextDecoder().decode(bytes).replace(/\uFFFD+$/, "") + CUT_NOTE;
+}

@@ -1,0 +1,154 @@
+import { lookup } from "node:dns/promises";
+import { request as plainRequest } from "node:http";
+import { request as tlsRequest } from "node:https";
+import type { IncomingMessage } from "node:http";
+import { isIP } from "node:net";
+import { isPublicAddress } from "./address.ts";
+
+/** Finds the addresses of a name; a test has its own. */
+type Resolve = (name: string) => Promise<string[]>;
+
+/** A request to an address that somebody else gave. */
+interface OutsideRequest {
+  url: string;
+  method?: "POST" | "GET";
+  headers?: Record<string, string>;
+  body?: string | Uint8Array;
+  timeoutMs: number;
+  /** Bytes of the answer that are read; more of it is an error. */
+  answerMaxBytes: number;
+  /** Set in the configuration file only: addresses of this machine and its networks may be reached. */
+  allowPrivate: boolean;
+  signal?: AbortSignal;
+  resolve?: Resolve;
+}
+
+export interface OutsideAnswer {
+  status: number;
+  headers: Record<string, string>;
+  body: Uint8Array;
+}
+
+/** The address must not be reached; nothing was sent. */
+export class RefusedAddress extends Error {}
+
+/** Nothing was sent: there is no connection. */
+export class NotReached extends Error {}
+
+/** There was a connection and no whole answer, so what was sent may have arrived. */
+export class NoAnswer extends Error {}
+
+const resolveName: Resolve = async (name) => {
+  const found = await lookup(name, { all: true });
+  return found.map(({ address }) => address);
+};
+
+/**
+ * The one client for addresses from outside (contract 11): resolves the name, checks every address that it has, and connects to
+ * one that it checked, so that a second answer of the name server changes nothing. It follows no redirect. Throws
+ * RefusedAddress, NotReached, NoAnswer.
+ */
+export async function callOutside(options: OutsideRequest): Promise<OutsideAnswer> {
+  const url = URL.parse(options.url);
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new RefusedAddress("the address must begin with https:// or http://");
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw new RefusedAddress("the address must not hold a name or a password");
+  }
+  const address = await checkedAddress(url, options);
+  return await send(url, address, options);
+}
+
+async function checkedAddress(
+  url: URL,
+  { allowPrivate, resolve = resolveName }: OutsideRequest,
+): Promise<string> {
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  let addresses: string[];
+  try {
+    addresses = isIP(host) === 0 ? await resolve(host) : [host];
+  } catch (error) {
+    throw new NotReached(`the name ${host} has no address: ${wordsOf(error)}`);
+  }
+  const [first] = addresses;
+  if (first === undefined) throw new NotReached(`the name ${host} has no address`);
+  const wrong = allowPrivate ? undefined : addresses.find((address) => !isPublicAddress(address));
+  if (wrong !== undefined) {
+    throw new RefusedAddress(`${host} is at ${wrong}, which is not an address of the public internet`);
+  }
+  return first;
+}
+
+function send(url: URL, address: string, options: OutsideRequest): Promise<OutsideAnswer> {
+  const { method = "POST", headers = {}, body, timeoutMs, answerMaxBytes, signal } = options;
+  const isTls = url.protocol === "https:";
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  return new Promise((resolve, reject) => {
+    let isConnected = false;
+    const fail = (error: unknown) => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+      const words = wordsOf(error);
+      reject(isConnected ? new NoAnswer(words) : new NotReached(words));
+    };
+    const request = (isTls ? tlsRequest : plainRequest)({
+      host: address,
+      port: url.port === "" ? (isTls ? 443 : 80) : Number(url.port),
+      path: url.pathname + url.search,
+      method,
+      // A new connection for each request: it is the one to the address that was checked.
+      agent: false,
+      headers: {
+        ...headers,
+        host: url.host,
+        ...(body === undefined ? {} : { "content-length": String(byteLength(body)) }),
+      },
+      ...(isTls ? { servername: isIP(host) === 0 ? host : "" } : {}),
+    }, (message: IncomingMessage) => {
+      readAll(message, answerMaxBytes).then((bytes) => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", abort);
+        resolve({ status: message.statusCode ?? 0, headers: plainHeaders(message), body: bytes });
+      }, fail);
+    });
+    const abort = () => request.destroy(new Error("it was ended"));
+    const timer = setTimeout(
+      () => request.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)),
+      timeoutMs,
+    );
+    signal?.addEventListener("abort", abort, { once: true });
+    request.on("socket", (socket) => {
+      socket.once(isTls ? "secureConnect" : "connect", () => isConnected = true);
+    });
+    request.on("error", fail);
+    if (signal?.aborted) abort();
+    request.end(body);
+  });
+}
+
+async function readAll(message: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of message as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    if (size > maxBytes) {
+      message.destroy();
+      throw new Error(`the answer is larger than ${maxBytes} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  return new Uint8Array(await new Blob(chunks as BlobPart[]).arrayBuffer());
+}
+
+function plainHeaders(message: IncomingMessage): Record<string, string> {
+  return Object.fromEntries(Object.entries(message.headers).map(([name, value]) => [name, String(value)]));
+}
+
+function byteLength(body: string | Uint8Array): number {
+  return typeof body === "string" ? new TextEncoder().encode(body).length : body.length;
+}
+
+function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

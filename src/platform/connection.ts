@@ -1,0 +1,40 @@
+import type { Clock } from "../base/clock.ts";
+import { logger } from "../base/log.ts";
+import type { PlatformState } from "../domain/vocabulary.ts";
+import type { Health } from "./platform.ts";
+
+const log = logger("platform");
+
+/** The state of one connection, since when, and why (contract 10.4). */
+export class Connection {
+  readonly #name: string;
+  readonly #clock: Clock;
+  #health: Health;
+
+  constructor(name: string, clock: Clock, state: PlatformState = "connecting") {
+    this.#name = name;
+    this.#clock = clock;
+    this.#health = { state, since: clock.now(), last_event_at: null, error: "" };
+  }
+
+  get health(): Health {
+    return this.#health;
+  }
+
+  /** Something came from the platform. */
+  seen(): void {
+    this.#health = { ...this.#health, last_event_at: this.#clock.now() };
+  }
+
+  /** The connection is in this state; a log line says so when that is new. */
+  become(state: PlatformState, error = ""): void {
+    if (this.#health.state === state && this.#health.error === error) return;
+    const isNew = this.#health.state !== state;
+    const since = isNew ? this.#clock.now() : this.#health.since;
+    this.#health = { ...this.#health, state, since, error };
+    if (!isNew) return;
+    const words = { platform: this.#name, state, error };
+    if (error === "") log.info("Platform {platform} is {state}", words);
+    else log.warning("Platform {platform} is {state}: {error}", words);
+  }
+}

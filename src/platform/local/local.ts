@@ -1,0 +1,19 @@
+import type { Clock } from "../../base/clock.ts";
+import { LOCAL_PLATFORM } from "../../domain/message.ts";
+import { Connection } from "../connection.ts";
+import type { Platform } from "../platform.ts";
+
+/** The built-in chat. Its messages come over the API, and a stored reply is delivered (contract 3, Outbound message). */
+export function createLocal(clock: Clock): Platform {
+  const connection = new Connection(LOCAL_PLATFORM, clock, "connected");
+  return {
+    name: LOCAL_PLATFORM,
+    kind: "local",
+    start: () => {},
+    stop: () => Promise.resolve(),
+    cut: (text, media) => [{ text, media }],
+    deliver: () => Promise.resolve(""),
+    test: () => Promise.resolve("it is a part of this service"),
+    health: () => connection.health,
+  };
+}

@@ -1,0 +1,110 @@
+import type { Clock } from "../../base/clock.ts";
+import { callOutside, NoAnswer, NotReached, type OutsideAnswer, RefusedAddress } from "../../base/outside.ts";
+import { Connection } from "../connection.ts";
+import { type Delivery, DeliveryError, type Platform } from "../platform.ts";
+import { standardHeaders } from "./signature.ts";
+
+const TIMEOUT_MS = 15_000;
+const ANSWER_MAX_BYTES = 64 * 1024;
+
+/** Where the replies of a webhook platform go. */
+interface ReplyTo {
+  reply_url: string;
+  secret: string;
+  allow_private: boolean;
+}
+
+/** Programs that send webhooks: what they send comes over HTTP, replies go to `reply_url`, signed (contract 10.5). */
+export function createWebhook(name: string, settings: ReplyTo, clock: Clock): Platform {
+  const connection = new Connection(name, clock, "connected");
+  return {
+    name,
+    kind: "webhook",
+    start: () => {},
+    stop: () => Promise.resolve(),
+    cut: (text, media) => [{ text, media }],
+    deliver: (delivery) => deliver(name, settings, connection, clock, delivery),
+    test: () => test(settings),
+    health: () => connection.health,
+  };
+}
+
+async function deliver(
+  name: string,
+  settings: ReplyTo,
+  connection: Connection,
+  clock: Clock,
+  { key, chat, answers, part }: Delivery,
+): Promise<string> {
+  // Without an address the replies are here, for those who ask.
+  if (settings.reply_url === "") return "";
+  const now = clock.now();
+  const body = JSON.stringify({
+    type: "message.reply",
+    timestamp: new Date(now).toISOString(),
+    data: {
+      platform: name,
+      conversation: chat,
+      answers,
+      text: part.text,
+      file: part.media === null
+        ? null
+        : { name: part.media.name, size: part.media.size, mime: part.media.mime },
+    },
+  });
+  const headers = {
+    "content-type": "application/json",
+    "user-agent": "svc",
+    ...standardHeaders(settings.secret, key, now, body),
+  };
+  try {
+    const answer = await callOutside({
+      url: settings.reply_url,
+      headers,
+      body,
+      timeoutMs: TIMEOUT_MS,
+      answerMaxBytes: ANSWER_MAX_BYTES,
+      allowPrivate: settings.allow_private,
+    });
+    check(answer, now);
+    connection.become("connected");
+    return key;
+  } catch (error) {
+    const fault = faultOf(error);
+    if (fault.why === "unreachable") connection.become("down", fault.message);
+    throw fault;
+  }
+}
+
+function check({ status, headers }: OutsideAnswer, now: number): void {
+  if (status >= 200 && status < 300) return;
+  const words = `reply_url answered ${status}`;
+  const retryAfterMs = retryAfter(headers["retry-after"], now);
+  if (status === 429) throw new DeliveryError("limited", words, { retryAfterMs });
+  if (status === 401 || status === 403 || status === 408 || status >= 500) {
+    throw new DeliveryError("unreachable", words, { retryAfterMs });
+  }
+  throw new DeliveryError("refused", words);
+}
+
+/** Ms that a Retry-After asks to wait, a day at most; null when there is none that can be read. */
+export function retryAfter(header: string | undefined, now: number): number | null {
+  if (header === undefined) return null;
+  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;
+  return Number.isNaN(ms) ? null : Math.min(Math.max(ms, 0), 86_400_000);
+}
+
+function faultOf(error: unknown): DeliveryError {
+  if (error instanceof DeliveryError) return error;
+  const words = error instanceof Error ? error.message : String(error);
+  if (error instanceof NoAnswer) return new DeliveryError("unanswered", words);
+  if (error instanceof NotReached) return new DeliveryError("unreachable", words);
+  if (error instanceof RefusedAddress) return new DeliveryError("refused", words);
+  return new DeliveryError("refused", words);
+}
+
+function test({ reply_url }: ReplyTo): Promise<string> {
+  return Promise.resolve(
+    reply_url === "" ? "it takes messages; replies stay here" : `replies go to ${reply_url}`,
+  );
+}

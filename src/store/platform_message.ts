@@ -1,0 +1,71 @@
+import type { Database, Statement } from "./database.ts";
+
+/** The message with this id on its platform, or null. */
+export async function findByPlatformId(
+  db: Database,
+  platform: string,
+  platformMessageId: string,
+): Promise<string | null> {
+  const row = await db.first<{ id: string }>(
+    "select id from inbound_message where platform = ? and platform_message_id = ?",
+    [platform, platformMessageId],
+  );
+  return row?.id ?? null;
+}
+
+/** A message that was not taken, because too many wait. */
+interface OverMessage {
+  id: string;
+  session_key: string;
+  platform: string;
+  platform_message_id: string;
+  sender: string;
+  sender_name: string;
+  content: string;
+  is_data: boolean;
+  received_at: number;
+}
+
+/** Stores a message as failed: nobody takes it, and it can be seen (contract 10.1). */
+export function insertOver(message: OverMessage, error: string): Statement {
+  const {
+    id,
+    session_key,
+    platform,
+    platform_message_id,
+    sender,
+    sender_name,
+    content,
+    is_data,
+    received_at,
+  } = message;
+  return {
+    sql:
+      `insert into inbound_message (id, session_key, platform, platform_message_id, sender, sender_name, content,
+        media, is_data, status, routed, error, due_at, received_at, processed_at)
+      values (?, ?, ?, ?, ?, ?, ?, 'null', ?, 'failed', 'nobody', ?, ?, ?, ?)`,
+    args: [
+      id,
+      session_key,
+      platform,
+      platform_message_id,
+      sender,
+      sender_name,
+      content,
+      is_data,
+      error,
+      received_at,
+      received_at,
+      received_at,
+    ],
+  };
+}
+
+/** Whether the latest message of a conversation failed with this error, so that it is not said again. */
+export async function wasOver(db: Database, sessionKey: string, error: string): Promise<boolean> {
+  const row = await db.first<{ error: string }>(
+    "select error from inbound_message where session_key = ? order by id desc limit 1",
+    [sessionKey],
+  );
+  return row?.error === error;
+}

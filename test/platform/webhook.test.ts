@@ -1,0 +1,340 @@
+import { createHmac } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { Webhook } from "standardwebhooks";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp, type TestSettings } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
+import { eventually } from "../harness/wait.ts";
+import { Receiver } from "./fakes/receiver.ts";
+
+const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
+type Hook = Record<string, unknown>;
+
+function settings(hook: Hook = {}, more: TestSettings = {}): TestSettings {
+  return {
+    engines: fakeEngines(),
+    platforms: { alerts: { kind: "webhook", worker: "Ada", secret: SECRET, ...hook } as never },
+    ...more,
+  };
+}
+
+/** Sends a webhook as it is; only Standard Webhooks signs unless `headers` say otherwise. */
+async function post(app: App, body: string, headers: Record<string, string>, name = "alerts") {
+  const response = await app.server.fetch(
+    new Request(`http://localhost/hooks/${name}`, { method: "POST", body, headers }),
+  );
+  return { status: response.status, body: await response.json() };
+}
+
+function signed(body: string, id: string, at = Date.now(), secret = SECRET): Record<string, string> {
+  return {
+    "content-type": "application/json",
+    "webhook-id": id,
+    "webhook-timestamp": String(Math.floor(at / 1000)),
+    "webhook-signature": new Webhook(secret).sign(id, new Date(at), body),
+  };
+}
+
+async function rows(app: App): Promise<number> {
+  return (await app.db.first<{ rows: number }>("select count(*) as rows from inbound_message"))?.rows ?? 0;
+}
+
+describe("POST /hooks/:name (contract 10.5)", () => {
+  it("gives what a program says to its worker, word by word, and answers 202 with the id", async () => {
+    await using app = await openApp({ config: settings() });
+    await app.call("POST /api/workers", { name: "Ada" });
+    await app.call("POST /api/workers", { name: "Bob" });
+    const text = "/stop @Bob say hello";
+    const body = JSON.stringify({ text, conversation: "ops", sender: "cron" });
+    const reply = await post(app, body, signed(body, "m1"));
+    expect(reply).toEqual({ status: 202, body: { status: "queued", message_id: expect.any(String) } });
+    await app.settle();
+    const [task] = await app.call("GET /api/queue").then(() =>
+      app.db.read(
+        "select instruction, session_key, worker.name from task join worker on worker.id = worker_id",
+      )
+    );
+    expect(task).toEqual({ instruction: text, session_key: "alerts:ops", name: "Ada" });
+    const [message] = await app.call("GET /api/messages/inbound?platform=alerts");
+    expect(message).toMatchObject({ platform_message_id: "ops:m1", sender: "cron", sender_name: "cron" });
+  });
+
+  it("takes a repeated id once, and says which message it was (reliability WHK-1)", async () => {
+    await using app = await openApp({ config: settings() });
+    const body = JSON.stringify({ text: "hello" });
+    const first = await post(app, body, signed(body, "same"));
+    const again = await post(app, body, signed(body, "same", Date.now() + 2_000));
+    expect(again).toEqual(first);
+    expect(await rows(app)).toBe(1);
+  });
+
+  it("does nothing with what is forged, old, from the future or for another secret (reliability WHK-1)", async () => {
+    await using app = await openApp({ config: settings() });
+    const body = JSON.stringify({ text: "hello" });
+    const good = signed(body, "a");
+    const sent = good["webhook-signature"] ?? "";
+    const now = Date.now();
+    const forged: [string, string, Record<string, string>][] = [
+      ["no signature", body, { "content-type": "application/json" }],
+      ["another body", `${body} `, good],
+      ["another id", body, { ...good, "webhook-id": "b" }],
+      ["another time", body, { ...good, "webhook-timestamp": String(Math.floor(now / 1000) + 1) }],
+      ["old", body, signed(body, "a", now - 310_000)],
+      ["from the future", body, signed(body, "a", now + 400_000)],
+      ["another secret", body, signed(body, "a", now, `whsec_${btoa("x".repeat(32))}`)],
+      ["another version", body, {
+        ...good,
+        "webhook-signature": sent.replace("v1,", "v2,"),
+      }],
+      ["an empty signature", body, { ...good, "webhook-signature": "v1," }],
+      ["a shortened signature", body, {
+        ...good,
+        "webhook-signature": sent.slice(0, -8),
+      }],
+      ["no time", body, { ...good, "webhook-timestamp": "" }],
+      ["time as words", body, { ...good, "webhook-timestamp": "now" }],
+      ["the id moved into the time", body, { ...good, "webhook-id": "a.1" }],
+      ["a wrong token", body, { "content-type": "application/json", authorization: "Bearer nothing" }],
+    ];
+    for (const [what, text, headers] of forged) {
+      expect([what, (await post(app, text, headers)).status]).toEqual([what, 401]);
+    }
+    expect(await rows(app)).toBe(0);
+    // Several signatures are sent while a secret is changed: one that counts is enough.
+    const both = { ...good, "webhook-signature": `v1,AAAA v2,BBBB ${good["webhook-signature"]}` };
+    expect((await post(app, body, both)).status).toBe(202);
+  });
+
+  it("takes what GitHub signed, and a replay under another delivery id is the same message (reliability WHK-1)", async () => {
+    const secret = "github's own";
+    const hook = {
+      secret,
+      hmac: "github",
+      template: "{{/action}}: {{/issue/title}}",
+      conversation: "{{/repo}}",
+    };
+    await using app = await openApp({ config: settings(hook) });
+    const body = JSON.stringify({ action: "opened", repo: "a/b", issue: { title: "{{/repo}} $& @Ada" } });
+    const headers = (delivery: string, text = body) => ({
+      "content-type": "application/json",
+      "x-github-delivery": delivery,
+      "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(text).digest("hex")}`,
+    });
+    expect((await post(app, body, headers("d1"))).status).toBe(202);
+    expect((await post(app, body, headers("d2"))).status).toBe(202);
+    expect((await post(app, `${body} `, headers("d3"))).status).toBe(401);
+    expect((await post(app, "{}", headers("d4", "{}"))).body.detail).toContain("/repo");
+    const form = `payload=${encodeURIComponent(JSON.stringify({ ...JSON.parse(body), n: 2 }))}`;
+    const asForm = { ...headers("d5", form), "content-type": "application/x-www-form-urlencoded" };
+    expect((await post(app, form, asForm)).status).toBe(202);
+    const messages = await app.call("GET /api/messages/inbound");
+    // What is inserted is not expanded again.
+    expect(messages.map(({ content, session_key }: Hook) => [content, session_key])).toEqual([
+      ["opened: {{/repo}} $& @Ada", "alerts:a/b"],
+      ["opened: {{/repo}} $& @Ada", "alerts:a/b"],
+    ]);
+  });
+
+  it("takes what Slack signed, and answers its challenge (reliability WHK-1)", async () => {
+    const secret = "slack's own";
+    await using app = await openApp({
+      config: settings({ secret, hmac: "slack", template: "{{/event/text}}" }),
+    });
+    const headers = (body: string, at = Date.now()) => {
+      const time = String(Math.floor(at / 1000));
+      const mac = createHmac("sha256", secret).update(`v0:${time}:${body}`).digest("hex");
+      return {
+        "content-type": "application/json",
+        "x-slack-request-timestamp": time,
+        "x-slack-signature": `v0=${mac}`,
+      };
+    };
+    const challenge = JSON.stringify({ type: "url_verification", challenge: "c1" });
+    expect((await post(app, challenge, headers(challenge))).body).toEqual({ challenge: "c1" });
+    const body = JSON.stringify({ event_id: "E1", event: { text: "hi" } });
+    expect((await post(app, body, headers(body))).status).toBe(202);
+    expect((await post(app, body, headers(body, Date.now() - 2_000))).status).toBe(202);
+    expect((await post(app, body, headers(body, Date.now() - 310_000))).status).toBe(401);
+    expect(await rows(app)).toBe(1);
+  });
+
+  it("takes a token with write:hooks, and no other", async () => {
+    await using app = await openApp({ config: settings({ secret: "" }) });
+    const body = JSON.stringify({ text: "hi", id: 7 });
+    const tokenOf = async (scope: string) => {
+      const made = await app.call("POST /api/tokens", { name: scope, scopes: [scope] });
+      return { "content-type": "application/json", authorization: `Bearer ${made.token}` };
+    };
+    expect((await post(app, body, await tokenOf("write:messages"))).status).toBe(403);
+    expect((await post(app, body, await tokenOf("write:hooks"))).status).toBe(202);
+    expect((await post(app, body, await tokenOf("read:hooks"))).status).toBe(403);
+    expect((await post(app, body, { "content-type": "application/json" })).status).toBe(401);
+    expect((await post(app, body, await tokenOf("write:*"), "nothing")).status).toBe(404);
+    expect(await app.db.first("select actor, address from journal where kind = 'message.received'")).toEqual({
+      actor: "token:write:hooks",
+      address: "127.0.0.1",
+    });
+  });
+
+  it("refuses a body without an id, text or JSON, and too many that wait", async () => {
+    await using app = await openApp({
+      config: settings({}, { limits: { max_waiting_messages: 2 }, bee: { quiet_window: "1h" } }),
+    });
+    const send = (body: string, id = "x", more = {}) => post(app, body, { ...signed(body, id), ...more });
+    expect((await send("{}")).status).toBe(400);
+    expect((await send("no json")).status).toBe(400);
+    expect((await send(JSON.stringify({ text: "hi", more: 1 }))).status).toBe(400);
+    expect((await send(JSON.stringify({ text: "hi" }), "i".repeat(101))).status).toBe(400);
+    const token = await app.call("POST /api/tokens", { name: "t", scopes: ["write:hooks"] });
+    const noId = { "content-type": "application/json", authorization: `Bearer ${token.token}` };
+    expect((await post(app, JSON.stringify({ text: "hi" }), noId)).body.detail).toContain("id: is missing");
+    for (const [id, status] of [["1", 202], ["2", 202], ["3", 429], ["4", 429]] as const) {
+      expect((await send(JSON.stringify({ text: "hi" }), id)).status).toBe(status);
+    }
+    // Stored as failed, and said once.
+    const failed = await app.call("GET /api/messages/inbound?status=failed");
+    expect(failed).toHaveLength(2);
+    expect(await app.call("GET /api/messages/outbound")).toHaveLength(1);
+  });
+});
+
+describe("replies to reply_url (contract 10.3)", () => {
+  const to = (receiver: Receiver) => ({ reply_url: receiver.url, allow_private: true });
+
+  async function say(app: App, text: string, id: string, conversation = "main"): Promise<void> {
+    const body = JSON.stringify({ text, conversation });
+    expect((await post(app, body, signed(body, id, app.server.parts.clock.now()))).status).toBe(202);
+  }
+
+  it("are signed, in order in each conversation, and verified by the npm package", async () => {
+    await using receiver = new Receiver(SECRET);
+    await using app = await openApp({ config: settings(to(receiver)) });
+    await app.call("POST /api/workers", { name: "Ada" });
+    for (let i = 0; i < 5; i++) {
+      await say(app, `say ${i}`, `m${i}`);
+      await app.settle();
+    }
+    expect(receiver.faults).toEqual([]);
+    expect(receiver.got.map(({ body }) => body.data.text)).toEqual(["0", "1", "2", "3", "4"]);
+    expect(receiver.got[0]?.body).toMatchObject({
+      type: "message.reply",
+      data: { platform: "alerts", conversation: "main", answers: "m0" },
+    });
+    const [sent] = await app.call("GET /api/messages/outbound");
+    expect(sent).toMatchObject({ status: "sent", next_attempt_at: null });
+  });
+
+  it("are sent once more with the same id when the answer is lost, and never a third time (reliability PLT-2)", async () => {
+    await using receiver = new Receiver(SECRET);
+    await using app = await openApp({ config: settings(to(receiver)) });
+    await app.call("POST /api/workers", { name: "Ada" });
+    receiver.modes.push("lost", "ok", "lost", "lost");
+    await say(app, "say first", "m1");
+    await app.settle();
+    expect(receiver.got.map(({ id, body }) => [id, body.data.text])).toEqual([
+      [receiver.got[0]?.id, "first"],
+      [receiver.got[0]?.id, "first"],
+    ]);
+    await say(app, "say second", "m2");
+    await app.settle();
+    await say(app, "say third", "m3");
+    await app.settle();
+    expect(receiver.got.map(({ body }) => body.data.text)).toEqual([
+      "first",
+      "first",
+      "second",
+      "second",
+      "third",
+    ]);
+    const [third, second, first] = await app.call("GET /api/messages/outbound");
+    expect([first.status, second.status, third.status]).toEqual(["sent", "failed", "sent"]);
+    expect(second).toMatchObject({
+      next_attempt_at: null,
+      error: expect.stringContaining("may have arrived"),
+    });
+  });
+
+  it("wait while the receiver is away for a night: nothing is given up, in order, and no attempt counts (reliability PLT-3)", async () => {
+    const clock = new TestClock();
+    await using receiver = new Receiver(SECRET, () => clock.now());
+    await using app = await openApp({ clock, config: settings(to(receiver)) });
+    await app.call("POST /api/workers", { name: "Ada" });
+    await receiver.goAway();
+    for (let i = 0; i < 3; i++) {
+      await say(app, `say ${i}`, `m${i}`, i === 2 ? "other" : "main");
+      await app.until("task.completed", i + 1);
+    }
+    const held = () => app.call("GET /api/messages/outbound");
+    await eventually("it is held", async () => (await held()).some((one: Hook) => one.error !== ""));
+    for (let minute = 0; minute < 8 * 60; minute += 10) {
+      const { rounds } = app.server.stages.find(({ name }) => name === "outbox") ?? { rounds: 0 };
+      clock.advance(10 * 60_000);
+      await eventually("another round", () => {
+        const stage = app.server.stages.find(({ name }) => name === "outbox");
+        return (stage?.rounds ?? 0) > rounds;
+      });
+    }
+    for (const message of await held()) {
+      expect(message).toMatchObject({ status: "failed", attempt: 0, next_attempt_at: expect.any(Number) });
+    }
+    receiver.comeBack();
+    await eventually("all arrive", () => {
+      clock.advance(60_000);
+      return receiver.got.length >= 3;
+    });
+    expect(
+      receiver.got.filter(({ body }) => body.data.conversation === "main").map(({ body }) => body.data.text),
+    )
+      .toEqual(["0", "1"]);
+    expect(receiver.faults).toEqual([]);
+  });
+
+  it.each([401, 429, 500, 503])("wait when it answers %i, as long as it asks", async (status) => {
+    const clock = new TestClock();
+    await using receiver = new Receiver(SECRET, () => clock.now());
+    await using app = await openApp({ clock, config: settings(to(receiver)) });
+    await app.call("POST /api/workers", { name: "Ada" });
+    receiver.modes.push({ status, headers: { "retry-after": "120" } });
+    const before = clock.now();
+    await say(app, "say it", "m1");
+    await eventually(
+      "it is held",
+      async () =>
+        (await app.call("GET /api/messages/outbound"))[0]?.error !== "" && receiver.got.length === 1,
+    );
+    await eventually("it says when", async () => {
+      const [message] = await app.call("GET /api/messages/outbound");
+      return message.next_attempt_at === before + 120_000 && message.attempt === 0;
+    });
+    clock.advance(120_000);
+    await app.until("message.sent");
+    expect(receiver.got).toHaveLength(2);
+  });
+
+  it("fail at once when it refuses the message itself", async () => {
+    await using receiver = new Receiver(SECRET);
+    await using app = await openApp({ config: settings(to(receiver)) });
+    await app.call("POST /api/workers", { name: "Ada" });
+    receiver.modes.push(422);
+    await say(app, "say it", "m1");
+    await app.settle();
+    const [message] = await app.call("GET /api/messages/outbound");
+    expect(message).toMatchObject({
+      status: "failed",
+      next_attempt_at: null,
+      error: "reply_url answered 422",
+    });
+  });
+
+  it("do not go to an address inside unless the configuration allows it (reliability WHK-2)", async () => {
+    await using receiver = new Receiver(SECRET);
+    await using app = await openApp({ config: settings({ reply_url: receiver.url }) });
+    await app.call("POST /api/workers", { name: "Ada" });
+    await say(app, "say it", "m1");
+    await app.settle();
+    expect(receiver.got).toEqual([]);
+    const [message] = await app.call("GET /api/messages/outbound");
+    expect(message).toMatchObject({ status: "failed", next_attempt_at: null });
+    expect(message.error).toContain("not an address of the public internet");
+  });
+});
