@@ -111,6 +111,8 @@ function findMention(given: string, candidates: readonly Candidate[]): Mention |
   let mentioned: Candidate | null = null;
   let rest = given;
   for (let at = text.indexOf("@"); at !== -1; at = text.indexOf("@", at + 1)) {
+    // Most of a hostile text is sorted out here, before anything that costs more.
+    if (!names.next.has(folded.charCodeAt(at + 1))) continue;
     // In the middle of a word it is part of an address such as ada@example.org.
     if (at > 0 && isWordCharacter(text[at - 1] ?? "")) continue;
     const [worker, another] = longestName({ text, folded, at: at + 1 }, names);
@@ -211,6 +213,7 @@ function behind(given: string, composed: string): string {
 }
 
 function isWordCharacter(character: string): boolean {
+  if (character < "0" && character !== "") return false;
   return /[\p{L}\p{M}\p{N}_]/u.test(character);
 }
 
