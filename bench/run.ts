@@ -1,4 +1,5 @@
 // `make bench`: every figure beside its baseline, measured in the same run. `make bench ARGS='rest start'` for some.
+import { benchConsole } from "./console.ts";
 import { benchEngines } from "./engines.ts";
 import { benchLists } from "./lists.ts";
 import { type Row, table } from "./measure.ts";
@@ -12,6 +13,7 @@ import { benchTasks } from "./tasks.ts";
 import { benchTokens } from "./tokens.ts";
 
 const BENCHES: Record<string, () => Promise<Row[]>> = {
+  console: benchConsole,
   engines: benchEngines,
   lists: benchLists,
   "one-file": benchOneFile,

@@ -4,7 +4,7 @@ import type { Database } from "./database.ts";
 // Columns that a kind of item has no use for.
 const NO_RUN = "'' as worker_id, '' as worker_name, '' as execution_id, '' as engine, '' as question_id";
 
-/** Runs that failed since a time, and whose task was not run again. Who cancelled one knows it. */
+/** Runs that failed since a time, and were not run again, by their task or by a retry. Who cancelled one knows it. */
 export function findFailedRuns(db: Database, since: number): Promise<InboxItem[]> {
   return db.read(
     `select 'run_failed' as kind, completed_at as at, substr(instruction, 1, ${INBOX_TITLE_MAX}) as title,
@@ -12,7 +12,12 @@ export function findFailedRuns(db: Database, since: number): Promise<InboxItem[]
       id as execution_id, message_id, session_key, engine, '' as question_id
     from execution indexed by execution_completed
     where completed_at >= ? and status = 'failed' and failure <> 'cancelled'
-      and not exists (select 1 from execution as later where later.task_id = execution.task_id and later.id > execution.id)
+      and not exists (
+        select 1
+        from execution as later
+        where later.message_id = execution.message_id and later.id > execution.id
+          and (later.task_id = execution.task_id
+            or later.worker_id = execution.worker_id and later.instruction = execution.instruction))
     order by completed_at desc
     limit ${INBOX_KIND_MAX}`,
     [since],

@@ -64,6 +64,25 @@ it("GET /api/inbox lists what needs a person, newest first, and forgets what was
   ]);
 });
 
+it("GET /api/inbox shows a failed run that was retried by its latest run alone, and others as they were (contract 17)", async () => {
+  await using app = await openApp({ config: { engines: { breaks: BREAKS } } });
+  const { id: worker_id } = await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
+  for (const instruction of ["fetch the report", "fetch the figures"]) {
+    await app.call("POST /api/tasks", { message_id: "script", worker_id, instruction, type: "immediate" });
+  }
+  await app.settle();
+  const failed = await app.call("GET /api/executions") as { id: string; instruction: string }[];
+  const shown = async () =>
+    (await app.call("GET /api/inbox")).map((item: { execution_id: string }) => item.execution_id).sort();
+  expect(await shown()).toEqual(failed.map(({ id }) => id).sort());
+  const report = failed.find(({ instruction }) => instruction === "fetch the report");
+  await app.call(`POST /api/executions/${report?.id}/retry`, {});
+  await app.settle();
+  const [latest] = await app.call("GET /api/executions");
+  const other = failed.find(({ id }) => id !== report?.id);
+  expect(await shown()).toEqual([latest.id, other?.id].sort());
+});
+
 it("GET /api/inbox is for people: no run sees it, whatever its scopes (contract 9)", async () => {
   await using app = await openApp({ config: { engines: fakeEngines() } });
   const run = await startRun(app, ["*:*"]);

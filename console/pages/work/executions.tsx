@@ -8,6 +8,7 @@ import { Empty, Waiting } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { statusWord } from "../../parts/status.tsx";
 import { ExecutionRow } from "./execution_row.tsx";
+import { RetryAll } from "./retry_all.tsx";
 import { WorkTabs } from "./work_tabs.tsx";
 
 const STATUSES = ["pending", "running", "completed", "failed"] as const;
@@ -60,6 +61,7 @@ export function ExecutionsPage() {
           </button>
         )}
         {items !== undefined && <p class="count">{list.total} in all</p>}
+        {status === "failed" && <RetryAll worker={worker} session={session} list={list} />}
       </div>
       {items === undefined ? <Waiting refusal={list.refusal} /> : items.length === 0
         ? (

@@ -3,10 +3,11 @@ import { Link, useLocation } from "wouter-preact";
 import { api, ask, type Refusal, refusalOf, type Worker } from "../../live/api.ts";
 import { useDraft } from "../../live/draft.ts";
 import { useResource } from "../../live/resource.ts";
+import { may } from "../../live/session.ts";
 import type { PageProps } from "../../pages.tsx";
 import { Choice, TextField, Tick } from "../../parts/field.tsx";
 import { Heading } from "../../parts/heading.tsx";
-import { RefusalNotice, Waiting } from "../../parts/notice.tsx";
+import { Empty, RefusalNotice, Waiting } from "../../parts/notice.tsx";
 import { say } from "../../parts/toast.tsx";
 import { flat, useDepartments } from "./department_tree.ts";
 import { usableEngines } from "./engines.ts";
@@ -37,6 +38,7 @@ const BLANK: Values = {
 
 /** A new worker, or changes to one. What is typed outlives a reload. */
 export function WorkerEditPage({ params: { id = "" } }: PageProps) {
+  if (!may("write:workers")) return <Empty title="You may look at workers, and not change them." />;
   if (id === "") return <WorkerForm worker={null} />;
   return <ExistingWorker id={id} />;
 }

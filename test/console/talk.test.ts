@@ -1,0 +1,163 @@
+import { Buffer } from "node:buffer";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { openApp } from "../harness/app.ts";
+import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+
+// A browser beside other tests on a small machine takes its time.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
+
+const path = await findBrowser();
+const FILE_BYTES = 600_000;
+const BREAKS_ONCE = {
+  kind: "command",
+  command: "sh",
+  args: [
+    "-c",
+    "cat >/dev/null; [ -e been ] && echo fetched && exit 0; touch been; echo 'no route' >&2; exit 3",
+  ],
+};
+
+describe.skipIf(path === null)("talking and working in the console (contract 17)", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launch(path ?? "");
+  });
+  afterAll(() => browser.close());
+
+  it("a file is sent with its progress shown, and read again as it was", async () => {
+    await using app = await openApp();
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const chat = await app.call("POST /api/local/sessions", { worker_id: ada.id });
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto(`/console/chat/${chat.id}`);
+    await visitor.signIn();
+    await page.getByText("Say hello to Ada").waitFor();
+    const devtools = await visitor.context.newCDPSession(page);
+    const slow = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: 400_000 };
+    await devtools.send("Network.emulateNetworkConditions", slow);
+    const content = new Uint8Array(FILE_BYTES).map((_, index) => index % 251);
+    await page.locator("input[type=file]").setInputFiles({
+      name: "figures.bin",
+      mimeType: "application/octet-stream",
+      buffer: Buffer.from(content),
+    });
+    await page.getByText("figures.bin").waitFor();
+    await page.getByLabel("Message", { exact: true }).fill("look at this");
+    await page.getByRole("button", { name: "Send" }).click();
+    const progress = page.getByRole("progressbar", { name: "Upload" });
+    await progress.waitFor();
+    await expect.poll(() => progress.evaluate((bar) => Number(bar.getAttribute("value"))), {
+      timeout: 30_000,
+    })
+      .toBeGreaterThan(0);
+    const link = page.getByRole("article", { name: "You" }).getByRole("button", { name: /figures\.bin/ });
+    await link.waitFor();
+    const [download] = await Promise.all([page.waitForEvent("download"), link.click()]);
+    expect(download.suggestedFilename()).toBe("figures.bin");
+    expect(await Deno.readFile(await download.path())).toEqual(content);
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it("a question is found and answered on a phone, by an option in the inbox and by words in the chat", async () => {
+    await using app = await openApp();
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const chat = await app.call("POST /api/local/sessions", { worker_id: ada.id });
+    const said = await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "tidy up" });
+    await app.settle();
+    await using visitor = await Visitor.open(browser, app.url, PHONE);
+    const { page } = visitor;
+    await visitor.goto("/");
+    await visitor.signIn();
+    await page.getByText("Nothing needs you.").waitFor();
+    const ask = (text: string, options: string[]) =>
+      app.call("POST /api/questions", { message_id: said.message_id, text, options });
+    const first = await ask("Delete the old backups, too?", ["Yes", "No"]);
+    await page.getByText("Delete the old backups, too?").waitFor();
+    await page.getByRole("button", { name: "No", exact: true }).click();
+    await page.getByText("Nothing needs you.").waitFor();
+    expect(await app.call(`GET /api/questions/${first.id}`)).toMatchObject({
+      status: "answered",
+      answer: "No",
+    });
+    const second = await ask("What shall the archive be called?", []);
+    await visitor.goto(`/console/chat/${chat.id}`);
+    const asked = page.getByRole("article", { name: "Reply" }).filter({ hasText: "What shall the archive" });
+    await asked.getByLabel("Your answer").fill("november");
+    await asked.getByRole("button", { name: "Answer" }).click();
+    await asked.getByLabel("Your answer").waitFor({ state: "detached" });
+    expect(await app.call(`GET /api/questions/${second.id}`)).toMatchObject({ answer: "november" });
+    expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it("a failed run is found, read, run again, and leaves the inbox", async () => {
+    await using app = await openApp({ config: { engines: { breaks: BREAKS_ONCE } } });
+    await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
+    const chat = await app.call("POST /api/local/sessions", {});
+    await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "fetch the report" });
+    await app.settle();
+    await using visitor = await Visitor.open(browser, app.url, PHONE);
+    const { page } = visitor;
+    await visitor.goto("/");
+    await visitor.signIn();
+    await page.getByRole("link", { name: /fetch the report/ }).click();
+    await page.getByRole("list", { name: "Log lines" }).getByText("no route").first().waitFor();
+    await page.getByRole("button", { name: "Run again" }).click();
+    await page.getByRole("link", { name: /completed fetch the report/ }).click();
+    await page.getByRole("heading", { name: "Result" }).waitFor();
+    await visitor.goto("/");
+    await page.getByText("Nothing needs you.").waitFor();
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it("several failed runs are done again by their filter, once each", async () => {
+    await using app = await openApp({ config: { engines: { breaks: BREAKS_ONCE } } });
+    const [eve, other] = [
+      await app.call("POST /api/workers", { name: "Eve", engine: "breaks" }),
+      await app.call("POST /api/workers", { name: "Bob", engine: "breaks" }),
+    ];
+    for (const [index, worker] of [eve, other].entries()) {
+      const task = { message_id: `script${index}`, worker_id: worker.id, type: "immediate" };
+      await app.call("POST /api/tasks", { ...task, instruction: "fetch the report" });
+    }
+    await app.settle();
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto("/console/executions?status=failed");
+    await visitor.signIn();
+    await page.getByText("2 in all").waitFor();
+    await page.getByRole("button", { name: "Run all again" }).click();
+    await page.getByRole("button", { name: "Run 2 again" }).click();
+    await page.getByText("2 of 2 run again").waitFor();
+    await app.settle();
+    const all = await app.call("GET /api/executions") as { status: string }[];
+    expect(all.filter(({ status }) => status === "completed").length).toBe(2);
+    expect(all.length).toBe(4);
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it("a worker is moved in the tree of departments, and found below the upper one", async () => {
+    await using app = await openApp();
+    const upper = await app.call("POST /api/departments", { name: "Research" });
+    await app.call("POST /api/departments", { name: "Archive", parent_id: upper.id });
+    const sales = await app.call("POST /api/departments", { name: "Sales" });
+    await app.call("POST /api/workers", { name: "Ada", departments: [sales.id] });
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto("/console/workers");
+    await visitor.signIn();
+    await page.getByRole("link", { name: /Ada/ }).click();
+    await page.getByRole("link", { name: "Edit" }).click();
+    await page.getByLabel("Sales").uncheck();
+    await page.getByLabel("Archive").check();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Archive").waitFor();
+    await visitor.goto(`/console/workers?department=${upper.id}`);
+    await page.getByRole("link", { name: /Ada/ }).waitFor();
+    await visitor.goto(`/console/workers?department=${sales.id}`);
+    await page.getByText("No worker matches.").waitFor();
+    expect(visitor.complaints).toEqual([]);
+  });
+});

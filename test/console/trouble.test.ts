@@ -1,0 +1,172 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { openApp } from "../harness/app.ts";
+import { DESK, findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+import { Wire } from "../harness/wire.ts";
+
+// A browser beside other tests on a small machine takes its time.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
+
+const path = await findBrowser();
+const HOUR_MS = 3_600_000;
+const MANY = 50_000;
+const LONG_BYTES = 16 * 1024 * 1024;
+const ONE_LINE = {
+  kind: "command",
+  command: "sh",
+  args: ["-c", `cat >/dev/null; head -c ${LONG_BYTES} /dev/zero | tr '\\0' x >&2; echo >&2; echo done`],
+};
+
+describe.skipIf(path === null)("the console in trouble (contract 17)", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launch(path ?? "");
+  });
+  afterAll(() => browser.close());
+
+  it("a stream that breaks says so, and what happened meanwhile is there when it is back; nothing is lost", async () => {
+    await using app = await openApp();
+    await using wire = new Wire(app.url);
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const chat = await app.call("POST /api/local/sessions", { worker_id: ada.id });
+    await using visitor = await Visitor.open(browser, wire.url);
+    const { page } = visitor;
+    await visitor.goto(`/console/chat/${chat.id}`);
+    await visitor.signIn();
+    await page.getByText("Say hello to Ada").waitFor();
+    wire.cut();
+    await page.getByRole("status").getByText("Reconnecting").waitFor();
+    await page.getByLabel("Message", { exact: true }).fill("are you there");
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByRole("alert").getByText("The service does not answer").waitFor();
+    expect(await page.getByLabel("Message", { exact: true }).inputValue()).toBe("are you there");
+    await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "said meanwhile" });
+    await app.settle();
+    wire.mend();
+    await page.getByRole("article", { name: "Reply" }).getByText("said meanwhile").waitFor();
+    await page.getByText("Reconnecting").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByRole("article", { name: "Reply" }).getByText("are you there").waitFor();
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it("a service that restarts under an open page is followed again, by the same session", async () => {
+    const first = await openApp();
+    await first.call("POST /api/workers", { name: "Before" });
+    await using visitor = await Visitor.open(browser, first.url);
+    const { page } = visitor;
+    await visitor.goto("/console/workers");
+    await visitor.signIn();
+    await page.getByText("Before").waitFor();
+    await first.stop();
+    await page.getByRole("status").getByText("Reconnecting").waitFor();
+    const port = Number(new URL(first.url).port);
+    await using second = await openApp({ dataDir: first.dataDir, config: { server: { port } } });
+    await second.call("POST /api/workers", { name: "After" });
+    await page.getByText("After").waitFor();
+    expect(await page.getByRole("heading", { name: /^Sign in/ }).count()).toBe(0);
+    expect(visitor.complaints).toEqual([]);
+    await second.stop();
+    await Deno.remove(first.dataDir, { recursive: true });
+  });
+
+  for (const hours of [-1, 1]) {
+    it(`a browser whose clock is ${hours} h off tells times by the service's`, async () => {
+      await using app = await openApp();
+      const ada = await app.call("POST /api/workers", { name: "Ada" });
+      const task = { message_id: "script", worker_id: ada.id, instruction: "say hello", type: "immediate" };
+      await app.call("POST /api/tasks", task);
+      await app.settle();
+      await using visitor = await Visitor.open(browser, app.url, PHONE);
+      const { page } = visitor;
+      await visitor.context.addInitScript({
+        content: `const real = Date.now; Date.now = () => real() + ${hours * HOUR_MS};`,
+      });
+      await visitor.goto("/console/executions");
+      await visitor.signIn();
+      const row = page.getByRole("link", { name: /say hello/ });
+      await row.waitFor();
+      await expect.poll(() => row.innerText()).toMatch(/just now|\d+ (s|min) ago/);
+      expect(visitor.complaints).toEqual([]);
+    });
+  }
+
+  it("a queue of 50,000 tasks is scrolled, and only what is seen is drawn", async () => {
+    await using app = await openApp();
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const task = await app.call("POST /api/tasks", {
+      message_id: "script",
+      worker_id: ada.id,
+      instruction: "once a year",
+      type: "scheduled",
+      cron: "0 5 1 1 *",
+    });
+    const columns = await app.db.read<{ name: string }>("select name from pragma_table_info('task')");
+    const values = columns.map(({ name }) =>
+      name === "id" ? "printf('%08x-0000-7000-8000-%012x', i / 65536, i)" : `task."${name}"`
+    );
+    await app.db.write([{
+      sql: `with recursive n (i) as (select 1 union all select i + 1 from n where i < ${MANY - 1})
+        insert into task (${columns.map(({ name }) => `"${name}"`).join(", ")})
+        select ${values.join(", ")} from task, n where task.id = ?`,
+      args: [task.id],
+    }]);
+    await using visitor = await Visitor.open(browser, app.url, DESK);
+    const { page } = visitor;
+    await visitor.goto("/console/tasks");
+    await visitor.signIn();
+    await page.getByText(/0\+? in all/).waitFor();
+    const rows = page.getByRole("list", { name: "Tasks" });
+    await rows.getByRole("listitem").first().waitFor();
+    for (let pages = 1; pages <= 4; pages++) {
+      await rows.evaluate((box) => box.scrollTo(0, box.scrollHeight));
+      await expect.poll(() => rows.getByRole("listitem").last().getAttribute("aria-setsize"), {
+        timeout: 30_000,
+      }).toBe(String(100 * (pages + 1)));
+    }
+    expect(await rows.getByRole("listitem").count()).toBeLessThan(60);
+    // What cannot be cancelled in one request is not offered.
+    expect(await page.getByRole("button", { name: "Cancel all" }).count()).toBe(0);
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it("a log of 16 MiB in one line shows its start and says how much there is", async () => {
+    await using app = await openApp({ config: { engines: { long: ONE_LINE } } });
+    const ada = await app.call("POST /api/workers", { name: "Ada", engine: "long" });
+    const task = { message_id: "script", worker_id: ada.id, instruction: "talk", type: "immediate" };
+    await app.call("POST /api/tasks", task);
+    await app.settle();
+    const [execution] = await app.call("GET /api/executions");
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto(`/console/executions/${execution.id}`);
+    await visitor.signIn();
+    const log = page.getByRole("list", { name: "Log lines" });
+    await log.getByText(/^x{5,}|xxxxx/).first().waitFor();
+    await page.getByLabel("Search the log").fill("xxx");
+    await page.getByText(/1 of \d+/).waitFor();
+    const shown = await log.evaluate((box) => box.textContent?.length ?? 0);
+    expect(shown).toBeLessThan(2_000_000);
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it("a viewer who opens an administrator's links is told so, and is offered nothing of it", async () => {
+    await using app = await openApp();
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    await app.call("POST /api/users", { name: "grace", role: "viewer", password: "a long secret" });
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto("/console/system/backup");
+    await visitor.signIn("grace", "a long secret");
+    await page.getByText("Only an administrator makes backups.").waitFor();
+    await visitor.goto(`/console/workers/${ada.id}/edit`);
+    await page.getByText("may look at workers, and not change them").waitFor();
+    await visitor.goto(`/console/workers/${ada.id}`);
+    await page.getByRole("heading", { name: "Ada" }).waitFor();
+    expect(await page.getByRole("link", { name: "Edit" }).count()).toBe(0);
+    await visitor.goto("/console/system/users");
+    await page.getByText("that is you").waitFor();
+    expect(await page.getByRole("button", { name: /grace|New person/ }).count()).toBe(0);
+    expect(visitor.complaints).toEqual([]);
+  });
+});
