@@ -64,6 +64,10 @@ format: $(DEPS) ## Format every file
 bench: $(DEPS) ## Measure speed and memory beside an empty program; print a table, write bench/results/
 	@$(DENO) run -A bench/run.ts $(ARGS)
 
+.PHONY: pictures
+pictures: $(DEPS) ## Make pictures of every page of the console (ARGS='/tmp/pictures'; with --docs also those of the README)
+	@$(DENO) run -A test/pictures.ts $(ARGS)
+
 .PHONY: torture
 torture: $(DEPS) ## Kill the service at random under load for 15 minutes, then check that nothing is lost (ARGS='--seconds=60 --seed=7 --hostile')
 	@$(DENO) run -A test/torture/torture.ts $(ARGS)

@@ -4,6 +4,7 @@ import {
   CircleUser,
   Cpu,
   Ellipsis,
+  Gauge,
   Inbox,
   ListChecks,
   LogOut,
@@ -64,6 +65,13 @@ const PLACES: readonly Place[] = [
     icon: Brain,
     covers: /^\/console\/memory/,
     scope: "read:memory",
+  },
+  {
+    href: "/console/budgets",
+    name: "Budgets",
+    icon: Gauge,
+    covers: /^\/console\/budgets/,
+    scope: "read:budgets",
   },
   { href: "/console/system", name: "System", icon: Cpu, covers: /^\/console\/system/, scope: "read:system" },
 ];

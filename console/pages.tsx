@@ -43,6 +43,10 @@ export const PAGES: readonly Page[] = [
     load: async () => (await import("./pages/messages/messages.tsx")).MessagesPage,
   },
   { path: "/console/messages/:id", load: async () => (await import("./pages/messages/trace.tsx")).TracePage },
+  {
+    path: "/console/budgets",
+    load: async () => (await import("./pages/budgets/budgets.tsx")).BudgetsPage,
+  },
   { path: "/console/memory", load: async () => (await import("./pages/memory/memory.tsx")).MemoryPage },
   { path: "/console/system", load: async () => (await import("./pages/system/overview.tsx")).OverviewPage },
   {

@@ -37,6 +37,11 @@ const LOOKS: Record<string, [LucideIcon, Tone, string]> = {
   cancelled: [CircleSlash, "quiet", "cancelled"],
   merged: [Circle, "quiet", "merged"],
   idle: [Circle, "quiet", "idle"],
+  soft: [TriangleAlert, "warn", "nearly used up"],
+  hard: [OctagonX, "bad", "used up"],
+  unmeasured: [CircleDashed, "warn", "not measured"],
+  lifted: [CirclePause, "quiet", "lifted"],
+  missing: [CircleSlash, "quiet", "not usable"],
   active: [CircleCheck, "good", "may sign in"],
   disabled: [CircleSlash, "quiet", "may not sign in"],
 };

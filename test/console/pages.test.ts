@@ -49,6 +49,13 @@ async function fill(app: App): Promise<string[]> {
   await app.call("POST /api/users", { name: name.slice(0, 100), role: "viewer" });
   await app.call("POST /api/tokens", { name: name.slice(0, 100), scopes: ["read:tasks"] });
   await app.settle();
+  await app.call("POST /api/budgets", {
+    name: name.slice(0, 100),
+    target: `worker:${worker.id}`,
+    unit: "runs",
+    limit: 1,
+    period: "month",
+  });
   const executions = await app.call("GET /api/executions") as {
     id: string;
     status: string;
@@ -84,6 +91,7 @@ async function fill(app: App): Promise<string[]> {
     "/console/system/users",
     "/console/system/backup",
     "/console/account",
+    "/console/budgets",
     "/console/no-such-page",
   ];
 }

@@ -138,6 +138,40 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     expect(visitor.complaints).toEqual([]);
   });
 
+  it("a worker forgets a conversation, and only that one", async () => {
+    await using app = await openApp();
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const keys: string[] = [];
+    for (const name of ["Plans", "Reports"]) {
+      const chat = await app.call("POST /api/local/sessions", { name, worker_id: ada.id });
+      await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: `about ${name}` });
+      keys.push(`local:${chat.id}`);
+    }
+    await app.settle();
+    await app.db.write(keys.map((key) => ({
+      sql:
+        `insert or replace into session_context (session_key, worker_id, engine, session_id, work_dir, updated_at)
+        values (?, ?, 'echo', 's', '', 0)`,
+      args: [key, ada.id],
+    })));
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto(`/console/workers/${ada.id}`);
+    await visitor.signIn();
+    await page.getByText("Conversations that it goes on with").click();
+    await page.getByRole("button", { name: "Forget", exact: true }).nth(1).waitFor();
+    await page.getByRole("listitem").filter({ has: page.locator(`a[href$='${keys[0]?.slice(6)}']`) })
+      .getByRole("button", { name: "Forget", exact: true }).click();
+    await page.getByRole("button", { name: "Forget it" }).click();
+    await expect.poll(() => page.getByRole("button", { name: "Forget", exact: true }).count(), {
+      timeout: 30_000,
+    })
+      .toBe(1);
+    expect(await app.call(`GET /api/contexts?session_key=${keys[0]}`)).toEqual([]);
+    expect(await app.call(`GET /api/contexts?session_key=${keys[1]}`)).toHaveLength(1);
+    expect(visitor.complaints).toEqual([]);
+  });
+
   it("a worker is moved in the tree of departments, and found below the upper one", async () => {
     await using app = await openApp();
     const upper = await app.call("POST /api/departments", { name: "Research" });

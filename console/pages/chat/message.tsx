@@ -63,21 +63,23 @@ export function SendingView({ sending }: { sending: Sending }) {
   );
 }
 
+// A stored file is named after its id and then as its sender called it.
+const STORED_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-/;
+
 type Media = NonNullable<ChatMessage["media"]>;
 
 function MediaView({ media, sessionId }: { media: Media; sessionId: string }) {
-  // The stored name is the end of its path; `name` is what its sender called it.
   const stored = media.path.split("/").at(-1) ?? "";
   return (
-    <button type="button" class="file" onClick={() => void save(sessionId, stored, media.name)}>
+    <button type="button" class="file" onClick={() => void save(sessionId, stored)}>
       <Paperclip size={14} aria-hidden="true" />
-      <span>{media.name}</span>
+      <span>{media.name.replace(STORED_ID, "")}</span>
       <span class="quiet">{sizeText(media.size)}</span>
     </button>
   );
 }
 
-async function save(sessionId: string, stored: string, name: string): Promise<void> {
+async function save(sessionId: string, stored: string): Promise<void> {
   const path = `/api/local/sessions/${sessionId}/media/${encodeURIComponent(stored)}`;
-  await attempt(() => saveAnswer(new Request(path), name));
+  await attempt(() => saveAnswer(new Request(path)));
 }

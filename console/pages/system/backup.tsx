@@ -24,7 +24,6 @@ export function BackupPage() {
       const headers = { "content-type": "application/json" };
       await saveAnswer(
         new Request("/api/system/backup", { method: "POST", headers, body: JSON.stringify(body) }),
-        "",
       );
       say("The backup is saved");
     } catch (error) {

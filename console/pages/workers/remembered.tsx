@@ -13,7 +13,7 @@ type Context = Schemas["SessionContext"];
 
 const RUNS_READ = 50;
 const CONVERSATIONS_MAX = 10;
-const CONTEXTS_READ = 200;
+const CONTEXTS_READ = 100;
 
 /** What a worker has in mind: its contexts in the conversations that it ran in last, and what everybody is told. */
 export function Remembered({ worker }: { worker: Worker }) {

@@ -1,0 +1,44 @@
+import type { Schemas } from "../../live/api.ts";
+import { workerName } from "../../live/workers.ts";
+import { costText, countText } from "../../parts/format.ts";
+import { flat, useDepartments } from "../workers/department_tree.ts";
+
+type Budget = Schemas["Budget"];
+
+/** An amount in the unit of a budget: `12 runs`, `$1.50`. */
+export function amountWords(amount: number, unit: Budget["unit"]): string {
+  if (unit === "usd") return costText(amount);
+  const count = countText(unit === "minutes" ? Math.round(amount * 10) / 10 : amount);
+  return `${count} ${amount === 1 ? unit.slice(0, -1) : unit}`;
+}
+
+const PERIODS: Record<Budget["period"], string> = {
+  "5h": "in 5 hours",
+  "24h": "in 24 hours",
+  "7d": "in 7 days",
+  month: "in a month",
+  total: "in all",
+};
+
+/** Over which time a budget counts. */
+export function periodWords(period: Budget["period"]): string {
+  return PERIODS[period];
+}
+
+/** Every period with its words, for a choice. */
+export const PERIOD_CHOICES = Object.entries(PERIODS) as [Budget["period"], string][];
+
+/** The names of departments by their ids. */
+export function useDepartmentNames(): Map<string, string> {
+  return new Map(flat(useDepartments().data ?? []).map(({ id, name }) => [id, name]));
+}
+
+/** What a budget counts for. */
+export function targetWords(target: string, departments: ReadonlyMap<string, string>): string {
+  const [kind = ""] = target.split(":", 1);
+  const key = target.slice(kind.length + 1);
+  if (kind === "worker") return workerName(key) || "a deleted worker";
+  if (kind === "department") return `department ${departments.get(key) ?? key}`;
+  if (kind === "session") return "one conversation";
+  return kind === "engine" ? `engine ${key}` : "everything";
+}

@@ -1,0 +1,101 @@
+// `make pictures`: a temporary service with something on every page, and pictures of each page of the console at two widths,
+// light and dark, in a folder of the caller's (ARGS='/tmp/pictures'). With `--docs` the four of the README are made anew.
+import { join } from "node:path";
+import { chromium, type Page } from "playwright-core";
+import { DESK, findBrowser, PHONE, type View } from "./harness/browser.ts";
+import { startServer } from "./harness/process.ts";
+import { ROOT } from "./harness/tree.ts";
+import { furnish } from "./pictures_data.ts";
+
+const PASSWORD = "pictures of a console";
+/** What the README shows: page, width, dark. */
+const IN_DOCS: Record<string, string> = {
+  "chat-1280-light": "console-chat",
+  "execution-1280-dark": "console-execution",
+  "budgets-1280-light": "console-budgets",
+  "inbox-390-light": "console-phone",
+};
+
+const path = await findBrowser();
+if (path === null) Deno.exit(1);
+const docs = Deno.args.includes("--docs");
+const folder = Deno.args.find((one) => !one.startsWith("--")) ??
+  await Deno.makeTempDir({ prefix: "svc-pictures-" });
+await Deno.mkdir(folder, { recursive: true });
+
+const home = await Deno.makeTempDir({ prefix: "svc-pictures-data-" });
+const script = (text: string) => ({
+  kind: "command",
+  command: "sh",
+  args: ["-c", `cat >/dev/null; ${text}`],
+});
+const config = {
+  bee: { quiet_window: "0ms" },
+  engines: {
+    writer: script(`printf '%s' "$SAID"`),
+    builder: script(
+      "for i in $(seq 40); do printf '\\033[32mok\\033[0m test/store/list_%s.test.ts\\n' $i >&2; done; " +
+        "printf '\\033[31mFAIL\\033[0m test/store/cursor.test.ts: expected 50, got 49\\n' >&2; exit 1",
+    ),
+  },
+};
+await Deno.writeTextFile(join(home, "config.yaml"), JSON.stringify(config));
+const server = await startServer({ dataDir: home, env: { SVC_AUTH_PASSWORD: PASSWORD, SAID: said() } });
+const browser = await chromium.launch({
+  executablePath: path,
+  args: ["--no-sandbox", "--disable-dev-shm-usage"],
+});
+try {
+  const pages = await furnish(server.url, PASSWORD);
+  for (const view of [DESK, PHONE]) {
+    for (const dark of [false, true]) await picture({ ...view, dark }, pages);
+  }
+  console.log(`The pictures are in ${folder}`);
+} finally {
+  await browser.close();
+  await server.end("SIGTERM");
+  await Deno.remove(home, { recursive: true });
+}
+
+async function picture(view: View, pages: Record<string, string>): Promise<void> {
+  const context = await browser.newContext({
+    viewport: { width: view.width, height: view.height },
+    colorScheme: view.dark ? "dark" : "light",
+    reducedMotion: "reduce",
+    isMobile: view.width < 720,
+    hasTouch: view.width < 720,
+    locale: "en-GB",
+    timezoneId: "UTC",
+  });
+  const page = await context.newPage();
+  const ending = `${view.width}-${view.dark ? "dark" : "light"}`;
+  await page.goto(`${server.url}/console/account`);
+  await page.getByRole("button", { name: "Sign in" }).waitFor();
+  await keep(page, `login-${ending}`);
+  await page.getByLabel("Name").fill("admin");
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "admin" }).waitFor();
+  for (const [name, address] of Object.entries(pages)) {
+    await page.goto(server.url + address);
+    await page.locator(":is(h1, h2):visible").first().waitFor();
+    await page.waitForFunction("document.querySelectorAll('.loading').length === 0");
+    await keep(page, `${name}-${ending}`);
+  }
+  await context.close();
+}
+
+async function keep(page: Page, name: string): Promise<void> {
+  const target = join(folder, `${name}.png`);
+  await page.screenshot({ path: target });
+  const documented = IN_DOCS[name];
+  if (docs && documented !== undefined) await Deno.copyFile(target, join(ROOT, "docs", `${documented}.png`));
+}
+
+function said(): string {
+  return "The report is done. What changed since last week:\n\n" +
+    "- **Sign-ups** are up by 12 %, most of them from the newsletter.\n" +
+    "- Two customers asked for invoices in *French*.\n\n" +
+    "| Week | Visits | Sign-ups |\n|---|---|---|\n| 46 | 10,412 | 310 |\n| 47 | 11,020 | 347 |\n\n" +
+    "The whole text is in `reports/47.md`.";
+}

@@ -1,0 +1,159 @@
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+/** Puts something on every page of a service; answers the addresses of the pages by their names. */
+export async function furnish(url: string, password: string): Promise<Record<string, string>> {
+  const login = await send(url, "", "POST /api/auth/login", { username: "admin", password });
+  const call = (route: string, body?: unknown) => send(url, login.access_token, route, body);
+  const { ada, bob } = await staff(call);
+  const chat = await talk(call, ada.id);
+  await schedules(call, ada.id);
+  await others(call, ada.id, chat);
+  const [failed] = await call("GET /api/executions?status=failed");
+  const [done] = await call("GET /api/executions?status=completed");
+  const [schedule] = await call("GET /api/tasks?status=scheduled");
+  const [message] = await call("GET /api/messages/inbound");
+  return {
+    inbox: "/",
+    chat: `/console/chat/${chat}`,
+    executions: "/console/executions",
+    execution: `/console/executions/${failed.id}`,
+    done: `/console/executions/${done.id}`,
+    tasks: "/console/tasks",
+    task: `/console/tasks/${schedule.id}`,
+    workers: "/console/workers",
+    worker: `/console/workers/${ada.id}`,
+    "worker-edit": `/console/workers/${bob.id}/edit`,
+    messages: "/console/messages",
+    trace: `/console/messages/${encodeURIComponent(message.id)}`,
+    memory: "/console/memory",
+    budgets: "/console/budgets",
+    system: "/console/system",
+    usage: "/console/system/usage",
+    events: "/console/system/events",
+    doctor: "/console/system/doctor",
+    users: "/console/system/users",
+    backup: "/console/system/backup",
+    account: "/console/account",
+  };
+}
+
+type Call = (route: string, body?: unknown) => Promise<Json>;
+
+async function staff(call: Call) {
+  const office = await call("POST /api/departments", { name: "Office" });
+  const web = await call("POST /api/departments", { name: "Website", parent_id: office.id });
+  const ada = await call("POST /api/workers", {
+    name: "Ada",
+    engine: "writer",
+    description: "Writes the newsletter and the weekly report",
+    memory: "Short sentences. No exclamation marks. Numbers come from the shop's own statistics.",
+    constraints: "Sends nothing to customers without asking.",
+    departments: [office.id],
+  });
+  const bob = await call("POST /api/workers", {
+    name: "Bob",
+    engine: "builder",
+    description: "Keeps the website's tests green",
+    departments: [web.id],
+  });
+  await call("POST /api/workers", {
+    name: "Grace",
+    engine: "echo",
+    description: "Answers suppliers",
+    paused: true,
+  });
+  const task = { worker_id: bob.id, type: "immediate" };
+  await finished(call, {
+    ...task,
+    message_id: "nightly",
+    instruction: "Run the tests of the shop and mend what is red",
+  });
+  return { ada, bob };
+}
+
+async function talk(call: Call, worker: string): Promise<string> {
+  const names = ["Suppliers", "Ideas for December", "Weekly report"];
+  let last = "";
+  for (const name of names) {
+    const { id } = await call("POST /api/local/sessions", { name, worker_id: worker });
+    await call(`POST /api/local/sessions/${id}/messages`, {
+      content: "How did last week go? A short report, please.",
+    });
+    for (let tries = 0; tries < 200; tries++) {
+      const said = await call(`GET /api/local/sessions/${id}/messages`);
+      if (said.length > 1) break;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    last = id;
+  }
+  return last;
+}
+
+async function schedules(call: Call, worker_id: string): Promise<void> {
+  const plans = [["0 9 * * 1-5", "Read what suppliers wrote and list what needs an answer"], [
+    "0 7 * * 1",
+    "Write the weekly report",
+  ]];
+  for (const [cron, instruction] of plans) {
+    await call("POST /api/tasks", {
+      message_id: `plan ${cron}`,
+      worker_id,
+      instruction,
+      type: "scheduled",
+      cron,
+    });
+  }
+}
+
+async function others(call: Call, worker: string, chat: string): Promise<void> {
+  const [message] = await call(`GET /api/messages/inbound?session_key=local:${chat}`);
+  await call("POST /api/questions", {
+    message_id: message.id,
+    text: "The newsletter is ready. Shall it go out today?",
+    options: ["Today", "Tomorrow"],
+  });
+  await call("PUT /api/memory/entry", {
+    scope: "global",
+    key: "tone",
+    value: "Friendly and short. We say “you”.",
+  });
+  await call("PUT /api/memory/entry", {
+    scope: "global",
+    key: "opening hours",
+    value: "Monday to Friday, 9 to 17. Closed in the last week of December.",
+  });
+  for (const [name, role] of [["grace", "operator"], ["heidi", "viewer"]]) {
+    await call("POST /api/users", { name, role, password: "a long password" });
+  }
+  await call("POST /api/tokens", { name: "nightly build", scopes: ["read:tasks", "write:tasks"] });
+  const budget = { target: "global", unit: "runs", period: "month" };
+  await call("POST /api/budgets", { ...budget, name: "Everything", limit: 200 });
+  await call("POST /api/budgets", {
+    ...budget,
+    name: "Reports",
+    target: `worker:${worker}`,
+    limit: 3,
+    period: "24h",
+  });
+  await call("POST /api/budgets", { ...budget, name: "Trials", unit: "minutes", limit: 600, period: "7d" });
+}
+
+async function finished(call: Call, task: object): Promise<void> {
+  const { id } = await call("POST /api/tasks", task);
+  await call(`GET /api/tasks/${id}/wait?timeout_ms=60000`);
+}
+
+async function send(url: string, token: string, route: string, body?: unknown): Promise<Json> {
+  const [method = "GET", path = ""] = route.split(" ");
+  const response = await fetch(url + path, {
+    method,
+    headers: {
+      "content-type": "application/json",
+      ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  if (!response.ok) throw new Error(`${route}: ${response.status} ${await response.text()}`);
+  return await response.json();
+}
