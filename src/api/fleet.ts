@@ -42,7 +42,7 @@ export async function planOfFleet(
   needs: Needs<"db" | "engines" | "paths">,
   input: FleetPlanInput,
 ): Promise<Answer<FleetPlan>> {
-  return answer(shownPlan(await plan(needs, input)));
+  return answer(shownPlan((await plan(needs, input)).planned));
 }
 
 /**
@@ -56,7 +56,7 @@ export async function applyFleet(
 ): Promise<Answer<FleetPlan>> {
   for (let tried = 1; tried <= TRIES; tried++) {
     const state = await fleetState(needs.db);
-    const planned = await plan(needs, input);
+    const { planned, present } = await plan(needs, input);
     const shown = shownPlan(planned);
     if (input.plan !== undefined && input.plan !== shown.hash) {
       throw conflict("Cannot apply: since the plan something has changed; look at the plan again");
@@ -66,7 +66,7 @@ export async function applyFleet(
     if (planned.changes.length === 0) return answer(shown);
     const now = needs.clock.now();
     const actor = call.caller.subject;
-    const work = await changesOf(needs, planned.changes, { fleet: input.fleet.fleet, actor, now });
+    const work = await changesOf(needs, planned.changes, present, { fleet: input.fleet.fleet, actor, now });
     faultPoint("accept.pre-commit");
     const { won } = await needs.db.write([
       ...unlessFleetChanged(state),
@@ -90,49 +90,66 @@ export async function applyFleet(
 async function plan(
   needs: Needs<"db" | "engines" | "paths">,
   { fleet, prune, adopt }: FleetPlanInput,
-): Promise<Planned> {
-  check(needs, fleet);
+): Promise<{ planned: Planned; present: PresentObject[] }> {
+  checkEngineNames(needs, fleet);
   const present = await listPresent(needs);
+  checkCircle(fleet, present);
   const planned = planFleet(normalized(needs, fleet), present, { fleet: fleet.fleet, prune, adopt });
   checkReferences(fleet, present, planned);
-  return planned;
+  return { planned, present };
 }
 
-// What can be said without a look at what is there.
-function check({ engines }: Needs<"engines">, fleet: Fleet): void {
+// What engines may be named, and with which arguments.
+function checkEngineNames({ engines }: Needs<"engines">, fleet: Fleet): void {
   for (const [index, worker] of fleet.workers.entries()) {
     checkEngines(engines, worker, `fleet.workers.${index}.`);
   }
-  const above = fleet.departments.flatMap(({ name, parent }) =>
-    parent === "" ? [] : [[nameKey(name), nameKey(parent)] as const]
-  );
-  const circle = circleOf(new Map(above));
-  if (circle !== null) {
-    throw invalid("fleet.departments", `these are above each other: ${circle.join(" > ")}`);
+  for (const [index, { target }] of fleet.budgets.entries()) {
+    const engine = /^engine:(.*)$/s.exec(target)?.[1];
+    if (engine !== undefined) checkEngines(engines, { engine }, `fleet.budgets.${index}.target, `);
   }
+}
+
+// Also with departments that the file does not name.
+function checkCircle(fleet: Fleet, present: readonly PresentObject[]): void {
+  const parents = new Map<string, string>();
+  const put = (name: string, parent: unknown) => {
+    if (parent === "") parents.delete(nameKey(name));
+    else parents.set(nameKey(name), nameKey(String(parent)));
+  };
+  for (const { kind, name, fields } of present) if (kind === "department") put(name, fields.parent);
+  for (const { name, parent } of fleet.departments) put(name, parent);
+  const circle = circleOf(parents);
+  if (circle === null) return;
+  throw invalid("fleet.departments", `these are above each other: ${circle.join(" > ")}`);
 }
 
 // Names have to stand in the file, or to be there and to stay.
 function checkReferences(fleet: Fleet, present: readonly PresentObject[], { changes }: Planned): void {
   const gone = new Set(changes.flatMap((one) => one.action === "delete" ? [one.present?.id] : []));
-  const departments = new Set([
-    ...fleet.departments.map(({ name }) => nameKey(name)),
-    ...present.filter(({ kind, id }) => kind === "department" && !gone.has(id)).map(({ name }) =>
-      nameKey(name)
-    ),
-  ]);
-  const known = (path: string, name: string) => {
-    if (!departments.has(nameKey(name))) {
-      throw invalid(path, `no department is called ${JSON.stringify(name)}`);
-    }
+  const namesOf = (kind: "department" | "worker", wanted: readonly { name: string }[]) =>
+    new Set([
+      ...wanted.map(({ name }) => nameKey(name)),
+      ...present.filter((one) => one.kind === kind && !gone.has(one.id)).map(({ name }) => nameKey(name)),
+    ]);
+  const there = {
+    department: namesOf("department", fleet.departments),
+    worker: namesOf("worker", fleet.workers),
+  };
+  const known = (path: string, kind: keyof typeof there, name: string) => {
+    if (!there[kind].has(nameKey(name))) throw invalid(path, `no ${kind} is called ${JSON.stringify(name)}`);
   };
   for (const [index, { parent }] of fleet.departments.entries()) {
-    if (parent !== "") known(`fleet.departments.${index}.parent`, parent);
+    if (parent !== "") known(`fleet.departments.${index}.parent`, "department", parent);
   }
   for (const [index, worker] of fleet.workers.entries()) {
     for (const [at, name] of worker.departments.entries()) {
-      known(`fleet.workers.${index}.departments.${at}`, name);
+      known(`fleet.workers.${index}.departments.${at}`, "department", name);
     }
+  }
+  for (const [index, { target }] of fleet.budgets.entries()) {
+    const [, kind, name = ""] = /^(worker|department):(.*)$/s.exec(target) ?? [];
+    if (kind !== undefined) known(`fleet.budgets.${index}.target`, kind as keyof typeof there, name);
   }
   const moved = changes.find(({ kind, action, fields }) =>
     kind === "worker" && action === "update" && fields.some(({ name }) => name === "work_dir")

@@ -1,17 +1,14 @@
 import { join } from "node:path";
 import { newId } from "../base/id.ts";
+import { BUDGETS_MAX } from "../domain/budget.ts";
 import { DEPARTMENTS_MAX } from "../domain/department.ts";
-import type { Fleet } from "../domain/fleet.ts";
+import type { Fleet, PresentObject } from "../domain/fleet.ts";
 import type { PlannedChange } from "../domain/fleet_plan.ts";
 import { GLOBAL_SCOPE, MEMORY_ENTRIES_MAX } from "../domain/memory.ts";
 import { nameKey } from "../domain/name.ts";
+import { deleteBudget, insertBudget, updateBudget } from "../store/budget.ts";
 import type { Statement } from "../store/database.ts";
-import {
-  deleteDepartment,
-  insertDepartment,
-  listDepartments,
-  updateDepartment,
-} from "../store/department.ts";
+import { deleteDepartment, insertDepartment, updateDepartment } from "../store/department.ts";
 import { manage } from "../store/fleet.ts";
 import { record } from "../store/journal.ts";
 import { deleteMemory, saveMemory } from "../store/memory.ts";
@@ -36,20 +33,29 @@ interface Context {
   now: number;
 }
 
+/** The ids of names, those of things that are made included. */
+interface Ids {
+  department: Map<string, string>;
+  worker: Map<string, string>;
+}
+
 type ChangeNeeds = Needs<"db" | "engines" | "paths" | "interruptRun">;
 
 /** The statements that a plan comes down to, in an order in which every reference is there (contract 16). */
 export async function changesOf(
   needs: ChangeNeeds,
   changes: readonly PlannedChange[],
+  present: readonly PresentObject[],
   context: Context,
 ): Promise<Work> {
   const work: Work = { statements: [], workDirs: [], afterwards: [] };
-  const ids = new Map((await listDepartments(needs.db)).map(({ id, name }) => [nameKey(name), id]));
+  const idsOf = (kind: PresentObject["kind"]) =>
+    new Map(present.flatMap((one) => one.kind === kind ? [[nameKey(one.name), one.id] as const] : []));
+  const ids: Ids = { department: idsOf("department"), worker: idsOf("worker") };
   const of = (kind: PlannedChange["kind"]) => changes.filter((one) => one.kind === kind);
-  changeDepartments(work, of("department"), ids, context);
+  changeDepartments(work, of("department"), ids.department, context);
   for (const change of of("worker")) {
-    await changeWorker(work, needs, change, { ...context, departments: ids });
+    await changeWorker(work, needs, change, { ...context, ids });
   }
   // Nobody is in a department that goes any more.
   const gone = of("department").filter(({ action }) => action === "delete");
@@ -62,6 +68,7 @@ export async function changesOf(
       event("department.deleted", present?.id ?? "", name, context),
     );
   }
+  for (const change of of("budget")) changeBudget(work, change, { ...context, ids });
   for (const change of of("memory")) changeMemory(work, change, context);
   return work;
 }
@@ -113,7 +120,7 @@ async function changeWorker(
   { statements, workDirs, afterwards }: Work,
   needs: ChangeNeeds,
   { action, name, present, wanted, fields: changed }: PlannedChange,
-  context: Context & { departments: ReadonlyMap<string, string> },
+  context: Context & { ids: Ids },
 ): Promise<void> {
   const { fleet, actor, now } = context;
   if (action === "delete") {
@@ -123,8 +130,9 @@ async function changeWorker(
     return;
   }
   const id = present?.id ?? newId();
+  context.ids.worker.set(nameKey(name), id);
   const fields = wanted?.fields as Fleet["workers"][number];
-  const departmentIds = fields.departments.flatMap((one) => context.departments.get(nameKey(one)) ?? []);
+  const departmentIds = fields.departments.flatMap((one) => context.ids.department.get(nameKey(one)) ?? []);
   if (action === "create") {
     const work_dir = fields.work_dir === "" ? join(needs.paths.workers, id) : fields.work_dir;
     statements.push(
@@ -154,6 +162,38 @@ async function changeWorker(
     }
   }
   statements.push(manage("worker", id, fleet));
+}
+
+function changeBudget(
+  { statements }: Work,
+  { action, name, present, wanted, fields: changed }: PlannedChange,
+  context: Context & { ids: Ids },
+): void {
+  const { fleet, actor, now, ids } = context;
+  const id = present?.id ?? newId();
+  const say = (kind: "budget.created" | "budget.updated" | "budget.deleted") =>
+    record(now, { kind, actor, data: { budget_id: id, name } });
+  if (action === "delete") {
+    statements.push(...deleteBudget(id), say("budget.deleted"));
+    return;
+  }
+  const wish = wanted?.fields as Omit<Fleet["budgets"][number], "name">;
+  const fields = { ...wish, name, target: targetById(wish.target, ids) };
+  if (action === "create") {
+    const row = { ...fields, id, lifted_until: null, created_at: now, updated_at: now };
+    statements.push(...insertBudget(row, BUDGETS_MAX), say("budget.created"));
+  } else if (action === "update") {
+    const names = changed.map((one) => one.name) as (keyof typeof fields)[];
+    const change = Object.fromEntries(names.map((one) => [one, fields[one]]));
+    statements.push(...updateBudget(id, change, now), say("budget.updated"));
+  }
+  statements.push(manage("budget", id, fleet));
+}
+
+function targetById(target: string, ids: Ids): string {
+  const [, kind, name = ""] = /^(worker|department):(.*)$/s.exec(target) ?? [];
+  if (kind === undefined) return target;
+  return `${kind}:${ids[kind as keyof Ids].get(nameKey(name)) ?? name}`;
 }
 
 function changeMemory({ statements }: Work, { action, name, wanted }: PlannedChange, context: Context): void {

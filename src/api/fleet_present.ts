@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { DataPaths } from "../base/paths.ts";
+import { budgetCreateSchema, type StoredBudget } from "../domain/budget.ts";
 import type { Department } from "../domain/department.ts";
 import { ServiceError } from "../domain/error.ts";
 import {
@@ -16,12 +17,19 @@ import { nameKey } from "../domain/name.ts";
 import { type Listing, type Page, PAGE_SIZE_MAX, WORKER_PAGE_SIZE_MAX } from "../domain/page.ts";
 import { FLEET_KINDS, type FleetKind } from "../domain/vocabulary.ts";
 import { type Worker, workerCreateSchema } from "../domain/worker.ts";
+import { listBudgets } from "../store/budget.ts";
 import { listDepartments } from "../store/department.ts";
 import { fleetBytes, listManaged } from "../store/fleet.ts";
 import { listMemory } from "../store/memory.ts";
 import { listWorkers } from "../store/worker.ts";
 import type { Needs } from "./parts.ts";
 import { resolveWorkDir } from "./work_dir.ts";
+
+// What a file says of a budget beside its name.
+const BUDGET_FIELDS = Object.keys(budgetCreateSchema.shape).filter((name) => name !== "name") as Exclude<
+  keyof Fleet["budgets"][number],
+  "name"
+>[];
 
 // What a file says of a worker beside its name.
 const WORKER_FIELDS = Object.keys(workerCreateSchema.shape).filter((name) => name !== "name") as Exclude<
@@ -37,7 +45,7 @@ export async function listPresent({ db, paths }: Needs<"db" | "paths">): Promise
       `Cannot read the fleet: it is larger than ${FLEET_MAX_BYTES} bytes`,
     );
   }
-  const [managed, departments, workers, memory] = await Promise.all([
+  const [managed, departments, workers, budgets, memory] = await Promise.all([
     listManaged(db),
     listDepartments(db),
     readAll<Worker>(
@@ -45,9 +53,10 @@ export async function listPresent({ db, paths }: Needs<"db" | "paths">): Promise
       "~",
       WORKER_PAGE_SIZE_MAX,
     ),
+    readAll<StoredBudget>((page) => listBudgets(db, page), "~", PAGE_SIZE_MAX),
     readAll<MemoryEntry>((page) => listMemory(db, GLOBAL_SCOPE, page), "", PAGE_SIZE_MAX),
   ]);
-  const nameOf = new Map(departments.map(({ id, name }) => [id, name]));
+  const nameOf = new Map([...departments, ...workers].map(({ id, name }) => [id, name]));
   const present = (
     kind: FleetKind,
     id: string,
@@ -63,6 +72,7 @@ export async function listPresent({ db, paths }: Needs<"db" | "paths">): Promise
   return [
     ...departments.map((one) => present("department", one.id, one.name, departmentFields(one, nameOf))),
     ...workers.map((one) => present("worker", one.id, one.name, workerFields(one, paths))),
+    ...budgets.map((one) => present("budget", one.id, one.name, budgetFields(one, nameOf))),
     ...memory.map(({ key, value }) => present("memory", key, key, { value })),
   ].sort(byKindAndName);
 }
@@ -80,6 +90,11 @@ export function normalized({ paths }: Needs<"paths">, fleet: Fleet): FleetObject
       name: one.name,
       fields: inOrder({ ...one, work_dir: one.work_dir === "" ? "" : resolveWorkDir(one.work_dir, paths) }),
     })),
+    ...fleet.budgets.map((one): FleetObject => ({
+      kind: "budget",
+      name: one.name,
+      fields: Object.fromEntries(BUDGET_FIELDS.map((name) => [name, one[name]])),
+    })),
     ...Object.entries(fleet.memory).map(([key, value]): FleetObject => ({
       kind: "memory",
       name: key,
@@ -91,24 +106,38 @@ export function normalized({ paths }: Needs<"paths">, fleet: Fleet): FleetObject
 /** A file that makes what is there: without ids and without what is a default (contract 16). */
 export function exported(present: readonly PresentObject[]): FleetExport {
   const of = (kind: FleetKind) => present.filter((one) => one.kind === kind);
-  const list = (kind: "department" | "worker") =>
+  const list = (kind: "department" | "worker" | "budget") =>
     of(kind).map(({ name, fields }) => ({ name, ...withoutDefaults(kind, fields) }));
   return {
     departments: list("department"),
     workers: list("worker"),
+    budgets: list("budget"),
     memory: Object.fromEntries(of("memory").map(({ name, fields }) => [name, String(fields.value)])),
   };
 }
 
-function withoutDefaults(
-  kind: "department" | "worker",
-  fields: FleetObject["fields"],
-): FleetObject["fields"] {
-  const [plain] = fleetSchema.parse({ [`${kind}s`]: [{ name: "x" }] })[`${kind}s`];
-  const defaults = plain as Record<string, unknown>;
+// One with nothing but what it must have shows the defaults of the others.
+const PLAIN = fleetSchema.parse({
+  departments: [{ name: "x" }],
+  workers: [{ name: "x" }],
+  budgets: [{ name: "x", unit: "runs", limit: 1, period: "total" }],
+});
+const DEFAULTS: Record<"department" | "worker" | "budget", Record<string, unknown>> = {
+  department: PLAIN.departments[0] ?? {},
+  worker: PLAIN.workers[0] ?? {},
+  budget: withoutRequired(PLAIN.budgets[0] ?? {}),
+};
+
+function withoutRequired(
+  { unit: _unit, limit: _limit, period: _period, ...others }: Partial<Fleet["budgets"][number]>,
+) {
+  return others;
+}
+
+function withoutDefaults(kind: keyof typeof DEFAULTS, fields: FleetObject["fields"]): FleetObject["fields"] {
   return Object.fromEntries(
     Object.entries(fields).filter(([name, value]) =>
-      JSON.stringify(value) !== JSON.stringify(defaults[name])
+      JSON.stringify(value) !== JSON.stringify(DEFAULTS[kind][name])
     ),
   );
 }
@@ -124,6 +153,13 @@ function workerFields(worker: Worker, paths: DataPaths): FleetObject["fields"] {
     // A directory that the service chose for this worker is chosen anew for another one.
     work_dir: worker.work_dir === join(paths.workers, worker.id) ? "" : worker.work_dir,
   });
+}
+
+// A target names a worker or a department by its name.
+function budgetFields(budget: StoredBudget, nameOf: ReadonlyMap<string, string>): FleetObject["fields"] {
+  const [, kind, id = ""] = /^(worker|department):(.*)$/s.exec(budget.target) ?? [];
+  const target = kind === undefined ? budget.target : `${kind}:${nameOf.get(id) ?? id}`;
+  return Object.fromEntries(BUDGET_FIELDS.map((name) => [name, { ...budget, target }[name]]));
 }
 
 function inOrder(worker: Fleet["workers"][number] | Omit<Worker, "departments"> & { departments: string[] }) {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { budgetCreateSchema } from "./budget.ts";
 import { departmentCreateSchema } from "./department.ts";
 import { CONTENT_MAX_BYTES, KEY_MAX_BYTES, line, NAME_MAX_BYTES, nameText, text } from "./field.ts";
 import { MEMORY_ENTRIES_MAX } from "./memory.ts";
@@ -42,6 +43,7 @@ export const fleetSchema = z.strictObject({
   fleet: nameText().default(FLEET_DEFAULT).meta({ description: "who manages what stands here" }),
   departments: named(departmentSchema),
   workers: named(workerCreateSchema),
+  budgets: named(budgetCreateSchema),
   memory: z.record(line(KEY_MAX_BYTES), text(CONTENT_MAX_BYTES)).default({}).refine(
     (entries) => Object.keys(entries).length <= MEMORY_ENTRIES_MAX,
     { error: `must be at most ${MEMORY_ENTRIES_MAX} entries` },
@@ -54,6 +56,7 @@ export type Fleet = z.output<typeof fleetSchema>;
 export const exportSchema = z.strictObject({
   departments: z.array(z.record(z.string(), z.unknown())),
   workers: z.array(z.record(z.string(), z.unknown())),
+  budgets: z.array(z.record(z.string(), z.unknown())),
   memory: z.record(z.string(), z.string()),
 }).partial().meta({ id: "FleetExport" });
 

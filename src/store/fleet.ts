@@ -26,6 +26,8 @@ const STATE = `(
     union all
     select count(*), coalesce(sum(updated_at), 0) from worker
     union all
+    select count(*), coalesce(sum(updated_at), 0) from budget
+    union all
     select count(*), coalesce(sum(updated_at), 0) from memory where scope = 'global'
     union all
     select count(*), 0 from managed))`;

@@ -24,7 +24,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0002_answers", statements: ANSWERS },
   { name: "0003_people", statements: PEOPLE },
   // Not released yet: what is new until then is one version, in one file per subject. `make fixture` after each change.
-  { name: "0004_work", statements: [...CONVERSATIONS, ...FLEET, ...QUESTIONS, ...BUDGETS, ...PLATFORMS] },
+  { name: "0004_work", statements: [...CONVERSATIONS, ...QUESTIONS, ...BUDGETS, ...PLATFORMS, ...FLEET] },
 ];
 
 /** The schema version that this program needs. */

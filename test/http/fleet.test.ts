@@ -17,6 +17,19 @@ const FLEET = {
     },
     { name: "Bob", scopes: ["read:tasks"], paused: true, engine_args: {} },
   ],
+  budgets: [
+    { name: "All", unit: "runs", limit: 500, period: "24h" },
+    {
+      name: "Ada's",
+      unit: "usd",
+      limit: 2.5,
+      period: "month",
+      target: "worker:Ada",
+      action: "stop",
+      soft: 50,
+    },
+    { name: "Desk", unit: "tokens", limit: 1_000, period: "7d", target: "department:News" },
+  ],
   memory: { tone: "friendly", language: "English" },
 };
 
@@ -37,6 +50,9 @@ describe("the fleet as a file (contract 16)", () => {
       "create department Sport",
       "create worker Ada",
       "create worker Bob",
+      "create budget Ada's",
+      "create budget All",
+      "create budget Desk",
       "create memory language",
       "create memory tone",
     ]);
@@ -46,7 +62,12 @@ describe("the fleet as a file (contract 16)", () => {
     expect((await Deno.stat(ada.work_dir)).isDirectory).toBe(true);
     expect(bob).toMatchObject({ status: "paused", scopes: ["read:tasks"] });
     expect((await apply(app, FLEET)).body.changes).toEqual([]);
+    const budgets = await app.call("GET /api/budgets");
+    expect(budgets.map(({ target }: { target: string }) => target).sort()).toEqual(
+      ["global", `worker:${ada.id}`, expect.stringMatching(/^department:0/)].sort(),
+    );
     const exported = await app.call("GET /api/fleet");
+    expect(exported.budgets[1]).toEqual({ name: "All", unit: "runs", limit: 500, period: "24h" });
     expect(exported.departments).toEqual([{ name: "News", sort_order: 2 }, {
       name: "Sport",
       parent: "News",
@@ -71,6 +92,9 @@ describe("the fleet as a file (contract 16)", () => {
       "update department Sport",
       "update worker Ada",
       "delete worker Bob",
+      "delete budget Ada's",
+      "delete budget All",
+      "delete budget Desk",
       "delete memory language",
       "delete memory tone",
     ]);
@@ -121,6 +145,14 @@ describe("the fleet as a file (contract 16)", () => {
     [{ departments: [{ name: "A", parent: "Nobody" }] }, /departments\.0\.parent.*Nobody/],
     [{ workers: [{ name: "A" }, { name: "a" }] }, /workers\.1\.name.*entry 0/],
     [{ workers: [{ name: "A", departments: ["X"] }] }, /workers\.0\.departments\.0.*"X"/],
+    [
+      { budgets: [{ name: "A", unit: "runs", limit: 1, period: "24h", target: "worker:X" }] },
+      /budgets\.0\.target.*"X"/,
+    ],
+    [
+      { budgets: [{ name: "A", unit: "runs", limit: 1, period: "24h", target: "engine:X" }] },
+      /budgets\.0\.target.*"X"/,
+    ],
     [{ workers: [{ name: "A", engine: "none" }] }, /workers\.0\.engine.*known/],
     [{ workers: [{ name: "A", salary: 1 }] }, /salary.*unknown/],
     [{ people: [] }, /people.*unknown/],

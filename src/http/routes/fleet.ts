@@ -13,7 +13,7 @@ export const fleetRoutes = [
     path: "/api/fleet",
     access: "write:fleet",
     operation: "fleet.export",
-    summary: "Export departments, workers and shared memory as a fleet, without secrets",
+    summary: "Export departments, workers, budgets and shared memory as a fleet, without secrets",
     status: 200,
     refusals: [409, 413],
     response: exportSchema,

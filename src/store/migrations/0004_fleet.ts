@@ -6,7 +6,7 @@ export const FLEET: string[] = [
     fleet text not null,
     primary key (kind, id)
   ) strict, without rowid`,
-  ...["worker", "department"].map((table) =>
+  ...["worker", "department", "budget"].map((table) =>
     `create trigger ${table}_unmanaged after delete on ${table} begin
       delete from managed where kind = '${table}' and id = old.id;
     end`
