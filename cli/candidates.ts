@@ -74,7 +74,13 @@ async function ofCommand(group: string, spec: AnyCommand, words: string[], io: I
   const arg = spec.args?.[behind.length];
   if (arg === undefined) return [];
   if (arg === "file") return filesLike(words.at(-1) ?? "");
-  const kind = arg === "id" ? group : arg === "id|name" ? `${group}_name` : "";
+  const kind = arg === "id"
+    ? group
+    : arg === "id|name"
+    ? `${group}_name`
+    : arg === "worker"
+    ? "worker_name"
+    : "";
   return await fromServer(kind, words, io);
 }
 

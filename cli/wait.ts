@@ -42,7 +42,11 @@ export async function waitForTask(
   const until = performance.now() + limitMs;
   const onward = `it goes on: svc ctl task wait ${id}${runNo === undefined ? "" : ` --run ${runNo}`}`;
   const bounds = { signal: io.signal, onward };
-  const before = (await client.call("GET /api/tasks/:id", { params: { id } })).value;
+  const withinMs = Math.min(client.reconnectMs, limitMs);
+  const { value: before } = await resumed(
+    () => client.call("GET /api/tasks/:id", { params: { id } }),
+    { ...bounds, withinMs },
+  );
   spinner.show(`task ${before.status}`);
   while (true) {
     const left = Math.max(0, until - performance.now());

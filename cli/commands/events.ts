@@ -82,21 +82,49 @@ export const eventsCommand: AnyCommand = command({
   },
 });
 
-async function follow(
+// A login goes on with another token when one ends, behind the last event that came (contract 9).
+async function follow(context: Context, query: Record<string, string | number>): Promise<void> {
+  const { client } = context;
+  let after = query.after === undefined ? await latest(context, query) : Number(query.after);
+  while (true) {
+    const { ended, seq } = await followOnce(context, { ...query, after });
+    after = seq;
+    if (ended === "token_expired" && client.renews) continue;
+    const code = ended === "token_expired" || ended === "revoked" ? "unauthenticated" : "unavailable";
+    throw new ServiceError(code, `The events ended: ${ENDS[ended] ?? "the connection was lost"}`);
+  }
+}
+
+const ENDS: Record<string, string> = {
+  shutdown: "shutdown",
+  token_expired: "the token has expired; log in again",
+  revoked: "the token is not valid any more",
+};
+
+/** The number behind which events are new. */
+async function latest({ client }: Context, query: Record<string, string | number>): Promise<number> {
+  const headers = { accept: "application/json" };
+  const { value } = await client.call("GET /api/events", { query: { ...query, page_size: 1 }, headers });
+  return value.at(-1)?.seq ?? 0;
+}
+
+async function followOnce(
   { client, out }: Context,
-  query: Record<string, string | number>,
-): Promise<void> {
+  query: Record<string, string | number> & { after: number },
+): Promise<{ ended: string; seq: number }> {
   const stream = await client.open("GET /api/events", { query });
   let ended = "";
+  let seq = query.after;
   const parser = createParser({
-    onEvent({ event, data }) {
+    onEvent({ id, event, data }) {
       if (event === "end") ended = String(JSON.parse(data).reason);
       if (event !== "event") return;
+      seq = Number(id);
       if (out.format === "json") out.line(data);
       else out.row(JSON.parse(data) as Row, out.format === "table" ? SHOWN : COLUMNS, "seq");
     },
   });
   const decoder = new TextDecoder();
   for await (const chunk of stream.body ?? []) parser.feed(decoder.decode(chunk, { stream: true }));
-  throw new ServiceError("unavailable", `The events ended: ${ended || "the connection was lost"}`);
+  return { ended, seq };
 }

@@ -3,6 +3,7 @@ import type { Event, EventFilter } from "../domain/journal.ts";
 import { type Json, jsonList } from "../domain/json.ts";
 import { boundTo } from "../domain/scope.ts";
 import {
+  countEvents,
   type JournalFilter,
   type JournalRow,
   listEvents as listEventRows,
@@ -18,7 +19,8 @@ const EVENTS_PER_STEP = 200;
 const REPLAY_MAX_EVENTS = 1_000;
 
 /**
- * GET /api/events as a page, oldest first: the events after `after`, or the latest (contract 4, Journal). Throws
+ * GET /api/events as a page, oldest first: the events after `after`, or the latest (contract 4, Journal). The total counts those
+ * behind `after`, or all that are kept. Throws
  * `not_found` for a conversation that is not the caller's.
  */
 export async function listEvents(
@@ -29,15 +31,22 @@ export async function listEvents(
   const bounded = boundedFilter(call, filter);
   const { after, page_size: size } = filter;
   if (after === undefined) {
-    const latest = await listLatestEvents(db, size, bounded);
-    return { json: jsonList(latest.map(eventJson)) };
+    const [latest, total] = await Promise.all([
+      listLatestEvents(db, size, bounded),
+      countEvents(db, 0, bounded),
+    ]);
+    return { json: jsonList(latest.map(eventJson)), total, next: null };
   }
   // One row more than is shown says whether there is another page.
-  const found = await listEventRows(db, after, size + 1, bounded);
+  const [found, total] = await Promise.all([
+    listEventRows(db, after, size + 1, bounded),
+    countEvents(db, after, bounded),
+  ]);
   const shown = found.slice(0, size);
   const last = found.length > size ? shown.at(-1) : undefined;
   return {
     json: jsonList(shown.map(eventJson)),
+    total,
     next: last === undefined ? null : { name: "after", value: String(last.seq) },
   };
 }

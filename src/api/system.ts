@@ -26,8 +26,8 @@ import { VERSION } from "../base/version.ts";
 import { checked } from "./auth.ts";
 import { CHOSEN_COST, hashPassword, verifyPassword } from "./password.ts";
 import type { BeeRun } from "../domain/bee_run.ts";
-import { jsonList, valueOf } from "../domain/json.ts";
-import { type Answer, answer } from "./answer.ts";
+import { valueOf } from "../domain/json.ts";
+import { type Answer, answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../domain/vocabulary.ts";
@@ -81,8 +81,12 @@ async function usageSince(db: Database, since: number): Promise<Omit<Overview["u
 }
 
 /** GET /api/system/executions: the latest runs of the bee, newest first (interface 4.2, system executions). */
-export async function listBeeRuns({ db }: Needs<"db">, call: Call, limit: number): Promise<Answer<BeeRun[]>> {
-  return { json: jsonList(await listBeeRunRows(db, boundTo(call.caller), limit)) };
+export async function listBeeRuns(
+  { db }: Needs<"db">,
+  call: Call,
+  part: { limit: number; cursor?: string | undefined },
+): Promise<Answer<BeeRun[]>> {
+  return page(await listBeeRunRows(db, boundTo(call.caller), part));
 }
 
 /** Throws `forbidden` for an agent's run, whatever its scopes: what it would get outlives the run (contract 2.8). */

@@ -28,6 +28,8 @@ export interface Foundation {
   lock: DataLock;
   /** On a libSQL server only. */
   owner: DatabaseOwner | null;
+  /** Bound, with nobody who accepts yet. */
+  port: Deno.TcpListener;
 }
 
 /** What the process gives. */

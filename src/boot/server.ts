@@ -10,7 +10,7 @@ import { DataMarker, filePath } from "./data_marker.ts";
 import { ensureCredential, loadKey, openDataDirectory } from "./first_start.ts";
 import { createApp } from "../http/app.ts";
 import { logBell } from "../http/log_file.ts";
-import { Listener } from "../http/listener.ts";
+import { bindPort, Listener } from "../http/listener.ts";
 import { type DataLock, lockDataDirectory } from "./lock.ts";
 import { type Foundation, partsOf } from "./parts.ts";
 import { createPlatforms, sendingPlatforms, startPlatforms, stopPlatforms } from "./platforms.ts";
@@ -70,7 +70,7 @@ export class Server {
   #graceMs: number;
 
   private constructor(foundation: Foundation, replaced: ServerParts) {
-    const { loaded, paths, db, operator, clock, lock, owner } = foundation;
+    const { loaded, paths, db, operator, clock, lock, owner, port } = foundation;
     const { config } = loaded;
     const bells = replaced.bells ?? new Bells();
     db.onCommit = (names) => {
@@ -150,22 +150,25 @@ export class Server {
       hosts: network,
       openConsole: network.console ? openConsole : null,
     });
-    this.#listener = new Listener(app, config.server, {
+    this.#listener = new Listener(app, { ...config.server, port }, {
       path: paths.serverFile,
       instance: authority.instance,
     });
   }
 
   /**
-   * Takes the data directory, opens the database and brings its schema up to date. Nothing listens and nothing runs
-   * yet. Throws LockedError, ServiceError or an Error with a message for the operator.
+   * Takes the data directory and the port, opens the database and brings its schema up to date. Nothing is answered and
+   * nothing runs yet. Throws LockedError, ServiceError or an Error with a message for the operator.
    */
   static async open(loaded: LoadedConfig, parts: ServerParts = {}): Promise<Server> {
     const clock = parts.clock ?? systemClock;
     const paths = dataPaths(await openDataDirectory(loaded.config.data_dir));
     const lock = await lockDataDirectory(paths.lock, filePath(loaded.config.database.url));
     let owner: DatabaseOwner | null = null;
+    let port: Deno.TcpListener | null = null;
     try {
+      // Before anything is stored: no password is made by a start that cannot serve (contract 8.17).
+      port = bindPort(loaded.config.server);
       const { url, auth_token: authToken } = loaded.config.database;
       const marker = await DataMarker.read(paths, url);
       keepAddonIn(paths.addon);
@@ -177,8 +180,9 @@ export class Server {
       await marker.write(db);
       const key = await loadKey(loaded.config.auth.jwt_secret, paths.secretKey);
       const operator = await ensureCredential(db, loaded, clock.now());
-      return new Server({ loaded, paths, db, key, operator, clock, lock, owner }, parts);
+      return new Server({ loaded, paths, db, key, operator, clock, lock, owner, port }, parts);
     } catch (error) {
+      port?.close();
       await owner?.release();
       lock.close();
       throw error;
@@ -190,7 +194,7 @@ export class Server {
     return this.#listener.url;
   }
 
-  /** Listens, ends the runs that a dead server left behind, and starts the stages, unless it is stopped meanwhile. */
+  /** Answers requests, ends the runs that a dead server left behind, and starts the stages, unless it is stopped meanwhile. */
   start(): Promise<void> {
     return this.#starting = this.#start();
   }

@@ -68,6 +68,7 @@ export type Overview = z.output<typeof overviewSchema>;
 
 /** Query of GET /api/system/executions (interface 8, contract 5.1). */
 export const beeRunQuery = {
+  cursor: id.optional().meta({ description: "continue after this id; taken from the header Link" }),
   limit: whole(1, 100).default(10).meta({ type: "integer", minimum: 1, maximum: 100, default: 10 }),
 };
 

@@ -175,6 +175,8 @@ export interface Adapter {
   measured: { package: string; version: string; release?: string };
   /** What it says of its use: tokens while it runs, and the cost in US dollars. */
   counts: { live: boolean; cost: boolean };
+  /** How to get that version, in the words behind `install it with`. */
+  install: string;
   /** Whether it takes our id for a new session; if not, it chooses one. */
   plansSession: boolean;
   login: Login;

@@ -16,15 +16,14 @@ export async function probeAgent(
   stateDir: string | null,
 ): Promise<Availability> {
   const { config, machine, adapter } = parts;
-  const { package: npm, version: measured, release = measured } = adapter.measured;
+  const { version: measured } = adapter.measured;
   const command = config.command || adapter.program;
   let program: string;
   try {
     program = findProgram(command, machine.path);
   } catch (error) {
     const words = error instanceof Error ? error.message : String(error);
-    const advice = `npm install -g ${npm}@${release}, or set engines.${name}.command`;
-    return { usable: false, version: "", detail: `${words}; install it with: ${advice}` };
+    return { usable: false, version: "", detail: `${words}; ${adviceFor(name, parts)}` };
   }
   const version = await versionOf(program, machine.inherited);
   if (version === null) {
@@ -40,6 +39,23 @@ export async function probeAgent(
   }
   const problem = loginProblem(parts, stateDir);
   return { usable: problem === null, version, detail: problem ?? program };
+}
+
+// Whoever named a program does not want another one installed.
+function adviceFor(name: string, { config, machine, adapter }: AgentParts): string {
+  if (config.command !== "") return `engines.${name}.command names it: correct that`;
+  const other = `or set engines.${name}.command (docs/engines.md)`;
+  return hasProgram("npm", machine.path)
+    ? `install it with: ${adapter.install}, ${other}`
+    : `install npm, which is part of Node.js, and then: ${adapter.install}, ${other}`;
+}
+
+function hasProgram(program: string, path: string): boolean {
+  try {
+    return findProgram(program, path) !== "";
+  } catch {
+    return false;
+  }
 }
 
 /** Why there is no login, or null. Whether a login is valid, only the provider knows. */

@@ -25,10 +25,22 @@ interface Announced {
   instance: string;
 }
 
+/**
+ * Binds the port; clients that connect wait until a Listener accepts them. Throws an Error with a message for the operator when it is
+ * taken.
+ */
+export function bindPort({ host, port }: { host: string; port: number }): Deno.TcpListener {
+  try {
+    return Deno.listen({ hostname: host, port });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+    throw new Error(`Cannot listen on ${host}:${port}: the port is taken; set server.port to another one`);
+  }
+}
+
 /** Where to listen, and how many connections to take. */
 interface ListenerOptions {
-  host: string;
-  port: number;
+  port: Deno.TcpListener;
   trusted_proxies: readonly string[];
   max_connections: number;
   max_connections_per_address: number;
@@ -48,7 +60,7 @@ export class Listener {
     this.#announced = announced;
   }
 
-  /** `http://host:port` as a client on this machine reaches it; "" before it listens. */
+  /** `http://host:port` as a client on this machine reaches it; "" before it accepts connections. */
   get url(): string {
     if (this.#connections === null) return "";
     const { hostname, port } = this.#connections.addr;
@@ -56,26 +68,23 @@ export class Listener {
     return `http://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${port}`;
   }
 
-  /** Binds the port. Throws an Error with a message for the operator when it is taken. */
+  /** Accepts connections from now on. */
   listen(): void {
-    const { host, port } = this.#options;
-    try {
-      const listener = Deno.listen({ hostname: host, port });
-      const { max_connections: total, max_connections_per_address: perAddress } = this.#options;
-      const proxies = this.#options.trusted_proxies;
-      this.#connections = new Connections(listener, { total, perAddress, proxies }, {
-        handle: (request, address, onCaller) => this.handle(request, address, onCaller),
-        onError: (error) => {
-          if (error instanceof DeliberateClose) return new Response(null, { status: 500 });
-          log.error("A request failed outside of the application: {error}", { error });
-          return new Response(null, { status: 500 });
-        },
-        onFull: () => toProblem(TOO_MANY_REQUESTS, crypto.randomUUID()),
-      });
-    } catch (error) {
-      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
-      throw new Error(`Cannot listen on ${host}:${port}: the port is taken; set server.port to another one`);
-    }
+    const {
+      port,
+      max_connections: total,
+      max_connections_per_address: perAddress,
+      trusted_proxies: proxies,
+    } = this.#options;
+    this.#connections = new Connections(port, { total, perAddress, proxies }, {
+      handle: (request, address, onCaller) => this.handle(request, address, onCaller),
+      onError: (error) => {
+        if (error instanceof DeliberateClose) return new Response(null, { status: 500 });
+        log.error("A request failed outside of the application: {error}", { error });
+        return new Response(null, { status: 500 });
+      },
+      onFull: () => toProblem(TOO_MANY_REQUESTS, crypto.randomUUID()),
+    });
   }
 
   /** Writes the address where `ctl` looks for it (contract 2.10). */
@@ -121,6 +130,7 @@ export class Listener {
     while (this.#inFlight > 0 && performance.now() < until) {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
-    await this.#connections?.close(FINISH_MAX_MS);
+    if (this.#connections === null) this.#options.port.close();
+    else await this.#connections.close(FINISH_MAX_MS);
   }
 }

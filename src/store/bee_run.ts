@@ -110,16 +110,14 @@ export function listOpenBeeRuns(db: Database): Promise<OpenBeeRun[]> {
   return db.read<OpenBeeRun>("select id, message_id, run_id from bee_run where status = 'running'");
 }
 
-/** The newest runs of the coordinator as JSON texts; of one conversation only when the caller is bound to it. */
-export async function listBeeRuns(
+/** The newest runs of the coordinator, or those after a cursor; of one conversation only when the caller is bound to it. */
+export function listBeeRuns(
   db: Database,
   boundTo: string | null,
-  limit: number,
-): Promise<Json<BeeRun>[]> {
-  const where = boundTo === null ? "" : "where session_key = ?";
-  const { rows } = await readBounded(db, { table: "bee_run", json: BEE_RUN_JSON, texts: BEE_RUN_TEXTS }, {
-    sql: `from bee_run ${where} order by id desc limit ?`,
-    args: boundTo === null ? [limit] : [boundTo, limit],
-  }, { over: "cut" });
-  return rows.map((row) => row.json);
+  { limit, cursor }: { limit: number; cursor?: string | undefined },
+): Promise<Listing<BeeRun>> {
+  const where: Where = { conditions: [], args: [] };
+  inConversation(where, "bee_run.session_key", boundTo);
+  const query = { table: "bee_run", json: BEE_RUN_JSON, texts: BEE_RUN_TEXTS, where };
+  return list(db, query, { page: 1, page_size: limit, cursor });
 }

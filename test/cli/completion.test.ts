@@ -59,6 +59,8 @@ describe("svc completion (contract 6)", () => {
     ]);
     expect(await ask("worker", "create", "--engine=cl")).toEqual(["--engine=claude"]);
     expect(await ask("chat", "--worker", "A")).toEqual(["Ada"]);
+    expect(await ask("run", "A")).toEqual(["Ada"]);
+    expect(await ask("run", "Ada", "")).toEqual([]);
     expect(await ask("chat", "--session", "")).toEqual(["work"]);
     expect(await ask("session", "list", "--session-key", "")).toEqual([`local:${session.id}`]);
     expect(await ask("memory", "get", "--scope", "g")).toEqual(["global"]);

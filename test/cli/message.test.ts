@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type App, openApp } from "../harness/app.ts";
+import { type App, openApp, PASSWORD } from "../harness/app.ts";
 import { tempDir } from "../harness/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
@@ -190,6 +190,47 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     expect([ended.code, ended.err]).toEqual([
       6,
       expect.stringMatching(/^svc: The events ended: shutdown\n$/),
+    ]);
+  });
+
+  it("events -f goes on with another token when that of the login ends, and misses nothing (contract 9)", async () => {
+    await using app = await openApp({ config: { auth: { access_ttl: "1s" } } });
+    const env = { SVC_DATA_DIR: "/nowhere" };
+    const login = await ctl(app, ["login", app.url, "--password-stdin"], { stdin: `${PASSWORD}\n`, env });
+    expect(login.code).toBe(0);
+    const stop = new AbortController();
+    let seen = "";
+    const following = ctl(app, ["events", "-f", "--kind", "worker.created", "--json"], {
+      env: { ...env, XDG_CONFIG_HOME: `${app.dataDir}/config` },
+      signal: stop.signal,
+      onOut: (text) => seen += text,
+    });
+    const names: string[] = [];
+    const until = Date.now() + 3_500;
+    // The first comes when the stream is open; the last only through a later token.
+    while (Date.now() < until || !seen.includes(names.at(-1) ?? "")) {
+      const name = `Worker ${names.length}.`;
+      await app.call("POST /api/workers", { name });
+      names.push(name);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    stop.abort();
+    expect((await following).code).toBe(130);
+    const printed = seen.trim().split("\n").map((line) => JSON.parse(line).data.name);
+    expect(printed).toEqual(names.slice(names.length - printed.length));
+    expect(printed.length).toBeGreaterThan(names.length / 2);
+  });
+
+  it("events -f with a token that ends is refused in the end, with 4", async () => {
+    await using app = await openApp({ config: { auth: { access_ttl: "1s" } } });
+    const { access_token } = await app.call("POST /api/auth/login", {
+      username: "admin",
+      password: PASSWORD,
+    });
+    const ended = await ctl(app, ["events", "-f"], { env: { SVC_URL: app.url, SVC_TOKEN: access_token } });
+    expect([ended.code, ended.err]).toEqual([
+      4,
+      "svc: The events ended: the token has expired; log in again\n",
     ]);
   });
 });

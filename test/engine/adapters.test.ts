@@ -354,3 +354,21 @@ describe("adapters: commands (contract 4.7, contract 7)", () => {
     });
   });
 });
+
+describe("what an engine that is not here advises", () => {
+  it("is the version that was tested, of the package that has the program", () => {
+    for (const { kind, measured, install } of ADAPTERS) {
+      const pin = PINS.find((one) => one.kind === kind)?.package ?? "";
+      const version = measured.release ?? measured.version;
+      expect(pin).toContain(version);
+      expect(install).toMatch(/^npm install -g \S+@\d+\.\d+\.\d+/);
+      expect([kind, install]).toEqual([kind, expect.stringContaining(`@${version}`)]);
+    }
+    // The package of goose's own name has another program.
+    expect(goose.install).toContain("@aaif/goose-binary-");
+    expect([gemini.install, qwen.install]).toEqual([
+      expect.stringContaining("Node 20"),
+      expect.stringContaining("Node 22"),
+    ]);
+  });
+});

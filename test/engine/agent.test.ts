@@ -279,9 +279,7 @@ describe("agent: what may be set (contract 3, Worker; contract 7)", () => {
     expect(await status({ command: "no-such-claude" })).toMatchObject({
       usable: false,
       version: "",
-      detail: expect.stringMatching(
-        /not found on PATH; install it with: npm install -g @anthropic-ai\/claude-code@/,
-      ),
+      detail: expect.stringMatching(/not found on PATH; engines\.\w+\.command names it: correct that$/),
     });
     const home = await Deno.makeTempDir({ prefix: "svc-test-home-" });
     await Deno.mkdir(join(home, ".claude"));

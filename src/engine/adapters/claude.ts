@@ -10,6 +10,7 @@ export const claude: Adapter = {
   kind: "claude",
   program: "claude",
   measured: { package: "@anthropic-ai/claude-code", version: "2.1.329" },
+  install: "npm install -g @anthropic-ai/claude-code@2.1.329",
   plansSession: true,
   counts: { live: true, cost: true },
   login: {

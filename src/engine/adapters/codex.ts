@@ -9,6 +9,7 @@ export const codex: Adapter = {
   kind: "codex",
   program: "codex",
   measured: { package: "@openai/codex", version: "0.169.0" },
+  install: "npm install -g @openai/codex@0.169.0",
   plansSession: false,
   counts: { live: false, cost: false },
   login: {

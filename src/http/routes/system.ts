@@ -33,7 +33,8 @@ export const systemRoutes = [
     query: beeRunQuery,
     status: 200,
     response: z.array(beeRunSchema),
-    handle: ({ api, call, query }) => api.system.executions(call, query.limit),
+    paged: true,
+    handle: ({ api, call, query }) => api.system.executions(call, query),
   }),
   route({
     method: "GET",

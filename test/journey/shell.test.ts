@@ -1,0 +1,54 @@
+import { join } from "node:path";
+import { createServer } from "node:net";
+import { expect, it } from "vitest";
+import { FAKE_AGENT } from "../harness/agents.ts";
+import { canMount, SmallDisk } from "../harness/disk.ts";
+import { SVC, tempDir } from "../harness/process.ts";
+import { Shell } from "../harness/shell.ts";
+import { ROOT } from "../harness/tree.ts";
+
+const SCRIPT = join(ROOT, "test/journey/shell/ci.sh");
+const COMMANDS_MIN = 60;
+const mounts = await canMount();
+
+for (const shell of ["bash", "dash", "zsh"]) {
+  const here = await Shell.has(shell);
+  it.skipIf(!here)(
+    `a script of ${COMMANDS_MIN} commands, as a CI has them, gets the exit codes and the output that its author expects (${shell})`,
+    async () => {
+      await using folder = await tempDir();
+      await using disk = mounts ? await SmallDisk.mount(join(folder.path, "small"), 8) : null;
+      const bin = join(folder.path, "bin");
+      await Deno.mkdir(bin);
+      await Deno.writeTextFile(join(bin, "svc"), `#!/bin/sh\nexec ${SVC.join(" ")} "$@"\n`, { mode: 0o755 });
+      await Deno.mkdir(join(folder.path, "here"));
+      const { code, stdout, stderr } = await new Deno.Command(shell, {
+        args: [SCRIPT],
+        cwd: join(folder.path, "here"),
+        clearEnv: true,
+        env: {
+          PATH: `${bin}:${Deno.env.get("PATH") ?? ""}`,
+          HOME: Deno.env.get("HOME") ?? "/",
+          PORT: String(await freePort()),
+          FAKE_AGENT,
+          SMALL: disk?.path ?? "",
+        },
+        stdin: "null",
+      }).output();
+      const said = new TextDecoder().decode(stdout);
+      const wrong = said.split("\n").filter((line) => line !== "" && !line.startsWith("ok "));
+      expect([wrong, new TextDecoder().decode(stderr), code]).toEqual([[], "", 0]);
+      expect(said.split("\n").length).toBeGreaterThan(COMMANDS_MIN);
+    },
+    300_000,
+  );
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" ? address?.port ?? 0 : 0));
+    });
+  });
+}
