@@ -1,4 +1,5 @@
 import type { Api } from "../src/http/app.ts";
+import { ServiceError } from "../src/domain/error.ts";
 import { isEndedTask } from "../src/domain/vocabulary.ts";
 import type { Context } from "./command.ts";
 import { EXIT, Exit } from "./exit.ts";
@@ -94,6 +95,22 @@ export function printResult({ out, io }: Context, { json, value }: { json: strin
   if (out.format === "json") return out.line(json);
   if (out.format === "ids") return out.line(value.id);
   if (value.result !== "") out.line(io.outIsTerminal ? visible(value.result) : value.result);
+}
+
+/** As judge(), for one run of a task; another may go on since (contract 8.9). */
+export async function judgeRun(context: Context, task: Task, runNo: number): Promise<void> {
+  const execution = await executionOf(context, task).catch(ignoreMissing);
+  const run = execution?.value;
+  // A run that was cancelled before it began, and one that is forgotten, have no execution.
+  if (run === undefined || run.run_no !== runNo) return judge(task);
+  if (run.status === "completed") return;
+  throw new Exit(EXIT.awaitedFailed, `run ${runNo} of task ${task.id} ${run.status}: ${run.error}`);
+}
+
+// Whoever may see tasks need not be allowed to see executions; and they are deleted when they are old.
+function ignoreMissing(error: unknown): null {
+  if (error instanceof ServiceError && ["forbidden", "not_found"].includes(error.code)) return null;
+  throw error;
 }
 
 /** Throws Exit 8 unless the task, or the latest run of a schedule, completed (contract 6.5). */

@@ -1,11 +1,12 @@
-import { TASK_STATUSES, TASK_TYPES } from "../../src/domain/vocabulary.ts";
+import { ServiceError } from "../../src/domain/error.ts";
+import { isEndedTask, TASK_STATUSES, TASK_TYPES } from "../../src/domain/vocabulary.ts";
 import { field, idField, statusField, timeField } from "../column.ts";
 import { type AnyCommand, command, type Context, fieldsOf } from "../command.ts";
 import { TIMEOUT, timeoutMs } from "../duration.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
 import { readText } from "../prompt.ts";
-import { executionOf, judge, waitForTask } from "../wait.ts";
+import { executionOf, judge, judgeRun, waitForTask } from "../wait.ts";
 
 // What the server takes as text (contract 1).
 const INSTRUCTION_MAX_BYTES = 256 * 1024;
@@ -204,10 +205,14 @@ export const taskCommands: AnyCommand[] = [
       const { client, out, args: [id = ""], options: { wait, timeout }, tell } = context;
       const limitMs = timeoutMs(timeout, Infinity);
       if (timeout !== undefined && !wait) throw usage("--timeout goes with --wait");
-      const { json, value } = await client.call("POST /api/tasks/:id/run", { params: { id }, body: {} });
-      if (!wait) return out.object(json, value);
-      tell("accepted", id, ` run ${value.run_no}`);
-      await waitAndPrint(context, id, limitMs, value.run_no);
+      if (!wait) {
+        const { json, value } = await client.call("POST /api/tasks/:id/run", { params: { id }, body: {} });
+        return out.object(json, value);
+      }
+      const until = performance.now() + limitMs;
+      const runNo = await askInTurn(context, id, until);
+      tell("accepted", id, ` run ${runNo}`);
+      await waitAndPrint(context, id, Math.max(0, until - performance.now()), runNo);
     },
   }),
   command({
@@ -232,6 +237,28 @@ export const taskCommands: AnyCommand[] = [
   }),
 ];
 
+/** Asks for a run of its own: one that is going on may have begun before what this one is for, so it comes behind it. */
+async function askInTurn(context: Context, id: string, until: number): Promise<number> {
+  const { client, out, note } = context;
+  while (true) {
+    try {
+      return (await client.call("POST /api/tasks/:id/run", { params: { id }, body: {} })).value.run_no;
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.code !== "conflict") throw error;
+      const { value: task } = await client.call("GET /api/tasks/:id", { params: { id } });
+      if (isEndedTask(task.status) || task.type !== "scheduled") throw error;
+      if (task.status !== "running") continue;
+      note(`run ${task.run_no} of it is going on; the next one is asked for behind it`);
+      const limitMs = Math.max(0, until - performance.now());
+      await waitForTask(
+        context,
+        { id, runNo: task.run_no, limitMs },
+        (late) => out.object(late.json, late.task),
+      );
+    }
+  }
+}
+
 async function waitAndPrint(context: Context, id: string, limitMs: number, runNo?: number): Promise<void> {
   const { out } = context;
   const { json, task } = await waitForTask(
@@ -240,7 +267,8 @@ async function waitAndPrint(context: Context, id: string, limitMs: number, runNo
     (late) => out.object(late.json, late.task),
   );
   out.object(json, task);
-  judge(task);
+  if (runNo === undefined) judge(task);
+  else await judgeRun(context, task, runNo);
 }
 
 // The task, and what its run answered; with --json the execution (contract 8.10).

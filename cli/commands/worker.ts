@@ -53,10 +53,11 @@ export const workerCommands: AnyCommand[] = [
     columns: COLUMNS,
     options: {
       department: {
-        flags: "--department <id|name>",
+        flags: "--department <ids|names>",
         offers: "department_name",
-        about: "only workers of a department",
+        about: "only workers of one of these departments",
         type: "text",
+        several: true,
       },
       recursive: { flags: "--no-recursive", about: "not those of child departments", type: "flag" },
       name: { flags: "--name <text>", about: "part of the name, case-insensitive", type: "text" },

@@ -37,6 +37,11 @@ export function answer<T>(value: T): Answer<T> {
   return { json: jsonOf(value) };
 }
 
+/** The answer that is a whole list. */
+export function whole<T>(rows: T[]): Answer<T[]> {
+  return { json: jsonOf(rows), total: rows.length, next: null };
+}
+
 /** The answer that is one page of a list. */
 export function page<T>({ json, total, next }: Listing<T>): Answer<T[]> {
   return { json, total, next: next === null ? null : { name: "cursor", value: next } };

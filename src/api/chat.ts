@@ -10,7 +10,6 @@ import {
 } from "../domain/chat.ts";
 import { invalid, notFound, ServiceError } from "../domain/error.ts";
 import { LOCAL_PLATFORM, type Media } from "../domain/message.ts";
-import { jsonList } from "../domain/json.ts";
 import { boundTo } from "../domain/scope.ts";
 import { newId } from "../base/id.ts";
 import { fileInside } from "../files/uploads.ts";
@@ -18,13 +17,12 @@ import {
   deleteChatSession,
   findChatSession,
   findUpload,
-  type HistoryPart,
   insertChatSession,
   listChatSessions,
-  listHistory,
   touchChatSession,
   updateChatSession,
 } from "../store/chat.ts";
+import { type HistoryPart, pageHistory } from "../store/history.ts";
 import { listOpenExecutionsOf } from "../store/execution.ts";
 import { record } from "../store/journal.ts";
 import { insertInbound } from "../store/inbound.ts";
@@ -229,5 +227,6 @@ export async function listMessages(
   part: HistoryPart,
 ): Promise<Answer<ChatMessage[]>> {
   await findVisibleSession(db, call, id);
-  return { json: jsonList(await listHistory(db, chatSessionKey(id), part)) };
+  const { json, total, next } = await pageHistory(db, chatSessionKey(id), part);
+  return { json, total, next: next === null ? null : { name: "before", value: next } };
 }

@@ -68,10 +68,10 @@ async function commit<T>(
   );
   try {
     faultPoint("accept.pre-commit");
-    await db.writeOr(
-      [...statements, ...stored],
-      lost ?? (() => conflict("Cannot create: it was changed meanwhile")),
-    );
+    const batch = [...statements, ...stored];
+    if (batch.length > 0) {
+      await db.writeOr(batch, lost ?? (() => conflict("Cannot create: it was changed meanwhile")));
+    }
     faultPoint("accept.post-commit");
   } catch (error) {
     await undo?.();

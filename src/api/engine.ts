@@ -3,7 +3,7 @@ import { notFound } from "../domain/error.ts";
 import { forgetWindows, listWindows } from "../store/engine_window.ts";
 import { record } from "../store/journal.ts";
 import { liftLimit, listLimits } from "../store/rate_limit.ts";
-import { type Answer, answer } from "./answer.ts";
+import { type Answer, answer, whole } from "./answer.ts";
 import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
 
@@ -11,7 +11,7 @@ type EngineNeeds = Needs<"engines" | "db" | "clock">;
 
 /** GET /api/engines: every engine, and whether a run could be started with it (contract 14). */
 export async function listEngines(needs: EngineNeeds): Promise<Answer<EngineShown[]>> {
-  return answer(await probe(needs));
+  return whole(await probe(needs));
 }
 
 /** GET /api/engines/:name. Throws `not_found`. */

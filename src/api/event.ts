@@ -83,7 +83,8 @@ export async function readEvents(
 function boundedFilter(call: Call, filter: EventFilter): JournalFilter {
   const bound = boundTo(call.caller);
   const { session_key: wanted, worker_id, task_id, kind, actor } = filter;
-  if (bound !== null && wanted !== undefined && wanted !== bound) throw notFound("session", wanted);
+  const other = bound === null ? undefined : wanted?.find((key) => key !== bound);
+  if (other !== undefined) throw notFound("session", other);
   return { session_key: bound ?? wanted, worker_id, task_id, kinds: kind, actors: actor };
 }
 

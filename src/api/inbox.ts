@@ -7,7 +7,7 @@ import {
   findUndelivered,
 } from "../store/inbox.ts";
 import { listLimits } from "../store/rate_limit.ts";
-import { type Answer, answer } from "./answer.ts";
+import { type Answer, whole } from "./answer.ts";
 import type { Needs } from "./parts.ts";
 
 /** GET /api/inbox: what needs a person, newest first (contract 17). */
@@ -38,5 +38,5 @@ export async function listInbox(
     engine,
     question_id: "",
   }));
-  return answer([...limited, ...found.flat()].sort((one, other) => other.at - one.at));
+  return whole([...limited, ...found.flat()].sort((one, other) => other.at - one.at));
 }

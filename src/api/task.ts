@@ -10,8 +10,9 @@ import { newId } from "../base/id.ts";
 import { journalRange, listEvents, moved, record } from "../store/journal.ts";
 import { findInbound } from "../store/inbound.ts";
 import { cancelTask as cancelTaskRow, runTaskNow } from "../store/task_move.ts";
+import { findRunOf } from "../store/execution.ts";
 import { findTask, findTaskJson, insertTask, listTasks as listTaskRows } from "../store/task.ts";
-import { type Answer, page } from "./answer.ts";
+import { type Answer, answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
 import { create } from "./create.ts";
 import type { Needs } from "./parts.ts";
@@ -135,15 +136,34 @@ export async function cancelTask(
 
 /**
  * POST /api/tasks/:id/run: starts a scheduled task now and leaves its schedule alone; `run_no` of the answer is the run that
- * was asked for (contract 3, Task; contract 8.9). Throws `not_found`, `conflict`.
+ * was asked for. A run that is asked for and has not begun is that of everybody who asks (contract 3, Task; contract 8.9). Throws
+ * `not_found`, `conflict` for a task that is running or has ended.
  */
-export function runTask(
+export async function runTask(
+  needs: Needs<"db" | "clock" | "runLimits">,
+  call: Call,
+  id: string,
+): Promise<Answer<Task>> {
+  try {
+    return await runOnce(needs, call, id);
+  } catch (error) {
+    // Of two that asked at once the other was first: its run is ours, too.
+    if (!(error instanceof Overtaken)) throw error;
+    return await runOnce(needs, call, id);
+  }
+}
+
+/** A move was lost to somebody who did the same. */
+class Overtaken extends ServiceError {}
+
+function runOnce(
   { db, clock, runLimits }: Needs<"db" | "clock" | "runLimits">,
   call: Call,
   id: string,
 ): Promise<Answer<Task>> {
   return create({ db, clock }, call, async () => {
     const task = valueOf(await findVisible(db, call, id));
+    if (isToRun(task)) return { statements: [], response: task };
     await runLimits.take(call, "tasks");
     const now = clock.now();
     const due: JournalEntry = {
@@ -162,9 +182,18 @@ export function runTask(
         next_run_at: task.type === "countdown" ? null : task.next_run_at,
         updated_at: now,
       },
-      lost: () => refusal(db, id, "run", "only scheduled tasks can be"),
+      lost: async () => {
+        const found = await findTask(db, id);
+        if (found !== null && isToRun(found)) return new Overtaken("conflict", "asked for already");
+        return await refusal(db, id, "run", "only scheduled tasks can be");
+      },
     };
   });
+}
+
+// Its run was asked for or fell due, and has not begun: whoever asks now gets that one.
+function isToRun({ type, status }: Task): boolean {
+  return status === "pending" && type !== "immediate";
 }
 
 function taskKeysOf(
@@ -191,7 +220,8 @@ interface WaitLimits {
 
 /**
  * GET /api/tasks/:id/wait: answers when the task has ended, a schedule with its current or next run, or with the run of
- * that number, or after `timeoutMs` with the task as it is (contract 3, Task; contract 8.9). Throws `not_found`.
+ * that number, or after `timeoutMs` with the task as it is. Where a later run has begun, `execution_id` and `last_…` are those of
+ * the run that was waited for (contract 3, Task; contract 8.9). Throws `not_found`.
  */
 export async function waitForTask(
   { db, clock, bells, lifecycle }: Needs<"db" | "clock" | "bells" | "lifecycle">,
@@ -209,6 +239,7 @@ export async function waitForTask(
       const left = until - clock.monotonic();
       const task = valueOf(json);
       const over = runNo === undefined ? await hasEnded(db, task, last) : hasRun(task, runNo);
+      if (over && runNo !== undefined && task.run_no > runNo) return await asOfRun(db, task, runNo);
       if (over || left <= 0 || ended.aborted) return { json };
       await bell.next(clock, Math.min(left, WAIT_POLL_MS), ended);
       if (await call.ended() !== null) {
@@ -224,6 +255,20 @@ export async function waitForTask(
 }
 
 const WAIT_POLL_MS = 1_000;
+
+// Another run has begun since: the task as it is, but with what is known of the run that was waited for.
+async function asOfRun(db: Database, task: Task, runNo: number): Promise<Answer<Task>> {
+  const run = await findRunOf(db, task.id, runNo);
+  if (run === null || run.status === "pending" || run.status === "running") return answer(task);
+  const { id: execution_id, status, failure, error, started_at, created_at } = run;
+  return answer({
+    ...task,
+    execution_id,
+    last_status: failure === "cancelled" ? "cancelled" : status,
+    last_run_at: started_at ?? created_at,
+    last_error: error,
+  });
+}
 
 // A later run begins only after the one before it has ended.
 function hasRun(task: Task, runNo: number): boolean {

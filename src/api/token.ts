@@ -35,10 +35,11 @@ export async function listTokens(
 ): Promise<Answer<Token[]>> {
   const person = personOf(call.caller);
   const all = seesAll(call.caller);
-  if (filter.user === undefined) return pageOf(await listTokenRows(db, all ? null : person.userId, filter));
-  const owner = await findUser(db, filter.user);
-  const id = owner !== null && (owner.id === person.userId || all) ? owner.id : "";
-  return pageOf(await listTokenRows(db, id, filter));
+  if (filter.user === undefined) return pageOf(await listTokenRows(db, all ? null : [person.userId], filter));
+  const owners = await Promise.all([...new Set(filter.user)].map((user) => findUser(db, user)));
+  const ids = owners.filter((owner) => owner !== null && (owner.id === person.userId || all))
+    .map((owner) => owner?.id ?? "");
+  return pageOf(await listTokenRows(db, ids.length === 0 ? [""] : ids, filter));
 }
 
 /**

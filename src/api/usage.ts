@@ -10,7 +10,7 @@ import {
 import { boundTo } from "../domain/scope.ts";
 import type { USAGE_GROUPS } from "../domain/vocabulary.ts";
 import { usageByDepartment, usageByExecution, usageByQuarter, usageByWorker } from "../store/usage.ts";
-import { type Answer, answer } from "./answer.ts";
+import { type Answer, whole } from "./answer.ts";
 import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
 
@@ -32,15 +32,15 @@ export async function listUsage(
   }
   switch (by) {
     case "worker":
-      return answer(await usageByWorker(db, since));
+      return whole(await usageByWorker(db, since));
     case "department":
-      return answer(await usageByDepartment(db, since));
+      return whole(await usageByDepartment(db, since));
     case "engine":
-      return answer(await usageByExecution(db, "engine", since));
+      return whole(await usageByExecution(db, "engine", since));
     case "conversation":
-      return answer(ofCaller(call, await usageByExecution(db, "session_key", since)));
+      return whole(ofCaller(call, await usageByExecution(db, "session_key", since)));
     case "day":
-      return answer(byDay(await usageByQuarter(db, since), timeZone));
+      return whole(byDay(await usageByQuarter(db, since), timeZone));
   }
 }
 
@@ -68,7 +68,7 @@ export async function listSeries(
     const point = points[Math.floor((quarter.at - first) / step)];
     if (point !== undefined) add(point, quarter);
   }
-  return answer(points);
+  return whole(points);
 }
 
 // A run sees its own conversation and no other (contract 2.8).

@@ -104,16 +104,18 @@ async function warningOf(
     : { warning: words.join("; ").replace(/[^\x20-\x7e]/g, "?").replaceAll('"', "'") };
 }
 
-/** GET /api/workers (interface 4.2, worker list). An unknown department answers an empty list (contract 1.5). */
+/** GET /api/workers (interface 4.2, worker list). Of several departments any (contract 8.2); an unknown one has no workers (contract 1.5). */
 export async function listWorkers({ db }: Needs<"db">, filter: WorkerFilter): Promise<Answer<Worker[]>> {
   if (filter.department === undefined) return page(await listWorkerRows(db, filter, null, filter));
-  const department = await findDepartmentRef(db, filter.department);
-  const ids = department === null
-    ? []
-    : filter.recursive
-    ? await listDescendantIds(db, department.id)
-    : [department.id];
-  return page(await listWorkerRows(db, filter, ids, filter));
+  const recursive = filter.recursive && !filter.no_recursive;
+  const ids = new Set<string>();
+  for (const ref of new Set(filter.department)) {
+    const department = await findDepartmentRef(db, ref);
+    if (department === null) continue;
+    const meant = recursive ? await listDescendantIds(db, department.id) : [department.id];
+    for (const id of meant) ids.add(id);
+  }
+  return page(await listWorkerRows(db, filter, [...ids], filter));
 }
 
 /** GET /api/workers/:id. Throws `not_found`. */

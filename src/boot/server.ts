@@ -150,10 +150,8 @@ export class Server {
       hosts: network,
       openConsole: network.console ? openConsole : null,
     });
-    this.#listener = new Listener(app, { ...config.server, port }, {
-      path: paths.serverFile,
-      instance: authority.instance,
-    });
+    const announced = { path: paths.serverFile, instance: authority.instance };
+    this.#listener = new Listener(app, { ...config.server, port }, announced);
   }
 
   /**

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, listOf, sessionKeyFilter, time } from "./field.ts";
+import { id, listOf, sessionKeysFilter, time } from "./field.ts";
 import { pageQuery } from "./page.ts";
 
 /** How much of its latest message a conversation shows, in characters. */
@@ -25,7 +25,7 @@ export type Conversation = z.output<typeof conversationSchema>;
 
 /** Query of GET /api/conversations. */
 export const conversationListQuery = {
-  session_key: sessionKeyFilter.optional(),
+  session_key: sessionKeysFilter.optional(),
   platform: listOf(z.string().min(1)).optional(),
   ...pageQuery(),
 };

@@ -31,6 +31,7 @@ export const executionSchema = z.strictObject({
   failure: z.enum(["", ...FAILURES]),
   exit_code: z.int().nullable(),
   attempt: z.int(),
+  run_no: z.int().meta({ description: "which run of its task this was, as in the task's run_no" }),
   usage: usageSchema,
   created_at: time,
   started_at: time.nullable(),

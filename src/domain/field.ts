@@ -113,6 +113,9 @@ export const sessionKey = line(KEY_MAX_BYTES * 4)
 /** A session key in a filter. `cli:` and a message id make longer ones (contract 3, Task). */
 export const sessionKeyFilter = line(KEY_MAX_BYTES * 4 + 16);
 
+/** Session keys in the filter of a list: any of them (contract 8.2). */
+export const sessionKeysFilter = textsOf(sessionKeyFilter);
+
 /** A list in a query, by commas or repetition (contract 1.5). Empty parts are refused, so that a typing mistake never widens a filter. */
 export function listOf<T extends z.ZodType<string>>(item: T) {
   return z.union([z.string(), z.array(z.string())])
@@ -122,10 +125,10 @@ export function listOf<T extends z.ZodType<string>>(item: T) {
 }
 
 /** As listOf(), for texts that may contain a comma, such as the ids of scripts: the whole text is a value, too. */
-export function textsOf() {
+export function textsOf(item: z.ZodType<string> = z.string().min(1)) {
   return z.union([z.string(), z.array(z.string())])
     .transform((value) => (Array.isArray(value) ? value : [value]).flatMap(wholeAndParts))
-    .pipe(z.array(z.string().min(1)).min(1).max(100))
+    .pipe(z.array(item).min(1).max(100) as unknown as z.ZodType<string[], string[]>)
     .meta({ type: "string", description: "one value, or several separated by commas" });
 }
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, listOf, sessionKeyFilter, textsOf, time, whole } from "./field.ts";
+import { id, listOf, sessionKeysFilter, textsOf, time, whole } from "./field.ts";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "./page.ts";
 import { EVENT_KINDS, type EventKind } from "./vocabulary.ts";
 
@@ -36,9 +36,9 @@ export type Event = z.output<typeof eventSchema>;
 export const eventListQuery = {
   after: whole(0, Number.MAX_SAFE_INTEGER).optional()
     .meta({ description: "only events after this number; without it a page has the latest ones" }),
-  session_key: sessionKeyFilter.optional(),
-  worker_id: id.optional(),
-  task_id: id.optional(),
+  session_key: sessionKeysFilter.optional(),
+  worker_id: listOf(id).optional(),
+  task_id: listOf(id).optional(),
   kind: listOf(z.enum(EVENT_KINDS)).optional(),
   actor: textsOf().optional().meta({ description: "who did it, such as user:ada or token:ci" }),
   page_size: whole(1, PAGE_SIZE_MAX).default(PAGE_SIZE_DEFAULT)

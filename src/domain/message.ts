@@ -7,7 +7,7 @@ import {
   listOf,
   queryTime,
   refFilter,
-  sessionKeyFilter,
+  sessionKeysFilter,
   time,
   truncated,
 } from "./field.ts";
@@ -107,7 +107,7 @@ export type MessageSend = z.output<typeof messageFormSchema>;
 /** Query of GET /api/messages/inbound (interface 4.2, message list). */
 export const inboundListQuery = {
   ref: refFilter.optional(),
-  session_key: sessionKeyFilter.optional(),
+  session_key: sessionKeysFilter.optional(),
   platform: listOf(z.string().min(1)).optional(),
   status: listOf(z.enum(INBOUND_STATUSES)).optional(),
   received_from: queryTime.optional(),
@@ -117,7 +117,7 @@ export const inboundListQuery = {
 
 /** Query of GET /api/messages/outbound (interface 4.2, message list-outbound). */
 export const outboundListQuery = {
-  session_key: sessionKeyFilter.optional(),
+  session_key: sessionKeysFilter.optional(),
   platform: listOf(z.string().min(1)).optional(),
   status: listOf(z.enum(OUTBOUND_STATUSES)).optional(),
   source_type: listOf(z.enum(SOURCE_TYPES)).optional(),

@@ -6,7 +6,7 @@ import {
   line,
   listOf,
   refFilter,
-  sessionKeyFilter,
+  sessionKeysFilter,
   time,
   truncated,
   whole,
@@ -87,7 +87,7 @@ export const questionAnswerSchema = z.strictObject({ answer: content(CONTENT_MAX
 export const questionListQuery = {
   ref: refFilter.optional(),
   status: listOf(z.enum(QUESTION_STATUSES)).optional(),
-  session_key: sessionKeyFilter.optional(),
+  session_key: sessionKeysFilter.optional(),
   worker_id: listOf(z.string().min(1)).optional(),
   ...pageQuery(),
 };

@@ -11,6 +11,7 @@ import {
   listOf,
   refFilter,
   sessionKeyFilter,
+  sessionKeysFilter,
   text,
   textsOf,
   time,
@@ -96,7 +97,7 @@ export type TaskCreate = z.output<typeof taskCreateSchema>;
 /** Query of GET /api/tasks (interface 4.2, task list). */
 export const taskListQuery = {
   ref: refFilter.optional(),
-  session_key: sessionKeyFilter.optional(),
+  session_key: sessionKeysFilter.optional(),
   message_id: textsOf().optional(),
   worker_id: listOf(z.string().min(1)).optional(),
   status: listOf(z.enum(TASK_STATUSES)).optional(),
@@ -108,7 +109,7 @@ export type TaskFilter = z.output<z.ZodObject<typeof taskListQuery>>;
 
 /** Query of GET /api/queue: the active tasks of all (contract 17). */
 export const queueQuery = {
-  session_key: sessionKeyFilter.optional(),
+  session_key: sessionKeysFilter.optional(),
   worker_id: listOf(z.string().min(1)).optional(),
   status: listOf(z.enum(ACTIVE_TASK_STATUSES)).optional(),
   type: listOf(z.enum(TASK_TYPES)).optional(),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, time } from "./field.ts";
+import { id, textsOf, time } from "./field.ts";
 import { pageQuery } from "./page.ts";
 import { grants, scope } from "./scope.ts";
 import { personName } from "./user.ts";
@@ -41,7 +41,7 @@ export type TokenCreate = z.output<typeof tokenCreateSchema>;
 /** Query of GET /api/tokens. */
 export const tokenListQuery = {
   ...pageQuery(),
-  user: z.string().min(1).optional().meta({ description: "id or name of the owner" }),
+  user: textsOf().optional().meta({ type: "string", description: "ids or names of owners, any of them" }),
 };
 
 /** What is left of `scopes` for an owner who holds `held`: only what both give (contract 9). */

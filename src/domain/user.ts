@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, NAME_MAX_BYTES, nameText, text, time } from "./field.ts";
+import { id, listOf, NAME_MAX_BYTES, nameText, text, time } from "./field.ts";
 import { pageQuery } from "./page.ts";
 import { chosenPassword, PASSWORD_MAX_BYTES } from "./password.ts";
 import { grants } from "./scope.ts";
@@ -88,7 +88,7 @@ export type UserPassword = z.output<typeof userPasswordSchema>;
 /** Query of GET /api/users. */
 export const userListQuery = {
   ...pageQuery(),
-  role: role.optional(),
+  role: listOf(role).optional(),
 };
 
 export type UserFilter = z.output<z.ZodObject<typeof userListQuery>>;

@@ -10,6 +10,7 @@ import {
   nameText,
   refFilter,
   text,
+  textsOf,
   time,
   truncated,
 } from "./field.ts";
@@ -117,9 +118,12 @@ export type WorkerUpdate = z.output<typeof workerUpdateSchema>;
 /** Query of GET /api/workers (interface 4.2, worker list). */
 export const workerListQuery = {
   ref: refFilter.optional(),
-  department: line(NAME_MAX_BYTES).optional().meta({ description: "id or name; with its descendants" }),
+  department: textsOf(line(NAME_MAX_BYTES)).optional()
+    .meta({ type: "string", description: "ids or names, any of them; with their descendants" }),
   recursive: flag.default(true).meta({ type: "boolean", default: true }),
-  name: line(NAME_MAX_BYTES).optional().meta({ description: "part of the name, case-insensitive" }),
+  no_recursive: flag.optional().meta({ type: "boolean", description: "the same as recursive=false" }),
+  name: textsOf(line(NAME_MAX_BYTES)).optional()
+    .meta({ type: "string", description: "part of the name, case-insensitive; any of them" }),
   id: listOf(z.string().min(1)).optional(),
   ...pageQuery(WORKER_PAGE_SIZE_MAX),
 };

@@ -11,7 +11,7 @@ import { findByName, routeData } from "../domain/data_routing.ts";
 import { newId } from "../base/id.ts";
 import { ctlPath } from "../base/paths.ts";
 import { insertBeeRun } from "../store/bee_run.ts";
-import { listHistory } from "../store/chat.ts";
+import { listHistory } from "../store/history.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { listDepartments } from "../store/department.ts";
 import { attemptMessage, type FeedingMessage, listFeeding, releaseMessage } from "../store/inbound.ts";

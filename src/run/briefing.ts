@@ -9,7 +9,7 @@ import {
 } from "../domain/prompt.ts";
 import { WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
 import type { Engine, EngineSession } from "../engine/engine.ts";
-import { listHistory } from "../store/chat.ts";
+import { listHistory } from "../store/history.ts";
 import type { Database } from "../store/database.ts";
 import { countExecutionsOf } from "../store/execution.ts";
 import { findMemoryMap } from "../store/memory.ts";

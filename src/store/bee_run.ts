@@ -4,9 +4,10 @@ import type { RunBinding } from "../domain/scope.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 import { type BeeRun, beeRunSchema } from "../domain/bee_run.ts";
-import { readBounded } from "./bounded.ts";
+import type { Listing } from "../domain/page.ts";
+import { inConversation, type Where } from "./filter.ts";
+import { list } from "./list.ts";
 import { shown } from "./shown.ts";
-import type { Json } from "../domain/json.ts";
 
 /** A run of the coordinator when it starts; the built-in rules start and end in the same batch. */
 interface NewBeeRun extends RunIdentity {

@@ -1,12 +1,10 @@
-import { type ChatFilter, type ChatMessage, type ChatSession, chatSessionSchema } from "../domain/chat.ts";
+import { type ChatFilter, type ChatSession, chatSessionSchema } from "../domain/chat.ts";
 import type { Media } from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
-import { fits, type Measured, type Objects, readMeasured } from "./bounded.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
 import { list, parsed } from "./list.ts";
 import type { EventKind } from "../domain/vocabulary.ts";
 import { firstShown, shown } from "./shown.ts";
-import type { Json } from "../domain/json.ts";
 import { BY_LIST, type Filters, inConversation, named, whereOf } from "./filter.ts";
 
 const SESSION_JSON = shown("chat_session", chatSessionSchema);
@@ -79,85 +77,6 @@ export function listChatSessions(
   }
   inConversation(where, "'local:' || chat_session.id", boundTo);
   return list(db, { table: "chat_session", json: SESSION_JSON, where }, page);
-}
-
-/** Which part of a history: the latest `limit`, or those before a message; fewer where they have more text than `maxBytes`. */
-export interface HistoryPart {
-  before?: string | undefined;
-  limit: number;
-  maxBytes?: number;
-}
-
-// The cast lets the planner look the id up in both tables: their columns have to be of one type.
-const SAID = `(
-  select id, 'user' as role, content, received_at as ts, media, cast(null as text) as reply_to,
-    cast('' as text) as question_id
-  from inbound_message
-  union all
-  select id, 'bee', content, sent_at, media, message_id, question_id from outbound_message) as said`;
-
-const SAID_JSON = `json_object('id', said.id, 'role', said.role, 'content', said.content, 'ts', said.ts,
-  'media', json(said.media), 'reply_to', said.reply_to, 'question_id', nullif(said.question_id, ''))`;
-
-const HISTORY: Objects<ChatMessage> = {
-  table: "said",
-  json: SAID_JSON,
-  texts: ["content"],
-  find: (id) => ({ sql: `from ${SAID} where said.id = ?`, args: [id] }),
-};
-
-/**
- * A conversation: what the user said and what was sent back, as JSON texts by time ascending (contract 3, Local chat). It ends
- * with the newest, and begins where it would be more text than a read may make (contract 8.18).
- */
-export async function listHistory(
-  db: Database,
-  sessionKey: string,
-  part: HistoryPart,
-): Promise<Json<ChatMessage>[]> {
-  const { before = null, limit, maxBytes } = part;
-  // Ids are UUIDv7, so the newest of both tables merge by id; each side gives at most what can be shown.
-  const measured = await db.read<Measured & { ts: number } & Row>(
-    `select id, bytes, ts
-    from (
-      select *
-      from (
-        select id, octet_length(content) as bytes, received_at as ts
-        from inbound_message
-        where session_key = ? and (? is null or id < ?)
-        order by id desc
-        limit ?)
-      union all
-      select *
-      from (
-        select id, octet_length(content) as bytes, sent_at as ts
-        from outbound_message
-        where session_key = ? and status = 'sent' and (? is null or id < ?)
-        order by id desc
-        limit ?))
-    order by id desc
-    limit ?`,
-    [sessionKey, before, before, limit, sessionKey, before, before, limit, limit],
-  );
-  const { rows } = fits(measured, maxBytes)
-    ? { rows: await readAll(db, measured) }
-    : await readMeasured(db, HISTORY, measured, {
-      over: "end",
-      ...(maxBytes === undefined ? {} : { maxBytes }),
-    });
-  const times = new Map(measured.map(({ id, ts }) => [id, ts]));
-  const timeOf = (id: string) => times.get(id) ?? 0;
-  return rows.sort((a, b) => timeOf(a.id) - timeOf(b.id) || (a.id < b.id ? -1 : 1)).map((row) => row.json);
-}
-
-function readAll(
-  db: Database,
-  measured: readonly Measured[],
-): Promise<{ id: string; json: Json<ChatMessage> }[]> {
-  return db.read(
-    `select said.id as id, ${SAID_JSON} as json from ${SAID} where said.id in (select value from json_each(?))`,
-    [JSON.stringify(measured.map(({ id }) => id))],
-  );
 }
 
 /** One event of a conversation, as its stream needs it. */

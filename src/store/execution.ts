@@ -24,14 +24,30 @@ export interface NewExecution extends RunIdentity {
   created_at: number;
 }
 
-/** Stores a new execution as pending. */
+/** Stores a new execution as pending, with the number of the run that its task is at. */
 export function insertExecution({ execution_id, ...rest }: NewExecution): Statement {
   const row = { id: execution_id, ...rest };
   return {
-    sql: `insert into execution (${Object.keys(row).join(", ")}, status)
-      values (${Object.keys(row).map(() => "?").join(", ")}, 'pending')`,
-    args: Object.values(row),
+    sql: `insert into execution (${Object.keys(row).join(", ")}, status, run_no)
+      values (${Object.keys(row).map(() => "?").join(", ")}, 'pending',
+        coalesce((select run_no from task where id = ?), 0))`,
+    args: [...Object.values(row), row.task_id],
   };
+}
+
+/** The last execution of one run of a task, or null (contract 8.9). */
+export async function findRunOf(db: Database, taskId: string, runNo: number): Promise<Execution | null> {
+  return parsed(
+    await firstShown(
+      db,
+      EXECUTION_JSON,
+      "from execution where task_id = ? and run_no = ? order by id desc limit 1",
+      [
+        taskId,
+        runNo,
+      ],
+    ),
+  );
 }
 
 /** pending -> running: the engine has started. */

@@ -4,6 +4,7 @@ import { originOf } from "../base/origin.ts";
 import type { Database, Row, Statement, Value } from "./database.ts";
 import { between, type Bounds, oneOf, type Where } from "./filter.ts";
 import { MESSAGE_IS_UNROUTED, TASK_IS_ACTIVE } from "./status.ts";
+import { COUNT_MAX } from "../domain/page.ts";
 import type { EventKind } from "../domain/vocabulary.ts";
 
 const EVENT_DATA_MAX_CHARACTERS = 8_192;
@@ -100,9 +101,9 @@ const COLUMNS = "seq, at, kind, session_key, worker_id, task_id, execution_id, m
 
 /** Which events: all given conditions together. */
 export interface JournalFilter {
-  session_key?: string | undefined;
-  worker_id?: string | undefined;
-  task_id?: string | undefined;
+  session_key?: string | readonly string[] | undefined;
+  worker_id?: string | readonly string[] | undefined;
+  task_id?: string | readonly string[] | undefined;
   kinds?: string[] | undefined;
   actors?: string[] | undefined;
 }
@@ -128,30 +129,49 @@ export async function listLatestEvents(
 
 function selectEvents(
   db: Database,
-  where: string[],
+  conditions: string[],
   args: Value[],
   order: "seq" | "seq desc",
   limit: number,
   filter: JournalFilter,
 ): Promise<JournalRow[]> {
-  for (const name of ["session_key", "worker_id", "task_id"] as const) {
-    const value = filter[name];
-    if (value === undefined) continue;
-    // The partial indexes leave '' out, and the planner uses them only when the query does so, too.
-    where.push(`${name} = ? and ${name} <> ''`);
-    args.push(value);
-  }
-  const more: Where = { conditions: where, args };
-  if (filter.kinds !== undefined && filter.kinds.length > 0) oneOf("kind")(more, filter.kinds);
-  if (filter.actors !== undefined && filter.actors.length > 0) oneOf("actor")(more, filter.actors);
+  const where: Where = { conditions, args };
+  addFilter(where, filter);
   return db.read<JournalRow>(
     `select ${COLUMNS}
     from journal
-    where ${where.join(" and ")}
+    where ${conditions.join(" and ")}
     order by ${order}
     limit ?`,
     [...args, limit],
   );
+}
+
+function addFilter(where: Where, filter: JournalFilter): void {
+  for (const name of ["session_key", "worker_id", "task_id"] as const) {
+    const value = filter[name];
+    if (value === undefined) continue;
+    // The partial indexes leave '' out, and the planner uses them only when the query does so, too.
+    oneOf(name)(where, value);
+    where.conditions.push(`${name} <> ''`);
+  }
+  if (filter.kinds !== undefined && filter.kinds.length > 0) oneOf("kind")(where, filter.kinds);
+  if (filter.actors !== undefined && filter.actors.length > 0) oneOf("actor")(where, filter.actors);
+}
+
+/** How many events there are, counted up to COUNT_MAX + 1 (contract 8.2). */
+export function countEvents(db: Database, after: number, filter: JournalFilter): Promise<number> {
+  const where: Where = { conditions: ["seq > ?"], args: [after] };
+  addFilter(where, filter);
+  return countRows(db, where);
+}
+
+async function countRows(db: Database, { conditions, args }: Where): Promise<number> {
+  const row = await db.first<{ total: number }>(
+    `select count(*) as total from (select 1 from journal where ${conditions.join(" and ")} limit ?)`,
+    [...args, COUNT_MAX + 1],
+  );
+  return row?.total ?? 0;
 }
 
 /** A change with where it came from (contract 9). */
@@ -160,17 +180,29 @@ export interface AuditRow extends JournalRow {
   user_agent: string;
 }
 
+type AuditFilter = Pick<JournalFilter, "kinds" | "actors"> & Bounds;
+
+function auditOf(after: number, filter: AuditFilter): Where {
+  const where: Where = { conditions: ["address <> ''", "seq > ?"], args: [after] };
+  if (filter.kinds !== undefined) oneOf("kind")(where, filter.kinds);
+  if (filter.actors !== undefined) oneOf("actor")(where, filter.actors);
+  between(where, "at", filter);
+  return where;
+}
+
+/** How many such changes there are, counted up to COUNT_MAX + 1 (contract 8.2). */
+export function countAudit(db: Database, after: number, filter: AuditFilter): Promise<number> {
+  return countRows(db, auditOf(after, filter));
+}
+
 /** Up to `limit` changes that somebody asked for, behind number `after`, oldest first. */
 export function listAudit(
   db: Database,
   after: number,
   limit: number,
-  filter: Pick<JournalFilter, "kinds" | "actors"> & Bounds,
+  filter: AuditFilter,
 ): Promise<AuditRow[]> {
-  const where: Where = { conditions: ["address <> ''", "seq > ?"], args: [after] };
-  if (filter.kinds !== undefined) oneOf("kind")(where, filter.kinds);
-  if (filter.actors !== undefined) oneOf("actor")(where, filter.actors);
-  between(where, "at", filter);
+  const where = auditOf(after, filter);
   return db.read<AuditRow>(
     `select ${COLUMNS}, address, user_agent
     from journal

@@ -10,6 +10,7 @@ import { BUDGETS } from "./migrations/0004_budgets.ts";
 import { CONVERSATIONS } from "./migrations/0004_conversations.ts";
 import { FLEET } from "./migrations/0004_fleet.ts";
 import { QUESTIONS } from "./migrations/0004_questions.ts";
+import { RUN_NUMBERS } from "./migrations/0004_run_numbers.ts";
 import { PLATFORMS } from "./migrations/0004_platforms.ts";
 
 /** One step from a schema version to the next. */
@@ -24,7 +25,10 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0002_answers", statements: ANSWERS },
   { name: "0003_people", statements: PEOPLE },
   // Not released yet: what is new until then is one version, in one file per subject. `make fixture` after each change.
-  { name: "0004_work", statements: [...CONVERSATIONS, ...QUESTIONS, ...BUDGETS, ...PLATFORMS, ...FLEET] },
+  {
+    name: "0004_work",
+    statements: [...CONVERSATIONS, ...QUESTIONS, ...BUDGETS, ...PLATFORMS, ...FLEET, ...RUN_NUMBERS],
+  },
 ];
 
 /** The schema version that this program needs. */

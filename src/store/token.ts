@@ -36,10 +36,14 @@ export function findTokenGrant(db: Database, id: string): Promise<TokenGrant | n
   );
 }
 
-/** A page of tokens, newest first; of one user when `userId` says so. */
-export function listTokens(db: Database, userId: string | null, page: Page): Promise<Listing<Token>> {
+/** A page of tokens, newest first; of these users alone unless `userIds` is null. */
+export function listTokens(
+  db: Database,
+  userIds: readonly string[] | null,
+  page: Page,
+): Promise<Listing<Token>> {
   const where: Where = { conditions: [], args: [] };
-  if (userId !== null) oneOf("token.user_id")(where, userId);
+  if (userIds !== null) oneOf("token.user_id")(where, userIds);
   return list(db, { table: "token", from: FROM, json: TOKEN_JSON, where }, page);
 }
 

@@ -144,13 +144,14 @@ export function findWorkerJson(db: Database, id: string): Promise<Json<Worker> |
 const FILTERS: Filters<WorkerFilter> = {
   id: oneOf("worker.id"),
   ref: named("worker", { column: "name_key", key: nameKey }),
-  name: ({ conditions, args }, name) => {
-    conditions.push("instr(worker.name_key, ?) > 0");
-    args.push(nameKey(name));
+  name: ({ conditions, args }, names) => {
+    conditions.push(`(${names.map(() => "instr(worker.name_key, ?) > 0").join(" or ")})`);
+    args.push(...names.map(nameKey));
   },
   // Which departments are meant is known only after a look at the tree.
   department: BY_LIST,
   recursive: BY_LIST,
+  no_recursive: BY_LIST,
 };
 
 /** Workers newest first. `departmentIds` null means any department. */

@@ -8,6 +8,8 @@ export interface CallOptions {
   env?: Record<string, string>;
   stdin?: string | ReadableStream<Uint8Array>;
   width?: number;
+  /** Where it is called. */
+  cwd?: string;
   signal?: AbortSignal;
   /** Called with each piece of stdout as it comes. */
   onOut?: (text: string) => void;
@@ -24,7 +26,7 @@ export interface Called {
 
 /** Runs `svc ctl` in this process against a test's service. */
 export async function ctl(app: App | null, args: string[], options: CallOptions = {}): Promise<Called> {
-  const { terminal = false, env = {}, stdin = "", width = 200 } = options;
+  const { terminal = false, env = {}, stdin = "", width = 200, cwd = "/tmp" } = options;
   const said = { out: "", err: "" };
   const io: Io = {
     out: (text) => {
@@ -46,7 +48,7 @@ export async function ctl(app: App | null, args: string[], options: CallOptions 
       XDG_CONFIG_HOME: `${app.dataDir}/config`,
       ...env,
     },
-    cwd: "/tmp",
+    cwd,
     signal: options.signal ?? new AbortController().signal,
   };
   const code = await run(args, io);

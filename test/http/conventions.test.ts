@@ -46,7 +46,10 @@ describe("wire conventions (contract 1)", () => {
     const query = await app.send("GET /api/workers?nmae=x");
     expect(query.body).toMatchObject({
       code: "invalid_request",
-      errors: [{ path: "nmae", message: expect.stringContaining("department, recursive, name, id, page") }],
+      errors: [{
+        path: "nmae",
+        message: expect.stringContaining("department, recursive, no_recursive, name, id, page"),
+      }],
     });
     const body = await app.send("POST /api/workers", { name: "x", nmae: "y" });
     expect(body.body.errors).toEqual([{ path: "nmae", message: expect.stringContaining("known: name,") }]);

@@ -63,8 +63,8 @@ describe("usage and counters (interface 4.2, system overview)", () => {
     await listUsage(db, 0);
     await findWorkerNames(db, ["a"]);
     await readBacklog(db, 0);
-    await listBeeRuns(db, null, 10);
-    await listBeeRuns(db, "local:x", 10);
+    await listBeeRuns(db, null, { limit: 10 });
+    await listBeeRuns(db, "local:x", { limit: 10 });
     const scans = plans.filter((detail) =>
       /^SCAN (task|execution|inbound_message|outbound_message|bee_run|usage)\b/.test(detail)
     );

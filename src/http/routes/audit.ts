@@ -15,6 +15,7 @@ export const auditRoutes = [
     query: auditQuery,
     status: 200,
     response: z.array(auditSchema),
+    paged: true,
     handle: async ({ api, query, raw }) => {
       const answer = await api.audit.list(query);
       const lines = /\bapplication\/x-ndjson\b/i.test(raw.headers.get("accept") ?? "");

@@ -103,11 +103,13 @@ export const chatRoutes = [
     path: `${ROOT}/:id/messages`,
     access: "read:chat",
     operation: "chat.messages",
-    summary: "List the messages of a session by time",
+    summary:
+      "List the messages of a session by time, the latest of them; the header Link leads to those before",
     params: { id },
     query: historyQuery,
     status: 200,
     response: z.array(chatMessageSchema),
+    paged: true,
     handle: ({ api, call, params, query }) => api.chat.messages(call, params.id, query),
   }),
   route({

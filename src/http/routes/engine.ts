@@ -11,6 +11,7 @@ export const engineRoutes = [
     summary: "List all engines and whether they can be used, by name",
     status: 200,
     response: z.array(engineSchema),
+    paged: true,
     handle: ({ api }) => api.engine.list(),
   }),
   route({

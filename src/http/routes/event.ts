@@ -18,6 +18,7 @@ export const eventRoutes = [
     status: 200,
     response: z.array(eventSchema),
     streams: true,
+    paged: true,
     events: { event: eventSchema, ...STREAM_EVENTS },
     handle: async ({ api, streams, call, query, raw }) => {
       if (wantsJson(raw.headers.get("accept"))) {

@@ -13,6 +13,7 @@ export const inboxRoutes = [
     query: inboxQuery,
     status: 200,
     response: z.array(inboxItemSchema),
+    paged: true,
     handle: ({ api, query }) => api.inbox.list(query),
   }),
 ] as const;

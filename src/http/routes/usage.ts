@@ -14,6 +14,7 @@ export const usageRoutes = [
     query: usageQuery,
     status: 200,
     response: z.array(usageRowSchema),
+    paged: true,
     handle: ({ api, call, query }) => api.usage.list(call, query),
   }),
   route({
@@ -25,6 +26,7 @@ export const usageRoutes = [
     query: seriesQuery,
     status: 200,
     response: z.array(seriesPointSchema),
+    paged: true,
     handle: ({ api, query }) => api.usage.series(query),
   }),
 ] as const;

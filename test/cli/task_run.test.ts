@@ -1,0 +1,63 @@
+import { describe, expect, it } from "vitest";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { ctl } from "../harness/terminal.ts";
+
+// Answers at first, and fails from then on.
+const ONCE = {
+  default: "once",
+  once: { kind: "command", command: "sh", args: ["-c", "test ! -e ran || exit 3; touch ran; echo first"] },
+};
+
+async function schedule(app: App, instruction: string): Promise<{ id: string; worker: string }> {
+  const { id: worker } = await app.call("POST /api/workers", { name: "Ada" });
+  const { id } = await app.call("POST /api/tasks", {
+    ...{ message_id: "script", worker_id: worker, instruction, type: "scheduled", cron: "0 0 1 1 *" },
+  });
+  return { id, worker };
+}
+
+describe("runs of a schedule by their numbers (contract 8.9)", () => {
+  it("task wait --run tells how that run ended, also when a later one has begun", async () => {
+    await using app = await openApp({ config: { engines: ONCE } });
+    const { id } = await schedule(app, "go");
+    expect((await ctl(app, ["task", "run", "--wait", id])).code).toBe(0);
+    const second = await ctl(app, ["task", "run", "--wait", id]);
+    expect([second.code, second.err]).toEqual([8, expect.stringContaining(`run 2 of task ${id} failed: `)]);
+    const first = await ctl(app, ["task", "wait", id, "--run", "1"]);
+    expect([first.code, first.err]).toEqual([0, ""]);
+    expect(first.out).toContain("last_status\tcompleted\n");
+    expect((await ctl(app, ["task", "wait", id, "--run", "2"])).code).toBe(8);
+    const runs = await app.call("GET /api/executions");
+    expect(runs.map(({ run_no }: { run_no: number }) => run_no)).toEqual([2, 1]);
+    // Another task cannot take it over; a schedule that is cancelled does not undo what its run did.
+    await ctl(app, ["task", "cancel", id]);
+    expect((await ctl(app, ["task", "wait", id, "--run", "1"])).code).toBe(0);
+    expect((await ctl(app, ["task", "wait", id])).code).toBe(8);
+  });
+
+  it("who asks for a run that waits for its turn gets that one", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const { id, worker } = await schedule(app, "ok");
+    await app.call(`PUT /api/workers/${worker}`, { paused: true });
+    const asked = await Promise.all([1, 2, 3].map(() => app.send(`POST /api/tasks/${id}/run`, {})));
+    expect(asked.map(({ status, body }) => [status, body.status, body.run_no])).toEqual(
+      [1, 2, 3].map(() => [200, "pending", 1]),
+    );
+    await app.call(`PUT /api/workers/${worker}`, { paused: false });
+    await app.settle();
+    expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({ run_count: 1, run_no: 1 });
+  });
+
+  it("task run --wait comes behind a run that is going on, and without --wait is a conflict", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const { id } = await schedule(app, "sleep 1");
+    const first = ctl(app, ["task", "run", "--wait", id]);
+    await app.until("execution.started");
+    expect((await ctl(app, ["task", "run", id])).code).toBe(5);
+    const second = await ctl(app, ["task", "run", "--wait", id]);
+    expect([second.code, second.err]).toEqual([0, expect.stringContaining(`accepted ${id} run 2\n`)]);
+    expect((await first).code).toBe(0);
+    expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({ run_count: 2, run_no: 2 });
+  });
+});

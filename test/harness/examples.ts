@@ -1,0 +1,49 @@
+import { GROUPS, loadGroup } from "../../cli/groups.ts";
+import { textOf } from "./tree.ts";
+
+/** A command that a document or a help shows, and where. */
+export interface Example {
+  from: string;
+  line: string;
+}
+
+/** What the help of every command of `svc ctl` shows; `docs/cli.md` is made of the same. */
+export async function helpExamples(): Promise<Example[]> {
+  const all: Example[] = [];
+  for (const name of Object.keys(GROUPS)) {
+    const group = await loadGroup(name);
+    for (const spec of Array.isArray(group) ? group : [group]) {
+      const from = group === spec ? name : `${name} ${spec.name}`;
+      all.push(...spec.examples.map((example) => ({ from, line: `svc ctl ${example}` })));
+    }
+  }
+  return all;
+}
+
+/** The README and the pages of the documentation that are written by hand. */
+export function writtenPages(): string[] {
+  const pages = [...Deno.readDirSync(new URL("../../docs", import.meta.url))]
+    .map(({ name }) => `docs/${name}`).filter((name) => name.endsWith(".md") && name !== "docs/cli.md");
+  return ["README.md", ...pages.sort()];
+}
+
+/** Code blocks of a page in a language, as they stand. */
+export function blocksOf(page: string, language: string): string[] {
+  const pattern = new RegExp(`^ *\`\`\`${language}\\n([\\s\\S]*?)^ *\`\`\``, "gm");
+  return [...textOf(page).matchAll(pattern)].map(([, text = ""]) => text);
+}
+
+/** The commands of a page's `sh` blocks, one by one: without comments, with continued lines put together. */
+export function shownCommands(page: string): Example[] {
+  return blocksOf(page, "sh").filter((block) => !block.startsWith("# tested: "))
+    .flatMap((block) => block.replace(/\\\n\s*/g, "").split("\n"))
+    .map((line) => line.replace(/(^|\s+)# .*$|\s+#\s.*$/, "").trim())
+    .filter((line) => line !== "")
+    .map((line) => ({ from: page, line }));
+}
+
+/** The words of a line that a shell needs for nothing but quotes; null where it needs more. */
+export function plainWords(line: string): string[] | null {
+  if (/[|<>$`;&]/.test(line.replace(/'[^']*'/g, ""))) return null;
+  return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "");
+}

@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import { configSchema } from "../../src/config/schema.ts";
+import { parseYaml } from "../../src/config/yaml.ts";
+import { GROUPS, loadGroup } from "../../cli/groups.ts";
+import { TOP } from "../../cli/top.ts";
+import { blocksOf, type Example, helpExamples, shownCommands, writtenPages } from "../harness/examples.ts";
+import { ExampleWorld } from "../harness/example_world.ts";
+import { textOf } from "../harness/tree.ts";
+
+/** What is shown and cannot be run here, with the reason; everything else is run. */
+const CANNOT: [command: RegExp, reason: string][] = [
+  [/^(cd \/var\/lib\/svc && )?sudo |^docker |&& docker /, "changes the machine: systemd, users, containers"],
+  [/^svc service status$/, "asks systemd"],
+  [/^make /, "targets for developers; CI runs them"],
+  [/^export PATH="\$PWD\/data\/bin:/, "svc is on the PATH here"],
+  [/^svc ctl chat$/, "stays until Ctrl-D: test/cli/chat.test.ts"],
+];
+
+/** What ends with another code than 0, because it goes on until it is interrupted. */
+const ENDLESS: [command: RegExp, code: number][] = [[/^svc ctl events -f/, 130], [/^curl -N /, 28]];
+
+const hasJq = await has("jq");
+const hasCurl = await has("curl");
+
+async function runAll(examples: Example[]): Promise<void> {
+  await using world = await ExampleWorld.open();
+  for (const { from, line } of examples) {
+    if (CANNOT.some(([pattern]) => pattern.test(line))) continue;
+    if (!hasJq && /\| jq /.test(line) || !hasCurl && line.startsWith("curl ")) continue;
+    const wanted = ENDLESS.find(([pattern]) => pattern.test(line))?.[1] ?? 0;
+    const { code, out, err } = await world.run(line.replace(/^curl -N /, "curl -N --max-time 1 "));
+    expect([from, line, code], err + out).toEqual([from, line, wanted]);
+  }
+}
+
+describe("every example", () => {
+  it("of the help of svc ctl works as it stands", async () => {
+    const examples = await helpExamples();
+    expect([...new Set(examples.map(({ from }) => from.split(" ")[0]))]).toEqual(Object.keys(GROUPS));
+    await runAll(examples);
+  }, 300_000);
+
+  it("of the README and the documentation works as it stands", async () => {
+    const examples = writtenPages().flatMap((page) => shownCommands(page));
+    expect(examples.length).toBeGreaterThan(20);
+    await runAll(examples);
+  }, 120_000);
+
+  it("that cannot be run is still there: the list of exceptions has nothing else", async () => {
+    const all = [...await helpExamples(), ...writtenPages().flatMap((page) => shownCommands(page))];
+    const unused = CANNOT.filter(([pattern]) => !all.some(({ line }) => pattern.test(line)));
+    expect(unused).toEqual([]);
+  });
+
+  it("of a configuration is one that the service takes", () => {
+    const blocks = writtenPages().flatMap((page) => blocksOf(page, "yaml").map((text) => ({ page, text })));
+    expect(blocks.length).toBeGreaterThan(4);
+    for (const { page, text } of blocks) {
+      const checked = configSchema.safeParse(parseYaml(text).document.toJS());
+      expect([page, checked.error?.issues ?? []]).toEqual([page, []]);
+    }
+  });
+
+  it("that a sentence names exists: its group, its command and its flags", async () => {
+    for (const page of ["README.md", ...writtenPages()]) {
+      const named = [...textOf(page).matchAll(/`(svc [^`]+)`/g)].map(([, text = ""]) => text);
+      for (const text of named) expect([page, text, await problemOf(text)]).toEqual([page, text, ""]);
+    }
+  });
+});
+
+/** What of a command in a sentence does not exist; "" when all of it does. */
+async function problemOf(text: string): Promise<string> {
+  const [, first = "", group = "", name = ""] = text.split(/\s+/);
+  if (first !== "ctl") return /^[a-z]+$/.test(first) && !Object.hasOwn(TOP, first) ? first : "";
+  if (!/^[a-z]+$/.test(group) || group === "help") return "";
+  if (!Object.hasOwn(GROUPS, group)) return group;
+  const specs = await loadGroup(group);
+  const spec = Array.isArray(specs) ? specs.find((one) => one.name === name) : specs;
+  if (spec === undefined) return /^[a-z-]+$/.test(name) ? name : "";
+  const known = Object.values(spec.options).map(({ flags }) => flags).join(" ");
+  return [...text.replace(/'[^']*'/g, "").matchAll(/--[a-z-]+/g)].map(([flag]) => flag)
+    .filter((flag) => !known.includes(flag) && !SHARED.includes(flag)).join(" ");
+}
+
+const SHARED = ["--config", "--ca", "--reconnect", "--json", "--quiet", "--help", "--version"];
+
+function has(program: string): Promise<boolean> {
+  return new Deno.Command(program, { args: ["--version"] }).output().then(() => true, () => false);
+}
