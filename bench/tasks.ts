@@ -7,14 +7,17 @@ const PICKUPS = 200;
 const DURABLE_TASKS = 10_000;
 const DURABLE_WORKERS = 50;
 const SCHEDULES = 100_000;
+const BUDGETS = 1_000;
 const IDLE_SECONDS = 10;
 
 /** Tasks: how soon one is started, how many a second go from request to record, and what waiting schedules cost. */
 export async function benchTasks(): Promise<Row[]> {
   const empty = await pickups(0);
   const full = await pickups(SCHEDULES);
+  const bounded = await pickups(SCHEDULES, BUDGETS);
   const durable = await throughput();
   const ratio = full.p50 / empty.p50;
+  const budgets = bounded.p50 / full.p50;
   return [
     {
       what: "task created -> program started (p50)",
@@ -43,6 +46,16 @@ export async function benchTasks(): Promise<Row[]> {
       met: ratio <= 1.2,
     },
     {
+      what: `the same with ${BUDGETS} budgets beside them (p50)`,
+      value: bounded.p50,
+      unit: "ms",
+      bare: full.p50,
+      beside: "without",
+      says: `${budgets.toFixed(2)}x`,
+      goal: "at most 1.1x",
+      met: budgets <= 1.1,
+    },
+    {
       what: `idle CPU with ${SCHEDULES} schedules, none due`,
       value: full.idlePercent,
       unit: "%",
@@ -64,7 +77,10 @@ export async function benchTasks(): Promise<Row[]> {
 }
 
 /** From the request for a task to the start of its program, by the program's own clock. */
-async function pickups(schedules: number): Promise<{ p50: number; p99: number; idlePercent: number }> {
+async function pickups(
+  schedules: number,
+  budgets = 0,
+): Promise<{ p50: number; p99: number; idlePercent: number }> {
   const ledger = await Deno.makeTempFile();
   await using service = await BenchService.start({
     SVC_ENGINES__STAMP__KIND: "command",
@@ -74,6 +90,7 @@ async function pickups(schedules: number): Promise<{ p50: number; p99: number; i
   });
   const worker = await service.call("POST /api/workers", { name: "bench", engine: "stamp" });
   if (schedules > 0) await storeSchedules(service, worker.id, schedules);
+  for (let i = 0; i < budgets; i++) await service.call("POST /api/budgets", budgetOf(i, worker.id));
   const sent = new Map<string, number>();
   const waits: number[] = [];
   for (let i = 0; i < PICKUPS; i++) {
@@ -91,6 +108,19 @@ async function pickups(schedules: number): Promise<{ p50: number; p99: number; i
   const idlePercent = await idleCpu(service);
   await Deno.remove(ledger);
   return { p50: median(waits), p99: percentile(waits, 99), idlePercent };
+}
+
+/** One of many budgets: a few of them are of what the runs count for, most of other conversations. */
+function budgetOf(i: number, workerId: string): Record<string, unknown> {
+  const targets = ["global", `worker:${workerId}`, "engine:stamp", "session:cli:bench"];
+  const units = ["runs", "tokens", "minutes"];
+  return {
+    name: `budget ${i}`,
+    target: i < 12 ? targets[i % 4] : `session:cli:other-${i}`,
+    unit: units[i % 3],
+    limit: 1_000_000,
+    period: i % 2 === 0 ? "24h" : "month",
+  };
 }
 
 /** Puts schedules that are far from due straight into the database file, while its server is stopped. */

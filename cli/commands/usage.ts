@@ -11,6 +11,7 @@ export const usageCommand = listCommand({
     field("name"),
     field("executions"),
     field("failed"),
+    field("minutes"),
     field("input_tokens"),
     field("output_tokens"),
     field("cost_usd"),

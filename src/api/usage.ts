@@ -18,7 +18,14 @@ type Used = Omit<UsageRow, "key" | "name">;
 
 const QUARTER_MS = 900_000;
 const DAY_MS = 86_400_000;
-const NOTHING: Used = { executions: 0, failed: 0, input_tokens: null, output_tokens: null, cost_usd: null };
+const NOTHING: Used = {
+  executions: 0,
+  failed: 0,
+  minutes: 0,
+  input_tokens: null,
+  output_tokens: null,
+  cost_usd: null,
+};
 
 /** GET /api/usage: what runs used since a time, by one of five views (contract 17). Throws `invalid_request`. */
 export async function listUsage(
@@ -98,6 +105,7 @@ function byDay(quarters: SeriesPoint[], timeZone: string): UsageRow[] {
 function add(sum: Used, more: Used): void {
   sum.executions += more.executions;
   sum.failed += more.failed;
+  sum.minutes = Number((sum.minutes + more.minutes).toFixed(3));
   for (const name of ["input_tokens", "output_tokens", "cost_usd"] as const) {
     const value = more[name];
     if (value !== null) sum[name] = (sum[name] ?? 0) + value;

@@ -3,7 +3,12 @@ import { usageSchema } from "./execution.ts";
 import { queryTime, time, whole } from "./field.ts";
 import { USAGE_GROUPS } from "./vocabulary.ts";
 
-const counted = { executions: z.int(), failed: z.int(), ...usageSchema.shape };
+const counted = {
+  executions: z.int(),
+  failed: z.int(),
+  minutes: z.number().meta({ description: "how long they ran, added up" }),
+  ...usageSchema.shape,
+};
 
 /** What runs used, of one worker, department, engine, day or conversation (contract 17). */
 export const usageRowSchema = z.strictObject({

@@ -196,6 +196,7 @@ export const FLEET_ACTIONS = ["create", "update", "adopt", "delete"] as const;
 
 /** What the service tells people by itself (contract 11). */
 export type NoticeKind =
+  | "run_limit.met"
   | "schedule.failed"
   | "schedule.paused"
   | "budget.soft"

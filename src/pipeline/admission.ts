@@ -216,8 +216,9 @@ class Round {
   async #roomAt(budget: MeasuredBudget, { used, reserved }: Standing, more: number): Promise<number | null> {
     const limit = countedLimit(budget);
     const open = used + reserved - budget.settled;
-    if (limit === 0) return null;
-    const most = Math.max(0, Math.min(limit - 1, limit - more) - open);
+    // More than the limit starts only where nothing else is used.
+    const most = more > limit ? -open : Math.min(limit - 1, limit - more) - open;
+    if (limit === 0 || most < 0) return null;
     return await roomAt(this.#options.db, budget, most, { now: this.#now, month: this.#seen.month });
   }
 }

@@ -9,6 +9,7 @@ import type { Waits } from "../base/waits.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { insertExecution, type NewExecution } from "../store/execution.ts";
 import { reserve } from "../store/ledger.ts";
+import { tellRunLimit } from "../store/run_limit.ts";
 import { findInstruction } from "../store/task.ts";
 import { claimTask, holdTasks, releaseTasks } from "../store/task_move.ts";
 import { listHeldHeads, listLaneHeads, nextDueAt, type WaitingTask } from "../store/task_queue.ts";
@@ -179,7 +180,12 @@ async function listHeads(db: Database, now: number): Promise<WaitingTask[]> {
 /** What has to be written so that the tasks of this lane say what holds them; nothing when they do. */
 function noteOf(task: WaitingTask, hold: Hold, now: number): Statement[] {
   if (task.held === hold.held && task.held_until === hold.until) return [];
-  return [holdTasks(task, hold, now)];
+  const { worker_id, session_key, message_id, id: task_id } = task;
+  const often = { worker_id, session_key, message_id, task_id };
+  return [
+    ...(hold.held.startsWith("run_limit:") ? tellRunLimit(often, hold, now) : []),
+    holdTasks(task, hold, now),
+  ];
 }
 
 /** The lane of a work directory: its real path, so that two names of one directory are one lane. */

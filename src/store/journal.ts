@@ -21,6 +21,16 @@ export function record(at: number, entry: JournalEntry): Statement {
   return { sql: INSERT, args: valuesOf(at, entry), bell: bellOf(entry.session_key) };
 }
 
+/** The event, if this condition holds when its statement runs. */
+export function recordWhen(at: number, entry: JournalEntry, when: { sql: string; args: Value[] }): Statement {
+  const { args, ...rest } = record(at, entry);
+  return {
+    ...rest,
+    sql: `${INTO_JOURNAL} select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where ${when.sql}`,
+    args: [...args, ...when.args],
+  };
+}
+
 /**
  * A move and its event as one value, so that nothing can stand between them. A guarded move that changes no row rolls its
  * batch back; any other move that changes no row leaves no event.

@@ -145,7 +145,7 @@ export async function listLastAmounts(db: Database, workerId: string, count: num
   );
   const first = sums.at(-1);
   // The very first run has nothing before it.
-  if (first !== undefined && first.runs === 1) sums.push({ runs: 0, tokens: 0, ms: 0, nano_usd: 0 });
+  if (first?.runs === 1 && sums.length <= count) sums.push({ runs: 0, tokens: 0, ms: 0, nano_usd: 0 });
   return sums.slice(0, -1).map((sum, index) => {
     const before = sums[index + 1] ?? sum;
     return {

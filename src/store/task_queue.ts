@@ -62,8 +62,11 @@ export function listLaneHeads(db: Database, now: number): Promise<WaitingTask[]>
  * Of the tasks that something holds, the first of each worker for each thing that holds: when that one may start, the thing
  * is over. However many wait behind them, they cost nothing.
  */
-export function listHeldHeads(db: Database): Promise<WaitingTask[]> {
-  return db.read<WaitingTask>(
+export async function listHeldHeads(db: Database): Promise<WaitingTask[]> {
+  const any = await db.first("select 1 as one from task where status = 'pending' and held <> '' limit 1");
+  // Most of the time nothing is held, and this is asked before every claim.
+  if (any === null) return [];
+  return await db.read<WaitingTask>(
     `with recursive head (id) as (
       select (
         select id from task where status = 'pending' and held <> '' order by held, worker_id, due_at, id limit 1)

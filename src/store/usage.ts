@@ -3,7 +3,8 @@ import type { Database } from "./database.ts";
 import { QUARTER_MS } from "./overview.ts";
 
 // What no run has reported stays null: sum() of nothing but nulls is null.
-const SUMS = `sum(executions) as executions, sum(failed) as failed, sum(input_tokens) as input_tokens,
+const SUMS = `sum(executions) as executions, sum(failed) as failed,
+  round(sum(ms) / 60000.0, 3) as minutes, sum(input_tokens) as input_tokens,
   sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd`;
 
 /** Use since a time by worker; the name of a deleted one comes from its executions. */
@@ -43,6 +44,7 @@ export function usageByExecution(
 ): Promise<UsageRow[]> {
   return db.read(
     `select ${column} as key, '' as name, count(*) as executions, sum(status = 'failed') as failed,
+      round(sum(max(0, completed_at - coalesce(started_at, completed_at))) / 60000.0, 3) as minutes,
       sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd
     from execution indexed by execution_completed
     where completed_at >= ?

@@ -75,16 +75,19 @@ export const BUDGETS: string[] = [
   `alter table execution add column failure text not null default '' check (failure in (${FAILURES}))`,
   `update execution set failure = failure_before where failure_before <> ''`,
   `alter table execution drop column failure_before`,
+  `alter table usage add column ms integer not null default 0`,
   `create trigger execution_used after update of status on execution
   when old.status in ('pending', 'running') and new.status in ('completed', 'failed') begin
     insert into counter (name, key, value) values ('ended', iif(new.failure = '', new.status, new.failure), 1)
       on conflict (name, key) do update set value = value + 1;
-    insert into usage (quarter, worker_id, executions, failed, input_tokens, output_tokens, cost_usd)
+    insert into usage (quarter, worker_id, executions, failed, ms, input_tokens, output_tokens, cost_usd)
       values (new.completed_at / 900000, new.worker_id, 1, new.status = 'failed',
+        max(0, new.completed_at - coalesce(new.started_at, new.completed_at)),
         new.input_tokens, new.output_tokens, new.cost_usd)
       on conflict (quarter, worker_id) do update set
         executions = executions + 1,
         failed = failed + excluded.failed,
+        ms = ms + excluded.ms,
         input_tokens = iif(excluded.input_tokens is null, input_tokens,
           coalesce(input_tokens, 0) + excluded.input_tokens),
         output_tokens = iif(excluded.output_tokens is null, output_tokens,
