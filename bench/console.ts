@@ -107,7 +107,7 @@ async function measurePage(context: BrowserContext, name: string, url: string): 
     const started = performance.now();
     await page.goto(url, { waitUntil: "commit" });
     await page.locator("main h1, main h2").first().waitFor();
-    await page.waitForFunction("document.querySelectorAll('.loading').length === 0");
+    await page.locator(".loading").first().waitFor({ state: "detached" });
     if (load >= 0) times.push(performance.now() - started);
     bytes = Number(
       await page.evaluate(`performance.getEntriesByType("resource")

@@ -11,6 +11,7 @@ import {
   type LucideIcon,
   Mails,
   MessageCircle,
+  Plug,
   Users,
 } from "lucide-preact";
 import { useState } from "preact/hooks";
@@ -72,6 +73,13 @@ const PLACES: readonly Place[] = [
     icon: Gauge,
     covers: /^\/console\/budgets/,
     scope: "read:budgets",
+  },
+  {
+    href: "/console/platforms",
+    name: "Platforms",
+    icon: Plug,
+    covers: /^\/console\/platforms/,
+    scope: "read:platforms",
   },
   { href: "/console/system", name: "System", icon: Cpu, covers: /^\/console\/system/, scope: "read:system" },
 ];

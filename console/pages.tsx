@@ -47,6 +47,10 @@ export const PAGES: readonly Page[] = [
     path: "/console/budgets",
     load: async () => (await import("./pages/budgets/budgets.tsx")).BudgetsPage,
   },
+  {
+    path: "/console/platforms",
+    load: async () => (await import("./pages/platforms/platforms.tsx")).PlatformsPage,
+  },
   { path: "/console/memory", load: async () => (await import("./pages/memory/memory.tsx")).MemoryPage },
   { path: "/console/system", load: async () => (await import("./pages/system/overview.tsx")).OverviewPage },
   {

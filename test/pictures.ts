@@ -79,7 +79,7 @@ async function picture(view: View, pages: Record<string, string>): Promise<void>
   for (const [name, address] of Object.entries(pages)) {
     await page.goto(server.url + address);
     await page.locator(":is(h1, h2):visible").first().waitFor();
-    await page.waitForFunction("document.querySelectorAll('.loading').length === 0");
+    await page.locator(".loading").first().waitFor({ state: "detached" });
     await keep(page, `${name}-${ending}`);
   }
   await context.close();

@@ -11,7 +11,7 @@ export async function furnish(url: string, password: string): Promise<Record<str
   await others(call, ada.id, chat);
   const [failed] = await call("GET /api/executions?status=failed");
   const [done] = await call("GET /api/executions?status=completed");
-  const [schedule] = await call("GET /api/tasks?status=scheduled");
+  const [schedule] = await call("GET /api/queue?status=scheduled");
   const [message] = await call("GET /api/messages/inbound");
   return {
     inbox: "/",
@@ -28,6 +28,7 @@ export async function furnish(url: string, password: string): Promise<Record<str
     trace: `/console/messages/${encodeURIComponent(message.id)}`,
     memory: "/console/memory",
     budgets: "/console/budgets",
+    platforms: "/console/platforms",
     system: "/console/system",
     usage: "/console/system/usage",
     events: "/console/system/events",

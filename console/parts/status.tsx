@@ -42,6 +42,11 @@ const LOOKS: Record<string, [LucideIcon, Tone, string]> = {
   unmeasured: [CircleDashed, "warn", "not measured"],
   lifted: [CirclePause, "quiet", "lifted"],
   missing: [CircleSlash, "quiet", "not usable"],
+  off: [CircleSlash, "quiet", "off"],
+  connecting: [CircleDashed, "busy", "connecting"],
+  connected: [CircleCheck, "good", "connected"],
+  down: [OctagonX, "bad", "does not answer"],
+  refused: [OctagonX, "bad", "its key is refused"],
   active: [CircleCheck, "good", "may sign in"],
   disabled: [CircleSlash, "quiet", "may not sign in"],
 };

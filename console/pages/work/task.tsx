@@ -1,6 +1,6 @@
 import { Play, Square } from "lucide-preact";
 import { Link } from "wouter-preact";
-import { api, ask, askPage, type Execution, type Task } from "../../live/api.ts";
+import { api, ask, type Task } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import { workerName } from "../../live/workers.ts";
@@ -15,9 +15,7 @@ import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
-import { ExecutionRow } from "./execution_row.tsx";
-
-const RUNS_SHOWN = 50;
+import { TaskRuns } from "./task_runs.tsx";
 
 /** One task: what it says, when it runs, and its runs. */
 export function TaskPage({ params: { id = "" } }: PageProps) {
@@ -115,27 +113,5 @@ function TaskActions({ task }: { task: Task }) {
         </button>
       )}
     </>
-  );
-}
-
-// The list has no filter by task; a worker's runs of the same conversation hold them all.
-function TaskRuns({ task }: { task: Task }) {
-  const runs = useResource<Execution[]>(
-    task.id,
-    async (signal) => {
-      const query = { worker_id: task.worker_id, session_id: task.session_key, page_size: RUNS_SHOWN };
-      return (await askPage(api.GET("/api/executions", { params: { query }, signal }))).items
-        .filter((one) => one.task_id === task.id);
-    },
-    (event) => event.task_id === task.id,
-  );
-  if (runs.data === undefined || runs.data.length === 0) return null;
-  return (
-    <section>
-      <h2>Runs</h2>
-      <div class="list">
-        {runs.data.map((execution) => <ExecutionRow key={execution.id} execution={execution} />)}
-      </div>
-    </section>
   );
 }
