@@ -20,6 +20,10 @@ export const GROUPS: Record<string, Group> = {
     about: "Tasks: what workers should do, now, at a time, or on a schedule",
     load: async () => (await commands<typeof import("./commands/task.ts")>("task")).taskCommands,
   },
+  schedule: {
+    about: "Schedules: see them, change them, pause them, try them",
+    load: async () => (await commands<typeof import("./commands/schedule.ts")>("schedule")).scheduleCommands,
+  },
   run: {
     about: "Let a worker do something and print its answer",
     load: async () => (await commands<typeof import("./commands/run.ts")>("run")).runCommand,

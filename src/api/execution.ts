@@ -78,7 +78,7 @@ export async function cancelExecution(
   return { json: await findVisible(db, call, id) };
 }
 
-type RetryNeeds = Needs<"db" | "clock" | "limits" | "runLimits" | "timeZone">;
+type RetryNeeds = Needs<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
 
 /**
  * POST /api/executions/:id/retry: a new task for the same worker, with the same instruction and in the same conversation

@@ -52,6 +52,7 @@ import { readMetrics } from "./metrics.ts";
 import { pair } from "./pairing.ts";
 import type { Parts } from "./parts.ts";
 import { getPlatform, listPlatforms, listSenders, revokeSender, testPlatform } from "./platform.ts";
+import { listSchedules, previewSchedule, updateTask } from "./schedule.ts";
 import { clearSession, clearWorkerContext, listContexts } from "./session.ts";
 import { changePassword, getOverview, listBeeRuns, resume } from "./system.ts";
 import { cancelTask, createTask, getTask, listTasks, runTask, waitForTask } from "./task.ts";
@@ -88,10 +89,12 @@ export function createOperations(parts: Parts) {
       create: createTask,
       list: listTasks,
       get: getTask,
+      update: updateTask,
       cancel: cancelTask,
       run: runTask,
       wait: waitForTask,
     }),
+    schedule: bound(parts, { list: listSchedules, preview: previewSchedule }),
     execution: bound(parts, {
       list: listExecutions,
       listOfWorker: listWorkerExecutions,

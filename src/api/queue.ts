@@ -8,6 +8,7 @@ import {
   type Task,
 } from "../domain/task.ts";
 import { moved } from "../store/journal.ts";
+import { cancelOccurrence } from "../store/occurrence.ts";
 import { findQueued, listQueue as listQueueRows } from "../store/queue.ts";
 import { cancelTask } from "../store/task_move.ts";
 import { type Answer, answer, page } from "./answer.ts";
@@ -36,14 +37,15 @@ export async function cancelQueue(
   if (found.length !== expected) throw changed(found.length, expected);
   const now = clock.now();
   const actor = call.caller.subject;
-  const statements = found.flatMap(({ id, ...keys }) =>
-    moved(cancelTask(id, `cancelled by ${actor}`, now), now, {
+  const statements = found.flatMap(({ id, ...keys }) => [
+    ...moved(cancelTask(id, `cancelled by ${actor}`, now), now, {
       kind: "task.cancelled",
       ...keys,
       task_id: id,
       actor,
-    })
-  );
+    }),
+    cancelOccurrence(id, now),
+  ]);
   await db.writeOr(statements, () => conflict("Cannot cancel: one of the tasks was started; look again"));
   return answer({ cancelled_tasks: expected });
 }

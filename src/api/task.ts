@@ -4,7 +4,8 @@ import { scriptSessionKey } from "../domain/message.ts";
 import { type Json, valueOf } from "../domain/json.ts";
 import type { Database } from "../store/database.ts";
 import { boundTo } from "../domain/scope.ts";
-import { newTask, planTask, type Task, type TaskCreate, type TaskFilter } from "../domain/task.ts";
+import { newTask, type Task, type TaskCreate, type TaskFilter } from "../domain/task.ts";
+import { planTask } from "../domain/task_plan.ts";
 import type { JournalEntry } from "../domain/journal.ts";
 import { newId } from "../base/id.ts";
 import { journalRange, listEvents, moved, record } from "../store/journal.ts";
@@ -12,8 +13,11 @@ import { findInbound } from "../store/inbound.ts";
 import { cancelTask as cancelTaskRow, runTaskNow } from "../store/task_move.ts";
 import { findRunOf } from "../store/execution.ts";
 import { findTask, findTaskJson, insertTask, listTasks as listTaskRows } from "../store/task.ts";
+import { cancelOccurrence, insertOccurrence } from "../store/occurrence.ts";
+import { findWorker } from "../store/worker.ts";
 import { type Answer, answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
+import { checkCommands, checkDelivery } from "./command.ts";
 import { create } from "./create.ts";
 import type { Needs } from "./parts.ts";
 import { BELL } from "../base/bells.ts";
@@ -21,17 +25,23 @@ import { isEndedTask } from "../domain/vocabulary.ts";
 
 /** POST /api/tasks (interface 4.2, task create; contract 3, Task). Throws `invalid_request`, `not_found`, `conflict`. */
 export function createTask(
-  needs: Needs<"db" | "clock" | "limits" | "runLimits" | "timeZone">,
+  needs: Needs<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">,
   call: Call,
   input: TaskCreate,
 ): Promise<Answer<Task>> {
-  const { db, clock, runLimits, timeZone } = needs;
+  const { db, clock, engines, runLimits, timeZone } = needs;
   return create({ db, clock }, call, async () => {
     const now = clock.now();
     const plan = planTask(input, now, timeZone);
     const origin = await findOrigin(db, call, input.message_id);
     // The insert itself finds out whether the worker exists, so it cannot be deleted in between.
     if (!isId(input.worker_id)) throw unknownWorker(input.worker_id);
+    checkDelivery(call, input.deliver_to);
+    const commands = { gate: input.gate ?? undefined, verify: input.verify ?? undefined };
+    if (commands.gate !== undefined || commands.verify !== undefined) {
+      const { engine = "" } = await findWorker(db, input.worker_id) ?? {};
+      checkCommands({ call, engines, engine }, commands);
+    }
     const depth = await checkDepth(needs, call);
     await runLimits.take(call, "tasks");
     const task = newTask({ ...input, ...origin, id: newId(), created_by: call.caller.subject }, plan, now);
@@ -122,7 +132,10 @@ export async function cancelTask(
   const now = clock.now();
   const cancelled: JournalEntry = { kind: "task.cancelled", ...taskKeysOf(task), actor: call.caller.subject };
   await db.writeOr(
-    moved(cancelTaskRow(id, `cancelled by ${call.caller.subject}`, now), now, cancelled),
+    [
+      ...moved(cancelTaskRow(id, `cancelled by ${call.caller.subject}`, now), now, cancelled),
+      cancelOccurrence(id, now),
+    ],
     () =>
       refusal(
         db,
@@ -173,7 +186,7 @@ function runOnce(
       data: { at: now, manual: true },
     };
     return {
-      statements: moved(runTaskNow(task, now), now, due),
+      statements: [...moved(runTaskNow(task, now), now, due), insertOccurrence(id, now, "hand", now)],
       response: {
         ...task,
         status: "pending",

@@ -43,6 +43,7 @@ export const engineSchema = z.strictObject({
   prices: z.strictObject({ input: price, output: price }).optional(),
   timeout: duration("30m", 1),
   idle_timeout: duration("10m", 1),
+  shell: z.array(z.string()).optional(),
 }) satisfies z.ZodType<EngineConfig>;
 
 const MIB = 1024 * 1024;

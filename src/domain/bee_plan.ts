@@ -2,7 +2,8 @@ import { z } from "zod";
 import { ServiceError } from "./error.ts";
 import { content, CONTENT_MAX_BYTES, line, NAME_MAX_BYTES, text, time } from "./field.ts";
 import type { Candidate } from "./routing.ts";
-import { planTask, type TaskPlan } from "./task.ts";
+import type { TaskPlan } from "./task.ts";
+import { planTask } from "./task_plan.ts";
 import { nameKey } from "./name.ts";
 import { TASK_TYPES, type TaskType } from "./vocabulary.ts";
 

@@ -142,3 +142,17 @@ function schedule(expression: string, timeZone: string): Cron {
 function next(cron: Cron, after: number): number | null {
   return cron.nextRun(new Date(after))?.getTime() ?? null;
 }
+
+/** Whether a valid expression names this hour and this minute. A change of the clock moves it to others. */
+export function fitsClock(expression: string, hour: number, minute: number): boolean {
+  const [minutes = "", hours = ""] = expression.trim().split(/\s+/);
+  return names(minutes, minute, FIELDS[0] as Field) && names(hours, hour, FIELDS[1] as Field);
+}
+
+function names(text: string, value: number, field: Field): boolean {
+  return text.split(",").some((item) => {
+    const [range = "", step = "1"] = item.split("/");
+    const [first = "", last = first] = range === "*" ? [`${field.min}`, `${field.max}`] : range.split("-");
+    return value >= Number(first) && value <= Number(last) && (value - Number(first)) % Number(step) === 0;
+  });
+}

@@ -1,4 +1,11 @@
-import type { NoticeKind } from "./vocabulary.ts";
+/** What the service tells people by itself (contract 11). */
+type NoticeKind =
+  | "run_limit.met"
+  | "schedule.failed"
+  | "schedule.paused"
+  | "budget.soft"
+  | "budget.hard"
+  | "question.opened";
 
 /** What the service itself tells people about a thing (contract 11). */
 export interface Notice {

@@ -1,12 +1,8 @@
 import { z } from "zod";
-import { type Backoff, backoffMs } from "../base/backoff.ts";
-import { cronFault, nextOccurrence } from "./cron.ts";
-import { invalid } from "./error.ts";
 import {
   content,
   CONTENT_MAX_BYTES,
   id,
-  isTimeZone,
   line,
   listOf,
   refFilter,
@@ -21,6 +17,7 @@ import {
 import { heldBySchema } from "./hold.ts";
 import { messageId } from "./message.ts";
 import { pageQuery } from "./page.ts";
+import { optionFields, optionInputs, optionsDefault, type ScheduleOptions } from "./schedule.ts";
 import {
   ACTIVE_TASK_STATUSES,
   LAST_STATUSES,
@@ -28,9 +25,6 @@ import {
   TASK_TYPES,
   type TaskStatus,
 } from "./vocabulary.ts";
-
-/** How far ahead a countdown has to be (interface 4.2, interface 8). */
-const COUNTDOWN_LEAD_MIN_MS = 5_000;
 
 /** A task as the API shows it (interface 2, Task; contract 3, Task). */
 export const taskSchema = z.strictObject({
@@ -43,6 +37,7 @@ export const taskSchema = z.strictObject({
   scheduled_at: time.nullable(),
   cron: z.string(),
   time_zone: z.string(),
+  ...optionFields,
   status: z.enum(TASK_STATUSES),
   reason: z.string().meta({ description: "why it is cancelled, failed or waiting" }),
   held_by: heldBySchema.nullable().meta({ description: "what holds it while it is pending" }),
@@ -55,6 +50,9 @@ export const taskSchema = z.strictObject({
   last_run_at: time.nullable().meta({ description: "when that run began" }),
   last_error: z.string(),
   failures_in_row: z.int().meta({ description: "failed runs of a schedule since the last that completed" }),
+  runs_ended: z.int().meta({
+    description: "runs of a schedule that have ended; what a gate skipped is none",
+  }),
   created_by: z.string(),
   created_at: time,
   updated_at: time,
@@ -72,6 +70,7 @@ export const taskCreateSchema = z.strictObject({
   scheduled_at: time.optional(),
   cron: text(1_000).optional(),
   time_zone: text(100).optional(),
+  ...z.strictObject(optionInputs).partial().shape,
 }).meta({
   id: "TaskCreate",
   examples: [
@@ -93,6 +92,54 @@ export const taskCreateSchema = z.strictObject({
 });
 
 export type TaskCreate = z.output<typeof taskCreateSchema>;
+
+/**
+ * Body of PUT /api/tasks/:id for a schedule or a countdown: an absent field stays unchanged, and what PUT cannot change is
+ * ignored (contract 15, contract 1.2).
+ */
+export const taskUpdateSchema = z.strictObject({
+  ...optionInputs,
+  instruction: taskCreateSchema.shape.instruction,
+  cron: text(1_000),
+  time_zone: text(100),
+  scheduled_at: time.nullable(),
+  worker_id: line(100),
+  ...ignored(),
+}).partial().meta({ id: "TaskUpdate", examples: [{ cron: "0 7 * * 1-5" }, { paused: true }] });
+
+export type TaskUpdate = z.output<typeof taskUpdateSchema>;
+
+function ignored() {
+  const kept = z.unknown();
+  return {
+    ...{
+      id: kept,
+      message_id: kept,
+      session_key: kept,
+      type: kept,
+      status: kept,
+      reason: kept,
+      next_run_at: kept,
+    },
+    ...{
+      run_count: kept,
+      attempt: kept,
+      execution_id: kept,
+      run_no: kept,
+      runs_ended: kept,
+      failures_in_row: kept,
+    },
+    ...{
+      last_status: kept,
+      last_run_at: kept,
+      last_error: kept,
+      held_by: kept,
+      created_by: kept,
+      created_at: kept,
+      updated_at: kept,
+    },
+  };
+}
 
 /** Query of GET /api/tasks (interface 4.2, task list). */
 export const taskListQuery = {
@@ -158,13 +205,6 @@ export const taskWaitQuery = {
   }),
 };
 
-const RETRY: Backoff = { firstMs: 1_000, lastMs: 16_000, factor: 4 };
-
-/** Ms to wait before a lost run is tried again: 1, 4, 16 s (contract 3, Task). `attempt` counts from 1. */
-export function retryDelayMs(attempt: number): number {
-  return backoffMs(RETRY, attempt);
-}
-
 /** The state in which a new task begins. */
 export interface TaskPlan {
   status: "pending" | "scheduled" | "cancelled";
@@ -174,73 +214,6 @@ export interface TaskPlan {
   time_zone: string;
   next_run_at: number | null;
   due_at: number | null;
-}
-
-/** What a task's type needs and may not have (interface 4.2, task create). */
-const FIELDS_OF_TYPE = {
-  immediate: [],
-  countdown: ["scheduled_at"],
-  scheduled: ["cron", "time_zone"],
-} as const;
-
-/**
- * Decides in which state a new task begins: to run at once, at its time, on its schedule, or cancelled with the
- * reason when its cron cannot fire (contract 3, Task). Throws `invalid_request` for fields that do not go with the
- * type, an unknown time zone, and a countdown that is less than COUNTDOWN_LEAD_MIN_MS ahead.
- */
-export function planTask(
-  input: Pick<TaskCreate, "type" | "scheduled_at" | "cron" | "time_zone">,
-  now: number,
-  defaultZone: string,
-): TaskPlan {
-  const allowed: readonly string[] = FIELDS_OF_TYPE[input.type];
-  for (const name of ["scheduled_at", "cron", "time_zone"] as const) {
-    if (input[name] === undefined || input[name] === "" || allowed.includes(name)) continue;
-    throw invalid(name, `does not go with type ${input.type}; leave it out`);
-  }
-  const none = { reason: "", scheduled_at: null, cron: "", time_zone: "", next_run_at: null, due_at: null };
-  if (input.type === "immediate") return { ...none, status: "pending", due_at: now };
-  if (input.type === "countdown") {
-    const at = input.scheduled_at;
-    if (at === undefined) throw invalid("scheduled_at", "is missing; a countdown needs its time in Unix ms");
-    if (at < now + COUNTDOWN_LEAD_MIN_MS) {
-      throw invalid(
-        "scheduled_at",
-        `must be at least 5 seconds ahead of the server's clock, which says ${now}`,
-      );
-    }
-    return { ...none, status: "scheduled", scheduled_at: at, next_run_at: at };
-  }
-  return planSchedule(input, now, defaultZone);
-}
-
-function planSchedule(
-  input: Pick<TaskCreate, "cron" | "time_zone">,
-  now: number,
-  defaultZone: string,
-): TaskPlan {
-  const { cron, time_zone = "" } = input;
-  if (cron === undefined) {
-    throw invalid("cron", "is missing; a scheduled task needs five fields, such as 0 9 * * 1-5");
-  }
-  const zone = time_zone === "" ? defaultZone : time_zone;
-  if (!isTimeZone(zone)) throw invalid("time_zone", "must be a time zone such as Europe/Berlin or UTC");
-  const base = { scheduled_at: null, cron, time_zone, due_at: null };
-  const fault = cronFault(cron, zone, now);
-  if (fault !== null) return { ...base, status: "cancelled", reason: fault, next_run_at: null };
-  return { ...base, status: "scheduled", reason: "", next_run_at: nextRunAt(base, defaultZone, now) };
-}
-
-/**
- * When a schedule fires next, strictly after `after`; null: never again. Nothing else works out `next_run_at`.
- * `defaultZone` is the zone of tasks that name none.
- */
-export function nextRunAt(
-  task: Pick<Task, "cron" | "time_zone">,
-  defaultZone: string,
-  after: number,
-): number | null {
-  return nextOccurrence(task.cron, task.time_zone || defaultZone, after);
 }
 
 /** What a new task needs beside its plan. */
@@ -255,7 +228,12 @@ interface TaskSeed {
 }
 
 /** A new task, with its fields in the order of the API. */
-export function newTask(seed: TaskSeed, plan: Omit<TaskPlan, "due_at">, now: number): Task {
+export function newTask(
+  seed: TaskSeed & Partial<{ [K in keyof ScheduleOptions]: ScheduleOptions[K] | undefined }>,
+  plan: Omit<TaskPlan, "due_at">,
+  now: number,
+): Task {
+  const options = optionsDefault(seed.type);
   return {
     id: seed.id,
     message_id: seed.message_id,
@@ -266,6 +244,15 @@ export function newTask(seed: TaskSeed, plan: Omit<TaskPlan, "due_at">, now: num
     scheduled_at: plan.scheduled_at,
     cron: plan.cron,
     time_zone: plan.time_zone,
+    name: seed.name ?? options.name,
+    paused: seed.paused ?? options.paused,
+    gate: seed.gate ?? options.gate,
+    verify: seed.verify ?? options.verify,
+    overlap: seed.overlap ?? options.overlap,
+    pause_after_failures: seed.pause_after_failures ?? options.pause_after_failures,
+    deliver_to: seed.deliver_to ?? options.deliver_to,
+    until: seed.until ?? options.until,
+    max_runs: seed.max_runs ?? options.max_runs,
     status: plan.status,
     reason: plan.reason,
     held_by: null,
@@ -278,6 +265,7 @@ export function newTask(seed: TaskSeed, plan: Omit<TaskPlan, "due_at">, now: num
     last_run_at: null,
     last_error: "",
     failures_in_row: 0,
+    runs_ended: 0,
     created_by: seed.created_by,
     created_at: now,
     updated_at: now,

@@ -12,6 +12,15 @@ export type TaskStatus = (typeof TASK_STATUSES)[number];
 export const ACTIVE_TASK_STATUSES = ["pending", "running", "scheduled"] as const satisfies TaskStatus[];
 export const ENDED_TASK_STATUSES = ["completed", "failed", "cancelled"] as const satisfies TaskStatus[];
 
+/** What a schedule does when it falls due while it still runs (contract 15). */
+export const OVERLAPS = ["skip", "queue", "replace"] as const;
+
+/** Statuses of one firing of a schedule. `gating`: its gate runs; `gated`: its gate skipped it (contract 15). */
+export const OCCURRENCE_STATUSES = [
+  ...["pending", "gating", "running", "completed", "failed", "cancelled", "gated"] as const,
+] as const;
+export type OccurrenceStatus = (typeof OCCURRENCE_STATUSES)[number];
+
 /** How the latest run of a schedule ended; '' before the first (contract 8.9). */
 export const LAST_STATUSES = ["", ...ENDED_TASK_STATUSES] as const;
 
@@ -122,8 +131,11 @@ export const EVENT_KINDS = [
   "task.cancelled",
   "task.rescheduled",
   "task.requeued",
+  "task.updated",
   "task.skipped",
+  "task.gated",
   "task.missed",
+  "schedule.paused",
   "execution.started",
   "execution.cancelling",
   "execution.limited",
@@ -193,15 +205,6 @@ export type FleetKind = (typeof FLEET_KINDS)[number];
 
 /** What an apply of a fleet does to one thing. */
 export const FLEET_ACTIONS = ["create", "update", "adopt", "delete"] as const;
-
-/** What the service tells people by itself (contract 11). */
-export type NoticeKind =
-  | "run_limit.met"
-  | "schedule.failed"
-  | "schedule.paused"
-  | "budget.soft"
-  | "budget.hard"
-  | "question.opened";
 
 /** What a user may be (contract 9). */
 export const ROLES = ["viewer", "operator", "admin"] as const;

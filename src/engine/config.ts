@@ -16,6 +16,8 @@ export interface EngineConfig {
   prices?: { input: number; output: number } | undefined;
   timeout: number;
   idle_timeout: number;
+  /** Words in front of gates and checks, for an engine of kind `command`; absent: none may be set (contract 13). */
+  shell?: string[] | undefined;
 }
 
 /** The engines of the configuration. */

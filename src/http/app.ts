@@ -35,6 +35,7 @@ import { messageRoutes } from "./routes/message.ts";
 import { platformRoutes } from "./routes/platform.ts";
 import { questionRoutes } from "./routes/question.ts";
 import { queueRoutes } from "./routes/queue.ts";
+import { scheduleRoutes } from "./routes/schedule.ts";
 import { sessionRoutes } from "./routes/session.ts";
 import { systemRoutes } from "./routes/system.ts";
 import { taskRoutes } from "./routes/task.ts";
@@ -48,6 +49,7 @@ export const ROUTES = [
   ...authRoutes,
   ...workerRoutes,
   ...taskRoutes,
+  ...scheduleRoutes,
   ...queueRoutes,
   ...questionRoutes,
   ...inboxRoutes,

@@ -10,6 +10,7 @@ import type { Database, Statement } from "../store/database.ts";
 import { insertExecution, type NewExecution } from "../store/execution.ts";
 import { reserve } from "../store/ledger.ts";
 import { tellRunLimit } from "../store/run_limit.ts";
+import { startOccurrence } from "../store/occurrence.ts";
 import { findInstruction } from "../store/task.ts";
 import { claimTask, holdTasks, releaseTasks } from "../store/task_move.ts";
 import { listHeldHeads, listLaneHeads, nextDueAt, type WaitingTask } from "../store/task_queue.ts";
@@ -152,6 +153,7 @@ export class Dispatcher {
         insertExecution(execution),
         reserve(execution.execution_id, reservation.targets, reservation.expected),
         ...(task.held === "" ? [] : [releaseTasks(task.worker_id, task.held, now)]),
+        ...(task.type === "immediate" ? [] : [startOccurrence(execution, "running")]),
       ]));
     } finally {
       if (!won) this.#release(task, lane);

@@ -1,13 +1,14 @@
 // scheduled -> pending, when a countdown's or a schedule's time has come
 import type { Clock } from "../base/clock.ts";
 import { missedOccurrences } from "../domain/cron.ts";
-import { nextRunAt } from "../domain/task.ts";
+import { nextRunAt } from "../domain/task_plan.ts";
 import type { JournalEntry } from "../domain/journal.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
 import { type Database, isDuplicate, type Statement } from "../store/database.ts";
 import { latestEventAt, moved, record } from "../store/journal.ts";
-import { fireCountdown, fireSchedule, recordOccurrence, skipOccurrence } from "../store/task_move.ts";
+import { insertOccurrence } from "../store/occurrence.ts";
+import { closeSchedule, fireCountdown, fireSchedule, skipOccurrence } from "../store/schedule_move.ts";
 import { type DueTask, earliestRunAt, listDueTasks, listSchedulesAfter } from "../store/task_queue.ts";
 import { BELL, type Bells } from "../base/bells.ts";
 import { Stage } from "./loop.ts";
@@ -67,7 +68,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
       );
       await Promise.all(tasks.map(async (task) => {
         const next = nextOf(task, now);
-        if (next >= task.next_run_at) return;
+        if (next === null || next >= task.next_run_at) return;
         await db.write(skipOccurrence({ id: task.id, expected: task.next_run_at, next, now }));
       }));
       after = tasks.at(-1) ?? null;
@@ -75,8 +76,9 @@ export function createScheduler(options: SchedulerOptions): Stage {
     }
   }
 
-  function nextOf(task: DueTask, now: number): number {
-    return nextRunAt(task, defaultZone, now) ?? now + LATER_MS;
+  // A cron whose next date is out of reach is looked at again; with an end there is none behind it.
+  function nextOf(task: DueTask, now: number): number | null {
+    return nextRunAt(task, defaultZone, now) ?? (task.until === null ? now + LATER_MS : null);
   }
 
   async function fire(task: DueTask, now: number): Promise<void> {
@@ -99,7 +101,12 @@ export function createScheduler(options: SchedulerOptions): Stage {
       // This minute has fired already, before the clock was set back: on to the next.
       if (!isDuplicate(error)) throw error;
       await db.write(
-        skipOccurrence({ id: task.id, expected: task.next_run_at, next: nextOf(task, now), now }),
+        skipOccurrence({
+          id: task.id,
+          expected: task.next_run_at,
+          next: nextOf(task, now) ?? now + LATER_MS,
+          now,
+        }),
       );
     }
   }
@@ -119,19 +126,25 @@ export function createScheduler(options: SchedulerOptions): Stage {
     const lost = tooOld ? missed.count : missed.count - 1;
     const data = { count: lost, until: missed.latest };
     const note = lost > 0 ? [record(now, { kind: "task.missed", ...keys, data })] : [];
+    if (tooOld && move.next === null) {
+      return [...moved(closeSchedule(move), now, { kind: "task.completed", ...keys }), ...note];
+    }
     if (tooOld) return [...skipOccurrence(move), ...note];
     const due: JournalEntry = { kind: "task.due", ...keys, data: { at: missed.latest } };
     return [
       ...note,
       ...moved(fireSchedule({ ...move, dueAt: missed.latest }), now, due),
-      recordOccurrence(task.id, missed.latest, now),
+      insertOccurrence(task.id, missed.latest, "time", now),
     ];
   }
 }
 
 function countdown(task: DueTask, now: number): Statement[] {
   const due: JournalEntry = { kind: "task.due", ...keysOf(task), data: { at: task.next_run_at } };
-  return moved(fireCountdown(task.id, task.next_run_at, now), now, due);
+  return [
+    ...moved(fireCountdown(task.id, task.next_run_at, now), now, due),
+    insertOccurrence(task.id, task.next_run_at, "time", now),
+  ];
 }
 
 function keysOf(task: DueTask) {

@@ -3,16 +3,18 @@ import { hasConversation, outboundOf, platformOf } from "../domain/message.ts";
 import { RUN_QUESTIONS_MAX } from "../domain/question.ts";
 import { holdOf, LIMITED_RUNS_MAX, type RateLimit, TOLD_WAIT_MS, waitReason } from "../domain/rate_limit.ts";
 import { keysOf, type RunKeys } from "../domain/run_identity.ts";
-import { nextRunAt, retryDelayMs, type Task } from "../domain/task.ts";
+import { retryDelayMs } from "../domain/task_plan.ts";
 import { newId } from "../base/id.ts";
 import type { Statement } from "../store/database.ts";
 import { type ExecutionEnd, finishExecution } from "../store/execution.ts";
 import { moved, record, recordIdle } from "../store/journal.ts";
+import { endOccurrence } from "../store/occurrence.ts";
 import { insertNotice } from "../store/notice.ts";
 import { sendMessage } from "../store/outbound.ts";
 import { endQuestions } from "../store/question_move.ts";
 import { setLimit } from "../store/rate_limit.ts";
-import { finishTask, postponeTask, requeueTask, rescheduleTask, retryTask } from "../store/task_move.ts";
+import { finishTask, postponeTask, requeueTask, retryTask } from "../store/task_move.ts";
+import { type EndedSchedule, endOfSchedule } from "./schedule_end.ts";
 
 /** The run that ended. */
 interface EndedRun extends RunKeys {
@@ -21,7 +23,7 @@ interface EndedRun extends RunKeys {
 }
 
 /** What has to be known about its task. */
-type EndedTask = Pick<Task, "type" | "cron" | "time_zone">;
+export type EndedTask = { type: "immediate" } | EndedSchedule & { type: "countdown" | "scheduled" };
 
 /** The rate limit that a run met. */
 export interface MetLimit {
@@ -68,9 +70,11 @@ export function endRun(
   if (end.met && end.met.runsBefore + 1 < LIMITED_RUNS_MAX && task?.type !== "scheduled") {
     return [...ended, ...limited, ...postpone(run, end.met, now, keys)];
   }
-  const fate = fateOf(run, end, task, rules, now, keys);
-  if (!hasConversation(run.session_key)) return [...ended, ...limited, ...fate];
-  return [...ended, ...limited, ...fate, ...reply(run, end, task, now), recordIdle(now, run.session_key)];
+  const fate = fateOf(run, end, task, rules, now);
+  const session_key = task !== null && "deliver_to" in task && task.deliver_to || run.session_key;
+  const said = reply({ ...run, session_key }, end, task, now);
+  const idle = hasConversation(run.session_key) ? [recordIdle(now, run.session_key)] : [];
+  return [...ended, ...limited, ...fate, ...said, ...idle];
 }
 
 // An orderly stop lets engines save their sessions; a run that was lost with the service may have lost what it saw, too.
@@ -91,12 +95,16 @@ function tryAgain(
   keys: RunKeys,
 ): Statement[] | null {
   if (end.error === STOPPED) {
-    return moved(requeueTask(run, now), now, { kind: "task.requeued", ...keys });
+    const again = moved(requeueTask(run, now), now, { kind: "task.requeued", ...keys });
+    return [...again, endOccurrence(run.execution_id, "pending", now)];
   }
   if (run.attempt >= rules.maxAttempts) return null;
   const reason = `attempt ${run.attempt} of ${rules.maxAttempts} was lost with the service`;
   const retry = retryTask(run, now + retryDelayMs(run.attempt), reason, now);
-  return moved(retry, now, { kind: "task.requeued", ...keys, data: { reason } });
+  return [
+    ...moved(retry, now, { kind: "task.requeued", ...keys, data: { reason } }),
+    endOccurrence(run.execution_id, "pending", now),
+  ];
 }
 
 // The engine waits, and so do all tasks that it would run (contract 3, Task; reliability DSP-13).
@@ -107,11 +115,14 @@ function parked({ limit }: MetLimit, now: number, keys: RunKeys): Statement[] {
 
 function postpone(run: EndedRun, { limit, runsBefore }: MetLimit, now: number, keys: RunKeys): Statement[] {
   const reason = waitReason(limit);
-  const waiting = moved(postponeTask(run, holdOf(limit), now), now, {
-    kind: "task.requeued",
-    ...keys,
-    data: { reason },
-  });
+  const waiting = [
+    ...moved(postponeTask(run, holdOf(limit), now), now, {
+      kind: "task.requeued",
+      ...keys,
+      data: { reason },
+    }),
+    endOccurrence(run.execution_id, "pending", now),
+  ];
   // The conversation gets one message about a long wait, not one for every limit.
   const told = runsBefore === 0 && limit.until - now >= TOLD_WAIT_MS && hasConversation(run.session_key);
   if (!told) return waiting;
@@ -122,31 +133,26 @@ function postpone(run: EndedRun, { limit, runsBefore }: MetLimit, now: number, k
   ];
 }
 
-// A schedule waits for its next time, whatever the outcome of this run was (contract 3, Task).
 function fateOf(
   run: EndedRun,
   end: ExecutionEnd,
   task: EndedTask | null,
-  rules: Rules,
+  { defaultZone }: Rules,
   now: number,
-  keys: RunKeys,
 ): Statement[] {
-  const to = end.failure === "cancelled" ? "cancelled" : end.status;
-  const reason = end.status === "completed" ? "" : `${end.failure}: ${end.error}`;
+  const status = end.failure === "cancelled" ? "cancelled" : end.status;
+  const keys = keysOf(run);
+  const noted = task?.type === "immediate" ? [] : [endOccurrence(run.execution_id, status, now)];
   if (task?.type === "scheduled") {
-    const next = nextRunAt(task, rules.defaultZone, now);
-    if (next !== null) {
-      return moved(rescheduleTask(run, { status: to, error: reason }, next, now), now, {
-        kind: "task.rescheduled",
-        ...keys,
-      });
-    }
+    return [...noted, ...endOfSchedule(task, { ...end, status }, { keys, defaultZone, now })];
   }
-  return moved(finishTask(run, to, reason, now), now, { kind: `task.${to}`, ...keys });
+  const reason = end.status === "completed" ? "" : `${end.failure}: ${end.error}`;
+  return [...noted, ...moved(finishTask(run, status, reason, now), now, { kind: `task.${status}`, ...keys })];
 }
 
 // The final text is the worker's reply; a failure is reported by the system (contract 4.6).
 function reply(run: EndedRun, end: ExecutionEnd, task: EndedTask | null, now: number): Statement[] {
+  if (!hasConversation(run.session_key)) return [];
   const base = toConversation(run);
   if (end.status === "completed" && end.result.trim() !== "") {
     const said = { ...base, content: end.result, source_type: "worker" as const, source_id: run.worker_id };

@@ -11,12 +11,13 @@ import type { Database, Statement } from "../store/database.ts";
 import { countLimitedRuns, type ExecutionEnd, setSession, startExecution } from "../store/execution.ts";
 import { record } from "../store/journal.ts";
 import { findLimit, forgetLimit } from "../store/rate_limit.ts";
+import { findTask } from "../store/task.ts";
 import { keepContext } from "../store/session.ts";
 import type { Bells } from "../base/bells.ts";
 import type { Waits } from "../base/waits.ts";
 import { brief, grantOf } from "./briefing.ts";
 import type { Claim } from "./claim.ts";
-import { endRun, type MetLimit, type Rules, STOPPED } from "./ending.ts";
+import { type EndedTask, endRun, type MetLimit, type Rules, STOPPED } from "./ending.ts";
 import { type EngineRunOptions, runEngine } from "./engine_run.ts";
 import { meter, priced } from "./meter.ts";
 import { OutcomeWriter } from "./outcome_writer.ts";
@@ -178,6 +179,13 @@ export class Executor {
     return { limit: nextLimit(engine, before, resetsAt, now), runsBefore };
   }
 
+  // A schedule may have been changed while it ran; of an immediate task nothing but its type counts.
+  async #taskOf({ execution, task }: Claim): Promise<EndedTask | null> {
+    return task.type === "immediate"
+      ? { type: "immediate" }
+      : await findTask(this.#options.db, execution.task_id);
+  }
+
   async #store(
     claim: Claim,
     outcome: EngineOutcome,
@@ -195,7 +203,7 @@ export class Executor {
     const statements = [
       ...this.#contextOf(claim, { id: outcome.sessionId, usage: outcome.sessionUsage }, now),
       ...(end.status === "completed" ? [forgetLimit(execution.engine, now)] : []),
-      ...endRun(execution, end, claim.task, rules, now),
+      ...endRun(execution, end, await this.#taskOf(claim), rules, now),
     ];
     if (start.at !== null && !start.stored) statements.unshift(started(execution, start.at));
     faultPoint("outcome.pre-commit");

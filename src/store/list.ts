@@ -9,6 +9,8 @@ interface ListQuery<T> extends Objects<T> {
   /** The `from` clause when it is more than the table; its alias has to be `table`. */
   from?: string;
   where: Where;
+  /** An expression to order by, smallest first, and then by id; without it the newest id comes first. */
+  order?: string;
   /** The counters that together know how many rows there are in all (store/counter.ts). */
   counter?: { name: string; key?: string };
 }
@@ -21,7 +23,7 @@ interface ListQuery<T> extends Objects<T> {
 export function list<T>(db: Database, query: ListQuery<T>, page: Page): Promise<Listing<T>> {
   const { page: number, page_size, cursor } = page;
   const { conditions, args } = query.where;
-  const key = JSON.stringify([query.table, conditions, args, number, page_size, cursor]);
+  const key = JSON.stringify([query.table, query.order, conditions, args, number, page_size, cursor]);
   return db.unlessChanged(key, () => read(db, query, page), (listing) => listing.json.length);
 }
 
@@ -30,10 +32,10 @@ async function read<T>(db: Database, query: ListQuery<T>, page: Page): Promise<L
   const { conditions, args } = query.where;
   const late = await readFromEnd(db, query, page);
   if (late !== null) return late;
-  const behind = page.cursor === undefined ? [] : [`${table}.id < ?`];
+  const behind = page.cursor === undefined ? [] : [isBehind(query)];
   const offset = page.cursor === undefined ? (page.page - 1) * page.page_size : 0;
   const shown = await readPage(db, query, {
-    sql: `from ${from} ${where([...conditions, ...behind])} order by ${table}.id desc limit ? offset ?`,
+    sql: `from ${from} ${where([...conditions, ...behind])} order by ${orderOf(query)} limit ? offset ?`,
     args: [...args, ...(page.cursor === undefined ? [] : [page.cursor]), page.page_size, offset],
   }, page.cursor === undefined ? "cut" : "end");
   const { rows, last } = shown;
@@ -47,7 +49,18 @@ async function read<T>(db: Database, query: ListQuery<T>, page: Page): Promise<L
   return { json: `[${shown.json}]` as Json<T[]>, total, next: more ? last : null };
 }
 
-/** A page as the members of a JSON array, and its smallest id. */
+function orderOf({ table, order }: ListQuery<unknown>): string {
+  return order === undefined ? `${table}.id desc` : `${order}, ${table}.id`;
+}
+
+/** Whether a row comes behind the one with an id. */
+function isBehind({ table, order }: ListQuery<unknown>): string {
+  return order === undefined
+    ? `${table}.id < ?`
+    : `(${order}, ${table}.id) > (select ${order}, ${table}.id from ${table} where ${table}.id = ?)`;
+}
+
+/** A page as the members of a JSON array, and the id of its last row. */
 interface PageText {
   json: string;
   last: string | null;
@@ -57,16 +70,13 @@ interface PageText {
 
 async function readPage(
   db: Database,
-  query: Objects<unknown>,
+  query: ListQuery<unknown>,
   slice: Slice,
   over: "end" | "cut",
 ): Promise<PageText> {
-  if (!await isSmall(db, query, slice)) {
+  if (query.order !== undefined || !await isSmall(db, query, slice)) {
     const { rows, ended } = await readBounded(db, query, slice, { over });
-    const last = rows.reduce<string | null>(
-      (least, { id }) => least === null || id < least ? id : least,
-      null,
-    );
+    const last = query.order === undefined ? smallest(rows) : rows.at(-1)?.id ?? null;
     return { json: rows.map((row) => row.json).join(","), last, rows: rows.length, ended };
   }
   const shown = await db.first<{ json: string | null; last: string | null; rows: number }>(
@@ -75,6 +85,10 @@ async function readPage(
     slice.args,
   );
   return { json: shown?.json ?? "", last: shown?.last ?? null, rows: shown?.rows ?? 0, ended: false };
+}
+
+function smallest(rows: readonly { id: string }[]): string | null {
+  return rows.reduce<string | null>((least, { id }) => least === null || id < least ? id : least, null);
 }
 
 /**
@@ -128,7 +142,7 @@ async function countUpTo(db: Database, query: ListQuery<unknown>): Promise<numbe
 async function hasMore(db: Database, query: ListQuery<unknown>, last: string): Promise<boolean> {
   const row = await db.first(
     `select 1 as one from ${query.from ?? query.table} ${
-      where([...query.where.conditions, `${query.table}.id < ?`])
+      where([...query.where.conditions, isBehind(query)])
     } limit 1`,
     [...query.where.args, last],
   );

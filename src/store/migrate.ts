@@ -12,6 +12,7 @@ import { FLEET } from "./migrations/0004_fleet.ts";
 import { QUESTIONS } from "./migrations/0004_questions.ts";
 import { RUN_NUMBERS } from "./migrations/0004_run_numbers.ts";
 import { PLATFORMS } from "./migrations/0004_platforms.ts";
+import { SCHEDULES } from "./migrations/0004_schedules.ts";
 
 /** One step from a schema version to the next. */
 export interface Migration {
@@ -27,7 +28,15 @@ export const MIGRATIONS: readonly Migration[] = [
   // Not released yet: what is new until then is one version, in one file per subject. `make fixture` after each change.
   {
     name: "0004_work",
-    statements: [...CONVERSATIONS, ...QUESTIONS, ...BUDGETS, ...PLATFORMS, ...FLEET, ...RUN_NUMBERS],
+    statements: [
+      ...CONVERSATIONS,
+      ...QUESTIONS,
+      ...BUDGETS,
+      ...PLATFORMS,
+      ...FLEET,
+      ...RUN_NUMBERS,
+      ...SCHEDULES,
+    ],
   },
 ];
 

@@ -2,12 +2,13 @@
 // open -> answered, expired or cancelled
 import { BELL } from "../base/bells.ts";
 import { ANSWER_WORDS } from "../domain/question.ts";
-import { newTask, planTask } from "../domain/task.ts";
+import { newTask } from "../domain/task.ts";
+import { planTask } from "../domain/task_plan.ts";
 import { BY_DEFAULT } from "../domain/vocabulary.ts";
 import { guarded, type Statement, type Value } from "./database.ts";
 import { moved } from "./journal.ts";
 import { EXECUTION_IS_OPEN } from "./status.ts";
-import { TASK_COLUMNS } from "./task.ts";
+import { TASK_COLUMNS, valueOf } from "./task.ts";
 
 /** The keys of a question, for its events. */
 interface QuestionKeys {
@@ -217,9 +218,8 @@ function insertAnswerTasks(ids: string, now: number): Statement {
     type: "immediate" as const,
     created_by: "",
   };
-  const { held_by: _none, ...task } = newTask(seed, plan, now);
-  const made: Partial<Record<string, Value>> = { ...task, due_at };
-  const columns = TASK_COLUMNS.map((name) => OF_QUESTION[name] ?? { sql: "?", args: [made[name] ?? null] });
+  const made = { ...newTask(seed, plan, now), due_at, parent_task_id: null, depth: 0 };
+  const columns = TASK_COLUMNS.map((name) => OF_QUESTION[name] ?? { sql: "?", args: [valueOf(made, name)] });
   return {
     sql: `insert into task (${TASK_COLUMNS.join(", ")})
       select ${columns.map(({ sql }) => sql).join(", ")}
@@ -248,6 +248,9 @@ const OF_QUESTION: Partial<Record<string, { sql: string; args: Value[] }>> = {
     sql: "iif(question.answered_by = ?, 'worker:' || question.worker_id, question.answered_by)",
     args: [BY_DEFAULT],
   },
+  // The work is checked as it would have been without the question, and its result goes where it would have gone.
+  verify: { sql: "coalesce(asked.verify, 'null')", args: [] },
+  deliver_to: { sql: "coalesce(asked.deliver_to, '')", args: [] },
   parent_task_id: { sql: "question.task_id", args: [] },
   depth: {
     sql: "coalesce(asked.depth, 0) + (question.answered_by = ?)",

@@ -103,7 +103,7 @@ export const pruneJournal: Prune = (before) => ({
 /** Firings of schedules. */
 export const pruneOccurrences: Prune = (before) => ({
   sql: `delete from occurrence
-    where (task_id, minute) in (select task_id, minute from occurrence where created_at < ? limit ?)
+    where (task_id, run_no) in (select task_id, run_no from occurrence where created_at < ? limit ?)
     returning 1`,
   args: [before, BATCH_ROWS],
 });

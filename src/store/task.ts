@@ -2,7 +2,7 @@ import { BELL } from "../base/bells.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import type { Json } from "../domain/json.ts";
 import { type Task, type TaskFilter, taskSchema } from "../domain/task.ts";
-import { type Database, guarded, type Statement } from "./database.ts";
+import { type Database, guarded, type Statement, type Value } from "./database.ts";
 import { type Filters, inConversation, named, oneOf, whereOf } from "./filter.ts";
 import { list, parsed } from "./list.ts";
 import { fieldsOf, firstShown, shown } from "./shown.ts";
@@ -15,6 +15,11 @@ export const TASK_JSON = shown("task", taskSchema, {
     'kind', replace(substr(task.held, 1, instr(task.held, ':') - 1), 'reserve', 'engine'),
     'id', substr(task.held, instr(task.held, ':') + 1),
     'until', task.held_until), 'null'))`,
+  paused: "json(iif(task.paused, 'true', 'false'))",
+  gate: "json(task.gate)",
+  verify: "json(task.verify)",
+  // What is paused has no next time, and a new one when it goes on.
+  next_run_at: "iif(task.paused, null, task.next_run_at)",
 });
 
 /** Which texts of a task may be large. */
@@ -42,9 +47,14 @@ export function insertTask(task: NewTask): Statement[] {
       select ${TASK_COLUMNS.map(() => "?").join(", ")}
       from worker
       where id = ?`,
-    [...TASK_COLUMNS.map((name) => task[name]), task.worker_id],
+    [...TASK_COLUMNS.map((name) => valueOf(task, name)), task.worker_id],
     bellOf(task),
   );
+}
+
+/** The value of a column of a new task. */
+export function valueOf(task: NewTask, name: (typeof TASK_COLUMNS)[number]): Value {
+  return name === "gate" || name === "verify" ? JSON.stringify(task[name]) : task[name];
 }
 
 function bellOf({ due_at, next_run_at }: NewTask): string | undefined {

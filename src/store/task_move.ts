@@ -18,7 +18,7 @@ export function claimTask(id: string, executionId: string, now: number): Stateme
 }
 
 /** The run of a task that an outcome belongs to: the outcome of another run changes nothing. */
-type TaskRun = Pick<RunKeys, "task_id" | "execution_id">;
+export type TaskRun = Pick<RunKeys, "task_id" | "execution_id">;
 
 /** running -> completed, failed or cancelled; no change when it was cancelled meanwhile. */
 export function finishTask(
@@ -29,41 +29,9 @@ export function finishTask(
 ): Statement {
   return {
     sql: `update task
-      set status = ?, reason = ?, next_run_at = null, due_at = null, updated_at = ?
+      set status = ?, reason = ?, next_run_at = null, due_at = null, queued_at = null, updated_at = ?
       where id = ? and status = 'running' and execution_id = ?`,
     args: [to, reason, now, run.task_id, run.execution_id],
-  };
-}
-
-/** How the run of a schedule ended, as its task remembers it (contract 8.9). */
-interface LastRun {
-  status: "completed" | "failed" | "cancelled";
-  error: string;
-}
-
-// A run that was cancelled neither failed nor ended the failures before it.
-const LAST_RUN = `last_status = ?, last_error = ?,
-  last_run_at = (select coalesce(started_at, created_at) from execution where execution.id = task.execution_id),
-  failures_in_row = case ? when 'completed' then 0 when 'failed' then failures_in_row + 1 else failures_in_row end`;
-
-/** running -> scheduled: a cron task waits for its next time: `nextRunAt`, or the stored one when that is in the future. */
-export function rescheduleTask(run: TaskRun, last: LastRun, nextRunAt: number, now: number): Statement {
-  return {
-    sql: `update task
-      set status = 'scheduled', reason = '', due_at = null, attempt = 0, updated_at = ?,
-        next_run_at = iif(next_run_at > ?, next_run_at, ?), ${LAST_RUN}
-      where id = ? and status = 'running' and execution_id = ?`,
-    args: [
-      now,
-      now,
-      nextRunAt,
-      last.status,
-      last.error,
-      last.status,
-      run.task_id,
-      run.execution_id,
-    ],
-    bell: BELL.scheduler,
   };
 }
 
@@ -168,7 +136,7 @@ export function requeueTask(run: TaskRun, now: number): Statement {
 export function cancelTask(id: string, reason: string, now: number): Statement[] {
   return guarded(
     `update task
-    set status = 'cancelled', reason = ?, next_run_at = null, due_at = null, updated_at = ?
+    set status = 'cancelled', reason = ?, next_run_at = null, due_at = null, queued_at = null, updated_at = ?
     where id = ? and (status in ('pending', 'scheduled') or status = 'running' and type = 'scheduled')`,
     [reason, now, id],
   );
@@ -203,7 +171,7 @@ export function cancelTasksOf(owner: TaskOwner, reason: string, now: number): St
   const { where, args } = ownedBy(owner);
   return {
     sql: `update task
-      set status = 'cancelled', reason = ?, next_run_at = null, due_at = null, updated_at = ?
+      set status = 'cancelled', reason = ?, next_run_at = null, due_at = null, queued_at = null, updated_at = ?
       where ${where} and status ${TASK_IS_ACTIVE}
       returning id, session_key, message_id, worker_id, execution_id`,
     args: [reason, now, ...args],
@@ -215,55 +183,5 @@ function ownedBy(owner: TaskOwner): { where: string; args: Value[] } {
   return {
     where: entries.map(([name]) => `${name} = ?`).join(" and "),
     args: entries.map(([, value]) => value),
-  };
-}
-
-/** scheduled -> pending: the time of a countdown has come. */
-export function fireCountdown(id: string, expected: number, now: number): Statement[] {
-  return guarded(
-    `update task
-    set status = 'pending', due_at = ?, next_run_at = null, run_no = run_no + 1, updated_at = ?
-    where id = ? and status = 'scheduled' and next_run_at = ?`,
-    [expected, now, id, expected],
-    BELL.dispatcher,
-  );
-}
-
-/** How a schedule moves on: from the expected time to the next one. */
-interface ScheduleMove {
-  id: string;
-  expected: number;
-  next: number;
-  now: number;
-}
-
-/** scheduled -> pending: the time of a schedule has come; its next time is set. */
-export function fireSchedule(move: ScheduleMove & { dueAt: number }): Statement[] {
-  return guarded(
-    `update task
-    set status = 'pending', due_at = ?, attempt = 0, next_run_at = ?, run_no = run_no + 1, updated_at = ?
-    where id = ? and status = 'scheduled' and next_run_at = ?`,
-    [move.dueAt, move.next, move.now, move.id, move.expected],
-    BELL.dispatcher,
-  );
-}
-
-/** A schedule moves on without a run: the time was missed, or the run before is still open. */
-export function skipOccurrence(move: ScheduleMove): Statement[] {
-  return guarded(
-    `update task
-    set next_run_at = ?, updated_at = ?
-    where id = ? and type = 'scheduled' and next_run_at = ?`,
-    [move.next, move.now, move.id, move.expected],
-  );
-}
-
-const MINUTE_MS = 60_000;
-
-/** Stores that a task fired in a minute; a second row for the same minute makes its batch fail (reliability CRN-1). */
-export function recordOccurrence(taskId: string, at: number, now: number): Statement {
-  return {
-    sql: "insert into occurrence (task_id, minute, created_at) values (?, ?, ?)",
-    args: [taskId, Math.floor(at / MINUTE_MS), now],
   };
 }

@@ -108,14 +108,18 @@ export interface DueTask extends Row {
   worker_id: string;
   message_id: string;
   next_run_at: number;
+  until: number | null;
 }
+
+const DUE_COLUMNS =
+  "id, type, status, cron, time_zone, session_key, worker_id, message_id, next_run_at, until";
 
 /** Tasks whose next time is not after `now`, the longest waiting first; none while schedules are paused. */
 export function listDueTasks(db: Database, now: number, limit: number): Promise<DueTask[]> {
   return db.read<DueTask>(
-    `select id, type, status, cron, time_zone, session_key, worker_id, message_id, next_run_at
+    `select ${DUE_COLUMNS}
     from task
-    where next_run_at is not null and next_run_at <= ? and not ${SCHEDULES_ARE_PAUSED}
+    where next_run_at is not null and paused = 0 and next_run_at <= ? and not ${SCHEDULES_ARE_PAUSED}
     order by next_run_at
     limit ?`,
     [now, limit],
@@ -125,7 +129,9 @@ export function listDueTasks(db: Database, now: number, limit: number): Promise<
 /** The earliest next time of all tasks; null without any, and while schedules are paused. */
 export async function earliestRunAt(db: Database): Promise<number | null> {
   const row = await db.first<{ at: number | null }>(
-    `select min(next_run_at) as at from task where next_run_at is not null and not ${SCHEDULES_ARE_PAUSED}`,
+    `select min(next_run_at) as at
+    from task
+    where next_run_at is not null and paused = 0 and not ${SCHEDULES_ARE_PAUSED}`,
   );
   return row?.at ?? null;
 }
@@ -138,9 +144,9 @@ export function listSchedulesAfter(
   limit: number,
 ): Promise<DueTask[]> {
   return db.read<DueTask>(
-    `select id, type, status, cron, time_zone, session_key, worker_id, message_id, next_run_at
+    `select ${DUE_COLUMNS}
     from task
-    where next_run_at is not null and type = 'scheduled' and (next_run_at, id) > (?, ?)
+    where next_run_at is not null and paused = 0 and type = 'scheduled' and (next_run_at, id) > (?, ?)
     order by next_run_at, id
     limit ?`,
     [nextRunAt, id, limit],

@@ -108,6 +108,9 @@ const ENDPOINTS: [route: string, status: number][] = [
   ["POST /api/questions/:id/cancel", 200],
   ["GET /api/inbox", 200],
   ["POST /api/queue/cancel", 200],
+  ["GET /api/schedules", 200],
+  ["GET /api/schedules/preview", 200],
+  ["PUT /api/tasks/:id", 200],
   ["POST /api/executions/:id/retry", 201],
   ["GET /api/usage", 200],
   ["GET /api/system/series", 200],
@@ -120,6 +123,10 @@ const ENDPOINTS: [route: string, status: number][] = [
 
 const PAGE = ["page", "page-size"];
 const SESSION_KEY = ["session-key!"];
+const SETTINGS = [
+  ...["name", "time-zone", "gate", "gate-timeout", "verify", "verify-timeout", "verify-attempts"],
+  ...["overlap", "pause-after-failures", "deliver-to", "until", "max-runs"],
+];
 
 // Flags of each command; "!" marks a required one; arguments are in angle brackets.
 const COMMANDS: Record<string, string[]> = {
@@ -227,6 +234,16 @@ const COMMANDS: Record<string, string[]> = {
   "platform revoke": ["<name>", "<sender>"],
   // contract 14, contract 17
   "execution retry": ["<id>"],
+  // contract 15
+  "schedule list": ["status", "worker-id", "paused", "failing", ...PAGE],
+  "schedule get": ["<id>"],
+  "schedule create": ["worker!", "instruction!", "cron", "at", "in", "message-id", "paused", ...SETTINGS],
+  "schedule update": ["<id>", "worker", "instruction", "cron", "at", ...SETTINGS],
+  "schedule pause": ["<id>"],
+  "schedule resume": ["<id>"],
+  "schedule run": ["<id>", "wait", "timeout"],
+  "schedule preview": ["<cron>", "time-zone", "count"],
+  "schedule delete": ["<id>"],
   "queue list": ["session-key", "worker-id", "status", "type", ...PAGE],
   "queue cancel": ["expected!", "worker-id", "session-key", "status", "type"],
   "route explain": ["<text|->", "session-key"],

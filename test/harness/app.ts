@@ -131,7 +131,7 @@ export class App {
         const row = await db.first<{ open: number }>(
           `select (select count(*) from inbound_message where status in ('received', 'feeding'))
             + (select count(*) from task
-               join worker on worker.id = worker_id and paused = 0
+               join worker on worker.id = worker_id and worker.paused = 0
                where status = 'pending' and held = '' and due_at <= ?)
             + (select count(*) from execution where status in ('pending', 'running'))
             + (select count(*) from outbound_message where status = 'failed' and due_at <= ?) as open`,

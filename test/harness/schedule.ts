@@ -1,12 +1,14 @@
 import { createScheduler } from "../../src/pipeline/scheduler.ts";
 import type { Stage } from "../../src/pipeline/loop.ts";
-import { newTask, planTask } from "../../src/domain/task.ts";
+import { newTask } from "../../src/domain/task.ts";
+import { planTask } from "../../src/domain/task_plan.ts";
 import { newId } from "../../src/base/id.ts";
 import { Database, type Statement, type Written } from "../../src/store/database.ts";
 import { finishExecution, insertExecution } from "../../src/store/execution.ts";
 import { migrate } from "../../src/store/migrate.ts";
 import { insertTask } from "../../src/store/task.ts";
-import { claimTask, rescheduleTask } from "../../src/store/task_move.ts";
+import { rescheduleTask } from "../../src/store/schedule_move.ts";
+import { claimTask } from "../../src/store/task_move.ts";
 import { insertWorker } from "../../src/store/worker.ts";
 import { nextOccurrence } from "../../src/domain/cron.ts";
 import { Bells } from "../../src/base/bells.ts";
@@ -189,7 +191,7 @@ export class ScheduleBench {
       ...finishExecution(executionId, end, now),
       rescheduleTask(
         { task_id: taskId, execution_id: executionId },
-        { status: "completed", error: "" },
+        { status: "completed", error: "", counts: false },
         nextOccurrence(row?.cron ?? "", this.zone, now) ?? now,
         now,
       ),
@@ -208,7 +210,7 @@ export class ScheduleBench {
   /** When the runs of a task were due: minutes of their occurrences, in order. */
   async fired(taskId: string): Promise<string[]> {
     const rows = await this.db.read<{ minute: number }>(
-      "select minute from occurrence where task_id = ? order by minute",
+      "select minute from occurrence where task_id = ? and minute is not null order by minute",
       [taskId],
     );
     return rows.map((row) => new Date(row.minute * MINUTE_MS).toISOString().slice(0, 16));

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { GROUPS, loadGroup } from "../../cli/groups.ts";
 import { walkPeople, walkPlatforms, walkQueue } from "./walk_people.ts";
+import { walkSchedules } from "./walk_schedules.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -64,6 +65,7 @@ export async function walkAllCommands(world: World): Promise<void> {
   await world.run("task wait", [awaited.id, "--timeout", "20s"]);
   await world.settle();
   await world.run("task cancel", [made.id]);
+  await walkSchedules(world);
 
   await world.run("execution list", ["--session-id", session.id]);
   await world.run("execution get", [execution.id]);

@@ -107,6 +107,11 @@ const MUTATIONS: Mutation[] = [
       world.task = await app.call("POST /api/tasks", schedule);
     },
   ],
+  [
+    "PUT /api/tasks/:id",
+    "task.updated",
+    (app, { task }) => app.call(`PUT /api/tasks/${task.id}`, { name: "x" }),
+  ],
   ["POST /api/tasks/:id/run", "task.due", (app, { task }) => app.call(`POST /api/tasks/${task.id}/run`, {})],
   [
     "POST /api/tasks/:id/cancel",

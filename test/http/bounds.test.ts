@@ -80,6 +80,7 @@ describe("every list (interface 8, reliability BKP-5)", () => {
     // A history has `limit`, up to 1,000, and so have the coordinator's runs, up to 100; departments are a tree, answered completely;
     // engines are as many as the configuration has, and use is summed up in at most as many rows as its query says; the inbox has at most 100 of each kind;
     // platforms are as many as the configuration has, and 1,000 senders of one are shown.
+    // A preview has at most 50 times.
     expect(others.sort()).toEqual([
       "/api/departments",
       "/api/engines",
@@ -87,6 +88,7 @@ describe("every list (interface 8, reliability BKP-5)", () => {
       "/api/local/sessions/:id/messages",
       "/api/platforms",
       "/api/platforms/:name/senders",
+      "/api/schedules/preview",
       "/api/system/executions",
       "/api/system/series",
       "/api/usage",

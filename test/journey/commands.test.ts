@@ -74,6 +74,7 @@ const NO_IDS = new Set([
   "queue cancel",
   "audit",
   "system resume",
+  "schedule preview",
 ]);
 
 describe("svc ctl, every command once (interface 4.2, contract 6)", () => {

@@ -64,6 +64,10 @@ async function walk(app: App): Promise<void> {
     "/api/queue",
     "/api/inbox",
     "/api/conversations",
+    "/api/schedules",
+    "/api/schedules?status=scheduled&paused=false&failing=true",
+    "/api/schedules?page_size=1&page=2",
+    `/api/schedules?worker_id=${run.workerId}&cursor=${run.taskId}`,
     "/api/conversations?platform=local",
     `/api/conversations?session_key=${key}`,
     "/api/inbox?since=1",
@@ -116,6 +120,8 @@ async function walk(app: App): Promise<void> {
     cron: "* * * * *",
   };
   const { id } = await app.call("POST /api/tasks", schedule);
+  await app.call(`PUT /api/tasks/${id}`, { name: "x", cron: "0 1 * * *", paused: true });
+  await app.call(`PUT /api/tasks/${id}`, { paused: false });
   await app.call(`POST /api/tasks/${id}/run`);
   await app.call(`POST /api/executions/${run.executionId}/cancel`);
   await app.call(`DELETE /api/contexts?session_key=${key}`);

@@ -1,6 +1,12 @@
 import { z } from "zod";
 import { id } from "../../domain/field.ts";
-import { taskCreateSchema, taskListQuery, taskSchema, taskWaitQuery } from "../../domain/task.ts";
+import {
+  taskCreateSchema,
+  taskListQuery,
+  taskSchema,
+  taskUpdateSchema,
+  taskWaitQuery,
+} from "../../domain/task.ts";
 import { lateJson } from "../late_json.ts";
 import { route } from "../route.ts";
 
@@ -42,6 +48,21 @@ export const taskRoutes = [
     status: 200,
     response: taskSchema,
     handle: ({ api, call, params }) => api.task.get(call, params.id),
+  }),
+  route({
+    method: "PUT",
+    path: "/api/tasks/:id",
+    access: "write:tasks",
+    operation: "task.update",
+    summary: "Change a schedule or a countdown; absent fields stay as they are",
+    description:
+      "`paused: false` goes on with the next time and catches up with nothing. Setting `gate` or `verify` asks " +
+      "for `write:commands` as well.",
+    params: { id },
+    body: taskUpdateSchema,
+    status: 200,
+    response: taskSchema,
+    handle: ({ api, call, params, body }) => api.task.update(call, params.id, body),
   }),
   route({
     method: "POST",

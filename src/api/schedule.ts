@@ -1,0 +1,156 @@
+import { isEndedTask } from "../domain/vocabulary.ts";
+import { cronFault } from "../domain/cron.ts";
+import { previewCron } from "../domain/cron_preview.ts";
+import { conflict, invalid, notFound } from "../domain/error.ts";
+import { valueOf } from "../domain/json.ts";
+import type { PreviewedTime, PreviewQuery, ScheduleFilter } from "../domain/schedule.ts";
+import { boundTo } from "../domain/scope.ts";
+import type { Task, TaskUpdate } from "../domain/task.ts";
+import { checkFieldsOfType, countdownAt, nextRunAt, zoneOf } from "../domain/task_plan.ts";
+import { record } from "../store/journal.ts";
+import { listSchedules as listScheduleRows, type ScheduleChange, updateSchedule } from "../store/schedule.ts";
+import { findTaskJson } from "../store/task.ts";
+import { findWorker } from "../store/worker.ts";
+import { type Answer, answer, page } from "./answer.ts";
+import type { Call } from "./call.ts";
+import { checkCommands, checkDelivery } from "./command.ts";
+import type { Needs } from "./parts.ts";
+
+/** GET /api/schedules: schedules and countdowns, soonest first (contract 15). */
+export async function listSchedules(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: ScheduleFilter,
+): Promise<Answer<Task[]>> {
+  return page(await listScheduleRows(db, filter, boundTo(call.caller), filter));
+}
+
+/** GET /api/schedules/preview (contract 15). Throws `invalid_request` for a cron that cannot fire. */
+export function previewSchedule(
+  { clock, timeZone }: Needs<"clock" | "timeZone">,
+  { cron, time_zone, count }: PreviewQuery,
+): Promise<Answer<PreviewedTime[]>> {
+  const zone = zoneOf(time_zone, timeZone);
+  const now = clock.now();
+  const fault = cronFault(cron, zone, now);
+  if (fault !== null) throw invalid("cron", fault);
+  return Promise.resolve(answer(previewCron(cron, zone, now, count)));
+}
+
+/**
+ * PUT /api/tasks/:id for a schedule or a countdown: an absent field stays unchanged (contract 15). Throws `not_found`,
+ * `invalid_request`, `forbidden` for who may not set commands, `conflict` for a task that has ended or is immediate.
+ */
+export async function updateTask(
+  needs: Needs<"db" | "clock" | "engines" | "timeZone">,
+  call: Call,
+  id: string,
+  input: TaskUpdate,
+): Promise<Answer<Task>> {
+  const { db, clock } = needs;
+  const read = () => findTaskJson(db, id, boundTo(call.caller));
+  const json = await read();
+  if (json === null) throw notFound("task", id);
+  const task = valueOf(json);
+  checkChangeable(task);
+  const now = clock.now();
+  const asked = changed(task, input);
+  if (Object.keys(asked).length === 0) return { json };
+  await checkChange(needs, call, task, asked);
+  const change = { ...asked, ...timesOf(needs, task, asked, call, now) };
+  const waiting = task.type === "countdown" && (asked.scheduled_at !== undefined || asked.paused === false);
+  await db.writeOr([
+    ...updateSchedule(id, change, waiting, now),
+    record(now, {
+      kind: "task.updated",
+      session_key: task.session_key,
+      worker_id: change.worker_id ?? task.worker_id,
+      message_id: task.message_id,
+      task_id: id,
+      actor: call.caller.subject,
+      data: { fields: Object.keys(asked) },
+    }),
+  ], () => conflict(`Cannot change task ${id}: it has started or ended meanwhile; look again`));
+  return { json: await read() ?? json };
+}
+
+function checkChangeable(task: Task): void {
+  const cannot = `Cannot change task ${task.id}: it is`;
+  if (task.type === "immediate") {
+    throw conflict(`${cannot} immediate; only schedules and countdowns can be changed`);
+  }
+  if (isEndedTask(task.status)) throw conflict(`${cannot} ${task.status}; make a new one`);
+}
+
+type Change = Omit<ScheduleChange, "next_run_at" | "failures_in_row" | "reason" | "queued_at">;
+
+const CHANGEABLE = [
+  ...["name", "instruction", "cron", "time_zone", "scheduled_at", "worker_id", "paused", "gate", "verify"],
+  ...["overlap", "pause_after_failures", "deliver_to", "until", "max_runs"],
+] as (keyof Change)[];
+
+// What GET answered can be sent back (contract 1.2), so a field with its present value is no change.
+function changed(task: Task, input: TaskUpdate): Change {
+  const names = CHANGEABLE.filter((name) =>
+    input[name] !== undefined && JSON.stringify(input[name]) !== JSON.stringify(task[name])
+  );
+  return Object.fromEntries(names.map((name) => [name, input[name]]));
+}
+
+async function checkChange(
+  { db, engines }: Needs<"db" | "engines">,
+  call: Call,
+  task: Task,
+  change: Change,
+): Promise<void> {
+  checkFieldsOfType(task.type, change);
+  checkDelivery(call, change.deliver_to);
+  const { worker_id = task.worker_id, gate = task.gate, verify = task.verify } = change;
+  const worker = await findWorker(db, worker_id);
+  if (worker === null) throw invalid("worker_id", `no worker has the id ${JSON.stringify(worker_id)}`);
+  checkCommands({ call, engines, engine: worker.engine }, { gate: change.gate, verify: change.verify });
+  // Another worker's engine may need to be told how a command is run.
+  if (change.worker_id !== undefined) {
+    checkCommands({ call: null, engines, engine: worker.engine }, { gate, verify });
+  }
+  if (change.max_runs !== undefined && change.max_runs !== null && change.max_runs <= task.runs_ended) {
+    throw invalid("max_runs", `it has run ${task.runs_ended} times already`);
+  }
+}
+
+/** What a change of times, or a pause and its end, does to the next time. Resuming never catches up (contract 15). */
+function timesOf(
+  { timeZone }: Needs<"timeZone">,
+  task: Task,
+  asked: Change,
+  call: Call,
+  now: number,
+): ScheduleChange {
+  const paused = asked.paused ?? task.paused;
+  const moved = (["cron", "time_zone", "scheduled_at", "until"] as const).some((name) =>
+    asked[name] !== undefined
+  );
+  const pausing: ScheduleChange = asked.paused === true
+    ? { reason: `paused by ${call.caller.subject}`, queued_at: null }
+    : asked.paused === false
+    ? { reason: "", failures_in_row: 0 }
+    : {};
+  if (!moved && (paused || asked.paused === undefined)) return pausing;
+  return { ...pausing, next_run_at: nextOf({ ...task, ...asked, paused }, asked, timeZone, now) };
+}
+
+function nextOf(task: Task, asked: Change, timeZone: string, now: number): number {
+  if (task.type === "countdown") {
+    if (asked.scheduled_at !== undefined) return countdownAt(asked.scheduled_at ?? undefined, now);
+    const at = task.scheduled_at ?? 0;
+    if (at > now) return at;
+    throw conflict(
+      `Cannot resume task ${task.id}: its time is over; give it a new scheduled_at, or run it now`,
+    );
+  }
+  const fault = cronFault(task.cron, zoneOf(task.time_zone, timeZone), now);
+  if (fault !== null) throw invalid("cron", fault);
+  const next = nextRunAt(task, timeZone, now);
+  if (next === null) throw invalid("until", "no time of the cron falls before it");
+  return next;
+}

@@ -1,0 +1,30 @@
+import { z } from "zod";
+import { previewQuery, previewSchema, scheduleListQuery } from "../../domain/schedule.ts";
+import { taskSchema } from "../../domain/task.ts";
+import { route } from "../route.ts";
+
+export const scheduleRoutes = [
+  route({
+    method: "GET",
+    path: "/api/schedules",
+    access: "read:tasks",
+    operation: "schedule.list",
+    summary: "List schedules and countdowns, soonest first",
+    query: scheduleListQuery,
+    status: 200,
+    response: z.array(taskSchema),
+    paged: true,
+    handle: ({ api, call, query }) => api.schedule.list(call, query),
+  }),
+  route({
+    method: "GET",
+    path: "/api/schedules/preview",
+    access: "read:tasks",
+    operation: "schedule.preview",
+    summary: "Show when a cron expression fires next, and what daylight saving does to it",
+    query: previewQuery,
+    status: 200,
+    response: z.array(previewSchema),
+    handle: ({ api, query }) => api.schedule.preview(query),
+  }),
+] as const;

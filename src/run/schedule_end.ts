@@ -1,0 +1,94 @@
+// running -> scheduled, completed (its last run), or paused (too many failures): a schedule after one of its runs
+import type { RunKeys } from "../domain/run_identity.ts";
+import type { Task } from "../domain/task.ts";
+import { nextRunAt } from "../domain/task_plan.ts";
+import type { Failure } from "../domain/vocabulary.ts";
+import type { Statement } from "../store/database.ts";
+import { moved } from "../store/journal.ts";
+import { insertNotice } from "../store/notice.ts";
+import { completeSchedule, isPausedSince, pauseFailing, rescheduleTask } from "../store/schedule_move.ts";
+
+/** What has to be known about a schedule after its run. */
+export type EndedSchedule = Pick<
+  Task,
+  | "name"
+  | "instruction"
+  | "cron"
+  | "time_zone"
+  | "until"
+  | "max_runs"
+  | "runs_ended"
+  | "pause_after_failures"
+  | "deliver_to"
+>;
+
+/** How its run, or its gate, ended. */
+interface ScheduleEnd {
+  status: "completed" | "failed" | "cancelled";
+  failure: Failure | "";
+  error: string;
+}
+
+// A run that was cancelled, lost or limited says nothing about the schedule (contract 15).
+const NOT_COUNTED: readonly string[] = ["cancelled", "server_lost", "rate_limited", "budget"];
+
+/** What a schedule's end of a run needs beside the run. */
+interface Around {
+  keys: RunKeys;
+  defaultZone: string;
+  now: number;
+}
+
+/**
+ * The statements that put a schedule back to wait for its next time, whatever the outcome was; that complete it when there is none
+ * any more; and that pause it, told to its conversation, after too many failures in a row (contract 3, Task; contract 15).
+ */
+export function endOfSchedule(task: EndedSchedule, end: ScheduleEnd, around: Around): Statement[] {
+  const { keys, defaultZone, now } = around;
+  const counts = end.status === "failed" && !NOT_COUNTED.includes(end.failure);
+  const last = {
+    status: end.status,
+    error: end.status === "completed" ? "" : `${end.failure}: ${end.error}`,
+    counts,
+  };
+  const done = task.max_runs !== null && task.runs_ended + 1 >= task.max_runs;
+  const next = done ? null : nextRunAt(task, defaultZone, now);
+  const again = done
+    ? []
+    : moved(rescheduleTask(keys, last, next, now), now, { kind: "task.rescheduled", ...keys });
+  if (next === null) {
+    const reason = done ? `it has run ${task.max_runs} times` : "no time is left until its end";
+    return [
+      ...again,
+      ...moved(completeSchedule(keys, last, reason, now), now, { kind: "task.completed", ...keys }),
+    ];
+  }
+  return counts ? [...again, ...pause(task, last.error, around)] : again;
+}
+
+function pause(task: EndedSchedule, error: string, { keys, now }: Around): Statement[] {
+  const words = `paused: its last ${task.pause_after_failures} runs failed; the latest: ${error}`;
+  const told = {
+    kind: "schedule.paused" as const,
+    session_key: task.deliver_to || keys.session_key,
+    message_id: keys.message_id,
+    about: keys.task_id,
+    content: `The schedule ${
+      titleOf(task)
+    } is ${words}. Resume it with: svc ctl schedule resume ${keys.task_id}`,
+  };
+  return [
+    ...moved(pauseFailing(keys.task_id, words, now), now, { kind: "schedule.paused", ...keys }),
+    ...insertNotice(told, now, isPausedSince(keys.task_id, now)),
+  ];
+}
+
+const TITLE_MAX_CHARACTERS = 80;
+
+/** What people know a schedule by: its name, or how its instruction begins. */
+function titleOf({ name, instruction }: Pick<Task, "name" | "instruction">): string {
+  const [line = ""] = (name || instruction).trim().split("\n");
+  return JSON.stringify(
+    line.length > TITLE_MAX_CHARACTERS ? `${line.slice(0, TITLE_MAX_CHARACTERS)}…` : line,
+  );
+}
