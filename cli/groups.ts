@@ -79,6 +79,10 @@ export const GROUPS: Record<string, Group> = {
     about: "Platforms: where people reach their agents, and who may",
     load: async () => (await commands<typeof import("./commands/platform.ts")>("platform")).platformCommands,
   },
+  webhook: {
+    about: "Webhooks: events that are sent to an address, signed",
+    load: async () => (await commands<typeof import("./commands/webhook.ts")>("webhook")).webhookCommands,
+  },
   events: {
     about: "Show what has happened lately, or follow what happens",
     load: async () => (await commands<typeof import("./commands/events.ts")>("events")).eventsCommand,

@@ -18,6 +18,7 @@ export const CREATING = [
   "POST /api/local/sessions/:id/messages",
   "POST /api/users",
   "POST /api/tokens",
+  "POST /api/webhooks",
   "POST /api/budgets",
 ] as const satisfies (keyof Api)[];
 

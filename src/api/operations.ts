@@ -56,6 +56,16 @@ import { listSchedules, previewSchedule, updateTask } from "./schedule.ts";
 import { clearSession, clearWorkerContext, listContexts } from "./session.ts";
 import { changePassword, getOverview, listBeeRuns, resume } from "./system.ts";
 import { cancelTask, createTask, getTask, listTasks, runTask, waitForTask } from "./task.ts";
+import {
+  createWebhook,
+  deleteWebhook,
+  getWebhook,
+  listDeliveries,
+  listWebhooks,
+  replayWebhook,
+  testWebhook,
+  updateWebhook,
+} from "./webhook.ts";
 import { createWorker, getWorker, listWorkers, updateWorker } from "./worker.ts";
 import { deleteWorker } from "./worker_deletion.ts";
 import { getWorkerStatus } from "./worker_status.ts";
@@ -150,6 +160,16 @@ export function createOperations(parts: Parts) {
       pair,
       revoke: revokeSender,
       test: testPlatform,
+    }),
+    webhook: bound(parts, {
+      list: listWebhooks,
+      get: getWebhook,
+      create: createWebhook,
+      update: updateWebhook,
+      delete: deleteWebhook,
+      test: testWebhook,
+      deliveries: listDeliveries,
+      replay: replayWebhook,
     }),
     chat: bound(parts, {
       create: createSession,

@@ -1,11 +1,18 @@
 import { receiveMessage } from "../api/inbound.ts";
 import type { Needs } from "../api/parts.ts";
 import type { Connected, PlatformRules, Platforms } from "../api/platforms.ts";
+import { newId } from "../base/id.ts";
+import type { Bells } from "../base/bells.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Config } from "../config/schema.ts";
 import { LOCAL_PLATFORM } from "../domain/message.ts";
+import type { Stage } from "../pipeline/loop.ts";
+import { Outbox } from "../pipeline/outbox.ts";
+import { createWebhookStage } from "../pipeline/webhooks.ts";
 import { createLocal } from "../platform/local/local.ts";
 import type { Platform } from "../platform/platform.ts";
+import type { Database } from "../store/database.ts";
+import { syncWebhooks } from "../store/webhook.ts";
 import { createWebhook } from "../platform/webhook/webhook.ts";
 
 type PlatformConfig = Config["platforms"][string];
@@ -49,8 +56,13 @@ function create(name: string, config: PlatformConfig, clock: Clock): Platform {
   }
 }
 
-/** Connects every platform; what comes in goes to the one operation for all. */
-export function startPlatforms(needs: Needs<"db" | "clock" | "limits" | "platforms">): void {
+/** Connects every platform; what comes in goes to the one operation for all. The webhooks of the configuration become rows. */
+export async function startPlatforms(
+  needs: Needs<"db" | "clock" | "limits" | "platforms">,
+  { webhooks }: Config,
+): Promise<void> {
+  const rows = webhooks.map((one) => ({ ...one, id: newId() }));
+  await needs.db.write(syncWebhooks(rows, needs.clock.now()));
   for (const { platform, rules } of needs.platforms.values()) {
     platform?.start((incoming) => receiveMessage(needs, rules, incoming));
   }
@@ -61,9 +73,14 @@ export async function stopPlatforms(platforms: Platforms): Promise<void> {
   await Promise.all([...platforms.values()].map(({ platform }) => platform?.stop()));
 }
 
-/** Those that replies are sent to: all that are switched on, but for `local`. */
-export function sendingPlatforms(platforms: Platforms): Platform[] {
-  return [...platforms.values()].flatMap(({ platform }) =>
+/** What sends: replies to every platform that is switched on, but for `local`, and events to webhooks. */
+export function createSending(
+  base: { db: Database; clock: Clock; bells: Bells },
+  platforms: Platforms,
+): { stages: Stage[]; settled: () => Promise<void> } {
+  const sending = [...platforms.values()].flatMap(({ platform }) =>
     platform === null || platform.kind === "local" ? [] : [platform]
   );
+  const outbox = new Outbox({ ...base, platforms: sending });
+  return { stages: [outbox.stage, createWebhookStage(base)], settled: () => outbox.settled() };
 }

@@ -13,7 +13,7 @@ import { logBell } from "../http/log_file.ts";
 import { bindPort, Listener } from "../http/listener.ts";
 import { type DataLock, lockDataDirectory } from "./lock.ts";
 import { type Foundation, partsOf } from "./parts.ts";
-import { createPlatforms, sendingPlatforms, startPlatforms, stopPlatforms } from "./platforms.ts";
+import { createPlatforms, createSending, startPlatforms, stopPlatforms } from "./platforms.ts";
 import { logger, redact } from "../base/log.ts";
 import { dataPaths } from "../base/paths.ts";
 import { Admission } from "../pipeline/admission.ts";
@@ -25,7 +25,6 @@ import { createEnvironments } from "../run/environment.ts";
 import { Executor } from "../run/executor.ts";
 import { createIntake } from "../pipeline/intake.ts";
 import type { Stage } from "../pipeline/loop.ts";
-import { Outbox } from "../pipeline/outbox.ts";
 import { createQuestionStage } from "../pipeline/question.ts";
 import { createRetention } from "../pipeline/retention.ts";
 import { Rescuer } from "../pipeline/rescuer.ts";
@@ -62,7 +61,7 @@ export class Server {
   readonly generatedPassword: string | null;
   readonly #rescuer: Rescuer;
   readonly #bee: Bee;
-  readonly #outbox: Outbox;
+  readonly #sending: ReturnType<typeof createSending>;
   readonly #listener: Listener;
   readonly #lock: DataLock;
   readonly #owner: DatabaseOwner | null;
@@ -117,7 +116,7 @@ export class Server {
       running: () => this.executor.running.map((run) => run.execution_id),
     });
     this.#bee = new Bee({ ...base, config, engines, paths, environmentOf, timeZone });
-    this.#outbox = new Outbox({ ...base, platforms: sendingPlatforms(platforms) });
+    this.#sending = createSending(base, platforms);
     this.stages = [
       this.#rescuer.stage,
       createIntake({ ...base, quietWindow: config.bee.quiet_window }),
@@ -131,7 +130,7 @@ export class Server {
         timeZone,
         stopRun: (executionId, words) => this.executor.stopFor(executionId, words),
       }),
-      this.#outbox.stage,
+      ...this.#sending.stages,
       createRetention({ ...base, paths, config: config.retention }),
       createBackups({
         ...base,
@@ -213,7 +212,7 @@ export class Server {
     await Deno.remove(parts.paths.runs, { recursive: true }).catch(() => {});
     if (parts.lifecycle.state !== "starting") return;
     for (const stage of this.stages) stage.start();
-    startPlatforms(parts);
+    await startPlatforms(parts, this.config);
     await parts.db.write([record(parts.clock.now(), { kind: "system.started" })]);
     parts.watch?.start();
     this.#owner?.start();
@@ -287,7 +286,7 @@ export class Server {
     await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);
     await this.dispatcher.settled();
     await Promise.all(this.stages.map((stage) => stage.stop()));
-    await this.#outbox.settled();
+    await this.#sending.settled();
     await parts.db.write([record(parts.clock.now(), { kind: "system.stopped" })]).catch(() => {});
     this.#stopping.abort();
     await this.#listener.close();

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { absolutePath, readSecretFile } from "./file.ts";
-import { EVENT_PATTERN } from "../domain/webhook.ts";
+import { EVENT_PATTERN, isWebhookKey } from "../domain/webhook.ts";
 
 /** Keys whose value is a secret: each has a `<key>_file` beside it, and none is ever shown (contract 10). */
 export const PLATFORM_SECRETS = ["secret", "token", "app_token", "bot_token", "app_secret", "client_secret"];
@@ -22,15 +22,10 @@ const common = {
   threads: z.enum(["session", "chat"]).default("session"),
 };
 
-const whsec = z.string().refine((text) => text === "" || isKey(text), {
+const whsec = z.string().refine((text) => text === "" || isWebhookKey(text), {
   error:
     "must be whsec_ and at least 24 bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)",
 });
-
-function isKey(text: string): boolean {
-  const [, key = ""] = /^whsec_([A-Za-z0-9+/]+=*)$/.exec(text) ?? [];
-  return Math.floor(key.replace(/=+$/, "").length * 3 / 4) >= 24;
-}
 
 const webhook = z.strictObject({
   ...common,
@@ -43,7 +38,7 @@ const webhook = z.strictObject({
   conversation: z.string().min(1).max(500).default("main"),
   reply_url: z.union([z.literal(""), address]).default(""),
   allow_private: z.boolean().default(false),
-}).refine(({ secret, hmac }) => hmac !== "" || secret === "" || isKey(secret), {
+}).refine(({ secret, hmac }) => hmac !== "" || secret === "" || isWebhookKey(secret), {
   path: ["secret"],
   error:
     "must be whsec_ and at least 24 bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)",

@@ -42,6 +42,7 @@ import { taskRoutes } from "./routes/task.ts";
 import { usageRoutes } from "./routes/usage.ts";
 import { tokenRoutes } from "./routes/token.ts";
 import { userRoutes } from "./routes/user.ts";
+import { webhookRoutes } from "./routes/webhook.ts";
 import { workerRoutes } from "./routes/worker.ts";
 
 /** Every operation of the REST API. */
@@ -71,6 +72,7 @@ export const ROUTES = [
   ...fleetRoutes,
   ...platformRoutes,
   ...hookRoutes,
+  ...webhookRoutes,
 ] as const;
 
 /** The API as a type, for the command line's client. */

@@ -21,6 +21,7 @@ import {
   pruneInbound,
   pruneJournal,
   pruneOccurrences,
+  pruneOwed,
   pruneQuestions,
   pruneRefreshTokens,
   pruneSent,
@@ -42,6 +43,8 @@ interface RetentionOptions {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
+// Events that a webhook is owed are kept so long.
+const OWED_DAYS = 7;
 // The longest period of a budget, and the newest rows before it.
 const LEDGER_MS = 35 * DAY_MS;
 const POLL_MS = 15 * 60_000;
@@ -102,6 +105,7 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
     [pruneLedger, now - LEDGER_MS],
     [pruneQuestions, kept.messages],
     [pruneJournal, kept.journal],
+    [pruneOwed, Math.min(kept.journal, now - OWED_DAYS * DAY_MS)],
     [pruneOccurrences, kept.journal],
     [pruneAnswers, now - DAY_MS],
     [pruneRefreshTokens, now],

@@ -93,8 +93,21 @@ export const pruneQuestions: Prune = (before) => ({
   args: [before, BATCH_ROWS],
 });
 
-/** Events. */
+/** Events that no webhook is owed (contract 11). */
 export const pruneJournal: Prune = (before) => ({
+  sql: `delete from journal
+    where seq in (
+      select seq
+      from journal
+      where at < ? and seq <= coalesce((select min(cursor) from webhook where enabled = 1), seq)
+      order by at
+      limit ?)
+    returning 1`,
+  args: [before, BATCH_ROWS],
+});
+
+/** Events, whoever is owed them. */
+export const pruneOwed: Prune = (before) => ({
   sql:
     "delete from journal where seq in (select seq from journal where at < ? order by at limit ?) returning 1",
   args: [before, BATCH_ROWS],

@@ -74,6 +74,15 @@ const ENDPOINTS: [route: string, status: number][] = [
   ["DELETE /api/tokens/:id", 200],
   ["GET /api/audit", 200],
   ["POST /api/system/rotate-key", 200],
+  // contract 11
+  ["GET /api/webhooks", 200],
+  ["POST /api/webhooks", 201],
+  ["GET /api/webhooks/:id_or_name", 200],
+  ["PUT /api/webhooks/:id_or_name", 200],
+  ["DELETE /api/webhooks/:id_or_name", 200],
+  ["POST /api/webhooks/:id_or_name/test", 200],
+  ["GET /api/webhooks/:id_or_name/deliveries", 200],
+  ["POST /api/webhooks/:id_or_name/replay", 200],
   // contract 10
   ["POST /hooks/:name", 202],
   ["GET /api/platforms", 200],
@@ -225,6 +234,15 @@ const COMMANDS: Record<string, string[]> = {
   "events": ["follow", "after"],
   "chat": ["[text|-]", "session", "last", "worker", "timeout"],
   "run": ["<worker>", "<text|->", "in", "at", "cron", "session", "no-wait", "timeout"],
+  // contract 11
+  "webhook list": PAGE,
+  "webhook get": ["<id|name>"],
+  "webhook create": ["name!", "url!", "events!"],
+  "webhook update": ["<id|name>", "url", "events", "enable", "disable"],
+  "webhook delete": ["<id|name>"],
+  "webhook test": ["<id|name>"],
+  "webhook deliveries": ["<id|name>", ...PAGE],
+  "webhook replay": ["<id|name>", "after!"],
   // contract 10
   "platform list": [],
   "platform get": ["<name>"],
@@ -295,6 +313,7 @@ const COMMANDS: Record<string, string[]> = {
 const SHORT: Record<string, string> = {
   "worker create name": "-n",
   "department create name": "-n",
+  "webhook create name": "-n",
   "execution logs follow": "-f",
   "events follow": "-f",
 };

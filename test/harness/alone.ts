@@ -2,6 +2,8 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { FAKE_AGENT } from "./agents.ts";
 import { type Ran, type ServerProcess, startServer } from "./process.ts";
+import { Database } from "../../src/store/database.ts";
+import { knock, taker, walkedConfig } from "./stranger.ts";
 import type { World } from "./walk.ts";
 
 /** The compiled svc that is to be tried: SVC_PROGRAM, or none. */
@@ -53,6 +55,8 @@ export class Alone implements World, AsyncDisposable {
   readonly env: Record<string, string>;
   readonly server: ServerProcess;
   readonly used = new Set<string>();
+  code = "";
+  to: AsyncDisposable | null = null;
   #token: string;
 
   private constructor(
@@ -78,28 +82,34 @@ export class Alone implements World, AsyncDisposable {
     await Deno.chmod(program, 0o755);
     const here = join(folder, "here");
     await Deno.mkdir(here);
+    const to = taker();
+    const { platforms, webhooks } = walkedConfig(to.url);
     const all = { PATH: await pathWithoutRuntimes(folder), SVC_SERVER__PORT: "0", ...env };
     await Deno.writeTextFile(
       join(here, "config.yaml"),
       `bee: { quiet_window: 0ms }
 engines: { default: fake, fake: { kind: command, command: ${JSON.stringify(FAKE_AGENT)} } }
+platforms: ${JSON.stringify(platforms)}
+webhooks: ${JSON.stringify(webhooks)}
 `,
     );
-    const server = await startServer({
-      dataDir: join(here, "data"),
-      cwd: here,
-      env: all,
-      bare: true,
-      program: [program],
-    });
-    const password = /with the password (\S+)/.exec(server.stderr)?.[1] ?? "";
+    const start = () =>
+      startServer({ dataDir: join(here, "data"), cwd: here, env: all, bare: true, program: [program] });
+    const first = await start();
+    const password = /with the password (\S+)/.exec(first.stderr)?.[1] ?? "";
+    await first.end("SIGTERM");
+    // Nobody but a chat platform makes a stranger: this one is put into the database between two starts.
+    const db = await Database.open(`file:${join(here, "data", "svc.db")}`);
+    const code = await knock(db);
+    await db.close();
+    const server = await start();
     const response = await fetch(`${server.url}/api/auth/login`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ username: "admin", password }),
     });
     const { access_token: token } = await response.json();
-    return new Alone(folder, program, all, server, token);
+    return Object.assign(new Alone(folder, program, all, server, token), { code, to });
   }
 
   /** `svc` with these arguments, where it was started. */
@@ -127,7 +137,7 @@ engines: { default: fake, fake: { kind: command, command: ${JSON.stringify(FAKE_
   }
 
   stranger(): Promise<string> {
-    throw new Error("the platform of strangers comes with the first chat platform");
+    return Promise.resolve(this.code);
   }
 
   async settle(): Promise<void> {
@@ -146,6 +156,7 @@ engines: { default: fake, fake: { kind: command, command: ${JSON.stringify(FAKE_
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.server.end("SIGTERM");
+    await this.to?.[Symbol.asyncDispose]();
     await Deno.remove(this.folder, { recursive: true });
   }
 }

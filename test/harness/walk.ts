@@ -13,7 +13,7 @@ export interface World {
   call(route: string, body?: unknown): Promise<Json>;
   /** Resolves when no work is left. */
   settle(): Promise<void>;
-  /** A code that a stranger was given on the platform `chats`, whose id there is `s`. */
+  /** A code that a stranger was given on the platform `chats`, whose id there is `s`. There is a webhook `out`, too. */
   stranger(): Promise<string>;
   until(event: "execution.started"): Promise<unknown>;
   /** Runs a command that succeeds; answers stdout. Words on stderr have to match `err`. */

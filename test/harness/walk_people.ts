@@ -77,4 +77,14 @@ export async function walkPlatforms(world: World): Promise<void> {
   await world.run("platform pair", [code, "--yes"], /may speak on chats/);
   await world.run("platform senders", ["chats"]).then((out) => expect(out).not.toBe(""));
   await world.run("platform revoke", ["chats", "s"]);
+
+  const url = ["--url", "https://127.0.0.1:1/", "--events", "task.*"];
+  await world.run("webhook create", ["-n", "ci", ...url]);
+  await world.run("webhook list");
+  await world.run("webhook get", ["ci"]);
+  await world.run("webhook update", ["ci", "--disable"]);
+  await world.run("webhook test", ["out"]);
+  await world.run("webhook deliveries", ["out"]);
+  await world.run("webhook replay", ["ci", "--after", "0"]);
+  await world.run("webhook delete", ["ci"]);
 }

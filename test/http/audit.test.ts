@@ -237,6 +237,23 @@ const MUTATIONS: Mutation[] = [
     return await app.call(`POST /api/questions/${id}/cancel`, {});
   }],
   [
+    "POST /api/webhooks",
+    "webhook.created",
+    (app) => app.call("POST /api/webhooks", { name: "w", url: "https://127.0.0.1:1/", events: ["task.*"] }),
+  ],
+  [
+    "PUT /api/webhooks/:id_or_name",
+    "webhook.updated",
+    (app) => app.call("PUT /api/webhooks/w", { enabled: false }),
+  ],
+  ["POST /api/webhooks/:id_or_name/test", "webhook.tested", (app) => app.call("POST /api/webhooks/w/test")],
+  [
+    "POST /api/webhooks/:id_or_name/replay",
+    "webhook.replayed",
+    (app) => app.call("POST /api/webhooks/w/replay", { after: 0 }),
+  ],
+  ["DELETE /api/webhooks/:id_or_name", "webhook.deleted", (app) => app.call("DELETE /api/webhooks/w")],
+  [
     "POST /hooks/:name",
     "message.received",
     (app) => app.call("POST /hooks/alerts", { id: 1, text: "hello" }),

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { digest } from "../../src/base/digest.ts";
-import { insertPairing } from "../../src/store/platform.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
+import { knock, taker, walkedConfig } from "../harness/stranger.ts";
 import { ctl } from "../harness/terminal.ts";
 import { everyCommand, walkAllCommands } from "../harness/walk.ts";
 
@@ -81,25 +80,16 @@ describe("svc ctl, every command once (interface 4.2, contract 6)", () => {
   for (const form of Object.keys(FORMS) as Form[]) {
     it(`in the form for ${form}`, async () => {
       // Only a stored password can be changed.
+      await using to = taker();
       await using app = await openApp({
-        config: {
-          engines: fakeEngines(),
-          auth: { password_hash: "" },
-          platforms: { chats: { kind: "webhook", worker: "Ada" } },
-        },
+        config: { engines: fakeEngines(), auth: { password_hash: "" }, ...walkedConfig(to.url) },
       });
       const script = new Script(app, form);
       await walkAllCommands({
         dataDir: app.dataDir,
         call: (route, body) => app.call(route, body),
         settle: () => app.settle(),
-        stranger: async () => {
-          const row = { platform: "chats", sender: "s", name: "Eve", code_hash: digest("ABCD2345") };
-          await app.db.write(
-            insertPairing({ ...row, created_at: Date.now(), expires_at: Date.now() + 60_000 }),
-          );
-          return "ABCD-2345";
-        },
+        stranger: () => knock(app.db),
         until: (event) => app.until(event),
         run: (command, args, err, stdin) => script.run(command, args, err, stdin),
       });

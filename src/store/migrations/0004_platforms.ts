@@ -68,6 +68,8 @@ export const PLATFORMS: string[] = [
   ) strict`,
   `create index webhook_due on webhook (due_at) where enabled = 1`,
 
+  `create index webhook_cursor on webhook (cursor) where enabled = 1`,
+
   // One try each.
   `create table webhook_delivery (
     id text primary key,

@@ -1,0 +1,208 @@
+import { randomBytes } from "node:crypto";
+import { newId } from "../base/id.ts";
+import type { Deleted } from "../domain/deleted.ts";
+import { conflict, notFound } from "../domain/error.ts";
+import type { Page } from "../domain/page.ts";
+import {
+  type Replay,
+  type Webhook,
+  type WebhookCreate,
+  type WebhookCreated,
+  type WebhookDelivery,
+  WEBHOOKS_MAX,
+  type WebhookUpdate,
+} from "../domain/webhook.ts";
+import { sendEvent } from "../platform/webhook/event.ts";
+import { isDuplicate } from "../store/database.ts";
+import { journalRange, record } from "../store/journal.ts";
+import {
+  deleteWebhook as deleteWebhookRow,
+  findDueWebhook,
+  findWebhook,
+  insertDelivery,
+  insertWebhook,
+  listDeliveries as listDeliveryRows,
+  listWebhooks as listWebhookRows,
+  replayWebhook as replayWebhookRow,
+  updateWebhook as updateWebhookRow,
+} from "../store/webhook.ts";
+import { type Answer, answer, DELETED, page as pageOf } from "./answer.ts";
+import type { Call } from "./call.ts";
+import { create } from "./create.ts";
+import type { Needs } from "./parts.ts";
+
+const SECRET_BYTES = 32;
+
+/** GET /api/webhooks, newest first (contract 11). */
+export async function listWebhooks({ db }: Needs<"db">, _call: Call, page: Page): Promise<Answer<Webhook[]>> {
+  return pageOf(await listWebhookRows(db, page));
+}
+
+/** GET /api/webhooks/:id_or_name. Throws `not_found`. */
+export async function getWebhook({ db }: Needs<"db">, _call: Call, ref: string): Promise<Answer<Webhook>> {
+  return answer(await find({ db }, ref));
+}
+
+async function find({ db }: Needs<"db">, ref: string): Promise<Webhook> {
+  const webhook = await findWebhook(db, ref);
+  if (webhook === null) throw notFound("webhook", ref);
+  return webhook;
+}
+
+/**
+ * POST /api/webhooks: gets what happens from now on. The secret is in this answer only. Throws `conflict` for a name that is taken,
+ * and for too many.
+ */
+export async function createWebhook(
+  needs: Needs<"db" | "clock">,
+  call: Call,
+  input: WebhookCreate,
+): Promise<Answer<WebhookCreated>> {
+  const { clock, db } = needs;
+  const secret = input.secret ?? `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
+  return await create<WebhookCreated>(needs, call, async () => {
+    const now = clock.now();
+    const { name, url, events, enabled } = input;
+    const webhook = { id: newId(), name, url, events, enabled, origin: "api" as const };
+    const { last } = await journalRange(db);
+    return {
+      statements: [
+        ...insertWebhook({ ...webhook, secret, allow_private: false }, WEBHOOKS_MAX, now),
+        record(now, {
+          kind: "webhook.created",
+          actor: call.caller.subject,
+          data: { webhook_id: webhook.id, name, url: originOf(url), events },
+        }),
+      ],
+      response: {
+        ...webhook,
+        disabled_reason: "",
+        cursor: last,
+        attempt: 0,
+        next_attempt_at: now,
+        created_at: now,
+        updated_at: now,
+        secret,
+      },
+      lost: () => conflict(`Cannot create the webhook: there are ${WEBHOOKS_MAX} already; delete some`),
+    };
+  }).catch((error) => {
+    throw isDuplicate(error)
+      ? conflict(`Cannot name a webhook ${JSON.stringify(input.name)}: another is called that`)
+      : error;
+  });
+}
+
+// Paths of such addresses are often secrets.
+function originOf(url: string): string {
+  return new URL(url).origin;
+}
+
+/**
+ * PUT /api/webhooks/:id_or_name. Of one of the configuration only `enabled` can be changed, to switch it on again. Throws
+ * `not_found`, `conflict`.
+ */
+export async function updateWebhook(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  ref: string,
+  input: WebhookUpdate,
+): Promise<Answer<Webhook>> {
+  const webhook = await find({ db }, ref);
+  const { url = webhook.url, events = webhook.events, enabled = webhook.enabled, secret } = input;
+  if (webhook.origin === "config" && Object.keys(input).some((key) => key !== "enabled")) {
+    throw conflict(
+      "Cannot change this webhook: it stands in the configuration; change it there and start again",
+    );
+  }
+  const now = clock.now();
+  await db.writeOr([
+    ...updateWebhookRow(webhook.id, { url, events, enabled, secret: secret ?? null }, now),
+    record(now, {
+      kind: "webhook.updated",
+      actor: call.caller.subject,
+      data: { webhook_id: webhook.id, name: webhook.name, changed: Object.keys(input) },
+    }),
+  ], () => notFound("webhook", ref));
+  return answer(await find({ db }, webhook.id));
+}
+
+/** DELETE /api/webhooks/:id_or_name. Throws `not_found`, `conflict` for one of the configuration. */
+export async function deleteWebhook(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  ref: string,
+): Promise<Answer<Deleted>> {
+  const { id, name, origin } = await find({ db }, ref);
+  if (origin === "config") {
+    throw conflict(
+      "Cannot delete this webhook: it stands in the configuration; take it out there and start again",
+    );
+  }
+  await db.writeOr([
+    ...deleteWebhookRow(id),
+    record(clock.now(), {
+      kind: "webhook.deleted",
+      actor: call.caller.subject,
+      data: { webhook_id: id, name },
+    }),
+  ], () => notFound("webhook", ref));
+  return DELETED;
+}
+
+/** POST /api/webhooks/:id_or_name/test: sends an event `webhook.tested` at once and says how it went. Throws `not_found`. */
+export async function testWebhook(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  ref: string,
+): Promise<Answer<WebhookDelivery>> {
+  const { id, name } = await find({ db }, ref);
+  const webhook = await findDueWebhook(db, id);
+  if (webhook === null) throw notFound("webhook", ref);
+  const now = clock.now();
+  const kind = "webhook.tested";
+  const { url, secret, allow_private } = webhook;
+  const event = { id: `${id}-test-${newId()}`, kind, at: now, data: { name } };
+  const { status, error, duration_ms } = await sendEvent(
+    { url, secret, allow_private: allow_private === 1 },
+    event,
+    now,
+  );
+  const delivery = { id: newId(), seq: 0, kind, attempt: 1, status, error, duration_ms, created_at: now };
+  await db.write([
+    ...insertDelivery(id, delivery),
+    record(now, { kind, actor: call.caller.subject, data: { webhook_id: id, name, status } }),
+  ]);
+  return answer(delivery);
+}
+
+/** GET /api/webhooks/:id_or_name/deliveries: every try, newest first. Throws `not_found`. */
+export async function listDeliveries(
+  { db }: Needs<"db">,
+  _call: Call,
+  ref: string,
+  page: Page,
+): Promise<Answer<WebhookDelivery[]>> {
+  const { id } = await find({ db }, ref);
+  return pageOf(await listDeliveryRows(db, id, page));
+}
+
+/** POST /api/webhooks/:id_or_name/replay: everything behind an event is delivered again, with the same ids. Throws `not_found`. */
+export async function replayWebhook(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  ref: string,
+  { after }: Replay,
+): Promise<Answer<Webhook>> {
+  const { id, name } = await find({ db }, ref);
+  const now = clock.now();
+  await db.writeOr([
+    ...replayWebhookRow(id, after, now),
+    record(now, {
+      kind: "webhook.replayed",
+      actor: call.caller.subject,
+      data: { webhook_id: id, name, after },
+    }),
+  ], () => notFound("webhook", ref));
+  return answer(await find({ db }, id));
+}

@@ -1,0 +1,72 @@
+import { callOutside, type OutsideAnswer } from "../../base/outside.ts";
+import { standardHeaders } from "./signature.ts";
+import { retryAfter } from "./webhook.ts";
+
+const TIMEOUT_MS = 15_000;
+const ANSWER_MAX_BYTES = 64 * 1024;
+/** Largest body of a webhook that is sent. */
+const EVENT_MAX_BYTES = 20_000;
+
+/** Where an event goes. */
+export interface Target {
+  url: string;
+  secret: string;
+  allow_private: boolean;
+}
+
+/** An event of the journal for a webhook. */
+interface WebhookEvent {
+  /** The same in every try. */
+  id: string;
+  kind: string;
+  at: number;
+  data: Record<string, unknown>;
+}
+
+/** How a try went. */
+export interface Tried {
+  /** 0 when there was no answer. */
+  status: number;
+  error: string;
+  duration_ms: number;
+  /** What the receiver asked for; null for nothing. */
+  retryAfterMs: number | null;
+}
+
+/** Sends an event, signed, once (contract 11). Never throws. */
+export async function sendEvent(target: Target, event: WebhookEvent, now: number): Promise<Tried> {
+  const started = performance.now();
+  const done = (status: number, error: string, answer?: OutsideAnswer): Tried => ({
+    status,
+    error,
+    duration_ms: Math.round(performance.now() - started),
+    retryAfterMs: retryAfter(answer?.headers["retry-after"], now),
+  });
+  try {
+    const body = bodyOf(event);
+    const answer = await callOutside({
+      url: target.url,
+      headers: {
+        "content-type": "application/json",
+        "user-agent": "svc",
+        ...standardHeaders(target.secret, event.id, now, body),
+      },
+      body,
+      timeoutMs: TIMEOUT_MS,
+      answerMaxBytes: ANSWER_MAX_BYTES,
+      allowPrivate: target.allow_private,
+    });
+    const isTaken = answer.status >= 200 && answer.status < 300;
+    return done(answer.status, isTaken ? "" : `it answered ${answer.status}`, answer);
+  } catch (error) {
+    return done(0, error instanceof Error ? error.message : String(error));
+  }
+}
+
+function bodyOf({ kind, at, data }: WebhookEvent): string {
+  const body = (shown: Record<string, unknown>) =>
+    JSON.stringify({ type: kind, timestamp: new Date(at).toISOString(), data: shown });
+  const whole = body(data);
+  if (new TextEncoder().encode(whole).length <= EVENT_MAX_BYTES) return whole;
+  return body({ ...data, data: {}, truncated: true });
+}

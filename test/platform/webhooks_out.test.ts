@@ -1,0 +1,270 @@
+import { describe, expect, it } from "vitest";
+import { isPublicAddress } from "../../src/base/address.ts";
+import { callOutside, RefusedAddress } from "../../src/base/outside.ts";
+import { type App, openApp, type TestSettings } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
+import { eventually } from "../harness/wait.ts";
+import { Receiver } from "./fakes/receiver.ts";
+
+const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
+
+function settings(receiver: Receiver, events = ["memory.*"]): TestSettings {
+  return { webhooks: [{ name: "out", url: receiver.url, secret: SECRET, events, allow_private: true }] };
+}
+
+async function save(app: App, key: string): Promise<void> {
+  await app.call("PUT /api/memory/entry", { scope: "global", key, value: key });
+}
+
+function keys(receiver: Receiver): string[] {
+  return receiver.got.map(({ body }) => body.data.data.key);
+}
+
+describe("webhooks out (contract 11)", () => {
+  it("are signed, verified by the npm package, in order, and only what was asked for", async () => {
+    await using receiver = new Receiver(SECRET);
+    await using app = await openApp({ config: settings(receiver, ["memory.saved"]) });
+    for (const key of ["a", "b", "c"]) await save(app, key);
+    await app.call("DELETE /api/memory/entry?scope=global&key=a");
+    await save(app, "d");
+    await eventually("all arrive", () => receiver.got.length === 4);
+    expect(receiver.faults).toEqual([]);
+    expect(keys(receiver)).toEqual(["a", "b", "c", "d"]);
+    expect(receiver.got[0]?.body).toMatchObject({
+      type: "memory.saved",
+      timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
+      data: { actor: "user:admin", seq: expect.any(Number) },
+    });
+    expect(new Set(receiver.got.map(({ id }) => id)).size).toBe(4);
+  });
+
+  it(
+    "of a receiver that is away for two days arrive in order with the same ids, and after that it is switched off and said (reliability WHK-3)",
+    async () => {
+      const clock = new TestClock();
+      await using receiver = new Receiver(SECRET, () => clock.now());
+      await using app = await openApp({ clock, config: settings(receiver) });
+      receiver.otherwise = 503;
+      for (const key of ["a", "b", "c"]) await save(app, key);
+      const state = () => app.call("GET /api/webhooks/out");
+      // Waits for the next try, and lets so much time pass.
+      const tries = async (most: number) => {
+        for (let attempt = 1; attempt <= most; attempt++) {
+          await eventually(`try ${attempt}`, async () => {
+            const { enabled, attempt: made } = await state();
+            return !enabled || made >= attempt;
+          });
+          const { next_attempt_at } = await state();
+          if (attempt < most) clock.advance(Math.max(0, next_attempt_at - clock.now()));
+        }
+      };
+      await tries(8);
+      expect(new Set(receiver.got.map(({ id }) => id)).size).toBe(1);
+      receiver.otherwise = "ok";
+      clock.advance((await state()).next_attempt_at - clock.now());
+      expect(clock.now() - new TestClock().now()).toBeGreaterThan(48 * 3_600_000);
+      await eventually("all arrive", () => receiver.got.length === 8 + 3);
+      expect(keys(receiver).slice(7)).toEqual(["a", "a", "b", "c"]);
+      receiver.otherwise = 503;
+      await save(app, "d");
+      await tries(10);
+      await eventually("it is switched off", async () => !(await state()).enabled);
+      expect((await state()).disabled_reason).toContain("it answered 503");
+      await app.until("webhook.disabled");
+      // It goes on where it was when somebody switches it on.
+      receiver.otherwise = "ok";
+      await app.call("PUT /api/webhooks/out", { enabled: true });
+      await eventually(
+        "the last one arrives",
+        () => keys(receiver).at(-1) === "d" && receiver.modes.length === 0,
+      );
+    },
+    60_000,
+  );
+
+  it("survive restarts with their place, and are switched off by 410", async () => {
+    await using receiver = new Receiver(SECRET);
+    const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
+    const open = () => openApp({ dataDir, config: settings(receiver) });
+    {
+      await using app = await open();
+      await save(app, "a");
+      await eventually("it arrives", () => receiver.got.length === 1);
+      receiver.otherwise = "lost";
+      await save(app, "b");
+      await eventually("it is tried", () => receiver.got.length === 2);
+    }
+    receiver.otherwise = "ok";
+    {
+      await using app = await open();
+      await app.call("POST /api/webhooks/out/replay", { after: 0 });
+      await eventually("all arrive again", () => keys(receiver).slice(2).join() === "a,b");
+      receiver.otherwise = 410;
+      await save(app, "c");
+      await app.until("webhook.disabled");
+      expect((await app.call("GET /api/webhooks/out")).disabled_reason).toContain("410");
+      const [last] = await app.call("GET /api/webhooks/out/deliveries");
+      expect(last).toMatchObject({ status: 410, attempt: 1, error: "it answered 410" });
+    }
+    await using app = await open();
+    expect((await app.call("GET /api/webhooks/out")).enabled).toBe(false);
+    await Deno.remove(dataDir, { recursive: true }).catch(() => {});
+  }, 60_000);
+
+  it("of a receiver that hangs hold up no other", async () => {
+    await using quick = new Receiver(SECRET);
+    const slow = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const hook = { url: quick.url, secret: SECRET, events: ["memory.*"], allow_private: true };
+    await using app = await openApp({
+      config: {
+        webhooks: [{ ...hook, name: "slow", url: `http://127.0.0.1:${slow.addr.port}/` }, {
+          ...hook,
+          name: "quick",
+        }],
+      },
+    });
+    for (const key of ["a", "b", "c"]) await save(app, key);
+    await eventually("the other one gets all", () => quick.got.length === 3, 5_000);
+    slow.close();
+  }, 60_000);
+
+  it("made over the API get what happens from then on, show their secret once, and reach no address inside (reliability WHK-2)", async () => {
+    await using receiver = new Receiver(SECRET);
+    await using app = await openApp();
+    const made = await app.call("POST /api/webhooks", { name: "ci", url: receiver.url, events: ["*"] });
+    expect(made.secret).toMatch(/^whsec_/);
+    expect(JSON.stringify(await app.call("GET /api/webhooks"))).not.toContain(made.secret);
+    const tried = await app.call("POST /api/webhooks/ci/test");
+    expect(tried).toMatchObject({
+      status: 0,
+      error: expect.stringContaining("not an address of the public internet"),
+    });
+    expect(receiver.got).toEqual([]);
+    const refused = await app.send("POST /api/webhooks", {
+      name: "x",
+      url: "https://a.example",
+      events: ["nothing.*"],
+    });
+    expect(refused.status).toBe(400);
+    expect(
+      (await app.send("POST /api/webhooks", { name: "CI", url: "https://a.example", events: ["*"] })).status,
+    ).toBe(409);
+  });
+});
+
+describe("addresses that the service may be made to call (contract 11, reliability WHK-2)", () => {
+  it.each([
+    ...[
+      "127.0.0.1",
+      "127.8.8.8",
+      "10.1.2.3",
+      "172.16.0.1",
+      "172.31.255.255",
+      "192.168.1.1",
+      "169.254.169.254",
+      "100.64.0.1",
+    ],
+    ...[
+      "0.0.0.0",
+      "224.0.0.1",
+      "255.255.255.255",
+      "198.18.0.1",
+      "192.0.2.1",
+      "::",
+      "::1",
+      "fe80::1",
+      "fe80::1%eth0",
+      "fc00::1",
+    ],
+    ...[
+      "fd12::1",
+      "ff02::1",
+      "::ffff:127.0.0.1",
+      "::ffff:7f00:1",
+      "::127.0.0.1",
+      "64:ff9b::7f00:1",
+      "64:ff9b::10.0.0.1",
+    ],
+    ...[
+      "64:ff9b:1::a00:1",
+      "2002:7f00:1::",
+      "2001:db8::1",
+      "2001::1",
+      "100::1",
+      "[::1]",
+      "",
+      "localhost",
+      "1.2.3",
+      "fec0::1",
+    ],
+  ])("%s is not public", (address) => expect(isPublicAddress(address)).toBe(false));
+
+  it.each([
+    "1.1.1.1",
+    "8.8.8.8",
+    "172.32.0.1",
+    "100.128.0.1",
+    "2606:4700::1111",
+    "2a00::1",
+    "::ffff:8.8.8.8",
+    "64:ff9b::808:808",
+  ])(
+    "%s is public",
+    (address) => expect(isPublicAddress(address)).toBe(true),
+  );
+
+  const call = (url: string, resolve: (name: string) => Promise<string[]> = () => Promise.resolve([])) =>
+    callOutside({ url, body: "", timeoutMs: 1_000, answerMaxBytes: 10, allowPrivate: false, resolve });
+
+  it.each([
+    ...[
+      "http://127.0.0.1/",
+      "http://2130706433/",
+      "http://0x7f000001/",
+      "http://0177.0.0.1/",
+      "http://127.1/",
+      "http://0/",
+    ],
+    ...[
+      "http://[::1]/",
+      "http://[::ffff:127.0.0.1]/",
+      "http://[64:ff9b::7f00:1]/",
+      "http://169.254.169.254/latest/meta-data",
+    ],
+    ...["ftp://example.org/", "file:///etc/passwd", "http://user:word@example.org/", "nothing"],
+  ])("%s is refused", async (url) => {
+    await expect(call(url)).rejects.toThrow(RefusedAddress);
+  });
+
+  it("a name with one address inside among others is refused", async () => {
+    const both = () => Promise.resolve(["93.184.216.34", "127.0.0.1"]);
+    await expect(call("http://both.example/", both)).rejects.toThrow(/127\.0\.0\.1, which is not/);
+  });
+
+  it("a name whose second answer is another one is asked once: the address that was checked is connected to", async () => {
+    await using inside = new Receiver(SECRET);
+    const port = new URL(inside.url).port;
+    let asked = 0;
+    const rebinding = () => Promise.resolve([asked++ === 0 ? "192.0.2.1" : "127.0.0.1"]);
+    await expect(call(`http://rebinding.example:${port}/`, rebinding)).rejects.toThrow(RefusedAddress);
+    expect(asked).toBe(1);
+    expect(inside.got.length + inside.faults.length).toBe(0);
+  });
+
+  it("a redirect is not followed", async () => {
+    const server = Deno.serve(
+      { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+      () => new Response(null, { status: 302, headers: { location: "http://127.0.0.1:1/" } }),
+    );
+    const url = `http://127.0.0.1:${server.addr.port}/`;
+    const answer = await callOutside({
+      url,
+      body: "",
+      timeoutMs: 5_000,
+      answerMaxBytes: 10,
+      allowPrivate: true,
+    });
+    expect(answer.status).toBe(302);
+    await server.shutdown();
+  });
+});
