@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+import { TestClock } from "../harness/clock.ts";
+import { PINS } from "./pins.ts";
+import { Rig } from "./rig.ts";
+
+const WANTED = (Deno.env.get("SVC_TEST_ENGINES") ?? "").split(",");
+const engines = PINS.filter(({ kind }) => WANTED.includes(kind) || WANTED[0] === "all");
+
+describe.skipIf(engines.length > 0)("budgets of real engines", () => {
+  it.skip("real CLIs: run make test-engines", () => {});
+});
+
+describe.each(engines)(
+  "$kind $version under a budget that stops (contract 14)",
+  { timeout: 300_000 },
+  (pin) => {
+    it("is ended in the middle of a run when its minutes are over, and leaves nothing behind", async () => {
+      const clock = new TestClock(Date.now());
+      await using rig = await Rig.open(pin, { clock });
+      const { app } = rig;
+      const budget = { name: "Time", unit: "minutes", limit: 10, period: "24h", action: "stop" };
+      await app.call("POST /api/budgets", budget);
+      await rig.send("[[tool:touch begun; for i in 1 2 3 4 5 6 7 8 9; do sleep 4; done]]");
+      await rig.untilFile("begun");
+      clock.advance(10 * 60_000);
+      await app.until("task.failed", 1, 60_000);
+      const { execution, log } = await rig.latest();
+      expect(execution, log).toMatchObject({
+        failure: "budget",
+        error: expect.stringMatching(/^the budget "Time" is used up: 1\d(\.\d)? of 10 minutes \(24h\)$/),
+      });
+      expect(await rig.leftovers()).toEqual([]);
+      const [shown] = await app.call("GET /api/budgets");
+      expect(shown).toMatchObject({ state: "hard", reserved: 0 });
+    });
+
+    // Only some tell what they use while they run.
+    it.skipIf(pin.kind !== "claude" && pin.kind !== "opencode")(
+      "is ended in the middle of a run as soon as it tells that its tokens are used up",
+      async () => {
+        await using rig = await Rig.open(pin);
+        const { app } = rig;
+        const budget = { name: "Tokens", unit: "tokens", limit: 400, period: "24h", action: "stop" };
+        await app.call("POST /api/budgets", budget);
+        const steps = Array.from({ length: 8 }, (_, index) => `[[tool:sleep 1; echo ${index} >> steps]]`);
+        await rig.send(steps.join(" "));
+        await app.until("task.failed", 1, 120_000);
+        const { execution, log } = await rig.latest();
+        expect(execution, log).toMatchObject({ failure: "budget" });
+        const { input_tokens, output_tokens } = execution.usage;
+        // One report beyond the limit at most: each is of 150 tokens in and up to 40 out.
+        expect(input_tokens + output_tokens).toBeGreaterThanOrEqual(400);
+        expect(input_tokens + output_tokens).toBeLessThanOrEqual(400 + 190);
+        expect((await Deno.readTextFile(rig.file("steps"))).split("\n").length).toBeLessThan(8);
+      },
+    );
+  },
+);
