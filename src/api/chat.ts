@@ -178,6 +178,7 @@ export function sendMessage(
           media,
           alone: input.alone,
           reply_to: input.reply_to ?? "",
+          is_direct: true,
           received_at: now,
         }, limits.max_waiting_messages),
         record(now, {

@@ -92,7 +92,7 @@ async function store(
 
 /** A message with several files is several rows, which the quiet window joins again. */
 function rowsOf(platform: string, incoming: Incoming, now: number) {
-  const { chat, id, sender, text, files, isData } = incoming;
+  const { chat, id, sender, text, files, isData, isDirect } = incoming;
   const row = {
     session_key: platformKey(platform, incoming),
     platform,
@@ -101,6 +101,7 @@ function rowsOf(platform: string, incoming: Incoming, now: number) {
     media: null,
     alone: false,
     reply_to: "",
+    is_direct: isDirect,
     is_data: isData,
     received_at: now,
   };

@@ -11,7 +11,7 @@ import {
   truncated,
   whole,
 } from "./field.ts";
-import { messageId } from "./message.ts";
+import { LOCAL_PLATFORM, messageId } from "./message.ts";
 import { pageQuery } from "./page.ts";
 import { QUESTION_STATUSES } from "./vocabulary.ts";
 
@@ -195,10 +195,20 @@ function answered(question: OpenQuestion, words: string): Reading {
   return { is: "answer", question, answer: answerOf(question, words) };
 }
 
+/** Who said something, as far as an answer depends on it. */
+interface Speaker {
+  platform: string;
+  sender: string;
+  /** A program sent it: SQL's 0 or 1. */
+  is_data: number;
+}
+
 /**
- * Whether what this sender writes can be an answer: only what a person writes can. Everybody else, such as a run that posts a chat
- * message, is refused; so is any platform that is not named here (contract 12, reliability QST-2).
+ * Who answers with this, as `answered_by` names people; null for whoever may not: only what a person writes is an answer, and never
+ * what a run posts in a chat or a program sends to a webhook (contract 12, reliability QST-2).
  */
-export function mayAnswer(platform: string, sender: string): boolean {
-  return platform === "local" && /^(user|token):/.test(sender);
+export function answererOf({ platform, sender, is_data }: Speaker): string | null {
+  if (is_data !== 0) return null;
+  if (platform !== LOCAL_PLATFORM) return `${platform}:${sender}`;
+  return /^(user|token):/.test(sender) ? sender : null;
 }

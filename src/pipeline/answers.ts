@@ -1,7 +1,7 @@
 // received -> bee_processed: a message that answers a question goes no further
 import { newId } from "../base/id.ts";
 import { outboundOf } from "../domain/message.ts";
-import { mayAnswer, readAnswer, type Reading } from "../domain/question.ts";
+import { answererOf, readAnswer, type Reading } from "../domain/question.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { findSaid, type Said, takeMessage, type WaitingMessage } from "../store/inbound.ts";
 import { record, recordIdle } from "../store/journal.ts";
@@ -18,7 +18,7 @@ export async function takeAnswers(
   received: readonly WaitingMessage[],
   now: number,
 ): Promise<WaitingMessage[]> {
-  const heard = received.filter(({ platform, sender }) => mayAnswer(platform, sender));
+  const heard = received.filter((message) => answererOf(message) !== null);
   const keys = new Set(heard.map((message) => message.session_key));
   const open = keys.size === 0 ? [] : await listOpenQuestions(db, [...keys]);
   const commands = heard.filter((message) => message.command === 1);
@@ -53,8 +53,7 @@ async function read(
     hasMedia: media !== "null",
     receivedAt: message.received_at,
     replyTo: reply_to === "" ? "" : await findQuestionOfMessage(db, reply_to),
-    // Groups come with the platforms that have them.
-    direct: true,
+    direct: message.is_direct === 1,
   });
 }
 
@@ -65,11 +64,12 @@ function answering(
   now: number,
 ): Statement[] {
   const asked = here.find((one) => one.id === question.id);
-  if (asked === undefined) return [];
-  const { id, session_key, sender } = message;
+  const by = answererOf(message);
+  if (asked === undefined || by === null) return [];
+  const { id, session_key } = message;
   return [
     ...takeMessage(id, "task", now),
-    ...answerQuestion(asked, { answer, by: sender, messageId: id, taskId: newId() }, now),
+    ...answerQuestion(asked, { answer, by, messageId: id, taskId: newId() }, now),
     record(now, {
       kind: "message.routed",
       session_key,

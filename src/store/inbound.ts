@@ -28,6 +28,8 @@ type NewInbound =
     alone: boolean;
     /** The message of ours that it replies to; "" for none. */
     reply_to: string;
+    /** Said where nobody else is. */
+    is_direct: boolean;
   }
   & Partial<FromPlatform>;
 
@@ -44,8 +46,8 @@ interface FromPlatform {
 export function insertInbound(message: NewInbound, waitingMax: number): Statement[] {
   return guarded(
     `insert into inbound_message (id, session_key, platform, platform_message_id, sender, content, media,
-        alone, reply_to, sender_name, is_data, attachment, status, due_at, received_at)
-      select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?
+        alone, reply_to, is_direct, sender_name, is_data, attachment, status, due_at, received_at)
+      select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?
       where (
         select count(*)
         from inbound_message
@@ -60,6 +62,7 @@ export function insertInbound(message: NewInbound, waitingMax: number): Statemen
       JSON.stringify(message.media),
       message.alone,
       message.reply_to,
+      message.is_direct,
       message.sender_name ?? "",
       message.is_data ?? false,
       message.attachment ?? "",
@@ -175,6 +178,8 @@ export interface WaitingMessage extends Row {
   /** Of its text. */
   bytes: number;
   sender: string;
+  is_data: number;
+  is_direct: number;
   /** It begins like the command /answer. */
   command: number;
 }
@@ -182,7 +187,7 @@ export interface WaitingMessage extends Row {
 /** Up to `limit` received messages in order of arrival. */
 export function listReceived(db: Database, limit: number): Promise<WaitingMessage[]> {
   return db.read<WaitingMessage>(
-    `select id, session_key, platform, received_at, alone, octet_length(content) as bytes, sender,
+    `select id, session_key, platform, received_at, alone, octet_length(content) as bytes, sender, is_data, is_direct,
       ltrim(content, ' ' || char(9, 10, 13)) glob '[/!]answer*' as command
     from inbound_message
     where status = 'received'

@@ -47,7 +47,7 @@ export async function startAsker(app: App, options: AskerOptions = {}): Promise<
       type: "immediate",
     });
   } else await app.call(`POST /api/local/sessions/${session.id}/messages`, { content });
-  const execution = await started(app, worker.id);
+  const execution = await runningOf(app, worker.id);
   const headers = { authorization: `Bearer ${await runToken(app, execution, scopes)}` };
   return {
     workerId: worker.id,
@@ -81,7 +81,7 @@ interface Started {
 }
 
 /** The run of a worker, as soon as its engine has started. */
-async function started(app: App, workerId: string): Promise<Started> {
+export async function runningOf(app: App, workerId: string): Promise<Started> {
   for (let look = 0; look < 1_000; look++) {
     const row = await app.db.first<Started>(
       "select * from execution where worker_id = ? and status = 'running' order by id desc limit 1",

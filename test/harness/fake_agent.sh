@@ -62,7 +62,7 @@ case $mode in
   stdin) cat; echo "end of input" ;;
   context) cat "$SVC_CONTEXT_FILE" ;;
   pwd) pwd ;;
-  svc) shift; eval "\"$SVC_CTL\" $argument" ;;
+  svc) [ $# -eq 0 ] || shift; eval "\"$SVC_CTL\" $argument" ;;
   umask) umask ;;
   oom-score) cat /proc/self/oom_score_adj ;;
   kill-server) kill -9 "$argument"; sleep 5 ;;

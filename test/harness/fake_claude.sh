@@ -41,6 +41,7 @@ case $mode in
     set -- $argument
     printf '{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":%s,"rateLimitType":"%s","utilization":%s}}\n' "$(($(date +%s) + $3))" "$1" "$2"
     result "said" ;;
+  until) init; while [ ! -e "$argument" ]; do sleep 0.02; done; result "found it" ;;
   cost) init; result ok false "$argument" ;;
   silent) ;;
   speechless) init; result "" ;;

@@ -117,6 +117,28 @@ describe("nobody but a person answers a question (contract 12, reliability QST-2
     await run.end();
   });
 
+  it("a program does not by a webhook into the conversation that is asked", async () => {
+    const platforms = { alerts: { kind: "webhook", worker: "Agent" } as never };
+    await using app = await openApp({ config: { engines: fakeEngines(), platforms } });
+    const run = await startAsker(app);
+    const hook = (text: string) => app.call("POST /hooks/alerts", { id: crypto.randomUUID(), text });
+    const { message_id } = await hook("Something happened");
+    for (const options of [["Yes", "No"], []]) {
+      const asked = { message_id, text: "Repair it?", options };
+      const { id } = await app.call("POST /api/questions", asked);
+      expect((await app.call(`GET /api/questions/${id}`)).session_key).toBe("alerts:main");
+      for (const text of ["Yes", "1", "/answer Yes", "!answer Yes"]) await hook(text);
+      for (let look = 0; look < 1_000; look++) {
+        const left = await app.call("GET /api/messages/inbound?status=received,feeding");
+        if (left.length === 0) break;
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      expect((await app.call(`GET /api/questions/${id}`)).status).toBe("open");
+      await app.call(`POST /api/questions/${id}/cancel`, {});
+    }
+    await run.end();
+  });
+
   it("a run asks and reads in its own conversation only, whatever its scopes are", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startAsker(app, { scopes: ["*:*"] });

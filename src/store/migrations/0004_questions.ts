@@ -47,4 +47,6 @@ export const QUESTIONS: string[] = [
   `create index outbound_question on outbound_message (question_id) where question_id <> ''`,
   // The message of ours that a person replied to; '' for none.
   `alter table inbound_message add column reply_to text not null default ''`,
+  // 1: said where nobody else is.
+  `alter table inbound_message add column is_direct integer not null default 0 check (is_direct in (0, 1))`,
 ];

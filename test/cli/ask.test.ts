@@ -1,0 +1,74 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+/** Lets a worker run a command of `svc` in its own shell; answers its execution. */
+async function inRun(
+  app: App,
+  worker: Json,
+  command: string,
+  meanwhile?: () => Promise<void>,
+): Promise<Json> {
+  const task = await app.call("POST /api/tasks", {
+    message_id: "script",
+    worker_id: worker.id,
+    instruction: `svc ${command}; echo "exit $?"`,
+    type: "immediate",
+  });
+  await meanwhile?.();
+  await app.call(`GET /api/tasks/${task.id}/wait?timeout_ms=60000`);
+  const { execution_id } = await app.call(`GET /api/tasks/${task.id}`);
+  return await app.call(`GET /api/executions/${execution_id}`);
+}
+
+describe("svc ctl ask (contract 12)", () => {
+  it(
+    "prints the id and says to end the turn; with --wait the answer; exit 8 and 124 where there is none",
+    async () => {
+      await using app = await openApp({ config: { engines: fakeEngines() } });
+      const worker = await app.call("POST /api/workers", { name: "Ada" });
+      const asked = await inRun(
+        app,
+        worker,
+        "ctl ask 'Which colour?' --option Red --option Blue --timeout 1h 2>err.txt",
+      );
+      const [question] = await app.call("GET /api/questions");
+      expect(question).toMatchObject({
+        options: ["Red", "Blue"],
+        worker_id: worker.id,
+        session_key: "cli:script",
+        message_id: "script",
+      });
+      expect(question.expires_at - question.created_at).toBe(3_600_000);
+      expect(asked.result).toBe(`${question.id}\nexit 0`);
+      const said = () => Deno.readTextFile(join(worker.work_dir, "err.txt"));
+      expect(await said()).toBe("asked; end your turn now: the answer comes to you as a new task\n");
+      // The same worker, as a new task: the fake engine does not know it, and nobody asked it to.
+      await app.call(`POST /api/questions/${question.id}/cancel`, {});
+
+      const waited = await inRun(app, worker, "ctl ask 'And now?' --wait 60s 2>err.txt", async () => {
+        await app.until("question.opened", 2, 60_000);
+        const [open] = await app.call("GET /api/questions?status=open");
+        await app.call(`POST /api/questions/${open.id}/answer`, { answer: "Now" });
+      });
+      expect(waited.result).toBe("Now\nexit 0");
+      expect((await app.call("GET /api/questions"))[0].seen_at).not.toBeNull();
+
+      const expired = await inRun(app, worker, "ctl ask 'Quick?' --timeout 1s --wait 30s 2>err.txt");
+      expect(expired.result).toBe("exit 8");
+      expect(await said()).toMatch(/is expired: nobody answered it/);
+      const late = await inRun(app, worker, "ctl ask 'Slow?' --wait 1s 2>err.txt");
+      expect(late.result).toBe("exit 124");
+      expect(await said()).toMatch(/no answer yet; end your turn now: the answer comes to you as a new task/);
+      const long = await inRun(app, worker, "ctl ask 'Long?' --wait 91s 2>err.txt");
+      expect(long.result).toBe("exit 2");
+      const own = await inRun(app, worker, `ctl question answer ${question.id} Red 2>err.txt`);
+      expect(own.result).toBe("exit 4");
+    },
+    180_000,
+  );
+});

@@ -1,0 +1,89 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { type App, openApp } from "../harness/app.ts";
+import { runningOf } from "../harness/asker.ts";
+import { runToken } from "../harness/run.ts";
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+const FAKE_CLAUDE = new URL("../harness/fake_claude.sh", import.meta.url).pathname;
+
+/** A service with a worker whose engine has sessions, and a conversation with it. */
+async function open(): Promise<{ app: App; worker: Json; session: Json }> {
+  const engines = { default: "claude", claude: { command: FAKE_CLAUDE, env: { ANTHROPIC_API_KEY: "x" } } };
+  const app = await openApp({ config: { engines } });
+  const worker = await app.call("POST /api/workers", { name: "Ada" });
+  const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+  return { app, worker, session };
+}
+
+/** Asks in the run that goes on, lets that end, and answers; resolves when all is done. */
+async function askAndAnswer(app: App, worker: Json, file: string): Promise<Json> {
+  const run = await runningOf(app, worker.id);
+  const headers = { authorization: `Bearer ${await runToken(app, run, [])}` };
+  const asked = { message_id: run.message_id, text: "Which?" };
+  const { body: question } = await app.send("POST /api/questions", asked, headers);
+  await Deno.writeTextFile(file, "");
+  await app.settle();
+  // The last line is what the fake engine does: it stores its prompt.
+  await app.call(`POST /api/questions/${question.id}/answer`, { answer: "Blue\nprompt" });
+  await app.settle();
+  return run;
+}
+
+async function executions(app: App): Promise<Json[]> {
+  return (await app.call("GET /api/executions")).reverse();
+}
+
+describe("the answer comes to the same session (contract 12)", () => {
+  it("of its conversation", async () => {
+    const { app, worker, session } = await open();
+    await using _ = app;
+    const file = join(app.dataDir, "end");
+    await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: `until ${file}` });
+    await askAndAnswer(app, worker, file);
+    const [first, second] = await executions(app);
+    expect(second).toMatchObject({ session_id: first.session_id, result: "1" });
+    const prompt = await Deno.readTextFile(join(worker.work_dir, "prompt.txt"));
+    expect(prompt).toContain("You asked: Which?\n\nThe answer: Blue\nprompt");
+    expect(prompt).not.toContain("The task in which you asked");
+  });
+
+  it("that a run of a schedule had, and leaves the session of the conversation alone", async () => {
+    const { app, worker, session } = await open();
+    await using _ = app;
+    const said = await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "ok one" });
+    await app.settle();
+    const [chat] = await executions(app);
+    const file = join(app.dataDir, "end");
+    const schedule = await app.call("POST /api/tasks", {
+      message_id: said.message_id,
+      worker_id: worker.id,
+      instruction: `until ${file}`,
+      type: "scheduled",
+      cron: "0 0 1 1 *",
+    });
+    await app.call(`POST /api/tasks/${schedule.id}/run`, {});
+    await askAndAnswer(app, worker, file);
+    const [, asking, answered] = await executions(app);
+    expect(asking.session_id).not.toBe(chat.session_id);
+    expect(answered).toMatchObject({ session_id: asking.session_id, result: "1" });
+    const [context] = await app.call(`GET /api/contexts?session_key=local:${session.id}`);
+    expect(context.session_id).toBe(chat.session_id);
+  });
+
+  it("and tells a new one in which task it was asked, when the context was cleared", async () => {
+    const { app, worker, session } = await open();
+    await using _ = app;
+    const file = join(app.dataDir, "end");
+    await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: `until ${file}` });
+    const run = await runningOf(app, worker.id);
+    await app.call(`DELETE /api/contexts/${worker.id}?session_key=${run.session_key}`);
+    await askAndAnswer(app, worker, file);
+    const [first, second] = await executions(app);
+    expect(second.session_id).not.toBe(first.session_id);
+    const prompt = await Deno.readTextFile(join(worker.work_dir, "prompt.txt"));
+    expect(prompt).toContain(`# The task in which you asked\n\nuntil ${file}`);
+  });
+});
