@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { countsAfter, countsUntil, mayStart, mustStop, stateOf } from "../../src/domain/budget.ts";
+import { Months } from "../../src/domain/month.ts";
+
+function local(time: number, timeZone: string): string {
+  const parts = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });
+  return parts.format(time);
+}
+
+describe("the month of a budget (contract 14)", () => {
+  it.each(["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Chatham"])(
+    "begins and ends at midnight of a first day in %s, with 28 to 31 days and the clock changes of a year",
+    (zone) => {
+      const months = new Months(zone);
+      let now = Date.parse("2026-01-15T12:00:00Z");
+      const days: number[] = [];
+      for (let month = 1; month <= 12; month++) {
+        const { start, end } = months.of(now);
+        const name = `2026-${String(month).padStart(2, "0")}`;
+        expect(local(start, zone)).toBe(`${name}-01 00:00:00`);
+        expect(local(start - 1, zone)).not.toContain(name);
+        expect(local(end - 1, zone)).toContain(name);
+        expect(local(end, zone)).toMatch(/-01 00:00:00$/);
+        expect(months.of(end - 1)).toEqual({ start, end });
+        days.push(Math.round((end - start) / 86_400_000));
+        now = end + 14 * 86_400_000;
+      }
+      expect(days).toEqual([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]);
+    },
+  );
+
+  it("counts what ended in it, from its first moment on, and a rolling one what ended in the time before now", () => {
+    const month = { start: 1_000_000_000, end: 2_000_000_000 };
+    expect(countsAfter("month", 1_500_000_000, month)).toBe(month.start - 1);
+    expect(countsUntil("month", 1_500_000_000, month)).toBe(month.end);
+    expect(countsAfter("5h", 100_000_000, month)).toBe(82_000_000);
+    expect(countsUntil("5h", 82_000_000, month)).toBe(100_000_000);
+    expect([countsAfter("total", 5, month), countsUntil("total", 5, month)]).toEqual([-1, null]);
+  });
+});
+
+describe("the limit of a budget (contract 14, decision 0083)", () => {
+  const tokens = { limit: 100, unit: "tokens" as const, soft: 80 };
+  const standing = (used: number, reserved = 0) => ({ used, reserved, unmeasured: false });
+
+  it("lets start what is within it, and the first run always", () => {
+    expect(mayStart(tokens, standing(90), 10)).toBe(true);
+    expect(mayStart(tokens, standing(90), 11)).toBe(false);
+    expect(mayStart(tokens, standing(60, 30), 11)).toBe(false);
+    expect(mayStart(tokens, standing(0), 1_000)).toBe(true);
+    expect(mayStart(tokens, standing(100), 0)).toBe(false);
+  });
+
+  it("of 0 lets nothing start", () => {
+    expect(mayStart({ ...tokens, limit: 0 }, standing(0), 0)).toBe(false);
+    expect(stateOf({ ...tokens, limit: 0 }, standing(0))).toBe("hard");
+  });
+
+  it("is soft at its percentage, and hard when it is reached by what is used and promised", () => {
+    const states = [79, 80, 99, 100].map((used) => stateOf(tokens, standing(used)));
+    expect(states).toEqual(["ok", "soft", "soft", "hard"]);
+    expect(stateOf(tokens, standing(50, 50))).toBe("hard");
+  });
+
+  it("stops when it is used up, and a limit of runs only beyond it", () => {
+    expect([99, 100].map((used) => mustStop(tokens, standing(used, 500)))).toEqual([false, true]);
+    const runs = { limit: 3, unit: "runs" as const };
+    expect([3, 4].map((open) => mustStop(runs, standing(0, open)))).toEqual([false, true]);
+  });
+
+  it("that nobody measures holds and stops nothing", () => {
+    const unknown = { used: 500, reserved: 0, unmeasured: true };
+    expect([mayStart(tokens, unknown, 1), mustStop(tokens, unknown), stateOf(tokens, unknown)]).toEqual([
+      true,
+      false,
+      "unmeasured",
+    ]);
+  });
+});
