@@ -13,6 +13,7 @@ import { createLocal } from "../platform/local/local.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { Database } from "../store/database.ts";
 import { syncWebhooks } from "../store/webhook.ts";
+import { createTelegram } from "../platform/telegram/telegram.ts";
 import { createWebhook } from "../platform/webhook/webhook.ts";
 
 type PlatformConfig = Config["platforms"][string];
@@ -53,6 +54,8 @@ function create(name: string, config: PlatformConfig, clock: Clock): Platform {
   switch (config.kind) {
     case "webhook":
       return createWebhook(name, config, clock);
+    case "telegram":
+      return createTelegram(name, config, clock);
   }
 }
 

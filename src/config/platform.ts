@@ -50,8 +50,14 @@ const webhook = z.strictObject({
   error: "needs a secret that begins with whsec_, with which the replies are signed, and no hmac",
 });
 
+const telegram = z.strictObject({
+  ...common,
+  kind: z.literal("telegram"),
+  token: z.string().default(""),
+});
+
 /** One platform of the configuration (contract 10). */
-const platformSchema = z.discriminatedUnion("kind", [webhook]);
+const platformSchema = z.discriminatedUnion("kind", [webhook, telegram]);
 
 export type PlatformConfig = z.output<typeof platformSchema>;
 export type WebhookPlatformConfig = z.output<typeof webhook>;

@@ -36,7 +36,7 @@ export interface Received {
 }
 
 /** Stores what came in. It resolves after the commit, and only then may a platform acknowledge (contract 10). */
-type Receive = (incoming: Incoming) => Promise<Received>;
+export type Receive = (incoming: Incoming) => Promise<Received>;
 
 /** A part of a reply as it is stored and sent: text in the platform's dialect, or a file. */
 export interface Part {

@@ -1,0 +1,149 @@
+import { describe, expect, it } from "vitest";
+import { cutText, toHtml } from "../../src/platform/telegram/format.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { eventually } from "../harness/wait.ts";
+import { FakeTelegram } from "./fakes/telegram.ts";
+
+async function open(fake: FakeTelegram, more: Record<string, unknown> = {}): Promise<App> {
+  const phone = { kind: "telegram", token: fake.token, base_url: fake.url, worker: "Ada", ...more };
+  const app = await openApp({ config: { engines: fakeEngines(), platforms: { phone: phone as never } } });
+  await app.call("POST /api/workers", { name: "Ada" });
+  return app;
+}
+
+const texts = (fake: FakeTelegram) => fake.sent.map(({ text }) => text);
+const stored = (app: App) => app.call("GET /api/messages/inbound");
+
+describe("Telegram (contract 10)", () => {
+  it("lets nobody speak until they are paired: one answer, and no agent sees them (reliability PLT-4)", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await open(fake);
+    for (let i = 0; i < 3; i++) fake.say("say let me in");
+    await eventually("an answer", () => fake.sent.length === 1);
+    const [code = ""] = /[A-Z0-9]{4}-[A-Z0-9]{4}/.exec(texts(fake)[0]) ?? [];
+    expect(await stored(app)).toEqual([]);
+    const found = await app.call("POST /api/platforms/pair", { code });
+    expect(found).toMatchObject({ platform: "phone", sender: "7", name: "User 7", paired: false });
+    fake.say("say still not");
+    await app.call("POST /api/platforms/pair", { code, sender: "7" });
+    expect((await app.send("POST /api/platforms/pair", { code, sender: "7" })).status).toBe(404);
+    fake.say("say **hello** <b>");
+    await eventually("a reply", () => texts(fake).includes("<b>hello</b> &lt;b&gt;"));
+    await app.call("DELETE /api/platforms/phone/senders/7");
+    const before = (await stored(app)).length;
+    fake.say("say once more");
+    await eventually("another code", () => fake.sent.length === 3);
+    expect(await stored(app)).toHaveLength(before);
+    expect(fake.faults).toEqual([]);
+  });
+
+  it("answers 5 of a flood of strangers, and hears none; two bots end by themselves (reliability PLT-4)", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await open(fake, { allow: ["8"] });
+    for (let i = 0; i < 200; i++) fake.say("say hi", { chat: 1000 + i, from: 1000 + i });
+    for (let i = 0; i < 20; i++) fake.say("say hi", { chat: 8, from: 8, bot: true });
+    fake.say("say done", { chat: 8, from: 8 });
+    await eventually("the one who may is heard", () => texts(fake).includes("done"));
+    expect(fake.sent.filter(({ text }) => text.includes("svc ctl platform pair"))).toHaveLength(5);
+    expect(await stored(app)).toHaveLength(1);
+  });
+
+  it("hears in a group only those who are allowed, when they mention it, in its threads", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await open(fake, { allow: [7] });
+    const group = { chat: -5, type: "supergroup" };
+    fake.say("say no mention", group);
+    fake.say("@svc_bot say a stranger", { ...group, from: 9 });
+    const id = fake.say("@svc_bot say yes", {
+      ...group,
+      more: { is_topic_message: true, message_thread_id: 44 },
+    });
+    await eventually("a reply", () => fake.sent.length > 0);
+    await app.settle();
+    expect(fake.sent).toEqual([
+      expect.objectContaining({
+        chat_id: "-5",
+        message_thread_id: 44,
+        text: "yes",
+        reply_parameters: { message_id: id, allow_sending_without_reply: true },
+      }),
+    ]);
+    expect(await stored(app)).toMatchObject([{
+      session_key: "phone:-5:44",
+      content: "say yes",
+      sender_name: "User 7",
+    }]);
+  });
+
+  it("keeps the same number in ten chats apart, takes a repeated one once, and leaves edits alone (reliability PLT-5)", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await open(fake, { allow: ["*"] });
+    for (let chat = 1; chat <= 10; chat++) fake.say(`say ${chat}`, { chat, from: chat, id: 5 });
+    for (let chat = 1; chat <= 10; chat++) fake.say(`say again ${chat}`, { chat, from: chat, id: 5 });
+    fake.say("say edited", { chat: 1, from: 1, id: 5, kind: "edited_message" });
+    await eventually("ten replies", () => fake.sent.length === 10);
+    await app.settle();
+    expect(texts(fake).sort()).toEqual(Array.from({ length: 10 }, (_, i) => String(i + 1)).sort());
+    expect(await stored(app)).toHaveLength(10);
+  });
+
+  it("holds a chat that says too much, and no other; a lost answer is sent once more (reliability PLT-2, PLT-3)", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await open(fake, { allow: ["*"] });
+    fake.limited.add("1");
+    fake.say("say one", { chat: 1, from: 1 });
+    await app.until("message.undelivered");
+    fake.modes.push("lost");
+    fake.say("say two", { chat: 2, from: 2 });
+    await eventually(
+      "the other chat is served",
+      () => texts(fake).filter((text) => text === "two").length === 2,
+    );
+    const [held] = await app.call("GET /api/messages/outbound?status=failed");
+    expect(held).toMatchObject({ session_key: "phone:1", attempt: 0, next_attempt_at: expect.any(Number) });
+  });
+
+  it("says that a token does not count, and the service goes on", async () => {
+    await using fake = new FakeTelegram();
+    fake.revoked = true;
+    await using app = await open(fake);
+    await eventually(
+      "it is refused",
+      async () => (await app.call("GET /api/platforms/phone")).state === "refused",
+    );
+    const { checks } = await app.call("GET /api/system/doctor");
+    expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
+      status: "warn",
+    });
+    expect(await app.call("POST /api/platforms/phone/test")).toMatchObject({
+      ok: false,
+      detail: "Unauthorized",
+    });
+  });
+});
+
+describe("texts for Telegram", () => {
+  it("are cut below the limit at a paragraph, and a code block is closed and opened again", () => {
+    const code = Array.from({ length: 400 }, (_, i) => `line ${i} of the code`).join("\n");
+    const parts = cutText(`Intro\n\n\`\`\`ts\n${code}\n\`\`\`\n\nEnd`);
+    expect(parts.length).toBeGreaterThan(1);
+    for (const { text } of parts) {
+      expect(text.length).toBeLessThanOrEqual(3_600);
+      expect(text.match(/^```/gm)?.length ?? 0).toBe(2 * Math.ceil((text.match(/^```/gm)?.length ?? 0) / 2));
+    }
+    expect(parts.map(({ text }) => text).join("\n").match(/line \d+ of/g)).toHaveLength(400);
+  });
+
+  it.each([
+    ["a < b & c", "a &lt; b &amp; c"],
+    ["**bold** and *it* and `a<b`", "<b>bold</b> and <i>it</i> and <code>a&lt;b</code>"],
+    ["**not closed and `neither", "**not closed and `neither"],
+    [
+      "# Head\n[x](https://a.example/?a=1&b=2)",
+      '<b>Head</b>\n<a href="https://a.example/?a=1&amp;b=2">x</a>',
+    ],
+    ["```js\nif (a < b) {}\n```", "<pre>if (a &lt; b) {}</pre>"],
+    ["[x](javascript:alert)", "[x](javascript:alert)"],
+  ])("%s", (markdown, html) => expect(toHtml(markdown)).toBe(html));
+});
