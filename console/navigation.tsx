@@ -1,6 +1,7 @@
 import {
   Activity,
   Brain,
+  CalendarClock,
   CircleUser,
   Cpu,
   Ellipsis,
@@ -52,6 +53,13 @@ const PLACES: readonly Place[] = [
     icon: Users,
     covers: /^\/console\/workers/,
     scope: "read:workers",
+  },
+  {
+    href: "/console/schedules",
+    name: "Schedules",
+    icon: CalendarClock,
+    covers: /^\/console\/schedules/,
+    scope: "read:tasks",
   },
   {
     href: "/console/messages",

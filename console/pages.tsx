@@ -28,6 +28,22 @@ export const PAGES: readonly Page[] = [
   },
   { path: "/console/tasks", load: async () => (await import("./pages/work/tasks.tsx")).TasksPage },
   { path: "/console/tasks/:id", load: async () => (await import("./pages/work/task.tsx")).TaskPage },
+  {
+    path: "/console/schedules",
+    load: async () => (await import("./pages/schedules/schedules.tsx")).SchedulesPage,
+  },
+  {
+    path: "/console/schedules/new",
+    load: async () => (await import("./pages/schedules/edit.tsx")).ScheduleEditPage,
+  },
+  {
+    path: "/console/schedules/:id",
+    load: async () => (await import("./pages/schedules/schedule.tsx")).SchedulePage,
+  },
+  {
+    path: "/console/schedules/:id/edit",
+    load: async () => (await import("./pages/schedules/edit.tsx")).ScheduleEditPage,
+  },
   { path: "/console/workers", load: async () => (await import("./pages/workers/workers.tsx")).WorkersPage },
   {
     path: "/console/workers/new",

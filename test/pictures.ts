@@ -32,7 +32,7 @@ const script = (text: string) => ({
 const config = {
   bee: { quiet_window: "0ms" },
   engines: {
-    writer: script(`printf '%s' "$SAID"`),
+    writer: { ...script(`printf '%s' "$SAID"`), env: { SAID: said() } },
     builder: script(
       "for i in $(seq 40); do printf '\\033[32mok\\033[0m test/store/list_%s.test.ts\\n' $i >&2; done; " +
         "printf '\\033[31mFAIL\\033[0m test/store/cursor.test.ts: expected 50, got 49\\n' >&2; exit 1",
@@ -40,7 +40,7 @@ const config = {
   },
 };
 await Deno.writeTextFile(join(home, "config.yaml"), JSON.stringify(config));
-const server = await startServer({ dataDir: home, env: { SVC_AUTH_PASSWORD: PASSWORD, SAID: said() } });
+const server = await startServer({ dataDir: home, env: { SVC_AUTH_PASSWORD: PASSWORD } });
 const browser = await chromium.launch({
   executablePath: path,
   args: ["--no-sandbox", "--disable-dev-shm-usage"],

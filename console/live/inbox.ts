@@ -1,6 +1,7 @@
 import { signal } from "@preact/signals";
 import { api, ask, type Schemas } from "./api.ts";
 import { onEvent, onReset } from "./events.ts";
+import { tellNew } from "./notify.ts";
 
 /** Something that needs a person. */
 export type InboxItem = Schemas["InboxItem"];
@@ -26,7 +27,9 @@ export function followInbox(): void {
 
 async function read(): Promise<void> {
   try {
-    inbox.value = await ask(api.GET("/api/inbox"));
+    const items = await ask(api.GET("/api/inbox"));
+    tellNew(inbox.value, items);
+    inbox.value = items;
   } catch {
     // Read again with the next event, or in a minute.
   }

@@ -13,7 +13,7 @@ interface FieldProps {
   required?: boolean;
   rows?: number;
   placeholder?: string;
-  type?: "text" | "password";
+  type?: "text" | "password" | "datetime-local";
   autocomplete?: string;
   autofocus?: boolean;
 }
@@ -42,6 +42,8 @@ export function TextField(props: FieldProps) {
         ? <textarea rows={rows} {...shared} />
         : props.type === "password"
         ? <input type="password" {...shared} />
+        : props.type === "datetime-local"
+        ? <input type="datetime-local" {...shared} />
         : <input {...shared} />}
       {hint !== undefined && <p class="hint" id={`${id}-hint`}>{hint}</p>}
       {wrong !== undefined && <p class="wrong" id={`${id}-wrong`}>{label} {wrong.message}</p>}

@@ -48,7 +48,7 @@ async function fill(app: App): Promise<string[]> {
   const sent = await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: HOSTILE });
   await app.call(`POST /api/local/sessions/${other.id}/messages`, { content: HOSTILE });
   await app.call("PUT /api/memory/entry", { scope: "global", key: name, value: HOSTILE });
-  await app.call("POST /api/tasks", {
+  const schedule = await app.call("POST /api/tasks", {
     message_id: "hostile",
     worker_id: worker.id,
     instruction: HOSTILE,
@@ -102,6 +102,10 @@ async function fill(app: App): Promise<string[]> {
     "/console/system/backup",
     "/console/account",
     "/console/budgets",
+    "/console/schedules",
+    "/console/schedules/new",
+    `/console/schedules/${schedule.id}`,
+    `/console/schedules/${schedule.id}/edit`,
     "/console/platforms",
     `/console/memory?scope=local:${chat.id}`,
     `/console/system/events?kind=${encodeURIComponent(HOSTILE)}`,
@@ -115,7 +119,7 @@ async function fill(app: App): Promise<string[]> {
 /** Puts hostile texts where fill() has none: with those there are more than 30 places. */
 async function hide(app: App, { worker, chat, message }: Record<"worker" | "chat" | "message", string>) {
   const name = HOSTILE.slice(0, 100);
-  await app.call(`PUT /api/workers/${worker}`, { engine_args: { claude: HOSTILE } });
+  await app.call(`PUT /api/workers/${worker}`, { engine_args: { claude: `'${HOSTILE}'` } });
   await app.call("POST /api/questions", { message_id: message, text: HOSTILE, options: [name, `2 ${name}`] });
   const answered = await app.call("POST /api/questions", { message_id: message, text: `${HOSTILE} again` });
   await app.call(`POST /api/questions/${answered.id}/answer`, { answer: HOSTILE });

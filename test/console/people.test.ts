@@ -114,6 +114,40 @@ describe.skipIf(path === null)("people in the console (contract 9, contract 17)"
     });
   }
 
+  it("a browser tells of the inbox only when somebody has turned it on, and only while nobody looks", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/workers", { name: "Ada" });
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page, context } = visitor;
+    await context.grantPermissions(["notifications"], { origin: app.url });
+    await context.addInitScript({
+      content: `window.told = []; window.asked = 0; window.unseen = false;
+        window.Notification = class { constructor(title) { window.told.push(title); }
+          static permission = "granted"; static requestPermission() { window.asked++; return Promise.resolve("granted"); } };
+        Object.defineProperty(document, "hidden", { get: () => window.unseen });`,
+    });
+    const pause = async (name: string) => {
+      const { id } = await app.call("POST /api/workers", { name });
+      await app.call(`PUT /api/workers/${id}`, { paused: true });
+    };
+    const needed = (count: number) => page.getByText(`${count}need you`).waitFor();
+    await visitor.goto("/console/account");
+    await visitor.signIn();
+    await page.evaluate("window.unseen = true");
+    await pause("Bob");
+    await needed(1);
+    expect(await page.evaluate("[window.asked, window.told]")).toEqual([0, []]);
+    await page.getByLabel("Tell me in this browser").check();
+    await pause("Eve");
+    await needed(2);
+    expect(await page.evaluate("[window.asked, window.told]")).toEqual([1, ["Eve"]]);
+    await page.evaluate("window.unseen = false");
+    await pause("Mallory");
+    await needed(3);
+    expect(await page.evaluate("window.told")).toEqual(["Eve"]);
+    expect(visitor.complaints).toEqual([]);
+  });
+
   it("a backup is saved; the signing key is in it with the password only", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });

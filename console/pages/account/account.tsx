@@ -1,8 +1,10 @@
 import { LogOut } from "lucide-preact";
 import { api, ask } from "../../live/api.ts";
+import { canNotify, notifying, setNotifying } from "../../live/notify.ts";
 import { useResource } from "../../live/resource.ts";
 import { signOut, username } from "../../live/session.ts";
 import { Fact, Facts } from "../../parts/fact.tsx";
+import { Tick } from "../../parts/field.tsx";
 import { Heading } from "../../parts/heading.tsx";
 import { Waiting } from "../../parts/notice.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -37,6 +39,13 @@ export function AccountPage() {
                 <Ago at={user.last_login_at} />
               </Fact>
             </Facts>
+            {canNotify() && (
+              <Tick
+                label="Tell me in this browser when something needs me"
+                checked={notifying.value}
+                onChange={(on) => void setNotifying(on)}
+              />
+            )}
             <Tokens userId={user.id} />
             <section>
               <h2>Password</h2>

@@ -21,14 +21,31 @@ export function Engines() {
   return (
     <section>
       <h2>Engines</h2>
-      {read.data === undefined ? <Waiting refusal={read.refusal} /> : (
-        <ul class="cards">
-          {[...read.data].sort((one, other) => Number(other.usable) - Number(one.usable)).map((engine) => (
-            <EngineCard key={engine.name} engine={engine} reload={read.reload} />
-          ))}
-        </ul>
-      )}
+      {read.data === undefined
+        ? <Waiting refusal={read.refusal} />
+        : <EngineCards engines={read.data} reload={read.reload} />}
     </section>
+  );
+}
+
+// Those that are not installed here are many, and of interest once.
+function EngineCards({ engines, reload }: { engines: Engine[]; reload: () => void }) {
+  const cards = (shown: Engine[]) => (
+    <ul class="cards">
+      {shown.map((engine) => <EngineCard key={engine.name} engine={engine} reload={reload} />)}
+    </ul>
+  );
+  const others = engines.filter(({ usable }) => !usable);
+  return (
+    <>
+      {cards(engines.filter(({ usable }) => usable))}
+      {others.length > 0 && (
+        <details class="others">
+          <summary>{others.length} more that cannot be used here</summary>
+          {cards(others)}
+        </details>
+      )}
+    </>
   );
 }
 

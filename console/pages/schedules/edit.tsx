@@ -1,0 +1,103 @@
+import { useState } from "preact/hooks";
+import { Link, useLocation, useSearch } from "wouter-preact";
+import { api, ask, type Refusal, refusalOf, type Task } from "../../live/api.ts";
+import { useDraft } from "../../live/draft.ts";
+import { useResource } from "../../live/resource.ts";
+import { may } from "../../live/session.ts";
+import { workers } from "../../live/workers.ts";
+import type { PageProps } from "../../pages.tsx";
+import { Choice, TextField } from "../../parts/field.tsx";
+import { Heading } from "../../parts/heading.tsx";
+import { Empty, Loading, RefusalNotice, Waiting } from "../../parts/notice.tsx";
+import { say } from "../../parts/toast.tsx";
+import { ScheduleOptions } from "./options.tsx";
+import { blank, createOf, updateOf, type Values, valuesOf } from "./values.ts";
+import { When } from "./when.tsx";
+
+/** A new schedule, or changes to one. What is typed outlives a reload. */
+export function ScheduleEditPage({ params: { id = "" } }: PageProps) {
+  const worker = new URLSearchParams(useSearch()).get("worker") ?? "";
+  if (!may("write:tasks")) return <Empty title="You may look at schedules, and not change them." />;
+  if (id !== "") return <Existing id={id} />;
+  if (workers.value === undefined) return <Loading />;
+  return <ScheduleForm schedule={null} worker={worker || (workers.value[0]?.id ?? "")} />;
+}
+
+function Existing({ id }: { id: string }) {
+  const read = useResource(
+    id,
+    (signal) => ask(api.GET("/api/tasks/{id}", { params: { path: { id } }, signal })),
+  );
+  if (read.data === undefined) return <Waiting refusal={read.refusal} />;
+  return <ScheduleForm schedule={read.data} worker={read.data.worker_id} />;
+}
+
+function ScheduleForm({ schedule, worker }: { schedule: Task | null; worker: string }) {
+  const [initial] = useState(() => JSON.stringify(schedule === null ? blank(worker) : valuesOf(schedule)));
+  const [draft, setDraft] = useDraft(`schedule.${schedule?.id ?? "new"}`, initial);
+  const [refusal, setRefusal] = useState<Refusal | null>(null);
+  const [, navigate] = useLocation();
+  const values = JSON.parse(draft) as Values;
+  const set = (change: Partial<Values>) => setDraft(JSON.stringify({ ...values, ...change }));
+  const back = schedule === null ? "/console/schedules" : `/console/schedules/${schedule.id}`;
+  async function save(event: Event): Promise<void> {
+    event.preventDefault();
+    setRefusal(null);
+    try {
+      const saved = schedule === null
+        ? await ask(api.POST("/api/tasks", { body: createOf(values) }))
+        : await ask(
+          api.PUT("/api/tasks/{id}", {
+            params: { path: { id: schedule.id } },
+            body: updateOf(values, schedule),
+          }),
+        );
+      setDraft(initial);
+      say(schedule === null ? "It is scheduled" : "Saved");
+      navigate(`/console/schedules/${saved.id}`);
+    } catch (error) {
+      setRefusal(refusalOf(error));
+    }
+  }
+  const known = workers.value ?? [];
+  return (
+    <>
+      <Heading
+        title={schedule === null ? "New schedule" : "Edit schedule"}
+        above={{ href: back, name: schedule === null ? "Schedules" : "Schedule" }}
+      />
+      <form class="form scrolled" onSubmit={save}>
+        <RefusalNotice refusal={refusal} />
+        <Choice
+          label="Worker"
+          value={values.worker}
+          onChange={(value) => set({ worker: value })}
+          options={known.map(({ id, name }) => [id, name] as const)}
+        />
+        <TextField
+          label="Instruction"
+          name="instruction"
+          rows={4}
+          value={values.instruction}
+          onInput={(value) => set({ instruction: value })}
+          refusal={refusal}
+          required
+        />
+        <When values={values} set={set} refusal={refusal} fixed={schedule !== null} />
+        <TextField
+          label="Name"
+          name="name"
+          value={values.name}
+          onInput={(value) => set({ name: value })}
+          refusal={refusal}
+          hint="Empty: it is called after its instruction"
+        />
+        <ScheduleOptions values={values} set={set} refusal={refusal} />
+        <div class="actions end sticky">
+          <Link href={back} class="button">Leave it</Link>
+          <button type="submit" class="primary">{schedule === null ? "Schedule it" : "Save"}</button>
+        </div>
+      </form>
+    </>
+  );
+}
