@@ -100,7 +100,8 @@ export class Server {
       url: () => this.#listener.url,
       inherited: Deno.env.toObject(),
     });
-    this.executor = new Executor({ ...base, engines, config, paths, rules, environmentOf, logBell, waits });
+    const running = { ...base, config, engines, paths, environmentOf, umask: machine.umask };
+    this.executor = new Executor({ ...running, rules, logBell, waits });
     this.dispatcher = new Dispatcher({
       ...base,
       engines,
@@ -115,7 +116,7 @@ export class Server {
       rules,
       running: () => this.executor.running.map((run) => run.execution_id),
     });
-    this.#bee = new Bee({ ...base, config, engines, paths, environmentOf, timeZone });
+    this.#bee = new Bee({ ...running, timeZone });
     this.#sending = createSending(base, platforms);
     this.stages = [
       this.#rescuer.stage,

@@ -34,3 +34,11 @@ export const verifySchema = z.strictObject({
 }).meta({ id: "Verify", examples: [{ command: ["make", "test"], timeout_ms: 600_000, attempts: 2 }] });
 
 export type Verify = z.output<typeof verifySchema>;
+
+/** What the checks of a run came to; `status` null: there were none, or the run ended before they did (contract 13). */
+export const verifiedSchema = z.strictObject({
+  status: z.enum(["passed", "failed"]).nullable(),
+  attempts: z.int().meta({ description: "how often the check ran" }),
+}).meta({ id: "Verified" });
+
+export type Verified = z.output<typeof verifiedSchema>;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { verifiedSchema } from "./command.ts";
 import { flag, id, listOf, queryTime, refFilter, textsOf, time, truncated, whole } from "./field.ts";
 import { pageQuery } from "./page.ts";
 import { EXECUTION_STATUSES, FAILURES } from "./vocabulary.ts";
@@ -32,6 +33,7 @@ export const executionSchema = z.strictObject({
   exit_code: z.int().nullable(),
   attempt: z.int(),
   run_no: z.int().meta({ description: "which run of its task this was, as in the task's run_no" }),
+  verify: verifiedSchema,
   usage: usageSchema,
   created_at: time,
   started_at: time.nullable(),

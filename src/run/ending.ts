@@ -23,7 +23,9 @@ interface EndedRun extends RunKeys {
 }
 
 /** What has to be known about its task. */
-export type EndedTask = { type: "immediate" } | EndedSchedule & { type: "countdown" | "scheduled" };
+export type EndedTask =
+  | { type: "immediate"; deliver_to: string }
+  | EndedSchedule & { type: "countdown" | "scheduled" };
 
 /** The rate limit that a run met. */
 export interface MetLimit {
@@ -71,7 +73,7 @@ export function endRun(
     return [...ended, ...limited, ...postpone(run, end.met, now, keys)];
   }
   const fate = fateOf(run, end, task, rules, now);
-  const session_key = task !== null && "deliver_to" in task && task.deliver_to || run.session_key;
+  const session_key = task?.deliver_to || run.session_key;
   const said = reply({ ...run, session_key }, end, task, now);
   const idle = hasConversation(run.session_key) ? [recordIdle(now, run.session_key)] : [];
   return [...ended, ...limited, ...fate, ...said, ...idle];

@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import type { Verified, Verify } from "../domain/command.ts";
 import type { Config } from "../config/schema.ts";
 import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { ProviderWindow } from "../engine/adapter.ts";
@@ -9,6 +10,7 @@ import { type DataPaths, eventsPath, logPath, runDirOf } from "../base/paths.ts"
 import type { EnvironmentOf } from "./environment.ts";
 import { equip, type EquipmentRequest } from "./equipment.ts";
 import { withoutSecrets } from "./secrets.ts";
+import { verified, withoutKeys } from "./verify.ts";
 
 /** What every run of an engine needs. */
 export interface EngineRunOptions {
@@ -16,6 +18,8 @@ export interface EngineRunOptions {
   config: Config;
   paths: DataPaths;
   environmentOf: EnvironmentOf;
+  /** The umask that the service was started with. */
+  umask: number;
 }
 
 /** One question to an engine. */
@@ -25,6 +29,8 @@ interface EngineRequest
   opening: string;
   /** The log's last line, or null for none. */
   closing: (outcome: EngineOutcome) => string | null;
+  /** What checks the work, or null (contract 13). */
+  verify?: Verify | null;
   /** Called after each write to a log. */
   onWrite?: () => void;
   /** How long the run has waited for a person so far, in ms. */
@@ -43,13 +49,16 @@ interface EngineRequest
  * Asks an engine once: prepares logs, environment and a private directory, and masks secrets in everything that is stored.
  * When this resolves, both logs are on the disk. Throws when the service cannot prepare the run.
  */
-export async function runEngine(options: EngineRunOptions, request: EngineRequest): Promise<EngineOutcome> {
+export async function runEngine(
+  options: EngineRunOptions,
+  request: EngineRequest,
+): Promise<EngineOutcome & { verify?: Verified }> {
   const { identity, engine, signal } = request;
   // One run may ask more than once, so the directory has an id of its own.
   const runDir = runDirOf(options.paths, newId());
   const [opened, equipped] = await Promise.allSettled([
     openLogs(options, request),
-    equip(options, request, runDir),
+    equip(options, { ...request, lifeMs: lifeOf(request) }, runDir),
   ]);
   try {
     if (opened.status === "rejected") throw opened.reason;
@@ -59,7 +68,7 @@ export async function runEngine(options: EngineRunOptions, request: EngineReques
       const { secrets, ...equipment } = equipped.value;
       for (const secret of secrets) for (const file of [log, events]) file?.mask(secret);
       log.line(request.opening);
-      const outcome = signal.aborted ? ENDED_EARLY : await engine.start({
+      const run: EngineRun = {
         runId: identity.run_id,
         workDir: request.workDir,
         instruction: request.instruction,
@@ -73,7 +82,8 @@ export async function runEngine(options: EngineRunOptions, request: EngineReques
         onUsage: (usage) => request.onUsage?.(usage),
         onWindows: (windows) => request.onWindows?.(windows),
         onSession: (id) => request.onSession?.(resumedOr(equipment.session, id)),
-      });
+      };
+      const outcome = signal.aborted ? ENDED_EARLY : await startChecked(options, request, run, secrets);
       const masked = withoutSecrets(secrets, outcome);
       const closing = request.closing(masked);
       if (closing !== null) log.line(closing);
@@ -85,6 +95,39 @@ export async function runEngine(options: EngineRunOptions, request: EngineReques
   } finally {
     if (engine.external) void Deno.remove(runDir, { recursive: true }).catch(() => {});
   }
+}
+
+// Each check that fails is followed by one more run of the engine, with the same token.
+function lifeOf({ engine, verify }: EngineRequest): number | undefined {
+  return verify ? (engine.config.timeout + verify.timeout_ms) * (verify.attempts + 1) : undefined;
+}
+
+async function startChecked(
+  { config, umask }: EngineRunOptions,
+  { engine, verify = null }: EngineRequest,
+  run: EngineRun,
+  secrets: readonly string[],
+): Promise<EngineOutcome & { verify?: Verified }> {
+  const first = await engine.start(run);
+  if (verify === null) return first;
+  const { runId, workDir, log, signal } = run;
+  const env = withoutKeys(run.env, secrets, run);
+  const stopGraceMs = config.limits.stop_grace;
+  const again = (words: string, { sessionId: id, sessionUsage: usage }: EngineOutcome) => {
+    const retelling = `${run.retelling}\n\n${words}`;
+    const more = { instruction: `${run.instruction}\n\n${words}`, retelling };
+    return engine.start({
+      ...run,
+      ...more,
+      // Without a session the agent has to be told everything once more.
+      ...(id === "" ? { prompt: retelling, session: null } : { prompt: words, session: { id, usage } }),
+    });
+  };
+  return await verified(
+    { runId, engine, workDir, env, umask, stopGraceMs, log, signal, again },
+    verify,
+    first,
+  );
 }
 
 const ENDED_EARLY = failedOutcome("cancelled", "the run was ended");

@@ -20,6 +20,8 @@ interface EnvironmentRequest {
   engine: Engine;
   runDir: string;
   contextPath: string;
+  /** How long the run may last in all, where that is more than its engine's time limit. */
+  lifeMs?: number | undefined;
 }
 
 /** The complete environment of a run, and the values in it that must not be stored. */
@@ -53,7 +55,7 @@ export type EnvironmentOf = (request: EnvironmentRequest) => Promise<RunEnvironm
  */
 export function createEnvironments(options: EnvironmentOptions): EnvironmentOf {
   const { clock, paths, key, timeZone, url, inherited } = options;
-  return async ({ identity, grant, engine, runDir, contextPath }) => {
+  return async ({ identity, grant, engine, runDir, contextPath, lifeMs = engine.config.timeout }) => {
     const { config } = engine;
     const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id } = identity;
     const token = await signToken(
@@ -69,7 +71,7 @@ export function createEnvironments(options: EnvironmentOptions): EnvironmentOf {
         session_key,
         message_id,
       },
-      Math.ceil(config.timeout / 1000) + TOKEN_MARGIN_S,
+      Math.ceil(lifeMs / 1000) + TOKEN_MARGIN_S,
       clock.now(),
     );
     const own = { ...picked(inherited, engine.passes), ...config.env };

@@ -19,6 +19,8 @@ export interface EquipmentRequest {
   /** Called only for an engine outside this process, as is `brief`. */
   grant: () => Promise<Grant>;
   brief: () => Promise<Briefing>;
+  /** How long the run may last in all, where that is more than its engine's time limit. */
+  lifeMs?: number | undefined;
 }
 
 /** What a run gets beside the question. */
@@ -47,13 +49,13 @@ const BARE: Equipment = {
 /** Makes what a program gets: its briefing, its environment, and the private directory `runDir`. */
 export async function equip(
   { paths, environmentOf }: { paths: DataPaths; environmentOf: EnvironmentOf },
-  { engine, identity, grant, brief, stateOwner }: EquipmentRequest,
+  { engine, identity, grant, brief, stateOwner, lifeMs }: EquipmentRequest,
   runDir: string,
 ): Promise<Equipment> {
   if (!engine.external) return BARE;
   const contextPath = join(runDir, "context.json");
   const [{ env, secrets }, { context, ...briefing }] = await Promise.all([
-    grant().then((grant) => environmentOf({ identity, grant, engine, runDir, contextPath })),
+    grant().then((grant) => environmentOf({ identity, grant, engine, runDir, contextPath, lifeMs })),
     brief(),
   ]);
   Deno.mkdirSync(join(runDir, "tmp"), { recursive: true, mode: 0o700 });

@@ -1,4 +1,5 @@
 // pending -> running when the engine has started; the outcome of a run is stored by ending.ts
+import type { Verified, Verify } from "../domain/command.ts";
 import { nextLimit } from "../domain/rate_limit.ts";
 import { keysOf, type RunIdentity } from "../domain/run_identity.ts";
 import type { Catalog } from "../engine/catalog.ts";
@@ -35,6 +36,9 @@ interface ExecutorOptions extends EngineRunOptions {
   /** Name of the bell that rings when a log grows. */
   logBell: (executionId: string) => string;
 }
+
+/** An outcome, and what checks of the work came to, where there were any. */
+type Outcome = EngineOutcome & { verify?: Verified };
 
 /** When a run started, and whether that is in the database already. */
 interface Start {
@@ -87,7 +91,7 @@ export class Executor {
     });
   }
 
-  async #work(claim: Claim, signal: AbortSignal, start: Start): Promise<EngineOutcome> {
+  async #work(claim: Claim, signal: AbortSignal, start: Start): Promise<Outcome> {
     const { execution, workDir } = claim;
     const { engines, db, bells, paths, logBell, config, waits } = this.#options;
     const engine = engines.find(execution.engine);
@@ -105,6 +109,7 @@ export class Executor {
       workDir,
       instruction: execution.instruction,
       schema: null,
+      verify: JSON.parse(claim.task.verify) as Verify | null,
       signal,
       grant: () => grantOf(db, claim),
       brief: () =>
@@ -182,13 +187,13 @@ export class Executor {
   // A schedule may have been changed while it ran; of an immediate task nothing but its type counts.
   async #taskOf({ execution, task }: Claim): Promise<EndedTask | null> {
     return task.type === "immediate"
-      ? { type: "immediate" }
+      ? { type: "immediate", deliver_to: task.deliver_to }
       : await findTask(this.#options.db, execution.task_id);
   }
 
   async #store(
     claim: Claim,
-    outcome: EngineOutcome,
+    outcome: Outcome,
     start: Start,
     interruption: Interruption | null,
   ): Promise<void> {
@@ -217,8 +222,8 @@ function started(run: RunIdentity, at: number): Statement {
   return record(at, { kind: "execution.started", ...keysOf(run) });
 }
 
-function endOf(sessionKey: string, outcome: EngineOutcome, interruption: Interruption | null): ExecutionEnd {
-  const { status, text, error, failure, exitCode, usage, sessionId } = outcome;
+function endOf(sessionKey: string, outcome: Outcome, interruption: Interruption | null): ExecutionEnd {
+  const { status, text, error, failure, exitCode, usage, sessionId, verify } = outcome;
   // When we ended the run, our failure counts, whatever the engine reports (facts, engines 2.4).
   const ours: Partial<ExecutionEnd> = status === "completed" || interruption === null
     ? {}
@@ -235,6 +240,7 @@ function endOf(sessionKey: string, outcome: EngineOutcome, interruption: Interru
     failure,
     exit_code: exitCode,
     usage,
+    verify,
     ...ours,
   };
 }

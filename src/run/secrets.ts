@@ -13,7 +13,7 @@ export function secretsOf(env: Record<string, string>): string[] {
 }
 
 /** The outcome with secrets masked, because an answer is stored and shown as a log is (reliability SEC-3). */
-export function withoutSecrets(secrets: readonly string[], outcome: EngineOutcome): EngineOutcome {
+export function withoutSecrets<O extends EngineOutcome>(secrets: readonly string[], outcome: O): O {
   const mask = (text: string) => secrets.reduce(masked, text);
   return { ...outcome, text: mask(outcome.text), error: mask(outcome.error) };
 }

@@ -1,4 +1,5 @@
 import { BELL } from "../base/bells.ts";
+import type { Verified } from "../domain/command.ts";
 import { type Execution, executionSchema, type Usage, usageSchema } from "../domain/execution.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import type { RunBinding } from "../domain/scope.ts";
@@ -10,7 +11,10 @@ import { firstShown, shown } from "./shown.ts";
 import type { Json } from "../domain/json.ts";
 
 /** The JSON of an execution. */
-export const EXECUTION_JSON = shown("execution", executionSchema, { usage: shown("execution", usageSchema) });
+export const EXECUTION_JSON = shown("execution", executionSchema, {
+  usage: shown("execution", usageSchema),
+  verify: "json_object('status', execution.verify_status, 'attempts', execution.verify_attempts)",
+});
 
 /** Which texts of an execution may be large. */
 export const EXECUTION_TEXTS = ["instruction", "result", "error", "session_id"];
@@ -80,6 +84,8 @@ export interface ExecutionEnd {
   failure: Failure | "";
   exit_code: number | null;
   usage: Usage;
+  /** Absent where the work was not checked. */
+  verify?: Verified | undefined;
 }
 
 /**
@@ -94,7 +100,8 @@ export function finishExecution(id: string, end: ExecutionEnd, now: number): Sta
       input_tokens = coalesce(?, (select input_tokens from reservation where execution_id = execution.id)),
       output_tokens = coalesce(?, (select output_tokens from reservation where execution_id = execution.id)),
       cost_usd = coalesce(?, (select cost_usd from reservation where execution_id = execution.id)),
-      completed_at = ?, started_at = coalesce(started_at, ?)
+      completed_at = ?, started_at = coalesce(started_at, ?),
+      verify_status = ?, verify_attempts = ?
     where id = ? and status ${EXECUTION_IS_OPEN}`,
     [
       end.status,
@@ -108,6 +115,8 @@ export function finishExecution(id: string, end: ExecutionEnd, now: number): Sta
       cost_usd,
       now,
       end.started_at ?? null,
+      end.verify?.status ?? null,
+      end.verify?.attempts ?? 0,
       id,
     ],
     BELL.budget,

@@ -16,6 +16,9 @@ export interface WaitingTask extends Row {
   type: Task["type"];
   cron: string;
   time_zone: string;
+  deliver_to: string;
+  /** JSON text of what checks its work: its own, or its worker's. */
+  verify: string;
   /** What held it when it was looked at last, and until when; '' when nothing did. */
   held: string;
   held_until: number | null;
@@ -28,6 +31,7 @@ export const IS_PATIENT = "(task.type <> 'immediate' or task.created_by like 'wo
 
 const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, worker.work_dir, worker.engine,
   task.message_id, task.session_key, task.attempt, task.due_at, task.type, task.cron, task.time_zone,
+  task.deliver_to, iif(task.verify = 'null', worker.verify, task.verify) as verify,
   task.held, task.held_until, ${IS_PATIENT} as patient`;
 
 /**

@@ -79,11 +79,9 @@ describe("PUT /api/tasks/:id (contract 15)", () => {
       instruction: "say more",
       cron: "0 9 * * *",
       time_zone: "Europe/Berlin",
-      overlap: "queue",
       pause_after_failures: 2,
       until: NOW + 30 * 24 * 60 * MINUTE_MS,
       max_runs: 7,
-      gate: { command: ["true"], timeout_ms: 1_000 },
       verify: { command: ["make", "test"], timeout_ms: 5_000, attempts: 1 },
     };
     const updated = await app.call(`PUT /api/tasks/${task.id}`, change);
@@ -115,6 +113,8 @@ describe("PUT /api/tasks/:id (contract 15)", () => {
     [{ until: NOW + 1 }, "until"],
     [{ max_runs: 0 }, "max_runs"],
     [{ overlap: "both" }, "overlap"],
+    [{ overlap: "queue" }, "overlap"],
+    [{ gate: { command: ["true"] } }, "gate"],
     [{ pause_after_failures: -1 }, "pause_after_failures"],
     [{ instruction: " " }, "instruction"],
     [{ name: "two\nlines" }, "name"],
@@ -148,7 +148,7 @@ describe("PUT /api/tasks/:id (contract 15)", () => {
       scheduled_at: at,
       next_run_at: at,
     });
-    for (const change of [{ cron: "0 1 * * *" }, { overlap: "queue" }, { scheduled_at: NOW + 4_999 }]) {
+    for (const change of [{ cron: "0 1 * * *" }, { max_runs: 2 }, { scheduled_at: NOW + 4_999 }]) {
       expect((await app.send(`PUT /api/tasks/${countdown.id}`, change)).status).toBe(400);
     }
     expect((await app.send("PUT /api/tasks/01a1fd23-4a4c-746f-99ac-8860e2641168", { name: "x" })).status)

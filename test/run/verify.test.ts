@@ -1,0 +1,133 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { type App, openApp } from "../harness/app.ts";
+import { FAKE_AGENT, fakeEngines } from "../harness/agents.ts";
+import { startRun } from "../harness/run.ts";
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+const ENGINES = { default: "fake", fake: { kind: "command", command: FAKE_AGENT, shell: [] } };
+
+/** Runs one task with this check, and answers its execution and its log. */
+async function checkedBy(app: App, verify: Json, instruction = "say hi") {
+  const worker = await app.call("POST /api/workers", { name: "Ada" });
+  const body = { message_id: "m", worker_id: worker.id, instruction, type: "immediate", verify };
+  const task = await app.call("POST /api/tasks", body);
+  await app.settle(60_000);
+  const { execution_id } = await app.call(`GET /api/tasks/${task.id}`);
+  const execution = await app.call(`GET /api/executions/${execution_id}`);
+  return { worker, execution, log: String(await app.call(`GET /api/executions/${execution_id}/logs`)) };
+}
+
+const sh = (line: string, more: Json = {}) => ({ command: ["sh", "-c", line], ...more });
+
+describe("verify (contract 13, reliability CMD-1)", () => {
+  it("exit 0 completes the run, and the check sees neither token nor keys", async () => {
+    await using app = await openApp({
+      config: {
+        engines: { ...ENGINES, fake: { ...ENGINES.fake, env: { MY_API_KEY: "hush-hush-hush-hush" } } },
+      },
+    });
+    const { execution, log } = await checkedBy(
+      app,
+      sh('env; test -z "$SVC_TOKEN$MY_API_KEY" && test -n "$SVC_RUN_ID"'),
+    );
+    expect(execution).toMatchObject({
+      status: "completed",
+      failure: "",
+      verify: { status: "passed", attempts: 1 },
+    });
+    expect(log).toContain("[check 1: exit code 0]");
+    expect(log).not.toMatch(/(MY_API_KEY|SVC_TOKEN)=/);
+  });
+
+  it("a failed check goes back with the end of its output, and the second answer is checked again", async () => {
+    await using app = await openApp({ config: { engines: ENGINES } });
+    const { execution, log } = await checkedBy(
+      app,
+      sh("test -e seen || { touch seen; echo nothing here; exit 3; }"),
+    );
+    expect(execution).toMatchObject({ status: "completed", verify: { status: "passed", attempts: 2 } });
+    const marks = [...log.matchAll(/\[(check [^\]]*|its output goes back[^\]]*)\]/g)].map(([, words]) =>
+      words
+    );
+    expect(marks).toEqual([
+      "check 1: exit code 3",
+      "its output goes back to the agent, 1 of 2",
+      "check 2: exit code 0",
+    ]);
+  });
+
+  it.each([
+    ["fails", sh("echo wrong; exit 5", { attempts: 1 }), 2, /failed 2 times; the last time exit code 5/],
+    [
+      "is missing",
+      { command: ["no-such-program"], attempts: 0 },
+      1,
+      /could not be started: no-such-program was not found/,
+    ],
+    [
+      "hangs and forks",
+      sh("sleep 300 & sleep 300", { attempts: 0, timeout_ms: 300 }),
+      1,
+      /did not end within 0.3 s/,
+    ],
+    ["floods", sh("yes | head -c 300000000; exit 1", { attempts: 0 }), 1, /exit code 1/],
+    [
+      "kills what is above it",
+      sh("kill -9 $PPID 0; kill -9 -1; sleep 5", { attempts: 0 }),
+      1,
+      /failed 1 times/,
+    ],
+  ])(
+    "a check that %s ends as a run does, and its outcome is stored",
+    async (_what, verify, attempts, error) => {
+      await using app = await openApp({ config: { engines: ENGINES } });
+      const { execution } = await checkedBy(app, verify);
+      expect(execution).toMatchObject({
+        status: "failed",
+        failure: "verify_failed",
+        error: expect.stringMatching(error),
+        verify: { status: "failed", attempts },
+        result: expect.stringContaining("hi"),
+      });
+      expect(Deno.statSync(join(app.dataDir, "svc.db")).isFile).toBe(true);
+    },
+    60_000,
+  );
+
+  it("a run that fails by itself is not checked", async () => {
+    await using app = await openApp({ config: { engines: ENGINES } });
+    const { execution } = await checkedBy(app, sh("exit 0"), "exit 4");
+    expect(execution).toMatchObject({ failure: "exit_code", verify: { status: null, attempts: 0 } });
+  });
+
+  it("an engine of kind command without engines.<name>.shell takes none", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    const body = { message_id: "m", worker_id: worker.id, instruction: "say hi", type: "immediate" };
+    const reply = await app.send("POST /api/tasks", { ...body, verify: sh("true") });
+    expect([reply.status, reply.body.detail]).toEqual([400, expect.stringContaining("engines.fake.shell")]);
+  });
+
+  it("no agent sets one, whatever its scopes are (reliability CMD-2)", async () => {
+    await using app = await openApp({ config: { engines: ENGINES } });
+    const run = await startRun(app, ["*:*"]);
+    const body = { message_id: run.messageId, worker_id: run.workerId, instruction: "x" };
+    const cron = { ...body, type: "scheduled", cron: "0 0 1 1 *" };
+    const own = await app.call("POST /api/tasks", cron, run.headers);
+    const made = await app.call("POST /api/tasks", { ...cron, verify: sh("true") });
+    const tries: [string, Json][] = [
+      ["POST /api/tasks", { ...body, type: "immediate", verify: sh("true") }],
+      ["POST /api/tasks", { ...cron, verify: sh("true") }],
+      [`PUT /api/tasks/${own.id}`, { verify: sh("true") }],
+      [`PUT /api/tasks/${made.id}`, { verify: null }],
+      [`PUT /api/tasks/${own.id}`, { deliver_to: "local:elsewhere" }],
+    ];
+    for (const [route, change] of tries) {
+      expect([route, (await app.send(route, change, run.headers)).status]).toEqual([route, 403]);
+    }
+    expect((await app.call(`PUT /api/tasks/${own.id}`, { name: "mine" }, run.headers)).name).toBe("mine");
+  });
+});
