@@ -100,11 +100,11 @@ export const GROUPS: Record<string, Group> = {
     load: async () => (await commands<typeof import("./commands/usage.ts")>("usage")).usageCommand,
   },
   export: {
-    about: "Print departments, workers, budgets and shared memory as a file for apply",
+    about: "Print departments, workers, schedules, budgets and shared memory as a file for apply",
     load: async () => (await commands<typeof import("./commands/fleet.ts")>("fleet")).exportCommand,
   },
   apply: {
-    about: "Make departments, workers, budgets and shared memory as a file says",
+    about: "Make departments, workers, schedules, budgets and shared memory as a file says",
     load: async () => (await commands<typeof import("./commands/fleet.ts")>("fleet")).applyCommand,
   },
   diff: {

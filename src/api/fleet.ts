@@ -10,16 +10,21 @@ import {
   type PresentObject,
 } from "../domain/fleet.ts";
 import { circleOf, planFleet, type Planned } from "../domain/fleet_plan.ts";
+import { cronFault } from "../domain/cron.ts";
 import { nameKey } from "../domain/name.ts";
+import { nextRunAt, zoneOf } from "../domain/task_plan.ts";
 import { fleetState, unlessFleetChanged } from "../store/fleet.ts";
 import { record } from "../store/journal.ts";
 import { type Answer, answer } from "./answer.ts";
 import type { Call } from "./call.ts";
+import { checkCommands } from "./command.ts";
 import { checkEngines } from "./engine_check.ts";
 import { changesOf } from "./fleet_changes.ts";
 import { exported, listPresent, normalized } from "./fleet_present.ts";
 import type { Needs } from "./parts.ts";
 import { makeWorkDir } from "./work_dir.ts";
+
+type PlanNeeds = Needs<"db" | "clock" | "engines" | "paths" | "timeZone">;
 
 // Somebody else may change something between the plan and its commit.
 const TRIES = 5;
@@ -39,10 +44,11 @@ export async function exportFleet(needs: Needs<"db" | "paths">): Promise<Answer<
 
 /** POST /api/fleet/plan: what an apply would change, and what stands in its way (contract 16). */
 export async function planOfFleet(
-  needs: Needs<"db" | "engines" | "paths">,
+  needs: PlanNeeds,
+  call: Call,
   input: FleetPlanInput,
 ): Promise<Answer<FleetPlan>> {
-  return answer(shownPlan((await plan(needs, input)).planned));
+  return answer(shownPlan((await plan(needs, call, input)).planned));
 }
 
 /**
@@ -50,13 +56,13 @@ export async function planOfFleet(
  * several names, another fleet, or a change since `plan` stand in the way of, and `invalid_request`.
  */
 export async function applyFleet(
-  needs: Needs<"db" | "clock" | "engines" | "paths" | "interruptRun">,
+  needs: PlanNeeds & Needs<"interruptRun">,
   call: Call,
   input: FleetApply,
 ): Promise<Answer<FleetPlan>> {
   for (let tried = 1; tried <= TRIES; tried++) {
     const state = await fleetState(needs.db);
-    const { planned, present } = await plan(needs, input);
+    const { planned, present } = await plan(needs, call, input);
     const shown = shownPlan(planned);
     if (input.plan !== undefined && input.plan !== shown.hash) {
       throw conflict("Cannot apply: since the plan something has changed; look at the plan again");
@@ -88,10 +94,12 @@ export async function applyFleet(
 }
 
 async function plan(
-  needs: Needs<"db" | "engines" | "paths">,
+  needs: PlanNeeds,
+  call: Call,
   { fleet, prune, adopt }: FleetPlanInput,
 ): Promise<{ planned: Planned; present: PresentObject[] }> {
   checkEngineNames(needs, fleet);
+  checkSchedules(needs, call, fleet);
   const present = await listPresent(needs);
   checkCircle(fleet, present);
   const planned = planFleet(normalized(needs, fleet), present, { fleet: fleet.fleet, prune, adopt });
@@ -107,6 +115,27 @@ function checkEngineNames({ engines }: Needs<"engines">, fleet: Fleet): void {
   for (const [index, { target }] of fleet.budgets.entries()) {
     const engine = /^engine:(.*)$/s.exec(target)?.[1];
     if (engine !== undefined) checkEngines(engines, { engine }, `fleet.budgets.${index}.target, `);
+  }
+}
+
+// A cron that cannot fire, and a command that its caller may not set, are found before anything is changed.
+function checkSchedules(
+  { engines, clock, timeZone }: Needs<"engines" | "clock" | "timeZone">,
+  call: Call,
+  fleet: Fleet,
+): void {
+  const now = clock.now();
+  for (
+    const [index, { cron, time_zone = "", until = null, gate, verify, worker }] of fleet.schedules.entries()
+  ) {
+    const path = `fleet.schedules.${index}`;
+    const fault = cronFault(cron, zoneOf(time_zone, timeZone), now);
+    if (fault !== null) throw invalid(`${path}.cron`, fault);
+    if (nextRunAt({ cron, time_zone, until }, timeZone, now) === null) {
+      throw invalid(`${path}.until`, "no time of the cron falls before it");
+    }
+    const { engine = "" } = fleet.workers.find(({ name }) => nameKey(name) === nameKey(worker)) ?? {};
+    checkCommands({ call, engines, engine }, { gate: gate ?? undefined, verify: verify ?? undefined });
   }
 }
 
@@ -146,6 +175,9 @@ function checkReferences(fleet: Fleet, present: readonly PresentObject[], { chan
     for (const [at, name] of worker.departments.entries()) {
       known(`fleet.workers.${index}.departments.${at}`, "department", name);
     }
+  }
+  for (const [index, { worker }] of fleet.schedules.entries()) {
+    known(`fleet.schedules.${index}.worker`, "worker", worker);
   }
   for (const [index, { target }] of fleet.budgets.entries()) {
     const [, kind, name = ""] = /^(worker|department):(.*)$/s.exec(target) ?? [];

@@ -14,6 +14,7 @@ import { record } from "../store/journal.ts";
 import { deleteMemory, saveMemory } from "../store/memory.ts";
 import { deleteForeignContexts } from "../store/session.ts";
 import { insertWorker, updateWorker, type WorkerChange } from "../store/worker.ts";
+import { scheduleStatements } from "./fleet_schedule.ts";
 import type { Needs } from "./parts.ts";
 import { endRuns, workerDeletion } from "./worker_deletion.ts";
 
@@ -39,7 +40,7 @@ interface Ids {
   worker: Map<string, string>;
 }
 
-type ChangeNeeds = Needs<"db" | "engines" | "paths" | "interruptRun">;
+type ChangeNeeds = Needs<"db" | "engines" | "paths" | "interruptRun" | "timeZone">;
 
 /** The statements that a plan comes down to, in an order in which every reference is there (contract 16). */
 export async function changesOf(
@@ -54,8 +55,18 @@ export async function changesOf(
   const ids: Ids = { department: idsOf("department"), worker: idsOf("worker") };
   const of = (kind: PlannedChange["kind"]) => changes.filter((one) => one.kind === kind);
   changeDepartments(work, of("department"), ids.department, context);
-  for (const change of of("worker")) {
-    await changeWorker(work, needs, change, { ...context, ids });
+  const workers = of("worker");
+  for (const change of workers.filter(({ action }) => action !== "delete")) {
+    changeWorker(work, needs, change, { ...context, ids });
+  }
+  for (const change of of("schedule")) {
+    work.statements.push(...scheduleStatements(needs.timeZone, change, { ...context, workers: ids.worker }));
+  }
+  // A schedule may have gone from one of these to another worker.
+  for (const { present } of workers.filter(({ action }) => action === "delete")) {
+    if (present === null) continue;
+    work.statements.push(...await workerDeletion(needs.db, present, context.actor, context.now));
+    work.afterwards.push(() => endRuns(needs, present.id));
   }
   // Nobody is in a department that goes any more.
   const gone = of("department").filter(({ action }) => action === "delete");
@@ -116,19 +127,13 @@ function changeDepartments(
   }
 }
 
-async function changeWorker(
-  { statements, workDirs, afterwards }: Work,
+function changeWorker(
+  { statements, workDirs }: Work,
   needs: ChangeNeeds,
   { action, name, present, wanted, fields: changed }: PlannedChange,
   context: Context & { ids: Ids },
-): Promise<void> {
+): void {
   const { fleet, actor, now } = context;
-  if (action === "delete") {
-    const id = present?.id ?? "";
-    statements.push(...await workerDeletion(needs.db, { id, name }, actor, now));
-    afterwards.push(() => endRuns(needs, id));
-    return;
-  }
   const id = present?.id ?? newId();
   context.ids.worker.set(nameKey(name), id);
   const fields = wanted?.fields as Fleet["workers"][number];

@@ -16,10 +16,12 @@ import { GLOBAL_SCOPE, type MemoryEntry } from "../domain/memory.ts";
 import { nameKey } from "../domain/name.ts";
 import { type Listing, type Page, PAGE_SIZE_MAX, WORKER_PAGE_SIZE_MAX } from "../domain/page.ts";
 import { FLEET_KINDS, type FleetKind } from "../domain/vocabulary.ts";
+import { optionsDefault } from "../domain/schedule.ts";
+import type { Task } from "../domain/task.ts";
 import { type Worker, workerCreateSchema } from "../domain/worker.ts";
 import { listBudgets } from "../store/budget.ts";
 import { listDepartments } from "../store/department.ts";
-import { fleetBytes, listManaged } from "../store/fleet.ts";
+import { fleetBytes, listManaged, listNamedSchedules } from "../store/fleet.ts";
 import { listMemory } from "../store/memory.ts";
 import { listWorkers } from "../store/worker.ts";
 import type { Needs } from "./parts.ts";
@@ -45,7 +47,7 @@ export async function listPresent({ db, paths }: Needs<"db" | "paths">): Promise
       `Cannot read the fleet: it is larger than ${FLEET_MAX_BYTES} bytes`,
     );
   }
-  const [managed, departments, workers, budgets, memory] = await Promise.all([
+  const [managed, departments, workers, schedules, budgets, memory] = await Promise.all([
     listManaged(db),
     listDepartments(db),
     readAll<Worker>(
@@ -53,6 +55,7 @@ export async function listPresent({ db, paths }: Needs<"db" | "paths">): Promise
       "~",
       WORKER_PAGE_SIZE_MAX,
     ),
+    readAll<Task>((page) => listNamedSchedules(db, page), "~", PAGE_SIZE_MAX),
     readAll<StoredBudget>((page) => listBudgets(db, page), "~", PAGE_SIZE_MAX),
     readAll<MemoryEntry>((page) => listMemory(db, GLOBAL_SCOPE, page), "", PAGE_SIZE_MAX),
   ]);
@@ -72,6 +75,7 @@ export async function listPresent({ db, paths }: Needs<"db" | "paths">): Promise
   return [
     ...departments.map((one) => present("department", one.id, one.name, departmentFields(one, nameOf))),
     ...workers.map((one) => present("worker", one.id, one.name, workerFields(one, paths))),
+    ...schedules.map((one) => present("schedule", one.id, one.name, scheduleFields(one, nameOf))),
     ...budgets.map((one) => present("budget", one.id, one.name, budgetFields(one, nameOf))),
     ...memory.map(({ key, value }) => present("memory", key, key, { value })),
   ].sort(byKindAndName);
@@ -90,6 +94,11 @@ export function normalized({ paths }: Needs<"paths">, fleet: Fleet): FleetObject
       name: one.name,
       fields: inOrder({ ...one, work_dir: one.work_dir === "" ? "" : resolveWorkDir(one.work_dir, paths) }),
     })),
+    ...fleet.schedules.map((one): FleetObject => ({
+      kind: "schedule",
+      name: one.name,
+      fields: scheduleInOrder({ ...optionsDefault("scheduled"), time_zone: "", ...given(one) }),
+    })),
     ...fleet.budgets.map((one): FleetObject => ({
       kind: "budget",
       name: one.name,
@@ -106,11 +115,12 @@ export function normalized({ paths }: Needs<"paths">, fleet: Fleet): FleetObject
 /** A file that makes what is there: without ids and without what is a default (contract 16). */
 export function exported(present: readonly PresentObject[]): FleetExport {
   const of = (kind: FleetKind) => present.filter((one) => one.kind === kind);
-  const list = (kind: "department" | "worker" | "budget") =>
+  const list = (kind: keyof typeof DEFAULTS) =>
     of(kind).map(({ name, fields }) => ({ name, ...withoutDefaults(kind, fields) }));
   return {
     departments: list("department"),
     workers: list("worker"),
+    schedules: list("schedule"),
     budgets: list("budget"),
     memory: Object.fromEntries(of("memory").map(({ name, fields }) => [name, String(fields.value)])),
   };
@@ -122,9 +132,10 @@ const PLAIN = fleetSchema.parse({
   workers: [{ name: "x" }],
   budgets: [{ name: "x", unit: "runs", limit: 1, period: "total" }],
 });
-const DEFAULTS: Record<"department" | "worker" | "budget", Record<string, unknown>> = {
+const DEFAULTS: Record<"department" | "worker" | "schedule" | "budget", Record<string, unknown>> = {
   department: PLAIN.departments[0] ?? {},
   worker: PLAIN.workers[0] ?? {},
+  schedule: { ...optionsDefault("scheduled"), time_zone: "" },
   budget: withoutRequired(PLAIN.budgets[0] ?? {}),
 };
 
@@ -153,6 +164,33 @@ function workerFields(worker: Worker, paths: DataPaths): FleetObject["fields"] {
     // A directory that the service chose for this worker is chosen anew for another one.
     work_dir: worker.work_dir === join(paths.workers, worker.id) ? "" : worker.work_dir,
   });
+}
+
+const SCHEDULE_FIELDS = [
+  ...[
+    "worker",
+    "instruction",
+    "cron",
+    "time_zone",
+    "paused",
+    "gate",
+    "verify",
+    "overlap",
+    "pause_after_failures",
+  ],
+  ...["deliver_to", "until", "max_runs"],
+];
+
+function scheduleFields(task: Task, nameOf: ReadonlyMap<string, string>): FleetObject["fields"] {
+  return scheduleInOrder({ ...task, worker: nameOf.get(task.worker_id) ?? task.worker_id });
+}
+
+function scheduleInOrder(fields: Record<string, unknown>): FleetObject["fields"] {
+  return Object.fromEntries(SCHEDULE_FIELDS.map((name) => [name, fields[name]]));
+}
+
+function given(fields: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 // A target names a worker or a department by its name.

@@ -4,6 +4,7 @@ import { departmentCreateSchema } from "./department.ts";
 import { CONTENT_MAX_BYTES, KEY_MAX_BYTES, line, NAME_MAX_BYTES, nameText, text } from "./field.ts";
 import { MEMORY_ENTRIES_MAX } from "./memory.ts";
 import { nameKey } from "./name.ts";
+import { taskCreateSchema } from "./task.ts";
 import { FLEET_ACTIONS, FLEET_KINDS, type FleetKind } from "./vocabulary.ts";
 import { workerCreateSchema } from "./worker.ts";
 
@@ -21,6 +22,24 @@ const departmentSchema = departmentCreateSchema.omit({ parent_id: true }).extend
   parent: line(NAME_MAX_BYTES).or(z.literal("")).default("").meta({
     description: "name of the department above",
   }),
+});
+
+// Who does it is named, and it belongs to no message.
+const scheduleSchema = taskCreateSchema.pick({
+  instruction: true,
+  time_zone: true,
+  paused: true,
+  gate: true,
+  verify: true,
+  overlap: true,
+  pause_after_failures: true,
+  deliver_to: true,
+  until: true,
+  max_runs: true,
+}).required({ instruction: true }).extend({
+  name: nameText(),
+  worker: line(NAME_MAX_BYTES).meta({ description: "name of the worker" }),
+  cron: text(1_000),
 });
 
 const named = <S extends z.ZodObject<{ name: z.ZodType<string> }>>(schema: S) =>
@@ -43,6 +62,7 @@ export const fleetSchema = z.strictObject({
   fleet: nameText().default(FLEET_DEFAULT).meta({ description: "who manages what stands here" }),
   departments: named(departmentSchema),
   workers: named(workerCreateSchema),
+  schedules: named(scheduleSchema),
   budgets: named(budgetCreateSchema),
   memory: z.record(line(KEY_MAX_BYTES), text(CONTENT_MAX_BYTES)).default({}).refine(
     (entries) => Object.keys(entries).length <= MEMORY_ENTRIES_MAX,
@@ -56,6 +76,7 @@ export type Fleet = z.output<typeof fleetSchema>;
 export const exportSchema = z.strictObject({
   departments: z.array(z.record(z.string(), z.unknown())),
   workers: z.array(z.record(z.string(), z.unknown())),
+  schedules: z.array(z.record(z.string(), z.unknown())),
   budgets: z.array(z.record(z.string(), z.unknown())),
   memory: z.record(z.string(), z.string()),
 }).partial().meta({ id: "FleetExport" });

@@ -1,5 +1,10 @@
+import type { Listing, Page } from "../domain/page.ts";
+import type { Task } from "../domain/task.ts";
 import type { FleetKind } from "../domain/vocabulary.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
+import { list } from "./list.ts";
+import { TASK_IS_ACTIVE } from "./status.ts";
+import { TASK_JSON, TASK_TEXTS } from "./task.ts";
 
 /** Which fleet manages what: `kind id` to the name of the fleet. */
 export async function listManaged(db: Database): Promise<ReadonlyMap<string, string>> {
@@ -18,6 +23,16 @@ export function manage(kind: FleetKind, id: string, fleet: string): Statement {
   };
 }
 
+// Those that can be named in a file. The index has the active tasks only.
+const NAMED_SCHEDULE = `task.status ${TASK_IS_ACTIVE} and task.type = 'scheduled' and task.name <> ''`;
+const SCHEDULES = "task indexed by task_active";
+
+/** Active schedules that have a name. */
+export function listNamedSchedules(db: Database, page: Page): Promise<Listing<Task>> {
+  const where = { conditions: [NAMED_SCHEDULE], args: [] };
+  return list(db, { table: "task", from: SCHEDULES, json: TASK_JSON, texts: TASK_TEXTS, where }, page);
+}
+
 // Every change of a row changes its time, so count and sum tell whether anything did.
 const STATE = `(
   select group_concat(rows || ' ' || times)
@@ -25,6 +40,8 @@ const STATE = `(
     select count(*) as rows, coalesce(sum(updated_at), 0) as times from department
     union all
     select count(*), coalesce(sum(updated_at), 0) from worker
+    union all
+    select count(*), coalesce(sum(updated_at), 0) from ${SCHEDULES} where ${NAMED_SCHEDULE}
     union all
     select count(*), coalesce(sum(updated_at), 0) from budget
     union all
@@ -51,6 +68,7 @@ export async function fleetBytes(db: Database): Promise<number> {
   const row = await db.first<{ bytes: number }>(`select
     (select coalesce(sum(octet_length(description) + octet_length(memory) + octet_length(constraints)
       + octet_length(engine_args) + octet_length(scopes)), 0) from worker) +
+    (select coalesce(sum(octet_length(instruction)), 0) from ${SCHEDULES} where ${NAMED_SCHEDULE}) +
     (select coalesce(sum(octet_length(value)), 0) from memory where scope = 'global') as bytes`);
   return row?.bytes ?? 0;
 }

@@ -33,9 +33,9 @@ export const MIGRATIONS: readonly Migration[] = [
       ...QUESTIONS,
       ...BUDGETS,
       ...PLATFORMS,
-      ...FLEET,
       ...RUN_NUMBERS,
       ...SCHEDULES,
+      ...FLEET,
     ],
   },
 ];

@@ -61,15 +61,16 @@ export async function client(url: string, password = "pass"): Promise<Client> {
   };
 }
 
-/** Resolves when no work is waiting or in progress any more. */
-export async function quiet(api: Client, timeoutMs = 60_000): Promise<void> {
-  const until = performance.now() + timeoutMs;
-  while (performance.now() < until) {
+/** Resolves when no work is waiting or in progress any more. Throws when for `stuckMs` none of it gets done. */
+export async function quiet(api: Client, stuckMs = 60_000): Promise<void> {
+  let least = Infinity;
+  let leastAt = performance.now();
+  while (performance.now() - leastAt < stuckMs) {
     const { tasks, executions } = await api.call("GET /api/system/overview");
     const unrouted = await api.call("GET /api/messages/inbound?status=received,feeding&page_size=1");
-    if (tasks.pending + tasks.running + executions.pending + executions.running + unrouted.length === 0) {
-      return;
-    }
+    const open = tasks.pending + tasks.running + executions.pending + executions.running + unrouted.length;
+    if (open === 0) return;
+    if (open < least) [least, leastAt] = [open, performance.now()];
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   throw new Error("it did not come to rest");

@@ -17,6 +17,25 @@ const FLEET = {
     },
     { name: "Bob", scopes: ["read:tasks"], paused: true, engine_args: {} },
   ],
+  schedules: [
+    {
+      name: "Morning",
+      worker: "Ada",
+      instruction: "Write the news",
+      cron: "0 7 * * *",
+      time_zone: "Europe/Berlin",
+    },
+    {
+      name: "Check",
+      worker: "Bob",
+      instruction: "Look",
+      cron: "*/5 * * * *",
+      paused: true,
+      overlap: "queue",
+      max_runs: 9,
+      gate: { command: ["true"], timeout_ms: 1_000 },
+    },
+  ],
   budgets: [
     { name: "All", unit: "runs", limit: 500, period: "24h" },
     {
@@ -50,6 +69,8 @@ describe("the fleet as a file (contract 16)", () => {
       "create department Sport",
       "create worker Ada",
       "create worker Bob",
+      "create schedule Check",
+      "create schedule Morning",
       "create budget Ada's",
       "create budget All",
       "create budget Desk",
@@ -67,6 +88,7 @@ describe("the fleet as a file (contract 16)", () => {
       ["global", `worker:${ada.id}`, expect.stringMatching(/^department:0/)].sort(),
     );
     const exported = await app.call("GET /api/fleet");
+    expect(exported.schedules).toEqual(FLEET.schedules.toReversed());
     expect(exported.budgets[1]).toEqual({ name: "All", unit: "runs", limit: 500, period: "24h" });
     expect(exported.departments).toEqual([{ name: "News", sort_order: 2 }, {
       name: "Sport",
@@ -85,13 +107,16 @@ describe("the fleet as a file (contract 16)", () => {
     const turned = {
       departments: [{ name: "Sport" }, { name: "news", parent: "Sport", sort_order: 2 }],
       workers: [{ name: "Ada", description: "Edits", engine: "echo", departments: ["Sport"] }],
+      schedules: [{ ...FLEET.schedules[1], worker: "Ada", paused: false, cron: "0 * * * *" }],
     };
     const planned = await app.call("POST /api/fleet/plan", { fleet: turned, prune: true });
     expect(linesOf(planned)).toEqual([
       "update department news",
       "update department Sport",
       "update worker Ada",
+      "update schedule Check",
       "delete worker Bob",
+      "delete schedule Morning",
       "delete budget Ada's",
       "delete budget All",
       "delete budget Desk",
@@ -108,6 +133,13 @@ describe("the fleet as a file (contract 16)", () => {
     expect((await apply(app, turned, { prune: true, plan: planned.hash })).status).toBe(200);
     const [sport] = await app.call("GET /api/departments");
     expect([sport.name, sport.children[0].name]).toEqual(["Sport", "news"]);
+    const [check, ...others] = await app.call("GET /api/schedules?status=scheduled,running,pending");
+    expect([others, check.name, check.worker_id]).toEqual([
+      [],
+      "Check",
+      (await app.call("GET /api/workers"))[1].id,
+    ]);
+    expect(new Date(check.next_run_at).getUTCMinutes()).toBe(0);
     const names = (await app.call("GET /api/workers")).map(({ name }: { name: string }) => name);
     expect(names).toEqual(["By hand", "Ada"]);
     expect(await app.call("GET /api/memory?scope=global")).toEqual([]);
@@ -153,6 +185,14 @@ describe("the fleet as a file (contract 16)", () => {
       { budgets: [{ name: "A", unit: "runs", limit: 1, period: "24h", target: "engine:X" }] },
       /budgets\.0\.target.*"X"/,
     ],
+    [
+      { schedules: [{ name: "S", worker: "X", instruction: "i", cron: "0 7 * * *" }] },
+      /schedules\.0\.worker.*"X"/,
+    ],
+    [{
+      workers: [{ name: "A" }],
+      schedules: [{ name: "S", worker: "A", instruction: "i", cron: "0 7 31 2 *" }],
+    }, /schedules\.0\.cron/],
     [{ workers: [{ name: "A", engine: "none" }] }, /workers\.0\.engine.*known/],
     [{ workers: [{ name: "A", salary: 1 }] }, /salary.*unknown/],
     [{ people: [] }, /people.*unknown/],

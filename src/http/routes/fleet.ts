@@ -13,7 +13,7 @@ export const fleetRoutes = [
     path: "/api/fleet",
     access: "write:fleet",
     operation: "fleet.export",
-    summary: "Export departments, workers, budgets and shared memory as a fleet, without secrets",
+    summary: "Export departments, workers, schedules, budgets and shared memory as a fleet, without secrets",
     status: 200,
     refusals: [409, 413],
     response: exportSchema,
@@ -29,7 +29,7 @@ export const fleetRoutes = [
     bodyMaxBytes: FLEET_MAX_BYTES,
     status: 200,
     response: fleetPlanSchema,
-    handle: ({ api, body }) => api.fleet.plan(body),
+    handle: ({ api, call, body }) => api.fleet.plan(call, body),
   }),
   route({
     method: "POST",

@@ -11,6 +11,9 @@ export const FLEET: string[] = [
       delete from managed where kind = '${table}' and id = old.id;
     end`
   ),
+  `create trigger task_unmanaged after delete on task when old.name <> '' begin
+    delete from managed where kind = 'schedule' and id = old.id;
+  end`,
   `create trigger memory_unmanaged after delete on memory when old.scope = 'global' begin
     delete from managed where kind = 'memory' and id = old.key;
   end`,

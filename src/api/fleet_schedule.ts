@@ -1,0 +1,85 @@
+import { newId } from "../base/id.ts";
+import type { PlannedChange } from "../domain/fleet_plan.ts";
+import { scriptSessionKey } from "../domain/message.ts";
+import { nameKey } from "../domain/name.ts";
+import type { ScheduleOptions } from "../domain/schedule.ts";
+import { newTask } from "../domain/task.ts";
+import { nextRunAt, planTask } from "../domain/task_plan.ts";
+import type { Statement } from "../store/database.ts";
+import { manage } from "../store/fleet.ts";
+import { record } from "../store/journal.ts";
+import { cancelOccurrence } from "../store/occurrence.ts";
+import { type ScheduleChange, updateSchedule } from "../store/schedule.ts";
+import { insertTask } from "../store/task.ts";
+import { cancelTask } from "../store/task_move.ts";
+
+/** What a schedule of a fleet has beside its options. */
+interface WantedSchedule {
+  worker: string;
+  instruction: string;
+  cron: string;
+  time_zone: string;
+}
+
+interface ScheduleContext {
+  fleet: string;
+  actor: string;
+  now: number;
+  /** Ids of workers by nameKey(). */
+  workers: ReadonlyMap<string, string>;
+}
+
+/** The statements of one change of a schedule. `timeZone` is that of schedules that name none (contract 16). */
+export function scheduleStatements(
+  timeZone: string,
+  { action, name, present, wanted, fields: changed }: PlannedChange,
+  { fleet, actor, now, workers }: ScheduleContext,
+): Statement[] {
+  const id = present?.id ?? newId();
+  if (action === "delete") {
+    return [
+      ...cancelTask(id, `left out of the fleet by ${actor}`, now),
+      cancelOccurrence(id, now),
+      record(now, { kind: "task.cancelled", task_id: id, actor, data: { name } }),
+    ];
+  }
+  const { worker, ...fields } = wanted?.fields as unknown as ScheduleOptions & WantedSchedule;
+  const worker_id = workers.get(nameKey(worker)) ?? "";
+  const statements: Statement[] = [];
+  if (action === "create") {
+    const message_id = `fleet-${id}`;
+    const origin = { message_id, session_key: scriptSessionKey(message_id) };
+    const plan = planTask({ type: "scheduled", ...fields }, now, timeZone);
+    const task = newTask(
+      { ...fields, ...origin, id, name, worker_id, type: "scheduled", created_by: actor },
+      plan,
+      now,
+    );
+    statements.push(
+      ...insertTask({ ...task, due_at: null, parent_task_id: null, depth: 0 }),
+      record(now, {
+        kind: "task.created",
+        ...origin,
+        worker_id,
+        task_id: id,
+        actor,
+        data: { type: "scheduled", name },
+      }),
+    );
+  } else if (action === "update") {
+    const names = changed.map((one) => one.name === "worker" ? "worker_id" : one.name);
+    const all: Record<string, unknown> = { ...fields, name, worker_id };
+    // Its next time is worked out anew where the change touches it, and at the end of a pause, which never catches up.
+    const next = nextRunAt(fields, timeZone, now);
+    const times = names.some((one) => ["cron", "time_zone", "until", "paused"].includes(one))
+      ? { next_run_at: next }
+      : {};
+    const resumed = names.includes("paused") && !fields.paused ? { failures_in_row: 0, reason: "" } : {};
+    const change = { ...Object.fromEntries(names.map((one) => [one, all[one]])), ...times, ...resumed };
+    statements.push(
+      ...updateSchedule(id, change as ScheduleChange, false, now),
+      record(now, { kind: "task.updated", worker_id, task_id: id, actor, data: { fields: names } }),
+    );
+  }
+  return [...statements, manage("schedule", id, fleet)];
+}
