@@ -94,9 +94,9 @@ interface Backlog {
 export async function readBacklog(db: Database, now: number): Promise<Backlog> {
   const row = await db.first<Record<string, number | null>>(
     `select
-      (select count(*) from task join worker on worker.id = worker_id and paused = 0
+      (select count(*) from task join worker on worker.id = worker_id and worker.paused = 0
         where status = 'pending' and due_at <= ?) as pending,
-      (select min(due_at) from task join worker on worker.id = worker_id and paused = 0
+      (select min(due_at) from task join worker on worker.id = worker_id and worker.paused = 0
         where status = 'pending' and due_at <= ?) as pending_since,
       (select count(*) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted,
       (select min(received_at) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted_since,

@@ -79,6 +79,8 @@ describe("/mcp", () => {
       "question_list",
       "question_wait",
       "queue_list",
+      "schedule_list",
+      "schedule_preview",
       "task_get",
       "task_list",
       "task_wait",
