@@ -289,6 +289,38 @@ describe("replies to reply_url (contract 10.3)", () => {
     expect(receiver.faults).toEqual([]);
   });
 
+  it("that were being sent when the service ended are sent once more, and those that were so twice have failed (reliability PLT-2)", async () => {
+    await using receiver = new Receiver(SECRET);
+    const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
+    const open = () => openApp({ dataDir, config: settings(to(receiver)) });
+    await receiver.goAway();
+    {
+      await using app = await open();
+      await app.call("POST /api/workers", { name: "Ada" });
+      await say(app, "say once", "m1", "one");
+      await say(app, "say twice", "m2", "two");
+      await app.until("message.undelivered", 2);
+      const kill = (key: string, unanswered: number) => ({
+        sql: `update outbound_part
+          set sending_at = 1, unanswered = ?
+          where outbound_id in (select id from outbound_message where session_key = ?)`,
+        args: [unanswered, key],
+      });
+      await app.db.write([kill("alerts:one", 0), kill("alerts:two", 1), {
+        sql: "update outbound_message set due_at = 1",
+        args: [],
+      }]);
+    }
+    receiver.comeBack();
+    await using app = await open();
+    await app.settle();
+    expect(receiver.got.map(({ body }) => body.data.text)).toEqual(["once"]);
+    const [two, one] = await app.call("GET /api/messages/outbound");
+    expect([one.status, two.status]).toEqual(["sent", "failed"]);
+    expect(two.error).toContain("may have arrived");
+    await Deno.remove(dataDir, { recursive: true }).catch(() => {});
+  });
+
   it.each([401, 429, 500, 503])("wait when it answers %i, as long as it asks", async (status) => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
