@@ -119,7 +119,7 @@ class Model {
 describe("the state machine of a question equals its model (contract 12)", () => {
   it(`over ${SEEDS} seeds of ${OPERATIONS} random operations each, with restarts`, async () => {
     for (let seed = 1; seed <= SEEDS; seed++) await new World(seed).compare();
-  }, 60_000 + SEEDS * 120_000);
+  }, 60_000 + SEEDS * 600_000);
 });
 
 const CALL: Call = {

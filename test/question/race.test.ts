@@ -145,7 +145,7 @@ describe(`exactly one answer counts, and the agent learns it once: ${RACES} race
       expect([question.status, learned]).toEqual(["answered", 1]);
     }
     bothWays(results, ({ question }) => question.answer === "one");
-  }, 600_000);
+  }, 600_000 + RACES * 3_000);
 
   it("between an answer and the end of its time, with and without a default", async () => {
     for (const fallback of ["", "default"]) {
@@ -169,7 +169,7 @@ describe(`exactly one answer counts, and the agent learns it once: ${RACES} race
       }
       bothWays(results, ({ taken }) => taken.length === 1);
     }
-  }, 600_000);
+  }, 600_000 + RACES * 3_000);
 
   it("between an answer and the end of the run that asked", async () => {
     const results = await races(3, async (bench, offset) => {
@@ -181,7 +181,7 @@ describe(`exactly one answer counts, and the agent learns it once: ${RACES} race
       return { taken: [taken] };
     });
     for (const { taken, learned } of results) expect([taken, learned]).toEqual([["yes"], 1]);
-  }, 600_000);
+  }, 600_000 + RACES * 3_000);
 
   it("between an answer, the look of the agent, and the end of its run, however that ends", async () => {
     for (const how of ["completed", "failed", "stopped"] as const) {
@@ -199,5 +199,5 @@ describe(`exactly one answer counts, and the agent learns it once: ${RACES} race
         expect([taken, learned, question.seen_at !== null]).toEqual([["yes"], 1, true]);
       }
     }
-  }, 600_000);
+  }, 600_000 + RACES * 3_000);
 });
