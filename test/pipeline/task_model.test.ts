@@ -60,6 +60,8 @@ class Model {
 
   runNow(id: string, now: number): boolean {
     const task = this.#get(id);
+    // A run that is asked for and has not begun is that of whoever asks again (contract 8.9).
+    if (task.status === "pending" && task.type !== "immediate") return true;
     if (task.status !== "scheduled") return false;
     task.status = "pending";
     task.dueAt = now;
