@@ -46,7 +46,7 @@ describe.skipIf(path === null)("schedules in the console (contract 15, contract 
     await page.getByRole("button", { name: "Run now" }).click();
     await page.getByRole("link", { name: /completed write the report/ }).waitFor();
     await page.getByRole("link", { name: "Edit" }).click();
-    await page.getByText("More", { exact: true }).last().click();
+    await page.locator("summary").click();
     await page.getByLabel(/^Gate/).fill("test\n-e\nnews");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("test -e news").waitFor();
