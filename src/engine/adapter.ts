@@ -130,6 +130,16 @@ interface SilentEnd {
   resume: boolean;
 }
 
+/** The file that an engine keeps of a session, below its state directory. */
+interface SessionLog {
+  /** Folders in which it can be, by the session's id. */
+  folders: (sessionId: string) => string[];
+  /** Whether this is its name. */
+  isName: (name: string, sessionId: string) => boolean;
+  /** What the end of the file says of the provider's windows. */
+  windows: (tail: string) => ProviderWindow[];
+}
+
 /** Where an engine looks for its login. */
 export interface Login {
   /** Any one of these variables is enough. */
@@ -193,6 +203,8 @@ export interface Adapter {
   stderrEvents?(line: string): AgentEvent[];
   /** The failure of a process that ended without a final event. */
   failureOf(end: SilentEnd): EngineFailure;
+  /** What the engine writes about its session on the disk, for engines that say only there what their provider's windows are. */
+  sessionLog?: SessionLog;
   /** What the usage file says. */
   usageOf?(text: string): AgentEvent[];
 }

@@ -1,7 +1,7 @@
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import type { EngineConfig } from "./config.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
-import type { Adapter, AgentCommand, AgentEvent, Order } from "./adapter.ts";
+import type { Adapter, AgentCommand, AgentEvent, Order, ProviderWindow } from "./adapter.ts";
 import { splitArgs } from "./arguments.ts";
 import type { EngineRun, Machine } from "./engine.ts";
 import { detectIsolation } from "./isolation.ts";
@@ -77,7 +77,34 @@ export async function runAgentProcess(parts: AgentParts, run: EngineRun, start: 
   watch.end();
   const { usageFile } = command;
   reading.end(usageFile === null ? null : await Deno.readTextFile(usageFile).catch(() => null));
+  const windows = windowsOf(adapter, run, reading.session || start.sessionId);
+  if (windows.length > 0) run.onWindows(windows);
   return { start, end, reading, finished: end.reason === "exited" || watch.left, strayed: watch.strayed };
+}
+
+const TAIL_BYTES = 64 * 1024;
+
+// What the engine says of its provider's windows on the disk only; nothing where it says nothing.
+function windowsOf({ sessionLog, login }: Adapter, run: EngineRun, sessionId: string): ProviderWindow[] {
+  if (sessionLog === undefined || sessionId === "") return [];
+  const home = run.stateDir ?? join(run.env.HOME ?? "", login.home);
+  for (const folder of sessionLog.folders(sessionId)) {
+    try {
+      for (const { name } of Deno.readDirSync(join(home, folder))) {
+        if (sessionLog.isName(name, sessionId)) return sessionLog.windows(tailOf(join(home, folder, name)));
+      }
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) return [];
+    }
+  }
+  return [];
+}
+
+function tailOf(path: string): string {
+  using file = Deno.openSync(path);
+  file.seekSync(Math.max(0, file.statSync().size - TAIL_BYTES), Deno.SeekMode.Start);
+  const bytes = new Uint8Array(TAIL_BYTES);
+  return new TextDecoder().decode(bytes.subarray(0, file.readSync(bytes) ?? 0));
 }
 
 /** Ends a process that has become useless, and knows whether it was done before. */

@@ -372,3 +372,22 @@ describe("what an engine that is not here advises", () => {
     ]);
   });
 });
+
+describe("adapters: the windows of a provider (contract 14)", () => {
+  it("codex writes them into the file of its session, which is found by the day of its id", () => {
+    const log = codex.sessionLog;
+    const id = "01a1fead-4ffc-78d1-bbb1-082948b5931e";
+    expect(log?.folders(id)).toEqual([20, 21, 22].map((day) => `sessions/2026/11/${day}`));
+    expect(log?.isName(`rollout-2026-11-20T22-38-00-${id}.jsonl`, id)).toBe(true);
+    const recorded = (used: number) =>
+      '{"timestamp":"t","type":"event_msg","payload":{"type":"token_count","info":null,"rate_limits":{"limit_id":"codex","limit_name":null,' +
+      `"primary":{"used_percent":${used},"window_minutes":300,"resets_at":1795321690},"secondary":{"used_percent":30.0,` +
+      '"window_minutes":10080,"resets_at":1795321690},"credits":null,"plan_type":null,"rate_limit_reached_type":null}}}';
+    expect(log?.windows(`half a line\n${recorded(12)}\n${recorded(85)}\n{"type":"other"}\n`)).toEqual([
+      { name: "5h", utilization: 0.85, resets_at: 1_795_321_690_000 },
+      { name: "7d", utilization: 0.3, resets_at: 1_795_321_690_000 },
+    ]);
+    expect(log?.windows("")).toEqual([]);
+    expect(log?.windows('"rate_limits":{"primary":null}}}\n')).toEqual([]);
+  });
+});

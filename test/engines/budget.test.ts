@@ -34,6 +34,21 @@ describe.each(engines)(
       expect(shown).toMatchObject({ state: "hard", reserved: 0 });
     });
 
+    it.skipIf(pin.kind !== "codex")("tells the windows of its provider", async () => {
+      await using rig = await Rig.open(pin);
+      const reset = Math.floor(Date.now() / 1000) + 3_600;
+      rig.model.headers = {
+        "x-codex-primary-used-percent": "85",
+        "x-codex-primary-window-minutes": "300",
+        "x-codex-primary-reset-at": String(reset),
+      };
+      const { execution, log } = await rig.say("Say hello.");
+      expect(execution, log).toMatchObject({ status: "completed" });
+      expect((await rig.app.call("GET /api/engines/codex")).windows).toMatchObject([
+        { name: "5h", utilization: 0.85, resets_at: reset * 1000 },
+      ]);
+    });
+
     // Only some tell what they use while they run.
     it.skipIf(pin.kind !== "claude" && pin.kind !== "opencode")(
       "is ended in the middle of a run as soon as it tells that its tokens are used up",

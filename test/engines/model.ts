@@ -15,6 +15,8 @@ export interface Model extends AsyncDisposable {
   requests: ModelRequest[];
   /** Answers every model request as a provider whose limit is reached; null for no limit. */
   limit: ((path: string) => Response) | null;
+  /** Headers of a provider that every answer of the model has, too. */
+  headers: Record<string, string>;
   /** Called at each model request. */
   onRequest: () => void;
 }
@@ -35,6 +37,7 @@ export async function startModel(): Promise<Model> {
     url: "",
     requests: stub.requests,
     limit: null,
+    headers: {},
     onRequest: () => {},
     async [Symbol.asyncDispose]() {
       // A request that is never answered would delay an orderly end for ever.
@@ -50,7 +53,12 @@ export async function startModel(): Promise<Model> {
     if (method === "POST") model.onRequest();
     if (method === "POST" && model.limit !== null) return model.limit(pathname);
     try {
-      return await fetch(stub.url + pathname + search, { method, headers, body, redirect: "manual" });
+      const answer = await fetch(stub.url + pathname + search, { method, headers, body, redirect: "manual" });
+      const { status } = answer;
+      return new Response(answer.body, {
+        status,
+        headers: [...answer.headers, ...Object.entries(model.headers)],
+      });
     } catch {
       return new Response("the model is gone", { status: 502 });
     }

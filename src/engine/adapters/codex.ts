@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, Line, Order } from "../adapter.ts";
 import { failureFrom, failureOfKind, lastWords } from "../failure.ts";
-import { contentText, inputText, listAt, numberAt, objectAt, textAt } from "../line.ts";
+import { contentText, inputText, isObject, listAt, numberAt, objectAt, textAt } from "../line.ts";
 
 /** Codex CLI: `codex exec` with a stream of JSON lines (facts, engines 4). */
 export const codex: Adapter = {
@@ -62,6 +62,31 @@ export const codex: Adapter = {
     }
     return [];
   },
+  sessionLog: {
+    // The id begins with the time at which the session began; the folder is that day, in the zone of the machine.
+    folders: (sessionId) => {
+      const at = parseInt(sessionId.replace("-", "").slice(0, 12), 16);
+      const days = Number.isNaN(at)
+        ? []
+        : [-1, 0, 1].map((day) => new Date(at + day * 86_400_000).toISOString());
+      return days.map((day) => join("sessions", ...day.slice(0, 10).split("-")));
+    },
+    isName: (name, sessionId) => name.endsWith(`-${sessionId}.jsonl`),
+    windows: (tail) => {
+      const [, json] = [...tail.matchAll(/"rate_limits":(\{.*\})\}\}$/gm)].at(-1) ?? [];
+      const limits = json === undefined ? {} : parsed(json);
+      return ["primary", "secondary"].flatMap((name) => {
+        const window = objectAt(limits, name);
+        if (typeof window.used_percent !== "number") return [];
+        const resets = numberAt(window, "resets_at");
+        return [{
+          name: windowName(numberAt(window, "window_minutes")) || name,
+          utilization: window.used_percent / 100,
+          resets_at: resets > 0 ? resets * 1000 : null,
+        }];
+      });
+    },
+  },
   failureOf({ stderr }) {
     const words = lastWords(stderr);
     if (/no rollout found/.test(stderr)) return failureOfKind("unknown_session", words);
@@ -71,6 +96,24 @@ export const codex: Adapter = {
     return failureFrom(words, "crashed");
   },
 };
+
+function parsed(json: string): Line {
+  try {
+    const value: unknown = JSON.parse(json);
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+function windowName(minutes: number): string {
+  if (minutes === 0) return "";
+  return minutes % 1_440 === 0
+    ? `${minutes / 1_440}d`
+    : minutes % 60 === 0
+    ? `${minutes / 60}h`
+    : `${minutes}m`;
+}
 
 const DONE: AgentEvent = { kind: "done", ok: true, text: null, failure: null };
 
