@@ -268,6 +268,8 @@ async function tryRun(world: World, label: string): Promise<void> {
     type: "immediate",
     cron: "",
     time_zone: "",
+    deliver_to: "",
+    verify: null,
     held: "",
     held_until: null,
     patient: 0,
