@@ -269,7 +269,7 @@ async function tryRun(world: World, label: string): Promise<void> {
     cron: "",
     time_zone: "",
     deliver_to: "",
-    verify: null,
+    verify: "null",
     held: "",
     held_until: null,
     patient: 0,
