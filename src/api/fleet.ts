@@ -12,7 +12,7 @@ import {
 import { circleOf, planFleet, type Planned } from "../domain/fleet_plan.ts";
 import { cronFault } from "../domain/cron.ts";
 import { nameKey } from "../domain/name.ts";
-import { nextRunAt, zoneOf } from "../domain/task_plan.ts";
+import { checkFieldsOfType, nextRunAt, zoneOf } from "../domain/task_plan.ts";
 import { fleetState, unlessFleetChanged } from "../store/fleet.ts";
 import { record } from "../store/journal.ts";
 import { type Answer, answer } from "./answer.ts";
@@ -129,6 +129,7 @@ function checkSchedules(
     const [index, { cron, time_zone = "", until = null, gate, verify, worker }] of fleet.schedules.entries()
   ) {
     const path = `fleet.schedules.${index}`;
+    checkFieldsOfType("scheduled", fleet.schedules[index] ?? {});
     const fault = cronFault(cron, zoneOf(time_zone, timeZone), now);
     if (fault !== null) throw invalid(`${path}.cron`, fault);
     if (nextRunAt({ cron, time_zone, until }, timeZone, now) === null) {

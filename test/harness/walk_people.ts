@@ -61,7 +61,7 @@ export async function walkQueue(world: World, worker: string, execution: string)
   await world.run("question cancel", [other.id]);
   await world.run("conversation list");
   await world.run("export");
-  await world.run("route explain", ["hello"]);
+  await world.run("route explain", ["@Ada hello"]);
   const fleet = "departments: [{ name: Newsroom }]";
   await world.run("apply", ["-f", "-"], /^$/, fleet);
   await world.run("diff", ["-f", "-"], /^$/, fleet);

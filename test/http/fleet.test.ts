@@ -31,9 +31,8 @@ const FLEET = {
       instruction: "Look",
       cron: "*/5 * * * *",
       paused: true,
-      overlap: "queue",
       max_runs: 9,
-      gate: { command: ["true"], timeout_ms: 1_000 },
+      verify: { command: ["true"], timeout_ms: 1_000, attempts: 1 },
     },
   ],
   budgets: [
