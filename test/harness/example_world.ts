@@ -72,9 +72,15 @@ export class ExampleWorld implements AsyncDisposable {
 
   /** Runs a command as it is shown: with what it names in place, by a shell where it needs one. */
   async run(line: string): Promise<Called> {
-    await this.#prepare(line);
     const [ada] = await this.app.call("GET /api/workers?name=Ada");
     this.#worker = ada?.id ?? this.#worker;
+    // The queue is filled by a pause.
+    if (ada?.paused && !line.includes("queue cancel")) {
+      await this.app.call(`PUT /api/workers/${ada.id}`, { paused: false });
+    }
+    await this.#prepare(line);
+    const [now] = await this.app.call("GET /api/workers?name=Ada");
+    this.#worker = now?.id ?? this.#worker;
     const shown = await this.#filled(line);
     const words = plainWords(shown);
     if (words?.[0] === "svc" && words[1] === "ctl") return await this.#call(words.slice(2));
@@ -160,6 +166,16 @@ export class ExampleWorld implements AsyncDisposable {
       const login = ["login", app.url, "--username", "admin"];
       expect((await this.#call(login)).code).toBe(0);
     }
+    if (group === "token") {
+      for (const { id } of await app.call("GET /api/tokens")) await app.call(`DELETE /api/tokens/${id}`);
+    }
+    // With one worker a message needs no name.
+    if (group === "chat") {
+      for (const { id } of await app.call("GET /api/workers?page_size=200")) {
+        if (id !== this.#worker) await app.call(`DELETE /api/workers/${id}`);
+      }
+    }
+    if (command === "rotate-key") await this.#endRuns();
     if (command === "backup") await Deno.remove(join(this.folder, "svc.tar")).catch(() => {});
     if (group === "config") await this.#write("config.yaml", "limits: { max_concurrent_runs: 2 }\n");
   }
@@ -194,6 +210,13 @@ export class ExampleWorld implements AsyncDisposable {
   async #task(rest: Record<string, unknown>, worker = this.#worker) {
     const task = { message_id: "shown", worker_id: worker, instruction: "hello", ...rest };
     return await this.app.call("POST /api/tasks", task);
+  }
+
+  async #endRuns(): Promise<void> {
+    for (const { id } of await this.app.call("GET /api/executions?status=pending,running")) {
+      await this.app.call(`POST /api/executions/${id}/cancel`, {});
+    }
+    await this.app.settle();
   }
 
   async #runningTask() {
