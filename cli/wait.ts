@@ -104,7 +104,8 @@ export async function judgeRun(context: Context, task: Task, runNo: number): Pro
   // A run that was cancelled before it began, and one that is forgotten, have no execution.
   if (run === undefined || run.run_no !== runNo) return judge(task);
   if (run.status === "completed") return;
-  throw new Exit(EXIT.awaitedFailed, `run ${runNo} of task ${task.id} ${run.status}: ${run.error}`);
+  const why = [run.failure, run.error].filter((words) => words !== "").join(": ");
+  throw new Exit(EXIT.awaitedFailed, `run ${runNo} of task ${task.id} ${run.status}: ${why}`);
 }
 
 // Whoever may see tasks need not be allowed to see executions; and they are deleted when they are old.

@@ -15,7 +15,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     const shown = await ctl(app, ["system", "overview"], { terminal: true, env: { NO_COLOR: "1" } });
     expect(shown).toMatchObject({ code: 0, err: "" });
     expect(shown.out).toMatch(/^svc \d+\.\d+\.\d+ {2}ready, started (now|\d+s ago)\n/);
-    expect(shown.out).toMatch(/^workers +1 {3}idle 1 {3}working 0 {3}paused 0$/m);
+    expect(shown.out).toMatch(/^workers +1 {3}idle 1 {3}working 0 {3}waiting 0 {3}paused 0$/m);
     expect(shown.out).toMatch(/^tasks +1 .*completed 1/m);
     expect(shown.out).toMatch(/^today +1 {3}failed 0\n {2}Ada +1$/m);
     expect(shown.out).toMatch(

@@ -62,9 +62,21 @@ describe("GET /api/system/overview (interface 4.2)", () => {
     });
     await app.until("execution.started");
     await app.call(`PUT /api/workers/${id}`, { paused: true });
-    expect((await app.call(OVERVIEW)).workers).toEqual({ total: 1, idle: 0, working: 1, paused: 0 });
+    expect((await app.call(OVERVIEW)).workers).toEqual({
+      total: 1,
+      idle: 0,
+      working: 1,
+      waiting: 0,
+      paused: 0,
+    });
     await app.call(`DELETE /api/workers/${id}`);
-    expect((await app.call(OVERVIEW)).workers).toEqual({ total: 0, idle: 0, working: 0, paused: 0 });
+    expect((await app.call(OVERVIEW)).workers).toEqual({
+      total: 0,
+      idle: 0,
+      working: 0,
+      waiting: 0,
+      paused: 0,
+    });
     await expectCounters(app.db);
   });
 

@@ -74,6 +74,9 @@ const NO_IDS = new Set([
   "audit",
   "system resume",
   "schedule preview",
+  "export",
+  "apply",
+  "diff",
 ]);
 
 describe("svc ctl, every command once (interface 4.2, contract 6)", () => {

@@ -201,7 +201,10 @@ describe("retention (reliability DUR-11, contract 7)", () => {
         "occurrence",
         [29, 31].map((days) => ({
           task_id: "t",
+          run_no: days,
           minute: days,
+          due_at: days * 60_000,
+          status: "completed",
           created_at: now - days * DAY_MS,
         })),
       ),
