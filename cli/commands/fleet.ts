@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { load } from "../../src/base/load.ts";
 import type { Api } from "../../src/http/app.ts";
 import { type AnyCommand, command, type Context, type OptionSpec } from "../command.ts";
@@ -107,7 +108,7 @@ export const diffCommand: AnyCommand = command({
 });
 
 async function readFleet(io: Io, file: string): Promise<Record<string, unknown>> {
-  const text = file === "-" ? await readText(io, FLEET_MAX_BYTES, "--file") : await readFile(file);
+  const text = file === "-" ? await readText(io, FLEET_MAX_BYTES, "--file") : await readFile(resolve(io.cwd, file));
   const { parseYaml } = await yaml();
   let value: unknown;
   try {

@@ -107,7 +107,7 @@ export const scheduleCommands: AnyCommand[] = [
     },
     examples: [
       "schedule create --worker Ada --instruction 'Sum up the week' --cron '0 9 * * 5' --name weekly",
-      "schedule create --worker Ada --instruction 'Review what is new' --cron '*/10 * * * *' --gate 'git fetch -q && ! git diff --quiet HEAD FETCH_HEAD'",
+      "schedule create --worker Ada --instruction 'Review what is new' --cron '*/10 * * * *' --paused",
     ],
     async run({ client, out, options }) {
       const { worker, instruction, cron, at, in: after, messageId = "schedule", paused, ...settings } =

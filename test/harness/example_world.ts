@@ -170,13 +170,27 @@ export class ExampleWorld implements AsyncDisposable {
       for (const { id } of await app.call("GET /api/tokens")) await app.call(`DELETE /api/tokens/${id}`);
     }
     // With one worker a message needs no name.
-    if (group === "chat") {
+    if (group === "chat" || group === "export") {
       for (const { id } of await app.call("GET /api/workers?page_size=200")) {
         if (id !== this.#worker) await app.call(`DELETE /api/workers/${id}`);
       }
     }
     if (command === "rotate-key") await this.#endRuns();
     if (command === "backup") await Deno.remove(join(this.folder, "svc.tar")).catch(() => {});
+    if (group === "budget") {
+      for (const { id } of await app.call("GET /api/budgets")) await app.call(`DELETE /api/budgets/${id}`);
+      const month = { name: "Month", unit: "usd", limit: 50, period: "month" };
+      if (command !== "create") await app.call("POST /api/budgets", month);
+    }
+    if (group === "webhook") {
+      await app.send("POST /api/webhooks", {
+        name: "ci",
+        url: "https://example.org/hook",
+        events: ["task.*"],
+        enabled: false,
+      });
+    }
+    if (["apply", "diff"].includes(group)) await this.#write("fleet.yaml", "memory: {}\n");
     if (group === "config") await this.#write("config.yaml", "limits: { max_concurrent_runs: 2 }\n");
   }
 
@@ -252,6 +266,8 @@ export class ExampleWorld implements AsyncDisposable {
         return command === "wait"
           ? (await this.#task({ type: "immediate" })).id
           : (await this.#task({ type: "scheduled", cron: "0 0 1 1 *" })).id;
+      case "schedule":
+        return (await this.#task({ type: "scheduled", cron: "0 0 1 1 *", paused: command === "resume" })).id;
       case "execution":
         return command === "cancel"
           ? (await this.#runningTask()).execution_id
