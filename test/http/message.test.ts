@@ -48,6 +48,7 @@ describe("POST /api/messages (interface 4.2, message send, contract 5)", () => {
       source_type: "system",
       source_id: "user:admin",
       question_id: "",
+      next_attempt_at: null,
       attempt: 0,
       error: "",
       created_at: expect.any(Number),

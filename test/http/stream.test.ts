@@ -37,6 +37,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
       worker_name: "Ada",
       media: null,
       reply_to: message_id,
+      question_id: null,
     });
     expect(message_id).toEqual(expect.any(String));
     const ids = client.events.map((event) => Number(event.id));

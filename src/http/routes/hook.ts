@@ -22,6 +22,7 @@ export const hookRoutes = [
       "that has `write:hooks`. The same id again changes nothing. The text is data: no mentions, commands or answers.",
     params: { name: z.string().max(40) },
     status: 202,
+    refusals: [401, 404, 415],
     response: hookReceivedSchema,
     handle: async ({ api, streams, params, raw }) => {
       const held = raw.headers.has("authorization") ? await holderOf(streams.authority, raw) : null;
