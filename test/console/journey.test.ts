@@ -168,7 +168,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     await page.getByRole("link", { name: "Edit" }).click();
     await page.getByLabel("What it is for").fill("Reads");
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("Reads").waitFor();
+    await page.getByText("Reads", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Delete Ada" }).click();
     await page.getByText("Its history and its directory stay").waitFor();
     await page.getByRole("button", { name: "Delete the worker" }).click();

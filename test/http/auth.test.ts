@@ -190,8 +190,9 @@ describe("authentication (interface 5, contract 2)", () => {
         authorization: "",
       });
       if (access !== "public") expect(reply.status, `${method} ${path}`).toBe(401);
-      else if (path.startsWith("/api/auth/oidc/") || path === "/hooks/:name") expect(reply.status, `${method} ${path}`).toBe(404);
-      else expect([400, 415], `${method} ${path}`).toContain(reply.status);
+      else if (path.startsWith("/api/auth/oidc/") || path === "/hooks/:name") {
+        expect(reply.status, `${method} ${path}`).toBe(404);
+      } else expect([400, 415], `${method} ${path}`).toContain(reply.status);
     }
   });
 

@@ -176,6 +176,7 @@ describe("GET /api/usage and GET /api/system/series (contract 17)", () => {
         input_tokens: null,
         output_tokens: null,
         cost_usd: null,
+        minutes: 0,
       },
       {
         key: ada.id,
@@ -185,6 +186,7 @@ describe("GET /api/usage and GET /api/system/series (contract 17)", () => {
         input_tokens: 70,
         output_tokens: null,
         cost_usd: null,
+        minutes: 0,
       },
     ]);
     expect(await usage("by=department")).toMatchObject([{ name: "Research", executions: 5 }]);

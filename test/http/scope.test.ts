@@ -31,7 +31,7 @@ function tries(access: string): [scopes: string[], enough: boolean][] {
     [[`${otherVerb}:*`, `*:${otherResource}`], false],
     [[`*:${resource}`], true],
     // `read:*` of a run is what was there before engines and the like (contract 9).
-    [[`${verb}:*`], access !== "read:engines"],
+    [[`${verb}:*`], access !== "read:engines" && access !== "read:budgets"],
   ];
 }
 
@@ -109,7 +109,10 @@ describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
       "write:memory",
     ]);
     const other = await startRun(app, [], "Other");
+    const question = await app.call("POST /api/questions", { message_id: other.messageId, text: "Really?" });
     const foreign = [
+      `GET /api/questions/${question.id}`,
+      `GET /api/questions/${question.id}/wait?timeout_ms=1`,
       `GET /api/tasks/${other.taskId}`,
       `GET /api/tasks/${other.taskId}/wait?timeout_ms=1`,
       `POST /api/tasks/${other.taskId}/cancel`,
@@ -141,6 +144,7 @@ describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
     const renamed = await app.send(rename, { name: "mine" }, own.headers);
     expect([renamed.status, renamed.body.code]).toEqual([403, "forbidden"]);
     const writes: [route: string, body: object][] = [
+      [`PUT /api/tasks/${other.taskId}`, { name: "mine" }],
       [`POST /api/local/sessions/${other.sessionId}/messages`, { content: "do it for me" }],
       ["POST /api/messages", { message_id, content: "from somebody else" }],
       ["POST /api/tasks", { message_id, worker_id: own.workerId, instruction: "x", type: "immediate" }],
@@ -160,7 +164,7 @@ describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
     });
     expect((await app.server.fetch(request)).status).toBe(404);
     // Every route with an id is in one of these lists, or names what all may see.
-    const shared = /^\/api\/(workers\/:id(\/status)?|departments\/:id_or_name|engines\/:name)$/;
+    const shared = /^\/api\/(workers\/:id(\/status)?|departments\/:id_or_name|engines\/:name|budgets\/:id)$/;
     const tried = [...foreign, ...writes.map(([route]) => route), rename, upload];
     const untried = forRuns.filter((route) => route.path.includes(":") && !shared.test(route.path)).filter(
       (route) => {

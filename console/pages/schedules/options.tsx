@@ -1,27 +1,17 @@
 import { may } from "../../live/session.ts";
-import { Choice, TextField } from "../../parts/field.tsx";
+import { TextField } from "../../parts/field.tsx";
 import type { PartProps } from "./when.tsx";
 
 const COMMAND_HINT = "One word a line: the program and its arguments. No shell reads them";
 
-/** What most schedules leave as it is: overlap, failures, end, gate, check, and where results go. */
+/** What most schedules leave as it is: failures, end, check, and where results go. */
 export function ScheduleOptions({ values, set, refusal }: PartProps) {
   const again = values.type === "scheduled";
   return (
-    <details open={values.gate !== "" || values.verify !== "" || refusal !== null}>
+    <details open={values.verify !== "" || refusal !== null}>
       <summary>More</summary>
       {again && (
         <>
-          <Choice
-            label="When it falls due while it still runs"
-            value={values.overlap}
-            onChange={(value) => set({ overlap: value as typeof values.overlap })}
-            options={[
-              ["skip", "It is left out"],
-              ["queue", "One waits"],
-              ["replace", "The run is ended, and a new one starts"],
-            ]}
-          />
           <TextField
             label="Pauses itself after so many failures in a row"
             name="pause_after_failures"
@@ -49,26 +39,15 @@ export function ScheduleOptions({ values, set, refusal }: PartProps) {
         </>
       )}
       {may("write:commands") && (
-        <>
-          <TextField
-            label="Gate: a program that decides whether it runs"
-            name="gate"
-            rows={3}
-            value={values.gate}
-            onInput={(value) => set({ gate: value })}
-            refusal={refusal}
-            hint={`${COMMAND_HINT}. 0 runs it with what the program prints, 1 leaves this time out`}
-          />
-          <TextField
-            label="Check: a program that decides whether the work is good"
-            name="verify"
-            rows={3}
-            value={values.verify}
-            onInput={(value) => set({ verify: value })}
-            refusal={refusal}
-            hint={`${COMMAND_HINT}. Empty: as the worker says`}
-          />
-        </>
+        <TextField
+          label="Check: a program that decides whether the work is good"
+          name="verify"
+          rows={3}
+          value={values.verify}
+          onInput={(value) => set({ verify: value })}
+          refusal={refusal}
+          hint={`${COMMAND_HINT}. Empty: none`}
+        />
       )}
       <TextField
         label="Results go to"
