@@ -6,7 +6,7 @@ import type { Health } from "../platform/platform.ts";
 import { record } from "../store/journal.ts";
 import { countWaiting } from "../store/outbound_part.ts";
 import { deleteSender, listSenders as listSenderRows } from "../store/platform.ts";
-import { type Answer, answer, DELETED } from "./answer.ts";
+import { type Answer, answer, DELETED, whole } from "./answer.ts";
 import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
 import type { Connected, Platforms } from "./platforms.ts";
@@ -16,7 +16,7 @@ export async function listPlatforms(
   needs: Needs<"db" | "platforms" | "lifecycle">,
   _call: Call,
 ): Promise<Answer<PlatformShown[]>> {
-  return answer(await shownPlatforms(needs));
+  return whole(await shownPlatforms(needs));
 }
 
 /** GET /api/platforms/:name. Throws `not_found`. */
@@ -61,7 +61,8 @@ export async function listSenders(
   name: string,
 ): Promise<Answer<Sender[]>> {
   findConnected(platforms, name);
-  return { json: jsonList(await listSenderRows(db, name)) };
+  const senders = await listSenderRows(db, name);
+  return { json: jsonList(senders), total: senders.length, next: null };
 }
 
 /** DELETE /api/platforms/:name/senders/:sender: they may not speak any more, at once. Throws `not_found`. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, line, nameText, refFilter, sessionKey, time } from "./field.ts";
+import { id, line, nameText, refFilter, sessionKey, textsOf, time } from "./field.ts";
 import { pageQuery } from "./page.ts";
 import {
   BUDGET_ACTIONS,
@@ -110,7 +110,7 @@ export type BudgetLift = z.output<typeof budgetLiftSchema>;
 /** Query of GET /api/budgets. */
 export const budgetListQuery = {
   ref: refFilter.optional(),
-  target: line(1_100).optional(),
+  target: textsOf(line(1_100)).optional(),
   ...pageQuery(),
 };
 

@@ -20,6 +20,7 @@ export const platformRoutes = [
     summary: "List the platforms, their connections and what waits for them",
     status: 200,
     response: z.array(platformSchema),
+    paged: true,
     handle: ({ api, call }) => api.platform.list(call),
   }),
   route({
@@ -42,6 +43,7 @@ export const platformRoutes = [
     params: { name },
     status: 200,
     response: z.array(senderSchema),
+    paged: true,
     handle: ({ api, call, params }) => api.platform.senders(call, params.name),
   }),
   route({
