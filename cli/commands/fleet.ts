@@ -108,7 +108,9 @@ export const diffCommand: AnyCommand = command({
 });
 
 async function readFleet(io: Io, file: string): Promise<Record<string, unknown>> {
-  const text = file === "-" ? await readText(io, FLEET_MAX_BYTES, "--file") : await readFile(resolve(io.cwd, file));
+  const text = file === "-"
+    ? await readText(io, FLEET_MAX_BYTES, "--file")
+    : await readFile(resolve(io.cwd, file));
   const { parseYaml } = await yaml();
   let value: unknown;
   try {
