@@ -4,6 +4,7 @@ import { conflict, notFound, ServiceError } from "../domain/error.ts";
 import { type Json, valueOf } from "../domain/json.ts";
 import { answerOf, type Question, type QuestionFilter } from "../domain/question.ts";
 import type { Database } from "../store/database.ts";
+import { countWaiting } from "../store/ledger.ts";
 import { findQuestionJson, listQuestions as listQuestionRows } from "../store/question.ts";
 import {
   answerQuestion as answerRow,
@@ -146,7 +147,7 @@ async function seen(
 
 // Only the run that asked stands still while somebody waits.
 async function beginWait(
-  { db, waits }: Needs<"db" | "waits">,
+  { db, clock, waits }: Needs<"db" | "clock" | "waits">,
   call: Call,
   question: Question,
 ): Promise<() => Promise<void>> {
@@ -154,7 +155,11 @@ async function beginWait(
   if (run === null || run.execution_id !== question.execution_id) return () => Promise.resolve();
   const { execution_id } = run;
   const note = async (waiting: boolean) => {
-    await db.write([setWaiting(question.id, execution_id, waiting)]).catch(() => {});
+    const statements = [
+      setWaiting(question.id, execution_id, waiting),
+      countWaiting(execution_id, waiting, clock.now()),
+    ];
+    await db.write(statements).catch(() => {});
   };
   if (waits.begin(execution_id)) await note(true);
   return async () => {

@@ -1,4 +1,3 @@
-import { makeBackup } from "../api/backup.ts";
 import { createOperations, type Operations } from "../api/operations.ts";
 import type { Parts } from "../api/parts.ts";
 import { type Clock, sleep, systemClock } from "../base/clock.ts";
@@ -17,8 +16,6 @@ import { createPlatforms, createSending, startPlatforms, stopPlatforms } from ".
 import { logger, redact } from "../base/log.ts";
 import { dataPaths } from "../base/paths.ts";
 import { Admission } from "../pipeline/admission.ts";
-import { createBackups } from "../pipeline/backups.ts";
-import { createBudgets } from "../pipeline/budgets.ts";
 import { Bee } from "../pipeline/bee.ts";
 import { Dispatcher } from "../pipeline/dispatcher.ts";
 import { createEnvironments } from "../run/environment.ts";
@@ -26,7 +23,6 @@ import { Executor } from "../run/executor.ts";
 import { createIntake } from "../pipeline/intake.ts";
 import type { Stage } from "../pipeline/loop.ts";
 import { createQuestionStage } from "../pipeline/question.ts";
-import { createRetention } from "../pipeline/retention.ts";
 import { Rescuer } from "../pipeline/rescuer.ts";
 import { createScheduler } from "../pipeline/scheduler.ts";
 import type { Platform } from "../platform/platform.ts";
@@ -35,6 +31,7 @@ import { installShim } from "./shim.ts";
 import { keepAddonIn } from "../store/addon.ts";
 import { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
+import { createUpkeep } from "./upkeep.ts";
 import { upgrade } from "./upgrade.ts";
 import { BELL, Bells } from "../base/bells.ts";
 
@@ -101,12 +98,18 @@ export class Server {
       inherited: Deno.env.toObject(),
     });
     const running = { ...base, config, engines, paths, environmentOf, umask: machine.umask };
+    const admission = new Admission({
+      db,
+      engines,
+      timeZone,
+      maxRunsPerHour: config.limits.max_runs_per_hour,
+    });
     this.executor = new Executor({ ...running, rules, logBell, waits });
     this.dispatcher = new Dispatcher({
       ...base,
       engines,
       waits,
-      admission: new Admission({ db, engines, timeZone, maxRunsPerHour: config.limits.max_runs_per_hour }),
+      admission,
       maxConcurrentRuns: config.limits.max_concurrent_runs,
       maxAttempts: config.limits.max_attempts,
       execute: (claim) => this.executor.execute(claim),
@@ -116,7 +119,7 @@ export class Server {
       rules,
       running: () => this.executor.running.map((run) => run.execution_id),
     });
-    this.#bee = new Bee({ ...running, timeZone });
+    this.#bee = new Bee({ ...running, timeZone, admission });
     this.#sending = createSending(base, platforms);
     this.stages = [
       this.#rescuer.stage,
@@ -125,19 +128,12 @@ export class Server {
       createQuestionStage(base),
       createScheduler({ ...base, defaultZone: timeZone, catchUpWindowMs: config.scheduler.catch_up_window }),
       this.dispatcher.stage,
-      createBudgets({
-        ...base,
-        engines,
-        timeZone,
-        stopRun: (executionId, words) => this.executor.stopFor(executionId, words),
-      }),
       ...this.#sending.stages,
-      createRetention({ ...base, paths, config: config.retention }),
-      createBackups({
-        ...base,
-        timeZone,
-        config: config.backup,
-        make: () => makeBackup(this.parts, { actor: "system", key: false }),
+      ...createUpkeep(this.parts, config, async (executionId, words) => {
+        await Promise.all([
+          this.executor.stopFor(executionId, words),
+          this.#bee.stopFor(executionId, words),
+        ]);
       }),
     ];
     this.api = createOperations(this.parts);

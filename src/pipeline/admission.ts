@@ -12,6 +12,7 @@ import {
   type Standing,
   standingOf,
 } from "../domain/budget.ts";
+import { BEE_SUBJECT } from "../domain/scope.ts";
 import type { Hold } from "../domain/hold.ts";
 import { Months } from "../domain/month.ts";
 import { holdOf } from "../domain/rate_limit.ts";
@@ -47,7 +48,11 @@ export interface Reservation {
   expected: Amounts;
 }
 
-type Verdict = { hold: Hold } | { hold: null; reservation: Reservation };
+/** Whether a run may start. */
+export type Verdict = { hold: Hold } | { hold: null; reservation: Reservation };
+
+/** Whose run it is, as budgets see it. */
+type CountedRun = Pick<WaitingTask, "worker_id" | "session_key">;
 
 const HOUR_MS = 3_600_000;
 const RUNS_OF_MEDIAN = 20;
@@ -56,10 +61,18 @@ const RUNS_OF_MEDIAN = 20;
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #months: Months;
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
     this.#months = new Months(options.timeZone);
+  }
+
+  /** Lets `work` judge and store what starts before anybody else does: two that start at once would both see the same room. */
+  inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => {});
+    return done;
   }
 
   /** Looks at what is used now. */
@@ -117,13 +130,25 @@ class Round {
     const counted = await listTargets(db, { ...task, engine: name }, this.#now - HOUR_MS);
     const often = engine?.external === false ? null : await this.#tooOften(task, counted);
     if (often !== null) return { hold: often };
+    return await this.#underBudgets(task, counted);
+  }
+
+  /** Whether the coordinator may run: budgets count its runs, too, and nothing else holds them. */
+  async judgeCoordinator(run: { session_key: string; engine: string }): Promise<Verdict> {
+    const counted = { ...run, worker_id: BEE_SUBJECT };
+    const targets = await listTargets(this.#options.db, counted, this.#now - HOUR_MS);
+    return await this.#underBudgets(counted, targets);
+  }
+
+  async #underBudgets(run: CountedRun, counted: CountedTarget[]): Promise<Verdict> {
+    const { db } = this.#options;
     const targets = counted.map(({ target }) => target);
     const budgets = this.#seen.budgets
       ? await measureBudgets(db, { targets }, this.#now, this.#seen.month)
       : [];
-    const expected = await this.#expected(task, budgets);
+    const expected = await this.#expected(run, budgets);
     for (const budget of budgets) {
-      const hold = await this.#heldBy(budget, expected, task);
+      const hold = await this.#heldBy(budget, expected, run);
       if (hold !== null) return { hold };
     }
     const reservation = { targets, expected };
@@ -186,9 +211,9 @@ class Round {
     return null;
   }
 
-  async #expected(task: WaitingTask, budgets: MeasuredBudget[]): Promise<Amounts> {
+  async #expected(run: CountedRun, budgets: MeasuredBudget[]): Promise<Amounts> {
     if (budgets.every(({ unit }) => unit === "runs")) return { ...NOTHING_USED, runs: 1 };
-    const last = await listLastAmounts(this.#options.db, task.worker_id, RUNS_OF_MEDIAN);
+    const last = await listLastAmounts(this.#options.db, run.worker_id, RUNS_OF_MEDIAN);
     return {
       runs: 1,
       tokens: median(last.map(({ tokens }) => tokens)),
@@ -197,7 +222,7 @@ class Round {
     };
   }
 
-  async #heldBy(budget: MeasuredBudget, expected: Amounts, task: WaitingTask): Promise<Hold | null> {
+  async #heldBy(budget: MeasuredBudget, expected: Amounts, run: CountedRun): Promise<Hold | null> {
     if (isLifted(budget, this.#now)) return null;
     const standing = standingOf(budget, this.#seen.open, this.#options.engines.tells(budget));
     const more = amountOf(expected, budget.unit);
@@ -205,7 +230,7 @@ class Round {
     const until = await this.#roomAt(budget, standing, more);
     const held = `budget:${budget.id}`;
     const whom = budget.target.startsWith("session:")
-      ? { kind: "conversation" as const, session_key: task.session_key }
+      ? { kind: "conversation" as const, session_key: run.session_key }
       : { kind: "all" as const };
     const hold: Hold = { held, until, reason: budgetReason(budget, standing, until), whom };
     if (!mayStart(budget, standing, 0)) this.#full.set(held, hold);

@@ -1,24 +1,21 @@
 // feeding -> bee_processed, by rules at once or by a run of the coordinator's engine; routing.ts has the moves
 import { turn } from "../base/turn.ts";
+import type { Hold } from "../domain/hold.ts";
 import { faultPoint } from "../base/fault_point.ts";
-import type { BeeContext } from "../domain/bee_prompt.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
-import { joinParts, type Media } from "../domain/message.ts";
-import { CONVERSATION_MAX_MESSAGES, type Said } from "../domain/prompt.ts";
+import { joinParts } from "../domain/message.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import { type Candidate, type Route, routeByRules, routeWithoutModel } from "../domain/routing.ts";
 import { findByName, routeData } from "../domain/data_routing.ts";
 import { newId } from "../base/id.ts";
-import { ctlPath } from "../base/paths.ts";
 import { insertBeeRun } from "../store/bee_run.ts";
-import { listHistory } from "../store/history.ts";
 import type { Database, Statement } from "../store/database.ts";
-import { listDepartments } from "../store/department.ts";
+import { reserve } from "../store/ledger.ts";
 import { attemptMessage, type FeedingMessage, listFeeding, releaseMessage } from "../store/inbound.ts";
 import { listParts } from "../store/inbound_part.ts";
-import { findMemoryMap } from "../store/memory.ts";
 import { listCandidates } from "../store/worker.ts";
 import { BELL, type Bells } from "../base/bells.ts";
+import type { Admission } from "./admission.ts";
 import { Stage } from "./loop.ts";
 import {
   carryOut,
@@ -31,7 +28,9 @@ import {
   routingOf,
   ruledRun,
   tryLater,
+  waitForRoom,
 } from "./routing.ts";
+import { type AskedMessage, briefBee } from "../run/bee_briefing.ts";
 import { type BeeOutcome, BeeRunner, type BeeRunnerOptions } from "../run/bee_runner.ts";
 import { OutcomeWriter } from "../run/outcome_writer.ts";
 import type { Interruption } from "../run/runner.ts";
@@ -40,12 +39,15 @@ const MESSAGES_PER_ROUND = 200;
 const LONG_TEXT_CHARACTERS = 32_000;
 // Each is a process of its own that waits for a model most of the time.
 const RUNS_MAX = 4;
+// How often a message is looked at that waits for a budget.
+const HELD_LOOK_MS = 10_000;
 
 /** What the coordinator works with. */
 interface BeeOptions extends BeeRunnerOptions {
   db: Database;
   bells: Bells;
   timeZone: string;
+  admission: Admission;
 }
 
 /** The coordinator: turns each message into tasks for workers, or answers it (contract 4.3, contract 4.4). */
@@ -74,6 +76,11 @@ export class Bee {
   /** Ends the runs of a conversation; resolves when their outcomes are stored. */
   interrupt(sessionKey: string): Promise<void> {
     return this.#runner.interrupt(sessionKey);
+  }
+
+  /** Ends a run because a budget is used up; `words` say which. Unknown ids resolve at once. */
+  stopFor(executionId: string, words: string): Promise<void> {
+    return this.#runner.stopFor(executionId, words);
   }
 
   /** Ends every run; the messages are routed after the next start. */
@@ -154,7 +161,7 @@ export class Bee {
 
   async #ask(
     message: FeedingMessage,
-    said: { text: string; parts: Part[] },
+    said: Pick<AskedMessage, "text" | "parts">,
     candidates: Candidate[],
     now: number,
   ): Promise<number> {
@@ -165,12 +172,9 @@ export class Bee {
       return 0;
     }
     const identity = claimOf(message);
-    const context = await this.#contextOf(message, said, candidates, now);
-    const { won } = await db.write([
-      ...attemptMessage(message.id, identity.attempt),
-      insertBeeRun({ ...identity, engine: config.bee.engine, created_at: now }),
-    ]);
-    if (!won) return 0;
+    const context = await briefBee(this.#options, { ...message, ...said }, candidates, now);
+    const started = await this.#startRun(message, identity, now);
+    if (started !== "won") return started === "lost" ? 0 : Math.max(0, started.until - now);
     const ended = this.#runner.start(
       { identity, context },
       (outcome, interruption) => this.#store(message, identity, outcome, interruption),
@@ -180,41 +184,32 @@ export class Bee {
     return Infinity;
   }
 
-  async #contextOf(
+  // What a run may use is reserved in the batch that starts it; under a budget that is used up the message waits (contract 14).
+  #startRun(
     message: FeedingMessage,
-    { text, parts }: { text: string; parts: Part[] },
-    candidates: Candidate[],
+    identity: RunIdentity,
     now: number,
-  ): Promise<BeeContext> {
-    const { db, config, timeZone, paths } = this.#options;
-    const key = message.session_key;
-    const maxBytes = config.limits.max_prompt_bytes;
-    const [departments, global, session, history] = await Promise.all([
-      listDepartments(db),
-      findMemoryMap(db, "global", maxBytes / 4),
-      findMemoryMap(db, key, maxBytes / 4),
-      listHistory(db, key, { limit: CONVERSATION_MAX_MESSAGES, before: message.id, maxBytes }),
-    ]);
-    const names = new Map(departments.map((one) => [one.id, one.name]));
-    return {
-      persona: config.bee.persona,
-      now,
-      timeZone,
-      workers: candidates,
-      departments: departments.map(({ name, parent_id }) => ({
-        name,
-        parent: names.get(parent_id ?? "") ?? "",
-      })),
-      memory: { global: global.entries, session: session.entries },
-      conversation: before(history, parts),
-      message: {
-        id: message.id,
-        session_key: key,
-        text,
-        attachments: parts.map((part) => part.media).filter((media): media is Media => media !== null),
-      },
-      ctl: ctlPath(paths),
-    };
+  ): Promise<"won" | "lost" | { until: number }> {
+    const { db, config: { bee: { engine } }, admission } = this.#options;
+    return admission.inTurn(async () => {
+      const round = await admission.round(now);
+      const verdict = await round.judgeCoordinator({ session_key: message.session_key, engine });
+      if (verdict.hold !== null) return await this.#hold(message, verdict.hold, now);
+      const { targets, expected } = verdict.reservation;
+      const { won } = await db.write([
+        ...attemptMessage(message.id, identity.attempt),
+        insertBeeRun({ ...identity, engine, created_at: now }),
+        reserve(identity.execution_id, targets, expected),
+      ]);
+      return won ? "won" : "lost";
+    });
+  }
+
+  async #hold(message: FeedingMessage, { reason, until }: Hold, now: number): Promise<{ until: number }> {
+    // A budget that is raised or lifted says nothing to a message.
+    const lookAt = Math.min(until ?? Infinity, now + HELD_LOOK_MS);
+    await this.#options.db.write(waitForRoom(message, reason, lookAt, now));
+    return { until: lookAt };
   }
 
   async #store(
@@ -245,7 +240,14 @@ export class Bee {
       failure: "timeout" as const,
       error: `ran longer than ${timeout / 1000} s (bee.timeout)`,
     };
-    const { failure, error, usage, again } = { ...outcome, ...(interruption === "late" ? late : {}) };
+    const stopped = interruption?.startsWith("budget: ")
+      ? { failure: "budget" as const, error: interruption.slice("budget: ".length), again: false }
+      : {};
+    const { failure, error, usage, again } = {
+      ...outcome,
+      ...(interruption === "late" ? late : {}),
+      ...stopped,
+    };
     const miss = { failure, error, usage };
     return again && attempt < max_attempts
       ? tryLater(message, execution_id, miss, attempt, now)
@@ -263,19 +265,6 @@ function claimOf(message: FeedingMessage): RunIdentity {
     attempt: message.attempt + 1,
     run_id: crypto.randomUUID(),
   };
-}
-
-interface Part {
-  id: string;
-  media: Media | null;
-}
-
-// Messages that were merged into this one are part of its text, not of the conversation before it.
-function before(history: string[], parts: readonly Part[]): Said[] {
-  const own = new Set(parts.map((part) => part.id));
-  return history.map((json) => JSON.parse(json) as Said & { id: string })
-    .filter(({ id }) => !own.has(id))
-    .map(({ role, content, ts }) => ({ role, content, ts }));
 }
 
 function ruledRouting(route: Route, now: number): Routing {

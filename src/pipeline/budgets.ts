@@ -7,7 +7,6 @@ import {
   inUnit,
   isLifted,
   mustStop,
-  type OpenUse,
   type Standing,
   standingOf,
   stateOf,
@@ -125,8 +124,8 @@ export function createBudgets(options: BudgetsOptions): Stage {
   }
 }
 
-function running(open: readonly (OpenUse & { started_at: number | null })[]): number {
-  return Math.max(1, open.filter(({ started_at }) => started_at !== null).length);
+function running(open: readonly OpenRun[]): number {
+  return Math.max(1, open.filter(({ started_at, waiting }) => started_at !== null && !waiting).length);
 }
 
 function sentence(budget: MeasuredBudget, standing: Standing, state: "soft" | "hard"): string {

@@ -58,7 +58,7 @@ export class Dispatcher {
       bell: BELL.dispatcher,
       clock,
       bells,
-      step: () => this.#step(),
+      step: () => options.admission.inTurn(() => this.#step()),
     });
   }
 

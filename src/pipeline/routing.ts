@@ -95,6 +95,21 @@ export function tryLater(
   ];
 }
 
+/** A budget is used up: the message waits, no attempt is used up, and the conversation is told once (contract 14). */
+export function waitForRoom(
+  message: RoutedMessage & { error: string },
+  reason: string,
+  lookAt: number,
+  now: number,
+): Statement[] {
+  const waits = postponeMessage(message.id, `${WAITS}${reason}`, lookAt);
+  if (message.error.startsWith(WAITS)) return waits;
+  const content = `This message has to wait: ${reason}.`;
+  return [...waits, ...say(message, { content, source: "system", id: message.id }, now)];
+}
+
+const WAITS = "waits: ";
+
 /** All attempts failed: the message has failed, and the conversation is told (contract 4.4). */
 export function giveUp(
   message: RoutedMessage,

@@ -7,13 +7,16 @@ import type { RunIdentity, RunKeys } from "../domain/run_identity.ts";
 import { BEE_SCOPES, BEE_SUBJECT } from "../domain/scope.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import type { Engine, EngineOutcome } from "../engine/engine.ts";
+import type { Database } from "../store/database.ts";
 import { type EngineRunOptions, runEngine } from "./engine_run.ts";
 import type { OutcomeWriter } from "./outcome_writer.ts";
+import { meter, priced } from "./meter.ts";
 import { type Interruption, Runner } from "./runner.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 
 /** What the runs of the coordinator need. */
 export interface BeeRunnerOptions extends EngineRunOptions {
+  db: Database;
   engines: Catalog;
 }
 
@@ -51,6 +54,11 @@ export class BeeRunner {
   /** Ends the runs of a conversation; resolves when their outcomes are stored. */
   interrupt(sessionKey: string): Promise<void> {
     return this.#runner.interrupt({ session_key: sessionKey }, "cancelled");
+  }
+
+  /** Ends a run because a budget is used up; `words` say which. */
+  stopFor(executionId: string, words: string): Promise<void> {
+    return this.#runner.interrupt({ execution_id: executionId }, `budget: ${words}`);
   }
 
   /** Ends every run; the messages are routed after the next start. */
@@ -115,13 +123,14 @@ export class BeeRunner {
       signal,
       grant: () => Promise.resolve({ subject: BEE_SUBJECT, scopes: BEE_SCOPES }),
       brief: () => Promise.resolve(briefing),
+      ...meter(this.#options, identity.execution_id, engine),
       opening: `[${engine.name} starts, attempt ${identity.attempt}${again}]`,
       closing: (outcome) => {
         const read = this.#read(outcome, context);
         return "problem" in read ? `[the answer cannot be used: ${read.problem}]` : null;
       },
     });
-    return this.#read(outcome, context);
+    return this.#read({ ...outcome, usage: priced(outcome.usage, engine.config.prices) }, context);
   }
 
   #read({ status, text, failure, error, usage }: EngineOutcome, context: BeeContext): BeeOutcome | Unusable {

@@ -1,3 +1,4 @@
+import { BELL } from "../base/bells.ts";
 import { type Usage, usageSchema } from "../domain/execution.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import type { RunBinding } from "../domain/scope.ts";
@@ -43,12 +44,15 @@ export function insertBeeRun(run: NewBeeRun): Statement {
   };
 }
 
-/** running -> completed or failed, once. */
+/** running -> completed or failed, once. Where its engine said nothing at the end, what it had counted before holds. */
 export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement[] {
   return guarded(
     `update bee_run
     set status = ?, reason = ?, reply = ?, task_count = ?, error = ?, failure = ?,
-      input_tokens = ?, output_tokens = ?, cost_usd = ?, completed_at = ?
+      input_tokens = coalesce(?, (select input_tokens from reservation where execution_id = bee_run.id)),
+      output_tokens = coalesce(?, (select output_tokens from reservation where execution_id = bee_run.id)),
+      cost_usd = coalesce(?, (select cost_usd from reservation where execution_id = bee_run.id)),
+      completed_at = ?
     where id = ? and status = 'running'`,
     [
       end.status,
@@ -63,6 +67,7 @@ export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement
       now,
       id,
     ],
+    BELL.budget,
   );
 }
 

@@ -223,12 +223,15 @@ export interface FeedingMessage extends Row {
   worker_id: string | null;
   /** What a program sent: it goes to the worker of its platform. */
   is_data: number;
+  /** Why it waits, or "". */
+  error: string;
 }
 
 /** The oldest feeding message of each session, earliest due first: one conversation is routed in order. */
 export function listFeeding(db: Database, limit: number): Promise<FeedingMessage[]> {
   return db.read<FeedingMessage>(
-    `select inbound_message.id, session_key, platform, attempt, due_at, chat_session.worker_id, is_data
+    `select inbound_message.id, session_key, platform, attempt, due_at, chat_session.worker_id, is_data,
+      error
     from inbound_message
     left join chat_session on 'local:' || chat_session.id = session_key
     where inbound_message.id in (select min(id) from inbound_message where status = 'feeding' group by session_key)

@@ -178,10 +178,25 @@ export function countUse(executionId: string, usage: Usage): Statement {
   };
 }
 
+/** The run begins to wait for a person, or does so no longer: meanwhile its minutes stand still (contract 14). */
+export function countWaiting(executionId: string, waiting: boolean, now: number): Statement {
+  return {
+    sql: waiting
+      ? "update reservation set waiting_since = coalesce(waiting_since, ?) where execution_id = ?"
+      : `update reservation
+        set waited_ms = waited_ms + max(0, ? - waiting_since), waiting_since = null
+        where execution_id = ? and waiting_since is not null`,
+    args: [now, executionId],
+    bell: BELL.budget,
+  };
+}
+
 /** An open run: what it is expected to use and what it has used so far. */
 export interface OpenRun extends OpenUse {
   execution_id: string;
   started_at: number | null;
+  /** It waits for a person: its minutes stand still. */
+  waiting: boolean;
 }
 
 interface ReservationRow extends Row {
@@ -192,16 +207,20 @@ interface ReservationRow extends Row {
   nano_usd: number;
   counted_tokens: number;
   counted_nano_usd: number;
+  waited_ms: number;
+  waiting_since: number | null;
   started_at: number | null;
 }
 
-/** Every open run with a reservation. Minutes are counted by our own clock. */
+/** Every open run with a reservation, of workers and of the coordinator. Minutes are counted by our own clock. */
 export async function listOpenRuns(db: Database, now: number): Promise<OpenRun[]> {
   const rows = await db.read<ReservationRow>(
-    `select execution_id, targets, tokens, ms, nano_usd,
+    `select execution_id, targets, tokens, ms, nano_usd, waited_ms, waiting_since,
       coalesce(reservation.input_tokens, 0) + coalesce(reservation.output_tokens, 0) as counted_tokens,
       cast(round(coalesce(reservation.cost_usd, 0) * 1e9) as integer) as counted_nano_usd,
-      (select started_at from execution where id = execution_id) as started_at
+      coalesce(
+        (select started_at from execution where id = execution_id),
+        (select created_at from bee_run where id = execution_id)) as started_at
     from reservation`,
   );
   return rows.map((row) => ({
@@ -211,10 +230,13 @@ export async function listOpenRuns(db: Database, now: number): Promise<OpenRun[]
     counted: {
       runs: 0,
       tokens: row.counted_tokens,
-      ms: row.started_at === null ? 0 : Math.max(0, now - row.started_at),
+      ms: row.started_at === null
+        ? 0
+        : Math.max(0, (row.waiting_since ?? now) - row.started_at - row.waited_ms),
       nano_usd: row.counted_nano_usd,
     },
     started_at: row.started_at,
+    waiting: row.waiting_since !== null,
   }));
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { type Asker, startAsker } from "../harness/asker.ts";
+import { TestClock } from "../harness/clock.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -99,6 +100,31 @@ describe("a run that waits for an answer (contract 12)", () => {
     expect(performance.now() - started).toBeGreaterThan(2_400);
     expect((await executionsOf(app, run.workerId))[0].status).toBe("running");
     await until(async () => (await executionsOf(app, run.workerId))[0].failure === "idle_timeout");
+    await app.settle();
+  });
+
+  it("uses up no minutes of a budget meanwhile (contract 14)", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock, config: { engines: fakeEngines({ timeout: "9h" }) } });
+    const budget = { name: "Time", unit: "minutes", limit: 10, period: "24h", action: "stop" };
+    const { id } = await app.call("POST /api/budgets", budget);
+    const used = async () => (await app.call(`GET /api/budgets/${id}`)).used;
+    const run = await startAsker(app);
+    clock.advance(2 * 60_000);
+    const asked = await run.ask();
+    const { done } = await app.listening(() => wait(app, run, asked.id));
+    await until(async () => (await app.call(`GET /api/workers/${run.workerId}`)).status === "waiting");
+    clock.advance(30 * 60_000);
+    expect(await used()).toBe(2);
+    expect((await done).body.status).toBe("open");
+    await until(async () => (await app.call(`GET /api/workers/${run.workerId}`)).status === "working");
+    clock.advance(60_000);
+    expect(await used()).toBe(3);
+    expect((await executionsOf(app, run.workerId))[0].status).toBe("running");
+    await run.end();
+    expect(await used()).toBe(3);
+    clock.advance(60_000);
+    expect(await used()).toBe(3);
     await app.settle();
   });
 

@@ -2,6 +2,25 @@
 const FAILURES = `'', 'exit_code', 'engine_error', 'timeout', 'idle_timeout', 'cancelled', 'spawn_failed',
   'server_lost', 'rate_limited', 'budget', 'verify_failed'`;
 
+// In the batch of the outcome, whoever writes it: what the run used goes to all that it counts for.
+function settle(table: string, startedAt: string, ended: string): string {
+  return `create trigger ${table}_settled after update of status on ${table}
+  when ${ended} begin
+    insert into ledger (target, at, runs, tokens, ms, nano_usd)
+      select one.value, max(new.completed_at, coalesce(last.at, 0)), coalesce(last.runs, 0) + 1,
+        coalesce(last.tokens, 0) + coalesce(new.input_tokens, 0) + coalesce(new.output_tokens, 0),
+        coalesce(last.ms, 0) + max(0, new.completed_at - coalesce(${startedAt}, new.completed_at)
+          - waited_ms - max(0, new.completed_at - coalesce(waiting_since, new.completed_at))),
+        coalesce(last.nano_usd, 0) + cast(round(coalesce(new.cost_usd, 0) * 1e9) as integer)
+      from reservation
+      join json_each(reservation.targets) as one
+      left join ledger as last on (last.target, last.at, last.runs) = (
+        select target, at, runs from ledger where target = one.value order by at desc, runs desc limit 1)
+      where reservation.execution_id = new.id;
+    delete from reservation where execution_id = new.id;
+  end`;
+}
+
 /** Budgets, the ledger of what runs used, why tasks are held, and what providers say of their windows (contract 14). */
 export const BUDGETS: string[] = [
   `create table budget (
@@ -42,6 +61,7 @@ export const BUDGETS: string[] = [
 
   // What each open run is expected to use, and what its engine has counted so far.
   `create table reservation (
+    -- Of an execution, or of a run of the coordinator.
     execution_id text primary key,
     -- Everything that the run counts for, as a JSON list of targets.
     targets text not null check (json_valid(targets)),
@@ -50,24 +70,18 @@ export const BUDGETS: string[] = [
     nano_usd integer not null,
     input_tokens integer,
     output_tokens integer,
-    cost_usd real
+    cost_usd real,
+    -- How long the run has waited for a person in ms, and since when it does so now: its minutes stand still meanwhile.
+    waited_ms integer not null default 0,
+    waiting_since integer
   ) strict, without rowid`,
 
-  // In the batch of the outcome, whoever writes it.
-  `create trigger execution_settled after update of status on execution
-  when old.status in ('pending', 'running') and new.status in ('completed', 'failed') begin
-    insert into ledger (target, at, runs, tokens, ms, nano_usd)
-      select one.value, max(new.completed_at, coalesce(last.at, 0)), coalesce(last.runs, 0) + 1,
-        coalesce(last.tokens, 0) + coalesce(new.input_tokens, 0) + coalesce(new.output_tokens, 0),
-        coalesce(last.ms, 0) + max(0, new.completed_at - coalesce(new.started_at, new.completed_at)),
-        coalesce(last.nano_usd, 0) + cast(round(coalesce(new.cost_usd, 0) * 1e9) as integer)
-      from reservation
-      join json_each(reservation.targets) as one
-      left join ledger as last on (last.target, last.at, last.runs) = (
-        select target, at, runs from ledger where target = one.value order by at desc, runs desc limit 1)
-      where reservation.execution_id = new.id;
-    delete from reservation where execution_id = new.id;
-  end`,
+  settle(
+    "execution",
+    "new.started_at",
+    "old.status in ('pending', 'running') and new.status in ('completed', 'failed')",
+  ),
+  settle("bee_run", "new.created_at", "old.status = 'running' and new.status in ('completed', 'failed')"),
 
   // A run can end by a budget, or because what it did was not accepted.
   `drop trigger execution_used`,
