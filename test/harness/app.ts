@@ -8,6 +8,7 @@ import { Server, type ServerParts } from "../../src/boot/server.ts";
 import { OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../../src/base/token.ts";
 import { BELL } from "../../src/base/bells.ts";
 import { breach } from "./contract.ts";
+import { patient } from "./patience.ts";
 import type { EventKind } from "../../src/domain/vocabulary.ts";
 
 /** Keys of config.yaml; what stands under `engines` is checked when it is parsed. */
@@ -160,7 +161,7 @@ export class App {
   async until(kind: EventKind, count = 1, timeoutMs = 10_000): Promise<void> {
     const { db, bells } = this.server.parts;
     const bell = bells.listen(BELL.journal);
-    const end = performance.now() + timeoutMs;
+    const end = performance.now() + patient(timeoutMs);
     try {
       while (performance.now() < end) {
         const row = await db.first<{ total: number }>(

@@ -1,5 +1,6 @@
 import { signToken } from "../../src/base/token.ts";
 import type { App } from "./app.ts";
+import { found } from "./wait.ts";
 
 /** A worker's run in progress, and the token of its agent. */
 export interface GoingRun {
@@ -23,18 +24,16 @@ export async function startRun(
 ): Promise<GoingRun> {
   const worker = await app.call("POST /api/workers", { name, scopes, engine });
   const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
-  const before = await app.db.first<{ started: number }>(
-    "select count(*) as started from journal where kind = 'execution.started'",
-  );
   const { message_id } = await app.call(`POST /api/local/sessions/${session.id}/messages`, {
     content: "sleep 60",
   });
-  await app.until("execution.started", (before?.started ?? 0) + 1);
-  const execution = await app.db.first<{ id: string; task_id: string; attempt: number }>(
-    "select id, task_id, attempt from execution where message_id = ?",
-    [message_id],
+  // Not the next run that starts: other work may be going on.
+  const execution = await found(() =>
+    app.db.first<{ id: string; task_id: string; attempt: number }>(
+      "select id, task_id, attempt from execution where message_id = ? and status = 'running'",
+      [message_id],
+    )
   );
-  if (execution === null) throw new Error("the run did not start");
   const token = await runToken(app, { ...execution, worker_id: worker.id }, scopes);
   return {
     workerId: worker.id,

@@ -5,6 +5,8 @@ import type { Victim } from "./victim.ts";
 
 const WORKERS = 6;
 const SESSIONS = 4;
+// Each fires every minute for as long as the torture lasts: more would in the end be all that it does.
+const SCHEDULES_MAX = 12;
 // A request without an answer is sent again, mostly under its key.
 const KEYED = 0.7;
 const ATTEMPTS_MAX = 40;
@@ -32,6 +34,7 @@ export class Load {
   workers: string[] = [];
   sessions: string[] = [];
   #count = 0;
+  #schedules = 0;
 
   constructor(victim: Victim, ledger: ClientLedger, chance: () => number) {
     this.#victim = victim;
@@ -100,7 +103,8 @@ export class Load {
   }
 
   async #task(instruction: string, keyed: boolean, dice: number): Promise<void> {
-    const type = dice < 0.6 ? "immediate" : dice < 0.95 ? "countdown" : "scheduled";
+    const scheduled = dice >= 0.95 && this.#schedules++ < SCHEDULES_MAX;
+    const type = dice < 0.6 ? "immediate" : scheduled ? "scheduled" : "countdown";
     // A key stands for one body, and the time of a countdown has to be ahead whenever it is sent.
     const entry = this.#ledger.begin("task", instruction, keyed && type !== "countdown");
     const base = { message_id: "torture", worker_id: this.#pick(this.workers), instruction, type };
