@@ -1,5 +1,4 @@
 import { newId } from "../base/id.ts";
-import { BELL } from "../base/bells.ts";
 import { conflict, notFound, ServiceError } from "../domain/error.ts";
 import { type Json, valueOf } from "../domain/json.ts";
 import { answerOf, type Question, type QuestionFilter } from "../domain/question.ts";
@@ -15,6 +14,7 @@ import {
 import { type Answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
+import { waitFor, type WaitLimits } from "./wait.ts";
 
 /** GET /api/questions, newest first; of a run only those of its own conversation (contract 9, contract 12). */
 export async function listQuestions(
@@ -86,14 +86,6 @@ async function refusal(db: Database, call: Call, id: string, verb: string): Prom
   return conflict(`Cannot ${verb} question ${id}: ${why}`);
 }
 
-/** How long a wait lasts at most, and what ends it early. */
-interface WaitLimits {
-  timeoutMs: number;
-  signal: AbortSignal;
-}
-
-const WAIT_POLL_MS = 1_000;
-
 /**
  * GET /api/questions/:id/wait: answers when the question is open no longer, or after `timeoutMs` with the question as it is. To the run
  * that asked it is the answer itself: it has seen it then, and while it waits, it holds no slot (contract 12). Throws `not_found`.
@@ -102,32 +94,22 @@ export async function waitForQuestion(
   needs: Needs<"db" | "clock" | "bells" | "lifecycle" | "waits">,
   call: Call,
   id: string,
-  { timeoutMs, signal }: WaitLimits,
+  limits: WaitLimits,
 ): Promise<Answer<Question>> {
-  const { db, clock, bells, lifecycle } = needs;
-  const bell = bells.listen(BELL.journal);
-  const until = clock.monotonic() + timeoutMs;
-  const ended = AbortSignal.any([signal, lifecycle.stopping]);
-  let waiting: (() => Promise<void>) | null = null;
+  const begun: { end?: () => Promise<void> } = {};
   try {
-    while (true) {
-      const json = await findVisible(db, call, id);
+    return await waitFor(needs, call, limits, async (waiting) => {
+      const json = await findVisible(needs.db, call, id);
       const question = valueOf(json);
-      if (question.status === "answered" && !ended.aborted) return await seen(needs, call, question, json);
-      const left = until - clock.monotonic();
-      if (question.status !== "open" || left <= 0 || ended.aborted) return { json };
-      waiting ??= await beginWait(needs, call, question);
-      await bell.next(clock, Math.min(left, WAIT_POLL_MS), ended);
-      if (await call.ended() !== null) {
-        throw new ServiceError(
-          "unauthenticated",
-          "Cannot wait any longer: the token is expired or revoked; log in again",
-        );
+      if (question.status === "answered" && waiting !== "gone") {
+        return await seen(needs, call, question, json);
       }
-    }
+      if (question.status !== "open" || waiting !== "on") return { json };
+      begun.end ??= await beginWait(needs, call, question);
+      return null;
+    });
   } finally {
-    bell.close();
-    await waiting?.();
+    await begun.end?.();
   }
 }
 

@@ -20,7 +20,7 @@ import type { Call } from "./call.ts";
 import { checkCommands, checkDelivery } from "./command.ts";
 import { create } from "./create.ts";
 import type { Needs } from "./parts.ts";
-import { BELL } from "../base/bells.ts";
+import { waitFor, type WaitLimits } from "./wait.ts";
 import { isEndedTask } from "../domain/vocabulary.ts";
 
 /** POST /api/tasks (interface 4.2, task create; contract 3, Task). Throws `invalid_request`, `not_found`, `conflict`. */
@@ -223,51 +223,28 @@ async function refusal(db: Database, id: string, verb: string, rule: string): Pr
     : conflict(`Cannot ${verb} task ${id}: it is ${task.status}; ${rule}`);
 }
 
-/** How long a wait lasts at most, and what ends it early. */
-interface WaitLimits {
-  /** Until this run of the task has ended (contract 8.9). */
-  runNo: number | undefined;
-  timeoutMs: number;
-  signal: AbortSignal;
-}
-
 /**
  * GET /api/tasks/:id/wait: answers when the task has ended, a schedule with its current or next run, or with the run of
  * that number, or after `timeoutMs` with the task as it is. Where a later run has begun, `execution_id` and `last_…` are those of
  * the run that was waited for (contract 3, Task; contract 8.9). Throws `not_found`.
  */
 export async function waitForTask(
-  { db, clock, bells, lifecycle }: Needs<"db" | "clock" | "bells" | "lifecycle">,
+  needs: Needs<"db" | "clock" | "bells" | "lifecycle">,
   call: Call,
   id: string,
-  { runNo, timeoutMs, signal }: WaitLimits,
+  { runNo, ...limits }: WaitLimits & { runNo: number | undefined },
 ): Promise<Answer<Task>> {
-  const bell = bells.listen(BELL.journal);
-  try {
-    const { last } = await journalRange(db);
-    const until = clock.monotonic() + timeoutMs;
-    const ended = AbortSignal.any([signal, lifecycle.stopping]);
-    while (true) {
-      const json = await findVisible(db, call, id);
-      const left = until - clock.monotonic();
-      const task = valueOf(json);
-      const over = runNo === undefined ? await hasEnded(db, task, last) : hasRun(task, runNo);
-      if (over && runNo !== undefined && task.run_no > runNo) return await asOfRun(db, task, runNo);
-      if (over || left <= 0 || ended.aborted) return { json };
-      await bell.next(clock, Math.min(left, WAIT_POLL_MS), ended);
-      if (await call.ended() !== null) {
-        throw new ServiceError(
-          "unauthenticated",
-          "Cannot wait any longer: the token is expired or revoked; log in again",
-        );
-      }
-    }
-  } finally {
-    bell.close();
-  }
+  const { db } = needs;
+  let last: number | undefined;
+  return await waitFor(needs, call, limits, async (waiting) => {
+    last ??= (await journalRange(db)).last;
+    const json = await findVisible(db, call, id);
+    const task = valueOf(json);
+    const over = runNo === undefined ? await hasEnded(db, task, last) : hasRun(task, runNo);
+    if (over && runNo !== undefined && task.run_no > runNo) return await asOfRun(db, task, runNo);
+    return over || waiting !== "on" ? { json } : null;
+  });
 }
-
-const WAIT_POLL_MS = 1_000;
 
 // Another run has begun since: the task as it is, but with what is known of the run that was waited for.
 async function asOfRun(db: Database, task: Task, runNo: number): Promise<Answer<Task>> {
