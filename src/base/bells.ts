@@ -12,6 +12,7 @@ export const BELL = {
   retention: "retention",
   backup: "backup",
   budget: "budget",
+  surroundings: "surroundings",
   journal: "journal",
 } as const;
 

@@ -6,7 +6,10 @@ import type { Bells } from "../base/bells.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Config } from "../config/schema.ts";
 import { LOCAL_PLATFORM } from "../domain/message.ts";
+import type { NoticeRule } from "../domain/notice.ts";
 import type { Stage } from "../pipeline/loop.ts";
+import { createNotices } from "../pipeline/notices.ts";
+import { createSurroundings } from "../pipeline/surroundings.ts";
 import { Outbox } from "../pipeline/outbox.ts";
 import { createWebhookStage } from "../pipeline/webhooks.ts";
 import { createLocal } from "../platform/local/local.ts";
@@ -76,14 +79,21 @@ export async function stopPlatforms(platforms: Platforms): Promise<void> {
   await Promise.all([...platforms.values()].map(({ platform }) => platform?.stop()));
 }
 
-/** What sends: replies to every platform that is switched on, but for `local`, and events to webhooks. */
+/** What sends: replies to every platform that is switched on, but for `local`, events to webhooks, and notices. */
 export function createSending(
   base: { db: Database; clock: Clock; bells: Bells },
   platforms: Platforms,
+  { rules, umask, root }: { rules: readonly NoticeRule[]; umask: number; root: string },
 ): { stages: Stage[]; settled: () => Promise<void> } {
   const sending = [...platforms.values()].flatMap(({ platform }) =>
     platform === null || platform.kind === "local" ? [] : [platform]
   );
   const outbox = new Outbox({ ...base, platforms: sending });
-  return { stages: [outbox.stage, createWebhookStage(base)], settled: () => outbox.settled() };
+  const stages = [
+    outbox.stage,
+    createWebhookStage(base),
+    createNotices({ ...base, rules, umask }),
+    createSurroundings({ ...base, platforms: sending, root }),
+  ];
+  return { stages, settled: () => outbox.settled() };
 }

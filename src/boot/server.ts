@@ -120,7 +120,11 @@ export class Server {
       running: () => this.executor.running.map((run) => run.execution_id),
     });
     this.#bee = new Bee({ ...running, timeZone, admission });
-    this.#sending = createSending(base, platforms);
+    this.#sending = createSending(base, platforms, {
+      rules: config.notices,
+      umask: machine.umask,
+      root: paths.root,
+    });
     this.stages = [
       this.#rescuer.stage,
       createIntake({ ...base, quietWindow: config.bee.quiet_window }),

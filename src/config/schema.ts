@@ -10,6 +10,7 @@ import {
 } from "./file.ts";
 import { adapterOf, ADAPTERS, needsNoConfiguration, reservedFlag } from "../engine/adapters.ts";
 import type { EngineConfig } from "../engine/config.ts";
+import { noticesSchema } from "./notices.ts";
 import { platformsSchema, readSecretFiles, webhooksSchema } from "./platform.ts";
 import { oidcSchema, publicUrl } from "./sign_in.ts";
 import { count, duration, price, share } from "./value.ts";
@@ -116,6 +117,7 @@ export const configSchema = z.strictObject({
   }).prefault({}),
   platforms: platformsSchema,
   webhooks: webhooksSchema,
+  notices: noticesSchema,
   log: z.strictObject({
     level: z.enum(LOG_LEVELS).default("info"),
     format: z.enum(["auto", "json", "pretty"]).default("auto"),

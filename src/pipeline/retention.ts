@@ -6,6 +6,7 @@ import { logger } from "../base/log.ts";
 import { type DataPaths, eventsPath, logPath } from "../base/paths.ts";
 import type { Database } from "../store/database.ts";
 import { pruneLedger } from "../store/ledger.ts";
+import { pruneTold } from "../store/notice.ts";
 import {
   BATCH_ROWS,
   deleteExecutions,
@@ -47,6 +48,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const OWED_DAYS = 7;
 // The longest period of a budget, and the newest rows before it.
 const LEDGER_MS = 35 * DAY_MS;
+// Longer than most notices wait for the next equal one; after it the next is told as the first.
+const TOLD_MS = 30 * DAY_MS;
 const POLL_MS = 15 * 60_000;
 // A pause between two batches, for the writes of others.
 const PAUSE_MS = 20;
@@ -107,6 +110,7 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
     [pruneJournal, kept.journal],
     [pruneOwed, Math.min(kept.journal, now - OWED_DAYS * DAY_MS)],
     [pruneOccurrences, kept.journal],
+    [pruneTold, now - TOLD_MS],
     [pruneAnswers, now - DAY_MS],
     [pruneRefreshTokens, now],
   ];

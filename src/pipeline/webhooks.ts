@@ -3,6 +3,8 @@ import { newId } from "../base/id.ts";
 import { BELL, type Bells } from "../base/bells.ts";
 import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
+import { nameKey } from "../domain/name.ts";
+import { TO_WEBHOOK } from "../domain/notice.ts";
 import { kindsOf, RETRIES_MS } from "../domain/webhook.ts";
 import { sendEvent, type Tried } from "../platform/webhook/event.ts";
 import type { Database } from "../store/database.ts";
@@ -47,16 +49,21 @@ export function createWebhookStage(
   }
 
   async function serve(webhook: DueWebhook, signal: AbortSignal): Promise<void> {
-    const kinds = kindsOf(JSON.parse(webhook.events));
+    const wanted = kindsOf(JSON.parse(webhook.events));
+    // Notices for it come whatever events it wants.
+    const kinds = [...new Set([...wanted, "notice.raised" as const])];
     const { last } = await journalRange(db);
     const events = await listEvents(db, webhook.cursor, EVENTS_PER_READ, { kinds });
     let { cursor, attempt } = webhook;
     for (const event of events) {
       if (signal.aborted) return;
+      if (!wanted.includes(event.kind) && !isNoticeFor(webhook, event)) continue;
       if (!await deliver({ ...webhook, cursor, attempt }, event)) return;
       cursor = event.seq;
       attempt = 0;
     }
+    const seen = events.at(-1)?.seq ?? cursor;
+    if (seen > cursor) await db.write(advanceWebhook(webhook.id, cursor, seen, clock.now()));
     if (events.length > 0) return stage.wake();
     if (last - cursor >= CURSOR_STEP) await db.write(advanceWebhook(webhook.id, cursor, last, clock.now()));
   }
@@ -101,6 +108,12 @@ export function createWebhookStage(
     }
     return false;
   }
+}
+
+function isNoticeFor({ name }: DueWebhook, { kind, data }: JournalRow): boolean {
+  if (kind !== "notice.raised") return false;
+  const { to } = JSON.parse(data) as { to: string };
+  return to.startsWith(TO_WEBHOOK) && nameKey(to.slice(TO_WEBHOOK.length)) === nameKey(name);
 }
 
 function waitMs(attempt: number, { retryAfterMs }: Tried): number {

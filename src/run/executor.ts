@@ -10,7 +10,7 @@ import { logger } from "../base/log.ts";
 import { ctlPath, realPath, touchesData } from "../base/paths.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { countLimitedRuns, type ExecutionEnd, setSession, startExecution } from "../store/execution.ts";
-import { record } from "../store/journal.ts";
+import { moved, record } from "../store/journal.ts";
 import { findLimit, forgetLimit } from "../store/rate_limit.ts";
 import { findTask } from "../store/task.ts";
 import { keepContext } from "../store/session.ts";
@@ -207,7 +207,7 @@ export class Executor {
     const end = { ...ended, usage, started_at: start.at, met };
     const statements = [
       ...this.#contextOf(claim, { id: outcome.sessionId, usage: outcome.sessionUsage }, now),
-      ...(end.status === "completed" ? [forgetLimit(execution.engine, now)] : []),
+      ...(end.status === "completed" ? engineBack(execution, now) : []),
       ...endRun(execution, end, await this.#taskOf(claim), rules, now),
     ];
     if (start.at !== null && !start.stored) statements.unshift(started(execution, start.at));
@@ -216,6 +216,12 @@ export class Executor {
     faultPoint("outcome.post-commit");
     if (!won) log.warning("Execution {id} had an outcome already", { id: execution.execution_id });
   }
+}
+
+// A limit that was met, and is over: the engine works again.
+function engineBack(run: RunIdentity & { engine: string }, now: number): Statement[] {
+  const { engine } = run;
+  return moved(forgetLimit(engine, now), now, { kind: "engine.back", ...keysOf(run), data: { engine } });
 }
 
 function started(run: RunIdentity, at: number): Statement {

@@ -85,8 +85,8 @@ function pause(task: EndedSchedule, error: string, { keys, now }: Around): State
 
 const TITLE_MAX_CHARACTERS = 80;
 
-/** What people know a schedule by: its name, or how its instruction begins. */
-function titleOf({ name, instruction }: Pick<Task, "name" | "instruction">): string {
+/** What people know a schedule by: its name, or how its instruction begins; in quotation marks. */
+export function titleOf({ name, instruction }: Pick<Task, "name" | "instruction">): string {
   const [line = ""] = (name || instruction).trim().split("\n");
   return JSON.stringify(
     line.length > TITLE_MAX_CHARACTERS ? `${line.slice(0, TITLE_MAX_CHARACTERS)}…` : line,

@@ -1,7 +1,8 @@
 import { newId } from "../base/id.ts";
 import { hasConversation, outboundOf, platformOf } from "../domain/message.ts";
 import type { Notice } from "../domain/notice.ts";
-import type { Statement } from "./database.ts";
+import type { Database, Row, Statement } from "./database.ts";
+import { BATCH_ROWS, type Prune } from "./retention.ts";
 import { sendMessage, type When } from "./outbound.ts";
 
 /**
@@ -23,4 +24,84 @@ export function insertNotice(notice: Notice, now: number, when?: When): Statemen
     source_id: about,
   };
   return sendMessage(outboundOf(said, now), { when, data: { notice: notice.kind } });
+}
+
+/** When a notice was told at a place last, and how many equal ones were left out since. */
+interface Told extends Row {
+  at: number;
+  left_out: number;
+}
+
+/** When an equal notice was told at this place, or null. */
+export function findTold(
+  db: Database,
+  place: string,
+  { kind, about }: Pick<Notice, "kind" | "about">,
+): Promise<Told | null> {
+  return db.first<Told>("select at, left_out from notice_told where place = ? and kind = ? and about = ?", [
+    place,
+    kind,
+    about,
+  ]);
+}
+
+/** The notice is told at this place now. */
+export function noteTold(place: string, { kind, about }: Notice, now: number): Statement {
+  return {
+    sql: `insert into notice_told (place, kind, about, at) values (?, ?, ?, ?)
+      on conflict (place, kind, about) do update set at = excluded.at, left_out = 0`,
+    args: [place, kind, about, now],
+  };
+}
+
+/** One more that is equal: it is only counted. */
+export function countLeftOut(place: string, { kind, about }: Notice): Statement {
+  return {
+    sql: "update notice_told set left_out = left_out + 1 where place = ? and kind = ? and about = ?",
+    args: [place, kind, about],
+  };
+}
+
+/** What was told so long ago that no rule asks for it. */
+export const pruneTold: Prune = (before) => ({
+  sql: `delete from notice_told
+    where (place, kind, about) in (select place, kind, about from notice_told where at < ? limit ?)
+    returning 1`,
+  args: [before, BATCH_ROWS],
+});
+
+/** Who says a message of ours, or null when it is gone. */
+export async function findSpeaker(db: Database, outboundId: string): Promise<string | null> {
+  const row = await db.first<{ source_type: string }>(
+    "select source_type from outbound_message where id = ?",
+    [outboundId],
+  );
+  return row?.source_type ?? null;
+}
+
+/** What has to be known of a run that failed: whether its task is tried again, and what kind of task it is. */
+interface FailedRun extends Row {
+  task_type: string;
+  worker_id: string;
+  worker_name: string;
+  failure: string;
+  error: string;
+  tried_again: number;
+}
+
+/** A failed run, or null when it is gone. */
+export function findFailedRun(db: Database, executionId: string): Promise<FailedRun | null> {
+  return db.first<FailedRun>(
+    `select coalesce(task.type, 'immediate') as task_type, execution.worker_id, execution.worker_name,
+      execution.failure, execution.error,
+      exists (
+        select 1
+        from journal
+        where task_id = execution.task_id and task_id <> '' and kind = 'task.requeued' and execution_id = execution.id
+      ) as tried_again
+    from execution
+    left join task on task.id = execution.task_id
+    where execution.id = ? and execution.status = 'failed'`,
+    [executionId],
+  );
 }

@@ -10,7 +10,9 @@ type SettingName =
   /** Up to when the backups of the configuration have been made, Unix ms. */
   | "backup_schedule_at"
   /** Why the last backup of the configuration failed; "" when it did not. */
-  | "backup_fault";
+  | "backup_fault"
+  /** Up to which event notices were told. */
+  | "notices_cursor";
 
 /** The value of a setting, or null. */
 export async function findSetting(db: Database, name: SettingName): Promise<string | null> {

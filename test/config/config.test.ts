@@ -48,6 +48,28 @@ describe("configuration (contract 7)", () => {
     expect(config.bee.quiet_window).toBeUndefined();
   });
 
+  it("notices need a place or a program, and kinds that there are (contract 11)", async () => {
+    const { config } = await load(
+      'notices: [{on: ["budget.*"], to: "local:a"}, {on: ["*"], program: [page]}]',
+    );
+    expect(config.notices).toEqual([
+      { on: ["budget.*"], to: "local:a", every: 600_000 },
+      { on: ["*"], program: ["page"], every: 600_000 },
+    ]);
+    for (
+      const [rule, words] of [
+        ['{on: ["*"]}', /needs either to: or program:/],
+        ['{on: ["*"], to: "local:a", program: [page]}', /needs either to: or program:/],
+        ['{on: ["nothing.*"], to: "local:a"}', /must be a kind of notice/],
+        ['{on: [], to: "local:a"}', /notices\.0\.on/],
+        ['{on: ["*"], to: "cli:nightly"}', /must be a session key/],
+        ['{on: ["*"], to: "somebody"}', /must be a session key/],
+        ['{on: ["*"], program: ["./page"]}', /must begin with a program on PATH/],
+        ['{on: ["*"], program: []}', /notices\.0\.program/],
+      ] as const
+    ) expect(await fault(`notices: [${rule}]`), rule).toMatch(words);
+  });
+
   it("relative paths count from the file's directory", async () => {
     const { config, folder } = await load(
       "data_dir: here\ndatabase: {url: 'file:x.db'}\nengines: {a: {kind: command, command: ./run.sh}}",
