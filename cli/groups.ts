@@ -41,7 +41,8 @@ export const GROUPS: Record<string, Group> = {
     load: async () => (await commands<typeof import("./commands/question.ts")>("question")).questionCommands,
   },
   inbox: {
-    about: "List what needs a person: questions, failures, undelivered replies, limits, paused workers",
+    about:
+      "List what needs a person: questions, failures, undelivered replies, limits, paused workers and schedules",
     load: async () => (await commands<typeof import("./commands/inbox.ts")>("inbox")).inboxCommand,
   },
   memory: {

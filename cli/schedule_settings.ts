@@ -3,6 +3,30 @@ import { fieldsOf, type OptionSpec, type Values } from "./command.ts";
 import { commandOf } from "./command_line.ts";
 import { usage } from "./exit.ts";
 
+/** The flags of what checks the work of a run (contract 13). */
+export const CHECK = {
+  verify: {
+    flags: "--verify <command>",
+    about: "a shell line, or a JSON list of words, that checks the work; '' takes it away",
+    type: "text",
+    mayBeEmpty: true,
+  },
+  verifyTimeout: { flags: "--verify-timeout <duration>", about: "how long a check may take", type: "text" },
+  verifyAttempts: {
+    flags: "--verify-attempts <n>",
+    about: "how often a failed check goes back to the agent",
+    type: "int",
+  },
+} as const satisfies Record<string, OptionSpec>;
+
+/** These flags as the field of a request. Throws a usage error. */
+export function checkOf({ verify, verifyTimeout, verifyAttempts }: Partial<Values<typeof CHECK>>) {
+  const checked = commandOf(verify, verifyTimeout, "--verify");
+  if (verifyAttempts !== undefined && !checked) throw usage("--verify-attempts goes with --verify");
+  const attempts = verifyAttempts === undefined ? {} : { attempts: verifyAttempts };
+  return checked === undefined ? {} : { verify: checked === null ? null : { ...checked, ...attempts } };
+}
+
 /** The flags that say how a schedule behaves (contract 15). */
 export const SETTINGS = {
   name: { flags: "--name <name>", about: "what people call it", type: "text", mayBeEmpty: true },
@@ -19,18 +43,7 @@ export const SETTINGS = {
     mayBeEmpty: true,
   },
   gateTimeout: { flags: "--gate-timeout <duration>", about: "how long the gate may take", type: "text" },
-  verify: {
-    flags: "--verify <command>",
-    about: "a shell line, or a JSON list of words, that checks the work; '' takes it away",
-    type: "text",
-    mayBeEmpty: true,
-  },
-  verifyTimeout: { flags: "--verify-timeout <duration>", about: "how long a check may take", type: "text" },
-  verifyAttempts: {
-    flags: "--verify-attempts <n>",
-    about: "how often a failed check goes back to the agent",
-    type: "int",
-  },
+  ...CHECK,
   overlap: {
     flags: "--overlap <what>",
     about: "what happens when it falls due while it still runs",
@@ -56,13 +69,10 @@ export const SETTINGS = {
 /** These flags as the fields of a request. Throws a usage error. */
 export function settingsOf(options: Partial<Values<typeof SETTINGS>>) {
   const { gate, gateTimeout, verify, verifyTimeout, verifyAttempts, ...rest } = options;
-  const checked = commandOf(verify, verifyTimeout, "--verify");
-  if (verifyAttempts !== undefined && !checked) throw usage("--verify-attempts goes with --verify");
-  const attempts = verifyAttempts === undefined ? {} : { attempts: verifyAttempts };
   const gated = commandOf(gate, gateTimeout, "--gate");
   return {
     ...fieldsOf(rest),
     ...(gated === undefined ? {} : { gate: gated }),
-    ...(checked === undefined ? {} : { verify: checked === null ? null : { ...checked, ...attempts } }),
+    ...checkOf({ verify, verifyTimeout, verifyAttempts }),
   };
 }

@@ -71,7 +71,7 @@ function isOver(task: Task, before: Task, runNo: number | undefined): boolean {
   if (runNo !== undefined) {
     return task.run_no > runNo || task.run_no === runNo && task.status === "scheduled";
   }
-  return task.type === "scheduled" && task.status === "scheduled" && task.execution_id !== null &&
+  return task.type === "scheduled" && task.status === "scheduled" &&
     (task.run_no > before.run_no || before.status === "running" || before.status === "pending");
 }
 
@@ -114,11 +114,11 @@ function ignoreMissing(error: unknown): null {
   throw error;
 }
 
-/** Throws Exit 8 unless the task, or the latest run of a schedule, completed (contract 6.5). */
+/** Throws Exit 8 unless the task, or the latest run of a schedule, completed; what its gate skipped is fine, too (contract 6.5, contract 15). */
 export function judge(task: Task): void {
   if (task.status === "completed") return;
   if (task.status === "scheduled") {
-    if (task.last_status === "completed") return;
+    if (task.last_status === "completed" || task.last_status === "") return;
     throw new Exit(EXIT.awaitedFailed, `the run of task ${task.id} ${task.last_status}: ${task.last_error}`);
   }
   const why = task.reason === "" ? "" : `: ${task.reason}`;

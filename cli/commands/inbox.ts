@@ -3,7 +3,8 @@ import { listCommand } from "../list.ts";
 
 export const inboxCommand = listCommand({
   name: "inbox",
-  about: "List what needs a person: questions, failures, undelivered replies, limits, paused workers",
+  about:
+    "List what needs a person: questions, failures, undelivered replies, limits, paused workers and schedules",
   endpoint: "GET /api/inbox",
   columns: [
     field("kind"),
@@ -12,10 +13,14 @@ export const inboxCommand = listCommand({
     idField("question_id"),
     idField("execution_id"),
     idField("message_id"),
+    idField("task_id"),
     field("title"),
     field("detail"),
   ],
-  id: (row) => String(row.question_id || row.execution_id || row.message_id || row.worker_id || row.engine),
+  id: (row) =>
+    String(
+      row.question_id || row.task_id || row.execution_id || row.message_id || row.worker_id || row.engine,
+    ),
   options: {
     since: {
       flags: "--since <time>",

@@ -5,6 +5,7 @@ import { ServiceError } from "../../src/domain/error.ts";
 import { nameKey } from "../../src/domain/name.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
+import { CHECK, checkOf } from "../schedule_settings.ts";
 import { confirm } from "../prompt.ts";
 import { visible } from "../visible.ts";
 
@@ -43,6 +44,7 @@ const ATTRIBUTES = {
     about: "its own arguments for an engine",
     type: "list",
   },
+  ...CHECK,
 } as const satisfies Record<string, OptionSpec>;
 
 export const workerCommands: AnyCommand[] = [
@@ -128,13 +130,14 @@ export const workerCommands: AnyCommand[] = [
     ],
     async run(context) {
       const { client, out, options, io, note } = context;
-      const { workDir, engineArgs, yes, ...fields } = options;
+      const { workDir, engineArgs, yes, verify, verifyTimeout, verifyAttempts, ...fields } = options;
       await checkNamesake(context as unknown as Context, fields.name, yes ?? false);
       const body = {
         ...fieldsOf(fields),
         // The server has another current directory than the caller.
         ...(workDir === undefined ? {} : { work_dir: resolve(io.cwd, workDir) }),
         ...argumentsOf(engineArgs),
+        ...checkOf({ verify, verifyTimeout, verifyAttempts }),
       };
       const { json, value, headers } = await client.call("POST /api/workers", { body });
       out.object(json, value);
@@ -169,12 +172,13 @@ export const workerCommands: AnyCommand[] = [
       "worker update 01a1fd23-4a4c-746f-99ac-8860e2641168 --engine-args claude=",
     ],
     async run({ client, out, args: [id = ""], options, note }) {
-      const { engine, engineArgs, ...fields } = options;
+      const { engine, engineArgs, verify, verifyTimeout, verifyAttempts, ...fields } = options;
       const body = {
         ...fieldsOf(fields),
         // Empty keeps the engine (interface 4.2, worker update).
         ...(engine ? { engine } : {}),
         ...argumentsOf(engineArgs),
+        ...checkOf({ verify, verifyTimeout, verifyAttempts }),
       };
       const { json, value, headers } = await client.call("PUT /api/workers/:id", { params: { id }, body });
       out.object(json, value);

@@ -26,6 +26,7 @@ import { type HistoryPart, pageHistory } from "../store/history.ts";
 import { listOpenExecutionsOf } from "../store/execution.ts";
 import { record } from "../store/journal.ts";
 import { insertInbound } from "../store/inbound.ts";
+import { cancelOccurrencesOf } from "../store/occurrence.ts";
 import { cancelTasksOf } from "../store/task_move.ts";
 import type { Database } from "../store/database.ts";
 import { findWorker } from "../store/worker.ts";
@@ -133,6 +134,7 @@ export async function deleteSession(
   const now = clock.now();
   await db.writeOr([
     ...deleteChatSession(id, key),
+    cancelOccurrencesOf({ session_key: key }, now),
     cancelTasksOf({ session_key: key }, "session deleted", now),
     record(now, { kind: "chat.deleted", session_key: key, actor: call.caller.subject }),
   ], () => notFound("session", id));

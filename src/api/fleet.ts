@@ -98,7 +98,7 @@ async function plan(
   call: Call,
   { fleet, prune, adopt }: FleetPlanInput,
 ): Promise<{ planned: Planned; present: PresentObject[] }> {
-  checkEngineNames(needs, fleet);
+  checkEngineNames(needs, call, fleet);
   checkSchedules(needs, call, fleet);
   const present = await listPresent(needs);
   checkCircle(fleet, present);
@@ -108,9 +108,10 @@ async function plan(
 }
 
 // What engines may be named, and with which arguments.
-function checkEngineNames({ engines }: Needs<"engines">, fleet: Fleet): void {
+function checkEngineNames({ engines }: Needs<"engines">, call: Call, fleet: Fleet): void {
   for (const [index, worker] of fleet.workers.entries()) {
     checkEngines(engines, worker, `fleet.workers.${index}.`);
+    checkCommands({ call, engines, engine: worker.engine }, { verify: worker.verify ?? undefined });
   }
   for (const [index, { target }] of fleet.budgets.entries()) {
     const engine = /^engine:(.*)$/s.exec(target)?.[1];

@@ -3,6 +3,7 @@ import {
   findFailedMessages,
   findFailedRuns,
   findOpenQuestions,
+  findPausedSchedules,
   findPausedWorkers,
   findUndelivered,
 } from "../store/inbox.ts";
@@ -23,6 +24,7 @@ export async function listInbox(
     findFailedMessages(db, since),
     findUndelivered(db, since),
     findPausedWorkers(db),
+    findPausedSchedules(db),
     findOpenQuestions(db),
   ]);
   const limited = limits.map(({ engine, until }): InboxItem => ({
@@ -37,6 +39,7 @@ export async function listInbox(
     session_key: "",
     engine,
     question_id: "",
+    task_id: "",
   }));
   return whole([...limited, ...found.flat()].sort((one, other) => other.at - one.at));
 }

@@ -8,6 +8,7 @@ import { dropUnrouted } from "../store/inbound.ts";
 import { record, recordIdle } from "../store/journal.ts";
 import { withdrawQuestions } from "../store/question_move.ts";
 import { deleteContexts, forgetContexts, listContexts as listContextRows } from "../store/session.ts";
+import { cancelOccurrencesOf } from "../store/occurrence.ts";
 import { cancelTasksOf } from "../store/task_move.ts";
 import { type Answer, answer, page as pageOf } from "./answer.ts";
 import type { Call } from "./call.ts";
@@ -36,7 +37,8 @@ export async function clearSession(
   checkBound(call, sessionKey);
   const now = clock.now();
   const by = call.caller.subject;
-  const { rows } = await db.write([
+  const { rows: [, tasks, contexts] } = await db.write([
+    cancelOccurrencesOf({ session_key: sessionKey }, now),
     cancelTasksOf({ session_key: sessionKey }, `session cleared by ${by}`, now),
     deleteContexts(sessionKey),
     forgetContexts(sessionKey),
@@ -49,7 +51,7 @@ export async function clearSession(
   await interruptRouting(sessionKey);
   const open = await listOpenExecutionsOf(db, sessionKey);
   await Promise.all(open.map((executionId) => interruptRun(executionId)));
-  return answer({ cancelled_tasks: rows[0]?.length ?? 0, cleared_contexts: rows[1]?.length ?? 0 });
+  return answer({ cancelled_tasks: tasks?.length ?? 0, cleared_contexts: contexts?.length ?? 0 });
 }
 
 /** DELETE /api/contexts/:worker_id: one worker's context of one conversation (interface 4.2, session clear-worker). */

@@ -13,7 +13,7 @@ import { findInbound } from "../store/inbound.ts";
 import { cancelTask as cancelTaskRow, runTaskNow } from "../store/task_move.ts";
 import { findRunOf } from "../store/execution.ts";
 import { findTask, findTaskJson, insertTask, listTasks as listTaskRows } from "../store/task.ts";
-import { cancelOccurrence, insertOccurrence } from "../store/occurrence.ts";
+import { cancelOccurrence, findOccurrence, insertOccurrence } from "../store/occurrence.ts";
 import { findWorker } from "../store/worker.ts";
 import { type Answer, answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
@@ -241,15 +241,17 @@ export async function waitForTask(
     const json = await findVisible(db, call, id);
     const task = valueOf(json);
     const over = runNo === undefined ? await hasEnded(db, task, last) : hasRun(task, runNo);
-    if (over && runNo !== undefined && task.run_no > runNo) return await asOfRun(db, task, runNo);
+    if (over && task.type !== "immediate") return await asOfRun(db, json, runNo ?? task.run_no);
     return over || waiting !== "on" ? { json } : null;
   });
 }
 
-// Another run has begun since: the task as it is, but with what is known of the run that was waited for.
-async function asOfRun(db: Database, task: Task, runNo: number): Promise<Answer<Task>> {
+// Another run may have begun since: the task as it is, but with what is known of the run that was waited for.
+async function asOfRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
+  const task = valueOf(json);
   const run = await findRunOf(db, task.id, runNo);
-  if (run === null || run.status === "pending" || run.status === "running") return answer(task);
+  if (run === null) return await withoutRun(db, json, runNo);
+  if (runNo === task.run_no || run.status === "pending" || run.status === "running") return { json };
   const { id: execution_id, status, failure, error, started_at, created_at } = run;
   return answer({
     ...task,
@@ -258,6 +260,15 @@ async function asOfRun(db: Database, task: Task, runNo: number): Promise<Answer<
     last_run_at: started_at ?? created_at,
     last_error: error,
   });
+}
+
+// Its gate skipped it or failed, or it was cancelled before it began.
+async function withoutRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
+  const task = valueOf(json);
+  const { status = "", due_at = null, error = "" } = await findOccurrence(db, task.id, runNo) ?? {};
+  if (status !== "gated" && status !== "failed" && status !== "cancelled") return { json };
+  const last_status = status === "gated" ? "" : status;
+  return answer({ ...task, execution_id: null, last_status, last_run_at: due_at, last_error: error });
 }
 
 // A later run begins only after the one before it has ended.
@@ -269,6 +280,6 @@ function hasRun(task: Task, runNo: number): boolean {
 async function hasEnded(db: Database, task: Task, since: number): Promise<boolean> {
   if (isEndedTask(task.status)) return true;
   if (task.type !== "scheduled") return false;
-  const kinds = ["execution.completed", "execution.failed"];
+  const kinds = ["execution.completed", "execution.failed", "task.gated", "task.gate_failed"];
   return (await listEvents(db, since, 1, { task_id: task.id, kinds })).length > 0;
 }

@@ -19,6 +19,7 @@ import {
 } from "../store/worker.ts";
 import { type Answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
+import { checkCommands } from "./command.ts";
 import { checkAgain, create } from "./create.ts";
 import { checkEngines } from "./engine_check.ts";
 import type { Needs } from "./parts.ts";
@@ -44,6 +45,7 @@ export async function createWorker(
     checkAuthority(call.caller, OPERATOR_FIELDS.filter((name) => Object.keys(input[name]).length > 0));
     checkGrant(call.caller, input.scopes);
     checkEngines(engines, input);
+    checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
     const id = newId();
     const now = clock.now();
     const workDir = input.work_dir === "" ? join(paths.workers, id) : resolveWorkDir(input.work_dir, paths);
@@ -58,6 +60,7 @@ export async function createWorker(
       engine_args: withoutEmpty(input.engine_args),
       departments,
       scopes: input.scopes,
+      verify: input.verify,
       work_dir: workDir,
       status: input.paused ? "paused" : "idle",
       paused: input.paused,
@@ -154,6 +157,12 @@ async function changeWorker(
   const change = changed(worker, input);
   checkAuthority(call.caller, OPERATOR_FIELDS.filter((name) => change[name] !== undefined));
   checkEngines(engines, change);
+  const engine = change.engine ?? worker.engine;
+  checkCommands({ call, engines, engine }, { verify: change.verify });
+  // Another engine may need to be told how a command is run.
+  if (change.engine !== undefined) {
+    checkCommands({ call: null, engines, engine }, { verify: change.verify ?? worker.verify });
+  }
   const departments = change.departments === undefined
     ? null
     : await resolveDepartments(db, change.departments);

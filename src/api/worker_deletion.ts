@@ -11,6 +11,7 @@ import { record } from "../store/journal.ts";
 import { sendMessage } from "../store/outbound.ts";
 import { withdrawQuestions } from "../store/question_move.ts";
 import { listWaitingReplies } from "../store/task.ts";
+import { cancelOccurrencesOf } from "../store/occurrence.ts";
 import { cancelTasksOf } from "../store/task_move.ts";
 import { deleteWorker as deleteWorkerRow, findWorker, listWorkDirs } from "../store/worker.ts";
 import { type Answer, DELETED } from "./answer.ts";
@@ -51,6 +52,7 @@ export async function workerDeletion(
   const waiting = await listWaitingReplies(db, id);
   return [
     ...deleteWorkerRow(id),
+    cancelOccurrencesOf({ worker_id: id }, now),
     cancelTasksOf({ worker_id: id }, "worker deleted", now),
     ...withdrawQuestions({ worker_id: id }, actor, now),
     ...waiting.flatMap((task) =>

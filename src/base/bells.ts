@@ -6,6 +6,7 @@ export const BELL = {
   bee: "bee",
   scheduler: "scheduler",
   dispatcher: "dispatcher",
+  gate: "gate",
   outbox: "outbox",
   question: "question",
   rescuer: "rescuer",

@@ -4,6 +4,7 @@ export const FAULT_POINTS = [
   "accept.post-commit",
   "routing",
   "claim.post",
+  "gate.pre-commit",
   "spawn.pre",
   "spawn.post",
   "pid.recorded",

@@ -81,7 +81,7 @@ export class Server {
       interruptRun: (executionId) => this.executor.interrupt(executionId),
       interruptRouting: (sessionKey) => this.#bee.interrupt(sessionKey),
     }, () => this.#listener.url);
-    const { engines, authority, lifecycle, timeZone, network, waits } = this.parts;
+    const { engines, authority, lifecycle, timeZone, network, waits, interruptRun } = this.parts;
     this.config = config;
     this.generatedPassword = operator.generated;
     this.#lock = lock;
@@ -112,7 +112,7 @@ export class Server {
       admission,
       maxConcurrentRuns: config.limits.max_concurrent_runs,
       maxAttempts: config.limits.max_attempts,
-      execute: (claim) => this.executor.execute(claim),
+      executor: this.executor,
     });
     this.#rescuer = new Rescuer({
       ...base,
@@ -130,7 +130,7 @@ export class Server {
       createIntake({ ...base, quietWindow: config.bee.quiet_window }),
       this.#bee.stage,
       createQuestionStage(base),
-      createScheduler({ ...base, defaultZone: timeZone, catchUpWindowMs: config.scheduler.catch_up_window }),
+      createScheduler({ ...base, ...rules, interruptRun, catchUpWindowMs: config.scheduler.catch_up_window }),
       this.dispatcher.stage,
       ...this.#sending.stages,
       ...createUpkeep(this.parts, config, async (executionId, words) => {

@@ -1,14 +1,19 @@
 import { z } from "zod";
 import { text } from "./field.ts";
 
-/** Words of a command, and bytes of one. */
+/** Words of a command, bytes of one, and of all: lists show commands whole. */
 const COMMAND_MAX_WORDS = 100;
 const WORD_MAX_BYTES = 4_000;
+const COMMAND_MAX_BYTES = 8_000;
 const COMMAND_TIMEOUT_DEFAULT_MS = 600_000;
 const COMMAND_TIMEOUT_MAX_MS = 86_400_000;
 
+const encoder = new TextEncoder();
 const word = text(WORD_MAX_BYTES).refine((word) => word !== "", { error: "must not be empty" });
-const argv = z.array(word).min(1, { error: "must name a program" }).max(COMMAND_MAX_WORDS).meta({
+const argv = z.array(word).min(1, { error: "must name a program" }).max(COMMAND_MAX_WORDS).refine(
+  (words) => words.reduce((sum, word) => sum + encoder.encode(word).length, 0) <= COMMAND_MAX_BYTES,
+  { error: `must be at most ${COMMAND_MAX_BYTES} bytes in all` },
+).meta({
   description: "the program and its arguments; no shell reads them",
 });
 

@@ -37,6 +37,7 @@ export interface Notice {
 /** Which events may be worth a notice. */
 export const NOTICE_EVENTS: readonly EventKind[] = [
   "execution.failed",
+  "task.gate_failed",
   "schedule.paused",
   "question.opened",
   "budget.soft",

@@ -24,16 +24,11 @@ const FIELDS_OF_TYPE = {
   ],
 };
 
-/** Throws `invalid_request` for a field that does not go with the type of its task, and for what is planned only. */
+/** Throws `invalid_request` for a field that does not go with the type of its task. */
 export function checkFieldsOfType(type: Task["type"], input: Partial<Record<string, unknown>>): void {
-  // Stored, they would promise what nothing keeps (decision 0085).
-  if (input.gate) throw invalid("gate", "gates are planned; nothing would run it yet");
-  if (input.overlap && input.overlap !== "skip") {
-    throw invalid("overlap", "must be skip; the others are planned");
-  }
   for (const name of FIELDS_OF_TYPE.scheduled.concat("scheduled_at")) {
-    // What is false, 0, null or "" asks for nothing.
-    if (!input[name] || FIELDS_OF_TYPE[type].includes(name)) continue;
+    // What is false, 0, null or "" asks for nothing, and "skip" is what happens anyway.
+    if (!input[name] || input[name] === "skip" || FIELDS_OF_TYPE[type].includes(name)) continue;
     throw invalid(name, `does not go with type ${type}; leave it out`);
   }
 }

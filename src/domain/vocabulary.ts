@@ -133,7 +133,9 @@ export const EVENT_KINDS = [
   "task.requeued",
   "task.updated",
   "task.skipped",
+  "task.queued",
   "task.gated",
+  "task.gate_failed",
   "task.missed",
   "schedule.paused",
   "execution.started",
@@ -287,4 +289,5 @@ export const INBOX_KINDS = [
   "undelivered",
   "engine_limited",
   "worker_paused",
+  "schedule_paused",
 ] as const;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { verifySchema } from "./command.ts";
 import {
   CONTENT_MAX_BYTES,
   DESCRIPTION_MAX_BYTES,
@@ -34,6 +35,7 @@ export const workerSchema = z.strictObject({
   engine_args: z.record(z.string(), z.string()),
   departments: z.array(departmentRef),
   scopes: z.array(z.string()),
+  verify: verifySchema.nullable().meta({ description: "checks the work of tasks that name no check" }),
   work_dir: z.string().meta({ description: "absolute path" }),
   status: z.enum(WORKER_STATUSES),
   paused: z.boolean(),
@@ -82,6 +84,7 @@ const attributes = {
   engine: engineName,
   engine_args: engineArgs,
   scopes,
+  verify: verifySchema.nullable().meta({ description: "checks the work of tasks that name no check" }),
   paused: z.boolean(),
 };
 
@@ -96,6 +99,7 @@ export const workerCreateSchema = z.strictObject({
   engine_args: attributes.engine_args.default({}),
   departments: departments.default([]),
   scopes: attributes.scopes.default([]),
+  verify: attributes.verify.default(null),
   paused: attributes.paused.default(false),
 }).meta({ id: "WorkerCreate", examples: [{ name: "Ada" }] });
 

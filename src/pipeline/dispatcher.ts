@@ -1,18 +1,18 @@
-// pending -> running, and a new execution in the same batch
+// pending -> running, and a new execution in the same batch; with a gate, its occurrence -> gating
 import type { Clock } from "../base/clock.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { faultPoint } from "../base/fault_point.ts";
+import type { Gate } from "../domain/command.ts";
 import type { Hold } from "../domain/hold.ts";
 import { newId } from "../base/id.ts";
-import type { Claim } from "../run/claim.ts";
+import { askGate, type Claim, startRun } from "../run/claim.ts";
 import type { Waits } from "../base/waits.ts";
 import type { Database, Statement } from "../store/database.ts";
-import { insertExecution, type NewExecution } from "../store/execution.ts";
+import type { NewExecution } from "../store/execution.ts";
 import { reserve } from "../store/ledger.ts";
 import { tellRunLimit } from "../store/run_limit.ts";
-import { startOccurrence } from "../store/occurrence.ts";
-import { findInstruction } from "../store/task.ts";
-import { claimTask, holdTasks, releaseTasks } from "../store/task_move.ts";
+import { findWork } from "../store/task.ts";
+import { holdTasks, releaseTasks } from "../store/task_move.ts";
 import { listHeldHeads, listLaneHeads, nextDueAt, type WaitingTask } from "../store/task_queue.ts";
 import { BELL, type Bells } from "../base/bells.ts";
 import type { Admission, Reservation } from "./admission.ts";
@@ -29,8 +29,12 @@ interface DispatcherOptions {
   admission: Admission;
   maxConcurrentRuns: number;
   maxAttempts: number;
-  /** Runs an execution to its end; never throws. */
-  execute: (claim: Claim) => Promise<void>;
+  executor: {
+    /** Runs an execution to its end; never throws. */
+    execute: (claim: Claim) => Promise<void>;
+    /** The same behind its gate, which decides whether there is one (contract 15). */
+    executeGated: (claim: Claim, gate: Gate) => Promise<void>;
+  };
 }
 
 /** A task that may start, in its lane. */
@@ -133,7 +137,11 @@ export class Dispatcher {
     const { db, engines } = this.#options;
     let won = false;
     let execution: NewExecution;
+    let gate: Gate | null;
     try {
+      const work = await findWork(db, task.id);
+      // What its gate has let through is not asked again (contract 15).
+      gate = work === null || work.passed !== null ? null : JSON.parse(work.gate) as Gate | null;
       execution = {
         session_key: task.session_key,
         worker_id: task.worker_id,
@@ -145,25 +153,25 @@ export class Dispatcher {
         worker_name: task.worker_name,
         session_id: task.session_key,
         engine: engines.find(task.engine)?.name ?? task.engine,
-        instruction: await findInstruction(db, task.id),
+        instruction: work?.passed ?? work?.instruction ?? "",
         created_at: now,
       };
       ({ won } = await db.write([
-        ...claimTask(task.id, execution.execution_id, now),
-        insertExecution(execution),
+        ...(gate === null ? startRun(execution, task.type) : askGate(execution)),
         reserve(execution.execution_id, reservation.targets, reservation.expected),
         ...(task.held === "" ? [] : [releaseTasks(task.worker_id, task.held, now)]),
-        ...(task.type === "immediate" ? [] : [startOccurrence(execution, "running")]),
       ]));
     } finally {
       if (!won) this.#release(task, lane);
     }
     if (won) faultPoint("claim.post");
-    if (won) this.#run({ execution, task, workDir: task.work_dir }, lane);
+    if (won) this.#run({ execution, task, workDir: task.work_dir }, gate, lane);
   }
 
-  #run(claim: Claim, lane: string): void {
-    const run = this.#options.execute(claim).finally(() => {
+  #run(claim: Claim, gate: Gate | null, lane: string): void {
+    const { executor } = this.#options;
+    const begun = gate === null ? executor.execute(claim) : executor.executeGated(claim, gate);
+    const run = begun.finally(() => {
       this.#release(claim.task, lane);
       this.#runs.delete(run);
       this.stage.wake();

@@ -4,7 +4,7 @@ import { type Notice, TO_WEBHOOK } from "../domain/notice.ts";
 import { amountText, countedLimit } from "../domain/budget.ts";
 import { valueOf } from "../domain/json.ts";
 import type { BudgetUnit } from "../domain/vocabulary.ts";
-import { titleOf } from "../run/schedule_end.ts";
+import { gateFailedWords, titleOf } from "../run/schedule_end.ts";
 import type { Database } from "../store/database.ts";
 import type { JournalRow } from "../store/journal.ts";
 import { findFailedRun, findSpeaker } from "../store/notice.ts";
@@ -22,6 +22,8 @@ export async function noticeOf(db: Database, event: JournalRow): Promise<Notice 
   switch (event.kind) {
     case "execution.failed":
       return await failedRun(db, event);
+    case "task.gate_failed":
+      return await failedGate(db, event, text("error"));
     case "schedule.paused":
       return await pausedSchedule(db, event);
     case "question.opened":
@@ -73,6 +75,14 @@ async function failedRun(db: Database, event: JournalRow): Promise<Notice | null
     ? ["schedule.failed" as const, task_id]
     : ["run.failed" as const, run.worker_id];
   return { kind, about, content, session_key, message_id, execution_id };
+}
+
+async function failedGate(db: Database, event: JournalRow, error: string): Promise<Notice | null> {
+  const { session_key, message_id, task_id } = event;
+  const task = await findTask(db, task_id);
+  if (task === null) return null;
+  const content = gateFailedWords(titleOf(task), error);
+  return { kind: "schedule.failed", about: task_id, content, session_key, message_id };
 }
 
 async function pausedSchedule(db: Database, event: JournalRow): Promise<Notice | null> {

@@ -9,6 +9,8 @@ import { type ExecutionEnd, listOpenExecutions, type OpenExecution } from "../st
 import { findTask } from "../store/task.ts";
 import { BELL, type Bells } from "../base/bells.ts";
 import { endRun, type Rules } from "../run/ending.ts";
+import { endOfGate, storeGateEnd } from "../run/gate_end.ts";
+import { listOpenGates } from "../store/occurrence.ts";
 import { Stage } from "./loop.ts";
 
 const log = logger("rescuer");
@@ -53,6 +55,7 @@ export class Rescuer {
     const lost = (await listOpenExecutions(db)).filter((run) =>
       !own.has(run.execution_id) && (graceMs === 0 || run.created_at <= oldest)
     );
+    await this.#rescueGates(graceMs, own);
     if (lost.length === 0) return 0;
     const ended = await sweep(new Set(lost.map((run) => run.run_id)));
     log.warning("{count} runs were lost with their server; {ended} of their processes were still there", {
@@ -61,6 +64,27 @@ export class Rescuer {
     });
     for (const run of lost) await db.write(await this.#statements(run));
     return lost.length;
+  }
+
+  // A gate is asked again; a task whose gate takes the service with it ends after some attempts, as its runs would (reliability CMD-1).
+  async #rescueGates(graceMs: number, own: ReadonlySet<string>): Promise<void> {
+    const { db, clock, rules } = this.#options;
+    const oldest = clock.now() - graceMs;
+    const lost = (await listOpenGates(db)).filter((gate) =>
+      !own.has(gate.execution_id) && (graceMs === 0 || gate.since <= oldest)
+    );
+    if (lost.length === 0) return;
+    const ended = await sweep(new Set(lost.map((gate) => gate.run_id)));
+    log.warning("{count} gates were lost with their server; {ended} of their processes were still there", {
+      count: lost.length,
+      ended,
+    });
+    for (const gate of lost) {
+      const now = clock.now();
+      const verdict = { kind: "lost" as const, attempt: gate.attempt };
+      const statements = endOfGate(gate, verdict, await findTask(db, gate.task_id), rules, now);
+      await storeGateEnd(db, gate, statements, now);
+    }
   }
 
   /** Ends the coordinator's runs that a dead server left open. Their messages are routed again. */

@@ -1,4 +1,4 @@
-// scheduled -> pending, when a countdown's or a schedule's time has come
+// scheduled -> pending, when a countdown's or a schedule's time has come, or a time that waited for the turn before
 import type { Clock } from "../base/clock.ts";
 import { missedOccurrences } from "../domain/cron.ts";
 import { nextRunAt } from "../domain/task_plan.ts";
@@ -8,8 +8,23 @@ import { logger } from "../base/log.ts";
 import { type Database, isDuplicate, type Statement } from "../store/database.ts";
 import { latestEventAt, moved, record } from "../store/journal.ts";
 import { insertOccurrence } from "../store/occurrence.ts";
-import { closeSchedule, fireCountdown, fireSchedule, skipOccurrence } from "../store/schedule_move.ts";
-import { type DueTask, earliestRunAt, listDueTasks, listSchedulesAfter } from "../store/task_queue.ts";
+import { markReplaced } from "../store/execution.ts";
+import {
+  closeSchedule,
+  dropQueued,
+  fireCountdown,
+  fireQueued,
+  fireSchedule,
+  queueOccurrence,
+  skipOccurrence,
+} from "../store/schedule_move.ts";
+import {
+  type DueTask,
+  earliestRunAt,
+  listDueTasks,
+  listQueuedTasks,
+  listSchedulesAfter,
+} from "../store/task_queue.ts";
 import { BELL, type Bells } from "../base/bells.ts";
 import { Stage } from "./loop.ts";
 
@@ -29,23 +44,31 @@ interface SchedulerOptions {
   defaultZone: string;
   /** A missed time still fires when it is not older than this (contract 3, Task). */
   catchUpWindowMs: number;
+  /** Ends a run whose place another time takes (contract 15). */
+  interruptRun: (executionId: string) => Promise<void>;
 }
 
 /** Fires what is due: never early, at most once per task and minute. Its cost grows with what is due, not with what is stored. */
 export function createScheduler(options: SchedulerOptions): Stage {
-  const { db, clock, bells, defaultZone, catchUpWindowMs } = options;
+  const { db, clock, bells, defaultZone, catchUpWindowMs, interruptRun } = options;
   let latestNow: number | null = null;
   return new Stage({ name: "scheduler", bell: BELL.scheduler, clock, bells, step });
 
   async function step(): Promise<number> {
     const now = clock.now();
     await followClock(now);
-    const due = await listDueTasks(db, now, TASKS_PER_ROUND);
-    if (due.length > 0) {
-      const fired = await Promise.allSettled(due.map((task) => fire(task, now)));
+    const [queued, due] = await Promise.all([
+      listQueuedTasks(db, TASKS_PER_ROUND),
+      listDueTasks(db, now, TASKS_PER_ROUND),
+    ]);
+    if (queued.length + due.length > 0) {
+      const fired = await Promise.allSettled([
+        ...queued.map((task) => fireWaiting(task, now)),
+        ...due.map((task) => fire(task, now)),
+      ]);
       for (const result of fired) if (result.status === "rejected") throw result.reason;
-      if (due.length === TASKS_PER_ROUND) return 0;
     }
+    if (Math.max(due.length, queued.length) === TASKS_PER_ROUND) return 0;
     const next = await earliestRunAt(db);
     // The wall clock may jump; the poll notices it long before a time far ahead.
     return next === null ? Infinity : Math.max(0, next - clock.now());
@@ -96,7 +119,9 @@ export function createScheduler(options: SchedulerOptions): Stage {
     }
     try {
       faultPoint("cron.tick");
-      await db.write(statements);
+      const { won } = await db.write(statements);
+      // Not waited for: the end of the run rings for what waits behind it, and a run that was lost is marked in its row.
+      if (won && replaces(task)) void interruptRun(task.execution_id ?? "");
     } catch (error) {
       // This minute has fired already, before the clock was set back: on to the next.
       if (!isDuplicate(error)) throw error;
@@ -111,15 +136,31 @@ export function createScheduler(options: SchedulerOptions): Stage {
     }
   }
 
+  // The time that waited for the end of the turn before; what is due now waits behind it.
+  async function fireWaiting(task: DueTask & { queued_at: number }, now: number): Promise<void> {
+    const { id, queued_at: at } = task;
+    const due: JournalEntry = { kind: "task.due", ...keysOf(task), data: { at } };
+    try {
+      faultPoint("cron.tick");
+      await db.write([...moved(fireQueued(id, at, now), now, due), insertOccurrence(id, at, "time", now)]);
+    } catch (error) {
+      // This minute has fired already, before the clock was set back.
+      if (!isDuplicate(error)) throw error;
+      await db.write([dropQueued(id, at)]);
+    }
+  }
+
   function occurrence(task: DueTask, now: number): Statement[] {
     const keys = keysOf(task);
     const zone = task.time_zone || defaultZone;
     const expected = task.next_run_at;
-    const missed = missedOccurrences(task.cron, zone, expected, now) ?? { latest: expected, count: 1 };
+    const last = Math.min(now, task.until ?? now);
+    const missed = missedOccurrences(task.cron, zone, expected, last) ?? { latest: expected, count: 1 };
     const move = { id: task.id, expected, next: nextOf(task, now), now };
     if (task.status !== "scheduled") {
-      // The run before has not ended: this time is skipped, and the journal says so (reliability CRN-7).
       const data = { at: missed.latest, count: missed.count };
+      if (waitsForIt(task)) return queue({ ...move, dueAt: missed.latest }, task, data);
+      // The run before has not ended: this time is skipped, and the journal says so (reliability CRN-7).
       return moved(skipOccurrence(move), now, { kind: "task.skipped", ...keys, data });
     }
     const tooOld = now - missed.latest > catchUpWindowMs;
@@ -137,6 +178,30 @@ export function createScheduler(options: SchedulerOptions): Stage {
       insertOccurrence(task.id, missed.latest, "time", now),
     ];
   }
+}
+
+/** Whether a time that falls due now waits for the end of the present turn. One that has not begun yet is the one that waits. */
+function waitsForIt({ overlap, status, gating, queued_at }: DueTask): boolean {
+  if (status !== "running" && gating === 0) return false;
+  return overlap === "replace" || overlap === "queue" && queued_at === null;
+}
+
+// The run before ends for it; a gate notices by itself.
+function replaces(task: DueTask): boolean {
+  return task.overlap === "replace" && task.status === "running";
+}
+
+function queue(
+  move: Parameters<typeof queueOccurrence>[0],
+  task: DueTask,
+  data: { at: number; count: number },
+): Statement[] {
+  const keys = keysOf(task);
+  const waits = moved(queueOccurrence(move), move.now, { kind: "task.queued", ...keys, data });
+  const execution_id = task.execution_id ?? "";
+  if (!replaces(task)) return waits;
+  const ends = record(move.now, { kind: "execution.cancelling", ...keys, execution_id, data });
+  return [...waits, markReplaced(execution_id), ends];
 }
 
 function countdown(task: DueTask, now: number): Statement[] {

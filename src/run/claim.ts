@@ -1,5 +1,8 @@
 import type { Task } from "../domain/task.ts";
-import type { NewExecution } from "../store/execution.ts";
+import type { Statement } from "../store/database.ts";
+import { insertExecution, type NewExecution } from "../store/execution.ts";
+import { endGate, startGate, startOccurrence } from "../store/occurrence.ts";
+import { claimTask, noteGate } from "../store/task_move.ts";
 
 /** A claimed run, ready to be executed. */
 export interface Claim {
@@ -9,4 +12,28 @@ export interface Claim {
     verify: string;
   };
   workDir: string;
+}
+
+/** The statements by which a run begins. Guarded. */
+export function startRun(execution: NewExecution, type: Task["type"]): Statement[] {
+  const { task_id, execution_id, created_at } = execution;
+  return [
+    ...claimTask(task_id, execution_id, created_at),
+    insertExecution(execution),
+    ...(type === "immediate" ? [] : [startOccurrence(execution)]),
+  ];
+}
+
+/** The statements by which a gate begins, for the run that it may become (contract 15). Guarded. */
+export function askGate(execution: NewExecution): Statement[] {
+  return [...startGate(execution), ...noteGate(execution.task_id, execution.created_at)];
+}
+
+/** The statements by which the run begins that its gate lets through. Guarded. */
+export function passGate(execution: NewExecution, now: number): Statement[] {
+  return [
+    ...endGate(execution, { to: "running", exit: 0, error: "" }, now),
+    ...claimTask(execution.task_id, execution.execution_id, now),
+    insertExecution(execution),
+  ];
 }

@@ -146,7 +146,7 @@ function fateOf(
   const keys = keysOf(run);
   const noted = task?.type === "immediate" ? [] : [endOccurrence(run.execution_id, status, now)];
   if (task?.type === "scheduled") {
-    return [...noted, ...endOfSchedule(task, { ...end, status }, { keys, defaultZone, now })];
+    return [...noted, ...endOfSchedule(task, { ...end, status }, { keys, of: "run", defaultZone, now })];
   }
   const reason = end.status === "completed" ? "" : `${end.failure}: ${end.error}`;
   return [...noted, ...moved(finishTask(run, status, reason, now), now, { kind: `task.${status}`, ...keys })];

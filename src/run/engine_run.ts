@@ -7,10 +7,11 @@ import { type EngineOutcome, type EngineRun, type EngineSession, failedOutcome }
 import { RunLog } from "../engine/run_log.ts";
 import { newId } from "../base/id.ts";
 import { type DataPaths, eventsPath, logPath, runDirOf } from "../base/paths.ts";
+import { withoutKeys } from "./command.ts";
 import type { EnvironmentOf } from "./environment.ts";
 import { equip, type EquipmentRequest } from "./equipment.ts";
 import { withoutSecrets } from "./secrets.ts";
-import { verified, withoutKeys } from "./verify.ts";
+import { verified } from "./verify.ts";
 
 /** What every run of an engine needs. */
 export interface EngineRunOptions {

@@ -1,5 +1,5 @@
 // pending -> running when the engine has started; the outcome of a run is stored by ending.ts
-import type { Verified, Verify } from "../domain/command.ts";
+import type { Gate, Verified, Verify } from "../domain/command.ts";
 import { nextLimit } from "../domain/rate_limit.ts";
 import { keysOf, type RunIdentity } from "../domain/run_identity.ts";
 import type { Catalog } from "../engine/catalog.ts";
@@ -7,7 +7,7 @@ import { type Engine, type EngineOutcome, type EngineSession, failedOutcome } fr
 import { resetTime } from "../engine/reset_time.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
-import { ctlPath, realPath, touchesData } from "../base/paths.ts";
+import { ctlPath } from "../base/paths.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { countLimitedRuns, type ExecutionEnd, setSession, startExecution } from "../store/execution.ts";
 import { moved, record } from "../store/journal.ts";
@@ -20,9 +20,11 @@ import { brief, grantOf } from "./briefing.ts";
 import type { Claim } from "./claim.ts";
 import { type EndedTask, endRun, type MetLimit, type Rules, STOPPED } from "./ending.ts";
 import { type EngineRunOptions, runEngine } from "./engine_run.ts";
+import { Gates } from "./gate.ts";
 import { meter, priced } from "./meter.ts";
 import { OutcomeWriter } from "./outcome_writer.ts";
 import { type Interruption, Runner } from "./runner.ts";
+import { workDirProblem } from "./work_dir.ts";
 
 const log = logger("executor");
 
@@ -50,31 +52,44 @@ interface Start {
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #runner: Runner;
+  readonly #gates: Gates;
 
   constructor(options: ExecutorOptions) {
     const { db, clock } = options;
     this.#options = options;
     this.#runner = new Runner(clock, new OutcomeWriter(clock, () => db.broken !== null));
+    this.#gates = new Gates(options);
   }
 
-  /** The executions in progress. */
+  /** The executions in progress, and the gates before them. */
   get running(): RunIdentity[] {
-    return this.#runner.running;
+    return [...this.#gates.running, ...this.#runner.running];
   }
 
-  /** Ends a run; resolves when its processes are gone and its outcome is stored. Unknown ids resolve at once. */
+  /** Ends a run, or the gate before it; resolves when its processes are gone and its outcome is stored. Unknown ids resolve at once. */
   interrupt(executionId: string): Promise<void> {
-    return this.#runner.interrupt({ execution_id: executionId }, "cancelled");
+    return this.#end(executionId, "cancelled");
   }
 
   /** Ends a run because a budget is used up; `words` say which. Resolves as interrupt() does. */
   stopFor(executionId: string, words: string): Promise<void> {
-    return this.#runner.interrupt({ execution_id: executionId }, `budget: ${words}`);
+    return this.#end(executionId, `budget: ${words}`);
+  }
+
+  async #end(executionId: string, reason: Interruption): Promise<void> {
+    await this.#gates.interrupt(executionId, reason);
+    await this.#runner.interrupt({ execution_id: executionId }, reason);
   }
 
   /** Ends every run; their tasks go back to where they were, for the next start (reliability SHD-2). */
-  stopAll(): Promise<void> {
-    return this.#runner.stopAll();
+  async stopAll(): Promise<void> {
+    await Promise.all([this.#gates.stopAll(), this.#runner.stopAll()]);
+  }
+
+  /** Runs a claim behind its gate: its task runs when that lets it (contract 15). Never throws. */
+  async executeGated(claim: Claim, gate: Gate): Promise<void> {
+    const passed = await this.#gates.pass(claim, gate);
+    if (passed !== null) await this.execute(passed);
   }
 
   /** Runs a claim to its end. Never throws: whatever happens is an outcome. */
@@ -98,7 +113,7 @@ export class Executor {
     if (engine === null) {
       return failedOutcome("spawn_failed", `Cannot start: no engine is called ${execution.engine}`);
     }
-    const problem = this.#workDirProblem(workDir);
+    const problem = workDirProblem(workDir, this.#options.paths);
     if (problem !== null) {
       return failedOutcome("spawn_failed", `Cannot use the work directory ${workDir}: ${problem}`);
     }
@@ -122,20 +137,6 @@ export class Executor {
       onSession: (session) => void this.#storeSession(claim, session),
       ...meter(this.#options, execution.execution_id, engine),
     });
-  }
-
-  // Checked again before each run: a link may have been put there since the worker was created (reliability PTH-4).
-  #workDirProblem(workDir: string): string | null {
-    if (touchesData(realPath(workDir), this.#options.paths)) {
-      return "it leads into the service's own data directory";
-    }
-    try {
-      // A synchronous call takes microseconds; an asynchronous one waits for a turn of the event loop.
-      Deno.mkdirSync(workDir, { recursive: true });
-      return null;
-    } catch (error) {
-      return directoryProblem(error);
-    }
   }
 
   #onStart(claim: Claim, engine: Engine, start: Start): void {
@@ -254,12 +255,4 @@ function endOf(sessionKey: string, outcome: Outcome, interruption: Interruption 
 function lastLine(outcome: EngineOutcome): string {
   if (outcome.status === "completed") return "[completed]";
   return `[failed: ${outcome.failure}${outcome.error === "" ? "" : `, ${outcome.error}`}]`;
-}
-
-function directoryProblem(error: unknown): string {
-  if (error instanceof Deno.errors.PermissionDenied) return "no permission";
-  if (error instanceof Deno.errors.AlreadyExists || error instanceof Deno.errors.NotADirectory) {
-    return "not a directory";
-  }
-  return error instanceof Error ? error.message.replace(/ \(os error.*/, "") : String(error);
 }

@@ -1,4 +1,4 @@
-// running -> scheduled, completed (its last run), or paused (too many failures): a schedule after one of its runs
+// running or pending -> scheduled, completed (its last run), or paused (too many failures): a schedule after a run or its gate
 import type { RunKeys } from "../domain/run_identity.ts";
 import type { Task } from "../domain/task.ts";
 import { nextRunAt } from "../domain/task_plan.ts";
@@ -6,7 +6,13 @@ import type { Failure } from "../domain/vocabulary.ts";
 import type { Statement } from "../store/database.ts";
 import { moved } from "../store/journal.ts";
 import { insertNotice } from "../store/notice.ts";
-import { completeSchedule, isPausedSince, pauseFailing, rescheduleTask } from "../store/schedule_move.ts";
+import {
+  completeSchedule,
+  isPausedSince,
+  pauseFailing,
+  rescheduleTask,
+  type Turn,
+} from "../store/schedule_move.ts";
 
 /** What has to be known about a schedule after its run. */
 export type EndedSchedule = Pick<
@@ -22,19 +28,20 @@ export type EndedSchedule = Pick<
   | "deliver_to"
 >;
 
-/** How its run, or its gate, ended. */
+/** How its run, or the gate before it, ended. `gated`: there was no run. */
 interface ScheduleEnd {
-  status: "completed" | "failed" | "cancelled";
-  failure: Failure | "";
+  status: "completed" | "failed" | "cancelled" | "gated";
+  failure: Failure | "gate_failed" | "";
   error: string;
 }
 
 // A run that was cancelled, lost or limited says nothing about the schedule (contract 15).
 const NOT_COUNTED: readonly string[] = ["cancelled", "server_lost", "rate_limited", "budget"];
 
-/** What a schedule's end of a run needs beside the run. */
+/** What a schedule's end of a turn needs beside the turn. */
 interface Around {
   keys: RunKeys;
+  of: Turn["of"];
   defaultZone: string;
   now: number;
 }
@@ -44,26 +51,24 @@ interface Around {
  * any more; and that pause it, told to its conversation, after too many failures in a row (contract 3, Task; contract 15).
  */
 export function endOfSchedule(task: EndedSchedule, end: ScheduleEnd, around: Around): Statement[] {
-  const { keys, defaultZone, now } = around;
-  const counts = end.status === "failed" && !NOT_COUNTED.includes(end.failure);
-  const last = {
-    status: end.status,
-    error: end.status === "completed" ? "" : `${end.failure}: ${end.error}`,
-    counts,
-  };
-  const done = task.max_runs !== null && task.runs_ended + 1 >= task.max_runs;
+  const { keys, of, defaultZone, now } = around;
+  const { status, failure, error } = end;
+  const counts = status === "failed" && !NOT_COUNTED.includes(failure);
+  const last = status === "gated"
+    ? null
+    : { status, error: status === "completed" ? "" : `${failure}: ${error}`, counts };
+  const turn = { ...keys, of };
+  const done = last !== null && task.max_runs !== null && task.runs_ended + 1 >= task.max_runs;
   const next = done ? null : nextRunAt(task, defaultZone, now);
+  const reason = status === "gated" ? error : "";
   const again = done
     ? []
-    : moved(rescheduleTask(keys, last, next, now), now, { kind: "task.rescheduled", ...keys });
-  if (next === null) {
-    const reason = done ? `it has run ${task.max_runs} times` : "no time is left until its end";
-    return [
-      ...again,
-      ...moved(completeSchedule(keys, last, reason, now), now, { kind: "task.completed", ...keys }),
-    ];
-  }
-  return counts ? [...again, ...pause(task, last.error, around)] : again;
+    : moved(rescheduleTask(turn, last, { next, reason }, now), now, { kind: "task.rescheduled", ...keys });
+  const paused = counts && last !== null && !done ? pause(task, last.error, around) : [];
+  if (next !== null) return [...again, ...paused];
+  const why = done ? `it has run ${task.max_runs} times` : "no time is left until its end";
+  const over = moved(completeSchedule(turn, last, why, now), now, { kind: "task.completed", ...keys });
+  return [...again, ...over, ...paused];
 }
 
 function pause(task: EndedSchedule, error: string, { keys, now }: Around): Statement[] {
@@ -91,4 +96,9 @@ export function titleOf({ name, instruction }: Pick<Task, "name" | "instruction"
   return JSON.stringify(
     line.length > TITLE_MAX_CHARACTERS ? `${line.slice(0, TITLE_MAX_CHARACTERS)}…` : line,
   );
+}
+
+/** What people are told when a gate failed. */
+export function gateFailedWords(title: string, error: string): string {
+  return `The gate of ${title} failed, so nothing ran: ${error}`;
 }

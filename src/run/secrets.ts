@@ -14,8 +14,12 @@ export function secretsOf(env: Record<string, string>): string[] {
 
 /** The outcome with secrets masked, because an answer is stored and shown as a log is (reliability SEC-3). */
 export function withoutSecrets<O extends EngineOutcome>(secrets: readonly string[], outcome: O): O {
-  const mask = (text: string) => secrets.reduce(masked, text);
-  return { ...outcome, text: mask(outcome.text), error: mask(outcome.error) };
+  return { ...outcome, text: maskedText(secrets, outcome.text), error: maskedText(secrets, outcome.error) };
+}
+
+/** A text with secrets masked. */
+export function maskedText(secrets: readonly string[], text: string): string {
+  return secrets.reduce(masked, text);
 }
 
 const PART_MIN_CHARACTERS = 12;

@@ -131,6 +131,15 @@ export function markCancelled(id: string, by: string): Statement[] {
   ]);
 }
 
+/** Stores that another time of its schedule takes the place of an execution; no change once it has ended. */
+export function markReplaced(id: string): Statement {
+  return {
+    sql:
+      `update execution set cancelled_by = 'system' where id = ? and status ${EXECUTION_IS_OPEN} and cancelled_by = ''`,
+    args: [id],
+  };
+}
+
 /** The execution, or null. */
 export async function findExecution(db: Database, id: string): Promise<Execution | null> {
   return parsed(await findExecutionJson(db, id));
@@ -170,16 +179,23 @@ export function listOpenExecutions(db: Database): Promise<OpenExecution[]> {
   );
 }
 
-/** Ids of the open executions of a worker. */
+// What a gate may yet become an execution of: it has its id already.
+const GATES = `select occurrence.execution_id as id
+    from occurrence indexed by occurrence_gating
+    join task on task.id = occurrence.task_id
+    where occurrence.status = 'gating'`;
+
+/** Ids of the open executions of a worker, and of those that a gate is about to decide about. */
 export async function listOpenExecutionIds(db: Database, workerId: string): Promise<string[]> {
   const rows = await db.read<{ id: string }>(
-    `select id from execution where worker_id = ? and status ${EXECUTION_IS_OPEN}`,
-    [workerId],
+    `select id from execution where worker_id = ? and status ${EXECUTION_IS_OPEN}
+    union all ${GATES} and task.worker_id = ?`,
+    [workerId, workerId],
   );
   return rows.map((row) => row.id);
 }
 
-/** Ids of the open executions of a conversation, of one worker or all. */
+/** Ids of the open executions of a conversation, of one worker or all, and of those that a gate is about to decide about. */
 export async function listOpenExecutionsOf(
   db: Database,
   sessionKey: string,
@@ -188,8 +204,9 @@ export async function listOpenExecutionsOf(
   const rows = await db.read<{ id: string }>(
     `select id
     from execution
-    where status ${EXECUTION_IS_OPEN} and session_key = ? and (? = '' or worker_id = ?)`,
-    [sessionKey, workerId, workerId],
+    where status ${EXECUTION_IS_OPEN} and session_key = ? and (? = '' or worker_id = ?)
+    union all ${GATES} and task.session_key = ? and (? = '' or task.worker_id = ?)`,
+    [sessionKey, workerId, workerId, sessionKey, workerId, workerId],
   );
   return rows.map((row) => row.id);
 }

@@ -165,6 +165,11 @@ export function reserve(executionId: string, targets: readonly string[], expecte
   };
 }
 
+/** A run that was expected does not come: its gate did not let it through. */
+export function unreserve(executionId: string): Statement {
+  return { sql: "delete from reservation where execution_id = ?", args: [executionId], bell: BELL.budget };
+}
+
 /** What the engine of an open run has counted so far; a later report has more. */
 export function countUse(executionId: string, usage: Usage): Statement {
   return {

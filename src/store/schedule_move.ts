@@ -12,41 +12,77 @@ interface LastRun {
   counts: boolean;
 }
 
-const LAST_RUN = `last_status = ?, last_error = ?, runs_ended = runs_ended + 1,
-  last_run_at = (select coalesce(started_at, created_at) from execution where execution.id = task.execution_id),
-  failures_in_row = case ? when 'completed' then 0 when 'counts' then failures_in_row + 1 else failures_in_row end`;
+/** What ends: the run of a schedule, or the gate before it, which nothing has been started for yet. */
+export type Turn = TaskRun & { of: "run" | "gate" };
 
-function valuesOf({ status, error, counts }: LastRun): Value[] {
-  return [status, error, status === "failed" && counts ? "counts" : status];
+/** The columns that remember a run, and their values; what a gate skipped was none. */
+function lastRun(last: LastRun | null, { execution_id }: Turn, now: number): { set: string; args: Value[] } {
+  if (last === null) return { set: "", args: [] };
+  const { status, error, counts } = last;
+  return {
+    set: `, last_status = ?, last_error = ?, runs_ended = runs_ended + 1,
+        last_run_at = coalesce((select coalesce(started_at, created_at) from execution where id = ?), ?),
+        failures_in_row = case ? when 'completed' then 0 when 'counts' then failures_in_row + 1 else failures_in_row end`,
+    args: [status, error, execution_id, now, status === "failed" && counts ? "counts" : status],
+  };
 }
 
-/**
- * running -> scheduled: a cron task waits for its next time: `nextRunAt`, or the stored one when that is in the future. With
- * null there is none any more: it goes on only when a time waits for the end of this run.
- */
+function whereOf({ of, task_id, execution_id }: Turn): { where: string; args: Value[] } {
+  return of === "run"
+    ? { where: "id = ? and status = 'running' and execution_id = ?", args: [task_id, execution_id] }
+    : { where: "id = ? and status = 'pending'", args: [task_id] };
+}
+
+/** How a schedule goes on after a turn. */
+interface NextTurn {
+  /** null: there is no time any more; it goes on only when one waits for the end of this turn. */
+  next: number | null;
+  reason: string;
+}
+
+/** running or pending -> scheduled: it waits for `next`, or the stored next time when that is in the future. */
 export function rescheduleTask(
-  run: TaskRun,
-  last: LastRun,
-  nextRunAt: number | null,
+  turn: Turn,
+  last: LastRun | null,
+  { next, reason }: NextTurn,
   now: number,
 ): Statement {
+  const { where, args } = whereOf(turn);
+  const remembered = lastRun(last, turn, now);
   return {
     sql: `update task
-      set status = 'scheduled', reason = '', due_at = null, attempt = 0, updated_at = ?,
-        next_run_at = coalesce(iif(next_run_at > ?, next_run_at, ?), queued_at), ${LAST_RUN}
-      where id = ? and status = 'running' and execution_id = ? and (? is not null or queued_at is not null)`,
-    args: [now, now, nextRunAt, ...valuesOf(last), run.task_id, run.execution_id, nextRunAt],
+      set status = 'scheduled', reason = ?, due_at = null, attempt = 0, updated_at = ?,
+        next_run_at = iif(next_run_at > ?, next_run_at, ?)${remembered.set}
+      where ${where} and (? is not null or queued_at is not null)`,
+    args: [reason, now, now, next, ...remembered.args, ...args, next],
     bell: BELL.scheduler,
   };
 }
 
-/** running -> completed: this was the last run of a schedule (contract 15). */
-export function completeSchedule(run: TaskRun, last: LastRun, reason: string, now: number): Statement {
+/** running or pending -> completed: this was the last turn of a schedule (contract 15). */
+export function completeSchedule(turn: Turn, last: LastRun | null, reason: string, now: number): Statement {
+  const { where, args } = whereOf(turn);
+  const remembered = lastRun(last, turn, now);
   return {
     sql: `update task
-      set status = 'completed', reason = ?, next_run_at = null, due_at = null, queued_at = null, updated_at = ?, ${LAST_RUN}
-      where id = ? and status = 'running' and execution_id = ?`,
-    args: [reason, now, ...valuesOf(last), run.task_id, run.execution_id],
+      set status = 'completed', reason = ?, next_run_at = null, due_at = null, queued_at = null, updated_at = ?${remembered.set}
+      where ${where}`,
+    args: [reason, now, ...remembered.args, ...args],
+  };
+}
+
+/** pending -> completed, failed or cancelled: a countdown whose gate did not let it run (contract 15). */
+export function closeCountdown(
+  id: string,
+  to: "completed" | "failed" | "cancelled",
+  reason: string,
+  now: number,
+): Statement {
+  return {
+    sql: `update task
+      set status = ?, reason = ?, due_at = null, updated_at = ?
+      where id = ? and status = 'pending' and type = 'countdown'`,
+    args: [to, reason, now, id],
   };
 }
 
@@ -99,6 +135,33 @@ export function fireSchedule(move: ScheduleMove & { dueAt: number }): Statement[
   );
 }
 
+/** A time waits for the end of the present turn: of a schedule with the overlap `queue` or `replace` (contract 15). */
+export function queueOccurrence(move: ScheduleMove & { dueAt: number }): Statement[] {
+  return guarded(
+    `update task
+    set next_run_at = ?, queued_at = ?, updated_at = ?
+    where id = ? and type = 'scheduled' and next_run_at = ?`,
+    [move.next, move.dueAt, move.now, move.id, move.expected],
+    BELL.gate,
+  );
+}
+
+/** scheduled -> pending: the turn before has ended, and this time waited for that. */
+export function fireQueued(id: string, queuedAt: number, now: number): Statement[] {
+  return guarded(
+    `update task
+    set status = 'pending', due_at = queued_at, attempt = 0, queued_at = null, run_no = run_no + 1, updated_at = ?
+    where id = ? and status = 'scheduled' and paused = 0 and queued_at = ?`,
+    [now, id, queuedAt],
+    BELL.dispatcher,
+  );
+}
+
+/** No time waits any more. */
+export function dropQueued(id: string, queuedAt: number): Statement {
+  return { sql: "update task set queued_at = null where id = ? and queued_at = ?", args: [id, queuedAt] };
+}
+
 /** A schedule moves on without a run: the time was missed, or the run before is still open. */
 export function skipOccurrence(move: ScheduleMove): Statement[] {
   return guarded(
@@ -113,7 +176,7 @@ export function skipOccurrence(move: ScheduleMove): Statement[] {
 export function closeSchedule({ id, expected, now }: ScheduleMove): Statement[] {
   return guarded(
     `update task
-    set status = 'completed', next_run_at = null, updated_at = ?
+    set status = 'completed', reason = 'no time is left until its end', next_run_at = null, updated_at = ?
     where id = ? and status = 'scheduled' and next_run_at = ?`,
     [now, id, expected],
   );

@@ -2,7 +2,7 @@ import { BELL } from "../base/bells.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import type { Json } from "../domain/json.ts";
 import { type Task, type TaskFilter, taskSchema } from "../domain/task.ts";
-import { type Database, guarded, type Statement, type Value } from "./database.ts";
+import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
 import { type Filters, inConversation, named, oneOf, whereOf } from "./filter.ts";
 import { list, parsed } from "./list.ts";
 import { fieldsOf, firstShown, shown } from "./shown.ts";
@@ -124,8 +124,25 @@ export async function listWaitingReplies(
   );
 }
 
-/** The instruction of a task, or "" when it is gone. */
-export async function findInstruction(db: Database, id: string): Promise<string> {
-  const row = await db.first<{ instruction: string }>("select instruction from task where id = ?", [id]);
-  return row?.instruction ?? "";
+/** What a task asks for. */
+interface Work extends Row {
+  instruction: string;
+  /** JSON text of what decides whether it runs; 'null' where nothing does. */
+  gate: string;
+  /** What its gate let through before, with the gate's output, when the run is tried again; else null. */
+  passed: string | null;
+}
+
+/** What a task asks for, or null when it is gone. */
+export function findWork(db: Database, id: string): Promise<Work | null> {
+  return db.first<Work>(
+    `select instruction, iif(type = 'immediate', 'null', gate) as gate, (
+      select execution.instruction
+      from occurrence
+      join execution on execution.id = occurrence.execution_id
+      where occurrence.task_id = task.id and occurrence.run_no = task.run_no and occurrence.gate_exit = 0) as passed
+    from task
+    where id = ?`,
+    [id],
+  );
 }

@@ -6,15 +6,43 @@ import { guarded, type Statement, type Value } from "./database.ts";
 import { TASK_IS_ACTIVE } from "./status.ts";
 import { IS_PATIENT } from "./task_queue.ts";
 
-/** pending -> running: the dispatcher starts an execution. */
+/** pending -> running: the dispatcher starts an execution. No change while a gate runs for it. */
 export function claimTask(id: string, executionId: string, now: number): Statement[] {
   return guarded(
     `update task
     set status = 'running', execution_id = ?, attempt = attempt + 1, run_count = run_count + 1, reason = '',
       held = '', held_until = null, updated_at = ?
-    where id = ? and status = 'pending'`,
+    where id = ? and status = 'pending' and not exists (
+      select 1
+      from occurrence
+      where task_id = task.id and run_no = task.run_no and status = 'gating')`,
     [executionId, now, id],
   );
+}
+
+/** A gate is about to decide about a pending task: it says so, and nothing holds it any more. Guarded. */
+export function noteGate(id: string, now: number): Statement[] {
+  return guarded(
+    `update task
+    set reason = 'its gate runs', held = '', held_until = null, updated_at = ?
+    where id = ? and status = 'pending'`,
+    [now, id],
+  );
+}
+
+/** A pending task whose gate did not come to an answer: it is asked again at `dueAt`, or at once. Its attempt counts when the service died. */
+export function askGateAgain(
+  id: string,
+  { dueAt, reason }: { dueAt: number | null; reason: string },
+  now: number,
+): Statement {
+  return {
+    sql: `update task
+      set reason = ?, due_at = coalesce(?, due_at), attempt = attempt + iif(? is null, 0, 1), updated_at = ?
+      where id = ? and status = 'pending'`,
+    args: [reason, dueAt, dueAt, now, id],
+    bell: BELL.dispatcher,
+  };
 }
 
 /** The run of a task that an outcome belongs to: the outcome of another run changes nothing. */
@@ -161,7 +189,7 @@ export function cancelRunOf(run: TaskRun, reason: string, now: number): Statemen
 }
 
 /** Which tasks a clear or a deletion cancels. */
-type TaskOwner = { session_key: string } | { worker_id: string } | {
+export type TaskOwner = { session_key: string } | { worker_id: string } | {
   session_key: string;
   worker_id: string;
 };
@@ -178,7 +206,8 @@ export function cancelTasksOf(owner: TaskOwner, reason: string, now: number): St
   };
 }
 
-function ownedBy(owner: TaskOwner): { where: string; args: Value[] } {
+/** The condition on the tasks of an owner. */
+export function ownedBy(owner: TaskOwner): { where: string; args: Value[] } {
   const entries = Object.entries(owner);
   return {
     where: entries.map(([name]) => `${name} = ?`).join(" and "),

@@ -113,10 +113,18 @@ export interface DueTask extends Row {
   message_id: string;
   next_run_at: number;
   until: number | null;
+  overlap: Task["overlap"];
+  execution_id: string | null;
+  /** The time that waits for the end of the present turn. */
+  queued_at: number | null;
+  /** 1 while its gate runs. */
+  gating: number;
 }
 
 const DUE_COLUMNS =
-  "id, type, status, cron, time_zone, session_key, worker_id, message_id, next_run_at, until";
+  `id, type, status, cron, time_zone, session_key, worker_id, message_id, next_run_at, until,
+  overlap, execution_id, queued_at,
+  exists (select 1 from occurrence where task_id = task.id and run_no = task.run_no and status = 'gating') as gating`;
 
 /** Tasks whose next time is not after `now`, the longest waiting first; none while schedules are paused. */
 export function listDueTasks(db: Database, now: number, limit: number): Promise<DueTask[]> {
@@ -127,6 +135,18 @@ export function listDueTasks(db: Database, now: number, limit: number): Promise<
     order by next_run_at
     limit ?`,
     [now, limit],
+  );
+}
+
+/** Schedules whose turn has ended and for which a time waits. */
+export function listQueuedTasks(db: Database, limit: number): Promise<(DueTask & { queued_at: number })[]> {
+  return db.read<DueTask & { queued_at: number }>(
+    `select ${DUE_COLUMNS}
+    from task
+    where queued_at is not null and +status = 'scheduled' and +paused = 0 and not ${SCHEDULES_ARE_PAUSED}
+    order by queued_at
+    limit ?`,
+    [limit],
   );
 }
 

@@ -21,6 +21,7 @@ const WORKER_JSON = shown("worker", workerSchema, {
       where worker_id = worker.id
       order by name_key)), json('[]'))`,
   scopes: "json(worker.scopes)",
+  verify: "json(worker.verify)",
   status: `case
     when exists (
       select 1 from execution where worker_id = worker.id and status ${EXECUTION_IS_OPEN})
@@ -44,8 +45,8 @@ export function insertWorker(worker: WorkerRow, departmentIds: string[]): Statem
   return [
     {
       sql: `insert into worker (id, name, name_key, description, memory, constraints, engine, engine_args,
-          scopes, work_dir, paused, created_at, updated_at)
-        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+          scopes, verify, work_dir, paused, created_at, updated_at)
+        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       args: [
         worker.id,
         worker.name,
@@ -56,6 +57,7 @@ export function insertWorker(worker: WorkerRow, departmentIds: string[]): Statem
         worker.engine,
         JSON.stringify(worker.engine_args),
         JSON.stringify(worker.scopes),
+        JSON.stringify(worker.verify),
         worker.work_dir,
         worker.paused,
         worker.created_at,
@@ -70,7 +72,15 @@ export function insertWorker(worker: WorkerRow, departmentIds: string[]): Statem
 export type WorkerChange = Partial<
   Pick<
     WorkerRow,
-    "name" | "description" | "memory" | "constraints" | "engine" | "engine_args" | "scopes" | "paused"
+    | "name"
+    | "description"
+    | "memory"
+    | "constraints"
+    | "engine"
+    | "engine_args"
+    | "scopes"
+    | "verify"
+    | "paused"
   >
 >;
 
@@ -96,9 +106,10 @@ export function updateWorker(
     set.push("name = ?", "name_key = ?");
     args.push(change.name, nameKey(change.name));
   }
-  if (change.scopes !== undefined) {
-    set.push("scopes = ?");
-    args.push(JSON.stringify(change.scopes));
+  for (const name of ["scopes", "verify"] as const) {
+    if (change[name] === undefined) continue;
+    set.push(`${name} = ?`);
+    args.push(JSON.stringify(change[name]));
   }
   if (change.engine_args !== undefined) {
     // Merged per engine; "" clears one, for which a merge patch has null.

@@ -82,6 +82,7 @@ export class ScheduleBench {
       engine: "",
       engine_args: {},
       scopes: [],
+      verify: null,
       work_dir: "/tmp",
       paused: false,
       created_at: 0,
@@ -121,6 +122,7 @@ export class ScheduleBench {
         bells: this.#bells,
         defaultZone: this.zone,
         catchUpWindowMs: this.catchUpWindowMs,
+        interruptRun: () => Promise.resolve(),
       });
       stage.start();
       this.#stages.push(stage);
@@ -190,9 +192,9 @@ export class ScheduleBench {
     await this.db.write([
       ...finishExecution(executionId, end, now),
       rescheduleTask(
-        { task_id: taskId, execution_id: executionId },
+        { task_id: taskId, execution_id: executionId, of: "run" },
         { status: "completed", error: "", counts: false },
-        nextOccurrence(row?.cron ?? "", this.zone, now) ?? now,
+        { next: nextOccurrence(row?.cron ?? "", this.zone, now) ?? now, reason: "" },
         now,
       ),
     ]);

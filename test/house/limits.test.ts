@@ -49,6 +49,8 @@ const INSIDE = new Set([
   // What a notice shows of an instruction, and by how much clocks are set.
   ...["TITLE_MAX_CHARACTERS", "CHANGE_MAX_MS"],
   ...["SAID_MAX_CHARACTERS", "VALUE_MAX_CHARACTERS", "PROMPT_MAX_BYTES"],
+  // The end of what a gate printed, in the words about its failure.
+  "ERROR_TAIL_MAX_CHARACTERS",
   // Steps in which more is read.
   ...["ROOM_MAX_ROWS", "LIST_MAX_BYTES", "WAITING_MAX_BYTES", "DESCRIPTIONS_MAX_BYTES"],
 ]);

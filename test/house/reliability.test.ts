@@ -26,7 +26,7 @@ const FAMILIES: Record<string, number> = {
   FLT: 1,
   PLT: 6,
   WHK: 3,
-  CMD: 2,
+  CMD: 3,
 };
 const WITHOUT_TEST = /^(not proven|does not apply|measured)\b/;
 

@@ -18,6 +18,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       engine_args: {},
       departments: [],
       scopes: [],
+      verify: null,
       work_dir: join(app.server.parts.paths.workers, reply.body.id),
       status: "idle",
       paused: false,

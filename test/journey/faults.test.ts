@@ -142,6 +142,27 @@ const WAYS: Partial<Record<FaultPoint, (world: World, api: Client, gone: () => b
       if (media?.path !== undefined) world.evidence.uploads.push(media.path);
     }
   },
+  "gate.pre-commit": async (_world, api, gone) => {
+    const worker = await api.call("POST /api/workers", { name: "Gus", engine: "echo" });
+    const { id } = await api.call("POST /api/tasks", {
+      ...{
+        message_id: "gate",
+        worker_id: worker.id,
+        instruction: "ok",
+        type: "scheduled",
+        cron: "0 0 1 1 *",
+      },
+      gate: { command: ["sh", "-c", "echo asked >>asked"] },
+    });
+    while (!gone()) {
+      try {
+        const { run_no } = await api.call(`POST /api/tasks/${id}/run`, {});
+        await api.call(`GET /api/tasks/${id}/wait?run_no=${run_no}`);
+      } catch {
+        if (gone()) return;
+      }
+    }
+  },
   "cancel.mid": async (world, api, gone) => {
     for (let i = 0; !gone(); i++) {
       if (!await world.say(api, `sleep 60 # ${i}`)) return;

@@ -217,6 +217,7 @@ async function makeWorker(server: Server): Promise<string> {
     engine_args: {},
     departments: [],
     scopes: [],
+    verify: null,
     paused: false,
   };
   return valueOf((await server.api.worker.create(CALL, input)).json).id;

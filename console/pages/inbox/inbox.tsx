@@ -102,8 +102,8 @@ function QuestionRow({ question }: { question: Question }) {
   );
 }
 
-function keyOf({ kind, execution_id, message_id, worker_id, engine, at }: InboxItem): string {
-  return [kind, execution_id, message_id, worker_id, engine, at].join(" ");
+function keyOf({ kind, execution_id, message_id, worker_id, task_id, engine, at }: InboxItem): string {
+  return [kind, execution_id, message_id, worker_id, task_id, engine, at].join(" ");
 }
 
 function ItemRow({ item }: { item: InboxItem }) {
@@ -133,7 +133,7 @@ interface Shown {
 }
 
 function shownAs(item: InboxItem): Shown {
-  const { title, detail, worker_name, worker_id, execution_id, message_id } = item;
+  const { title, detail, worker_name, worker_id, execution_id, message_id, task_id } = item;
   switch (item.kind) {
     case "question":
       return { href: "/console", status: "question", title, note: `${worker_name} asks` };
@@ -159,6 +159,8 @@ function shownAs(item: InboxItem): Shown {
         title: `${worker_name} is paused`,
         note: "Its tasks wait until it goes on",
       };
+    case "schedule_paused":
+      return { href: `/console/schedules/${task_id}`, status: "paused", title, note: detail };
   }
 }
 

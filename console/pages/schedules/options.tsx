@@ -1,17 +1,23 @@
 import { may } from "../../live/session.ts";
-import { TextField } from "../../parts/field.tsx";
+import { Choice, TextField } from "../../parts/field.tsx";
 import type { PartProps } from "./when.tsx";
 
 const COMMAND_HINT = "One word a line: the program and its arguments. No shell reads them";
 
-/** What most schedules leave as it is: failures, end, check, and where results go. */
+/** What most schedules leave as it is: failures, end, gate, check, and where results go. */
 export function ScheduleOptions({ values, set, refusal }: PartProps) {
   const again = values.type === "scheduled";
   return (
-    <details open={values.verify !== "" || refusal !== null}>
+    <details open={values.gate !== "" || values.verify !== "" || refusal !== null}>
       <summary>More</summary>
       {again && (
         <>
+          <Choice
+            label="When it falls due while it still runs"
+            value={values.overlap}
+            onChange={(value) => set({ overlap: value as typeof values.overlap })}
+            options={[["skip", "It is left out"], ["queue", "One waits"], ["replace", "The run is ended"]]}
+          />
           <TextField
             label="Pauses itself after so many failures in a row"
             name="pause_after_failures"
@@ -37,6 +43,17 @@ export function ScheduleOptions({ values, set, refusal }: PartProps) {
             refusal={refusal}
           />
         </>
+      )}
+      {may("write:commands") && (
+        <TextField
+          label="Gate: a program that decides whether it runs"
+          name="gate"
+          rows={3}
+          value={values.gate}
+          onInput={(value) => set({ gate: value })}
+          refusal={refusal}
+          hint={`${COMMAND_HINT}. Exit code 0: it runs, with what the program printed; 1: it is left out; any other: it failed`}
+        />
       )}
       {may("write:commands") && (
         <TextField

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
-import { api, ask, type Refusal, refusalOf, type Worker } from "../../live/api.ts";
+import { api, ask, type Refusal, refusalOf, type Schemas, type Worker } from "../../live/api.ts";
 import { useDraft } from "../../live/draft.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
@@ -21,6 +21,8 @@ interface Values {
   engineArgs: string;
   departments: string[];
   scopes: string;
+  /** The words of what checks its work, one a line. */
+  verify: string;
   workDir: string;
 }
 
@@ -33,6 +35,7 @@ const BLANK: Values = {
   engineArgs: "",
   departments: [],
   scopes: "",
+  verify: "",
   workDir: "",
 };
 
@@ -110,7 +113,9 @@ function WorkerForm({ worker }: { worker: Worker | null }) {
         {field("constraints", "What it must not do", { rows: 3 })}
         <EngineField values={values} set={set} />
         <DepartmentTicks values={values} set={set} />
-        <details open={values.scopes !== "" || values.engineArgs !== "" || refusal !== null}>
+        <details
+          open={values.scopes !== "" || values.engineArgs !== "" || values.verify !== "" || refusal !== null}
+        >
           <summary>More</summary>
           {field("engineArgs", "Arguments of its engines", {
             rows: 2,
@@ -120,6 +125,12 @@ function WorkerForm({ worker }: { worker: Worker | null }) {
           {field("scopes", "What it may do with svc", {
             hint: "Such as read:tasks write:messages; empty: what every worker may",
           })}
+          {may("write:commands") &&
+            field("verify", "Check: a program that decides whether its work is good", {
+              rows: 3,
+              hint:
+                "One word a line, no shell reads them; for tasks that name no check of their own. Empty: none",
+            })}
           {worker === null &&
             field("workDir", "Directory", {
               api: "work_dir",
@@ -190,6 +201,7 @@ function valuesOf(worker: Worker): Values {
     engineArgs: Object.entries(worker.engine_args).map(([name, text]) => `${name}=${text}`).join("\n"),
     departments: worker.departments.map(({ id }) => id),
     scopes: worker.scopes.join(" "),
+    verify: wordsOf(worker.verify),
     workDir: worker.work_dir,
   };
 }
@@ -200,11 +212,22 @@ async function send(worker: Worker | null, values: Values): Promise<Worker> {
   // An engine that is left out keeps its arguments; only an empty text takes them away (contract 3, Worker).
   for (const known of Object.keys(worker?.engine_args ?? {})) args[known] ??= "";
   const scopes = values.scopes.split(/[\s,]+/).filter(Boolean);
-  const body = { name, description, memory, constraints, engine, engine_args: args, departments, scopes };
+  const command = values.verify.split("\n").map((word) => word.trim()).filter(Boolean);
+  const verify = command.length === 0 ? null : { command };
+  // A check that was not touched keeps its time-out and its attempts.
+  const checked = values.verify === wordsOf(worker?.verify ?? null) ? {} : { verify };
+  const body = {
+    ...{ name, description, memory, constraints, engine, engine_args: args, departments, scopes },
+    ...checked,
+  } as Schemas["WorkerCreate"];
   if (worker === null) {
     return await ask(api.POST("/api/workers", { body: { ...body, work_dir: values.workDir } }));
   }
   return await ask(api.PUT("/api/workers/{id}", { params: { path: { id: worker.id } }, body }));
+}
+
+function wordsOf(verify: Worker["verify"]): string {
+  return verify?.command.join("\n") ?? "";
 }
 
 function argsOf(text: string): Record<string, string> {

@@ -148,6 +148,9 @@ function WorkerState({ worker }: { worker: Worker }) {
             <code>{text}</code>
           </Fact>
         ))}
+        <Fact name="Check, after each run" wide>
+          {worker.verify !== null && <code>{worker.verify.command.join(" ")}</code>}
+        </Fact>
         <Fact name="Directory" wide>
           <code class="path">{worker.work_dir}</code> <CopyButton text={worker.work_dir} what="directory" />
         </Fact>

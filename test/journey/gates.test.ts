@@ -1,0 +1,84 @@
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { findMarked } from "../../src/engine/isolation.ts";
+import { Database } from "../../src/store/database.ts";
+import { client } from "../harness/client.ts";
+import { startServer, tempDir } from "../harness/process.ts";
+import { eventually } from "../harness/wait.ts";
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+const ENV = {
+  SVC_AUTH_PASSWORD: "pass",
+  SVC_ENGINES__DEFAULT: "echo",
+  SVC_LIMITS__STOP_GRACE: "100ms",
+  SVC_LIMITS__MAX_ATTEMPTS: "2",
+};
+// Leaves a process that nobody waits for, and goes on for ever.
+const STUBBORN =
+  'echo "$SVC_RUN_ID" >>asked; setsid sh -c \'trap "" INT TERM HUP; sleep 300\' & trap "" INT TERM; sleep 300';
+
+async function occurrence(dataDir: string): Promise<Json> {
+  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+  const row = await db.first<Json>("select * from occurrence");
+  const reserved = await db.read("select * from reservation");
+  await db.close();
+  return { ...row, reserved: reserved.length };
+}
+
+it(
+  "a gate whose server is killed: its processes are gone before it is asked again, and the second loss is the last (reliability CMD-1)",
+  async () => {
+    await using folder = await tempDir();
+    const dataDir = join(folder.path, "data");
+    await Deno.mkdir(dataDir);
+    let server = await startServer({ dataDir, env: ENV });
+    let api = await client(server.url);
+    const worker = await api.call("POST /api/workers", { name: "Ada" });
+    const task = await api.call("POST /api/tasks", {
+      ...{
+        message_id: "script",
+        worker_id: worker.id,
+        instruction: "hi",
+        type: "scheduled",
+        cron: "0 0 1 1 *",
+      },
+      ...{ gate: { command: ["sh", "-c", STUBBORN] }, pause_after_failures: 1 },
+    });
+    await api.call(`POST /api/tasks/${task.id}/run`, {});
+    const asked = async () => {
+      const text = await Deno.readTextFile(join(worker.work_dir, "asked")).catch(() => "");
+      return text.split("\n").filter(Boolean);
+    };
+    for (let kill = 1; kill <= 2; kill++) {
+      await eventually("its gate is asked", async () => (await asked()).length === kill, 40_000);
+      const before = await asked();
+      await server.end("SIGKILL");
+      expect(await occurrence(dataDir)).toMatchObject({
+        status: "gating",
+        run_id: before.at(-1),
+        reserved: 1,
+      });
+      server = await startServer({ dataDir, env: ENV });
+      api = await client(server.url);
+      await eventually("the lost gate is dealt with", async () => {
+        const { status, run_id } = await occurrence(dataDir);
+        return status !== "gating" || run_id !== before.at(-1);
+      });
+      expect(await findMarked(new Set(before))).toEqual([]);
+    }
+    expect(await occurrence(dataDir)).toMatchObject({ status: "failed", gate_exit: null, reserved: 0 });
+    expect(await api.call(`GET /api/tasks/${task.id}`)).toMatchObject({
+      status: "scheduled",
+      paused: false,
+      last_status: "failed",
+      last_error: "server_lost: the service died while its gate ran",
+      failures_in_row: 0,
+      execution_id: null,
+    });
+    expect((await asked()).length).toBe(2);
+    expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
+  },
+  180_000,
+);
