@@ -1,0 +1,75 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { PINS } from "./pins.ts";
+import { Rig } from "./rig.ts";
+
+// Show 3 of verify, with real CLIs against a scripted model; `make test-engines` sets the variable.
+const WANTED = (Deno.env.get("SVC_TEST_ENGINES") ?? "").split(",");
+const engines = PINS.filter(({ kind }) => WANTED.includes(kind) || WANTED[0] === "all");
+
+const PATIENCE_MS = 600_000;
+
+// What it prints goes back to the agent, and the scripted model does what stands in it.
+const CHECK = `echo "answer.txt says $(cat answer.txt)"
+grep -q right answer.txt && exit 0
+echo "It has to be right. [[tool:echo right > answer.txt]] [[recall]]"
+exit 1
+`;
+
+describe.skipIf(engines.length > 0)("verification of real engines", () => {
+  it.skip("real CLIs: run make test-engines", () => {});
+});
+
+describe.each(engines)("$kind $version is checked (contract 13)", { timeout: PATIENCE_MS }, (pin) => {
+  it("its first answer is wrong, it is told so in the same session, and the second is right", async () => {
+    await using rig = await Rig.open(pin, { timeout: "9m" });
+    const { app, worker } = rig;
+    await Deno.mkdir(worker.work_dir, { recursive: true });
+    await Deno.writeTextFile(join(worker.work_dir, "check.sh"), CHECK);
+    const { message_id } = await app.call(`POST /api/local/sessions/${rig.session.id}/messages`, {
+      content: "Say hello.",
+    });
+    await app.settle(PATIENCE_MS);
+    const task = await app.call("POST /api/tasks", {
+      message_id,
+      worker_id: worker.id,
+      instruction: "This is [[id:the-question]]. [[tool:echo wrong > answer.txt]] [[text:It is done.]]",
+      type: "immediate",
+      verify: { command: ["sh", "check.sh"], attempts: 2 },
+    });
+    await app.settle(PATIENCE_MS);
+    const { execution, log } = await rig.latest();
+    expect(execution, log).toMatchObject({
+      task_id: task.id,
+      status: "completed",
+      verify: { status: "passed", attempts: 2 },
+      result: expect.stringMatching(/recall: the-question \| user texts: 3/),
+    });
+    expect(await Deno.readTextFile(rig.file("answer.txt"))).toBe("right\n");
+    // All of it was one session, that of the conversation.
+    expect(await rig.contexts()).toMatchObject([{ session_id: execution.session_id }]);
+    const [first] = (await app.call("GET /api/executions?page_size=2")).slice(1);
+    expect(execution.session_id).toBe(first.session_id);
+    // The log tells it in its order.
+    const told = [
+      /echo wrong > answer\.txt/,
+      /It is done\./,
+      /\[checking the work: \["sh","check\.sh"\]\]/,
+      /answer\.txt says wrong/,
+      /\[check 1: exit code 1\]/,
+      /\[its output goes back to the agent, 1 of 2\]/,
+      /echo right > answer\.txt/,
+      /recall: the-question/,
+      /\[checking the work: /,
+      /answer\.txt says right/,
+      /\[check 2: exit code 0\]/,
+      /\[completed\]/,
+    ];
+    let rest = log;
+    for (const line of told) {
+      const found = line.exec(rest);
+      expect(found, `${line} in ${log}`).not.toBeNull();
+      rest = rest.slice((found?.index ?? 0) + (found?.[0].length ?? 0));
+    }
+  });
+});
