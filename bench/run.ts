@@ -1,6 +1,7 @@
 // `make bench`: every figure beside its baseline, measured in the same run. `make bench ARGS='rest start'` for some.
 import { benchConsole } from "./console.ts";
 import { benchEngines } from "./engines.ts";
+import { benchFleet } from "./fleet.ts";
 import { benchLists } from "./lists.ts";
 import { type Row, table } from "./measure.ts";
 import { benchOneFile } from "./one_file.ts";
@@ -15,6 +16,7 @@ import { benchTokens } from "./tokens.ts";
 const BENCHES: Record<string, () => Promise<Row[]>> = {
   console: benchConsole,
   engines: benchEngines,
+  fleet: benchFleet,
   lists: benchLists,
   "one-file": benchOneFile,
   reply: benchReply,
