@@ -2,6 +2,7 @@ import { EXECUTION_STATUSES } from "../../src/domain/vocabulary.ts";
 import { field, idField, statusField, timeField } from "../column.ts";
 import { type AnyCommand, command, fieldsOf } from "../command.ts";
 import { listCommand, pageOptions } from "../list.ts";
+import { moveCommand } from "../move.ts";
 import { visible } from "../visible.ts";
 
 const COLUMNS = [
@@ -88,34 +89,18 @@ export const executionCommands: AnyCommand[] = [
       out.raw(decoder.decode());
     },
   }),
-  command({
+  moveCommand({
     name: "cancel",
     about: "End a run with its whole process tree",
-    args: ["id"],
-    refs: { id: "execution" },
-    options: {},
+    ref: "execution",
+    endpoint: "POST /api/executions/:id/cancel",
     examples: ["execution cancel 01a1fd23-4c7d-7750-a391-3a9041dee235"],
-    async run({ client, out, args: [id = ""] }) {
-      const { json, value } = await client.call("POST /api/executions/:id/cancel", {
-        params: { id },
-        body: {},
-      });
-      out.object(json, value);
-    },
   }),
-  command({
+  moveCommand({
     name: "retry",
     about: "Do the same again: a new task for the same worker, which is printed",
-    args: ["id"],
-    refs: { id: "execution" },
-    options: {},
+    ref: "execution",
+    endpoint: "POST /api/executions/:id/retry",
     examples: ["execution retry 01a1fd23-4c7d-7750-a391-3a9041dee235"],
-    async run({ client, out, args: [id = ""] }) {
-      const { json, value } = await client.call("POST /api/executions/:id/retry", {
-        params: { id },
-        body: {},
-      });
-      out.object(json, value);
-    },
   }),
 ];

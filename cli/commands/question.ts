@@ -2,6 +2,7 @@ import { QUESTION_STATUSES } from "../../src/domain/vocabulary.ts";
 import { field, idField, statusField, timeField } from "../column.ts";
 import { type AnyCommand, command } from "../command.ts";
 import { listCommand, pageOptions } from "../list.ts";
+import { moveCommand } from "../move.ts";
 import { readText } from "../prompt.ts";
 import { usage } from "../exit.ts";
 
@@ -79,19 +80,11 @@ export const questionCommands: AnyCommand[] = [
       out.object(json, value);
     },
   }),
-  command({
+  moveCommand({
     name: "cancel",
     about: "Cancel an open question: nobody has to answer it any more",
-    args: ["id"],
-    refs: { id: "question" },
-    options: {},
+    ref: "question",
+    endpoint: "POST /api/questions/:id/cancel",
     examples: ["question cancel 01a1fd23-4c79-764a-afab-047dd52450e4"],
-    async run({ client, out, args: [id = ""] }) {
-      const { json, value } = await client.call("POST /api/questions/:id/cancel", {
-        params: { id },
-        body: {},
-      });
-      out.object(json, value);
-    },
   }),
 ];

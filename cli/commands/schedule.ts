@@ -1,11 +1,12 @@
 import { TASK_STATUSES } from "../../src/domain/vocabulary.ts";
 import { field, idField, statusField, timeField } from "../column.ts";
 import { type AnyCommand, command, fieldsOf, type OptionSpec } from "../command.ts";
-import { durationOf, TIMEOUT, timeoutMs } from "../duration.ts";
+import { durationOf } from "../duration.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
+import { moveCommand } from "../move.ts";
+import { runNowCommand } from "../run_now.ts";
 import { SETTINGS, settingsOf } from "../schedule_settings.ts";
-import { judge, waitForTask } from "../wait.ts";
 
 const COLUMNS = [
   idField(),
@@ -151,36 +152,7 @@ export const scheduleCommands: AnyCommand[] = [
   }),
   setting("pause", "Pause a schedule: it does not fire until it is resumed", true),
   setting("resume", "Resume a schedule with its next time; what it missed is not caught up with", false),
-  command({
-    name: "run",
-    about: "Run a schedule now, as it would run at its time",
-    args: ["id"],
-    refs: { id: "task" },
-    options: {
-      wait: {
-        flags: "--wait",
-        about: "wait until this run has ended; its outcome is the exit code",
-        type: "flag",
-      },
-      timeout: TIMEOUT,
-    },
-    examples: ["schedule run --wait 01a1fd23-4c79-764a-afab-047dd52450e4"],
-    async run(context) {
-      const { client, out, args: [id = ""], options: { wait, timeout }, tell } = context;
-      const limitMs = timeoutMs(timeout, Infinity);
-      if (timeout !== undefined && !wait) throw usage("--timeout goes with --wait");
-      const { json, value } = await client.call("POST /api/tasks/:id/run", { params: { id }, body: {} });
-      if (!wait) return out.object(json, value);
-      tell("accepted", id, ` run ${value.run_no}`);
-      const waited = await waitForTask(
-        context,
-        { id, limitMs, runNo: value.run_no },
-        (late) => out.object(late.json, late.task),
-      );
-      out.object(waited.json, waited.task);
-      judge(waited.task);
-    },
-  }),
+  runNowCommand("schedule", "Run a schedule now, as it would run at its time"),
   command({
     name: "preview",
     about: "Show when a cron expression fires next, and what daylight saving does to it",
@@ -197,16 +169,11 @@ export const scheduleCommands: AnyCommand[] = [
       await out.list(json, value, [timeField("at"), field("local"), field("note")], (row) => String(row.at));
     },
   }),
-  command({
+  moveCommand({
     name: "delete",
     about: "End a schedule for good; its executions stay",
-    args: ["id"],
-    refs: { id: "task" },
-    options: {},
+    ref: "task",
+    endpoint: "POST /api/tasks/:id/cancel",
     examples: ["schedule delete 01a1fd23-4c79-764a-afab-047dd52450e4"],
-    async run({ client, out, args: [id = ""] }) {
-      const { json, value } = await client.call("POST /api/tasks/:id/cancel", { params: { id }, body: {} });
-      out.object(json, value);
-    },
   }),
 ];

@@ -1,12 +1,13 @@
-import { ServiceError } from "../../src/domain/error.ts";
-import { isEndedTask, TASK_STATUSES, TASK_TYPES } from "../../src/domain/vocabulary.ts";
+import { TASK_STATUSES, TASK_TYPES } from "../../src/domain/vocabulary.ts";
 import { field, idField, statusField, timeField } from "../column.ts";
 import { type AnyCommand, command, type Context, fieldsOf } from "../command.ts";
 import { TIMEOUT, timeoutMs } from "../duration.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
+import { moveCommand } from "../move.ts";
 import { readText } from "../prompt.ts";
-import { executionOf, judge, judgeRun, waitForTask } from "../wait.ts";
+import { runNowCommand, waitAndPrint } from "../run_now.ts";
+import { executionOf, judge, waitForTask } from "../wait.ts";
 
 // What the server takes as text (contract 1).
 const INSTRUCTION_MAX_BYTES = 256 * 1024;
@@ -175,46 +176,14 @@ export const taskCommands: AnyCommand[] = [
       await waitAndPrintResult(context, value.id, limit);
     },
   }),
-  command({
+  moveCommand({
     name: "cancel",
     about: "Cancel a pending or scheduled task",
-    args: ["id"],
-    refs: { id: "task" },
-    options: {},
+    ref: "task",
+    endpoint: "POST /api/tasks/:id/cancel",
     examples: ["task cancel 01a1fd23-4c79-764a-afab-047dd52450e4"],
-    async run({ client, out, args: [id = ""] }) {
-      const { json, value } = await client.call("POST /api/tasks/:id/cancel", { params: { id }, body: {} });
-      out.object(json, value);
-    },
   }),
-  command({
-    name: "run",
-    about: "Run a scheduled task now; its schedule stays as it is",
-    args: ["id"],
-    refs: { id: "task" },
-    options: {
-      wait: {
-        flags: "--wait",
-        about: "wait until this run has ended; its outcome is the exit code",
-        type: "flag",
-      },
-      timeout: TIMEOUT,
-    },
-    examples: ["task run --wait 01a1fd23-4c79-764a-afab-047dd52450e4"],
-    async run(context) {
-      const { client, out, args: [id = ""], options: { wait, timeout }, tell } = context;
-      const limitMs = timeoutMs(timeout, Infinity);
-      if (timeout !== undefined && !wait) throw usage("--timeout goes with --wait");
-      if (!wait) {
-        const { json, value } = await client.call("POST /api/tasks/:id/run", { params: { id }, body: {} });
-        return out.object(json, value);
-      }
-      const until = performance.now() + limitMs;
-      const runNo = await askInTurn(context, id, until);
-      tell("accepted", id, ` run ${runNo}`);
-      await waitAndPrint(context, id, Math.max(0, until - performance.now()), runNo);
-    },
-  }),
+  runNowCommand("task", "Run a scheduled task now; its schedule stays as it is"),
   command({
     name: "wait",
     about:
@@ -236,40 +205,6 @@ export const taskCommands: AnyCommand[] = [
     },
   }),
 ];
-
-/** Asks for a run of its own: one that is going on may have begun before what this one is for, so it comes behind it. */
-async function askInTurn(context: Context, id: string, until: number): Promise<number> {
-  const { client, out, note } = context;
-  while (true) {
-    try {
-      return (await client.call("POST /api/tasks/:id/run", { params: { id }, body: {} })).value.run_no;
-    } catch (error) {
-      if (!(error instanceof ServiceError) || error.code !== "conflict") throw error;
-      const { value: task } = await client.call("GET /api/tasks/:id", { params: { id } });
-      if (isEndedTask(task.status) || task.type !== "scheduled") throw error;
-      if (task.status !== "running") continue;
-      note(`run ${task.run_no} of it is going on; the next one is asked for behind it`);
-      const limitMs = Math.max(0, until - performance.now());
-      await waitForTask(
-        context,
-        { id, runNo: task.run_no, limitMs },
-        (late) => out.object(late.json, late.task),
-      );
-    }
-  }
-}
-
-async function waitAndPrint(context: Context, id: string, limitMs: number, runNo?: number): Promise<void> {
-  const { out } = context;
-  const { json, task } = await waitForTask(
-    context,
-    { id, limitMs, runNo },
-    (late) => out.object(late.json, late.task),
-  );
-  out.object(json, task);
-  if (runNo === undefined) judge(task);
-  else await judgeRun(context, task, runNo);
-}
 
 // The task, and what its run answered; with --json the execution (contract 8.10).
 async function waitAndPrintResult(context: Context, id: string, limitMs: number): Promise<void> {

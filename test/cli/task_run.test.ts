@@ -49,15 +49,41 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
     expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({ run_count: 1, run_no: 1 });
   });
 
-  it("task run --wait comes behind a run that is going on, and without --wait is a conflict", async () => {
+  it.each(["task", "schedule"])(
+    "%s run --wait comes behind a run that is going on, and without --wait is a conflict",
+    async (group) => {
+      await using app = await openApp({ config: { engines: fakeEngines() } });
+      const { id } = await schedule(app, "sleep 1");
+      const first = ctl(app, [group, "run", "--wait", id]);
+      await app.until("execution.started");
+      expect((await ctl(app, [group, "run", id])).code).toBe(5);
+      const second = await ctl(app, [group, "run", "--wait", id]);
+      expect([second.code, second.err]).toEqual([0, expect.stringContaining(`accepted ${id} run 2\n`)]);
+      expect((await first).code).toBe(0);
+      expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({ run_count: 2, run_no: 2 });
+    },
+  );
+
+  it("schedule run --wait has the outcome of its own run as its exit code", async () => {
+    await using app = await openApp({ config: { engines: ONCE } });
+    const { id } = await schedule(app, "go");
+    const first = await ctl(app, ["schedule", "run", "--wait", id]);
+    expect([first.code, first.err]).toEqual([0, `accepted ${id} run 1\n`]);
+    expect(first.out).toContain("last_status\tcompleted\n");
+    const second = await ctl(app, ["schedule", "run", "--wait", id]);
+    expect([second.code, second.err]).toEqual([8, expect.stringContaining(`run 2 of task ${id} failed: `)]);
+    const late = await ctl(app, ["schedule", "run", "--timeout", "1s", id]);
+    expect([late.code, late.err]).toEqual([2, "svc: --timeout goes with --wait\n"]);
+    await ctl(app, ["schedule", "delete", id]);
+    expect((await ctl(app, ["schedule", "run", "--wait", id])).code).toBe(5);
+  });
+
+  it("schedule run --wait gives up at its time, and the run goes on", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
-    const { id } = await schedule(app, "sleep 1");
-    const first = ctl(app, ["task", "run", "--wait", id]);
-    await app.until("execution.started");
-    expect((await ctl(app, ["task", "run", id])).code).toBe(5);
-    const second = await ctl(app, ["task", "run", "--wait", id]);
-    expect([second.code, second.err]).toEqual([0, expect.stringContaining(`accepted ${id} run 2\n`)]);
-    expect((await first).code).toBe(0);
-    expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({ run_count: 2, run_no: 2 });
+    const { id } = await schedule(app, "sleep 2");
+    const called = await ctl(app, ["schedule", "run", "--wait", "--timeout", "200ms", id]);
+    expect([called.code, called.err]).toEqual([124, expect.stringContaining(`task ${id} is still `)]);
+    await app.settle();
+    expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({ last_status: "completed" });
   });
 });
