@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { join, relative } from "node:path";
-import { rolldown } from "rolldown";
+import { type ChunkingContext, rolldown } from "rolldown";
 import { type Addon, addonPlugin, PACKED } from "./addon.ts";
 import { type Asset, assetsPlugin } from "./assets.ts";
 import { packConsole } from "./console_plugin.ts";
@@ -34,13 +34,22 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
     cwd: ROOT,
     input: { main: "main.ts" },
     platform: "node",
+    preserveEntrySignatures: "allow-extension",
     plugins: [consolePlugin, assetsPlugin(assets), loadCallsPlugin(), stampPlugin(stamp), addonPlugin(addon)],
     onLog(level, log, report) {
       // A package that imports another one that is not installed does so inside a try.
       if (level === "warn" && log.code !== "EVAL") report("error", log);
     },
   });
-  const { output } = await build.generate({ format: "esm", chunkFileNames: "[name]-[hash].js" });
+  const { output } = await build.generate({
+    format: "esm",
+    chunkFileNames: "[name]-[hash].js",
+    comments: { legal: true, annotation: false, jsdoc: false },
+    codeSplitting: {
+      groups: [{ name: commandLine(), debugName: "ctl" }],
+      includeDependenciesRecursively: false,
+    },
+  });
   await build.close();
   const contents = new Map<string, Uint8Array>([[PACKED, addon.bytes], ...packed.files]);
   for (const { name, bytes } of assets.values()) contents.set(name, bytes);
@@ -70,6 +79,29 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
   const ours = modules.map((id) => relative(ROOT, id)).filter((file) => /^(main\.ts|src\/|cli\/)/.test(file))
     .sort();
   return { files, modules: ours, packages: [...await packagesOf(modules), addon.locked].sort(byName) };
+}
+
+const CLI_ROOTS = ["ctl", "io", "list"].map((name) => join(ROOT, `cli/${name}.ts`));
+
+/**
+ * Puts what every `svc ctl` command loads into one file: each file that a program loads takes time. What `main.ts` itself
+ * needs stays apart, so that `svc version` loads nothing else.
+ */
+function commandLine(): (id: string, build: ChunkingContext) => string | null {
+  let members: Set<string> | null = null;
+  return (id, build) => {
+    members ??= reachedFrom(CLI_ROOTS, build).difference(reachedFrom([join(ROOT, "main.ts")], build));
+    return members.has(id) ? "ctl" : null;
+  };
+}
+
+/** Modules that are loaded with these, without those that are loaded on demand. */
+function reachedFrom(roots: string[], build: ChunkingContext): Set<string> {
+  const reached = new Set(roots);
+  for (const id of reached) {
+    for (const next of build.getModuleInfo(id)?.importedIds ?? []) reached.add(next);
+  }
+  return reached;
 }
 
 /** The packages that modules belong to, by the paths that Deno gives them in node_modules. */

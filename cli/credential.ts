@@ -50,7 +50,7 @@ export class Credential {
     this.check();
     const { env } = this.#io;
     if (env.SVC_TOKEN) return checked(env.SVC_TOKEN, "SVC_TOKEN");
-    if (env.SVC_TOKEN_FILE) return checked(await readToken(env.SVC_TOKEN_FILE), "SVC_TOKEN_FILE");
+    if (env.SVC_TOKEN_FILE) return checked(readToken(env.SVC_TOKEN_FILE), "SVC_TOKEN_FILE");
     const host = (await readHosts(this.#io)).hosts[address];
     if (host === undefined) return await this.#signed(address);
     this.renews = true;
@@ -98,9 +98,9 @@ export class Credential {
   // Only the service that wrote the file beside the key gets such a token, and only it takes it.
   async #signed(address: string): Promise<string | null> {
     const { dataDir, jwtSecret, username } = await this.#configuration();
-    const running = await readAnnounced(dataDir);
+    const running = readAnnounced(dataDir);
     if (running === null || running.instance === "" || running.url !== address) return null;
-    const key = jwtSecret || await readKey(join(dataDir, "secret.key"));
+    const key = jwtSecret || readKey(join(dataDir, "secret.key"));
     const claims = {
       typ: "access" as const,
       sub: `operator:${username}`,
@@ -121,17 +121,17 @@ function checked(token: string, name: string): string {
   );
 }
 
-async function readToken(path: string): Promise<string> {
+function readToken(path: string): string {
   try {
-    return (await Deno.readTextFile(path)).trim();
+    return Deno.readTextFileSync(path).trim();
   } catch {
     throw usage(`SVC_TOKEN_FILE: cannot read ${path}; name a file that this user may read`);
   }
 }
 
-async function readKey(path: string): Promise<string> {
+function readKey(path: string): string {
   try {
-    return (await Deno.readTextFile(path)).trim();
+    return Deno.readTextFileSync(path).trim();
   } catch (error) {
     const why = error instanceof Deno.errors.NotFound
       ? "there is none, so no service was ever started here"

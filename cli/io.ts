@@ -54,7 +54,9 @@ export function processIo(signal: AbortSignal): Io {
         // Nobody listens; there is no other place to say so.
       }
     },
-    stdin: Deno.stdin.readable,
+    get stdin() {
+      return Deno.stdin.readable;
+    },
     // Line by line and with Ctrl-C as ever, only unseen: the reader takes care of Enter and of nothing else.
     hideInput: (hidden) => Deno.stdin.setRaw(hidden, { cbreak: true }),
     rawInput: (raw) => Deno.stdin.setRaw(raw),

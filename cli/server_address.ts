@@ -24,9 +24,9 @@ export async function serverUrl(
   const { current } = await readHosts(io);
   if (current !== "") return current;
   const { host, port, dataDir } = await configuration();
-  const announced = (await readAnnounced(dataDir))?.url ?? null;
+  const announced = readAnnounced(dataDir)?.url ?? null;
   // Because of a file that a killed server left, no token may be sent to another program on its port.
-  if (announced !== null && (port === 0 || await isLocked(join(dataDir, "svc.lock")))) return announced;
+  if (announced !== null && (port === 0 || isLocked(join(dataDir, "svc.lock")))) return announced;
   if (port === 0) {
     throw new ServiceError(
       "unavailable",
@@ -55,9 +55,9 @@ interface RunningService {
 }
 
 /** What the server left in its data directory; null when there is none, or none that can be read. */
-export async function readAnnounced(dataDir: string): Promise<RunningService | null> {
+export function readAnnounced(dataDir: string): RunningService | null {
   try {
-    const { url, instance = "" } = JSON.parse(await Deno.readTextFile(join(dataDir, "server.json")));
+    const { url, instance = "" } = JSON.parse(Deno.readTextFileSync(join(dataDir, "server.json")));
     return typeof url === "string" && typeof instance === "string" ? { url, instance } : null;
   } catch {
     return null;
@@ -65,10 +65,10 @@ export async function readAnnounced(dataDir: string): Promise<RunningService | n
 }
 
 /** Whether a living process holds the lock. It is never tried here: a server that starts at that moment would be refused. */
-export async function isLocked(path: string): Promise<boolean> {
+export function isLocked(path: string): boolean {
   try {
-    const { ino } = await Deno.stat(path);
-    const locks = await Deno.readTextFile("/proc/locks");
+    const { ino } = Deno.statSync(path);
+    const locks = Deno.readTextFileSync("/proc/locks");
     return ino !== null &&
       locks.split("\n").some((line) => line.includes("FLOCK") && line.includes(`:${ino} `));
   } catch {

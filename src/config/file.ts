@@ -64,7 +64,7 @@ export async function readConfigSource(flag: string | undefined): Promise<Config
   const none = { path: null, base: Deno.cwd(), document: null, position: () => ({ line: 0, column: 0 }) };
   let text: string;
   try {
-    text = await Deno.readTextFile(path);
+    text = Deno.readTextFileSync(path);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) {
       if (flag === undefined) return none;

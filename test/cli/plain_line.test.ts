@@ -1,0 +1,114 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type AnyCommand, SHARED_OPTIONS } from "../../cli/command.ts";
+import { GROUPS, loadGroup } from "../../cli/groups.ts";
+import type { Io } from "../../cli/io.ts";
+import { parsedLine } from "../../cli/parser.ts";
+import { type Line, plainLine } from "../../cli/plain_line.ts";
+
+const io = { out: () => {}, err: () => {}, width: 100, env: {} } as unknown as Io;
+
+/** What a command gets of a line. A flag that switches something off is on by itself for the parser. */
+function meaning(line: Line | null): unknown {
+  if (line === null) return "help";
+  const off = Object.values(line.spec.options).map(({ flags }) => flags).filter((flag) =>
+    flag.startsWith("--no-")
+  );
+  const given = Object.entries(line.given).filter(([name, value]) =>
+    value !== true || !off.includes(`--no-${name}`)
+  );
+  return { command: line.spec, args: line.args, given: Object.fromEntries(given) };
+}
+
+const parsed = (words: string[]) => parsedLine(words, io, true).then(meaning, String);
+
+const specs: { group: string; spec: AnyCommand; words: string[] }[] = [];
+for (const group of Object.keys(GROUPS)) {
+  const found = await loadGroup(group);
+  if (!Array.isArray(found)) specs.push({ group, spec: found, words: [group] });
+  else for (const spec of found) specs.push({ group, spec, words: [group, spec.name] });
+}
+
+/** Lines that are nearly right: the flags of a command and others, values that look like flags, too many and too few words. */
+const lines = fc.constantFrom(...specs).chain(({ spec, words }) => {
+  const flags = Object.values({ ...spec.options, ...SHARED_OPTIONS }).flatMap(({ flags }) =>
+    flags.split(/[ ,]+/).filter((part) => part.startsWith("-"))
+  );
+  const value = fc.constantFrom(
+    "x",
+    "1",
+    "",
+    "-",
+    "a b",
+    "-x",
+    "--json",
+    "help",
+    "worker",
+    "list",
+    "ü",
+    "a=b",
+  );
+  const piece = fc.oneof(
+    { weight: 4, arbitrary: fc.constantFrom(...flags) },
+    { weight: 4, arbitrary: value },
+    {
+      weight: 2,
+      arbitrary: fc.tuple(fc.constantFrom(...flags), value).map(([flag, text]) => `${flag}=${text}`),
+    },
+    { weight: 1, arbitrary: fc.tuple(fc.constantFrom(...flags), value).map(([flag, text]) => flag + text) },
+    { weight: 1, arbitrary: fc.constantFrom("--", "-h", "--help", "-1", "-qq", "--unknown") },
+  );
+  const args = (spec.args ?? []).map(() => "x");
+  return fc.tuple(fc.array(piece, { maxLength: 6 }), fc.boolean()).map(([pieces, whole]) =>
+    whole ? [...words, ...args, ...pieces] : [...words, ...pieces]
+  );
+});
+
+describe("a command line that is read without the parser (contract 6)", () => {
+  it("means what it means to the parser, and everything else is left to the parser", async () => {
+    let plain = 0;
+    await fc.assert(
+      fc.asyncProperty(lines, async (words) => {
+        const line = await plainLine(words);
+        if (line === null) return;
+        plain++;
+        expect(meaning(line)).toEqual(await parsed(words));
+      }),
+      { numRuns: 600 },
+    );
+    expect(plain).toBeGreaterThan(60);
+  });
+
+  it("is every example of the help that has no shell in it", async () => {
+    for (const { spec } of specs) {
+      for (const example of spec.examples) {
+        if (/[|<>$]/.test(example)) continue;
+        const words = [...example.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) =>
+          quoted ?? bare ?? ""
+        );
+        const line = await plainLine(words);
+        expect([example, line === null ? null : meaning(line)]).toEqual([example, await parsed(words)]);
+      }
+    }
+  });
+
+  it("is no help, no mistake, and nothing that stands before its group", async () => {
+    const left = [
+      [],
+      ["help"],
+      ["worker"],
+      ["worker", "help"],
+      ["worker", "list", "--help"],
+      ["worker", "lst"],
+      ["worker", "list", "x"],
+      ["worker", "get"],
+      ["worker", "list", "--unknown"],
+      ["worker", "list", "--json=yes"],
+      ["worker", "list", "--name"],
+      ["worker", "list", "--name", "a", "--name", "b"],
+      ["--json", "worker", "list"],
+      ["run", "Ada", "--", "-x"],
+    ];
+    for (const words of left) expect([words, await plainLine(words)]).toEqual([words, null]);
+  });
+});
