@@ -37,6 +37,7 @@ const LOOKS: Record<string, [LucideIcon, Tone, string]> = {
   cancelled: [CircleSlash, "quiet", "cancelled"],
   merged: [Circle, "quiet", "merged"],
   idle: [Circle, "quiet", "idle"],
+  unavailable: [TriangleAlert, "bad", "not available"],
   soft: [TriangleAlert, "warn", "nearly used up"],
   hard: [OctagonX, "bad", "used up"],
   unmeasured: [CircleDashed, "warn", "not measured"],

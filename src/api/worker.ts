@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { invalid, notFound, ServiceError } from "../domain/error.ts";
 import { type Json, valueOf } from "../domain/json.ts";
+import type { Listing } from "../domain/page.ts";
 import { type Caller, grants, idleScopes, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
 import type { Worker, WorkerCreate, WorkerFilter, WorkerUpdate } from "../domain/worker.ts";
 import { stateDirOf } from "../base/paths.ts";
@@ -24,6 +25,7 @@ import { checkAgain, create } from "./create.ts";
 import { checkEngines } from "./engine_check.ts";
 import type { Needs } from "./parts.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
+import { shownWorkers } from "./worker_shown.ts";
 
 // Only an operator decides what a worker may reach (contract 2.9, reliability SCP-3).
 const OPERATOR_FIELDS = [
@@ -108,8 +110,16 @@ async function warningOf(
 }
 
 /** GET /api/workers (interface 4.2, worker list). Of several departments any (contract 8.2); an unknown one has no workers (contract 1.5). */
-export async function listWorkers({ db }: Needs<"db">, filter: WorkerFilter): Promise<Answer<Worker[]>> {
-  if (filter.department === undefined) return page(await listWorkerRows(db, filter, null, filter));
+export async function listWorkers(
+  needs: Needs<"db" | "engines" | "paths">,
+  filter: WorkerFilter,
+): Promise<Answer<Worker[]>> {
+  const found = page(await listFound(needs, filter));
+  return { ...found, json: await shownWorkers(needs, found.json) };
+}
+
+async function listFound({ db }: Needs<"db">, filter: WorkerFilter): Promise<Listing<Worker>> {
+  if (filter.department === undefined) return await listWorkerRows(db, filter, null, filter);
   const recursive = filter.recursive && !filter.no_recursive;
   const ids = new Set<string>();
   for (const ref of new Set(filter.department)) {
@@ -118,20 +128,26 @@ export async function listWorkers({ db }: Needs<"db">, filter: WorkerFilter): Pr
     const meant = recursive ? await listDescendantIds(db, department.id) : [department.id];
     for (const id of meant) ids.add(id);
   }
-  return page(await listWorkerRows(db, filter, [...ids], filter));
+  return await listWorkerRows(db, filter, [...ids], filter);
 }
 
 /** GET /api/workers/:id. Throws `not_found`. */
-export async function getWorker({ db }: Needs<"db">, id: string): Promise<Answer<Worker>> {
-  return { json: await findShown(db, id) };
+export async function getWorker(
+  needs: Needs<"db" | "engines" | "paths">,
+  id: string,
+): Promise<Answer<Worker>> {
+  return { json: await findShown(needs, id) };
 }
 
-async function findShown(db: Database, id: string): Promise<Json<Worker>> {
+async function findShown(
+  { db, ...needs }: Needs<"db" | "engines" | "paths">,
+  id: string,
+): Promise<Json<Worker>> {
   // Programs ask for the same worker again and again, and every read of the file locks and unlocks it.
   const read = () => findWorkerJson(db, id);
   const json = await db.unlessChanged(`worker ${id}`, read, (found) => found?.length ?? 0);
   if (json === null) throw notFound("worker", id);
-  return json;
+  return await shownWorkers(needs, json);
 }
 
 /** PUT /api/workers/:id: an absent field stays unchanged (contract 3, Worker). Throws `invalid_request`, `not_found`, `forbidden`. */
@@ -142,7 +158,7 @@ export async function updateWorker(
   input: WorkerUpdate,
 ): Promise<Answer<Worker>> {
   await checkAgain(() => changeWorker(needs, call, id, input));
-  const answer = { json: await findShown(needs.db, id) };
+  const answer = { json: await findShown(needs, id) };
   return { ...answer, ...await warningOf(needs, answer, input.scopes) };
 }
 

@@ -28,7 +28,7 @@ export async function getWorkerStatus(
   return answer({
     id,
     name: worker.name,
-    status: worker.status,
+    status: worker.status === "idle" && !found.usable ? "unavailable" : worker.status,
     engine: name,
     version: found.version,
     usable: found.usable && fault === null,

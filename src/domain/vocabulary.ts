@@ -62,6 +62,9 @@ export const BEE_RUN_STATUSES = ["running", "completed", "failed"] as const;
 /** Derived, never stored: `working` while a run is in progress, `waiting` while that waits for a person, else `paused` or `idle` (contract 3, Worker). */
 export const WORKER_STATUSES = ["idle", "working", "waiting", "paused"] as const;
 
+/** What is shown of one worker: in the place of `idle`, `unavailable` while its engine cannot be used (contract 3, Worker). */
+export const SHOWN_WORKER_STATUSES = [...WORKER_STATUSES, "unavailable"] as const;
+
 /** Statuses of a question; all but the first are its end (contract 12). */
 export const QUESTION_STATUSES = ["open", "answered", "expired", "cancelled"] as const;
 
@@ -75,7 +78,7 @@ type InboundStatus = (typeof INBOUND_STATUSES)[number];
 export const UNROUTED_STATUSES = ["received", "feeding"] as const satisfies InboundStatus[];
 export const ROUTED_STATUSES = ["bee_processed", "merged", "failed"] as const satisfies InboundStatus[];
 
-/** Who took a message: a worker, the coordinator with a reply, or nobody; '' while it is not routed (contract 8.8). */
+/** Who took a message: a worker, the coordinator with a reply, or nobody; '' while it is not routed (contract 3, Worker). */
 export const ROUTED_TO = ["", "task", "reply", "nobody"] as const;
 export type RoutedTo = (typeof ROUTED_TO)[number];
 

@@ -17,7 +17,7 @@ import {
 } from "./field.ts";
 import { pageQuery, WORKER_PAGE_SIZE_MAX } from "./page.ts";
 import { scope } from "./scope.ts";
-import { WORKER_STATUSES } from "./vocabulary.ts";
+import { SHOWN_WORKER_STATUSES } from "./vocabulary.ts";
 
 const PATH_MAX_BYTES = 4_000;
 const ENGINE_ARGS_MAX_BYTES = 8_000;
@@ -37,7 +37,7 @@ export const workerSchema = z.strictObject({
   scopes: z.array(z.string()),
   verify: verifySchema.nullable().meta({ description: "checks the work of tasks that name no check" }),
   work_dir: z.string().meta({ description: "absolute path" }),
-  status: z.enum(WORKER_STATUSES),
+  status: z.enum(SHOWN_WORKER_STATUSES),
   paused: z.boolean(),
   created_at: time,
   updated_at: time,
@@ -50,7 +50,7 @@ export type Worker = z.output<typeof workerSchema>;
 export const workerStatusSchema = z.strictObject({
   id,
   name: z.string(),
-  status: z.enum(WORKER_STATUSES),
+  status: z.enum(SHOWN_WORKER_STATUSES),
   engine: z.string(),
   version: z.string().meta({ description: 'of the engine\'s program; "" where it has none' }),
   usable: z.boolean().meta({ description: "whether a run could be started now" }),

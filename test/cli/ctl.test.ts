@@ -98,6 +98,22 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     expect((await ctl(app, ["worker", "update", id, "--scopes", "read:workers"])).err).toBe("");
   });
 
+  it("a worker whose engine cannot be used is unavailable, and told so when it is made (contract 3, Worker)", async () => {
+    await using app = await openApp({
+      config: { engines: { ...fakeEngines(), gone: { kind: "command", command: "/no/such/program" } } },
+    });
+    const made = await ctl(app, ["worker", "create", "-n", "Ada", "--engine", "gone", "-q"]);
+    expect(made).toMatchObject({
+      code: 0,
+      err: "svc: warning: its engine gone cannot be used: /no/such/program does not exist\n",
+    });
+    expect((await ctl(app, ["worker", "list"])).out.split("\t").slice(1, 3)).toEqual(["Ada", "unavailable"]);
+    const shown = await ctl(app, ["worker", "list"], { terminal: true });
+    expect(shown.out).toContain("\u001b[31munavailable");
+    expect((await ctl(app, ["worker", "get", "Ada"])).out).toContain("\nstatus\tunavailable\n");
+    expect((await ctl(app, ["worker", "status", "Ada"])).out).toContain("\nstatus\tunavailable\n");
+  });
+
   it("a table fits the terminal: the last column gets the remaining width, and empty columns are left out", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });

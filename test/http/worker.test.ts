@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { fakeEngines } from "../harness/agents.ts";
 import { openApp } from "../harness/app.ts";
+import { tempDir } from "../harness/process.ts";
 
 describe("/api/workers (interface 4.1, contract 3)", () => {
   it("POST creates a worker with every field and a directory of its own", async () => {
@@ -232,6 +233,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     });
     const lost = await app.call("POST /api/workers", { name: "Lost", engine: "gone" });
     expect(await app.call(`GET /api/workers/${lost.id}/status`)).toMatchObject({
+      status: "unavailable",
       usable: false,
       detail: "/no/such/program does not exist",
     });
@@ -247,5 +249,51 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       usable: false,
       detail: expect.stringMatching(/work directory \/proc\/no\/such cannot be used/),
     });
+  });
+
+  it("is unavailable in lists while its engine cannot be used, unless it works or is paused (contract 3, Worker)", async () => {
+    await using program = await tempDir();
+    const command = join(program.path, "agent");
+    await using app = await openApp({
+      config: { engines: { ...fakeEngines(), gone: { kind: "command", command } } },
+    });
+    const { id } = await app.call("POST /api/workers", { name: "Lost", engine: "gone" });
+    await app.call("POST /api/workers", { name: "Held", engine: "gone", paused: true });
+    await app.call("POST /api/workers", { name: "Ada", description: '"engine":"gone"' });
+    const statuses = async () =>
+      Object.fromEntries(
+        (await app.call("GET /api/workers")).map((
+          { name, status }: Record<string, string>,
+        ) => [name, status]),
+      );
+    expect(await statuses()).toEqual({ Lost: "unavailable", Held: "paused", Ada: "idle" });
+    expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({ status: "unavailable", engine: "gone" });
+    // What was read can be sent back.
+    const sent = await app.send(`PUT /api/workers/${id}`, await app.call(`GET /api/workers/${id}`));
+    expect([sent.status, sent.body.status]).toEqual([200, "unavailable"]);
+    await Deno.writeTextFile(command, "#!/bin/sh\n", { mode: 0o755 });
+    expect(await statuses()).toEqual({ Lost: "idle", Held: "paused", Ada: "idle" });
+    expect(await app.call(`GET /api/workers/${id}/status`)).toMatchObject({ status: "idle", usable: true });
+  });
+
+  it("is available with a login of its own, where each worker has one", async () => {
+    await using program = await tempDir();
+    const command = join(program.path, "claude");
+    await Deno.writeTextFile(command, "#!/bin/sh\necho 99.0.0\n", { mode: 0o755 });
+    const home = join(program.path, "home");
+    await using app = await openApp({
+      config: {
+        engines: {
+          ...fakeEngines(),
+          claude: { kind: "claude", command, state: "per_worker", env: { HOME: home } },
+        },
+      },
+    });
+    const { id } = await app.call("POST /api/workers", { name: "Ada", engine: "claude" });
+    expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({ status: "unavailable" });
+    const state = join(app.dataDir, "state", id, "claude");
+    await Deno.mkdir(state, { recursive: true });
+    await Deno.writeTextFile(join(state, ".credentials.json"), "{}");
+    expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({ status: "idle" });
   });
 });

@@ -66,10 +66,7 @@ export function WorkersPage() {
           label="Status"
           value={status}
           onChange={(value) => change({ status: value })}
-          options={[["", "Every status"], ["idle", "idle"], ["working", "working"], ["waiting", "waiting"], [
-            "paused",
-            "paused",
-          ]]}
+          options={STATUSES}
         />
         {all !== undefined && <p class="count">{shown.length} of {all.length}</p>}
       </div>
@@ -92,6 +89,12 @@ export function WorkersPage() {
     </>
   );
 }
+
+const STATUSES = [
+  ["", "Every status"],
+  ...["idle", "working", "waiting", "paused"].map((one) => [one, one] as const),
+  ["unavailable", "not available"],
+] as const;
 
 function WorkerRow({ worker }: { worker: Worker }) {
   const { id, name, description, status, engine, departments } = worker;

@@ -1,0 +1,31 @@
+import { stateDirOf } from "../base/paths.ts";
+import { type Json, jsonOf, valueOf } from "../domain/json.ts";
+import type { Worker } from "../domain/worker.ts";
+import type { Needs } from "./parts.ts";
+
+// In a JSON text a quote within a value is escaped, so this is a member of an object.
+const ENGINES = /"engine":"([^"]*)"/g;
+
+/**
+ * Workers as they are shown: `unavailable` in the place of `idle` where the engine cannot be used (contract 3, Worker). Whether it can
+ * be is no row, so the text that the database made is only looked into when one of its engines cannot.
+ */
+export async function shownWorkers<T extends Worker | Worker[]>(
+  { engines, paths }: Needs<"engines" | "paths">,
+  json: Json<T>,
+): Promise<Json<T>> {
+  const names = new Set([...json.matchAll(ENGINES)].map(([, name = ""]) => name));
+  const doubtful = new Set<string>();
+  for (const name of names) {
+    if (!(await engines.probeOne(name, () => null)).usable) doubtful.add(name);
+  }
+  if (doubtful.size === 0) return json;
+  const value = valueOf<Worker | Worker[]>(json);
+  for (const worker of [value].flat()) {
+    if (worker.status !== "idle" || !doubtful.has(worker.engine)) continue;
+    // A login may be the worker's own.
+    const { usable } = await engines.probeOne(worker.engine, (one) => stateDirOf(paths, worker.id, one));
+    if (!usable) worker.status = "unavailable";
+  }
+  return jsonOf(value) as Json<T>;
+}
