@@ -5,8 +5,9 @@ import type { Budget } from "../../src/domain/budget.ts";
 import { valueOf } from "../../src/domain/json.ts";
 import type { BudgetPeriod, BudgetUnit } from "../../src/domain/vocabulary.ts";
 import { Admission } from "../../src/pipeline/admission.ts";
+import { finishBeeRun, insertBeeRun } from "../../src/store/bee_run.ts";
 import { finishExecution, insertExecution, startExecution } from "../../src/store/execution.ts";
-import { countUse, reserve } from "../../src/store/ledger.ts";
+import { countUse, countWaiting, reserve } from "../../src/store/ledger.ts";
 import type { WaitingTask } from "../../src/store/task_queue.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
@@ -37,6 +38,16 @@ interface ModelRun {
   counted: Use;
   startedAt: number;
   endedAt: number | null;
+  waitedMs: number;
+  waitingSince: number | null;
+}
+
+// Its runs count for everybody, its conversation and its engine; it has its own median.
+const COORDINATOR = "bee";
+
+/** How long a run has gone on, less the time in which it waits for a person. */
+function lasted({ startedAt, waitedMs, waitingSince }: ModelRun, now: number): number {
+  return (waitingSince ?? now) - startedAt - waitedMs;
 }
 
 const MONTH = new Intl.DateTimeFormat("en-CA", { timeZone: ZONE, year: "numeric", month: "2-digit" });
@@ -70,7 +81,7 @@ class Model {
     let [counted, reserved] = [0, 0];
     for (const run of this.runs.values()) {
       if (!run.targets.includes(target)) continue;
-      const used = unit === "runs" ? 0 : this.amount({ ...run.counted, ms: now - run.startedAt }, unit);
+      const used = unit === "runs" ? 0 : this.amount({ ...run.counted, ms: lasted(run, now) }, unit);
       counted += used;
       reserved += Math.max(0, this.amount(run.expected, unit) - used);
     }
@@ -173,7 +184,8 @@ async function compare(seed: number): Promise<void> {
     else if (dice < 0.45) await tryRun(world, label);
     else if (dice < 0.55 && run !== undefined) await report(world, run);
     else if (dice < 0.78 && run !== undefined) await end(world, run, chance() < 0.2);
-    else if (dice < 0.79) {
+    else if (dice < 0.82 && run !== undefined) await toggleWaiting(world, run);
+    else if (dice < 0.83) {
       // The server dies: what was open is lost, with what it had counted.
       for (const id of [...world.model.runs.keys()]) await end(world, id, true);
       world.admission = admissionOf(app);
@@ -253,7 +265,7 @@ async function listed({ app }: World): Promise<Budget[]> {
 async function tryRun(world: World, label: string): Promise<void> {
   const { app, clock, model, pick, admission } = world;
   const now = clock.now();
-  const worker = pick(world.workers);
+  const worker = pick([...world.workers, { id: COORDINATOR, departments: [] }]);
   const session_key = pick(["cli:one", "cli:two"]);
   const task: WaitingTask = {
     id: newId(),
@@ -288,7 +300,10 @@ async function tryRun(world: World, label: string): Promise<void> {
     const sum = model.settled(budget, now) + counted + reserved;
     return !model.mayStart(budget, sum, model.amount(expected, budget.unit));
   });
-  const verdict = await (await admission.round(now)).judge(task);
+  const round = await admission.round(now);
+  const verdict = worker.id === COORDINATOR
+    ? await round.judgeCoordinator({ session_key, engine: "echo" })
+    : await round.judge(task);
   const [first] = holding;
   if (first !== undefined) {
     expect(verdict.hold?.held, label).toBe(`budget:${first.id}`);
@@ -300,23 +315,14 @@ async function tryRun(world: World, label: string): Promise<void> {
   if (verdict.hold !== null) return;
   expect([...verdict.reservation.targets].sort(), label).toEqual([...new Set(targets)].sort());
   const id = newId();
+  const identity = { execution_id: id, worker_id: worker.id, task_id: task.id, message_id: "m", session_key };
+  const started = { ...identity, engine: "echo", attempt: 1, run_id: "", created_at: now };
   await app.db.write([
-    insertExecution({
-      execution_id: id,
-      worker_id: worker.id,
-      worker_name: "w",
-      task_id: task.id,
-      message_id: "m",
-      session_key,
-      session_id: "",
-      engine: "echo",
-      instruction: "x",
-      attempt: 1,
-      run_id: "",
-      created_at: now,
-    }),
+    ...(worker.id === COORDINATOR ? [insertBeeRun(started)] : [
+      insertExecution({ ...started, worker_name: "w", session_id: "", instruction: "x" }),
+      ...startExecution(id, now),
+    ]),
     reserve(id, verdict.reservation.targets, verdict.reservation.expected),
-    ...startExecution(id, now),
   ]);
   // What nobody counts is not asked for.
   const { tokens, ms, nano_usd } = verdict.reservation.expected;
@@ -327,7 +333,19 @@ async function tryRun(world: World, label: string): Promise<void> {
     counted: { tokens: 0, ms: 0, usd: 0 },
     startedAt: now,
     endedAt: null,
+    waitedMs: 0,
+    waitingSince: null,
   });
+}
+
+async function toggleWaiting({ app, model, clock }: World, id: string): Promise<void> {
+  const run = model.runs.get(id);
+  if (run === undefined) return;
+  const now = clock.now();
+  const waits = run.waitingSince === null;
+  if (run.waitingSince !== null) run.waitedMs += now - run.waitingSince;
+  run.waitingSince = waits ? now : null;
+  await app.db.write([countWaiting(id, waits, now)]);
 }
 
 async function report({ app, model, pick }: World, id: string): Promise<void> {
@@ -353,7 +371,7 @@ async function end({ app, model, clock, pick }: World, id: string, lost: boolean
       usd: run.counted.usd + pick([0, 0.01]),
     };
   }
-  run.counted.ms = now - run.startedAt;
+  run.counted.ms = lasted(run, now);
   run.endedAt = now;
   model.runs.delete(id);
   model.ended.push(run);
@@ -362,15 +380,17 @@ async function end({ app, model, clock, pick }: World, id: string, lost: boolean
   const usage = lost
     ? { input_tokens: null, output_tokens: null, cost_usd: null }
     : { input_tokens: 0, output_tokens: tokens, cost_usd: usd };
-  const { won } = await app.db.write(finishExecution(id, {
-    status: lost ? "failed" : "completed",
-    session_id: "",
-    result: "",
+  const how = {
+    status: lost ? "failed" as const : "completed" as const,
     error: "",
-    failure: lost ? "server_lost" : "",
-    exit_code: null,
+    failure: lost ? "server_lost" as const : "" as const,
     usage,
-  }, now));
+  };
+  const { won } = await app.db.write(
+    run.worker === COORDINATOR
+      ? finishBeeRun(id, { ...how, reason: "", reply: "", task_count: 0 }, now)
+      : finishExecution(id, { ...how, session_id: "", result: "", exit_code: null }, now),
+  );
   expect(won).toBe(true);
 }
 
@@ -393,7 +413,10 @@ async function agree(world: World, label: string): Promise<void> {
   const [recount] = await app.db.read(
     `select count(*) as runs, coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0) as tokens,
       coalesce(sum(cast(round(coalesce(cost_usd, 0) * 1e9) as integer)), 0) as nano_usd
-    from execution where status in ('completed', 'failed')`,
+    from (
+      select input_tokens, output_tokens, cost_usd from execution where status in ('completed', 'failed')
+      union all
+      select input_tokens, output_tokens, cost_usd from bee_run where status in ('completed', 'failed'))`,
   );
   const [latest] = await app.db.read(
     "select runs, tokens, nano_usd from ledger where target = 'global' order by at desc, runs desc limit 1",
