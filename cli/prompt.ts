@@ -1,5 +1,6 @@
 import { usage } from "./exit.ts";
 import type { Io } from "./io.ts";
+import { visible } from "./visible.ts";
 
 // Without a terminal there may be no one to answer: a script must not hang (contract 6).
 const PIPE_WAIT_MS = 5_000;
@@ -9,7 +10,8 @@ const PIPE_WAIT_MS = 5_000;
  * within five seconds, or it is a usage error and nothing is done (contract 6).
  */
 export async function confirm(io: Io, question: string): Promise<boolean> {
-  io.err(`${question} [y/N] `);
+  // It names things, and names may come from anybody.
+  io.err(`${visible(question)} [y/N] `);
   const line = await readLine(io);
   if (!io.inIsTerminal) io.err("\n");
   if (line === null) {

@@ -5,6 +5,7 @@ import { type AnyCommand, command, type Context, type OptionSpec } from "../comm
 import { EXIT, Exit, usage } from "../exit.ts";
 import type { Io } from "../io.ts";
 import { confirm, readText } from "../prompt.ts";
+import { visible } from "../visible.ts";
 
 // What the server takes (contract 16).
 const FLEET_MAX_BYTES = 16 * 1024 * 1024;
@@ -33,11 +34,12 @@ export const exportCommand: AnyCommand = command({
     "Print departments, workers, schedules, budgets and shared memory as a file for apply, without secrets",
   options: {},
   examples: ["export > fleet.yaml"],
-  async run({ client, out }) {
+  async run({ client, out, io }) {
     const { json, value } = await client.call("GET /api/fleet");
     if (out.format === "json") return out.line(json);
     const { yamlText } = await yaml();
-    out.raw(yamlText(value));
+    const text = yamlText(value);
+    out.raw(io.outIsTerminal ? visible(text) : text);
   },
 });
 
@@ -139,13 +141,15 @@ function yaml() {
   return load<typeof import("../../src/config/yaml.ts")>("../../src/config/yaml.ts", import.meta.url);
 }
 
-function show({ out }: Context, json: string, { changes }: FleetPlan): void {
+// What agents wrote stands in it, such as the memory of every conversation.
+function show({ out, io }: Context, json: string, { changes }: FleetPlan): void {
   if (out.format === "json") return out.line(json);
+  const line = (text: string) => out.line(io.outIsTerminal ? visible(text) : text);
   for (const { action, kind, name, fields } of changes) {
     const sign = SIGNS[action];
-    out.line(`${sign} ${kind} ${name}${action === "adopt" ? " (managed by this fleet from now on)" : ""}`);
+    line(`${sign} ${kind} ${name}${action === "adopt" ? " (managed by this fleet from now on)" : ""}`);
     if (action !== "update") continue;
-    for (const field of fields) out.line(`    ${field.name}: ${cut(field.before)} -> ${cut(field.after)}`);
+    for (const field of fields) line(`    ${field.name}: ${cut(field.before)} -> ${cut(field.after)}`);
   }
 }
 
