@@ -7,7 +7,7 @@ import { isDuplicate } from "../store/database.ts";
 import { insertInbound } from "../store/inbound.ts";
 import { record } from "../store/journal.ts";
 import { isPaired } from "../store/platform.ts";
-import { findByPlatformId, insertOver, wasOver } from "../store/platform_message.ts";
+import { deleteOver, findByPlatformId, insertOver, wasOver } from "../store/platform_message.ts";
 import { greetStranger } from "./pairing.ts";
 import type { Needs } from "./parts.ts";
 import { IGNORED, type PlatformRules } from "./platforms.ts";
@@ -62,11 +62,12 @@ async function store(
   if (first === undefined) return IGNORED;
   const event = (kind: "message.received" | "message.failed", data = {}) =>
     record(now, { kind, session_key: key, message_id: first.id, actor, data });
+  const taken = [
+    ...rows.flatMap((row) => insertInbound(row, limits.max_waiting_messages)),
+    event("message.received"),
+  ];
   try {
-    const { won } = await db.write([
-      ...rows.flatMap((row) => insertInbound(row, limits.max_waiting_messages)),
-      event("message.received"),
-    ]);
+    const { won } = await db.write(taken);
     if (won) return { outcome: "queued", message_id: first.id };
     // Told once: who goes on writing knows already.
     const error = `${limits.max_waiting_messages} messages of this conversation wait already`;
@@ -86,7 +87,12 @@ async function store(
   } catch (error) {
     if (!isDuplicate(error)) throw error;
     const earlier = await findByPlatformId(db, name, first.platform_message_id);
-    return { outcome: "repeated", message_id: earlier ?? "" };
+    if (!earlier?.over || !incoming.isData) return { outcome: "repeated", message_id: earlier?.id ?? "" };
+    // A program that was told "too many" sends it again: that is another try, and no repetition.
+    const again = await db.write([...deleteOver(earlier.id), ...taken]);
+    return again.won
+      ? { outcome: "queued", message_id: first.id }
+      : { outcome: "over", message_id: earlier.id };
   }
 }
 

@@ -1,16 +1,19 @@
-import type { Database, Statement } from "./database.ts";
+import { type Database, guarded, type Statement } from "./database.ts";
 
-/** The message with this id on its platform, or null. */
+// As insertOver() stores it: what the coordinator gives up was tried at least once.
+const OVER = "status = 'failed' and attempt = 0";
+
+/** The message with this id on its platform, and whether it was not taken, because too many waited; or null. */
 export async function findByPlatformId(
   db: Database,
   platform: string,
   platformMessageId: string,
-): Promise<string | null> {
-  const row = await db.first<{ id: string }>(
-    "select id from inbound_message where platform = ? and platform_message_id = ?",
+): Promise<{ id: string; over: boolean } | null> {
+  const row = await db.first<{ id: string; over: number }>(
+    `select id, ${OVER} as over from inbound_message where platform = ? and platform_message_id = ?`,
     [platform, platformMessageId],
   );
-  return row?.id ?? null;
+  return row === null ? null : { id: row.id, over: row.over === 1 };
 }
 
 /** A message that was not taken, because too many wait. */
@@ -59,6 +62,11 @@ export function insertOver(message: OverMessage, error: string): Statement {
       received_at,
     ],
   };
+}
+
+/** Takes away what insertOver() stored, guarded by its being there: its sender tries again. */
+export function deleteOver(id: string): Statement[] {
+  return guarded(`delete from inbound_message where id = ? and ${OVER}`, [id]);
 }
 
 /** Whether the latest message of a conversation failed with this error, so that it is not said again. */

@@ -198,6 +198,30 @@ describe("POST /hooks/:name (contract 10.5)", () => {
   });
 });
 
+it("a webhook that was refused because too many wait is taken when it comes again (contract 10.1, contract 10.5)", async () => {
+  const clock = new TestClock();
+  const more = { limits: { max_waiting_messages: 1 }, bee: { quiet_window: "10s" } };
+  await using app = await openApp({ clock, config: settings({}, more) });
+  await app.call("POST /api/workers", { name: "Ada" });
+  const send = async (id: string) => {
+    const body = JSON.stringify({ text: `say ${id}` });
+    return await post(app, body, signed(body, id, clock.now()));
+  };
+  expect((await send("a")).status).toBe(202);
+  // Not taken yet, however often it comes.
+  for (let i = 0; i < 3; i++) expect((await send("b")).status).toBe(429);
+  expect(await rows(app)).toBe(2);
+  clock.advance(10_000);
+  await app.until("task.completed");
+  const taken = await send("b");
+  expect(taken.status).toBe(202);
+  clock.advance(10_000);
+  await app.until("task.completed", 2);
+  expect(await send("b")).toEqual(taken);
+  const [b, a] = await app.call("GET /api/messages/inbound?platform=alerts");
+  expect([a.status, b.status, b.id]).toEqual(["bee_processed", "bee_processed", taken.body.message_id]);
+});
+
 describe("replies to reply_url (contract 10.3)", () => {
   const to = (receiver: Receiver) => ({ reply_url: receiver.url, allow_private: true });
 
