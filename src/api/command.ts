@@ -24,11 +24,7 @@ export function checkCommands(
   for (const name of ["gate", "verify"] as const) {
     const command = commands[name];
     if (command === undefined) continue;
-    if (call !== null && !mayCall(call.caller, "write:commands")) {
-      throw new ServiceError("forbidden", `Cannot set ${name}: this token lacks the scope write:commands`, {
-        required_scope: "write:commands",
-      });
-    }
+    if (call !== null) checkMaySet(call, name);
     const found = engines.find(engine);
     if (command === null || found === null || found.kind !== "command" || found.config.shell !== undefined) {
       continue;
@@ -38,6 +34,14 @@ export function checkCommands(
       `the engine ${found.name} is of kind command and needs engines.${found.name}.shell for it`,
     );
   }
+}
+
+/** Throws `forbidden` for a caller who may not set this command, or take it away (contract 13). */
+export function checkMaySet({ caller }: Call, name: "gate" | "verify"): void {
+  if (mayCall(caller, "write:commands")) return;
+  throw new ServiceError("forbidden", `Cannot set ${name}: this token lacks the scope write:commands`, {
+    required_scope: "write:commands",
+  });
 }
 
 /** Throws `forbidden` for a run that would have results delivered elsewhere than to its own conversation (contract 15). */

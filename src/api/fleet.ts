@@ -17,7 +17,7 @@ import { fleetState, unlessFleetChanged } from "../store/fleet.ts";
 import { record } from "../store/journal.ts";
 import { type Answer, answer } from "./answer.ts";
 import type { Call } from "./call.ts";
-import { checkCommands } from "./command.ts";
+import { checkCommands, checkMaySet } from "./command.ts";
 import { checkEngines } from "./engine_check.ts";
 import { changesOf } from "./fleet_changes.ts";
 import { exported, listPresent, normalized } from "./fleet_present.ts";
@@ -98,20 +98,22 @@ async function plan(
   call: Call,
   { fleet, prune, adopt }: FleetPlanInput,
 ): Promise<{ planned: Planned; present: PresentObject[] }> {
-  checkEngineNames(needs, call, fleet);
-  checkSchedules(needs, call, fleet);
+  checkEngineNames(needs, fleet);
+  checkSchedules(needs, fleet);
   const present = await listPresent(needs);
+  checkCommandEngines(needs, fleet, present);
   checkCircle(fleet, present);
   const planned = planFleet(normalized(needs, fleet), present, { fleet: fleet.fleet, prune, adopt });
   checkReferences(fleet, present, planned);
+  checkCommandChanges(call, planned);
   return { planned, present };
 }
 
 // What engines may be named, and with which arguments.
-function checkEngineNames({ engines }: Needs<"engines">, call: Call, fleet: Fleet): void {
+function checkEngineNames({ engines }: Needs<"engines">, fleet: Fleet): void {
   for (const [index, worker] of fleet.workers.entries()) {
     checkEngines(engines, worker, `fleet.workers.${index}.`);
-    checkCommands({ call, engines, engine: worker.engine }, { verify: worker.verify ?? undefined });
+    checkCommands({ call: null, engines, engine: worker.engine }, { verify: worker.verify });
   }
   for (const [index, { target }] of fleet.budgets.entries()) {
     const engine = /^engine:(.*)$/s.exec(target)?.[1];
@@ -119,16 +121,10 @@ function checkEngineNames({ engines }: Needs<"engines">, call: Call, fleet: Flee
   }
 }
 
-// A cron that cannot fire, and a command that its caller may not set, are found before anything is changed.
-function checkSchedules(
-  { engines, clock, timeZone }: Needs<"engines" | "clock" | "timeZone">,
-  call: Call,
-  fleet: Fleet,
-): void {
+// A cron that cannot fire is found before anything is changed.
+function checkSchedules({ clock, timeZone }: Needs<"clock" | "timeZone">, fleet: Fleet): void {
   const now = clock.now();
-  for (
-    const [index, { cron, time_zone = "", until = null, gate, verify, worker }] of fleet.schedules.entries()
-  ) {
+  for (const [index, { cron, time_zone = "", until = null }] of fleet.schedules.entries()) {
     const path = `fleet.schedules.${index}`;
     checkFieldsOfType("scheduled", fleet.schedules[index] ?? {});
     const fault = cronFault(cron, zoneOf(time_zone, timeZone), now);
@@ -136,8 +132,29 @@ function checkSchedules(
     if (nextRunAt({ cron, time_zone, until }, timeZone, now) === null) {
       throw invalid(`${path}.until`, "no time of the cron falls before it");
     }
-    const { engine = "" } = fleet.workers.find(({ name }) => nameKey(name) === nameKey(worker)) ?? {};
-    checkCommands({ call, engines, engine }, { gate: gate ?? undefined, verify: verify ?? undefined });
+  }
+}
+
+// By the engine of its worker, which the file need not name.
+function checkCommandEngines(
+  { engines }: Needs<"engines">,
+  fleet: Fleet,
+  present: readonly PresentObject[],
+): void {
+  const engineOf = new Map([
+    ...present.filter(({ kind }) => kind === "worker")
+      .map(({ name, fields }) => [nameKey(name), String(fields.engine)] as const),
+    ...fleet.workers.map(({ name, engine }) => [nameKey(name), engine] as const),
+  ]);
+  for (const { worker, gate, verify } of fleet.schedules) {
+    checkCommands({ call: null, engines, engine: engineOf.get(nameKey(worker)) ?? "" }, { gate, verify });
+  }
+}
+
+// A command that is left out is taken away. Who may set none may apply a file that changes none.
+function checkCommandChanges(call: Call, { changes }: Planned): void {
+  for (const { name, before, after } of changes.flatMap(({ fields }) => fields)) {
+    if ((name === "gate" || name === "verify") && (before ?? after ?? null) !== null) checkMaySet(call, name);
   }
 }
 

@@ -3,6 +3,7 @@ import { planFleet } from "../../src/domain/fleet_plan.ts";
 import type { FleetPlan } from "../../src/domain/fleet.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
+import { bearer, someToken, someUser } from "../harness/people.ts";
 import { startRun } from "../harness/run.ts";
 
 const FLEET = {
@@ -217,14 +218,49 @@ describe("the fleet as a file (contract 16)", () => {
     expect((await app.send("GET /api/workers?page_size=1")).headers.get("x-total-count")).toBe("499");
   });
 
-  it("is for people only: no run, whatever its scopes, and no viewer (contract 9)", async () => {
+  it("is for admins only: no run, whatever its scopes, no viewer and no operator (contract 9)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
-    const run = await startRun(app, ["*:*"]);
-    for (const route of ["GET /api/fleet", "POST /api/fleet/plan", "POST /api/fleet/apply"]) {
-      const body = route.startsWith("GET") ? undefined : { fleet: {} };
-      const { status } = await app.send(route, body, { authorization: `Bearer ${run.token}` });
-      expect([route, status]).toEqual([route, 403]);
+    const callers = [
+      bearer((await startRun(app, ["*:*"])).token),
+      (await someUser(app, "Vera", "viewer")).headers,
+      (await someUser(app, "Otto", "operator")).headers,
+    ];
+    for (const headers of callers) {
+      for (const route of ["GET /api/fleet", "POST /api/fleet/plan", "POST /api/fleet/apply"]) {
+        const body = route.startsWith("GET") ? undefined : { fleet: {} };
+        expect([route, (await app.send(route, body, headers)).status]).toEqual([route, 403]);
+      }
     }
+  });
+
+  it("asks for write:commands to set a command and to take one away, and not to leave it (contract 13.2)", async () => {
+    await using app = await openApp({ inMemory: true });
+    const [ada, bob] = FLEET.workers;
+    const checked = { ...ada, verify: { command: ["true"] } };
+    await apply(app, { ...FLEET, workers: [checked, bob] });
+    const { headers } = await someToken(app, "repository", ["write:fleet"]);
+    const by = async (change: object) => {
+      const fleet = { ...FLEET, workers: [checked, bob], ...change };
+      return (await app.send("POST /api/fleet/apply", { fleet }, headers)).status;
+    };
+    const [morning, check] = FLEET.schedules;
+    const { verify, ...bare } = check ?? {};
+    expect(await by({ memory: { tone: "formal", language: "English" } })).toBe(200);
+    expect(await by({ schedules: [morning, bare] })).toBe(403);
+    expect(await by({ schedules: [{ ...morning, verify }, check] })).toBe(403);
+    expect(await by({ workers: [ada, bob] })).toBe(403);
+    const [found] = (await app.call("GET /api/fleet")).schedules;
+    expect(found).toMatchObject({ name: "Check", verify });
+  });
+
+  it("knows the engine of a worker that the file does not name: it has to say how a command is run (contract 13.2)", async () => {
+    await using app = await openApp({ inMemory: true, config: { engines: fakeEngines() } });
+    await app.call("POST /api/workers", { name: "Plain", engine: "echo" });
+    await app.call("POST /api/workers", { name: "Boxed", engine: "fake" });
+    const schedule = { name: "S", instruction: "i", cron: "0 7 * * *", verify: { command: ["true"] } };
+    expect((await apply(app, { schedules: [{ ...schedule, worker: "Plain" }] })).status).toBe(200);
+    const boxed = await apply(app, { schedules: [{ ...schedule, name: "T", worker: "Boxed" }] });
+    expect([boxed.status, boxed.body.detail]).toEqual([400, expect.stringContaining("engines.fake.shell")]);
   });
 
   it("a plan says nothing when a file wants what is there, in any order", () => {
