@@ -25,7 +25,7 @@ type ProcessNeeds = Needs<"db" | "lifecycle" | "stages" | "limits" | "platforms"
 type RowNeeds = Needs<"db" | "clock" | "retention">;
 type DatabaseNeeds = Needs<"db" | "paths" | "watch">;
 
-/** Everything that GET /metrics shows (contract 5.2): totals only, no names and no ids. */
+/** Everything that GET /metrics shows (contract 5.2): totals only: no ids, and of names those of the configuration. */
 export async function readMetrics(needs: ProcessNeeds & RowNeeds & DatabaseNeeds): Promise<Metric[]> {
   return [
     ...ofProcess(needs),
