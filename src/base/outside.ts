@@ -56,18 +56,20 @@ export async function callOutside(options: OutsideRequest): Promise<OutsideAnswe
   if (url.username !== "" || url.password !== "") {
     throw new RefusedAddress("the address must not hold a name or a password");
   }
+  const began = performance.now();
   const address = await checkedAddress(url, options);
-  return await send(url, address, options);
+  const leftMs = Math.max(0, options.timeoutMs - (performance.now() - began));
+  return await send(url, address, options, leftMs);
 }
 
 async function checkedAddress(
   url: URL,
-  { allowPrivate, resolve = resolveName }: OutsideRequest,
+  { allowPrivate, timeoutMs, resolve = resolveName }: OutsideRequest,
 ): Promise<string> {
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   let addresses: string[];
   try {
-    addresses = isIP(host) === 0 ? await resolve(host) : [host];
+    addresses = isIP(host) === 0 ? await within(timeoutMs, resolve(host)) : [host];
   } catch (error) {
     throw new NotReached(`the name ${host} has no address: ${wordsOf(error)}`);
   }
@@ -80,7 +82,19 @@ async function checkedAddress(
   return first;
 }
 
-function send(url: URL, address: string, options: OutsideRequest): Promise<OutsideAnswer> {
+// A name server may be slow on purpose.
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`no answer within ${ms / 1000} s`)), ms);
+  return await Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
+}
+
+function send(
+  url: URL,
+  address: string,
+  options: OutsideRequest,
+  leftMs: number,
+): Promise<OutsideAnswer> {
   const { method = "POST", headers = {}, body, timeoutMs, answerMaxBytes, signal } = options;
   const isTls = url.protocol === "https:";
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
@@ -115,7 +129,7 @@ function send(url: URL, address: string, options: OutsideRequest): Promise<Outsi
     const abort = () => request.destroy(new Error("it was ended"));
     const timer = setTimeout(
       () => request.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)),
-      timeoutMs,
+      leftMs,
     );
     signal?.addEventListener("abort", abort, { once: true });
     request.on("socket", (socket) => {
