@@ -62,13 +62,16 @@ function create(name: string, config: PlatformConfig, clock: Clock): Platform {
   }
 }
 
-/** Connects every platform; what comes in goes to the one operation for all. The webhooks of the configuration become rows. */
-export async function startPlatforms(
-  needs: Needs<"db" | "clock" | "limits" | "platforms">,
+/** The webhooks of the configuration become rows, before anything is sent: what an older one names is called no more. */
+export async function storeWebhooks(
+  { db, clock }: Needs<"db" | "clock">,
   { webhooks }: Config,
 ): Promise<void> {
-  const rows = webhooks.map((one) => ({ ...one, id: newId() }));
-  await needs.db.write(syncWebhooks(rows, needs.clock.now()));
+  await db.write(syncWebhooks(webhooks.map((one) => ({ ...one, id: newId() })), clock.now()));
+}
+
+/** Connects every platform; what comes in goes to the one operation for all. */
+export function startPlatforms(needs: Needs<"db" | "clock" | "limits" | "platforms">): void {
   for (const { platform, rules } of needs.platforms.values()) {
     platform?.start((incoming) => receiveMessage(needs, rules, incoming));
   }

@@ -117,6 +117,27 @@ describe("webhooks out (contract 11)", () => {
     await Deno.remove(dataDir, { recursive: true }).catch(() => {});
   }, 60_000);
 
+  it("that the configuration does not name any more get nothing after a start", async () => {
+    const clock = new TestClock();
+    await using receiver = new Receiver(SECRET, () => clock.now());
+    const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
+    receiver.otherwise = 503;
+    {
+      await using app = await openApp({ clock, dataDir, config: settings(receiver) });
+      await save(app, "a");
+      await eventually("it is owed", async () => (await app.call("GET /api/webhooks/out")).attempt === 1);
+    }
+    clock.advance(3_600_000);
+    await using other = new Receiver(SECRET, () => clock.now());
+    const { webhooks = [] } = settings(other);
+    const config = { webhooks: webhooks.map((one) => ({ ...one, name: "other" })) };
+    await using app = await openApp({ clock, dataDir, config });
+    await save(app, "b");
+    await eventually("the other one works", () => keys(other).includes("b"));
+    expect(keys(receiver)).toEqual(["a"]);
+    await Deno.remove(dataDir, { recursive: true }).catch(() => {});
+  }, 60_000);
+
   it("of a receiver that hangs hold up no other", async () => {
     await using quick = new Receiver(SECRET);
     const slow = Deno.listen({ hostname: "127.0.0.1", port: 0 });
