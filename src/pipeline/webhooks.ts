@@ -7,7 +7,7 @@ import { nameKey } from "../domain/name.ts";
 import { TO_WEBHOOK } from "../domain/notice.ts";
 import { kindsOf, RETRIES_MS } from "../domain/webhook.ts";
 import { sendEvent, type Tried } from "../platform/webhook/event.ts";
-import type { Database } from "../store/database.ts";
+import type { Database, Statement } from "../store/database.ts";
 import { journalRange, type JournalRow, listEvents, moved } from "../store/journal.ts";
 import {
   advanceWebhook,
@@ -42,13 +42,20 @@ export function createWebhookStage(
       busy.add(webhook.id);
       // A receiver that is slow holds up nobody else.
       void serve(webhook, signal)
-        .catch((error) => log.error("Cannot serve webhook {name}: {error}", { name: webhook.name, error }))
-        .finally(() => busy.delete(webhook.id));
+        .catch((error) => {
+          log.error("Cannot serve webhook {name}: {error}", { name: webhook.name, error });
+          return false;
+        })
+        .then((again) => {
+          busy.delete(webhook.id);
+          if (again) stage.wake();
+        });
     }
     return Infinity;
   }
 
-  async function serve(webhook: DueWebhook, signal: AbortSignal): Promise<void> {
+  /** Whether it has to be looked at again at once. */
+  async function serve(webhook: DueWebhook, signal: AbortSignal): Promise<boolean> {
     const wanted = kindsOf(JSON.parse(webhook.events));
     // Notices for it come whatever events it wants.
     const kinds = [...new Set([...wanted, "notice.raised" as const])];
@@ -56,19 +63,23 @@ export function createWebhookStage(
     const events = await listEvents(db, webhook.cursor, EVENTS_PER_READ, { kinds });
     let { cursor, attempt } = webhook;
     for (const event of events) {
-      if (signal.aborted) return;
+      if (signal.aborted) return false;
       if (!wanted.includes(event.kind) && !isNoticeFor(webhook, event)) continue;
-      if (!await deliver({ ...webhook, cursor, attempt }, event)) return;
+      const became = await deliver({ ...webhook, cursor, attempt }, event);
+      if (became !== "taken") return became === "changed";
       cursor = event.seq;
       attempt = 0;
     }
     const seen = events.at(-1)?.seq ?? cursor;
-    if (seen > cursor) await db.write(advanceWebhook(webhook.id, cursor, seen, clock.now()));
-    if (events.length > 0) return stage.wake();
-    if (last - cursor >= CURSOR_STEP) await db.write(advanceWebhook(webhook.id, cursor, last, clock.now()));
+    const at = { ...webhook, cursor };
+    if (seen > cursor) await db.write(advanceWebhook(at, seen, clock.now()));
+    if (events.length > 0) return true;
+    if (last - cursor >= CURSOR_STEP) await db.write(advanceWebhook(at, last, clock.now()));
+    return false;
   }
 
-  async function deliver(webhook: DueWebhook, event: JournalRow): Promise<boolean> {
+  /** `changed`: somebody has changed the webhook while it was tried, and that counts. */
+  async function deliver(webhook: DueWebhook, event: JournalRow): Promise<"taken" | "later" | "changed"> {
     const target = { url: webhook.url, secret: webhook.secret, allow_private: webhook.allow_private === 1 };
     const tried = await sendEvent(target, eventOf(webhook.id, event), clock.now());
     const now = clock.now();
@@ -84,29 +95,29 @@ export function createWebhookStage(
       duration_ms,
       created_at: now,
     });
-    if (error === "") {
-      const { won } = await db.write([
-        ...advanceWebhook(webhook.id, webhook.cursor, event.seq, now),
-        ...noted,
-      ]);
+    const store = async (statements: Statement[]) => {
+      const { won } = await db.write([...statements, ...noted]);
+      // It was tried all the same.
+      if (!won) await db.write(noted);
       return won;
-    }
+    };
+    if (error === "") return await store(advanceWebhook(webhook, event.seq, now)) ? "taken" : "changed";
     const reason = status === 410
       ? "its receiver answered 410: it is gone"
       : attempt > RETRIES_MS.length
       ? `event ${event.seq} was tried ${attempt} times: ${error}`
       : null;
     if (reason === null) {
-      await db.write([postponeWebhook(webhook.id, attempt, now + waitMs(attempt, tried)), ...noted]);
-    } else {
-      const told = {
-        kind: "webhook.disabled" as const,
-        data: { webhook_id: webhook.id, name: webhook.name, reason },
-      };
-      log.warning("Webhook {name} is switched off: {reason}", { name: webhook.name, reason });
-      await db.write([...moved(disableWebhook(webhook.id, reason, now), now, told), ...noted]);
+      const won = await store(postponeWebhook(webhook, attempt, now + waitMs(attempt, tried)));
+      return won ? "later" : "changed";
     }
-    return false;
+    const told = {
+      kind: "webhook.disabled" as const,
+      data: { webhook_id: webhook.id, name: webhook.name, reason },
+    };
+    const won = await store(moved(disableWebhook(webhook, reason, now), now, told));
+    if (won) log.warning("Webhook {name} is switched off: {reason}", { name: webhook.name, reason });
+    return won ? "later" : "changed";
   }
 }
 

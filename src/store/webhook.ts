@@ -160,9 +160,10 @@ export interface DueWebhook extends Row {
   allow_private: number;
   cursor: number;
   attempt: number;
+  updated_at: number;
 }
 
-const DUE = "id, name, url, secret, events, allow_private, cursor, attempt";
+const DUE = "id, name, url, secret, events, allow_private, cursor, attempt, updated_at";
 
 /** Webhooks that may be tried now. */
 export function listDueWebhooks(db: Database, now: number): Promise<DueWebhook[]> {
@@ -176,27 +177,44 @@ export function findDueWebhook(db: Database, id: string): Promise<DueWebhook | n
   return db.first<DueWebhook>(`select ${DUE} from webhook where id = ?`, [id]);
 }
 
-/** The event was taken, or none up to here concerned it; guarded by the cursor not having been set elsewhere. */
-export function advanceWebhook(id: string, from: number, to: number, now: number): Statement[] {
-  return guarded("update webhook set cursor = ?, attempt = 0, due_at = ? where id = ? and cursor = ?", [
+/** A webhook as a try has found it: what somebody changed or had replayed meanwhile counts more than how the try went. */
+type Tried = Pick<DueWebhook, "id" | "cursor" | "updated_at">;
+
+const AS_TRIED = "where id = ? and enabled = 1 and cursor = ? and updated_at = ?";
+
+/** The event was taken, or none up to here concerned it; guarded by the webhook being as it was. */
+export function advanceWebhook({ id, cursor, updated_at }: Tried, to: number, now: number): Statement[] {
+  return guarded(`update webhook set cursor = ?, attempt = 0, due_at = ? ${AS_TRIED}`, [
     to,
     now,
-    id,
-    from,
+    ...[id, cursor, updated_at],
   ]);
 }
 
-/** The event was not taken: the next try. */
-export function postponeWebhook(id: string, attempt: number, dueAt: number): Statement {
-  return { sql: "update webhook set attempt = ?, due_at = ? where id = ?", args: [attempt, dueAt, id] };
+/** The event was not taken: the next try; guarded as advanceWebhook(). */
+export function postponeWebhook(
+  { id, cursor, updated_at }: Tried,
+  attempt: number,
+  dueAt: number,
+): Statement[] {
+  return guarded(`update webhook set attempt = ?, due_at = ? ${AS_TRIED}`, [
+    attempt,
+    dueAt,
+    ...[id, cursor, updated_at],
+  ]);
 }
 
-/** The service switches it off, guarded by its being on. */
-export function disableWebhook(id: string, reason: string, now: number): Statement[] {
-  return guarded(
-    "update webhook set enabled = 0, disabled_reason = ?, updated_at = ? where id = ? and enabled = 1",
-    [reason, now, id],
-  );
+/** The service switches it off; guarded as advanceWebhook(). */
+export function disableWebhook(
+  { id, cursor, updated_at }: Tried,
+  reason: string,
+  now: number,
+): Statement[] {
+  return guarded(`update webhook set enabled = 0, disabled_reason = ?, updated_at = ? ${AS_TRIED}`, [
+    reason,
+    now,
+    ...[id, cursor, updated_at],
+  ]);
 }
 
 /** Notes a try; the oldest of DELIVERIES_MAX gives way. */

@@ -138,6 +138,49 @@ describe("webhooks out (contract 11)", () => {
     await Deno.remove(dataDir, { recursive: true }).catch(() => {});
   }, 60_000);
 
+  it(
+    "that are changed while a try is under way are as they were changed, whatever comes of the try",
+    async () => {
+      const asked: ((status: number) => void)[] = [];
+      await using server = Deno.serve(
+        { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+        () =>
+          new Promise<Response>((resolve) => asked.push((status) => resolve(new Response(null, { status })))),
+      );
+      const clock = new TestClock();
+      const hook = { name: "out", secret: SECRET, events: ["memory.*"], allow_private: true };
+      const url = `http://127.0.0.1:${server.addr.port}/`;
+      await using app = await openApp({ clock, config: { webhooks: [{ ...hook, url }] } });
+      const put = (enabled: boolean) => {
+        clock.advance(1);
+        return app.call("PUT /api/webhooks/out", { enabled });
+      };
+      const tries = async () => (await app.call("GET /api/webhooks/out/deliveries")).length;
+      await put(false);
+      for (const key of ["a", "b"]) await save(app, key);
+      await put(true);
+      await eventually("the first is tried", () => asked.length === 1);
+      await put(false);
+      asked[0]?.(200);
+      await eventually("the try is noted", async () => await tries() === 1);
+      // Switched off: the second one is not sent.
+      await put(true);
+      await eventually("it goes on", () => asked.length === 2);
+      await put(true);
+      asked[1]?.(503);
+      // Switched on again: tried at once, without the pause of a failure.
+      await eventually("it is tried at once", () => asked.length === 3);
+      expect(await app.call("GET /api/webhooks/out")).toMatchObject({ attempt: 0 });
+      asked[2]?.(200);
+      await eventually("the other one comes", () => asked.length === 4);
+      asked[3]?.(200);
+      const [last, ...earlier] = await app.call("GET /api/webhooks/out/deliveries");
+      expect([last, ...earlier].every(({ attempt }: { attempt: number }) => attempt === 1)).toBe(true);
+      await eventually("all is delivered", async () => await tries() === 4);
+    },
+    60_000,
+  );
+
   it("of a receiver that hangs hold up no other", async () => {
     await using quick = new Receiver(SECRET);
     const slow = Deno.listen({ hostname: "127.0.0.1", port: 0 });
