@@ -8,6 +8,7 @@ const CTRL_C = "\u0003";
 // Stands for a line break within one entry, so that what was pasted can be looked at, edited and found again in the history.
 const BREAK = "⏎";
 const HISTORY_MAX = 200;
+const CLEAR_LINE = "\r\u001b[2K";
 
 /**
  * A prompt on a terminal that stays: line editing and history by node:readline, a paste of several lines as one entry. What is
@@ -16,6 +17,8 @@ const HISTORY_MAX = 200;
 export class ChatPrompt {
   /** What Ctrl-C does while an answer is awaited. */
   onInterrupt: () => void = () => {};
+  /** An answer is awaited, also while something is asked: what Ctrl-C means. */
+  busy = false;
   readonly #io: Io;
   readonly #keys = new PassThrough();
   readonly #lines: ReturnType<typeof createInterface>;
@@ -23,6 +26,7 @@ export class ChatPrompt {
   #pasted = "";
   #pasting = false;
   #ahead = "";
+  #ended = false;
 
   constructor(io: Io, prompt: string) {
     this.#io = io;
@@ -43,8 +47,12 @@ export class ChatPrompt {
       removeHistoryDuplicates: true,
     });
     this.#lines.on("line", (line) => this.#answer(line.replaceAll(BREAK, "\n")));
-    this.#lines.on("close", () => this.#answer(null));
+    this.#lines.on("close", () => {
+      this.#ended = true;
+      this.#answer(null);
+    });
     this.#lines.on("SIGINT", () => {
+      if (this.busy) return this.onInterrupt();
       io.err("\n(Ctrl-D ends the chat)\n");
       this.#lines.write(null, { ctrl: true, name: "u" });
       this.#lines.prompt();
@@ -56,6 +64,7 @@ export class ChatPrompt {
 
   /** Asks, and returns what was entered, or null at Ctrl-D. */
   async next(): Promise<string | null> {
+    if (this.#ended) return null;
     return await new Promise((resolve) => {
       this.#asking = resolve;
       this.#lines.prompt();
@@ -63,6 +72,16 @@ export class ChatPrompt {
       this.#ahead = "";
       if (ahead !== "") this.#keys.write(ahead);
     });
+  }
+
+  /** Takes what is being typed off the screen, for something to be printed. */
+  hide(): void {
+    this.#io.err(CLEAR_LINE);
+  }
+
+  /** Shows it again. */
+  show(): void {
+    this.#lines.prompt(true);
   }
 
   #answer(line: string | null): void {

@@ -13,6 +13,24 @@ type Trace = Api["GET /api/messages/:id/trace"]["response"];
 // Something else may be going on in the conversation, which the stream does not tell apart.
 const LOOK_MS = 2_000;
 
+/** Who is told of questions, and may be typing an answer just then. */
+export interface Asking {
+  asked: (said: Reply) => void;
+  /** Something is being typed, which hide() takes off the screen and show() brings back. */
+  readonly open: boolean;
+  hide: () => void;
+  show: () => void;
+}
+
+/** How something is said. */
+interface Saying {
+  /** Called with the message's id as soon as it is stored. */
+  accepted?: (messageId: string) => void;
+  asking?: Asking;
+  /** The message that it replies to. */
+  replyTo?: string | undefined;
+}
+
 /** A chat with the service in one local session: what is said, and what answers it. */
 export class Conversation {
   readonly #context: Context;
@@ -20,6 +38,9 @@ export class Conversation {
   /** The message that was said last, while its outcome is waited for. */
   #messageId: string | null = null;
   #printed = new Set<string>();
+  #asking: Asking | null = null;
+  /** Messages that answer questions of it; null for one that could not be sent. */
+  #answers: Promise<string | null>[] = [];
 
   constructor(context: Context, id: string) {
     this.#context = context;
@@ -33,33 +54,60 @@ export class Conversation {
   async say(
     content: string,
     limitMs: number,
-    accepted: (messageId: string) => void = () => {},
+    { accepted = () => {}, asking, replyTo }: Saying = {},
   ): Promise<void> {
     const { client, io } = this.#context;
     const params = { id: this.#id };
     const stream = await this.#open(undefined);
     const { value } = await client.call("POST /api/local/sessions/:id/messages", {
       params,
-      body: { content, alone: true },
+      body: { content, alone: true, ...(replyTo === undefined ? {} : { reply_to: replyTo }) },
     });
+    this.#asking = asking ?? null;
     const id = this.#messageId = value.message_id;
     accepted(id);
     const onward = `it goes on: svc ctl message trace ${id}`;
     try {
-      const trace = await this.#follow(stream, id, performance.now() + limitMs);
-      if (trace === "late") {
+      const until = performance.now() + limitMs;
+      const traces = [await this.#follow(stream, id, until)];
+      // An answer that its run did not see any more became a task of its own.
+      for (let answer = this.#answers.shift(); answer !== undefined; answer = this.#answers.shift()) {
+        const messageId = await answer;
+        if (messageId !== null) {
+          traces.push(await this.#follow(await this.#open(undefined), messageId, until));
+        }
+      }
+      if (traces.includes("late")) {
         throw new Exit(EXIT.timedOut, `No end of it after ${limitMs / 1000} s; ${onward}`);
       }
-      if (this.#printed.size === 0) this.#context.note("no reply");
-      if (trace !== null) judge(trace);
+      if (this.#printed.size === 0 && replyTo === undefined) this.#context.note("no reply");
+      for (const trace of traces) if (trace !== null && trace !== "late") judge(trace);
     } catch (error) {
       const { errIsTerminal, signal } = io;
       if (signal.aborted && errIsTerminal) this.#context.note(`\nleft; ${onward}`);
       throw error;
     } finally {
       this.#messageId = null;
+      this.#asking = null;
+      this.#answers = [];
       this.#printed = new Set();
     }
+  }
+
+  /** Answers a question while what was said last is still going on; say() goes on with what comes of it. */
+  answer(content: string, replyTo: string): void {
+    const { client, note, out } = this.#context;
+    const body = { content, alone: true, reply_to: replyTo };
+    const params = { id: this.#id };
+    this.#answers.push(
+      client.call("POST /api/local/sessions/:id/messages", { params, body }).then(
+        ({ value }) => value.message_id,
+        (error) => {
+          note(out.style.red(`svc: ${visible(String(error.message))}`));
+          return null;
+        },
+      ),
+    );
   }
 
   /** Ends what the last message brought about, as far as it has come. Returns how many runs and tasks that were. */
@@ -88,10 +136,22 @@ export class Conversation {
     const print = (said: Reply, json: string) => {
       if (said.reply_to !== messageId || this.#printed.has(said.id)) return;
       this.#printed.add(said.id);
-      spinner.clear();
+      const typing = this.#asking?.open ?? false;
+      if (typing) this.#asking?.hide();
+      else spinner.clear();
       this.#print(said, json);
+      if (typing) this.#asking?.show();
+      if (!said.question_id) return;
+      if (this.#asking !== null) {
+        spinner.stop();
+        this.#asking.asked(said);
+      } else if (out.format !== "json") {
+        this.#context.note(`to answer: svc ctl question answer ${said.question_id} <text>`);
+      }
     };
-    const listener = { reply: print, state: (words: string) => spinner.show(words) };
+    // What is being typed has the line for itself.
+    const state = (words: string) => this.#asking?.open ? spinner.stop() : spinner.show(words);
+    const listener = { reply: print, state };
     let replies = new ReplyStream(stream, undefined, listener);
     try {
       while (true) {

@@ -8,6 +8,7 @@ export interface Reply {
   id: string;
   content: string;
   reply_to?: string | null;
+  question_id?: string | null;
   worker_name?: string;
   media?: { name: string; size: number; mime: string } | null;
 }

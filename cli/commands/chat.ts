@@ -2,13 +2,12 @@ import { load } from "../../src/base/load.ts";
 import { conflict, notFound, ServiceError } from "../../src/domain/error.ts";
 import { nameKey } from "../../src/domain/name.ts";
 import type { Client } from "../client.ts";
-import { type AnyCommand, command, type Context } from "../command.ts";
+import { type AnyCommand, command } from "../command.ts";
 import { TIMEOUT, timeoutMs } from "../duration.ts";
 import { Conversation } from "../conversation.ts";
-import { Exit, usage } from "../exit.ts";
+import { usage } from "../exit.ts";
 import { readText } from "../prompt.ts";
 import { resolveRef } from "../ref.ts";
-import { visible } from "../visible.ts";
 
 const TIMEOUT_DEFAULT_MS = 600_000;
 // What the server takes as text (contract 1).
@@ -34,12 +33,18 @@ export const chatCommand: AnyCommand = command({
       about: "talk to this worker",
       type: "text",
     },
+    replyTo: {
+      flags: "--reply-to <id>",
+      about: "the message that this replies to, in --session or --last; a reply to a question answers it",
+      type: "text",
+    },
     timeout: { ...TIMEOUT, default: "10m" },
   },
   examples: [
     "chat '@ada what is new?'",
     "chat --session work --worker Ada 'and now in English'",
     "chat --last 'and in one sentence'",
+    "chat --last --reply-to 01a1fd23-4c79-764a-afab-047dd52450e4 Yes",
     "chat - < question.txt",
     "chat",
   ],
@@ -53,58 +58,27 @@ export const chatCommand: AnyCommand = command({
     const text = given === "-" ? (await readText(io, CONTENT_MAX_BYTES, "-")).replace(/[\r\n]+$/, "") : given;
     if (!asks && text?.trim() === "") throw usage("the text must not be empty");
     if (options.last && options.session !== undefined) throw usage("--last and --session exclude each other");
+    const { replyTo } = options;
+    if (replyTo !== undefined && (asks || !options.last && options.session === undefined)) {
+      throw usage("--reply-to goes with a text, and with --session or --last");
+    }
     const known = options.last
       ? await lastSession(client)
       : options.session === undefined
       ? null
       : await findSession(client, options.session);
     const mention = options.worker === undefined ? "" : `@${await mentionOf(client, options.worker)} `;
-    if (text === undefined) return await converse(context, known, { mention, limitMs });
+    if (text === undefined) {
+      const { talk } = await load<typeof import("../talk.ts")>("../talk.ts", import.meta.url);
+      return await talk(context, { known, mention, limitMs, begin: (line) => makeSession(client, line) });
+    }
     const session = known ?? await makeSession(client, text);
     if (known === null) tell("session", session);
-    await new Conversation(context, session).say(mention + text, limitMs, (id) => tell("accepted", id));
+    const words = replyTo === undefined ? mention + text : text;
+    const accepted = (id: string) => tell("accepted", id);
+    await new Conversation(context, session).say(words, limitMs, { accepted, replyTo });
   },
 });
-
-/** Asks on the terminal again and again. What fails is said and ends nothing; Ctrl-C ends the run, Ctrl-D the chat. */
-async function converse(
-  context: Context,
-  known: string | null,
-  { mention, limitMs }: { mention: string; limitMs: number },
-): Promise<void> {
-  const { client, io, note, out } = context;
-  const { ChatPrompt } = await load<typeof import("../chat_prompt.ts")>("../chat_prompt.ts", import.meta.url);
-  note(out.style.dim("Ctrl-C stops a run, Ctrl-D ends the chat."));
-  let session = known;
-  let conversation: Conversation | null = known === null ? null : new Conversation(context, known);
-  using prompt = new ChatPrompt(io, "> ");
-  let stopped = false;
-  prompt.onInterrupt = () => {
-    stopped = true;
-    void (conversation?.stop() ?? Promise.resolve(0)).then(
-      (count) => note(count === 0 ? "nothing runs yet" : "stopped; write on in the same conversation"),
-      (error) => note(`svc: ${visible(String(error.message))}`),
-    );
-  };
-  while (true) {
-    const line = await prompt.next();
-    if (line === null) break;
-    if (line.trim() === "") continue;
-    stopped = false;
-    try {
-      session ??= await makeSession(client, line);
-      conversation ??= new Conversation(context, session);
-      await conversation.say(mention + line, limitMs);
-    } catch (error) {
-      const goesOn = error instanceof Exit ||
-        error instanceof ServiceError && error.code !== "unauthenticated";
-      if (!goesOn || !(error instanceof Error)) throw error;
-      // Whoever stopped it knows.
-      if (!stopped) note(out.style.red(`svc: ${visible(error.message)}`));
-    }
-  }
-  note(session === null ? "" : `\nto go on: svc ctl chat --session ${session}`);
-}
 
 const NAME_MAX_CHARACTERS = 40;
 

@@ -124,4 +124,77 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
     },
     180_000,
   );
+
+  it(
+    "shows a question, and takes its answer while the run waits for it and after it (contract 12)",
+    async () => {
+      await using app = await openApp({ config: { engines: fakeEngines() } });
+      await app.call("POST /api/workers", { name: "Ada" });
+      await using dir = await tempDir();
+      const env = { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: "0", PS1: "$ " };
+      await using terminal = await Shell.start("bash --norc -i", dir.path, env);
+      // The name stands before each line, and never before an answer.
+      await terminal.type("svc ctl chat --worker Ada\n");
+      await terminal.until(/> /);
+      await terminal.type("svc ctl ask 'Which colour?' --option Red --option Blue --wait 60s\r");
+      await terminal.until(
+        /Which colour\?[^]*Red[^]*Blue[^]*Answer with an option's number or text[^]*> $/,
+        30_000,
+      );
+      await terminal.type("green\r");
+      await terminal.until(/Answer with an option's number or text[^]*> $/);
+      await terminal.type("2\r");
+      await terminal.until(/Ada:\r?\n+Blue\r?\n[^]*> $/, 30_000);
+      await terminal.type("svc ctl ask 'Which name?' > id\r");
+      await terminal.until(/Which name\?[^]*Your next line is the answer\.[^]*> $/, 30_000);
+      await app.until("execution.completed", 2);
+      await terminal.type("Bob, or 'Rob'\r");
+      await app.until("question.answered", 2);
+      const questions = await app.call("GET /api/questions");
+      expect(questions.map(({ answer }: { answer: string }) => answer)).toEqual(["Bob, or 'Rob'", "Blue"]);
+      // This agent cannot do anything with an answer; what comes of it is waited for and said, all the same.
+      await terminal.until(/svc: task [0-9a-f-]+ failed: [^]*> $/);
+      await terminal.type("\u0004");
+      await terminal.until(/to go on: svc ctl chat/);
+      const said = await app.call("GET /api/messages/inbound");
+      expect(said.map(({ content }: { content: string }) => content.split(" ")[0])).toEqual([
+        "Bob,",
+        "@Ada",
+        "2",
+        "@Ada",
+      ]);
+    },
+    180_000,
+  );
+});
+
+describe("svc ctl chat --reply-to (contract 12)", () => {
+  it("answers the question of that message, whatever else is open, and says how when one is asked", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const asked = await ctl(app, [
+      "chat",
+      "--session",
+      "work",
+      "svc ctl ask 'Which colour?' --option Red > id",
+    ]);
+    const [question] = await app.call("GET /api/questions");
+    expect(asked).toMatchObject({ code: 0, out: expect.stringContaining("Which colour?") });
+    expect(asked.err).toContain(`to answer: svc ctl question answer ${question.id} <text>\n`);
+    await ctl(app, ["chat", "--session", "work", "svc ctl ask 'Which shape?' > id"]);
+    const history = await app.call(`GET /api/local/sessions/${question.session_key.slice(6)}/messages`);
+    const { id } = history.find(({ question_id }: { question_id: string }) => question_id === question.id);
+    const told = await ctl(app, ["chat", "--session", "work", "--reply-to", id, "light red"]);
+    // This agent cannot do anything with an answer, which became a task.
+    expect(told).toMatchObject({
+      code: 8,
+      err: expect.stringMatching(/^accepted \S+\n[^]*svc: task \S+ failed/),
+    });
+    expect(await app.call(`GET /api/questions/${question.id}`)).toMatchObject({ answer: "light red" });
+    expect(await ctl(app, ["chat", "--reply-to", id, "x"])).toMatchObject({
+      code: 2,
+      err: "svc: --reply-to goes with a text, and with --session or --last\n",
+    });
+    expect((await ctl(app, ["chat", "--last", "--reply-to", "x", "y"])).err).toMatch(/^svc: --reply-to: /m);
+  });
 });

@@ -232,7 +232,7 @@ const COMMANDS: Record<string, string[]> = {
   "execution cancel": ["<id>"],
   "message trace": ["<id>"],
   "events": ["follow", "after"],
-  "chat": ["[text|-]", "session", "last", "worker", "timeout"],
+  "chat": ["[text|-]", "session", "last", "worker", "reply-to", "timeout"],
   "run": ["<worker>", "<text|->", "in", "at", "cron", "session", "no-wait", "timeout"],
   // contract 11
   "webhook list": PAGE,

@@ -101,6 +101,7 @@ shutdown_grace: 0ms
 engines:
   default: fake
   fake: { kind: command, command: $FAKE_AGENT }
+  gone: { kind: command, command: /no/such/program }
 END
 export SVC_AUTH_PASSWORD=pass
 
@@ -147,6 +148,11 @@ expect 2 "" svc ctl worker get Ada
 said "$second"
 expect 0 "$second" svc ctl worker delete "$second" -q
 expect 3 "" svc ctl worker get "$second"
+expect 0 "<id>" svc ctl worker create -n Gone --engine gone -q
+gone=$(cat out)
+said "cannot be used"
+expect 0 "unavailable" sh -c "svc ctl worker list --id Gone | cut -f 3"
+expect 0 "$gone" svc ctl worker delete Gone -q
 expect 5 "" svc serve
 expect 1 "" env SVC_DATA_DIR=elsewhere SVC_AUTH_PASSWORD= svc serve
 said "Cannot listen on 127.0.0.1:$PORT: the port is taken"
@@ -190,6 +196,33 @@ expect 0 "$yearly" svc ctl task wait "$yearly" --run 1 -q
 expect 124 "$yearly" svc ctl task wait "$yearly" --run 2 --timeout 200ms -q
 expect 0 "run_no	1" sh -c "svc ctl task get $yearly | grep ^run_no"
 expect 0 "last_status	completed" sh -c "svc ctl task get $yearly | grep ^last_status"
+
+expect 0 "$yearly" svc ctl schedule run --wait "$yearly" -q
+expect 2 "" svc ctl schedule run --timeout 1s "$yearly"
+expect 0 "$yearly" svc ctl schedule pause "$yearly" -q
+expect 0 "$yearly" svc ctl schedule resume "$yearly" -q
+
+# A question of an agent, answered by the script: in its run, and after it.
+beside svc ctl chat --session asking "@Ada svc ctl ask 'Which colour?' --option Red --option Blue --wait 60s"
+until_in out 'Which colour?'
+question=$(svc ctl question list --status open -q)
+svc ctl question answer "$question" 2 > answered 2>&1
+wait "$child"
+got=$?
+cp answered err
+sed -n '$p' out > last
+cp last out
+check 0 "Blue" $got "$words"
+expect 5 "" svc ctl question answer "$question" 1
+expect 0 "<id>" sh -c "svc ctl chat --session asking \"@Ada svc ctl ask 'And which shape?' > asked\" > words && svc ctl question list --status open -q"
+question=$(cat out)
+expect 2 "" svc ctl chat --reply-to "$question" round
+expect 0 "$question" svc ctl question cancel "$question" -q
+expect 0 "<id>" svc ctl run Ada --cron '0 0 1 1 *' -q 'exit 3'
+failing=$(cat out)
+expect 8 "$failing" svc ctl schedule run --wait "$failing" -q
+said "run 1 of task $failing failed"
+expect 0 "$failing" svc ctl schedule delete "$failing" -q
 
 # Many at once: each has its own answer.
 for n in 1 2 3 4; do
