@@ -1,4 +1,5 @@
 import type { Candidate } from "./candidates.ts";
+import { cellsOf, shortened } from "./table.ts";
 
 /** A line of bash up to the cursor, read without running any of it. */
 interface BashLine {
@@ -47,15 +48,23 @@ export function readLine(line: string, breaks: string): BashLine | null {
   return { words: [...words, word ?? ""], quote, kept };
 }
 
-/** Candidates as bash inserts them: quoted for the place where they go. Descriptions stand behind them where bash only lists. */
-export function replies(found: Candidate[], { quote, kept }: BashLine, listing: boolean): string[] {
+// Behind a name that leaves less room than this for it, a description says nothing.
+const ABOUT_MIN_CELLS = 12;
+
+/**
+ * Candidates as bash inserts them: quoted for the place where they go. Where bash only lists, on so many columns, descriptions stand
+ * behind them, cut so that nothing wraps; 0 columns: bash does not list.
+ */
+export function replies(found: Candidate[], { quote, kept }: BashLine, columns: number): string[] {
   const fitting = found.filter(({ value }) => value.startsWith(kept) && !/[\n\r]/.test(value));
   const values = fitting.map(({ value }) => quoted(value.slice(kept.length), quote));
-  if (!listing || values.length < 2) return values;
-  const width = Math.max(...values.map((value) => value.length));
+  if (columns === 0 || values.length < 2) return values;
+  const width = Math.max(...values.map(cellsOf));
+  const room = columns - width - "  ()".length - 1;
   return values.map((value, at) => {
-    const about = (fitting[at]?.about ?? "").replace(/\s+/g, " ");
-    return about === "" ? value : `${value.padEnd(width)}  (${about})`;
+    const about = (fitting[at]?.about ?? "").replace(/\s+/g, " ").trim();
+    if (about === "" || room < ABOUT_MIN_CELLS) return value;
+    return `${value}${" ".repeat(width - cellsOf(value))}  (${shortened(about, room)})`;
   });
 }
 

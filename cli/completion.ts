@@ -17,18 +17,19 @@ export function completion(args: string[], io: Io): number {
 }
 
 /**
- * `svc complete words -- <words>` and `svc complete bash <type> <breaks> <line>`: what the scripts ask at each TAB. Prints one
+ * `svc complete words -- <words>` and `svc complete bash <type> <breaks> <line> <columns>`: what the scripts ask at each TAB. Prints one
  * candidate per line, with its description behind a tab for shells that show one. The text of the line is only looked at,
  * never run, by the scripts and here (decision 0072). Prints nothing when anything goes wrong.
  */
 export async function complete(args: string[], io: Io): Promise<number> {
   const [form = "", ...rest] = args;
   if (form === "bash") {
-    const [type = "", breaks = "", text = ""] = rest;
+    const [type = "", breaks = "", text = "", columns = ""] = rest;
     const line = readLine(text, breaks);
     if (line === null) return EXIT.done;
     const found = await candidatesFor(line.words.slice(1), io);
-    io.out(replies(found, line, LISTING.includes(type)).map((reply) => `${reply}\n`).join(""));
+    const room = LISTING.includes(type) ? Number(columns) || COLUMNS_DEFAULT : 0;
+    io.out(replies(found, line, room).map((reply) => `${reply}\n`).join(""));
     return EXIT.done;
   }
   const words = rest[0] === "--" ? rest.slice(1) : rest;
@@ -37,6 +38,7 @@ export async function complete(args: string[], io: Io): Promise<number> {
   return EXIT.done;
 }
 
+const COLUMNS_DEFAULT = 80;
 // COMP_TYPE when bash lists what there is instead of completing: ?, ! and @.
 const LISTING = ["63", "33", "64"];
 

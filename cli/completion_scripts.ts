@@ -7,7 +7,7 @@ _svc_complete() {
   COMPREPLY=()
   while IFS= read -r reply; do
     COMPREPLY+=("$reply")
-  done < <(command svc complete bash "$COMP_TYPE" "$COMP_WORDBREAKS" "\${COMP_LINE:0:COMP_POINT}" </dev/null 2>/dev/null)
+  done < <(command svc complete bash "$COMP_TYPE" "$COMP_WORDBREAKS" "\${COMP_LINE:0:COMP_POINT}" "\${COLUMNS:-80}" </dev/null 2>/dev/null)
   if [[ \${#COMPREPLY[@]} -eq 1 && \${COMPREPLY[0]} == *[/=] ]] && type compopt >/dev/null 2>&1; then
     compopt -o nospace
   fi

@@ -14,7 +14,7 @@ type Trace = Api["GET /api/messages/:id/trace"]["response"];
 const LOOK_MS = 2_000;
 
 /** Who is told of questions, and may be typing an answer just then. */
-export interface Asking {
+interface Asking {
   asked: (said: Reply) => void;
   /** Something is being typed, which hide() takes off the screen and show() brings back. */
   readonly open: boolean;

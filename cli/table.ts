@@ -7,9 +7,11 @@ const GAP = 2;
 const ID_ENDING_MIN = 6;
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
 
-// What a narrow terminal takes from columns, in this order: from texts down to so many cells, then from all but ids, then
-// from whatever is left.
-const FLOORS: [kinds: (string | undefined)[], floor: number][] = [
+const HEAD_MIN = 6;
+// What a narrow terminal takes from columns, in this order: what only their titles need, then from texts down to so many
+// cells, then from all but ids, then from whatever is left.
+const FLOORS: [kinds: (string | undefined)[], floor: number | "cells"][] = [
+  [[undefined, "fixed", "id"], "cells"],
   [[undefined], 14],
   [[undefined, "fixed"], 6],
   [[undefined, "fixed", "id"], 1],
@@ -24,11 +26,9 @@ export function drawTable(rows: Row[], columns: Column[], style: Style, width: n
   const endings = idEndings(rows, full);
   const cells = rows.map((row) => full.map((column) => plainCell(column, row, endings)));
   const heads = full.map((column) => column.name.toUpperCase());
-  const widths = fit(
-    full,
-    heads.map((head, at) => Math.max(cellsOf(head), ...cells.map((row) => cellsOf(row[at] ?? "")))),
-    width,
-  );
+  const needed = full.map((_column, at) => Math.max(0, ...cells.map((row) => cellsOf(row[at] ?? ""))));
+  const natural = heads.map((head, at) => Math.max(cellsOf(head), needed[at] ?? 0));
+  const widths = fit(full, { natural, needed }, width);
   const line = (words: string[], paint: (word: string, at: number) => string) =>
     words.map((word, at) => {
       const cut = shortened(word, widths[at] ?? 0);
@@ -50,12 +50,12 @@ function plainCell(column: Column, row: Row, endings: (value: string) => string 
 }
 
 /** How many cells of a terminal a text takes. */
-function cellsOf(words: string): number {
+export function cellsOf(words: string): number {
   return widthOf(words).width;
 }
 
 /** The text cut to so many cells, with `…` where something is missing; never in the middle of a character. */
-function shortened(words: string, cells: number): string {
+export function shortened(words: string, cells: number): string {
   // A text of any length costs no more than what can be seen of it.
   const near = words.slice(0, Math.max(cells, 0) * 32 + 32);
   if (near.length === words.length && cellsOf(words) <= cells) return words;
@@ -70,14 +70,21 @@ function shortened(words: string, cells: number): string {
   return `${kept}…`;
 }
 
-/** Widths of columns of these natural widths, made to fit by taking from the widest first. */
-function fit(columns: Column[], natural: number[], width: number): number[] {
+/** Widths of columns of these natural widths, `needed` for what stands below their titles, made to fit by taking from the widest first. */
+function fit(
+  columns: Column[],
+  { natural, needed }: { natural: number[]; needed: number[] },
+  width: number,
+): number[] {
   const widths = [...natural];
   if (width === 0) return widths;
   let excess = widths.reduce((sum, one) => sum + one, 0) + GAP * (widths.length - 1) - width;
   for (const [kinds, floor] of FLOORS) {
     while (excess > 0) {
-      const open = widths.flatMap((one, at) => one > floor && kinds.includes(columns[at]?.kind) ? [at] : []);
+      const least = (at: number) => floor === "cells" ? Math.max(needed[at] ?? 0, HEAD_MIN) : floor;
+      const open = widths.flatMap((one, at) =>
+        one > least(at) && kinds.includes(columns[at]?.kind) ? [at] : []
+      );
       const widest = open.reduce(
         (best, at) => (widths[at] ?? 0) > (widths[best] ?? 0) ? at : best,
         open[0] ?? -1,

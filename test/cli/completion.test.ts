@@ -96,7 +96,7 @@ describe("a line of bash (decision 0072)", () => {
       replies(
         values.map((value) => ({ value, about: "what" })),
         readLine(line, BREAKS) ?? expect.fail(),
-        false,
+        0,
       );
     expect(reply("svc ", "$(touch x)", "a b", "Größe 工人")).toEqual([
       "\\$\\(touch\\ x\\)",
@@ -110,9 +110,13 @@ describe("a line of bash (decision 0072)", () => {
     const listed = replies(
       [{ value: "a", about: "x\ny" }, { value: "bc", about: "" }],
       readLine("svc ", BREAKS) ?? expect.fail(),
-      true,
+      80,
     );
     expect(listed).toEqual(["a   (x y)", "bc"]);
+    const wide = [{ value: "工人", about: "what it is for, at length" }, { value: "abc", about: "what" }];
+    const line = readLine("svc ", BREAKS) ?? expect.fail();
+    expect(replies(wide, line, 24)).toEqual(["工人  (what it is for…)", "abc   (what)"]);
+    expect(replies(wide, line, 16)).toEqual(["工人", "abc"]);
   });
 });
 

@@ -49,6 +49,22 @@ describe("drawTable() (contract 8.12)", () => {
     expect(drawTable([rowOf("ab", { instruction: "short" })], COLUMNS, plain, 80)).toMatch(/ {2}short$/);
   });
 
+  it("cuts titles before what stands below them", () => {
+    const columns = [
+      idField(),
+      statusField(),
+      field("failures_in_row"),
+      field("paused_until"),
+      field("name"),
+    ];
+    const rows = [
+      rowOf("ab", { status: "scheduled", failures_in_row: 0, paused_until: "no", name: "weekly" }),
+    ];
+    const [head = "", row = ""] = drawTable(rows, columns, plain, 46).split("\n");
+    expect(row.split(/ {2,}/)).toEqual(["…0000ab", "scheduled", "0", "no", "weekly"]);
+    expect(head).toMatch(/^ID +STATUS +FAIL\S*… +PAUS\S*… +NAME$/);
+  });
+
   it("shows ids by an ending that no other id of the table has, of six characters or more", () => {
     const table = drawTable([rowOf("1abcdef"), rowOf("2abcdef")], [idField()], plain, 80);
     expect(table).toBe("ID\n…1abcdef\n…2abcdef");
