@@ -12,6 +12,7 @@ import { benchStart } from "./start.ts";
 import { benchSystem } from "./system.ts";
 import { benchTasks } from "./tasks.ts";
 import { benchTokens } from "./tokens.ts";
+import { benchTurns } from "./turns.ts";
 
 const BENCHES: Record<string, () => Promise<Row[]>> = {
   console: benchConsole,
@@ -25,6 +26,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   system: benchSystem,
   tasks: benchTasks,
   tokens: benchTokens,
+  turns: benchTurns,
 };
 
 // Ten minutes (SVC_BENCH_SECONDS=60 for less): only when it is named.

@@ -1,4 +1,4 @@
-import { type ServerProcess, startServer } from "../test/harness/process.ts";
+import { type ServerProcess, startServer, SVC } from "../test/harness/process.ts";
 import { StreamClient } from "../test/harness/stream.ts";
 
 // deno-lint-ignore no-explicit-any
@@ -18,13 +18,17 @@ export class BenchService implements AsyncDisposable {
     this.#env = env;
   }
 
-  /** With `config`, the keys of a config.yaml. */
-  static async start(env: Record<string, string> = {}, config?: object): Promise<BenchService> {
+  /** With `config`, the keys of a config.yaml; with `program`, by it instead of `deno run -A main.ts`. */
+  static async start(
+    env: Record<string, string> = {},
+    config?: object,
+    program: string[] = SVC,
+  ): Promise<BenchService> {
     const folder = await Deno.makeTempDir({ prefix: "svc-bench-" });
     const all = { SVC_AUTH_PASSWORD: "bench", ...env };
     // JSON is valid YAML, and the server reads this file in its working directory.
     if (config !== undefined) await Deno.writeTextFile(`${folder}/config.yaml`, JSON.stringify(config));
-    const server = await startServer({ dataDir: folder, env: all });
+    const server = await startServer({ dataDir: folder, env: all, program });
     return new BenchService(server, await login(server), folder, all);
   }
 
