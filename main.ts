@@ -27,6 +27,7 @@ async function main(args: string[]): Promise<number> {
   if (!HAVE_HELP.includes(command) && rest.some((arg) => arg === "--help" || arg === "-h")) {
     return await help([command]);
   }
+  // "inspect" is for the service itself: it is not in the help.
   switch (command) {
     case "serve": {
       const { serve } = await load<typeof import("./src/boot/serve.ts")>(
@@ -42,6 +43,13 @@ async function main(args: string[]): Promise<number> {
     case "completion":
     case "complete":
       return await completeFor(command, rest);
+    case "inspect": {
+      const { printFaults } = await load<typeof import("./src/boot/inspect.ts")>(
+        "./src/boot/inspect.ts",
+        import.meta.url,
+      );
+      return await printFaults(rest);
+    }
     case "restore":
       return await restoreFrom(rest);
     case "service": {

@@ -4,7 +4,7 @@ import { BACKUP, BACKUP_FORMAT, type Manifest } from "../domain/backup.ts";
 import { conflict } from "../domain/error.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
-import type { DataPaths } from "../base/paths.ts";
+import { ctlPath, type DataPaths } from "../base/paths.ts";
 import { isPartial } from "../files/uploads.ts";
 import { readCounters, tally } from "../store/counter.ts";
 import { record } from "../store/journal.ts";
@@ -23,6 +23,9 @@ const log = logger("backup");
 
 // One at a time for each database: each needs room for a copy of it.
 const inProgress = new WeakSet<Database>();
+
+// Of what is said about a damaged copy.
+const WORDS_MAX = 1_000;
 
 /** A backup while it is made. */
 interface Backup {
@@ -81,7 +84,8 @@ export async function makeBackup(
     await Deno.mkdir(paths.backup, { mode: 0o700 });
     const createdAt = clock.now();
     const copy = join(paths.backup, BACKUP.database);
-    await db.copyTo(copy);
+    await db.copyTo(copy, lifecycle.stopping);
+    await checkCopy(paths, copy, lifecycle.stopping);
     const { size } = await Deno.stat(copy);
     const data = { database_bytes: size, include_key: key };
     await db.write([record(createdAt, { kind: "system.backup", actor, data })]);
@@ -100,6 +104,20 @@ export async function makeBackup(
     await end();
     throw error;
   }
+}
+
+// In a process of its own: it takes some ms per MB, and here nobody else would be answered meanwhile.
+async function checkCopy(paths: DataPaths, copy: string, signal: AbortSignal): Promise<void> {
+  const { success, stdout, stderr } = await new Deno.Command(ctlPath(paths), {
+    args: ["inspect", copy, paths.addon],
+    stdin: "null",
+    signal,
+  }).output();
+  if (success) return;
+  const words = new TextDecoder().decode(stdout) || new TextDecoder().decode(stderr);
+  throw new Error(
+    `the copy of the database is damaged, or could not be checked: ${words.trim().slice(0, WORDS_MAX)}`,
+  );
 }
 
 async function manifestOf({ db, paths }: Needs<"db" | "paths">, createdAt: number): Promise<Manifest> {

@@ -42,7 +42,7 @@ async function backUp(db: Database, folder: string, version: number, now: number
   try {
     await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
     await Deno.remove(partial).catch(() => {});
-    await db.copyTo(partial);
+    await db.copyTo(partial, new AbortController().signal);
     await check(partial);
     await sync(partial);
     await Deno.rename(partial, path);

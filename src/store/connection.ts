@@ -47,8 +47,13 @@ export class Connection {
     return await this.#run(() => this.#driver.batch(statements), since);
   }
 
-  async copyTo(path: string): Promise<void> {
-    await this.#run(() => Promise.resolve(this.#driver.copyTo(path)));
+  /** Once only: a copy that was begun is not begun again. */
+  async copyTo(path: string, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#driver.copyTo(path, signal);
+    } catch (error) {
+      throw mapped(error);
+    }
   }
 
   /** Moves the content of the WAL file into the database file. Throws when another process is reading or writing. */

@@ -20,8 +20,8 @@ export interface Driver {
   query(statement: Statement): Promise<Row[]>;
   /** Commits all or nothing; answers the rows that each statement returned. */
   batch(statements: Statement[]): Promise<Row[][]>;
-  /** Writes a consistent copy to a new file. Blocks for about 7 ms per MB. Not on a server. */
-  copyTo(path: string): void;
+  /** Writes a consistent copy to a new file, in steps that let others go on. Not on a server. Throws when `signal` says so. */
+  copyTo(path: string, signal: AbortSignal): Promise<void>;
   /** Closes the connection and opens a new one; needed after a BUSY (facts, libSQL 13). */
   reconnect(): Promise<void>;
   close(): void;

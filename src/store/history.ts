@@ -11,13 +11,17 @@ export interface HistoryPart {
   maxBytes?: number;
 }
 
-// The cast lets the planner look the id up in both tables: their columns have to be of one type.
-const SAID = `(
-  select id, 'user' as role, content, received_at as ts, media, cast(null as text) as reply_to,
-    cast('' as text) as question_id
-  from inbound_message
-  union all
-  select id, 'bee', content, sent_at, media, message_id, question_id from outbound_message) as said`;
+// The condition stands in both halves: around them it would be looked at only when all messages of everybody have been read.
+function said(condition: string): string {
+  return `(
+    select id, 'user' as role, content, received_at as ts, media, null as reply_to, '' as question_id
+    from inbound_message
+    where ${condition}
+    union all
+    select id, 'bee', content, sent_at, media, message_id, question_id
+    from outbound_message
+    where ${condition}) as said`;
+}
 
 const SAID_JSON = `json_object('id', said.id, 'role', said.role, 'content', said.content, 'ts', said.ts,
   'media', json(said.media), 'reply_to', said.reply_to, 'question_id', nullif(said.question_id, ''))`;
@@ -26,7 +30,7 @@ const HISTORY: Objects<ChatMessage> = {
   table: "said",
   json: SAID_JSON,
   texts: ["content"],
-  find: (id) => ({ sql: `from ${SAID} where said.id = ?`, args: [id] }),
+  find: (id) => ({ sql: `from ${said("id = ?")}`, args: [id, id] }),
 };
 
 /**
@@ -124,8 +128,7 @@ function readAll(
   db: Database,
   measured: readonly Measured[],
 ): Promise<{ id: string; json: Json<ChatMessage> }[]> {
-  return db.read(
-    `select said.id as id, ${SAID_JSON} as json from ${SAID} where said.id in (select value from json_each(?))`,
-    [JSON.stringify(measured.map(({ id }) => id))],
-  );
+  const ids = JSON.stringify(measured.map(({ id }) => id));
+  const listed = said("id in (select value from json_each(?))");
+  return db.read(`select said.id as id, ${SAID_JSON} as json from ${listed}`, [ids, ids]);
 }

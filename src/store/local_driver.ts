@@ -1,5 +1,6 @@
 import Libsql from "libsql";
 import { LRUCache } from "lru-cache";
+import { copyPages } from "./copy.ts";
 import { bound, type Driver, type Row, type Statement } from "./driver.ts";
 
 type Prepared = ReturnType<InstanceType<typeof Libsql>["prepare"]>;
@@ -106,8 +107,9 @@ export class LocalDriver implements Driver {
     return Promise.resolve(results);
   }
 
-  copyTo(path: string): void {
-    this.#execute({ sql: "vacuum into ?", args: [path] });
+  copyTo(path: string, signal: AbortSignal): Promise<void> {
+    if (this.#path === ":memory:") return Promise.reject(new Error("a database in memory is not copied"));
+    return copyPages(this.#path, path, signal);
   }
 
   reconnect(): Promise<void> {

@@ -44,8 +44,8 @@ export class RemoteDriver implements Driver {
     return results.map((result) => result.rows as unknown as Row[]);
   }
 
-  copyTo(): void {
-    throw new Error("a libSQL server has its own backup");
+  copyTo(): Promise<void> {
+    return Promise.reject(new Error("a libSQL server has its own backup"));
   }
 
   reconnect(): Promise<void> {

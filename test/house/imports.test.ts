@@ -37,7 +37,7 @@ const ROOMS_MAX = 16;
 /** Packages that only some files may use: what they are for is decided in one place. */
 const PACKAGES: Record<string, RegExp> = {
   "@libsql/client": /^src\/store\/remote_driver\.ts$/,
-  "libsql": /^src\/store\/local_driver\.ts$/,
+  "libsql": /^src\/store\/(local_driver|copy)\.ts$/,
   "modern-tar": /^src\/base\/archive\.ts$/,
   "croner": /^src\/domain\/cron\.ts$/,
   "commander": /^cli\//,

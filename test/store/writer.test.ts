@@ -22,7 +22,7 @@ class FakeDriver implements Driver {
   query = () => Promise.resolve([]);
   first = () => Promise.resolve(null);
   reconnect = () => Promise.resolve();
-  copyTo(): void {}
+  copyTo = () => Promise.resolve();
   close(): void {
     this.closed++;
   }

@@ -41,6 +41,8 @@ export class Victim {
       SVC_ENGINES__FAKE__TIMEOUT: "20s",
       SVC_ENGINES__FAKE__ENV__FAKE_LEDGER: this.agentLedger,
       SVC_BEE__QUIET_WINDOW: "50ms",
+      // Four workers get what a hundred would: for an hour, too, none of it may wait.
+      SVC_LIMITS__MAX_RUNS_PER_HOUR: "1000000",
       ...options.env,
     };
   }
