@@ -25,7 +25,7 @@ const log = logger("backup");
 const inProgress = new WeakSet<Database>();
 
 // Of what is said about a damaged copy.
-const WORDS_MAX = 1_000;
+const FAULT_CHARACTERS = 1_000;
 
 /** A backup while it is made. */
 interface Backup {
@@ -116,7 +116,9 @@ async function checkCopy(paths: DataPaths, copy: string, signal: AbortSignal): P
   if (success) return;
   const words = new TextDecoder().decode(stdout) || new TextDecoder().decode(stderr);
   throw new Error(
-    `the copy of the database is damaged, or could not be checked: ${words.trim().slice(0, WORDS_MAX)}`,
+    `the copy of the database is damaged, or could not be checked: ${
+      words.trim().slice(0, FAULT_CHARACTERS)
+    }`,
   );
 }
 

@@ -8,7 +8,7 @@ const FORMAT_VERSIONS = [18, 19];
 
 /**
  * Copies a database as it is now, page by page, while others read and write it. A second connection of this thread holds the
- * snapshot and only reads, so it meets nobody in the WAL file (facts, libSQL five that bite first, 2). Pages that are free are copied, too. Throws
+ * snapshot and only reads, so it meets nobody in the WAL file (facts, libSQL 2). Pages that are free are copied, too. Throws
  * what the disk says, what aborts `signal`, and leaves the rest of a file then.
  */
 export async function copyPages(from: string, to: string, signal: AbortSignal): Promise<void> {
