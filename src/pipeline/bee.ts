@@ -2,6 +2,7 @@
 import { turn } from "../base/turn.ts";
 import type { Hold } from "../domain/hold.ts";
 import { faultPoint } from "../base/fault_point.ts";
+import type { BeeContext } from "../domain/bee_prompt.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import { joinParts } from "../domain/message.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
@@ -115,9 +116,14 @@ export class Bee {
       await this.#route(message, ruledRouting(route, now), { counted, now });
       return 0;
     }
-    if (counted) await db.write(releaseMessage(message.id));
-    if (this.#draining || this.#runner.running.length >= RUNS_MAX) return Infinity;
+    if (counted) await db.write(releaseMessage(message.id, now));
+    if (!this.#hasRoom) return Infinity;
     return await this.#ask(message, { text, parts }, candidates, now);
+  }
+
+  // The end of a run rings the bell, so those that wait can be skipped.
+  get #hasRoom(): boolean {
+    return !this.#draining && this.#runner.running.length < RUNS_MAX;
   }
 
   // What a program sent is data: no mention in it counts, and it goes to the worker of its platform (contract 10).
@@ -171,45 +177,42 @@ export class Bee {
       await db.write(giveUp(message, null, { failure: "server_lost", error, usage: USAGE_UNKNOWN }, now));
       return 0;
     }
-    const identity = claimOf(message);
     const context = await briefBee(this.#options, { ...message, ...said }, candidates, now);
-    const started = await this.#startRun(message, identity, now);
-    if (started !== "won") return started === "lost" ? 0 : Math.max(0, started.until - now);
-    const ended = this.#runner.start(
-      { identity, context },
-      (outcome, interruption) => this.#store(message, identity, outcome, interruption),
-    );
-    // There is room for another run then.
-    void ended.then(() => this.stage.wake());
-    return Infinity;
+    return await this.#startRun(message, context, now);
   }
 
   // What a run may use is reserved in the batch that starts it; under a budget that is used up the message waits (contract 14).
-  #startRun(
-    message: FeedingMessage,
-    identity: RunIdentity,
-    now: number,
-  ): Promise<"won" | "lost" | { until: number }> {
+  #startRun(message: FeedingMessage, context: BeeContext, now: number): Promise<number> {
     const { db, config: { bee: { engine } }, admission } = this.#options;
     return admission.inTurn(async () => {
+      // Many messages that came together were looked at before the first of their runs had started.
+      if (!this.#hasRoom) return Infinity;
       const round = await admission.round(now);
       const verdict = await round.judgeCoordinator({ session_key: message.session_key, engine });
       if (verdict.hold !== null) return await this.#hold(message, verdict.hold, now);
+      const identity = claimOf(message);
       const { targets, expected } = verdict.reservation;
       const { won } = await db.write([
         ...attemptMessage(message.id, identity.attempt),
         insertBeeRun({ ...identity, engine, created_at: now }),
         reserve(identity.execution_id, targets, expected),
       ]);
-      return won ? "won" : "lost";
+      if (!won) return 0;
+      const ended = this.#runner.start(
+        { identity, context },
+        (outcome, interruption) => this.#store(message, identity, outcome, interruption),
+      );
+      // There is room for another run then.
+      void ended.then(() => this.stage.wake());
+      return Infinity;
     });
   }
 
-  async #hold(message: FeedingMessage, { reason, until }: Hold, now: number): Promise<{ until: number }> {
+  async #hold(message: FeedingMessage, { reason, until }: Hold, now: number): Promise<number> {
     // A budget that is raised or lifted says nothing to a message.
     const lookAt = Math.min(until ?? Infinity, now + HELD_LOOK_MS);
     await this.#options.db.write(waitForRoom(message, reason, lookAt, now));
-    return { until: lookAt };
+    return Math.max(0, lookAt - now);
   }
 
   async #store(

@@ -135,7 +135,7 @@ export function giveUp(
 
 /** The service stops: the message waits for the next start, and no attempt is used up. */
 export function putBack(message: RoutedMessage, beeRunId: string, now: number): Statement[] {
-  return [...releaseMessage(message.id), ...finishBeeRun(beeRunId, { ...ENDED, ...STOPPED }, now)];
+  return [...releaseMessage(message.id, now), ...finishBeeRun(beeRunId, { ...ENDED, ...STOPPED }, now)];
 }
 
 /** The message was cleared during the run: only the run has to end. */

@@ -118,12 +118,11 @@ export function attemptMessage(id: string, attempt: number): Statement[] {
   );
 }
 
-/** feeding stays feeding, without the last attempt: an orderly stop uses up none. */
-export function releaseMessage(id: string): Statement[] {
+/** feeding stays feeding, due now and without the last attempt: an orderly stop, and a look at it, use up none. */
+export function releaseMessage(id: string, now: number): Statement[] {
   return guarded(
-    "update inbound_message set attempt = attempt - 1 where id = ? and status = 'feeding'",
-    [id],
-    BELL.bee,
+    "update inbound_message set attempt = attempt - 1, due_at = ? where id = ? and status = 'feeding'",
+    [now, id],
   );
 }
 

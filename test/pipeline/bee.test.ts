@@ -4,6 +4,7 @@ import { newId } from "../../src/base/id.ts";
 import { BELL } from "../../src/base/bells.ts";
 import { type App, openApp, type TestSettings } from "../harness/app.ts";
 import { insertRows } from "../harness/counters.ts";
+import { eventually } from "../harness/wait.ts";
 
 const FAKE_BEE = new URL("../harness/fake_bee.sh", import.meta.url).pathname;
 
@@ -25,6 +26,7 @@ async function withBee(answers: (string | object)[], bee: TestSettings["bee"] = 
     (await app.call(`POST /api/local/sessions/${session.id}/messages`, { content })).message_id;
   return {
     app,
+    folder,
     ada,
     grace,
     session,
@@ -279,9 +281,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     await it.send("hello");
     await it.app.settle(30_000);
     expect(await replies(it.app, it.session.id)).toEqual(["hold on", "done"]);
-    const folder = (it.app.server.config.engines.thinker as { env: Record<string, string> }).env.FAKE_BEE ??
-      "";
-    const kept = (name: string) => Deno.readTextFile(join(folder, name));
+    const kept = (name: string) => Deno.readTextFile(join(it.folder, name));
     expect((await kept("workers")).trim().split("\n")).toHaveLength(2);
     expect(await kept("refused")).toMatch(/lacks the scope write:workers;.*\n4\n$/);
     const dead = await it.app.send("GET /api/workers", undefined, {
@@ -290,6 +290,66 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     expect(dead.status).toBe(401);
     const said = await it.app.call("GET /api/messages/outbound?source_type=bee");
     expect(said).toHaveLength(2);
+  });
+});
+
+describe("many messages for the coordinator at once (contract 4.4)", () => {
+  const THINKS_UNTIL_GO = `!while [ ! -e "$FAKE_BEE/go" ]; do sleep 0.05; done; echo '{"reply": "done"}'`;
+
+  /** Messages of as many conversations, which were fed at `at`. */
+  async function feed(it: Awaited<ReturnType<typeof withBee>>, count: number, at: number): Promise<void> {
+    const rows = Array.from({ length: count }, (_, n) => ({
+      id: newId(),
+      session_key: `other:${n}`,
+      platform: "other",
+      platform_message_id: `${n}`,
+      content: "hello",
+      status: "feeding",
+      due_at: at,
+      received_at: at,
+    }));
+    await it.app.db.write(insertRows("inbound_message", rows));
+  }
+
+  async function running({ app }: Awaited<ReturnType<typeof withBee>>): Promise<number> {
+    return (await app.db.read("select 1 as one from bee_run where status = 'running'")).length;
+  }
+
+  /** One round more of the coordinator's stage. */
+  async function another({ app }: Awaited<ReturnType<typeof withBee>>): Promise<void> {
+    const stage = app.server.stages.find(({ name }) => name === "bee");
+    const { rounds = 0 } = stage ?? {};
+    stage?.wake();
+    await eventually("another round", () => (stage?.rounds ?? 0) > rounds);
+  }
+
+  it("are routed by four runs at once, and each is routed in the end", async () => {
+    await using it = await withBee([THINKS_UNTIL_GO]);
+    await feed(it, 7, Date.now());
+    await another(it);
+    await eventually("four think", async () => await running(it) >= 4);
+    await another(it);
+    expect(await running(it)).toBe(4);
+    await Deno.writeTextFile(join(it.folder, "go"), "");
+    await it.app.until("message.routed", 7, 30_000);
+    expect(await it.app.db.read("select distinct attempt from inbound_message")).toEqual([{ attempt: 1 }]);
+  });
+
+  it("that an earlier process left are looked at once each while they wait for a run", async () => {
+    await using it = await withBee([THINKS_UNTIL_GO]);
+    let looks = 0;
+    const write = it.app.db.write.bind(it.app.db);
+    it.app.db.write = (statements) => {
+      looks += statements.filter(({ sql }) => sql.includes("set attempt = attempt - 1")).length;
+      return write(statements);
+    };
+    await feed(it, 7, 1);
+    await another(it);
+    await eventually("four think", async () => await running(it) >= 4);
+    for (let round = 0; round < 3; round++) await another(it);
+    expect(looks).toBe(7);
+    await Deno.writeTextFile(join(it.folder, "go"), "");
+    await it.app.until("message.routed", 7, 30_000);
   });
 });
 
