@@ -101,7 +101,11 @@ async function ofRows({ db, clock, retention }: RowNeeds): Promise<Metric[]> {
       "Runs that ended, by outcome: completed, or the kind of failure.",
       ["completed", ...FAILURES].map((outcome) => [{ outcome }, ended[outcome] ?? 0]),
     ),
-    gauge("svc_tasks_waiting", "Tasks that are due and wait for a run.", backlog.pending),
+    gauge(
+      "svc_tasks_waiting",
+      "Tasks that are due, that nothing holds, and that wait for a run.",
+      backlog.pending,
+    ),
     gauge(
       "svc_tasks_waiting_oldest_seconds",
       "How long the first of them has waited.",

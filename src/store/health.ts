@@ -74,13 +74,13 @@ export function listFailingSchedules(db: Database, limit: number): Promise<Faili
 
 /** How much work waits, and since when (Unix ms; null when nothing waits). */
 interface Backlog {
-  /** Due tasks of workers that are not paused, without a run yet. */
+  /** Due tasks of workers that are not paused, without a run yet, and held by nothing but the queue. */
   pending: number;
   pendingSince: number | null;
   /** Messages that are not routed yet. */
   unrouted: number;
   unroutedSince: number | null;
-  /** Tasks whose time has come and that the scheduler has not fired; none while schedules are paused. */
+  /** Tasks whose time has come and that the scheduler has not fired; none that are paused. */
   overdue: number;
   overdueSince: number | null;
   /** Outbound messages that wait for delivery. */
@@ -95,14 +95,14 @@ export async function readBacklog(db: Database, now: number): Promise<Backlog> {
   const row = await db.first<Record<string, number | null>>(
     `select
       (select count(*) from task join worker on worker.id = worker_id and worker.paused = 0
-        where status = 'pending' and due_at <= ?) as pending,
+        where status = 'pending' and held = '' and due_at <= ?) as pending,
       (select min(due_at) from task join worker on worker.id = worker_id and worker.paused = 0
-        where status = 'pending' and due_at <= ?) as pending_since,
+        where status = 'pending' and held = '' and due_at <= ?) as pending_since,
       (select count(*) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted,
       (select min(received_at) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted_since,
-      (select count(*) from task where next_run_at is not null and next_run_at <= ?
+      (select count(*) from task where next_run_at is not null and paused = 0 and next_run_at <= ?
         and not ${SCHEDULES_ARE_PAUSED}) as overdue,
-      (select min(next_run_at) from task where next_run_at is not null and next_run_at <= ?
+      (select min(next_run_at) from task where next_run_at is not null and paused = 0 and next_run_at <= ?
         and not ${SCHEDULES_ARE_PAUSED}) as overdue_since,
       (select count(*) from outbound_message where status = 'failed' and due_at is not null and due_at > 0) as undelivered,
       (select count(*) from question where status = 'open') as questions,

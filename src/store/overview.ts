@@ -27,7 +27,9 @@ export async function countWorkers(db: Database): Promise<Overview["workers"]> {
       count(distinct worker.id) as working,
       count(distinct iif(worker.paused, worker.id, null)) as both,
       count(distinct (
-        select worker_id from question where question.waiting = 1 and question.execution_id = execution.id)) as waiting
+        select worker_id
+        from question
+        where question.execution_id = execution.id and question.execution_id <> '' and +question.waiting = 1)) as waiting
     from execution
     join worker on worker.id = execution.worker_id
     where execution.status ${EXECUTION_IS_OPEN}`,

@@ -95,26 +95,37 @@ describe("GET /metrics (contract 5)", () => {
   it("shows how long work has waited, and how far retention is behind", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
-    await app.server.stages.find((stage) => stage.name === "scheduler")?.stop();
-    await app.db.write(insertRows("task", [{
-      id: "t",
+    const still = app.server.stages.filter(({ name }) => name === "scheduler" || name === "dispatcher");
+    await Promise.all(still.map((stage) => stage.stop()));
+    const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada" });
+    const task = (id: string, more: Record<string, string | number>) => ({
+      id,
       message_id: "m",
-      worker_id: "w",
+      worker_id,
       session_key: "s",
       instruction: "i",
-      type: "countdown",
-      status: "scheduled",
-      next_run_at: clock.now() - 90_000,
       created_by: "x",
       created_at: 0,
       updated_at: 0,
-    }]));
+      ...more,
+    });
+    const due = { type: "countdown", status: "scheduled", next_run_at: clock.now() - 90_000 };
+    const waits = { type: "immediate", status: "pending", due_at: clock.now() - 30_000 };
+    await app.db.write(insertRows("task", [task("due", due), task("waits", waits)]));
+    // What is paused, and what something holds, is where it has to be.
+    const long = clock.now() - 86_400_000;
+    await app.db.write(insertRows("task", [
+      task("paused", { ...due, next_run_at: long, paused: 1 }),
+      task("held", { ...waits, due_at: long, held: "budget:x" }),
+    ]));
     await app.db.write(
       insertRows("journal", [{ at: clock.now() - 31 * 86_400_000, kind: "system.started" }]),
     );
     const samples = await scrape(app);
     expect(samples.get("svc_schedules_overdue")).toBe(1);
     expect(samples.get("svc_schedules_overdue_oldest_seconds")).toBe(90);
+    expect(samples.get("svc_tasks_waiting")).toBe(1);
+    expect(samples.get("svc_tasks_waiting_oldest_seconds")).toBe(30);
     expect(samples.get("svc_journal_lag_seconds")).toBe(86_400);
   });
 

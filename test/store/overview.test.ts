@@ -54,6 +54,7 @@ describe("usage and counters (interface 4.2, system overview)", () => {
       plans.push(...plan.map((step) => step.detail));
       return [];
     };
+    db.first = async (sql, args) => (await db.read(sql, args), null);
     const { countWorkers, findRecentExecutions } = await import("../../src/store/overview.ts");
     const { readBacklog } = await import("../../src/store/health.ts");
     const { listBeeRuns } = await import("../../src/store/bee_run.ts");
