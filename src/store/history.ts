@@ -68,7 +68,7 @@ async function countHistory(db: Database, sessionKey: string): Promise<number> {
     from (
       select 1 from inbound_message where session_key = ?
       union all
-      select 1 from outbound_message where session_key = ? and status = 'sent'
+      select 1 from outbound_message where session_key = ? and +status = 'sent'
       limit ?)`,
     [sessionKey, sessionKey, COUNT_MAX + 1],
   );
@@ -88,7 +88,8 @@ async function readHistory(
   const { before = null, limit, maxBytes } = part;
   // One more than is shown says whether there are older ones.
   const most = limit + 1;
-  // Ids are UUIDv7, so the newest of both tables merge by id; each side gives at most what can be shown.
+  // Ids are UUIDv7, so the newest of both tables merge by id; each side gives at most what can be shown. With + the index
+  // of the conversation is used and not that of the status, which has the messages of all.
   const measured = await db.read<Measured & { ts: number } & Row>(
     `select id, bytes, ts
     from (
@@ -104,7 +105,7 @@ async function readHistory(
       from (
         select id, octet_length(content) as bytes, sent_at as ts
         from outbound_message
-        where session_key = ? and status = 'sent' and (? is null or id < ?)
+        where session_key = ? and +status = 'sent' and (? is null or id < ?)
         order by id desc
         limit ?))
     order by id desc

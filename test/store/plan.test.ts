@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { newId } from "../../src/base/id.ts";
 import { listConversationEvents } from "../../src/store/chat.ts";
 import { Database, type Statement, type Value } from "../../src/store/database.ts";
+import { pageHistory } from "../../src/store/history.ts";
 import { migrate } from "../../src/store/migrate.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
@@ -77,6 +79,8 @@ async function walk(app: App): Promise<void> {
       `/api/usage?by=${by}&since=${Date.now() - 1_000}`
     ),
     "/api/system/series",
+    "/api/system/doctor",
+    "/metrics",
     `/api/messages/inbound?session_key=${key}&status=failed`,
     "/api/messages/inbound?platform=local",
     "/api/messages/inbound?status=received",
@@ -154,5 +158,24 @@ describe("query plans (architecture, Style)", () => {
     expect(walks).toEqual([]);
     // A write that is only explained stays open until its statement is freed, and would disturb the next commit.
     app.busyExpected = 1;
+  });
+
+  it("a conversation is read by its own indexes, however much is said in others", async () => {
+    const db = await Database.open(":memory:");
+    await migrate(db, 0);
+    const used: string[] = [];
+    const read = db.read.bind(db);
+    db.read = async (sql, args) => {
+      const plan = await read<{ detail: string }>(`explain query plan ${sql}`, args);
+      used.push(...plan.flatMap(({ detail }) => /USING (?:COVERING )?INDEX (\w+)/.exec(detail)?.[1] ?? []));
+      return [];
+    };
+    db.first = async (sql, args) => (await db.read(sql, args), null);
+    await pageHistory(db, "local:x", { limit: 20 });
+    await pageHistory(db, "local:x", { limit: 20, before: newId() });
+    const own = ["inbound_session", "outbound_session"];
+    const byId = ["sqlite_autoindex_inbound_message_1", "sqlite_autoindex_outbound_message_1"];
+    expect([...new Set(used)].sort()).toEqual([...own, ...byId].sort());
+    await db.close();
   });
 });
