@@ -151,6 +151,12 @@ export class Outbox {
   async #partsOf(platform: Platform, { id, content, media }: WaitingOutbound): Promise<OutboundPart[]> {
     const { db } = this.#options;
     const stored = await listParts(db, id);
+    // Nobody else sends it, so its outcome could not be stored: nobody knows whether it arrived (reliability PLT-2).
+    const unknown = stored.find((part) => part.sending_at !== null);
+    if (unknown !== undefined) {
+      await db.write(releasePart(id, unknown.number, true));
+      return await listParts(db, id);
+    }
     if (stored.length > 0) return stored;
     const parts = platform.cut(content, JSON.parse(media));
     await db.write(insertParts(id, parts.map((part) => JSON.stringify(part))));

@@ -84,13 +84,14 @@ export interface OutboundPart extends Row {
   /** JSON. */
   body: string;
   unanswered: number;
+  sending_at: number | null;
   sent_at: number | null;
 }
 
 /** The parts of a reply in order; none before it was cut. */
 export function listParts(db: Database, outboundId: string): Promise<OutboundPart[]> {
   return db.read<OutboundPart>(
-    `select number, body, unanswered, sent_at
+    `select number, body, unanswered, sending_at, sent_at
     from outbound_part
     where outbound_id = ?
     order by number`,

@@ -278,6 +278,26 @@ describe("replies to reply_url (contract 10.3)", () => {
     });
   });
 
+  it("are sent once more when it could not be stored that they arrived, and the conversation goes on (reliability PLT-2)", async () => {
+    await using receiver = new Receiver(SECRET);
+    await using app = await openApp({ config: settings(to(receiver)) });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const write = app.db.write.bind(app.db);
+    let full = true;
+    app.db.write = (statements) => {
+      const isOutcome = statements.some(({ sql }) => sql.includes("sent_as = ?"));
+      if (!full || !isOutcome) return write(statements);
+      full = false;
+      return Promise.reject(new Error("the disk is full"));
+    };
+    await say(app, "say first", "m1");
+    await eventually("it was sent", () => receiver.got.length > 0);
+    await say(app, "say second", "m2");
+    await app.until("message.sent", 2);
+    expect(receiver.got.map(({ body }) => body.data.text)).toEqual(["first", "first", "second"]);
+    expect(new Set(receiver.got.map(({ id }) => id)).size).toBe(2);
+  });
+
   it("wait while the receiver is away for a night: nothing is given up, in order, and no attempt counts (reliability PLT-3)", async () => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
