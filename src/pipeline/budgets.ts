@@ -59,7 +59,6 @@ export function createBudgets(options: BudgetsOptions): Stage {
     const targets = since === -1
       ? null
       : [...new Set([...await listChangedTargets(db, since), ...open.flatMap((run) => run.targets)])];
-    since = now;
     let nextAt = Infinity;
     for (const budget of await measureBudgets(db, targets === null ? null : { targets }, now, month)) {
       if (isLifted(budget, now)) continue;
@@ -67,6 +66,8 @@ export function createBudgets(options: BudgetsOptions): Stage {
       await tell(budget, standing, countsAfter(budget.period, now, month), now);
       if (budget.action === "stop") nextAt = Math.min(nextAt, stopOrWait(budget, standing, open, now));
     }
+    // Only now: a round that fails is made once more from where it began.
+    since = now;
     return Math.max(0, nextAt - now);
   }
 

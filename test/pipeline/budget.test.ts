@@ -62,6 +62,21 @@ describe("a budget of runs (contract 14)", () => {
     );
     expect(await app.call(`GET /api/tasks/${third.id}`)).toMatchObject({ held_by: null, reason: "" });
   });
+
+  it("is said to be used up also when that could not be stored at first", async () => {
+    await using app = await openApp();
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    await app.call("POST /api/budgets", { name: "One", unit: "runs", limit: 1, period: "5h" });
+    const write = app.db.write.bind(app.db);
+    let full = true;
+    app.db.write = (statements) => {
+      if (!full || !statements.some(({ sql }) => sql.includes("hard_told_at = ?"))) return write(statements);
+      full = false;
+      return Promise.reject(new Error("the disk is full"));
+    };
+    await give(app, ada.id, "one");
+    await app.until("budget.hard");
+  });
 });
 
 describe("a budget of 0, and one of a month (contract 14)", () => {
