@@ -108,8 +108,8 @@ class Round {
   readonly #options: AdmissionOptions;
   readonly #now: number;
   readonly #seen: Seen;
-  /** Budgets that nothing more may start under, whatever it is expected to use. */
-  readonly #full = new Map<string, Hold>();
+  /** Budgets that nothing more may start under, whatever it is expected to use, with what they count. */
+  readonly #full = new Map<string, { hold: Hold; target: string }>();
 
   constructor(options: AdmissionOptions, now: number, seen: Seen) {
     this.#options = options;
@@ -120,10 +120,10 @@ class Round {
   /** Whether this task may start. When it may, it counts as started for the rest of the round. */
   async judge(task: WaitingTask): Promise<Verdict> {
     const { db, engines } = this.#options;
-    const known = this.#full.get(task.held);
-    if (known !== undefined) return { hold: known };
     const engine = engines.find(task.engine);
     const name = engine?.name ?? task.engine;
+    const known = this.#full.get(task.held);
+    if (known !== undefined && await this.#isUnder(known.target, task, name)) return { hold: known.hold };
     const parked = this.#parked(name) ??
       (task.patient === 1 ? this.#reserved(name, engine?.config.reserve ?? 0) : null);
     if (parked !== null) return { hold: parked };
@@ -131,6 +131,13 @@ class Round {
     const often = engine?.external === false ? null : await this.#tooOften(task, counted);
     if (often !== null) return { hold: often };
     return await this.#underBudgets(task, counted);
+  }
+
+  // Its worker may have left the department since, and the budget may have another target.
+  async #isUnder(target: string, task: WaitingTask, engine: string): Promise<boolean> {
+    if (target === "global") return true;
+    const counted = await listTargets(this.#options.db, { ...task, engine }, this.#now);
+    return counted.some((one) => one.target === target);
   }
 
   /** Whether the coordinator may run: budgets count its runs, too, and nothing else holds them. */
@@ -233,7 +240,7 @@ class Round {
       ? { kind: "conversation" as const, session_key: run.session_key }
       : { kind: "all" as const };
     const hold: Hold = { held, until, reason: budgetReason(budget, standing, until), whom };
-    if (!mayStart(budget, standing, 0)) this.#full.set(held, hold);
+    if (!mayStart(budget, standing, 0)) this.#full.set(held, { hold, target: budget.target });
     return hold;
   }
 

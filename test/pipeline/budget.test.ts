@@ -63,6 +63,22 @@ describe("a budget of runs (contract 14)", () => {
     expect(await app.call(`GET /api/tasks/${third.id}`)).toMatchObject({ held_by: null, reason: "" });
   });
 
+  it("of a department holds nothing of a worker who has left it", async () => {
+    await using app = await openApp();
+    const department = await app.call("POST /api/departments", { name: "News" });
+    const [ada, bob] = await Promise.all(
+      ["Ada", "Bob"].map((name) => app.call("POST /api/workers", { name, departments: ["News"] })),
+    );
+    const target = `department:${department.id}`;
+    await app.call("POST /api/budgets", { name: "None", target, unit: "runs", limit: 0, period: "5h" });
+    await held(app, (await give(app, ada.id, "one")).id);
+    const { id } = await give(app, bob.id, "two");
+    await held(app, id);
+    await app.call(`PUT /api/workers/${bob.id}`, { departments: [] });
+    await app.until("task.completed");
+    expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({ status: "completed", held_by: null });
+  });
+
   it("is said to be used up also when that could not be stored at first", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
