@@ -117,7 +117,7 @@ export class Server {
     this.#rescuer = new Rescuer({
       ...base,
       rules,
-      running: () => this.executor.running.map((run) => run.execution_id),
+      running: () => [...this.executor.running, ...this.#bee.running].map((run) => run.execution_id),
     });
     this.#bee = new Bee({ ...running, timeZone, admission });
     this.#sending = createSending(base, platforms, {

@@ -74,6 +74,11 @@ export class Bee {
     this.#draining = true;
   }
 
+  /** The runs in progress. */
+  get running(): RunIdentity[] {
+    return this.#runner.running;
+  }
+
   /** Ends the runs of a conversation; resolves when their outcomes are stored. */
   interrupt(sessionKey: string): Promise<void> {
     return this.#runner.interrupt(sessionKey);
@@ -123,7 +128,7 @@ export class Bee {
 
   // The end of a run rings the bell, so those that wait can be skipped.
   get #hasRoom(): boolean {
-    return !this.#draining && this.#runner.running.length < RUNS_MAX;
+    return !this.#draining && this.running.length < RUNS_MAX;
   }
 
   // What a program sent is data: no mention in it counts, and it goes to the worker of its platform (contract 10).

@@ -21,7 +21,7 @@ interface RescuerOptions {
   clock: Clock;
   bells: Bells;
   rules: Rules;
-  /** Ids of the executions in progress in this process. */
+  /** Ids of the runs in progress in this process, of workers and of the coordinator. */
   running: () => string[];
 }
 
@@ -42,6 +42,7 @@ export class Rescuer {
     const { clock, bells } = options;
     const step = async () => {
       await this.rescue(CLAIM_GRACE_MS);
+      await this.rescueBee(CLAIM_GRACE_MS);
       return Infinity;
     };
     this.stage = new Stage({ name: "rescuer", bell: BELL.rescuer, clock, bells, pollMs: POLL_MS, step });
@@ -49,13 +50,10 @@ export class Rescuer {
 
   /** Rescues every open run that is older than `graceMs` and not ours. Returns how many. */
   async rescue(graceMs = 0): Promise<number> {
-    const { db, clock, running } = this.#options;
-    const own = new Set(running());
-    const oldest = clock.now() - graceMs;
-    const lost = (await listOpenExecutions(db)).filter((run) =>
-      !own.has(run.execution_id) && (graceMs === 0 || run.created_at <= oldest)
-    );
-    await this.#rescueGates(graceMs, own);
+    const { db } = this.#options;
+    const isLost = this.#isLost(graceMs);
+    const lost = (await listOpenExecutions(db)).filter(isLost);
+    await this.#rescueGates(graceMs);
     if (lost.length === 0) return 0;
     const ended = await sweep(new Set(lost.map((run) => run.run_id)));
     log.warning("{count} runs were lost with their server; {ended} of their processes were still there", {
@@ -66,13 +64,19 @@ export class Rescuer {
     return lost.length;
   }
 
+  // Asked for before the rows are read: what ends in between is not lost.
+  #isLost(graceMs: number): (run: { execution_id: string; since: number }) => boolean {
+    const { clock, running } = this.#options;
+    const own = new Set(running());
+    const oldest = graceMs === 0 ? Infinity : clock.now() - graceMs;
+    return ({ execution_id, since }) => !own.has(execution_id) && since <= oldest;
+  }
+
   // A gate is asked again; a task whose gate takes the service with it ends after some attempts, as its runs would (reliability CMD-1).
-  async #rescueGates(graceMs: number, own: ReadonlySet<string>): Promise<void> {
+  async #rescueGates(graceMs: number): Promise<void> {
     const { db, clock, rules } = this.#options;
-    const oldest = clock.now() - graceMs;
-    const lost = (await listOpenGates(db)).filter((gate) =>
-      !own.has(gate.execution_id) && (graceMs === 0 || gate.since <= oldest)
-    );
+    const isLost = this.#isLost(graceMs);
+    const lost = (await listOpenGates(db)).filter(isLost);
     if (lost.length === 0) return;
     const ended = await sweep(new Set(lost.map((gate) => gate.run_id)));
     log.warning("{count} gates were lost with their server; {ended} of their processes were still there", {
@@ -87,11 +91,13 @@ export class Rescuer {
     }
   }
 
-  /** Ends the coordinator's runs that a dead server left open. Their messages are routed again. */
-  async rescueBee(): Promise<void> {
+  /** The same for the coordinator's runs, whose messages are routed again: while one is open, budgets count it (contract 14). */
+  async rescueBee(graceMs = 0): Promise<void> {
     const { db, clock } = this.#options;
-    const open = await listOpenBeeRuns(db);
-    await sweep(new Set(open.map((run) => run.run_id).filter((id) => id !== "")));
+    const isLost = this.#isLost(graceMs);
+    const lost = (await listOpenBeeRuns(db)).filter(isLost);
+    if (lost.length === 0) return;
+    await sweep(new Set(lost.map((run) => run.run_id).filter((id) => id !== "")));
     const end = {
       status: "failed" as const,
       reason: "",
@@ -101,7 +107,7 @@ export class Rescuer {
       failure: "server_lost" as const,
       usage: USAGE_UNKNOWN,
     };
-    for (const run of open) await db.write(finishBeeRun(run.id, end, clock.now()));
+    for (const run of lost) await db.write(finishBeeRun(run.execution_id, end, clock.now()));
   }
 
   async #statements(run: OpenExecution): Promise<Statement[]> {

@@ -106,14 +106,16 @@ export const BEE_RUN_TEXTS = ["reason", "reply", "error"];
 
 /** A coordinator's run that has not ended. */
 interface OpenBeeRun extends Row {
-  id: string;
-  message_id: string;
+  execution_id: string;
   run_id: string;
+  since: number;
 }
 
 /** Every coordinator's run that is running. */
 export function listOpenBeeRuns(db: Database): Promise<OpenBeeRun[]> {
-  return db.read<OpenBeeRun>("select id, message_id, run_id from bee_run where status = 'running'");
+  return db.read<OpenBeeRun>(
+    "select id as execution_id, run_id, created_at as since from bee_run where status = 'running'",
+  );
 }
 
 /** The newest runs of the coordinator, or those after a cursor; of one conversation only when the caller is bound to it. */

@@ -160,7 +160,7 @@ export interface OpenExecution extends Row, RunIdentity {
   session_id: string;
   cancelled_by: string;
   worker_name: string;
-  created_at: number;
+  since: number;
   /** Of its task. */
   task_status: string;
 }
@@ -170,7 +170,7 @@ export function listOpenExecutions(db: Database): Promise<OpenExecution[]> {
   return db.read<OpenExecution>(
     `select execution.id as execution_id, execution.task_id, execution.worker_id, execution.session_key,
       execution.message_id, execution.session_id, execution.attempt, execution.run_id, execution.cancelled_by,
-      execution.worker_name, execution.created_at,
+      execution.worker_name, execution.created_at as since,
       task.status as task_status
     from execution
     join task on task.id = execution.task_id

@@ -75,6 +75,37 @@ describe("the runs of the coordinator (contract 14)", () => {
     await app.settle();
   });
 
+  it("count no longer than half a minute when the database took one without our knowing", async () => {
+    const clock = new TestClock();
+    await using it = await withBee(clock);
+    const { app } = it;
+    const write = app.db.write.bind(app.db);
+    let isLost = true;
+    app.db.write = async (statements) => {
+      const written = await write(statements);
+      if (!isLost || !statements.some(({ sql }) => sql.startsWith("insert into bee_run"))) return written;
+      isLost = false;
+      throw new Error("no answer in time");
+    };
+    await it.send("hello");
+    await eventually("it is routed all the same", async () => {
+      clock.advance(1_000);
+      return await app.db.first("select 1 as one from journal where kind = 'message.routed'") !== null;
+    });
+    await app.settle();
+    const open = async () =>
+      (await app.db.read("select 1 as one from bee_run join reservation on execution_id = id")).length;
+    expect(await open()).toBe(1);
+    await eventually("it is given up", async () => {
+      clock.advance(30_000);
+      return await open() === 0;
+    });
+    expect(await app.db.read("select status, failure from bee_run order by id")).toEqual([
+      { status: "failed", failure: "server_lost" },
+      { status: "completed", failure: "" },
+    ]);
+  });
+
   it("reserve what they are expected to use while they think, and a budget that stops ends them", async () => {
     const clock = new TestClock();
     await using it = await withBee(clock);
