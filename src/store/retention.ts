@@ -85,10 +85,16 @@ export const pruneGivenUp: Prune = (before) => ({
   args: [before, BATCH_ROWS],
 });
 
-/** Questions that are answered, expired or cancelled. */
+/** Questions that are answered, expired or cancelled, unless the answer is still on its way to the worker. */
 export const pruneQuestions: Prune = (before) => ({
   sql: `delete from question
-    where id in (select id from question where created_at < ? and status <> 'open' limit ?)
+    where id in (
+      select id
+      from question
+      where created_at < ? and status <> 'open'
+        and (status <> 'answered' or task_id = '' or seen_at is not null)
+        and not exists (select 1 from task where task.id = answer_task_id and task.status ${TASK_IS_ACTIVE})
+      limit ?)
     returning 1`,
   args: [before, BATCH_ROWS],
 });
@@ -113,10 +119,14 @@ export const pruneOwed: Prune = (before) => ({
   args: [before, BATCH_ROWS],
 });
 
-/** Firings of schedules. */
+/** Firings of schedules that have ended. One that waits, for a budget perhaps, starts only while its row is there. */
 export const pruneOccurrences: Prune = (before) => ({
   sql: `delete from occurrence
-    where (task_id, run_no) in (select task_id, run_no from occurrence where created_at < ? limit ?)
+    where (task_id, run_no) in (
+      select task_id, run_no
+      from occurrence
+      where created_at < ? and status not in ('pending', 'gating', 'running')
+      limit ?)
     returning 1`,
   args: [before, BATCH_ROWS],
 });

@@ -111,6 +111,64 @@ describe("retention (reliability DUR-11, contract 7)", () => {
     180_000,
   );
 
+  it("keeps firings that wait for their run, and answers that are on their way, however old they are", async () => {
+    await using bench = await Bench.open();
+    const { db, clock } = bench;
+    const old = clock.now() - 400 * DAY_MS;
+    const statuses = ["pending", "gating", "running", "completed", "failed", "cancelled", "gated"];
+    const firing = (status: string, n: number) => ({
+      task_id: "t",
+      run_no: n,
+      due_at: old,
+      status,
+      created_at: old,
+    });
+    const question = (id: string, more: Record<string, string | number>) => ({
+      id,
+      session_key: "local:x",
+      message_id: "m",
+      task_id: "t",
+      asked_by: "worker:w",
+      text: "?",
+      status: "answered",
+      created_at: old,
+      expires_at: old,
+      answered_at: old,
+      ...more,
+    });
+    const task = {
+      id: "waits",
+      message_id: "m",
+      worker_id: "w",
+      session_key: "local:x",
+      instruction: "i",
+      type: "immediate",
+      status: "pending",
+      due_at: old,
+      created_by: "x",
+      created_at: old,
+      updated_at: old,
+    };
+    await db.write([
+      ...insertRows("occurrence", statuses.map(firing)),
+      ...insertRows("task", [task]),
+      ...insertRows("question", [
+        question("seen", { seen_at: old }),
+        question("of a person", { task_id: "" }),
+        question("expired", { status: "expired" }),
+        question("unseen", {}),
+        question("brought", { seen_at: old, answer_task_id: task.id }),
+      ]),
+    ]);
+    await bench.run();
+    expect(await db.read("select status from occurrence order by run_no")).toEqual(
+      ["pending", "gating", "running"].map((status) => ({ status })),
+    );
+    expect(await db.read("select id from question order by id")).toEqual([{ id: "brought" }, {
+      id: "unseen",
+    }]);
+  });
+
   it("removes logs with their executions, uploads without a message, and once a day files without a row", async () => {
     await using bench = await Bench.open();
     const { db, clock, paths } = bench;
