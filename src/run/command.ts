@@ -1,5 +1,5 @@
 // A command of a run: its gate before it, and its check after it (contract 13, contract 15)
-import { join } from "node:path";
+import { resolve } from "node:path";
 import { joined } from "../base/bytes.ts";
 import type { Engine } from "../engine/engine.ts";
 import { detectIsolation } from "../engine/isolation.ts";
@@ -54,7 +54,7 @@ export async function runCommand(
   try {
     const end = await runProcess({
       runId,
-      command: findProgram(program.includes("/") ? join(workDir, program) : program, env.PATH ?? ""),
+      command: findProgram(program.includes("/") ? resolve(workDir, program) : program, env.PATH ?? ""),
       args,
       cwd: workDir,
       env,

@@ -42,6 +42,15 @@ describe("verify (contract 13, reliability CMD-1)", () => {
     expect(log).not.toMatch(/(MY_API_KEY|SVC_TOKEN)=/);
   });
 
+  it("its program, or the shell in front of it, may be named by its whole path", async () => {
+    await using app = await openApp({
+      config: { engines: { ...ENGINES, fake: { ...ENGINES.fake, shell: ["/bin/sh"] } } },
+    });
+    const { execution, log } = await checkedBy(app, { command: ["-c", "exit 0"], attempts: 0 });
+    expect(log).toContain("[check 1: exit code 0]");
+    expect(execution).toMatchObject({ status: "completed", verify: { status: "passed", attempts: 1 } });
+  });
+
   it("a failed check goes back with the end of its output, and the second answer is checked again", async () => {
     await using app = await openApp({ config: { engines: ENGINES } });
     const { execution, log } = await checkedBy(
