@@ -17,7 +17,6 @@ export const ROLE_SCOPES: Readonly<Record<Role, readonly string[]>> = {
     "write:executions",
     "write:chat",
     "write:questions",
-    "write:questions",
   ],
   admin: ["*:*"],
 };
