@@ -1,4 +1,5 @@
 import { Cron } from "croner";
+import { remembered } from "../base/remembered.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -87,8 +88,17 @@ function valueOf(text: string, field: Field): number | null {
 
 /** The first time strictly after `after` (Unix ms) at which a valid expression fires, or null when it never does. */
 export function nextOccurrence(expression: string, timeZone: string, after: number): number | null {
-  return next(schedule(expression, timeZone), after);
+  // Such times are whole minutes, so every moment of a minute has the same next one.
+  return occurrenceAfter(JSON.stringify([Math.floor(after / MINUTE_MS), timeZone, expression])).at;
 }
+
+const OCCURRENCES_KEPT = 20_000;
+
+// To read one costs a millisecond, and a fleet asks for each of its schedules several times.
+const occurrenceAfter = remembered(OCCURRENCES_KEPT, (question) => {
+  const [minute, timeZone, expression] = JSON.parse(question) as [number, string, string];
+  return { at: next(schedule(expression, timeZone), minute * MINUTE_MS) };
+});
 
 /** What a schedule missed: its latest time not after `now`, and how many times there were since `from` (both Unix ms). */
 interface Missed {

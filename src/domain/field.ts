@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { remembered } from "../base/remembered.ts";
 
 // Messages for every schema that has none of its own: they say what a value has to be (contract 1.7).
 z.config({ customError: inOurWords });
@@ -166,13 +167,19 @@ export const flag = z.enum(["true", "false"], { error: "must be true or false" }
 
 /** Whether the runtime knows this time zone. */
 export function isTimeZone(name: string): boolean {
+  return zone(name).isKnown;
+}
+
+const ZONES_KEPT = 1_000;
+
+const zone = remembered(ZONES_KEPT, (name) => {
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });
-    return true;
+    return { isKnown: true };
   } catch {
-    return false;
+    return { isKnown: false };
   }
-}
+});
 
 /** Of an object in a list whose texts are cut, because the page would be too large otherwise (contract 8.18). */
 export const truncated = z.literal(true).optional()

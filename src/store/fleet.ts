@@ -23,9 +23,9 @@ export function manage(kind: FleetKind, id: string, fleet: string): Statement {
   };
 }
 
-// Those that can be named in a file. The index has the active tasks only.
+// Those that can be named in a file. The index has no others.
 const NAMED_SCHEDULE = `task.status ${TASK_IS_ACTIVE} and task.type = 'scheduled' and task.name <> ''`;
-const SCHEDULES = "task indexed by task_active";
+const SCHEDULES = "task indexed by task_named";
 
 /** Active schedules that have a name. */
 export function listNamedSchedules(db: Database, page: Page): Promise<Listing<Task>> {
