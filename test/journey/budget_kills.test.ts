@@ -77,7 +77,7 @@ it(
     expect(held.length).toBeGreaterThan(0);
     expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
   },
-  400_000 + KILLS * 8_000,
+  400_000 + KILLS * 60_000,
 );
 
 type Call = (route: string, body?: unknown) => ReturnType<typeof JSON.parse>;
