@@ -53,7 +53,7 @@ export async function noticeOf(db: Database, event: JournalRow): Promise<Notice 
         "delivery.failed",
         `${TO_WEBHOOK}${text("name")}`,
         `The webhook ${text("name")} is switched off: ${text("reason")}. Switch it on again with: ` +
-          `svc ctl webhook update ${text("name")} --enabled true`,
+          `svc ctl webhook update ${text("name")} --enable`,
       );
     case "system.disk_low":
       return notice("disk.low", "disk", `The disk is nearly full: ${text("detail")}.`);

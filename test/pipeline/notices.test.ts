@@ -153,7 +153,7 @@ describe("notices (contract 11)", () => {
       "claude goes on.",
       "The platform alerts is away: no route.",
       "The webhook ci is switched off: its receiver answered 410: it is gone. Switch it on again with: " +
-      "svc ctl webhook update ci --enabled true",
+      "svc ctl webhook update ci --enable",
       "The disk is nearly full: 5 MB are free in /data.",
     ]);
     const kinds = await app.db.read(
