@@ -4,6 +4,24 @@ const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 const HIDDEN =
   /(?<![\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d|\u200d(?!\p{Extended_Pictographic})|[\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu;
 
+// What colours text: ESC [ numbers m.
+// deno-lint-ignore no-control-regex
+const COLOUR = /(\u001b\[[0-9;:]*m)/;
+const RESET = "\u001b[0m";
+// 8 makes text invisible, unless it is the number of a colour.
+const CONCEALS = /^(?!.*[34]8[;:]).*[[;:]0*8[;:m]/;
+
+/** A line of what an agent wrote, as visible() has it, with its colours or without them; none reaches the next line. */
+export function visibleLine(line: string, coloured: boolean): string {
+  const pieces = line.split(COLOUR);
+  if (pieces.length === 1) return visible(line);
+  const shown = pieces.map((piece, at) => {
+    if (at % 2 === 0) return visible(piece);
+    return coloured && !CONCEALS.test(piece) ? piece : "";
+  }).join("");
+  return coloured ? shown + RESET : shown;
+}
+
 /**
  * The text without what would drive a terminal, since an agent may have written it, and with characters that cannot be seen
  * or that turn the order of others spelled out, such as `\u{202E}` (contract 8.1).

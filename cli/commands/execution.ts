@@ -3,7 +3,8 @@ import { field, idField, statusField, timeField } from "../column.ts";
 import { type AnyCommand, command, fieldsOf } from "../command.ts";
 import { listCommand, pageOptions } from "../list.ts";
 import { moveCommand } from "../move.ts";
-import { visible } from "../visible.ts";
+import { wantsColours } from "../style.ts";
+import { visibleLine } from "../visible.ts";
 
 const COLUMNS = [
   idField(),
@@ -80,13 +81,10 @@ export const executionCommands: AnyCommand[] = [
     async run({ client, out, args: [id = ""], options, io }) {
       const query = fieldsOf(options);
       const response = await client.open("GET /api/executions/:id/logs", { params: { id }, query });
-      const decoder = new TextDecoder();
-      for await (const chunk of response.body ?? []) {
-        const text = decoder.decode(chunk, { stream: true });
-        // In a pipe it stays what it is.
-        out.raw(io.outIsTerminal ? visible(text) : text);
-      }
-      out.raw(decoder.decode());
+      const body = response.body?.pipeThrough(new TextDecoderStream()) ?? [];
+      // In a pipe it stays what it is.
+      if (!io.outIsTerminal) { for await (const text of body) out.raw(text); }
+      else await printLines(body, io.env, (text) => out.raw(text));
     },
   }),
   moveCommand({
@@ -104,3 +102,19 @@ export const executionCommands: AnyCommand[] = [
     examples: ["execution retry 01a1fd23-4c7d-7750-a391-3a9041dee235"],
   }),
 ];
+
+/** Prints a log as it comes, line by line, with the colours of the agent where colours are wanted. */
+async function printLines(
+  pieces: AsyncIterable<string> | Iterable<string>,
+  env: Record<string, string>,
+  print: (text: string) => void,
+): Promise<void> {
+  const coloured = wantsColours(true, env);
+  let rest = "";
+  for await (const piece of pieces) {
+    const lines = (rest + piece).split("\n");
+    rest = lines.pop() ?? "";
+    print(lines.map((line) => `${visibleLine(line.replace(/\r$/, ""), coloured)}\n`).join(""));
+  }
+  if (rest !== "") print(visibleLine(rest, coloured));
+}

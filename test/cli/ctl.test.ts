@@ -208,6 +208,26 @@ describe("svc ctl execution and chat", () => {
     );
   });
 
+  it("a log on a terminal has the colours of the agent and nothing else that drives the terminal", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const print = String
+      .raw`\033[31mred\033[2J\033]0;title\007 \033[38;5;8mgrey \033[8mhidden\n\033[1mopen\nplain\n`;
+    await ctl(app, ["run", "Ada", `svc version > v; printf '${print}'`]);
+    const [{ id }] = await app.call("GET /api/executions");
+    const terminal = (env: Record<string, string>) =>
+      ctl(app, ["execution", "logs", id], { terminal: true, env });
+    const seen = (await terminal({ TERM: "xterm" })).out;
+    expect(seen).toContain(
+      "\u001b[31mred\ufffd[2J\ufffd]0;title\ufffd \u001b[38;5;8mgrey hidden\u001b[0m\n",
+    );
+    expect(seen).toMatch(/Z \u001b\[1mopen\u001b\[0m\n\S+ plain\n/);
+    expect((await terminal({ TERM: "dumb" })).out).toContain(
+      "red\ufffd[2J\ufffd]0;title\ufffd grey hidden\n",
+    );
+    expect((await ctl(app, ["execution", "logs", id])).out).toContain("\u001b[31mred\u001b[2J");
+  });
+
   it("chat ends with 8 when what the message brought about failed (contract 6)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
