@@ -96,7 +96,23 @@ install_man() {
   mkdir -p "$pages" 2>/dev/null && cp "$source/man/svc.1" "$source/man/svc-ctl.1" "$pages" 2>/dev/null || true
 }
 
+usage() {
+  echo "Puts svc where your shell finds it. Needs no root.
+  sh install.sh                                into ~/.local/bin, or /usr/local/bin as root
+  SVC_INSTALL_DIR=/opt/bin sh install.sh       into another directory
+  SVC_VERSION=0.1.0 SVC_BASE_URL=https://... sh install.sh
+                                               from a directory with the archives and SHA256SUMS"
+}
+
 main() {
+  case ${1:-} in
+    '') ;;
+    -h | --help | help)
+      usage
+      return 0
+      ;;
+    *) fail "does not know $1; it takes no arguments, only variables: sh install.sh --help" ;;
+  esac
   source=
   if [ -z "$version" ] && [ -z "$base" ]; then
     source=$(beside)
@@ -137,4 +153,4 @@ main() {
   echo "start it: svc serve    as a service of this machine: svc service install"
 }
 
-main
+main "$@"

@@ -21,12 +21,12 @@ const value = (flags: string, about: string): OptionSpec => ({ flags, about, typ
 export const TOP: Record<string, TopCommand> = {
   serve: {
     about: "Run the service until SIGTERM or SIGINT",
-    usage: "serve [-c config.yaml]",
-    options: [CONFIG],
+    usage: "serve [-c config.yaml] [--no-console]",
+    options: [CONFIG, flag("--no-console", "without the web console at /")],
     more:
       "Without a configuration it listens on 127.0.0.1:8080 and keeps its data in ./data. Every key can be set in the environment, too:\n" +
       "SVC_SERVER__PORT=9000 is server.port. The first start prints the password. Exit codes: 2 for a wrong configuration,\n" +
-      "5 when another server uses the data directory.",
+      "1 when the port is taken, 5 when another server uses the data directory.",
   },
   ctl: { about: "Control a running service", usage: "ctl <group> <command> ..." },
   restore: {

@@ -19,6 +19,7 @@ const COLUMNS = [
   idField("worker_id"),
   timeField("next_run_at"),
   field("cron"),
+  statusField("last_status"),
   field("reason"),
   field("instruction"),
 ];

@@ -28,9 +28,9 @@ function archives(program = WORKS): Record<string, Uint8Array | string> {
   };
 }
 
-async function install(env: Record<string, string>, script = join(ROOT, "install.sh")) {
+async function install(env: Record<string, string>, script = join(ROOT, "install.sh"), args: string[] = []) {
   const { code, stdout, stderr } = await new Deno.Command("/bin/sh", {
-    args: [script],
+    args: [script, ...args],
     clearEnv: true,
     env: { PATH: "/usr/bin:/bin", SVC_VERSION: "9.9.9", ...env },
     stdin: "null",
@@ -44,6 +44,21 @@ async function entries(folder: string): Promise<string[]> {
 }
 
 describe("install.sh", () => {
+  it("prints its help, refuses what it does not know, and installs nothing then", async () => {
+    await using home = await tempDir();
+    await using place = serve(archives());
+    const env = { SVC_BASE_URL: place.url, SVC_INSTALL_DIR: home.path };
+    const script = join(ROOT, "install.sh");
+    const help = await install(env, script, ["--help"]);
+    expect(help).toMatchObject({ code: 0, err: "", out: expect.stringContaining("SVC_INSTALL_DIR") });
+    expect(await install(env, script, ["--prefix=/x"])).toMatchObject({
+      code: 1,
+      out: "",
+      err: expect.stringContaining("does not know --prefix=/x"),
+    });
+    expect(await entries(home.path)).toEqual([]);
+  });
+
   it("installs the program with the right checksum in the given place, and prints the next step", async () => {
     await using home = await tempDir();
     await using place = serve(archives());
