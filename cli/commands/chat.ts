@@ -44,7 +44,7 @@ export const chatCommand: AnyCommand = command({
     "chat '@ada what is new?'",
     "chat --session work --worker Ada 'and now in English'",
     "chat --last 'and in one sentence'",
-    "chat --last --reply-to 01a1fd23-4c79-764a-afab-047dd52450e4 Yes",
+    "chat --session work --reply-to 01a1fd23-4c79-764a-afab-047dd52450e4 Yes",
     "chat - < question.txt",
     "chat",
   ],

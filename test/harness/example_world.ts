@@ -100,8 +100,8 @@ export class ExampleWorld implements AsyncDisposable {
       },
       stdin: "null",
     }).output();
-    const decoder = new TextDecoder();
-    return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
+    const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+    return { code, out: text(stdout), err: text(stderr) };
   }
 
   get #env(): Record<string, string> {
@@ -130,8 +130,7 @@ export class ExampleWorld implements AsyncDisposable {
       const open: { id: string; text: string }[] = await this.app.call("GET /api/questions?status=open");
       const asked = open.find(({ text }) => text.startsWith("Which"));
       if (asked !== undefined) {
-        await this.app.call(`POST /api/questions/${asked.id}/answer`, { answer: "svc" });
-        return;
+        return void await this.app.call(`POST /api/questions/${asked.id}/answer`, { answer: "svc" });
       }
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
@@ -243,6 +242,16 @@ export class ExampleWorld implements AsyncDisposable {
     }
   }
 
+  #question() {
+    const question = { message_id: this.#message, text: `Is it right? ${crypto.randomUUID()}` };
+    return this.app.call("POST /api/questions", question);
+  }
+
+  async #asking(questionId: string): Promise<string> {
+    const said = await this.app.call(`GET /api/local/sessions/${this.#session}/messages`);
+    return said.find((one: Record<string, string>) => one.question_id === questionId).id;
+  }
+
   /** The line with ids, paths and addresses of this world in the place of those that are shown. */
   async #filled(line: string): Promise<string> {
     const words = line
@@ -272,11 +281,10 @@ export class ExampleWorld implements AsyncDisposable {
         return command === "cancel"
           ? (await this.#runningTask()).execution_id
           : (await app.call("GET /api/executions?page_size=1"))[0].id;
+      case "chat":
+        return await this.#asking((await this.#question()).id);
       case "question":
-        return (await app.call("POST /api/questions", {
-          message_id: this.#message,
-          text: `Is it right? ${crypto.randomUUID()}`,
-        })).id;
+        return (await this.#question()).id;
       case "message":
         return this.#message;
       case "token":
