@@ -177,7 +177,9 @@ async function changeWorker(
   checkCommands({ call, engines, engine }, { verify: change.verify });
   // Another engine may need to be told how a command is run.
   if (change.engine !== undefined) {
-    checkCommands({ call: null, engines, engine }, { verify: change.verify ?? worker.verify });
+    checkCommands({ call: null, engines, engine }, {
+      verify: change.verify === undefined ? worker.verify : change.verify,
+    });
   }
   const departments = change.departments === undefined
     ? null

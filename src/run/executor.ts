@@ -53,6 +53,8 @@ export class Executor {
   readonly #options: ExecutorOptions;
   readonly #runner: Runner;
   readonly #gates: Gates;
+  /** How often every run was ended. */
+  #stops = 0;
 
   constructor(options: ExecutorOptions) {
     const { db, clock } = options;
@@ -83,13 +85,19 @@ export class Executor {
 
   /** Ends every run; their tasks go back to where they were, for the next start (reliability SHD-2). */
   async stopAll(): Promise<void> {
+    this.#stops++;
     await Promise.all([this.#gates.stopAll(), this.#runner.stopAll()]);
   }
 
   /** Runs a claim behind its gate: its task runs when that lets it (contract 15). Never throws. */
   async executeGated(claim: Claim, gate: Gate): Promise<void> {
+    const stops = this.#stops;
     const passed = await this.#gates.pass(claim, gate);
-    if (passed !== null) await this.execute(passed);
+    if (passed === null) return;
+    const ended = this.execute(passed);
+    // Whoever ended every run meanwhile did not know of this one.
+    if (stops !== this.#stops) await this.#end(passed.execution.execution_id, "shutdown");
+    await ended;
   }
 
   /** Runs a claim to its end. Never throws: whatever happens is an outcome. */

@@ -36,7 +36,6 @@ export class Runner {
   readonly #clock: Clock;
   readonly #writer: OutcomeWriter;
   readonly #active = new Map<string, Active>();
-  #stopping = false;
 
   constructor(clock: Clock, writer: OutcomeWriter) {
     this.#clock = clock;
@@ -58,9 +57,8 @@ export class Runner {
     return end(this.#matching(keys), reason);
   }
 
-  /** Ends every run, and those that are still to come; they are claimed again after the next start (reliability SHD-2). */
+  /** Ends every run; those that were interrupted are claimed again after the next start (reliability SHD-2). */
   stopAll(): Promise<void> {
-    this.#stopping = true;
     this.#writer.hurry();
     return end([...this.#active.values()], "shutdown");
   }
@@ -69,7 +67,6 @@ export class Runner {
   start<Outcome>(run: Run<Outcome>): Promise<void> {
     const { identity } = run;
     const abort = new AbortController();
-    if (this.#stopping) abort.abort("shutdown" satisfies Interruption);
     const ended = this.#run(run, abort).finally(() => this.#active.delete(identity.execution_id));
     this.#active.set(identity.execution_id, { identity, abort, ended });
     return ended;

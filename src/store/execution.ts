@@ -179,17 +179,22 @@ export function listOpenExecutions(db: Database): Promise<OpenExecution[]> {
   );
 }
 
-// What a gate may yet become an execution of: it has its id already.
-const GATES = `select occurrence.execution_id as id
-    from occurrence indexed by occurrence_gating
-    join task on task.id = occurrence.task_id
-    where occurrence.status = 'gating'`;
+// What a gate may yet become an execution of: it has its id already. There are no more of them than slots.
+const GATE_ROWS = 10_000;
+const GATES = `select gate.execution_id as id
+    from (
+      select task_id, execution_id
+      from occurrence indexed by occurrence_gating
+      where status = 'gating'
+      limit ${GATE_ROWS}) as gate
+    join task on task.id = gate.task_id
+    where`;
 
 /** Ids of the open executions of a worker, and of those that a gate is about to decide about. */
 export async function listOpenExecutionIds(db: Database, workerId: string): Promise<string[]> {
   const rows = await db.read<{ id: string }>(
     `select id from execution where worker_id = ? and status ${EXECUTION_IS_OPEN}
-    union all ${GATES} and task.worker_id = ?`,
+    union all ${GATES} task.worker_id = ?`,
     [workerId, workerId],
   );
   return rows.map((row) => row.id);
@@ -205,7 +210,7 @@ export async function listOpenExecutionsOf(
     `select id
     from execution
     where status ${EXECUTION_IS_OPEN} and session_key = ? and (? = '' or worker_id = ?)
-    union all ${GATES} and task.session_key = ? and (? = '' or task.worker_id = ?)`,
+    union all ${GATES} task.session_key = ? and (? = '' or task.worker_id = ?)`,
     [sessionKey, workerId, workerId, sessionKey, workerId, workerId],
   );
   return rows.map((row) => row.id);

@@ -154,6 +154,9 @@ interface OpenGate extends Row, RunIdentity {
   since: number;
 }
 
+// More than there are slots.
+const GATE_ROWS = 10_000;
+
 /** Every gate that has not ended, with its task as it is now. */
 export function listOpenGates(db: Database): Promise<OpenGate[]> {
   return db.read<OpenGate>(
@@ -163,7 +166,8 @@ export function listOpenGates(db: Database): Promise<OpenGate[]> {
       coalesce(task.message_id, '') as message_id, coalesce(task.attempt, 0) as attempt, task.status as task_status
     from occurrence indexed by occurrence_gating
     left join task on task.id = occurrence.task_id and task.run_no = occurrence.run_no
-    where occurrence.status = 'gating'`,
+    where occurrence.status = 'gating'
+    limit ${GATE_ROWS}`,
   );
 }
 

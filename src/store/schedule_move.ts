@@ -40,7 +40,10 @@ interface NextTurn {
   reason: string;
 }
 
-/** running or pending -> scheduled: it waits for `next`, or the stored next time when that is in the future. */
+/**
+ * running or pending -> scheduled: it waits for `next`, or the stored next time when that is in the future. Where there is none any
+ * more, the time that waits for the end of this turn is its next.
+ */
 export function rescheduleTask(
   turn: Turn,
   last: LastRun | null,
@@ -52,7 +55,7 @@ export function rescheduleTask(
   return {
     sql: `update task
       set status = 'scheduled', reason = ?, due_at = null, attempt = 0, updated_at = ?,
-        next_run_at = iif(next_run_at > ?, next_run_at, ?)${remembered.set}
+        next_run_at = coalesce(iif(next_run_at > ?, next_run_at, ?), queued_at)${remembered.set}
       where ${where} and (? is not null or queued_at is not null)`,
     args: [reason, now, now, next, ...remembered.args, ...args, next],
     bell: BELL.scheduler,
@@ -150,7 +153,8 @@ export function queueOccurrence(move: ScheduleMove & { dueAt: number }): Stateme
 export function fireQueued(id: string, queuedAt: number, now: number): Statement[] {
   return guarded(
     `update task
-    set status = 'pending', due_at = queued_at, attempt = 0, queued_at = null, run_no = run_no + 1, updated_at = ?
+    set status = 'pending', due_at = queued_at, attempt = 0, queued_at = null, run_no = run_no + 1, updated_at = ?,
+      next_run_at = nullif(next_run_at, queued_at)
     where id = ? and status = 'scheduled' and paused = 0 and queued_at = ?`,
     [now, id, queuedAt],
     BELL.dispatcher,

@@ -86,4 +86,54 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
     await app.settle();
     expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({ last_status: "completed" });
   });
+
+  it("what its gate skips is fine, also when a later run has begun; what its gate fails is not (contract 15)", async () => {
+    await using app = await openApp({ config: { engines: { default: "echo" } } });
+    await ctl(app, ["worker", "create", "-n", "Ada"]);
+    const gate = "n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) >n; exit $n";
+    const flags = [
+      "--worker",
+      "Ada",
+      "--instruction",
+      "go",
+      "--cron",
+      "0 0 1 1 *",
+      "--gate",
+      gate,
+      "--gate-timeout",
+      "9s",
+    ];
+    const made = await ctl(app, ["schedule", "create", ...flags, "--overlap", "queue", "-q"]);
+    const id = made.out.trim();
+    expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({
+      overlap: "queue",
+      gate: { command: ["sh", "-c", gate], timeout_ms: 9_000 },
+    });
+    const first = await ctl(app, ["schedule", "run", "--wait", id]);
+    expect([first.code, first.out]).toEqual([0, expect.stringContaining("last_status\tcompleted\n")]);
+    const second = await ctl(app, ["task", "run", "--wait", id]);
+    expect([second.code, second.out]).toEqual([0, expect.stringContaining("execution_id\t\n")]);
+    expect(second.out).toContain("reason\tits gate skipped the last time\n");
+    const third = await ctl(app, ["schedule", "run", "--wait", id]);
+    expect([third.code, third.err]).toEqual([8, expect.stringContaining("failed: gate_failed: exit code 2")]);
+    expect((await ctl(app, ["task", "wait", id, "--run", "1"])).code).toBe(0);
+    const again = await ctl(app, ["task", "wait", id, "--run", "2"]);
+    expect([again.code, again.out]).toEqual([0, expect.stringContaining("last_status\t\n")]);
+    expect((await ctl(app, ["task", "wait", id, "--run", "3"])).code).toBe(8);
+    await ctl(app, ["schedule", "update", id, "--gate", ""]);
+    expect((await app.call(`GET /api/tasks/${id}`)).gate).toBeNull();
+  });
+
+  it("worker create and update take a check (contract 13)", async () => {
+    await using app = await openApp({ config: { engines: { default: "echo" } } });
+    const flags = ["--verify", '["make", "test"]', "--verify-timeout", "5s", "--verify-attempts", "1"];
+    const made = await ctl(app, ["worker", "create", "-n", "Ada", ...flags, "-q"]);
+    const id = made.out.trim();
+    expect((await app.call(`GET /api/workers/${id}`)).verify).toEqual({
+      ...{ command: ["make", "test"], timeout_ms: 5_000, attempts: 1 },
+    });
+    expect((await ctl(app, ["worker", "update", id, "--verify-attempts", "1"])).code).toBe(2);
+    await ctl(app, ["worker", "update", "Ada", "--verify", ""]);
+    expect((await app.call(`GET /api/workers/${id}`)).verify).toBeNull();
+  });
 });

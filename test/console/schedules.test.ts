@@ -47,11 +47,18 @@ describe.skipIf(path === null)("schedules in the console (contract 15, contract 
     await page.getByRole("link", { name: /completed write the report/ }).waitFor();
     await page.getByRole("link", { name: "Edit" }).click();
     await page.locator("summary").click();
+    await page.getByLabel(/^Gate/).fill("test\n-d\n.");
+    await page.getByLabel(/^When it falls due/).selectOption("queue");
     await page.getByLabel(/^Check/).fill("test\n-e\nnews");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("test -e news").waitFor();
     const [schedule] = await app.call("GET /api/schedules");
-    expect(schedule).toMatchObject({ name: "Report", verify: { command: ["test", "-e", "news"] } });
+    expect(schedule).toMatchObject({
+      name: "Report",
+      gate: { command: ["test", "-d", "."] },
+      overlap: "queue",
+      verify: { command: ["test", "-e", "news"] },
+    });
     await visitor.goto("/console/schedules");
     await page.getByRole("link", { name: /Report.*Mondays at 07:30/ }).click();
     await page.getByRole("button", { name: "Delete this schedule" }).click();

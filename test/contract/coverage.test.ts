@@ -132,8 +132,9 @@ const ENDPOINTS: [route: string, status: number][] = [
 
 const PAGE = ["page", "page-size"];
 const SESSION_KEY = ["session-key!"];
+const CHECK = ["verify", "verify-timeout", "verify-attempts"];
 const SETTINGS = [
-  ...["name", "time-zone", "gate", "gate-timeout", "verify", "verify-timeout", "verify-attempts"],
+  ...["name", "time-zone", "gate", "gate-timeout", ...CHECK],
   ...["overlap", "pause-after-failures", "deliver-to", "until", "max-runs"],
 ];
 
@@ -153,6 +154,7 @@ const COMMANDS: Record<string, string[]> = {
     "department",
     "scopes",
     "engine-args",
+    ...CHECK,
   ],
   "worker update": [
     "<id>",
@@ -164,6 +166,7 @@ const COMMANDS: Record<string, string[]> = {
     "department",
     "scopes",
     "engine-args",
+    ...CHECK,
   ],
   "worker delete": ["<id>", "delete-work-dir"],
   "task list": ["session-key", "message-id", "worker-id", "status", "type", ...PAGE],

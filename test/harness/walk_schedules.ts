@@ -8,7 +8,7 @@ export async function walkSchedules(world: World): Promise<void> {
   await world.run("schedule list", ["--worker-id", "Ada", "--page-size", "1"], /^$|use --page 2/);
   const [{ id }] = await world.call("GET /api/schedules?status=scheduled&paused=false");
   await world.run("schedule get", [id]);
-  await world.run("schedule update", [id, "--cron", "0 0 1 2 *", "--overlap", "skip", "--max-runs", "9"]);
+  await world.run("schedule update", [id, "--cron", "0 0 1 2 *", "--overlap", "queue", "--max-runs", "9"]);
   await world.run("schedule pause", [id]);
   await world.run("schedule resume", [id]);
   await world.run("schedule run", [id, "--wait"], /accepted/);

@@ -16,7 +16,13 @@ const FLEET = {
       engine: "echo",
       departments: ["Sport", "News"],
     },
-    { name: "Bob", scopes: ["read:tasks"], paused: true, engine_args: {} },
+    {
+      name: "Bob",
+      scopes: ["read:tasks"],
+      paused: true,
+      engine_args: {},
+      verify: { command: ["make", "test"], timeout_ms: 60_000, attempts: 0 },
+    },
   ],
   schedules: [
     {
@@ -33,6 +39,8 @@ const FLEET = {
       cron: "*/5 * * * *",
       paused: true,
       max_runs: 9,
+      overlap: "queue",
+      gate: { command: ["git", "fetch", "--dry-run"], timeout_ms: 30_000 },
       verify: { command: ["true"], timeout_ms: 1_000, attempts: 1 },
     },
   ],

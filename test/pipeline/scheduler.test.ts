@@ -172,6 +172,25 @@ describe("schedules (contract 3, reliability CRN)", () => {
     expect(open?.most).toBe(1);
   });
 
+  it("a time in the hour that the clock leaves out fires once that day, when the hour is over; one that it shows twice fires once", async () => {
+    const clock = new TestClock("2026-03-28T00:00:00Z");
+    const bench = await ScheduleBench.open(clock, { zone: "Europe/Berlin" });
+    const id = await bench.add("30 2 * * *");
+    bench.start();
+    await bench.pass(3 * 24, 60);
+    clock.advance(Date.parse("2026-10-24T12:00:00Z") - clock.now());
+    await bench.settle();
+    await bench.pass(2 * 24 * 2, 30);
+    await bench.stop();
+    const fired = await bench.fired(id);
+    expect(fired.filter((at) => at.startsWith("2026-03"))).toEqual([
+      "2026-03-28T01:30",
+      "2026-03-29T01:00",
+      "2026-03-30T00:30",
+    ]);
+    expect(fired.filter((at) => at.startsWith("2026-10"))).toEqual(["2026-10-25T00:30", "2026-10-26T01:30"]);
+  });
+
   it("CRN-8: a minute of database errors delays what is due and nothing else", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);

@@ -92,8 +92,10 @@ describe("verify (contract 13, reliability CMD-1)", () => {
   ])(
     "a check that %s ends as a run does, and its outcome is stored",
     async (_what, verify, attempts, error) => {
-      await using app = await openApp({ config: { engines: ENGINES } });
-      const { execution } = await checkedBy(app, verify);
+      await using app = await openApp({ config: { engines: ENGINES, limits: { max_log_bytes: 1_000_000 } } });
+      const { execution, log } = await checkedBy(app, verify);
+      // However much it prints, no more than a run may is kept on the disk.
+      expect(log.length).toBeLessThan(1_100_000);
       expect(execution).toMatchObject({
         status: "failed",
         failure: "verify_failed",
@@ -120,6 +122,40 @@ describe("verify (contract 13, reliability CMD-1)", () => {
     expect([reply.status, reply.body.detail]).toEqual([400, expect.stringContaining("engines.fake.shell")]);
   });
 
+  it("a worker's is the default of its tasks, and a task's own wins", async () => {
+    await using app = await openApp({ config: { engines: ENGINES } });
+    const verify = sh("echo by the worker; exit 0");
+    const worker = await app.call("POST /api/workers", { name: "Ada", verify });
+    expect(worker.verify).toEqual({ ...verify, timeout_ms: 600_000, attempts: 2 });
+    expect((await app.call(`PUT /api/workers/${worker.id}`, worker)).verify).toEqual(worker.verify);
+    const run = async (more: Json) => {
+      const body = { message_id: "m", worker_id: worker.id, instruction: "say hi", type: "immediate" };
+      const task = await app.call("POST /api/tasks", { ...body, ...more });
+      await app.settle(60_000);
+      const { execution_id } = await app.call(`GET /api/tasks/${task.id}`);
+      const execution = await app.call(`GET /api/executions/${execution_id}`);
+      return { execution, log: String(await app.call(`GET /api/executions/${execution_id}/logs`)) };
+    };
+    const plain = await run({});
+    expect(plain.execution.verify).toEqual({ status: "passed", attempts: 1 });
+    expect(plain.log).toContain("by the worker");
+    const own = await run({ verify: sh("echo by the task; exit 0") });
+    expect(own.log).toContain("by the task");
+    expect(own.log).not.toContain("by the worker");
+    await app.call(`PUT /api/workers/${worker.id}`, { verify: null });
+    expect((await run({})).execution.verify).toEqual({ status: null, attempts: 0 });
+  });
+
+  it("a worker's goes with its engine: one of kind command has to say how it is run", async () => {
+    await using app = await openApp({ config: { engines: { ...fakeEngines(), other: ENGINES.fake } } });
+    const verify = sh("true");
+    expect((await app.send("POST /api/workers", { name: "Ada", verify })).status).toBe(400);
+    const worker = await app.call("POST /api/workers", { name: "Ada", engine: "other", verify });
+    const reply = await app.send(`PUT /api/workers/${worker.id}`, { engine: "fake" });
+    expect([reply.status, reply.body.detail]).toEqual([400, expect.stringContaining("engines.fake.shell")]);
+    await app.call(`PUT /api/workers/${worker.id}`, { engine: "fake", verify: null });
+  });
+
   it("no agent sets one, whatever its scopes are (reliability CMD-2)", async () => {
     await using app = await openApp({ config: { engines: ENGINES } });
     const run = await startRun(app, ["*:*"]);
@@ -127,9 +163,15 @@ describe("verify (contract 13, reliability CMD-1)", () => {
     const cron = { ...body, type: "scheduled", cron: "0 0 1 1 *" };
     const own = await app.call("POST /api/tasks", cron, run.headers);
     const made = await app.call("POST /api/tasks", { ...cron, verify: sh("true") });
+    const gated = await app.call("POST /api/tasks", { ...cron, gate: sh("true") });
     const tries: [string, Json][] = [
       ["POST /api/tasks", { ...body, type: "immediate", verify: sh("true") }],
       ["POST /api/tasks", { ...cron, verify: sh("true") }],
+      ["POST /api/tasks", { ...cron, gate: sh("true") }],
+      [`PUT /api/tasks/${own.id}`, { gate: sh("true") }],
+      [`PUT /api/tasks/${gated.id}`, { gate: null }],
+      ["POST /api/workers", { name: "Eve", verify: sh("true") }],
+      [`PUT /api/workers/${run.workerId}`, { verify: sh("true") }],
       [`PUT /api/tasks/${own.id}`, { verify: sh("true") }],
       [`PUT /api/tasks/${made.id}`, { verify: null }],
       [`PUT /api/tasks/${own.id}`, { deliver_to: "local:elsewhere" }],
