@@ -25,6 +25,9 @@ const GROWING = [
   "question",
 ];
 
+// Only what goes on now is in it, as many as may run at once.
+const PRESENT = /USING INDEX occurrence_gating$/;
+
 /** Records every statement that the service runs, with arguments, so that its plan can be read afterwards. */
 function listen(app: App): Map<string, Value[]> {
   const seen = new Map<string, Value[]>();
@@ -151,7 +154,7 @@ describe("query plans (architecture, Style)", () => {
         if (table === undefined || !GROWING.includes(table)) continue;
         // A page or a bounded count may follow an index from its end.
         const bounded = /USING (COVERING )?INDEX/.test(detail) && /\blimit\b/.test(sql);
-        if (!bounded) walks.push(`${detail}: ${sql.replace(/\s+/g, " ")}`);
+        if (!bounded && !PRESENT.test(detail)) walks.push(`${detail}: ${sql.replace(/\s+/g, " ")}`);
       }
     }
     await empty.close();
