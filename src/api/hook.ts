@@ -7,7 +7,8 @@ import type { WebhookPlatformConfig } from "../config/platform.ts";
 import { expand } from "../platform/webhook/template.ts";
 import { type Signed, verifyGitHub, verifySlack, verifyStandard } from "../platform/webhook/signature.ts";
 import { type Answer, answer } from "./answer.ts";
-import { receiveMessage, senderActor } from "./inbound.ts";
+import { receiveMessage } from "./inbound.ts";
+import { senderActor } from "./platforms.ts";
 import type { Needs } from "./parts.ts";
 
 /** A webhook as it came. */
@@ -53,6 +54,8 @@ export async function receiveHook(
     ...message,
     thread: "",
     files: [],
+    repliesTo: "",
+    choice: "",
     isDirect: true,
     isMentioned: true,
     isData: true,

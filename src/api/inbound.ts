@@ -1,16 +1,17 @@
 import { newId } from "../base/id.ts";
 import { invalid } from "../domain/error.ts";
 import { byteLength, CONTENT_MAX_BYTES } from "../domain/field.ts";
-import { PLACE_MAX_CHARACTERS, platformKey, platformMessageId } from "../domain/platform.ts";
+import { furtherId, PLACE_MAX_CHARACTERS, platformKey, platformMessageId } from "../domain/platform.ts";
 import type { Incoming, Received } from "../platform/platform.ts";
 import { isDuplicate } from "../store/database.ts";
 import { insertInbound } from "../store/inbound.ts";
 import { record } from "../store/journal.ts";
 import { isPaired } from "../store/platform.ts";
-import { deleteOver, findByPlatformId, insertOver, wasOver } from "../store/platform_message.ts";
+import { deleteOver, findByPlatformId, findSentAs, insertOver, wasOver } from "../store/platform_message.ts";
+import { receiveClick } from "./click.ts";
 import { greetStranger } from "./pairing.ts";
 import type { Needs } from "./parts.ts";
-import { IGNORED, type PlatformRules } from "./platforms.ts";
+import { IGNORED, type PlatformRules, senderActor } from "./platforms.ts";
 import { say } from "./say.ts";
 
 const NAME_SHOWN_CHARACTERS = 100;
@@ -30,12 +31,8 @@ export async function receiveMessage(
   if (!incoming.isData && !await mayReach(needs, rules, incoming)) {
     return incoming.isDirect ? await greetStranger(needs, rules, incoming) : IGNORED;
   }
+  if (incoming.choice !== "") return await receiveClick(needs, rules, incoming);
   return await store(needs, rules, incoming, actor);
-}
-
-/** A sender of a platform as the journal names actors. */
-export function senderActor(platform: string, sender: string): string {
-  return `${platform}:${sender}`;
 }
 
 /** Whether this is to be heard: said to us, by somebody who was allowed (contract 10.2). */
@@ -57,7 +54,8 @@ async function store(
 ): Promise<Received> {
   const now = clock.now();
   const key = platformKey(name, incoming);
-  const rows = rowsOf(name, incoming, now);
+  const replyTo = incoming.repliesTo === "" ? "" : await findSentAs(db, key, incoming.repliesTo);
+  const rows = rowsOf(name, incoming, replyTo, now);
   const [first] = rows;
   if (first === undefined) return IGNORED;
   const event = (kind: "message.received" | "message.failed", data = {}) =>
@@ -97,7 +95,7 @@ async function store(
 }
 
 /** A message with several files is several rows, which the quiet window joins again. */
-function rowsOf(platform: string, incoming: Incoming, now: number) {
+function rowsOf(platform: string, incoming: Incoming, replyTo: string, now: number) {
   const { chat, id, sender, text, files, isData, isDirect } = incoming;
   const row = {
     session_key: platformKey(platform, incoming),
@@ -106,7 +104,7 @@ function rowsOf(platform: string, incoming: Incoming, now: number) {
     sender_name: sender.name,
     media: null,
     alone: false,
-    reply_to: "",
+    reply_to: replyTo,
     is_direct: isDirect,
     is_data: isData,
     received_at: now,
@@ -115,7 +113,7 @@ function rowsOf(platform: string, incoming: Incoming, now: number) {
   return attachments.map((attachment, at) => ({
     ...row,
     id: newId(),
-    platform_message_id: platformMessageId(chat, at === 0 ? id : `${id}#${at + 1}`),
+    platform_message_id: platformMessageId(chat, at === 0 ? id : furtherId(id, at + 1)),
     content: at === 0 ? text : "",
     attachment,
   })).filter(({ content, attachment }) => content.trim() !== "" || attachment !== "");

@@ -5,7 +5,6 @@ import {
   hasConversation,
   type InboundFilter,
   type InboundMessage,
-  LOCAL_PLATFORM,
   type Media,
   type MessageSend,
   type OutboundFilter,
@@ -15,6 +14,7 @@ import {
 } from "../domain/message.ts";
 import { type Json, jsonOf } from "../domain/json.ts";
 import type { MessageTrace } from "../domain/trace.ts";
+import { placeFolder } from "../domain/platform.ts";
 import { BEE_SUBJECT, boundTo, type Caller } from "../domain/scope.ts";
 import { newId } from "../base/id.ts";
 import { IncomingFile } from "../files/uploads.ts";
@@ -85,7 +85,7 @@ const INCOMING = "incoming";
  * `invalid_request`, `not_found` for a run when it is not a message of its conversation, `conflict`.
  */
 export async function sendMessage(
-  needs: Needs<"db" | "clock" | "paths" | "limits" | "runLimits">,
+  needs: Needs<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
   call: Call,
   input: MessageSend,
   sent: SentFile | null,
@@ -164,21 +164,22 @@ function sourceOf(caller: Caller): { source_type: SourceType; source_id: string;
 }
 
 async function keepFile(
-  needs: Needs<"db" | "paths" | "limits">,
+  needs: Needs<"db" | "paths" | "limits" | "platforms">,
   sessionKey: string,
   sent: SentFile,
   now: number,
 ): Promise<{ media: Media; statements: Statement[] }> {
   const sessionId = chatSessionId(sessionKey);
   const platform = platformOf(sessionKey);
-  if (sessionId === null) {
-    throw conflict(
-      `Cannot send a file: the platform ${platform} takes text only, ${LOCAL_PLATFORM} takes files`,
-    );
+  if (needs.platforms.get(platform)?.platform?.takesFiles !== true) {
+    throw conflict(`Cannot send a file: the platform ${platform} takes text only`);
   }
-  if (await findChatSession(needs.db, sessionId) === null) throw notFound("session", sessionId);
-  await checkUploads(needs, sessionId);
-  const media = await sent.file.finish(uploadFolder(needs.paths, sessionId));
-  const upload = { ...media, session_id: sessionId, original_name: sent.originalName, created_at: now };
+  if (sessionId !== null && await findChatSession(needs.db, sessionId) === null) {
+    throw notFound("session", sessionId);
+  }
+  const place = placeFolder(sessionKey);
+  await checkUploads(needs, place);
+  const media = await sent.file.finish(uploadFolder(needs.paths, place));
+  const upload = { ...media, session_id: place, original_name: sent.originalName, created_at: now };
   return { media, statements: insertUpload(upload, quotaOf(needs)) };
 }

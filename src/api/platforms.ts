@@ -25,3 +25,8 @@ export type Platforms = ReadonlyMap<string, Connected>;
 
 /** Nothing was done, and nobody is told. */
 export const IGNORED: Received = { outcome: "ignored", message_id: "" };
+
+/** A sender of a platform as the journal names actors. */
+export function senderActor(platform: string, sender: string): string {
+  return `${platform}:${sender}`;
+}

@@ -1,14 +1,11 @@
 import { ServiceError } from "../domain/error.ts";
-import { UPLOADS_PER_SESSION_MAX, UPLOADS_PER_SESSION_MAX_LARGEST } from "../files/uploads.ts";
+import { uploadQuota } from "../files/uploads.ts";
 import { measureUploads, type UploadQuota } from "../store/chat.ts";
 import type { Needs } from "./parts.ts";
 
 /** How much a session may hold (reliability UPL-2). */
 export function quotaOf({ limits }: Needs<"limits">): UploadQuota {
-  return {
-    files: UPLOADS_PER_SESSION_MAX,
-    bytes: UPLOADS_PER_SESSION_MAX_LARGEST * limits.max_upload_bytes,
-  };
+  return uploadQuota(limits.max_upload_bytes);
 }
 
 /** Throws `storage_full` when a session holds as much as it may. */

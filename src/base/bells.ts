@@ -8,6 +8,8 @@ export const BELL = {
   dispatcher: "dispatcher",
   gate: "gate",
   outbox: "outbox",
+  attachments: "attachments",
+  progress: "progress",
   question: "question",
   rescuer: "rescuer",
   retention: "retention",

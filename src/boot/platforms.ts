@@ -1,14 +1,19 @@
+import { carryOutCommand } from "../api/chat_command.ts";
 import { receiveMessage } from "../api/inbound.ts";
-import type { Needs } from "../api/parts.ts";
+import type { Needs, Parts } from "../api/parts.ts";
 import type { Connected, PlatformRules, Platforms } from "../api/platforms.ts";
 import { newId } from "../base/id.ts";
 import type { Bells } from "../base/bells.ts";
+import type { Steps } from "../base/steps.ts";
+import type { DataPaths } from "../base/paths.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Config } from "../config/schema.ts";
 import { LOCAL_PLATFORM } from "../domain/message.ts";
-import type { NoticeRule } from "../domain/notice.ts";
+import { createAttachments } from "../pipeline/attachments.ts";
+import type { CarryOut } from "../pipeline/chat_commands.ts";
 import type { Stage } from "../pipeline/loop.ts";
 import { createNotices } from "../pipeline/notices.ts";
+import { ProgressSigns } from "../pipeline/progress.ts";
 import { createSurroundings } from "../pipeline/surroundings.ts";
 import { Outbox } from "../pipeline/outbox.ts";
 import { createWebhookStage } from "../pipeline/webhooks.ts";
@@ -82,21 +87,42 @@ export async function stopPlatforms(platforms: Platforms): Promise<void> {
   await Promise.all([...platforms.values()].map(({ platform }) => platform?.stop()));
 }
 
-/** What sends: replies to every platform that is switched on, but for `local`, events to webhooks, and notices. */
+/** What the stages of platforms work with beside the database. */
+interface Sending {
+  platforms: Platforms;
+  steps: Steps;
+  paths: DataPaths;
+  config: Config;
+  umask: number;
+}
+
+/** What carries out the commands of chats (contract 10.7). */
+export function commandsOf(parts: Parts): CarryOut {
+  return (message, command) => carryOutCommand(parts, message, command);
+}
+
+/** What talks to every platform that is switched on, but for `local`, sends events to webhooks, and tells people of them. */
 export function createSending(
   base: { db: Database; clock: Clock; bells: Bells },
-  platforms: Platforms,
-  { rules, umask, root }: { rules: readonly NoticeRule[]; umask: number; root: string },
+  { platforms: all, steps, paths, config, umask }: Sending,
 ): { stages: Stage[]; settled: () => Promise<void> } {
-  const sending = [...platforms.values()].flatMap(({ platform }) =>
+  const platforms = [...all.values()].flatMap(({ platform }) =>
     platform === null || platform.kind === "local" ? [] : [platform]
   );
-  const outbox = new Outbox({ ...base, platforms: sending });
+  const outbox = new Outbox({ ...base, platforms });
+  const showing = platforms.filter(({ progress }) => progress !== undefined);
+  const signs = new ProgressSigns({ ...base, platforms: showing, steps, holds: outbox.holds });
+  const maxUploadBytes = config.limits.max_upload_bytes;
   const stages = [
     outbox.stage,
     createWebhookStage(base),
-    createNotices({ ...base, rules, umask }),
-    createSurroundings({ ...base, platforms: sending, root }),
+    createNotices({ ...base, rules: config.notices, umask }),
+    createSurroundings({ ...base, platforms, root: paths.root }),
+    // What no platform needs costs nothing.
+    ...(showing.length === 0 ? [] : [signs.stage]),
+    ...(platforms.some(({ fetch }) => fetch !== undefined)
+      ? [createAttachments({ ...base, platforms, paths, maxUploadBytes })]
+      : []),
   ];
   return { stages, settled: () => outbox.settled() };
 }

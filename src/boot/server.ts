@@ -1,5 +1,6 @@
 import { createOperations, type Operations } from "../api/operations.ts";
 import type { Parts } from "../api/parts.ts";
+import { Steps } from "../base/steps.ts";
 import { type Clock, sleep, systemClock } from "../base/clock.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
 import { detectIsolation, type Isolation } from "../engine/isolation.ts";
@@ -12,7 +13,14 @@ import { logBell } from "../http/log_file.ts";
 import { bindPort, Listener } from "../http/listener.ts";
 import { type DataLock, lockDataDirectory } from "./lock.ts";
 import { type Foundation, partsOf } from "./parts.ts";
-import { createPlatforms, createSending, startPlatforms, stopPlatforms, storeWebhooks } from "./platforms.ts";
+import {
+  commandsOf,
+  createPlatforms,
+  createSending,
+  startPlatforms,
+  stopPlatforms,
+  storeWebhooks,
+} from "./platforms.ts";
 import { logger, redact } from "../base/log.ts";
 import { dataPaths } from "../base/paths.ts";
 import { Admission } from "../pipeline/admission.ts";
@@ -104,7 +112,8 @@ export class Server {
       timeZone,
       maxRunsPerHour: config.limits.max_runs_per_hour,
     });
-    this.executor = new Executor({ ...running, rules, logBell, waits });
+    const steps = new Steps();
+    this.executor = new Executor({ ...running, rules, logBell, waits, steps });
     this.dispatcher = new Dispatcher({
       ...base,
       engines,
@@ -120,14 +129,10 @@ export class Server {
       running: () => [...this.executor.running, ...this.#bee.running].map((run) => run.execution_id),
     });
     this.#bee = new Bee({ ...running, timeZone, admission });
-    this.#sending = createSending(base, platforms, {
-      rules: config.notices,
-      umask: machine.umask,
-      root: paths.root,
-    });
+    this.#sending = createSending(base, { platforms, steps, paths, config, umask: machine.umask });
     this.stages = [
       this.#rescuer.stage,
-      createIntake({ ...base, quietWindow: config.bee.quiet_window }),
+      createIntake({ ...base, quietWindow: config.bee.quiet_window, carryOut: commandsOf(this.parts) }),
       this.#bee.stage,
       createQuestionStage(base),
       createScheduler({ ...base, ...rules, interruptRun, catchUpWindowMs: config.scheduler.catch_up_window }),

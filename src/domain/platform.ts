@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { digest } from "../base/digest.ts";
+import { chatSessionId } from "./chat.ts";
 import { line, time } from "./field.ts";
 import { PLATFORM_KINDS, PLATFORM_STATES } from "./vocabulary.ts";
 
@@ -84,14 +86,26 @@ export function placeOf(sessionKey: string): Place {
   return { chat: decoded(chat), thread: decoded(thread) };
 }
 
+const FOLDER_CHARACTERS = 32;
+
+/** The folder of a conversation's files; what it is called there has no place in a file system. */
+export function placeFolder(sessionKey: string): string {
+  return chatSessionId(sessionKey) ?? `platform-${digest(sessionKey).slice(0, FOLDER_CHARACTERS)}`;
+}
+
 /** What a platform's message is called here: `<chat>:<id>` (contract 10). */
 export function platformMessageId(chat: string, id: string): string {
   return `${encoded(chat)}:${encoded(id)}`;
 }
 
+/** What a further file of a message is called, and the press of one of its buttons. */
+export function furtherId(id: string, what: number | `click-${string}`): string {
+  return `${id}#${what}`;
+}
+
 /** What the platform itself calls the message. */
 export function ownMessageId(platformMessageId: string): string {
-  return decoded(platformMessageId.split(":")[1] ?? "").replace(/#\d+$/, "");
+  return decoded(platformMessageId.split(":")[1] ?? "").replace(/#(\d+|click-.*)$/, "");
 }
 
 function encoded(part: string): string {

@@ -53,6 +53,7 @@ export async function runAgentProcess(parts: AgentParts, run: EngineRun, start: 
       watch.event(event);
       if (event.kind === "usage") run.onUsage(reading.usage.run);
       else if (event.kind === "windows") run.onWindows(event.windows);
+      else if (event.kind === "tool_start") run.onStep?.(event.name, event.input);
     },
   });
   const end = await runProcess({

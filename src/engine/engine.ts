@@ -63,6 +63,8 @@ export interface EngineRun {
   onUsage: (usage: Usage) => void;
   /** Called with what the engine says of its provider's windows. */
   onWindows: (windows: ProviderWindow[]) => void;
+  /** Called when the agent uses a tool. */
+  onStep?: (tool: string, input: string) => void;
   /** Called when the engine has reported its session. */
   onSession: (id: string) => void;
 }

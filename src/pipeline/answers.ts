@@ -2,12 +2,12 @@
 import { newId } from "../base/id.ts";
 import { outboundOf } from "../domain/message.ts";
 import { answererOf, readAnswer, type Reading } from "../domain/question.ts";
+import { answerWith } from "../store/answered_message.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { findSaid, type Said, takeMessage, type WaitingMessage } from "../store/inbound.ts";
 import { record, recordIdle } from "../store/journal.ts";
 import { sendMessage } from "../store/outbound.ts";
 import { type AskedHere, findQuestionOfMessage, listOpenQuestions } from "../store/question.ts";
-import { answerQuestion } from "../store/question_move.ts";
 
 /**
  * Takes out of the received messages those that answer an open question, each with its answer in one batch, and returns the
@@ -50,7 +50,7 @@ async function read(
 ): Promise<Reading> {
   return readAnswer(here, {
     content,
-    hasMedia: media !== "null",
+    hasMedia: media !== "null" || message.has_file === 1,
     receivedAt: message.received_at,
     replyTo: reply_to === "" ? "" : await findQuestionOfMessage(db, reply_to),
     direct: message.is_direct === 1,
@@ -66,18 +66,7 @@ function answering(
   const asked = here.find((one) => one.id === question.id);
   const by = answererOf(message);
   if (asked === undefined || by === null) return [];
-  const { id, session_key } = message;
-  return [
-    ...takeMessage(id, "task", now),
-    ...answerQuestion(asked, { answer, by, messageId: id, taskId: newId() }, now),
-    record(now, {
-      kind: "message.routed",
-      session_key,
-      message_id: id,
-      data: { reason: `answers question ${question.id}` },
-    }),
-    recordIdle(now, session_key),
-  ];
+  return answerWith({ message, question: asked, answer, by, taskId: newId() }, now);
 }
 
 function replying({ id, session_key, platform }: WaitingMessage, content: string, now: number): Statement[] {

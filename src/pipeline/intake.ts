@@ -1,4 +1,4 @@
-// received -> feeding (the last part), received -> merged (the parts before it); answers.ts takes answers out before
+// received -> feeding (the last part), received -> merged (the parts before it); chat_commands.ts and answers.ts take theirs out before
 import type { Clock } from "../base/clock.ts";
 import { mergedMessages, quietUntil, quietWindowMs } from "../domain/message.ts";
 import type { Database } from "../store/database.ts";
@@ -6,27 +6,36 @@ import { record } from "../store/journal.ts";
 import { feedMessage, listReceived, type WaitingMessage } from "../store/inbound.ts";
 import { BELL, type Bells } from "../base/bells.ts";
 import { takeAnswers } from "./answers.ts";
+import { type CarryOut, takeCommands } from "./chat_commands.ts";
 import { Stage } from "./loop.ts";
 
 const MESSAGES_PER_ROUND = 1_000;
 
 /** Joins messages that are sent one after the other: after a quiet window those of a conversation become one (contract 4.2). */
 export function createIntake(
-  options: { db: Database; clock: Clock; bells: Bells; quietWindow: number | undefined },
+  options: {
+    db: Database;
+    clock: Clock;
+    bells: Bells;
+    quietWindow: number | undefined;
+    carryOut: CarryOut;
+  },
 ): Stage {
-  const { db, clock, bells, quietWindow } = options;
+  const { db, clock, bells, quietWindow, carryOut } = options;
   return new Stage({ name: "intake", bell: BELL.intake, clock, bells, step });
 
   async function step(): Promise<number> {
     const listed = await listReceived(db, MESSAGES_PER_ROUND);
     const now = clock.now();
-    const received = await takeAnswers(db, listed, now);
+    const received = await takeAnswers(db, await takeCommands(db, listed, carryOut), now);
     let soonest = Infinity;
     const closed: WaitingMessage[][] = [];
     for (const { parts, complete } of groupsOf(received)) {
       const [first] = parts;
       const last = parts.at(-1);
       if (first === undefined || last === undefined) continue;
+      // The stage of the attachments ends this, one way or the other.
+      if (parts.some((part) => part.has_file === 1)) continue;
       const windowMs = quietWindowMs(last.platform, quietWindow);
       const until = quietUntil(first.received_at, last.received_at, windowMs);
       // A message from the future means that the clock was set back; it does not wait any longer.

@@ -3,6 +3,7 @@ import { type Backoff, backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
+import { choicesOf } from "../domain/choice.ts";
 import type { JournalEntry } from "../domain/journal.ts";
 import { ownMessageId, placeOf } from "../domain/platform.ts";
 import { DeliveryError, type Part, type Platform } from "../platform/platform.ts";
@@ -76,9 +77,9 @@ export class Outbox {
     });
   }
 
-  /** Until when a platform is not tried, or null. */
-  heldUntil(platform: string): number | null {
-    return this.#holds.until(platform);
+  /** What is left alone at the moment. */
+  get holds(): Holds {
+    return this.#holds;
   }
 
   /** Resolves when no answer is awaited any more, or after some seconds: what is left is looked at after the next start. */
@@ -181,6 +182,7 @@ export class Outbox {
         ...place,
         answers: ownMessageId(message.answers ?? ""),
         part: JSON.parse(part.body) as Part,
+        choices: isLast ? choicesOf(message.question_id, JSON.parse(message.options)) : [],
       });
     } catch (error) {
       faultPoint("outbox.post");

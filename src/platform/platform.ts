@@ -1,8 +1,9 @@
+import type { Choice } from "../domain/choice.ts";
 import type { Media } from "../domain/message.ts";
 import type { PlatformKind, PlatformState } from "../domain/vocabulary.ts";
 
 /** A file that came with a message and is still on the platform. */
-interface RemoteFile {
+export interface RemoteFile {
   /** What the platform needs to fetch it; stored. */
   ref: string;
   name: string;
@@ -24,13 +25,17 @@ export interface Incoming {
   isDirect: boolean;
   /** In a group: it was said to us, and the mention of us is taken off the text. */
   isMentioned: boolean;
+  /** What the platform calls the message that this replies to; "" for none. */
+  repliesTo: string;
+  /** The value of a button that was pressed; "" for what was said. */
+  choice: string;
   /** From a program that proved who it is: no mentions, commands or answers (contract 10). */
   isData: boolean;
 }
 
-/** What became of it. `over`: stored as failed, because too many wait. */
+/** What became of it. `over`: stored as failed, because too many wait; `late`: a button of a question that is not open any more. */
 export interface Received {
-  outcome: "queued" | "repeated" | "over" | "answered" | "ignored";
+  outcome: "queued" | "repeated" | "over" | "answered" | "ignored" | "late";
   /** The stored message; "" when nothing was stored. */
   message_id: string;
 }
@@ -38,12 +43,12 @@ export interface Received {
 /** Stores what came in. It resolves after the commit, and only then may a platform acknowledge (contract 10). */
 export type Receive = (incoming: Incoming) => Promise<Received>;
 
-/** A part of a reply as it is stored and sent: text in the platform's dialect, or a file. */
+/** A part of a reply as it is stored and sent: text in Markdown, or a file. */
 export interface Part {
   text: string;
   media: Media | null;
-  /** Sent as it is, without the dialect's marks. */
-  isPlain?: boolean;
+  /** The text is sent as a file of this name. */
+  asFile?: string;
 }
 
 /** A part that is to be sent. */
@@ -55,6 +60,8 @@ export interface Delivery {
   /** What the platform calls the message that is answered; "" for none. */
   answers: string;
   part: Part;
+  /** Buttons for the options of a question; none for any other message. */
+  choices: readonly Choice[];
 }
 
 /**
@@ -94,6 +101,8 @@ export interface Health {
 export interface Progress {
   chat: string;
   thread: string;
+  /** What the platform calls the message that is worked on; "" for none. */
+  answers: string;
   /** The message that is edited; "" for a new one. */
   sentAs: string;
   /** null: only the sign; "": take the message away. */
@@ -111,10 +120,12 @@ export interface Platform {
   cut(content: string, media: Media | null): Part[];
   /** Sends a part; answers what the platform calls it. Throws DeliveryError. */
   deliver(delivery: Delivery): Promise<string>;
-  /** Shows that somebody works on it, where the platform can; answers the message that was made or edited. */
+  /** Shows that somebody works on it, where the platform can; answers the message that was made or edited. Throws DeliveryError. */
   progress?(progress: Progress): Promise<string>;
-  /** The bytes of a file that came with a message. */
-  fetch?(ref: string, maxBytes: number): Promise<ReadableStream<Uint8Array>>;
+  /** Whether files can be sent there. */
+  readonly takesFiles: boolean;
+  /** The bytes of a file that came with a message. Throws DeliveryError. */
+  fetch?(ref: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
   /** Asks the platform whether the connection and its key are good. Throws an Error that says what is wrong. */
   test(): Promise<string>;
   health(): Health;

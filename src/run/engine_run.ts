@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Verified, Verify } from "../domain/command.ts";
+import { stepWords } from "../domain/progress.ts";
 import type { Config } from "../config/schema.ts";
 import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { ProviderWindow } from "../engine/adapter.ts";
@@ -10,7 +11,7 @@ import { type DataPaths, eventsPath, logPath, runDirOf } from "../base/paths.ts"
 import { withoutKeys } from "./command.ts";
 import type { EnvironmentOf } from "./environment.ts";
 import { equip, type EquipmentRequest } from "./equipment.ts";
-import { withoutSecrets } from "./secrets.ts";
+import { maskedText, withoutSecrets } from "./secrets.ts";
 import { verified } from "./verify.ts";
 
 /** What every run of an engine needs. */
@@ -42,6 +43,8 @@ interface EngineRequest
   onUsage?: (usage: Usage) => void;
   /** Called with what the engine says of its provider's windows. */
   onWindows?: (windows: ProviderWindow[]) => void;
+  /** Called with what the agent does, in plain words. */
+  onStep?: (words: string) => void;
   /** Called when the engine has reported its session, with the totals before this run. */
   onSession?: (session: EngineSession) => void;
 }
@@ -82,6 +85,7 @@ export async function runEngine(
         onStart: () => request.onStart?.(),
         onUsage: (usage) => request.onUsage?.(usage),
         onWindows: (windows) => request.onWindows?.(windows),
+        onStep: (tool, input) => request.onStep?.(maskedText(secrets, stepWords(tool, input))),
         onSession: (id) => request.onSession?.(resumedOr(equipment.session, id)),
       };
       const outcome = signal.aborted ? ENDED_EARLY : await startChecked(options, request, run, secrets);

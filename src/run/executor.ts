@@ -15,6 +15,7 @@ import { findLimit, forgetLimit } from "../store/rate_limit.ts";
 import { findTask } from "../store/task.ts";
 import { keepContext } from "../store/session.ts";
 import type { Bells } from "../base/bells.ts";
+import type { Steps } from "../base/steps.ts";
 import type { Waits } from "../base/waits.ts";
 import { brief, grantOf } from "./briefing.ts";
 import type { Claim } from "./claim.ts";
@@ -35,6 +36,7 @@ interface ExecutorOptions extends EngineRunOptions {
   engines: Catalog;
   rules: Rules;
   waits: Waits;
+  steps: Steps;
   /** Name of the bell that rings when a log grows. */
   logBell: (executionId: string) => string;
 }
@@ -116,7 +118,7 @@ export class Executor {
 
   async #work(claim: Claim, signal: AbortSignal, start: Start): Promise<Outcome> {
     const { execution, workDir } = claim;
-    const { engines, db, bells, paths, logBell, config, waits } = this.#options;
+    const { engines, db, bells, paths, logBell, config, waits, steps } = this.#options;
     const engine = engines.find(execution.engine);
     if (engine === null) {
       return failedOutcome("spawn_failed", `Cannot start: no engine is called ${execution.engine}`);
@@ -142,6 +144,7 @@ export class Executor {
       onWrite: () => bells.ring(logBell(execution.execution_id)),
       waitedMs: () => waits.waitedMs(execution.execution_id),
       onStart: () => this.#onStart(claim, engine, start),
+      onStep: (words) => steps.note(execution.execution_id, words),
       onSession: (session) => void this.#storeSession(claim, session),
       ...meter(this.#options, execution.execution_id, engine),
     });
@@ -206,9 +209,10 @@ export class Executor {
     start: Start,
     interruption: Interruption | null,
   ): Promise<void> {
-    const { db, clock, rules, waits, engines } = this.#options;
+    const { db, clock, rules, waits, steps, engines } = this.#options;
     const { execution } = claim;
     waits.forget(execution.execution_id);
+    steps.forget(execution.execution_id);
     const now = clock.now();
     const ended = endOf(execution.session_key, outcome, interruption);
     const met = ended.failure === "rate_limited" ? await this.#metLimit(claim, outcome, now) : null;

@@ -71,7 +71,7 @@ export function insertInbound(message: NewInbound, waitingMax: number): Statemen
       message.session_key,
       waitingMax,
     ],
-    BELL.intake,
+    message.attachment ? BELL.attachments : BELL.intake,
   );
 }
 
@@ -179,15 +179,17 @@ export interface WaitingMessage extends Row {
   sender: string;
   is_data: number;
   is_direct: number;
-  /** It begins like the command /answer. */
+  /** It begins like a command. */
   command: number;
+  /** Its file is still on the platform. */
+  has_file: number;
 }
 
 /** Up to `limit` received messages in order of arrival. */
 export function listReceived(db: Database, limit: number): Promise<WaitingMessage[]> {
   return db.read<WaitingMessage>(
     `select id, session_key, platform, received_at, alone, octet_length(content) as bytes, sender, is_data, is_direct,
-      ltrim(content, ' ' || char(9, 10, 13)) glob '[/!]answer*' as command
+      ltrim(content, ' ' || char(9, 10, 13)) glob '[/!][a-z]*' as command, attachment <> '' as has_file
     from inbound_message
     where status = 'received'
     order by session_key, id
@@ -212,7 +214,7 @@ export function findSaid(db: Database, id: string): Promise<Said | null> {
   );
 }
 
-/** A message that the coordinator has to route, with the default worker of its session. */
+/** A message that the coordinator has to route, with the default worker of its session, or on a platform with whom it replies to. */
 export interface FeedingMessage extends Row {
   id: string;
   session_key: string;
@@ -229,8 +231,12 @@ export interface FeedingMessage extends Row {
 /** The oldest feeding message of each session, earliest due first: one conversation is routed in order. */
 export function listFeeding(db: Database, limit: number): Promise<FeedingMessage[]> {
   return db.read<FeedingMessage>(
-    `select inbound_message.id, session_key, platform, attempt, due_at, chat_session.worker_id, is_data,
-      error
+    `select inbound_message.id, session_key, platform, attempt, due_at, is_data, error,
+      coalesce(chat_session.worker_id, (
+        select source_id
+        from outbound_message
+        where outbound_message.id = reply_to and source_type = 'worker' and inbound_message.platform <> 'local'
+      )) as worker_id
     from inbound_message
     left join chat_session on 'local:' || chat_session.id = session_key
     where inbound_message.id in (select min(id) from inbound_message where status = 'feeding' group by session_key)

@@ -13,6 +13,9 @@ export interface WaitingOutbound extends Row {
   created_at: number;
   /** What the platform calls the message that it answers; null for none. */
   answers: string | null;
+  question_id: string;
+  /** Of its question, as JSON, while that is open. */
+  options: string;
 }
 
 // More is read in the next round.
@@ -28,7 +31,8 @@ export function listWaiting(
   { now, busy, limit }: { now: number; busy: readonly string[]; limit: number },
 ): Promise<WaitingOutbound[]> {
   return db.read<WaitingOutbound>(
-    `select id, session_key, message_id, content, media, attempt, error, created_at,
+    `select id, session_key, message_id, content, media, attempt, error, created_at, question_id,
+      coalesce((select options from question where question.id = question_id and status = 'open'), '[]') as options,
       (select platform_message_id from inbound_message where id = message_id) as answers
     from outbound_message
     where id in (

@@ -16,6 +16,19 @@ export async function findByPlatformId(
   return row === null ? null : { id: row.id, over: row.over === 1 };
 }
 
+/** Our message of this conversation that the platform calls so, or "". */
+export async function findSentAs(db: Database, sessionKey: string, sentAs: string): Promise<string> {
+  const row = await db.first<{ id: string }>(
+    `select outbound_id as id
+    from outbound_part
+    join outbound_message on outbound_message.id = outbound_id
+    where sent_as = ? and sent_as <> '' and session_key = ?
+    order by outbound_id desc`,
+    [sentAs, sessionKey],
+  );
+  return row?.id ?? "";
+}
+
 /** A message that was not taken, because too many wait. */
 interface OverMessage {
   id: string;

@@ -192,7 +192,7 @@ export function cancelRunOf(run: TaskRun, reason: string, now: number): Statemen
 export type TaskOwner = { session_key: string } | { worker_id: string } | {
   session_key: string;
   worker_id: string;
-};
+} | { session_key: string; type: "immediate" };
 
 /** Every active task of the owner -> cancelled, running ones included; returns their ids and keys. */
 export function cancelTasksOf(owner: TaskOwner, reason: string, now: number): Statement {

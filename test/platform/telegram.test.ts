@@ -1,13 +1,22 @@
 import { describe, expect, it } from "vitest";
-import { cutText, toHtml } from "../../src/platform/telegram/format.ts";
+import { cutText, partsOf } from "../../src/platform/cut.ts";
+import { inDialect } from "../../src/platform/markdown.ts";
+import { TELEGRAM_HTML } from "../../src/platform/telegram/format.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "./fakes/telegram.ts";
 
-async function open(fake: FakeTelegram, more: Record<string, unknown> = {}): Promise<App> {
+async function open(
+  fake: FakeTelegram,
+  more: Record<string, unknown> = {},
+  clock: Clock = systemClock,
+): Promise<App> {
   const phone = { kind: "telegram", token: fake.token, base_url: fake.url, worker: "Ada", ...more };
-  const app = await openApp({ config: { engines: fakeEngines(), platforms: { phone: phone as never } } });
+  const platforms = { phone: phone as never };
+  const app = await openApp({ clock, config: { engines: fakeEngines(), platforms } });
   await app.call("POST /api/workers", { name: "Ada" });
   return app;
 }
@@ -123,16 +132,70 @@ describe("Telegram (contract 10)", () => {
   });
 });
 
+describe("files of Telegram (contract 10.1)", () => {
+  const file = (file_id: string, file_size?: number) => ({
+    document: { file_id, file_name: `${file_id}.bin`, ...(file_size === undefined ? {} : { file_size }) },
+  });
+
+  it("that are too large, refused or gone are said in the text, and the message goes on", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await open(fake, { allow: ["*"] });
+    fake.say("say one", { chat: 1, from: 1, more: file("huge", 60_000_000) });
+    fake.say("say two", { chat: 2, from: 2, more: file("gone") });
+    fake.files.set("large", new Uint8Array(21_000_000));
+    fake.say("say three", { chat: 3, from: 3, more: file("large") });
+    await eventually("three replies", () => fake.sent.length === 3);
+    await app.settle();
+    const said = (await stored(app)).map(({ content }: { content: string }) => content).sort();
+    expect(said).toEqual([
+      "say one\n[the file huge.bin is not here: it is larger than 50 MiB]",
+      "say three\n[the file large.bin is not here: Bad Request: file is too big]",
+      "say two\n[the file gone.bin is not here: Bad Request: invalid file_id]",
+    ]);
+  });
+
+  it("that do not come are waited for 60 s, and the quiet window with them; then the text says so", async () => {
+    await using fake = new FakeTelegram();
+    const clock = new TestClock(Date.now());
+    await using app = await open(fake, { allow: ["*"] }, clock);
+    fake.files.set("never", "hang");
+    fake.say("say late", { more: file("never") });
+    await eventually("it is here", async () => (await stored(app)).length === 1);
+    clock.advance(59_000);
+    expect((await stored(app))[0]).toMatchObject({ status: "received", content: "say late" });
+    clock.advance(1_500);
+    await eventually("it goes on", async () => {
+      clock.advance(100);
+      return (await stored(app))[0].status === "bee_processed";
+    });
+    expect((await stored(app))[0].content).toBe(
+      "say late\n[the file never.bin is not here: it did not come within 60 s]",
+    );
+  });
+
+  it("are fetched again when a download fails", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await open(fake, { allow: ["*"] });
+    fake.files.set("busy", 500);
+    fake.say("say got it", { more: file("busy") });
+    await eventually("it is here", async () => (await stored(app)).length === 1);
+    expect((await stored(app))[0].status).toBe("received");
+    fake.files.set("busy", new TextEncoder().encode("bytes"));
+    await eventually("a reply", () => texts(fake).includes("got it"));
+    expect((await stored(app))[0].media).toMatchObject({ size: 5 });
+  });
+});
+
 describe("texts for Telegram", () => {
   it("are cut below the limit at a paragraph, and a code block is closed and opened again", () => {
     const code = Array.from({ length: 400 }, (_, i) => `line ${i} of the code`).join("\n");
-    const parts = cutText(`Intro\n\n\`\`\`ts\n${code}\n\`\`\`\n\nEnd`);
+    const parts = cutText(`Intro\n\n\`\`\`ts\n${code}\n\`\`\`\n\nEnd`, 3_600);
     expect(parts.length).toBeGreaterThan(1);
-    for (const { text } of parts) {
+    for (const text of parts) {
       expect(text.length).toBeLessThanOrEqual(3_600);
       expect(text.match(/^```/gm)?.length ?? 0).toBe(2 * Math.ceil((text.match(/^```/gm)?.length ?? 0) / 2));
     }
-    expect(parts.map(({ text }) => text).join("\n").match(/line \d+ of/g)).toHaveLength(400);
+    expect(parts.join("\n").match(/line \d+ of/g)).toHaveLength(400);
   });
 
   it.each([
@@ -145,5 +208,32 @@ describe("texts for Telegram", () => {
     ],
     ["```js\nif (a < b) {}\n```", "<pre>if (a &lt; b) {}</pre>"],
     ["[x](javascript:alert)", "[x](javascript:alert)"],
-  ])("%s", (markdown, html) => expect(toHtml(markdown)).toBe(html));
+    ["**a *b* c**", "<b>a <i>b</i> c</b>"],
+  ])("%s", (markdown, html) => expect(inDialect(markdown, TELEGRAM_HTML)).toBe(html));
+
+  it("go as a file when they are more than four parts, or end there where there are no files", () => {
+    const long = Array.from({ length: 5_000 }, (_, i) => `sentence ${i}.`).join(" ");
+    const [beginning, file, ...more] = partsOf(long, null, { characters: 1_000, fileBytes: 1_000_000 });
+    expect(more).toEqual([]);
+    expect(beginning?.text).toMatch(/^sentence 0\.[^]*\[this goes on: all of it is in the file reply\.md\]$/);
+    expect(file).toEqual({ text: long, media: null, asFile: "reply.md" });
+    const cut = partsOf(long, null, { characters: 1_000, fileBytes: 0 });
+    expect(cut).toHaveLength(5);
+    expect(cut.at(-1)?.text).toMatch(/left out/);
+    expect(partsOf("short", null, { characters: 1_000, fileBytes: 0 })).toEqual([{
+      text: "short",
+      media: null,
+    }]);
+  });
+
+  it("are cut within one line that is endless, and between the halves of no character", () => {
+    for (const text of ["😀".repeat(5_000), `\`\`\`${"x".repeat(9_000)}\n`, "א".repeat(9_000)]) {
+      const pieces = cutText(text, 1_000);
+      expect(pieces.length).toBeGreaterThan(4);
+      for (const piece of pieces) {
+        expect(piece.length).toBeLessThanOrEqual(1_000);
+        expect(piece.isWellFormed()).toBe(true);
+      }
+    }
+  });
 });

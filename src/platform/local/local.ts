@@ -9,6 +9,7 @@ export function createLocal(clock: Clock): Platform {
   return {
     name: LOCAL_PLATFORM,
     kind: "local",
+    takesFiles: true,
     start: () => {},
     stop: () => Promise.resolve(),
     cut: (text, media) => [{ text, media }],

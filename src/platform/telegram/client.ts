@@ -1,8 +1,11 @@
+import type { PartFile } from "../part_file.ts";
 import { DeliveryError } from "../platform.ts";
 
 const BASE_URL = "https://api.telegram.org";
 // Beside the time that the server itself holds a request open.
 const TIMEOUT_MS = 15_000;
+// Beside that, for the bytes of a file.
+const UPLOAD_MS = 120_000;
 
 /** What the server answered instead of a result. */
 export class TelegramError extends Error {
@@ -28,46 +31,76 @@ class TelegramSilent extends Error {
   }
 }
 
+interface CallOptions {
+  /** How long the server itself holds the request open. */
+  holdMs?: number;
+  signal?: AbortSignal;
+}
+
 /** Calls of one bot. The token is in every address, so no address is ever in a message (decision 0093). */
 export class TelegramClient {
-  readonly #base: string;
+  readonly #root: string;
+  readonly #token: string;
 
   constructor(token: string, baseUrl: string) {
-    this.#base = `${(baseUrl || BASE_URL).replace(/\/$/, "")}/bot${token}`;
+    this.#root = (baseUrl || BASE_URL).replace(/\/$/, "");
+    this.#token = token;
   }
 
   /** Throws TelegramError for a refusal, TelegramSilent without an answer. */
-  async call<T>(
-    method: string,
-    body: object,
-    { holdMs = 0, signal }: { holdMs?: number; signal?: AbortSignal } = {},
-  ): Promise<T> {
+  call<T>(method: string, body: object, options: CallOptions = {}): Promise<T> {
+    const headers = { "content-type": "application/json" };
+    return this.#post(method, { headers, body: JSON.stringify(body) }, options);
+  }
+
+  /** As call(), with a file in a field of its own. */
+  upload<T>(method: string, body: object, field: string, file: PartFile): Promise<T> {
+    const form = new FormData();
+    for (const [name, value] of Object.entries(body)) {
+      form.set(name, typeof value === "object" ? JSON.stringify(value) : String(value));
+    }
+    form.set(field, new File([file.bytes], file.name, { type: file.mime }));
+    return this.#post(method, { body: form }, { holdMs: UPLOAD_MS });
+  }
+
+  /** The bytes of a file of a message, as they come. Throws as call() does. */
+  async download(fileId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    const { file_path: path = "" } = await this.call<{ file_path?: string }>("getFile", { file_id: fileId }, {
+      signal,
+    });
+    const url = `${this.#root}/file/bot${this.#token}/${path}`;
+    const response = await answered(() => fetch(url, { redirect: "manual", signal }));
+    if (response.ok && response.body !== null) return response.body;
+    await response.body?.cancel();
+    throw new TelegramError(response.status, `Telegram answered ${response.status}`, null);
+  }
+
+  async #post<T>(method: string, init: RequestInit, { holdMs = 0, signal }: CallOptions): Promise<T> {
     const signals = [AbortSignal.timeout(holdMs + TIMEOUT_MS), ...(signal === undefined ? [] : [signal])];
-    let answer: Answer<T>;
-    try {
-      const response = await fetch(`${this.#base}/${method}`, {
+    const { status, headers, text } = await answered(async () => {
+      const response = await fetch(`${this.#root}/bot${this.#token}/${method}`, {
+        ...init,
         method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify(body),
         redirect: "manual",
         signal: AbortSignal.any(signals),
       });
-      const text = await response.text();
-      answer = parsed<T>(text, response.status);
-    } catch (error) {
-      if (error instanceof TelegramError) throw error;
-      // The messages of fetch hold the address, and that holds the token.
-      const refused = error instanceof Error &&
-        /connection refused|dns error|tcp connect/i.test(error.message);
-      throw new TelegramSilent(refused ? "Telegram cannot be reached" : "Telegram did not answer", !refused);
-    }
+      return { status: response.status, headers: response.headers, text: await response.text() };
+    });
+    const answer = parsed<T>(text, status);
     if (answer.ok) return answer.result;
-    const retryAfter = answer.parameters?.retry_after;
-    throw new TelegramError(
-      answer.error_code,
-      answer.description,
-      retryAfter === undefined ? null : retryAfter * 1000,
-    );
+    const seconds = answer.parameters?.retry_after ?? Number(headers.get("retry-after") ?? NaN);
+    const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null;
+    throw new TelegramError(answer.error_code, answer.description, retryAfterMs);
+  }
+}
+
+async function answered<T>(request: () => Promise<T>): Promise<T> {
+  try {
+    return await request();
+  } catch (error) {
+    // The messages of fetch hold the address, and that holds the token.
+    const refused = error instanceof Error && /connection refused|dns error|tcp connect/i.test(error.message);
+    throw new TelegramSilent(refused ? "Telegram cannot be reached" : "Telegram did not answer", !refused);
   }
 }
 
@@ -85,6 +118,7 @@ function parsed<T>(text: string, status: number): Answer<T> {
 
 /** What a failed send means for the reply (contract 10.3). */
 export function deliveryError(error: unknown): DeliveryError {
+  if (error instanceof DeliveryError) return error;
   if (error instanceof TelegramSilent) {
     return new DeliveryError(error.wasSent ? "unanswered" : "unreachable", error.message);
   }

@@ -2,9 +2,11 @@ import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import { type Clock, sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { Connection } from "../connection.ts";
-import type { Delivery, Incoming, Platform, Receive } from "../platform.ts";
+import { partsOf } from "../cut.ts";
+import type { Incoming, Platform, Receive, Received } from "../platform.ts";
 import { deliveryError, TelegramClient, TelegramError } from "./client.ts";
-import { cutText, toHtml } from "./format.ts";
+import { type Click, incomingOf, type Update, type User } from "./message.ts";
+import { deliver, showProgress } from "./send.ts";
 
 const log = logger("telegram");
 const POLL_S = 30;
@@ -12,32 +14,12 @@ const RETRY: Backoff = { firstMs: 1_000, lastMs: 60_000 };
 // A key that does not count, or a second poller: somebody has to do something first.
 const REFUSED_PAUSE_MS = 60_000;
 
+// Telegram takes 4,096 characters after its marks are taken off; some room is left for those (facts, platforms 4.8).
+const LIMITS = { characters: 3_600, fileBytes: 50_000_000 };
+
 interface Settings {
   token: string;
   base_url: string;
-}
-
-interface User {
-  id: number;
-  is_bot: boolean;
-  first_name?: string;
-  username?: string;
-}
-
-interface Message {
-  message_id: number;
-  chat: { id: number; type: string };
-  message_thread_id?: number;
-  is_topic_message?: boolean;
-  from?: User;
-  text?: string;
-  caption?: string;
-  reply_to_message?: { from?: User };
-}
-
-interface Update {
-  update_id: number;
-  message?: Message;
 }
 
 /** A bot of Telegram: long polling, so no public address is needed (contract 10, decision 0093). */
@@ -57,11 +39,15 @@ export function createTelegram(name: string, settings: Settings, clock: Clock): 
       stopped.abort();
       await polling;
     },
-    cut: (content, media) =>
-      media === null
-        ? cutText(content)
-        : cutText(`${content}\n\n[the file ${media.name} stays in the service]`),
+    takesFiles: true,
+    cut: (content, media) => partsOf(content, media, LIMITS),
     deliver: (delivery) => deliver(client, delivery),
+    progress: (progress) => showProgress(client, progress),
+    async fetch(ref, signal) {
+      return await client.download(ref, signal).catch((error) => {
+        throw deliveryError(error);
+      });
+    },
     async test() {
       const me = await client.call<User>("getMe", {});
       return `the bot is @${me.username ?? me.id}`;
@@ -105,71 +91,56 @@ async function session({ client, connection, receive, signal }: Poll, wellAgain:
     const updates = await client.call<Update[]>("getUpdates", {
       ...(offset === undefined ? {} : { offset }),
       timeout: POLL_S,
-      allowed_updates: ["message"],
+      allowed_updates: ["message", "callback_query"],
     }, { holdMs: POLL_S * 1000, signal });
     wellAgain();
     for (const update of updates) {
       connection.seen();
-      const incoming = update.message === undefined ? null : incomingOf(update.message, me);
-      if (incoming !== null) await store(receive, incoming);
+      const incoming = incomingOf(update, me);
+      const received = incoming === null ? null : await store(receive, incoming);
+      if (update.callback_query !== undefined) void confirm(client, update.callback_query, received?.outcome);
       offset = update.update_id + 1;
     }
   }
 }
 
 // What can never be stored is left out: it would come again for ever, with all that is behind it.
-async function store(receive: Receive, incoming: Incoming): Promise<void> {
+async function store(receive: Receive, incoming: Incoming): Promise<Received | null> {
   try {
-    await receive(incoming);
+    return await receive(incoming);
   } catch (error) {
     const isInput = error instanceof Error && "code" in error && error.code === "invalid_request";
     if (!isInput) throw error;
     log.warning("A message of Telegram cannot be stored: {error}", { error });
+    return null;
   }
 }
 
-/** Null for what bots say, ourselves among them, and for what has no text. */
-function incomingOf(message: Message, me: User): Incoming | null {
-  const { from, chat } = message;
-  const said = message.text ?? message.caption ?? "";
-  if (from === undefined || from.is_bot || said.trim() === "") return null;
-  const mention = new RegExp(`@${me.username ?? "\\0"}\\b`, "gi");
-  const isReply = message.reply_to_message?.from?.id === me.id;
-  return {
-    chat: String(chat.id),
-    thread: message.is_topic_message && message.message_thread_id !== undefined
-      ? String(message.message_thread_id)
-      : "",
-    id: String(message.message_id),
-    sender: { id: String(from.id), name: from.first_name ?? from.username ?? "" },
-    text: said.replace(mention, "").trim() || said,
-    files: [],
-    isDirect: chat.type === "private",
-    isMentioned: isReply || mention.test(said),
-    isData: false,
-  };
-}
-
-async function deliver(client: TelegramClient, { chat, thread, answers, part }: Delivery): Promise<string> {
-  const body = {
-    chat_id: chat,
-    ...(thread === "" ? {} : { message_thread_id: Number(thread) }),
-    ...(answers === ""
-      ? {}
-      : { reply_parameters: { message_id: Number(answers), allow_sending_without_reply: true } }),
-    link_preview_options: { is_disabled: true },
-  };
-  const send = (more: object) => client.call<{ message_id: number }>("sendMessage", { ...body, ...more });
+// The button stops turning, and the question loses its buttons: shown to people, so nothing depends on it.
+async function confirm(
+  client: TelegramClient,
+  { id, message, data = "" }: Click,
+  outcome: Received["outcome"] | undefined,
+): Promise<void> {
+  const isAnswered = outcome === "queued" || outcome === "repeated";
+  const words = isAnswered
+    ? ""
+    : outcome === "late"
+    ? "This question is not open any more."
+    : "You may not answer here.";
   try {
-    const sent = await send({ text: toHtml(part.text), parse_mode: "HTML" }).catch((error) => {
-      // Marks that it cannot read are sent as they are.
-      if (error instanceof TelegramError && /can't parse entities/i.test(error.message)) {
-        return send({ text: part.text });
-      }
-      throw error;
+    await client.call("answerCallbackQuery", {
+      callback_query_id: id,
+      ...(words === "" ? {} : { text: words }),
     });
-    return String(sent.message_id);
+    if (message === undefined || !isAnswered && outcome !== "late") return;
+    const chosen = message.reply_markup?.inline_keyboard.flat().find((one) => one.callback_data === data);
+    await client.call("editMessageText", {
+      chat_id: message.chat.id,
+      message_id: message.message_id,
+      text: `${message.text ?? ""}\n\n${isAnswered ? `> ${chosen?.text ?? ""}` : "(not open any more)"}`,
+    });
   } catch (error) {
-    throw deliveryError(error);
+    log.info("A button of Telegram stays as it is: {error}", { error });
   }
 }

@@ -20,6 +20,7 @@ export function createWebhook(name: string, settings: ReplyTo, clock: Clock): Pl
   return {
     name,
     kind: "webhook",
+    takesFiles: false,
     start: () => {},
     stop: () => Promise.resolve(),
     cut: (text, media) => [{ text, media }],

@@ -25,6 +25,19 @@ export const PLATFORMS: string[] = [
     primary key (outbound_id, number)
   ) strict, without rowid`,
   `create index outbound_part_sending on outbound_part (sending_at) where sending_at is not null`,
+  // What a reply on the platform replies to.
+  `create index outbound_part_sent_as on outbound_part (sent_as) where sent_as <> ''`,
+
+  // The message that shows what a run does, while it does it.
+  `create table platform_progress (
+    session_key text primary key,
+    platform text not null,
+    -- What the platform calls the message; '' when that is not known.
+    sent_as text not null,
+    text text not null,
+    edits integer not null,
+    edited_at integer not null
+  ) strict, without rowid`,
 
   `create table platform_sender (
     platform text not null,

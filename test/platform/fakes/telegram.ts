@@ -14,7 +14,18 @@ export class FakeTelegram {
   revoked = false;
   /** Chats that say "too much". */
   readonly limited = new Set<string>();
+  retryAfter = 60;
   polls = 0;
+  /** Signs that somebody types, as `chat`. */
+  readonly typing: string[] = [];
+  /** Every edit, and what was deleted. */
+  readonly edits: Json[] = [];
+  readonly deleted: number[] = [];
+  readonly confirmed: Json[] = [];
+  /** Files of people by their id: bytes, or how the download fails. `hang`: it never ends. */
+  readonly files = new Map<string, Uint8Array<ArrayBuffer> | number | "hang">();
+  /** Files that the bot sent. */
+  readonly uploads: { name: string; text: string; chat: string }[] = [];
   #updates: Json[] = [];
   #next = 1;
   #wake: (() => void)[] = [];
@@ -46,14 +57,42 @@ export class FakeTelegram {
     for (const wake of this.#wake.splice(0)) wake();
   }
 
+  /** Somebody presses a button below a message of the bot. */
+  press(message: Json, label: string, { from = 7, chat = 7, type = "private", more = {} } = {}): void {
+    const markup = message.reply_markup ?? message.buttons;
+    const button = markup.inline_keyboard.flat().find((one: Json) => one.text === label);
+    const shown = { message_id: message.message_id, chat: { id: chat, type }, text: message.text, ...more };
+    const sender = { id: from, is_bot: false, first_name: `User ${from}` };
+    this.push({
+      callback_query: {
+        id: `c${this.#next}`,
+        from: sender,
+        data: button.callback_data,
+        message: { ...shown, reply_markup: markup },
+      },
+    });
+  }
+
   async #answer(request: Request): Promise<Response> {
+    const [, fileToken, file] = /^\/file\/bot([^/]+)\/files\/(\w+)$/.exec(new URL(request.url).pathname) ??
+      [];
+    if (file !== undefined) return fileToken === TOKEN ? this.#download(file) : refuse(401, "Unauthorized");
     const [, token = "", method = ""] = /^\/bot([^/]+)\/(\w+)$/.exec(new URL(request.url).pathname) ?? [];
     if (token !== TOKEN || this.revoked) return refuse(401, "Unauthorized");
+    if (method === "sendDocument") return this.#document(await request.formData());
     if (request.headers.get("content-type") !== "application/json") this.faults.push("content type");
     const body = await request.json();
     if (method === "getMe") return ok({ id: 99, is_bot: true, first_name: "svc", username: "svc_bot" });
     if (method === "getUpdates") return ok(await this.#poll(body, request.signal));
     if (method === "sendMessage") return this.#send(body);
+    if (method === "sendChatAction") return this.#sign(body);
+    if (method === "editMessageText") return this.#edit(body);
+    if (method === "deleteMessage") return this.#delete(body);
+    if (method === "getFile") return this.#file(body);
+    if (method === "answerCallbackQuery") {
+      this.confirmed.push(body);
+      return ok(true);
+    }
     this.faults.push(`method ${method}`);
     return refuse(404, "Not Found");
   }
@@ -74,7 +113,7 @@ export class FakeTelegram {
 
   #send(body: Json): Response {
     const { chat_id, text, parse_mode } = body;
-    if (this.limited.has(String(chat_id))) return refuse(429, "Too Many Requests: retry after 60", 60);
+    if (this.limited.has(String(chat_id))) return refuse(429, "Too Many Requests", this.retryAfter);
     if (typeof text !== "string" || text === "") return refuse(400, "Bad Request: message text is empty");
     if (parse_mode === "HTML" && !isHtml(text)) {
       return refuse(400, "Bad Request: can't parse entities: unclosed tag");
@@ -82,13 +121,72 @@ export class FakeTelegram {
     if (text.replace(/<[^>]+>/g, "").length > 4096) return refuse(400, "Bad Request: message is too long");
     const mode = this.modes.shift();
     if (typeof mode === "object") return refuse(mode.code, "Refused", mode.retryAfter);
-    this.sent.push(body);
+    const sent = { ...body, message_id: 1001 + this.sent.length };
+    this.sent.push(sent);
     if (mode === "lost") {
       return new Response(new ReadableStream({ start: (one) => one.error(new Error("lost")) }), {
         headers: { "content-length": "10" },
       });
     }
-    return ok({ message_id: 1000 + this.sent.length, chat: { id: chat_id }, text });
+    for (const { text: label, callback_data } of (body.reply_markup?.inline_keyboard ?? []).flat()) {
+      const isButton = label !== "" && new TextEncoder().encode(callback_data).length <= 64;
+      if (!isButton) this.faults.push(`button ${label}`);
+    }
+    return ok({ message_id: sent.message_id, chat: { id: chat_id }, text });
+  }
+
+  #sign({ chat_id, action }: Json): Response {
+    if (action !== "typing") this.faults.push(`action ${action}`);
+    this.typing.push(String(chat_id));
+    return ok(true);
+  }
+
+  #edit(body: Json): Response {
+    const message = this.sent.find(({ message_id }) => message_id === body.message_id);
+    if (message === undefined || this.deleted.includes(body.message_id)) {
+      return refuse(400, "Bad Request: message to edit not found");
+    }
+    if (this.limited.has(String(body.chat_id))) return refuse(429, "Too Many Requests", this.retryAfter);
+    if (message.text === body.text) return refuse(400, "Bad Request: message is not modified");
+    const buttons = message.reply_markup ?? message.buttons;
+    Object.assign(message, { text: body.text, reply_markup: body.reply_markup, buttons });
+    this.edits.push(body);
+    return ok({ message_id: body.message_id });
+  }
+
+  #delete({ message_id }: Json): Response {
+    const isThere = this.sent.some((one) => one.message_id === message_id) &&
+      !this.deleted.includes(message_id);
+    if (!isThere) return refuse(400, "Bad Request: message to delete not found");
+    this.deleted.push(message_id);
+    return ok(true);
+  }
+
+  #file({ file_id }: Json): Response {
+    const file = this.files.get(file_id);
+    if (file === undefined) return refuse(400, "Bad Request: invalid file_id");
+    if (typeof file === "object" && file.length > 20_000_000) {
+      return refuse(400, "Bad Request: file is too big");
+    }
+    return ok({ file_id, file_path: `files/${file_id}` });
+  }
+
+  #download(id: string): Response {
+    const file = this.files.get(id);
+    if (file === "hang") return new Response(new ReadableStream());
+    return typeof file === "object" ? new Response(file) : new Response("no", { status: file ?? 404 });
+  }
+
+  async #document(form: FormData): Promise<Response> {
+    const file = form.get("document");
+    if (!(file instanceof File)) return refuse(400, "Bad Request: there is no document in the request");
+    const mode = this.modes.shift();
+    if (typeof mode === "object") return refuse(mode.code, "Refused", mode.retryAfter);
+    const chat = String(form.get("chat_id"));
+    this.uploads.push({ name: file.name, text: await file.text(), chat });
+    const sent = { chat_id: chat, document: file.name, message_id: 1001 + this.sent.length };
+    this.sent.push(sent);
+    return ok({ message_id: sent.message_id, chat: { id: chat } });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,0 +1,119 @@
+import type { Incoming, RemoteFile } from "../platform.ts";
+
+export interface User {
+  id: number;
+  is_bot: boolean;
+  first_name?: string;
+  username?: string;
+}
+
+interface FileShape {
+  file_id: string;
+  file_name?: string;
+  file_size?: number;
+}
+
+interface Message {
+  message_id: number;
+  chat: { id: number; type: string };
+  message_thread_id?: number;
+  is_topic_message?: boolean;
+  from?: User;
+  text?: string;
+  caption?: string;
+  /** The buttons of a message of ours. */
+  reply_markup?: { inline_keyboard: { text: string; callback_data?: string }[][] };
+  reply_to_message?: { message_id: number; from?: User };
+  document?: FileShape;
+  photo?: FileShape[];
+  voice?: FileShape;
+  audio?: FileShape;
+  video?: FileShape;
+}
+
+export interface Click {
+  id: string;
+  from: User;
+  data?: string;
+  message?: Message;
+}
+
+export interface Update {
+  update_id: number;
+  message?: Message;
+  callback_query?: Click;
+}
+
+/** What an update says; null for what bots say, ourselves among them, and for what has neither text nor file. */
+export function incomingOf(update: Update, me: User): Incoming | null {
+  if (update.callback_query !== undefined) return clickOf(update.callback_query);
+  return update.message === undefined ? null : messageOf(update.message, me);
+}
+
+function messageOf(message: Message, me: User): Incoming | null {
+  const { from } = message;
+  const said = message.text ?? message.caption ?? "";
+  const files = filesOf(message);
+  if (from === undefined || from.is_bot || said.trim() === "" && files.length === 0) return null;
+  const mention = new RegExp(`@${me.username ?? "\\0"}\\b`, "i");
+  const original = message.reply_to_message;
+  const isOurs = original?.from?.id === me.id;
+  const text = said.replaceAll(new RegExp(mention, "gi"), "").trim() || said;
+  return {
+    ...placeOf(message),
+    id: String(message.message_id),
+    sender: senderOf(from),
+    // What the button of a first conversation sends.
+    text: text === "/start" ? "/help" : text,
+    files,
+    isMentioned: isOurs || mention.test(said),
+    repliesTo: isOurs ? String(original?.message_id) : "",
+    choice: "",
+    isData: false,
+  };
+}
+
+function clickOf({ id, from, data = "", message }: Click): Incoming | null {
+  if (message === undefined || from.is_bot) return null;
+  return {
+    ...placeOf(message),
+    id,
+    sender: senderOf(from),
+    text: "",
+    files: [],
+    isMentioned: true,
+    repliesTo: String(message.message_id),
+    choice: data,
+    isData: false,
+  };
+}
+
+function placeOf({ chat, is_topic_message, message_thread_id }: Message) {
+  const isTopic = is_topic_message === true && message_thread_id !== undefined;
+  return {
+    chat: String(chat.id),
+    thread: isTopic ? String(message_thread_id) : "",
+    isDirect: chat.type === "private",
+  };
+}
+
+function senderOf({ id, first_name, username }: User) {
+  return { id: String(id), name: first_name ?? username ?? "" };
+}
+
+function filesOf({ document, photo, voice, audio, video }: Message): RemoteFile[] {
+  // A photo comes in several sizes, the largest last.
+  const picture = photo?.at(-1);
+  const all: [FileShape | undefined, string][] = [
+    [document, "file"],
+    [picture, "photo.jpg"],
+    [voice, "voice.ogg"],
+    [audio, "audio"],
+    [video, "video.mp4"],
+  ];
+  return all.flatMap(([file, name]) =>
+    file === undefined
+      ? []
+      : [{ ref: file.file_id, name: file.file_name ?? name, size: file.file_size ?? null }]
+  );
+}

@@ -1,0 +1,65 @@
+// The same journeys over every platform and its fake; the matrix of what was run is printed (issue 17).
+import { afterAll, describe, expect, it } from "vitest";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { JOURNEYS } from "./journeys.ts";
+import { TelegramWorld } from "./worlds/telegram.ts";
+import { WebhookWorld } from "./worlds/webhook.ts";
+import type { World } from "./worlds/world.ts";
+
+const WORLDS: (() => World)[] = [() => new TelegramWorld(), () => new WebhookWorld()];
+
+const matrix = new Map<string, Map<string, string>>();
+
+async function open(world: World, isClosed: boolean, dataDir: string): Promise<App> {
+  const allow = isClosed ? world.can.has("pairing") ? [world.person] : ["*"] : ["*"];
+  const there = { ...world.config, worker: "Ada", allow };
+  const app = await openApp({
+    dataDir,
+    config: { engines: fakeEngines(), platforms: { there: there as never } },
+  });
+  if (world instanceof WebhookWorld) world.url = app.url;
+  return app;
+}
+
+for (const create of WORLDS) {
+  const { kind, can } = create();
+  describe(`${kind}: the journeys of every platform (contract 10)`, () => {
+    const cells = new Map<string, string>();
+    matrix.set(kind, cells);
+    for (const { name, needs, isClosed = false, go } of JOURNEYS) {
+      cells.set(name, "–");
+      if (!needs.every((ability) => can.has(ability))) continue;
+      cells.set(name, "failed");
+      it(name, async () => {
+        await using world = create();
+        const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
+        const stage = { world, app: await open(world, isClosed, dataDir), again };
+        async function again(meanwhile = () => Promise.resolve()): Promise<void> {
+          await stage.app.stop();
+          await meanwhile();
+          stage.app = await open(world, isClosed, dataDir);
+        }
+        try {
+          await stage.app.call("POST /api/workers", { name: "Ada" });
+          await go(stage);
+          expect(world.faults()).toEqual([]);
+        } finally {
+          await stage.app.stop();
+          await Deno.remove(dataDir, { recursive: true }).catch(() => {});
+        }
+        cells.set(name, "yes");
+      });
+    }
+  });
+}
+
+afterAll(() => {
+  const kinds = [...matrix.keys()];
+  const rows = JOURNEYS.map(({ name }) =>
+    `| ${name} | ${kinds.map((kind) => matrix.get(kind)?.get(name)).join(" | ")} |`
+  );
+  console.log(
+    [`| journey | ${kinds.join(" | ")} |`, `|---|${kinds.map(() => "---|").join("")}`, ...rows].join("\n"),
+  );
+});

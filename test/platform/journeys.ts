@@ -1,0 +1,338 @@
+import { join } from "node:path";
+import { expect } from "vitest";
+import type { App } from "../harness/app.ts";
+import { eventually } from "../harness/wait.ts";
+import type { Ability, Told, World } from "./worlds/world.ts";
+
+/** A service with one platform that is called `there`, and its worker Ada. */
+export interface Stage {
+  world: World;
+  app: App;
+  /** Stops the service and starts it again on the same data. */
+  again: (meanwhile?: () => Promise<void>) => Promise<void>;
+}
+
+/** What happens between a person and an agent, once for every platform (contract 10). */
+export interface Journey {
+  name: string;
+  needs: Ability[];
+  /** Nobody was allowed before. */
+  isClosed?: boolean;
+  go: (stage: Stage) => Promise<void>;
+}
+
+const texts = ({ world }: Stage) => world.sent().filter(({ deleted }) => !deleted).map(({ text }) => text);
+const said = (stage: Stage, text: string) => texts(stage).filter((one) => one === text).length;
+const hears = (stage: Stage, text: string) =>
+  eventually(`${stage.world.kind} gets ${text}`, () => said(stage, text) > 0);
+const inbound = ({ app }: Stage) => app.call("GET /api/messages/inbound");
+
+async function send({ app }: Stage, messageId: string, content: string, file?: File): Promise<void> {
+  const form = new FormData();
+  form.set("message_id", messageId);
+  if (content !== "") form.set("content", content);
+  if (file !== undefined) form.set("file", file);
+  const response = await app.server.fetch(
+    new Request("http://localhost/api/messages", {
+      method: "POST",
+      headers: { authorization: `Bearer ${await app.token()}` },
+      body: form,
+    }),
+  );
+  expect(response.status, await response.text()).toBe(201);
+}
+
+/** A conversation with one message that was answered; answers the message's id here. */
+async function begin(stage: Stage, told: Told = {}): Promise<string> {
+  await stage.world.say("say begun", told);
+  await hears(stage, "begun");
+  await stage.app.settle();
+  return (await inbound(stage))[0].id;
+}
+
+const ask = (stage: Stage, messageId: string, text: string, options: string[] = []) =>
+  stage.app.call("POST /api/questions", { message_id: messageId, text, options });
+
+async function asked(stage: Stage, text: string) {
+  await eventually(text, () => texts(stage).some((one) => one.startsWith(text)));
+  const message = stage.world.sent().find((one) => one.text.startsWith(text));
+  if (message === undefined) throw new Error(text);
+  return message;
+}
+
+const answerIs = (stage: Stage, id: string, answer: string) =>
+  eventually(`the answer is ${answer}`, async () => {
+    return (await stage.app.call(`GET /api/questions/${id}`)).answer === answer;
+  });
+
+export const JOURNEYS: Journey[] = [
+  {
+    name: "a message and its reply",
+    needs: [],
+    go: async (stage) => {
+      const id = await stage.world.say("say hello");
+      await hears(stage, "hello");
+      expect(stage.world.sent().at(-1)).toMatchObject({
+        chat: stage.world.person,
+        answers: id,
+        text: "hello",
+      });
+    },
+  },
+  {
+    name: "a sign, and progress in one message that goes away",
+    needs: ["progress"],
+    go: async (stage) => {
+      const { world } = stage;
+      await world.say("sleep 8");
+      await eventually("a sign", () => world.signs() > 0);
+      await eventually("progress", () => texts(stage).some((text) => text.startsWith("Ada works on it")));
+      await hears(stage, "slept 8");
+      await eventually("progress is gone", () => texts(stage).length === 1);
+      expect(world.sent()).toHaveLength(2);
+    },
+  },
+  {
+    name: "a thread is a conversation",
+    needs: ["threads"],
+    go: async (stage) => {
+      const place = { chat: "-5", isGroup: true, isMention: true, thread: "44" };
+      await stage.world.say("say in the thread", place);
+      await hears(stage, "in the thread");
+      expect(stage.world.sent().at(-1)).toMatchObject({ chat: "-5", thread: "44" });
+      expect(await inbound(stage)).toMatchObject([{ session_key: "there:-5:44" }]);
+    },
+  },
+  {
+    name: "a group, where only mentions of those who are allowed count",
+    needs: ["groups"],
+    isClosed: true,
+    go: async (stage) => {
+      const { world } = stage;
+      const group = { chat: "-5", isGroup: true };
+      await world.say("say no mention", group);
+      await world.say("say a stranger", { ...group, isMention: true, from: "66" });
+      await world.say("say a bot", { ...group, isMention: true, isBot: true });
+      await world.say("say yes", { ...group, isMention: true });
+      await hears(stage, "yes");
+      await stage.app.settle();
+      expect(await inbound(stage)).toMatchObject([{ content: "say yes" }]);
+      expect(texts(stage)).toEqual(["yes"]);
+    },
+  },
+  {
+    name: "a file comes in with its message",
+    needs: ["files in"],
+    go: async (stage) => {
+      const bytes = new TextEncoder().encode("what is in the file");
+      await stage.world.say("say got it", { file: { name: "notes.txt", bytes } });
+      await hears(stage, "got it");
+      const [message] = await inbound(stage);
+      expect(message).toMatchObject({
+        content: "say got it",
+        media: { size: bytes.length, mime: "text/plain" },
+      });
+      expect(message.media.name).toMatch(/-notes\.txt$/);
+      expect(await Deno.readTextFile(message.media.path)).toBe("what is in the file");
+    },
+  },
+  {
+    name: "a file goes out with its text",
+    needs: ["files out"],
+    go: async (stage) => {
+      const id = await begin(stage);
+      await send(stage, id, "here it is", new File(["the report"], "report.txt"));
+      await eventually("the file", () => stage.world.uploads().length === 1);
+      expect(stage.world.uploads()[0]).toMatchObject({ name: "report.txt", text: "the report" });
+      expect(texts(stage)).toContain("here it is");
+    },
+  },
+  {
+    name: "a question, answered by its button, once",
+    needs: ["buttons", "groups"],
+    isClosed: true,
+    go: async (stage) => {
+      const { world } = stage;
+      const group = { chat: "-5", isGroup: true, isMention: true };
+      const { id } = await ask(stage, await begin(stage, group), "Go on?", ["Yes", "No"]);
+      const message = await asked(stage, "Go on?");
+      expect(message.buttons).toEqual(["Yes", "No"]);
+      world.press(message, "Yes", "66");
+      world.press(message, "No");
+      await answerIs(stage, id, "No");
+      await eventually("the buttons are gone", () => {
+        return world.sent().find((one) => one.id === message.id)?.buttons.length === 0;
+      });
+      world.press(message, "Yes");
+      await world.say("say after it", group);
+      await hears(stage, "after it");
+      expect(await stage.app.call(`GET /api/questions/${id}`)).toMatchObject({
+        answer: "No",
+        answered_by: `there:${world.person}`,
+      });
+      expect((await inbound(stage)).map(({ content }: { content: string }) => content)).toEqual([
+        "say after it",
+        "No",
+        "say begun",
+      ]);
+    },
+  },
+  {
+    name: "a reply to one of two questions answers that one",
+    needs: ["replies"],
+    go: async (stage) => {
+      const message = await begin(stage);
+      const first = await ask(stage, message, "Which colour?");
+      const second = await ask(stage, message, "Which size?");
+      const { id } = await asked(stage, "Which colour?");
+      await asked(stage, "Which size?");
+      await stage.world.say("green", { repliesTo: id });
+      await answerIs(stage, first.id, "green");
+      expect(await stage.app.call(`GET /api/questions/${second.id}`)).toMatchObject({ status: "open" });
+    },
+  },
+  {
+    name: "commands, with / and !; others are text",
+    needs: ["commands"],
+    go: async (stage) => {
+      const { world, app } = stage;
+      await world.say("!help");
+      await eventually("help", () => texts(stage).some((text) => text.includes("/stop: end what")));
+      await world.say("!workers");
+      await hears(stage, "@Ada");
+      await world.say("until /never/there");
+      await app.until("execution.started");
+      await world.say("!status");
+      await eventually(
+        "status",
+        () => texts(stage).some((text) => /^Ada has worked for \d+ s\.$/.test(text)),
+      );
+      await world.say("!new");
+      await eventually("new", () => texts(stage).some((text) => text.startsWith("A new beginning")));
+      await world.say("!stop");
+      await eventually("stopped", () => texts(stage).some((text) => text.startsWith("Stopped: 1 that ran")));
+      await app.settle();
+      const tasks = () => app.call(`GET /api/tasks?session_key=there:${world.person}`);
+      expect(await tasks()).toMatchObject([{ status: "cancelled" }]);
+      await world.say("!unknown is text");
+      await eventually("a task", async () => (await tasks()).length === 2);
+    },
+  },
+  {
+    name: "pairing: nobody is heard before",
+    needs: ["pairing"],
+    isClosed: true,
+    go: async (stage) => {
+      const { world, app } = stage;
+      await world.say("say let me in", { from: "66" });
+      await eventually("a code", () => texts(stage).some((text) => text.includes("svc ctl platform pair")));
+      const code = /[A-Z0-9]{4}-[A-Z0-9]{4}/.exec(texts(stage).join(" "))?.[0] ?? "";
+      expect(await inbound(stage)).toEqual([]);
+      await app.call("POST /api/platforms/pair", { code, sender: "66" });
+      await world.say("say thanks", { from: "66" });
+      await hears(stage, "thanks");
+    },
+  },
+  {
+    name: "a restart in the middle: what was said before and meanwhile is answered once",
+    needs: [],
+    go: async (stage) => {
+      const gate = join(stage.app.dataDir, "gate");
+      await stage.world.say(`until ${gate}`);
+      await stage.app.until("execution.started");
+      await stage.again(async () => {
+        await Deno.writeTextFile(gate, "");
+        if (stage.world.kind !== "webhook") await stage.world.say("say meanwhile");
+      });
+      if (stage.world.kind === "webhook") await stage.world.say("say meanwhile");
+      await hears(stage, `found ${gate}`);
+      await hears(stage, "meanwhile");
+      await stage.app.settle();
+      expect([said(stage, `found ${gate}`), said(stage, "meanwhile")]).toEqual([1, 1]);
+    },
+  },
+  {
+    name: "the same event again changes nothing",
+    needs: [],
+    go: async (stage) => {
+      const id = await stage.world.say("say once");
+      await stage.world.say("say once", { id });
+      await hears(stage, "once");
+      await stage.world.say("say once", { id });
+      await stage.world.say("say last");
+      await hears(stage, "last");
+      expect(said(stage, "once")).toBe(1);
+      expect(await inbound(stage)).toHaveLength(2);
+    },
+  },
+  {
+    name: "an edit of what was said is left alone",
+    needs: ["edits"],
+    go: async (stage) => {
+      const id = await stage.world.say("say first");
+      await hears(stage, "first");
+      await stage.world.say("say other", { id, isEdit: true });
+      await stage.world.say("say last");
+      await hears(stage, "last");
+      expect(await inbound(stage)).toHaveLength(2);
+    },
+  },
+  {
+    name: "a chat that says too much gets it later, and no attempt is counted",
+    needs: ["limits"],
+    go: async (stage) => {
+      const { world, app } = stage;
+      world.limit(world.person, true);
+      await world.say("say later");
+      await app.until("message.undelivered");
+      expect((await app.call("GET /api/messages/outbound?status=failed"))[0]).toMatchObject({
+        attempt: 0,
+        next_attempt_at: expect.any(Number),
+      });
+      world.limit(world.person, false);
+      await hears(stage, "later");
+      expect(said(stage, "later")).toBe(1);
+    },
+  },
+  {
+    name: "an answer that is lost: sent once more, never a third time",
+    needs: [],
+    go: async (stage) => {
+      const { world, app } = stage;
+      world.loseAnswer();
+      await world.say("say once or twice");
+      await eventually("it is there", () => said(stage, "once or twice") === world.copiesOfLost);
+      await app.settle();
+      for (let i = 0; i < 2; i++) world.loseAnswer();
+      await world.say("say never a third");
+      await eventually("it is given up", async () => {
+        const [row] = await app.call("GET /api/messages/outbound?status=failed");
+        return row?.next_attempt_at === null && row.error.includes("may have arrived");
+      });
+      expect(said(stage, "never a third")).toBe(world.copiesOfLost);
+    },
+  },
+  {
+    name: "a long text comes whole",
+    needs: [],
+    go: async (stage) => {
+      const { world } = stage;
+      const long = Array.from({ length: 8_000 }, (_, i) => `sentence ${i}.`).join(" ");
+      await send(stage, await begin(stage), long);
+      const whole = () => [...texts(stage), ...world.uploads().map(({ text }) => text)];
+      await eventually("the whole of it", () => whole().includes(long));
+      expect(texts(stage).length).toBeLessThanOrEqual(4);
+    },
+  },
+  {
+    name: "replies come in order",
+    needs: [],
+    go: async (stage) => {
+      const id = await begin(stage);
+      const all = Array.from({ length: 8 }, (_, i) => `number ${i}`);
+      for (const text of all) await send(stage, id, text);
+      await hears(stage, "number 7");
+      expect(texts(stage).filter((text) => text.startsWith("number"))).toEqual(all);
+    },
+  },
+];

@@ -1,0 +1,104 @@
+import { FakeTelegram } from "../fakes/telegram.ts";
+import type { Ability, Sent, Told, World } from "./world.ts";
+
+/** Telegram and its fake. */
+export class TelegramWorld implements World {
+  readonly kind = "telegram";
+  readonly person = "7";
+  // It has no key against doubles.
+  readonly copiesOfLost = 2;
+  readonly can: ReadonlySet<Ability> = new Set<Ability>([
+    "threads",
+    "groups",
+    "files in",
+    "files out",
+    "buttons",
+    "replies",
+    "commands",
+    "pairing",
+    "progress",
+    "limits",
+    "edits",
+  ]);
+  readonly fake = new FakeTelegram();
+  #next = 100;
+
+  constructor() {
+    this.fake.retryAfter = 1;
+  }
+
+  get config() {
+    return { kind: "telegram", token: this.fake.token, base_url: this.fake.url };
+  }
+
+  say(text: string, told: Told = {}): Promise<string> {
+    const { chat, from = this.person, isGroup = false, isMention = false, isBot = false } = told;
+    const id = Number(told.id ?? this.#next++);
+    const more: Record<string, unknown> = {
+      ...(told.thread ? { is_topic_message: true, message_thread_id: Number(told.thread) } : {}),
+      ...(told.repliesTo
+        ? { reply_to_message: { message_id: Number(told.repliesTo), from: { id: 99, is_bot: true } } }
+        : {}),
+    };
+    if (told.file !== undefined) {
+      const file_id = `f${id}`;
+      this.fake.files.set(file_id, told.file.bytes);
+      more.document = { file_id, file_name: told.file.name, file_size: told.file.bytes.length };
+      more.caption = text;
+      more.text = undefined;
+    }
+    this.fake.say(isMention ? `@svc_bot ${text}` : text, {
+      chat: Number(chat ?? (isGroup ? "-5" : from)),
+      from: Number(from),
+      type: isGroup ? "supergroup" : "private",
+      id,
+      bot: isBot,
+      kind: told.isEdit === true ? "edited_message" : "message",
+      more,
+    });
+    return Promise.resolve(String(id));
+  }
+
+  sent(): Sent[] {
+    return this.fake.sent.map((one) => ({
+      id: String(one.message_id),
+      chat: String(one.chat_id),
+      thread: String(one.message_thread_id ?? ""),
+      text: one.text ?? `[file ${one.document}]`,
+      answers: String(one.reply_parameters?.message_id ?? ""),
+      buttons: (one.reply_markup?.inline_keyboard ?? []).flat().map(({ text }: { text: string }) => text),
+      deleted: this.fake.deleted.includes(one.message_id),
+    }));
+  }
+
+  uploads() {
+    return this.fake.uploads;
+  }
+
+  signs(): number {
+    return this.fake.typing.length;
+  }
+
+  press({ id, chat }: Sent, label: string, from = this.person): void {
+    const message = this.fake.sent.find(({ message_id }) => String(message_id) === id);
+    const type = chat.startsWith("-") ? "supergroup" : "private";
+    this.fake.press(message, label, { from: Number(from), chat: Number(chat), type });
+  }
+
+  loseAnswer(): void {
+    this.fake.modes.push("lost");
+  }
+
+  limit(chat: string, isOn: boolean): void {
+    if (isOn) this.fake.limited.add(chat);
+    else this.fake.limited.delete(chat);
+  }
+
+  faults(): string[] {
+    return this.fake.faults;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.fake[Symbol.asyncDispose]();
+  }
+}
