@@ -56,8 +56,15 @@ const telegram = z.strictObject({
   token: z.string().default(""),
 });
 
+const slack = z.strictObject({
+  ...common,
+  kind: z.literal("slack"),
+  app_token: z.string().default(""),
+  bot_token: z.string().default(""),
+});
+
 /** One platform of the configuration (contract 10). */
-const platformSchema = z.discriminatedUnion("kind", [webhook, telegram]);
+const platformSchema = z.discriminatedUnion("kind", [webhook, telegram, slack]);
 
 export type PlatformConfig = z.output<typeof platformSchema>;
 export type WebhookPlatformConfig = z.output<typeof webhook>;

@@ -1,6 +1,6 @@
 import type { Dialect } from "../markdown.ts";
 
-/** The HTML that Telegram reads (facts, platforms 4.9). */
+/** The HTML that Telegram reads. */
 export const TELEGRAM_HTML: Dialect = {
   escape: (text) =>
     text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;"),

@@ -14,7 +14,7 @@ const RETRY: Backoff = { firstMs: 1_000, lastMs: 60_000 };
 // A key that does not count, or a second poller: somebody has to do something first.
 const REFUSED_PAUSE_MS = 60_000;
 
-// Telegram takes 4,096 characters after its marks are taken off; some room is left for those (facts, platforms 4.8).
+// Telegram takes 4,096 characters after its marks are taken off; some room is left for those.
 const LIMITS = { characters: 3_600, fileBytes: 50_000_000 };
 
 interface Settings {

@@ -5,6 +5,7 @@ import type { Ability, Sent, Told, World } from "./world.ts";
 export class TelegramWorld implements World {
   readonly kind = "telegram";
   readonly person = "7";
+  readonly direct = "7";
   // It has no key against doubles.
   readonly copiesOfLost = 2;
   readonly can: ReadonlySet<Ability> = new Set<Ability>([
@@ -19,6 +20,7 @@ export class TelegramWorld implements World {
     "progress",
     "limits",
     "edits",
+    "answers",
   ]);
   readonly fake = new FakeTelegram();
   #next = 100;

@@ -8,9 +8,10 @@ const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 export class WebhookWorld implements World {
   readonly kind = "webhook";
   readonly person = "main";
+  readonly direct = "main";
   // The same id: whoever receives it knows that it is the same.
   readonly copiesOfLost = 2;
-  readonly can: ReadonlySet<Ability> = new Set<Ability>(["limits"]);
+  readonly can: ReadonlySet<Ability> = new Set<Ability>(["limits", "answers"]);
   readonly #receiver = new Receiver(SECRET);
   /** Where the service is; set when it has started. */
   url = "";

@@ -10,7 +10,8 @@ export type Ability =
   | "pairing"
   | "progress"
   | "limits"
-  | "edits";
+  | "edits"
+  | "answers";
 
 /** A message of ours, as the platform has it. */
 export interface Sent {
@@ -46,8 +47,10 @@ export interface World extends AsyncDisposable {
   /** Its entry in the configuration. */
   readonly config: Record<string, unknown>;
   readonly can: ReadonlySet<Ability>;
-  /** The person and the chat that are used unless a journey says otherwise. */
+  /** The person, and so the direct chat, that are used unless a journey says otherwise. */
   readonly person: string;
+  /** What the platform calls the direct chat with them. */
+  readonly direct: string;
   /** How often a send whose answer is lost is there in the end. */
   readonly copiesOfLost: number;
   /** Somebody says something; answers the message's id. */

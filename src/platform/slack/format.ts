@@ -1,0 +1,23 @@
+import type { Dialect } from "../markdown.ts";
+
+/** Slack's mrkdwn; what is escaped can mention nobody. */
+export const SLACK_MRKDWN: Dialect = {
+  escape: (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;"),
+  bold: (text) => `*${text}*`,
+  italic: (text) => `_${text}_`,
+  strike: (text) => `~${text}~`,
+  heading: (text) => `*${text}*`,
+  link: (label, address) => `<${address}|${label}>`,
+  code: (text) => `\`${text}\``,
+  block: (text) => `\`\`\`\n${text}\n\`\`\``,
+};
+
+/** A text of Slack as a person typed it: mentions, channels and links in words. */
+export function plainText(text: string): string {
+  return text
+    .replace(/<@(\w+)(?:\|([^>]*))?>/g, (_all, id, name) => `@${name ?? id}`)
+    .replace(/<#(\w+)(?:\|([^>]*))?>/g, (_all, id, name) => `#${name || id}`)
+    .replace(/<!(\w+)[^>]*>/g, "@$1")
+    .replace(/<((?:https?|mailto):[^|>]+)(?:\|[^>]*)?>/g, "$1")
+    .replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+}

@@ -1,0 +1,147 @@
+import { LRUCache } from "lru-cache";
+import { type Backoff, backoffMs } from "../../base/backoff.ts";
+import { type Clock, sleep } from "../../base/clock.ts";
+import { logger } from "../../base/log.ts";
+import { Connection } from "../connection.ts";
+import { partsOf } from "../cut.ts";
+import type { Incoming, Platform, Receive, Received } from "../platform.ts";
+import { deliveryError, SlackClient, SlackError } from "./client.ts";
+import { type Envelope, incomingOf, type Press } from "./message.ts";
+import { deliver, showProgress, textOf } from "./send.ts";
+import { listen } from "./socket.ts";
+
+const log = logger("slack");
+const RETRY: Backoff = { firstMs: 500, lastMs: 60_000 };
+// A key that does not count: somebody has to do something first.
+const REFUSED_PAUSE_MS = 300_000;
+// Slack shows 4,000 characters well; marks need some room.
+const LIMITS = { characters: 3_500, fileBytes: 1_000_000_000 };
+// Messages that were marked as seen.
+const SEEN_MAX = 1_000;
+
+interface Settings {
+  app_token: string;
+  bot_token: string;
+  base_url: string;
+}
+
+/** An app of Slack: a socket that it opens itself, so no public address is needed (contract 10, decision 0097). */
+export function createSlack(name: string, settings: Settings, clock: Clock): Platform {
+  const client = new SlackClient(settings.bot_token, settings.base_url);
+  const sockets = new SlackClient(settings.app_token, settings.base_url);
+  const connection = new Connection(name, clock);
+  const stopped = new AbortController();
+  const seen = new LRUCache<string, true>({ max: SEEN_MAX });
+  let running = Promise.resolve();
+  return {
+    name,
+    kind: "slack",
+    takesFiles: true,
+    start(receive) {
+      if (settings.app_token === "" || settings.bot_token === "") {
+        return connection.become("refused", "it needs app_token and bot_token");
+      }
+      running = run({ client, sockets, connection, clock, receive, signal: stopped.signal });
+    },
+    async stop() {
+      stopped.abort();
+      await running;
+    },
+    cut: (content, media) => partsOf(content, media, LIMITS),
+    deliver: (delivery) => deliver(client, delivery),
+    progress(progress) {
+      const message = `${progress.chat} ${progress.answers}`;
+      // A reaction stays, so it is given once.
+      if (progress.text === null && seen.has(message)) return Promise.resolve("");
+      if (progress.text === null) seen.set(message, true);
+      return showProgress(client, progress);
+    },
+    async fetch(ref, signal) {
+      return await client.download(ref, signal).catch((error) => {
+        throw deliveryError(error);
+      });
+    },
+    async test() {
+      const { user, team } = await client.call<{ user: string; team: string }>("auth.test", {});
+      await sockets.call("apps.connections.open", {});
+      return `the bot is ${user} in ${team}`;
+    },
+    health: () => connection.health,
+  };
+}
+
+interface Run {
+  client: SlackClient;
+  sockets: SlackClient;
+  connection: Connection;
+  clock: Clock;
+  receive: Receive;
+  signal: AbortSignal;
+}
+
+async function run(parts: Run): Promise<void> {
+  const { client, sockets, connection, clock, receive, signal } = parts;
+  let failures = 0;
+  while (!signal.aborted) {
+    try {
+      const { user_id } = await client.call<{ user_id: string }>("auth.test", {}, signal);
+      const { url } = await sockets.call<{ url: string }>("apps.connections.open", {}, signal);
+      const handle = async (envelope: Envelope) => {
+        failures = 0;
+        await take(client, receive, envelope, user_id);
+      };
+      await listen({ url, clock, connection, handle, signal });
+      failures = 0;
+    } catch (error) {
+      if (signal.aborted) return;
+      const words = error instanceof Error ? error.message : String(error);
+      const { isRefused, code, retryAfterMs } = error instanceof SlackError
+        ? error
+        : { isRefused: false, code: "", retryAfterMs: null };
+      const refused = isRefused || code === "link_disabled";
+      connection.become(refused ? "refused" : code === "ratelimited" ? "limited" : "down", words);
+      const pause = refused ? REFUSED_PAUSE_MS : retryAfterMs ?? backoffMs(RETRY, ++failures);
+      await sleep(clock, pause, signal);
+    }
+  }
+}
+
+async function take(client: SlackClient, receive: Receive, envelope: Envelope, botId: string): Promise<void> {
+  const incoming = incomingOf(envelope, botId);
+  const received = incoming === null ? null : await store(receive, incoming);
+  if (envelope.type === "interactive") void confirm(client, envelope.payload, received?.outcome);
+}
+
+// What can never be stored is acknowledged: it would come again, with all that is behind it.
+async function store(receive: Receive, incoming: Incoming): Promise<Received | null> {
+  try {
+    return await receive(incoming);
+  } catch (error) {
+    const isInput = error instanceof Error && "code" in error && error.code === "invalid_request";
+    if (!isInput) throw error;
+    log.warning("A message of Slack cannot be stored: {error}", { error });
+    return null;
+  }
+}
+
+// The question loses its buttons: shown to people, so nothing depends on it.
+async function confirm(
+  client: SlackClient,
+  { container, message, actions: [action] }: Press,
+  outcome: Received["outcome"] | undefined,
+): Promise<void> {
+  const isAnswered = outcome === "queued" || outcome === "repeated";
+  if (!isAnswered && outcome !== "late") return;
+  const words = isAnswered ? `> ${action?.text?.text ?? ""}` : "(not open any more)";
+  try {
+    await client.call("chat.update", {
+      channel: container.channel_id,
+      ts: container.message_ts,
+      ...textOf(""),
+      text: `${message?.text ?? ""}\n\n${words}`,
+      blocks: [],
+    });
+  } catch (error) {
+    log.info("A button of Slack stays as it is: {error}", { error });
+  }
+}

@@ -1,0 +1,206 @@
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+const BOT_TOKEN = "xoxb-1";
+const APP_TOKEN = "xapp-1";
+const BOT = "UBOT";
+
+/** A server of Slack's Web API and Socket Mode, strict about what it takes, with the switches that tests need. */
+export class FakeSlack {
+  readonly appToken = APP_TOKEN;
+  readonly botToken = BOT_TOKEN;
+  readonly bot = BOT;
+  /** Messages that the bot sent, as they are now. */
+  readonly sent: Json[] = [];
+  readonly faults: string[] = [];
+  /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. */
+  readonly modes: ("lost" | number)[] = [];
+  /** Chats that say "too much". */
+  readonly limited = new Set<string>();
+  readonly reactions: string[] = [];
+  readonly uploads: { name: string; text: string; chat: string }[] = [];
+  readonly files = new Map<string, Uint8Array<ArrayBuffer>>();
+  revoked = false;
+  /** Files cannot be read: a page that asks for a login comes instead. */
+  isUnscoped = false;
+  opened = 0;
+  /** Sockets that are open. */
+  readonly sockets = new Set<WebSocket>();
+  /** What was not acknowledged, by envelope. */
+  readonly waiting = new Map<string, Json>();
+  #next = 1;
+  #tickets = new Set<string>();
+  #pending = new Map<string, { name: string; bytes: Uint8Array }>();
+  #server: Deno.HttpServer<Deno.NetAddr>;
+
+  constructor() {
+    this.#server = Deno.serve(
+      { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+      (request) => this.#answer(request),
+    );
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.addr.port}`;
+  }
+
+  /** An event of the Events API; it is sent again over the next socket until it is acknowledged. */
+  event(event: Json): void {
+    this.push({
+      type: "events_api",
+      payload: { type: "event_callback", event_id: `Ev${this.#next}`, event },
+    });
+  }
+
+  push(frame: Json): void {
+    const envelope = { envelope_id: `e${this.#next++}`, accepts_response_payload: false, ...frame };
+    this.waiting.set(envelope.envelope_id, envelope);
+    [...this.sockets].at(-1)?.send(JSON.stringify(envelope));
+  }
+
+  /** Slack says that it will close the socket, or drops it. */
+  disconnect(reason: "refresh_requested" | "link_disabled" | "drop"): void {
+    for (const socket of this.sockets) {
+      if (reason === "drop") socket.close();
+      else socket.send(JSON.stringify({ type: "disconnect", reason }));
+    }
+  }
+
+  async #answer(request: Request): Promise<Response> {
+    const url = new URL(request.url);
+    if (url.pathname === "/link") return this.#upgrade(request, url.searchParams.get("ticket") ?? "");
+    const [, folder = "", name = ""] = /^\/(api|upload|files)\/([\w.]+)$/.exec(url.pathname) ?? [];
+    if (folder === "upload") return await this.#upload(name, request);
+    const token = request.headers.get("authorization")?.replace("Bearer ", "");
+    if (folder === "files") return this.#download(name, token);
+    const form = new URLSearchParams(await request.text());
+    if (!/^application\/x-www-form-urlencoded/.test(request.headers.get("content-type") ?? "")) {
+      this.faults.push(`content type of ${name}`);
+    }
+    const wanted = name === "apps.connections.open" ? APP_TOKEN : BOT_TOKEN;
+    if (this.revoked) return no("token_revoked");
+    if (token !== wanted) {
+      return no(token === APP_TOKEN || token === BOT_TOKEN ? "not_allowed_token_type" : "invalid_auth");
+    }
+    return this.#call(name, Object.fromEntries(form));
+  }
+
+  #call(method: string, fields: Record<string, string>): Response {
+    switch (method) {
+      case "auth.test":
+        return yes({ user_id: BOT, user: "svc", team: "Team" });
+      case "apps.connections.open": {
+        this.opened++;
+        const ticket = `t${this.#next++}`;
+        this.#tickets.add(ticket);
+        return yes({ url: `${this.url.replace("http", "ws")}/link?ticket=${ticket}` });
+      }
+      case "chat.postMessage":
+        return this.#post(fields);
+      case "chat.update":
+        return this.#change(fields, (message) => {
+          const blocks = fields.blocks === undefined ? message.blocks : JSON.parse(fields.blocks);
+          Object.assign(message, { text: fields.text, old: message.old ?? message.blocks, blocks });
+        });
+      case "chat.delete":
+        return this.#change(fields, (message) => message.deleted = true);
+      case "reactions.add":
+        if (this.reactions.includes(fields.timestamp ?? "")) return no("already_reacted");
+        this.reactions.push(fields.timestamp ?? "");
+        return yes({});
+      case "files.getUploadURLExternal": {
+        const id = `F${this.#next++}`;
+        this.#pending.set(id, { name: fields.filename ?? "", bytes: new Uint8Array(Number(fields.length)) });
+        return yes({ upload_url: `${this.url}/upload/${id}`, file_id: id });
+      }
+      case "files.completeUploadExternal":
+        return this.#complete(fields);
+    }
+    this.faults.push(`method ${method}`);
+    return no("unknown_method");
+  }
+
+  #post(fields: Record<string, string>): Response {
+    const { channel = "", text = "", thread_ts = "" } = fields;
+    if (this.limited.has(channel)) return new Response("", { status: 429, headers: { "retry-after": "1" } });
+    if (text === "") return no("no_text");
+    if (/<!|<@/.test(text)) this.faults.push("it mentions somebody");
+    const mode = this.modes.shift();
+    if (typeof mode === "number") return new Response("", { status: mode });
+    const blocks = JSON.parse(fields.blocks ?? "[]");
+    for (const block of blocks) {
+      if (block.type === "section" && block.text.text.length > 3_000) return no("invalid_blocks");
+      if (block.type === "actions" && block.elements.length > 25) return no("invalid_blocks");
+    }
+    const ts = `1700000000.${String(this.#next++).padStart(6, "0")}`;
+    this.sent.push({ channel, text, thread_ts, ts, blocks, deleted: false });
+    if (mode === "lost") {
+      return new Response(new ReadableStream({ start: (one) => one.error(new Error("lost")) }), {
+        headers: { "content-length": "10" },
+      });
+    }
+    return yes({ channel, ts });
+  }
+
+  #change({ channel, ts }: Record<string, string>, change: (message: Json) => void): Response {
+    const message = this.sent.find((one) => one.channel === channel && one.ts === ts && !one.deleted);
+    if (message === undefined) return no("message_not_found");
+    change(message);
+    return yes({ ts });
+  }
+
+  async #upload(id: string, request: Request): Promise<Response> {
+    const file = this.#pending.get(id);
+    const bytes = new Uint8Array(await request.arrayBuffer());
+    if (file === undefined || bytes.length !== file.bytes.length) return new Response("no", { status: 400 });
+    file.bytes = bytes;
+    return new Response("OK");
+  }
+
+  #complete({ files = "[]", channel_id = "", thread_ts = "" }: Record<string, string>): Response {
+    const [{ id }] = JSON.parse(files);
+    const file = this.#pending.get(id);
+    if (file === undefined) return no("file_not_found");
+    this.uploads.push({ name: file.name, text: new TextDecoder().decode(file.bytes), chat: channel_id });
+    const message = { channel: channel_id, thread_ts, text: `[file ${file.name}]`, ts: id, blocks: [] };
+    this.sent.push({ ...message, deleted: false });
+    return yes({ files: [{ id }] });
+  }
+
+  #download(id: string, token: string | undefined): Response {
+    const file = this.files.get(id);
+    if (token !== BOT_TOKEN || this.isUnscoped) {
+      return new Response("<html>", { headers: { "content-type": "text/html; charset=utf-8" } });
+    }
+    return file === undefined ? new Response("no", { status: 404 }) : new Response(file);
+  }
+
+  #upgrade(request: Request, ticket: string): Response {
+    if (!this.#tickets.delete(ticket)) return new Response("used", { status: 403 });
+    const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: 0 });
+    socket.onopen = () => {
+      this.sockets.add(socket);
+      socket.send(JSON.stringify({ type: "hello", num_connections: this.sockets.size }));
+      for (const envelope of this.waiting.values()) {
+        socket.send(JSON.stringify({ ...envelope, retry_attempt: 1 }));
+      }
+    };
+    socket.onmessage = ({ data }) => this.waiting.delete(JSON.parse(data).envelope_id);
+    socket.onclose = () => this.sockets.delete(socket);
+    socket.onerror = () => this.sockets.delete(socket);
+    return response;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.sockets) socket.close();
+    await this.#server.shutdown();
+  }
+}
+
+function yes(result: Json): Response {
+  return Response.json({ ok: true, ...result });
+}
+
+function no(error: string): Response {
+  return Response.json({ ok: false, error });
+}
