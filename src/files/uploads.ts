@@ -6,8 +6,8 @@ import type { Media } from "../domain/message.ts";
 import { DiskRoom } from "./disk_room.ts";
 
 /** Most files of one conversation, and how many of the largest size they may be together (reliability UPL-2). */
-const UPLOADS_PER_SESSION_MAX = 1_000;
-const UPLOADS_PER_SESSION_MAX_LARGEST = 20;
+export const UPLOADS_PER_SESSION_MAX = 1_000;
+export const UPLOADS_PER_SESSION_MAX_LARGEST = 20;
 
 /** How much a conversation may hold, by the size of the largest file (reliability UPL-2). */
 export function uploadQuota(maxUploadBytes: number): { files: number; bytes: number } {

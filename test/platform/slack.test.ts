@@ -1,0 +1,114 @@
+import { describe, expect, it } from "vitest";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { inDialect } from "../../src/platform/markdown.ts";
+import { plainText, SLACK_MRKDWN } from "../../src/platform/slack/format.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
+import { eventually } from "../harness/wait.ts";
+import { SlackWorld } from "./worlds/slack.ts";
+
+async function open(world: SlackWorld, clock: Clock = systemClock): Promise<App> {
+  const team = { ...world.config, worker: "Ada", allow: ["*"] };
+  const app = await openApp({
+    clock,
+    config: { engines: fakeEngines(), platforms: { team: team as never } },
+  });
+  await app.call("POST /api/workers", { name: "Ada" });
+  return app;
+}
+
+const hears = (world: SlackWorld, text: string) =>
+  eventually(text, () => world.sent().some((one) => one.text === text));
+const stateOf = async (app: App) => (await app.call("GET /api/platforms/team")).state;
+
+describe("Slack (contract 10)", () => {
+  it("loses nothing when its connection is refreshed or dropped", async () => {
+    await using world = new SlackWorld();
+    await using app = await open(world);
+    await eventually("a socket", () => world.fake.sockets.size === 1);
+    world.fake.disconnect("refresh_requested");
+    await eventually("the next one is open first", () => world.fake.opened === 2);
+    await world.say("say refreshed");
+    await hears(world, "refreshed");
+    world.fake.disconnect("drop");
+    await world.say("say dropped");
+    await hears(world, "dropped");
+    expect(world.fake.waiting.size).toBe(0);
+    await app.settle();
+    expect(world.sent().filter(({ text }) => text === "dropped")).toHaveLength(1);
+  });
+
+  it("makes a connection anew that is silent for 2.5 times its ping (reliability PLT-6)", async () => {
+    await using world = new SlackWorld();
+    const clock = new TestClock(Date.now());
+    await using app = await open(world, clock);
+    await eventually("a socket", async () => await stateOf(app) === "connected");
+    expect(world.fake.opened).toBe(1);
+    clock.advance(25_500);
+    await eventually("it is opened again", () => {
+      clock.advance(200);
+      return world.fake.opened === 2;
+    });
+    await eventually("it is well", async () => await stateOf(app) === "connected");
+  });
+
+  it("says that a key does not count, and the service goes on", async () => {
+    await using world = new SlackWorld();
+    world.fake.revoked = true;
+    await using app = await open(world);
+    await eventually("it is refused", async () => await stateOf(app) === "refused");
+    const { checks } = await app.call("GET /api/system/doctor");
+    expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
+      status: "warn",
+      detail: expect.stringContaining("token_revoked"),
+    });
+  });
+
+  it("says in the text that a file may not be read, and sends its key to no other host", async () => {
+    await using world = new SlackWorld();
+    await using app = await open(world);
+    world.fake.isUnscoped = true;
+    await world.say("say one", { file: { name: "a.txt", bytes: new TextEncoder().encode("a") } });
+    await hears(world, "one");
+    world.fake.event({
+      type: "message",
+      subtype: "file_share",
+      channel: "D8",
+      channel_type: "im",
+      user: "8",
+      text: "say two",
+      ts: "1.1",
+      files: [{ id: "F", name: "b.txt", size: 1, url_private_download: "http://127.0.0.1:1/files/F" }],
+    });
+    await hears(world, "two");
+    const said = (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) =>
+      content
+    );
+    expect(said).toEqual([
+      "say two\n[the file b.txt is not here: Slack answered an address outside of Slack]",
+      "say one\n[the file a.txt is not here: Slack answered no_permission: the scope files:read is missing]",
+    ]);
+  });
+
+  it("lets no agent mention everybody", async () => {
+    await using world = new SlackWorld();
+    await using _app = await open(world);
+    await world.say("say <!channel> & **you**");
+    await hears(world, "&lt;!channel&gt; &amp; *you*");
+    expect(world.faults()).toEqual([]);
+  });
+});
+
+describe("texts of Slack", () => {
+  it.each([
+    ["**a *b* c** ~~d~~ `e<f`", "*a _b_ c* ~d~ `e&lt;f`"],
+    ["# Head\n[x](https://a.example/?a=1&b=2)", "*Head*\n<https://a.example/?a=1&amp;b=2|x>"],
+    ["```js\nif (a < b) {}\n```", "```\nif (a &lt; b) {}\n```"],
+  ])("%s", (markdown, mrkdwn) => expect(inDialect(markdown, SLACK_MRKDWN)).toBe(mrkdwn));
+
+  it.each([
+    ["<@U1> in <#C1|general>: <https://a.example|a>", "@U1 in #general: https://a.example"],
+    ["<!here> a &lt; b &amp;amp; c", "@here a < b &amp; c"],
+  ])("%s is read as a person typed it", (text, plain) => expect(plainText(text)).toBe(plain));
+});
