@@ -13,14 +13,8 @@ import { logBell } from "../http/log_file.ts";
 import { bindPort, Listener } from "../http/listener.ts";
 import { type DataLock, lockDataDirectory } from "./lock.ts";
 import { type Foundation, partsOf } from "./parts.ts";
-import {
-  commandsOf,
-  createPlatforms,
-  createSending,
-  startPlatforms,
-  stopPlatforms,
-  storeWebhooks,
-} from "./platforms.ts";
+import { commandsOf, createPlatforms, createSending } from "./platforms.ts";
+import { startPlatforms, stopPlatforms, storeWebhooks } from "./platforms.ts";
 import { logger, redact } from "../base/log.ts";
 import { dataPaths } from "../base/paths.ts";
 import { Admission } from "../pipeline/admission.ts";
