@@ -79,6 +79,29 @@ describe("a command line that is read without the parser (contract 6)", () => {
     expect(plain).toBeGreaterThan(60);
   });
 
+  it("keeps every value of a flag that repeats, and what a flag switches off", async () => {
+    const lines = [
+      ["worker", "list", "--department", "a", "--department", "b,c", "--no-recursive", "-q"],
+      [
+        "worker",
+        "create",
+        "-n",
+        "x",
+        "--engine-args",
+        "a=1",
+        "--engine-args=b=2",
+        "--scopes",
+        "r",
+        "--scopes=",
+      ],
+      ["inbox", "--since", "-7d", "--json"],
+    ];
+    for (const words of lines) {
+      const line = await plainLine(words);
+      expect([words, line === null ? null : meaning(line)]).toEqual([words, await parsed(words)]);
+    }
+  });
+
   it("is every example of the help that has no shell in it", async () => {
     for (const { spec } of specs) {
       for (const example of spec.examples) {
