@@ -81,11 +81,7 @@ async function followWhileVisible(): Promise<void> {
 
 async function follow(signal: AbortSignal): Promise<void> {
   let failures = 0;
-  let again = false;
   while (!signal.aborted) {
-    // Nothing was seen yet, so the service cannot be asked for what came meanwhile.
-    if (again && lastSeq === 0) lost();
-    again = true;
     if (await read(signal)) failures = 0;
     if (signal.aborted) return;
     become("broken");
@@ -109,6 +105,8 @@ async function read(outer: AbortSignal): Promise<boolean> {
     if (!response.ok || !response.headers.get("content-type")?.startsWith("text/event-stream")) return false;
     opened = true;
     become("live");
+    // Nothing was seen yet, so the service could not be asked for what came before this stream was open.
+    if (lastSeq === 0) lost();
     const decoder = new TextDecoderStream() as unknown as TransformStream<Uint8Array, string>;
     const heard = new TransformStream<string, string>({
       transform(text, controller) {

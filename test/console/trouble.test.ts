@@ -50,6 +50,22 @@ describe.skipIf(path === null)("the console in trouble (contract 17)", () => {
     expect(visitor.complaints).toEqual([]);
   });
 
+  it("what happens after a page was read, and before its stream is open, is seen", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/workers", { name: "Before" });
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    const open = Promise.withResolvers<void>();
+    await page.route(/\/api\/events$/, async (route) => (await open.promise, await route.continue()));
+    await visitor.goto("/console/workers");
+    await visitor.signIn();
+    await page.getByText("Before").waitFor();
+    await app.call("POST /api/workers", { name: "Meanwhile" });
+    open.resolve();
+    await page.getByText("Meanwhile").waitFor();
+    expect(visitor.complaints).toEqual([]);
+  });
+
   it("a service that restarts under an open page is followed again, by the same session", async () => {
     const first = await openApp();
     await first.call("POST /api/workers", { name: "Before" });
