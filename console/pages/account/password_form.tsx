@@ -1,7 +1,8 @@
 import { useState } from "preact/hooks";
-import { api, ask, type Refusal, refusalOf, type Schemas } from "../../live/api.ts";
+import { api, ask, type Schemas } from "../../live/api.ts";
 import { signIn } from "../../live/session.ts";
 import { TextField } from "../../parts/field.tsx";
+import { useSend } from "../../parts/form.tsx";
 import { RefusalNotice } from "../../parts/notice.tsx";
 import { say } from "../../parts/toast.tsx";
 
@@ -9,22 +10,15 @@ import { say } from "../../parts/toast.tsx";
 export function PasswordForm({ user }: { user: Schemas["User"] }) {
   const [current, setCurrent] = useState("");
   const [next, setNext] = useState("");
-  const [refusal, setRefusal] = useState<Refusal | null>(null);
-  async function save(event: Event): Promise<void> {
-    event.preventDefault();
-    setRefusal(null);
-    try {
-      await change(user, current, next);
-      await signIn(user.name, next);
-      say("The password is changed");
-      setCurrent("");
-      setNext("");
-    } catch (error) {
-      setRefusal(refusalOf(error));
-    }
-  }
+  const { refusal, submit } = useSend(async () => {
+    await change(user, current, next);
+    await signIn(user.name, next);
+    say("The password is changed");
+    setCurrent("");
+    setNext("");
+  });
   return (
-    <form class="form" onSubmit={save}>
+    <form class="form" onSubmit={submit}>
       <RefusalNotice refusal={refusal} />
       {/* Says to a password manager whose password this is. */}
       <input type="text" autocomplete="username" value={user.name} readOnly hidden />

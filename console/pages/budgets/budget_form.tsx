@@ -1,10 +1,9 @@
 import { useState } from "preact/hooks";
-import { api, ask, type Refusal, refusalOf, type Schemas } from "../../live/api.ts";
+import { api, ask, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { workers } from "../../live/workers.ts";
-import { Dialog } from "../../parts/dialog.tsx";
 import { Choice, TextField } from "../../parts/field.tsx";
-import { RefusalNotice } from "../../parts/notice.tsx";
+import { DialogForm, useSend } from "../../parts/form.tsx";
 import { PERIOD_CHOICES, useDepartmentNames } from "./words.ts";
 
 type Budget = Schemas["Budget"];
@@ -27,67 +26,59 @@ export function BudgetForm({ budget, onClose }: { budget: Budget | null; onClose
   const [period, setPeriod] = useState<Budget["period"]>(budget?.period ?? "month");
   const [soft, setSoft] = useState(String(budget?.soft ?? 80));
   const [action, setAction] = useState<Budget["action"]>(budget?.action ?? "hold");
-  const [refusal, setRefusal] = useState<Refusal | null>(null);
   const targets = useTargets(target);
-  async function save(event: Event): Promise<void> {
-    event.preventDefault();
-    setRefusal(null);
+  const sent = useSend(async () => {
     const body = { name, target, unit, limit: Number(limit), period, soft: Number(soft), action };
-    try {
-      if (budget === null) await ask(api.POST("/api/budgets", { body }));
-      else await ask(api.PUT("/api/budgets/{id}", { params: { path: { id: budget.id } }, body }));
-      onClose();
-    } catch (error) {
-      setRefusal(refusalOf(error));
-    }
-  }
+    if (budget === null) await ask(api.POST("/api/budgets", { body }));
+    else await ask(api.PUT("/api/budgets/{id}", { params: { path: { id: budget.id } }, body }));
+    onClose();
+  });
+  const { refusal } = sent;
   return (
-    <Dialog title={budget === null ? "New budget" : budget.name} onClose={onClose} wide>
-      <form class="form" onSubmit={save}>
-        <RefusalNotice refusal={refusal} />
-        <TextField
-          label="Name"
-          name="name"
-          value={name}
-          onInput={setName}
-          refusal={refusal}
-          required
-          autofocus
-        />
-        <Choice label="For" value={target} onChange={setTarget} options={targets} />
-        <TextField label="At most" name="limit" value={limit} onInput={setLimit} refusal={refusal} required />
-        <Choice
-          label="Of"
-          value={unit}
-          onChange={(value) => setUnit(value as Budget["unit"])}
-          options={UNITS}
-        />
-        <Choice
-          label="Counted"
-          value={period}
-          onChange={(value) => setPeriod(value as Budget["period"])}
-          options={PERIOD_CHOICES}
-        />
-        <Choice
-          label="When it is reached"
-          value={action}
-          onChange={(value) => setAction(value as Budget["action"])}
-          options={ACTIONS}
-        />
-        <TextField
-          label="Say so at percent"
-          name="soft"
-          value={soft}
-          onInput={setSoft}
-          refusal={refusal}
-          required
-        />
-        <div class="actions end">
-          <button type="button" onClick={onClose}>Leave it</button>
-          <button type="submit" class="primary">{budget === null ? "Make the budget" : "Save"}</button>
-        </div>
-      </form>
-    </Dialog>
+    <DialogForm
+      title={budget === null ? "New budget" : budget.name}
+      action={budget === null ? "Make the budget" : "Save"}
+      sent={sent}
+      onClose={onClose}
+    >
+      <TextField
+        label="Name"
+        name="name"
+        value={name}
+        onInput={setName}
+        refusal={refusal}
+        required
+        autofocus
+      />
+      <Choice label="For" value={target} onChange={setTarget} options={targets} />
+      <TextField label="At most" name="limit" value={limit} onInput={setLimit} refusal={refusal} required />
+      <Choice
+        label="Of"
+        value={unit}
+        onChange={(value) => setUnit(value as Budget["unit"])}
+        options={UNITS}
+      />
+      <Choice
+        label="Counted"
+        value={period}
+        onChange={(value) => setPeriod(value as Budget["period"])}
+        options={PERIOD_CHOICES}
+      />
+      <Choice
+        label="When it is reached"
+        value={action}
+        onChange={(value) => setAction(value as Budget["action"])}
+        options={ACTIONS}
+      />
+      <TextField
+        label="Say so at percent"
+        name="soft"
+        value={soft}
+        onInput={setSoft}
+        refusal={refusal}
+        required
+      />
+    </DialogForm>
   );
 }
 

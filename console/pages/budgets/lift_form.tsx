@@ -1,8 +1,7 @@
 import { useState } from "preact/hooks";
-import { api, ask, type Refusal, refusalOf, type Schemas } from "../../live/api.ts";
-import { Dialog } from "../../parts/dialog.tsx";
+import { api, ask, type Schemas } from "../../live/api.ts";
 import { Choice } from "../../parts/field.tsx";
-import { RefusalNotice } from "../../parts/notice.tsx";
+import { DialogForm, useSend } from "../../parts/form.tsx";
 import { say } from "../../parts/toast.tsx";
 
 const HOUR_MS = 3_600_000;
@@ -16,29 +15,16 @@ const TIMES = [
 /** Puts a budget out of force for a while (contract 14). */
 export function LiftForm({ budget, onClose }: { budget: Schemas["Budget"]; onClose: () => void }) {
   const [time, setTime] = useState<string>(String(HOUR_MS));
-  const [refusal, setRefusal] = useState<Refusal | null>(null);
-  async function lift(event: Event): Promise<void> {
-    event.preventDefault();
-    try {
-      const params = { path: { id: budget.id } };
-      await ask(api.POST("/api/budgets/{id}/lift", { params, body: { for_ms: Number(time) } }));
-      say("It is lifted: what waited for it goes on");
-      onClose();
-    } catch (error) {
-      setRefusal(refusalOf(error));
-    }
-  }
+  const sent = useSend(async () => {
+    const params = { path: { id: budget.id } };
+    await ask(api.POST("/api/budgets/{id}/lift", { params, body: { for_ms: Number(time) } }));
+    say("It is lifted: what waited for it goes on");
+    onClose();
+  });
   return (
-    <Dialog title={`Lift ${budget.name}`} onClose={onClose}>
-      <form class="form" onSubmit={lift}>
-        <RefusalNotice refusal={refusal} />
-        <p>It holds and ends nothing meanwhile. What is used goes on to be counted.</p>
-        <Choice label="For" value={time} onChange={setTime} options={TIMES} />
-        <div class="actions end">
-          <button type="button" onClick={onClose}>Leave it</button>
-          <button type="submit" class="primary">Lift it</button>
-        </div>
-      </form>
-    </Dialog>
+    <DialogForm title={`Lift ${budget.name}`} action="Lift it" sent={sent} onClose={onClose} narrow>
+      <p>It holds and ends nothing meanwhile. What is used goes on to be counted.</p>
+      <Choice label="For" value={time} onChange={setTime} options={TIMES} />
+    </DialogForm>
   );
 }

@@ -1,13 +1,14 @@
 import { Pencil, Plus, Trash2 } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { useAddress } from "../../live/address.ts";
-import { api, ask, askAll, askPage, type Refusal, refusalOf, type Schemas } from "../../live/api.ts";
+import { api, ask, askAll, askPage, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
-import { confirmed, Dialog } from "../../parts/dialog.tsx";
+import { confirmed } from "../../parts/dialog.tsx";
 import { Choice, TextField } from "../../parts/field.tsx";
+import { DialogForm, useSend } from "../../parts/form.tsx";
 import { Heading } from "../../parts/heading.tsx";
-import { Empty, RefusalNotice, Waiting } from "../../parts/notice.tsx";
+import { Empty, Waiting } from "../../parts/notice.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
 
@@ -140,45 +141,38 @@ function EntryView({ entry, edit, reload }: { entry: Entry; edit: () => void; re
 function EntryForm({ scope, entry, onClose }: { scope: string; entry: Entry | null; onClose: () => void }) {
   const [key, setKey] = useState(entry?.key ?? "");
   const [value, setValue] = useState(entry?.value ?? "");
-  const [refusal, setRefusal] = useState<Refusal | null>(null);
-  async function save(event: Event): Promise<void> {
-    event.preventDefault();
-    try {
-      await ask(api.PUT("/api/memory/entry", { body: { scope, key: entry?.key ?? key, value } }));
-      onClose();
-    } catch (error) {
-      setRefusal(refusalOf(error));
-    }
-  }
+  const sent = useSend(async () => {
+    await ask(api.PUT("/api/memory/entry", { body: { scope, key: entry?.key ?? key, value } }));
+    onClose();
+  });
+  const { refusal } = sent;
   return (
-    <Dialog title={entry === null ? "New entry" : entry.key} onClose={onClose} wide>
-      <form class="form" onSubmit={save}>
-        <RefusalNotice refusal={refusal} />
-        {entry === null && (
-          <TextField
-            label="Key"
-            name="key"
-            value={key}
-            onInput={setKey}
-            refusal={refusal}
-            required
-            autofocus
-          />
-        )}
+    <DialogForm
+      title={entry === null ? "New entry" : entry.key}
+      action="Save"
+      sent={sent}
+      onClose={onClose}
+    >
+      {entry === null && (
         <TextField
-          label="Text"
-          name="value"
-          rows={8}
-          value={value}
-          onInput={setValue}
+          label="Key"
+          name="key"
+          value={key}
+          onInput={setKey}
           refusal={refusal}
           required
+          autofocus
         />
-        <div class="actions end">
-          <button type="button" onClick={onClose}>Leave it</button>
-          <button type="submit" class="primary">Save</button>
-        </div>
-      </form>
-    </Dialog>
+      )}
+      <TextField
+        label="Text"
+        name="value"
+        rows={8}
+        value={value}
+        onInput={setValue}
+        refusal={refusal}
+        required
+      />
+    </DialogForm>
   );
 }

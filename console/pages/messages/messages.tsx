@@ -1,13 +1,13 @@
 import { Link } from "wouter-preact";
 import { api, askPage, type Schemas } from "../../live/api.ts";
 import { filtersOf, useAddress } from "../../live/address.ts";
-import { type LiveList, useList } from "../../live/resource.ts";
+import { useList } from "../../live/resource.ts";
 import { workerName } from "../../live/workers.ts";
 import { Choice } from "../../parts/field.tsx";
 import { firstLine } from "../../parts/format.ts";
 import { Heading } from "../../parts/heading.tsx";
-import { Empty, Waiting } from "../../parts/notice.tsx";
-import { Rows } from "../../parts/rows.tsx";
+import { Listing } from "../../parts/listing.tsx";
+import { Empty } from "../../parts/notice.tsx";
 import { Status, statusWord } from "../../parts/status.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -16,7 +16,6 @@ type Inbound = Schemas["InboundMessage"];
 type Outbound = Schemas["OutboundMessage"];
 
 const PAGE_SIZE = 100;
-const ROW_PX = 60;
 const IN = ["received", "feeding", "bee_processed", "merged", "failed"] as const;
 const SOURCES = [["", "From everybody"], ["worker", "From workers"], ["bee", "From the coordinator"], [
   "system",
@@ -61,8 +60,9 @@ function InboundList() {
         />
         {list.data !== undefined && <p class="count">{list.total} in all</p>}
       </div>
-      <MessageRows
+      <Listing
         list={list}
+        empty={NONE}
         label="Messages that came in"
         row={(one) => (
           <MessageRow
@@ -111,8 +111,9 @@ function OutboundList() {
         />
         {list.data !== undefined && <p class="count">{list.total} in all</p>}
       </div>
-      <MessageRows
+      <Listing
         list={list}
+        empty={NONE}
         label="Messages that went out"
         row={(one) => (
           <MessageRow
@@ -134,33 +135,11 @@ function sourceName({ source_type, source_id }: Outbound): string {
   return source_type === "bee" ? "the coordinator" : "the service";
 }
 
-function MessageRows<T extends { id: string }>({ list, label, row }: {
-  list: LiveList<T>;
-  label: string;
-  row: (item: T) => preact.ComponentChildren;
-}) {
-  const items = list.data;
-  if (items === undefined) return <Waiting refusal={list.refusal} />;
-  if (items.length === 0) {
-    return (
-      <Empty title="No messages.">
-        <p>What is written in the chat and on other platforms appears here.</p>
-      </Empty>
-    );
-  }
-  return (
-    <Rows
-      label={label}
-      count={items.length}
-      height={ROW_PX}
-      onEnd={list.more}
-      row={(index) => {
-        const item = items[index];
-        return item && row(item);
-      }}
-    />
-  );
-}
+const NONE = (
+  <Empty title="No messages.">
+    <p>What is written in the chat and on other platforms appears here.</p>
+  </Empty>
+);
 
 interface MessageRowProps {
   id: string;

@@ -1,12 +1,13 @@
 import { useState } from "preact/hooks";
 import { Link, useLocation, useSearch } from "wouter-preact";
-import { api, ask, type Refusal, refusalOf, type Task } from "../../live/api.ts";
+import { api, ask, type Task } from "../../live/api.ts";
 import { useDraft } from "../../live/draft.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import { workers } from "../../live/workers.ts";
 import type { PageProps } from "../../pages.tsx";
 import { Choice, TextField } from "../../parts/field.tsx";
+import { useSend } from "../../parts/form.tsx";
 import { Heading } from "../../parts/heading.tsx";
 import { Empty, Loading, RefusalNotice, Waiting } from "../../parts/notice.tsx";
 import { say } from "../../parts/toast.tsx";
@@ -35,30 +36,23 @@ function Existing({ id }: { id: string }) {
 function ScheduleForm({ schedule, worker }: { schedule: Task | null; worker: string }) {
   const [initial] = useState(() => JSON.stringify(schedule === null ? blank(worker) : valuesOf(schedule)));
   const [draft, setDraft] = useDraft(`schedule.${schedule?.id ?? "new"}`, initial);
-  const [refusal, setRefusal] = useState<Refusal | null>(null);
   const [, navigate] = useLocation();
   const values = JSON.parse(draft) as Values;
   const set = (change: Partial<Values>) => setDraft(JSON.stringify({ ...values, ...change }));
   const back = schedule === null ? "/console/schedules" : `/console/schedules/${schedule.id}`;
-  async function save(event: Event): Promise<void> {
-    event.preventDefault();
-    setRefusal(null);
-    try {
-      const saved = schedule === null
-        ? await ask(api.POST("/api/tasks", { body: createOf(values) }))
-        : await ask(
-          api.PUT("/api/tasks/{id}", {
-            params: { path: { id: schedule.id } },
-            body: updateOf(values, schedule),
-          }),
-        );
-      setDraft(initial);
-      say(schedule === null ? "It is scheduled" : "Saved");
-      navigate(`/console/schedules/${saved.id}`);
-    } catch (error) {
-      setRefusal(refusalOf(error));
-    }
-  }
+  const { refusal, busy, submit } = useSend(async () => {
+    const saved = schedule === null
+      ? await ask(api.POST("/api/tasks", { body: createOf(values) }))
+      : await ask(
+        api.PUT("/api/tasks/{id}", {
+          params: { path: { id: schedule.id } },
+          body: updateOf(values, schedule),
+        }),
+      );
+    setDraft(initial);
+    say(schedule === null ? "It is scheduled" : "Saved");
+    navigate(`/console/schedules/${saved.id}`);
+  });
   const known = workers.value ?? [];
   return (
     <>
@@ -66,7 +60,7 @@ function ScheduleForm({ schedule, worker }: { schedule: Task | null; worker: str
         title={schedule === null ? "New schedule" : "Edit schedule"}
         above={{ href: back, name: schedule === null ? "Schedules" : "Schedule" }}
       />
-      <form class="form scrolled" onSubmit={save}>
+      <form class="form scrolled" onSubmit={submit}>
         <RefusalNotice refusal={refusal} />
         <Choice
           label="Worker"
@@ -95,7 +89,9 @@ function ScheduleForm({ schedule, worker }: { schedule: Task | null; worker: str
         <ScheduleOptions values={values} set={set} refusal={refusal} />
         <div class="actions end sticky">
           <Link href={back} class="button">Leave it</Link>
-          <button type="submit" class="primary">{schedule === null ? "Schedule it" : "Save"}</button>
+          <button type="submit" class="primary" disabled={busy}>
+            {schedule === null ? "Schedule it" : "Save"}
+          </button>
         </div>
       </form>
     </>

@@ -4,17 +4,17 @@ import { useAddress } from "../../live/address.ts";
 import { api, askAll, askPage, type Task } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
-import { workerName, workers } from "../../live/workers.ts";
+import { workerName } from "../../live/workers.ts";
 import { Choice } from "../../parts/field.tsx";
 import { firstLine } from "../../parts/format.ts";
 import { Heading } from "../../parts/heading.tsx";
-import { Empty, Waiting } from "../../parts/notice.tsx";
-import { Rows } from "../../parts/rows.tsx";
+import { Listing } from "../../parts/listing.tsx";
+import { Empty } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
+import { WorkerChoice } from "../../parts/worker_choice.tsx";
 import { lastWords, whenWords } from "./words.ts";
 
-const ROW_PX = 60;
 const PAGE_SIZE = 100;
 // More than anybody reads; beyond this a filter finds them.
 const SHOWN_MAX = 1_000;
@@ -51,37 +51,19 @@ export function SchedulesPage() {
           onChange={(value) => change({ state: value })}
           options={STATES}
         />
-        <Choice
-          bare
-          label="Worker"
-          value={worker}
-          onChange={(value) => change({ worker: value })}
-          options={[
-            ["", "Every worker"],
-            ...(workers.value ?? []).map(({ id, name }) => [id, name] as const),
-          ]}
-        />
+        <WorkerChoice value={worker} onChange={(value) => change({ worker: value })} />
         {items !== undefined && <p class="count">{items.length} in all</p>}
       </div>
-      {items === undefined
-        ? <Waiting refusal={read.refusal} />
-        : items.length === 0
-        ? (
+      <Listing
+        list={read}
+        label="Schedules"
+        row={(schedule) => <ScheduleRow schedule={schedule} />}
+        empty={
           <Empty title={state === "" && worker === "" ? "Nothing is scheduled." : "Nothing matches."}>
             <p>A schedule gives a worker the same instruction again and again, or once at a time.</p>
           </Empty>
-        )
-        : (
-          <Rows
-            label="Schedules"
-            count={items.length}
-            height={ROW_PX}
-            row={(index) => {
-              const schedule = items[index];
-              return schedule && <ScheduleRow schedule={schedule} />;
-            }}
-          />
-        )}
+        }
+      />
     </>
   );
 }

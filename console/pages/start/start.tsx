@@ -1,9 +1,10 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import { api, ask, type Refusal, refusalOf } from "../../live/api.ts";
+import { api, ask } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { may, username } from "../../live/session.ts";
 import { Choice, TextField } from "../../parts/field.tsx";
+import { useSend } from "../../parts/form.tsx";
 import { Heading } from "../../parts/heading.tsx";
 import { Empty, RefusalNotice } from "../../parts/notice.tsx";
 import { usableEngines } from "../workers/engines.ts";
@@ -14,8 +15,14 @@ export function StartPage() {
   const [name, setName] = useState("Ada");
   const [engine, setEngine] = useState("");
   const [memory, setMemory] = useState("");
-  const [refusal, setRefusal] = useState<Refusal | null>(null);
   const [, navigate] = useLocation();
+  const { refusal, busy, submit } = useSend(async () => {
+    const worker = await ask(api.POST("/api/workers", { body: { name, memory, engine } }));
+    const session = await ask(
+      api.POST("/api/local/sessions", { body: { worker_id: worker.id } }),
+    );
+    navigate(`/console/chat/${session.id}`);
+  });
   if (!may("write:workers")) {
     return (
       <>
@@ -27,23 +34,10 @@ export function StartPage() {
     );
   }
   const models = (engines.data ?? []).filter((one) => one !== "echo");
-  async function begin(event: Event): Promise<void> {
-    event.preventDefault();
-    setRefusal(null);
-    try {
-      const worker = await ask(api.POST("/api/workers", { body: { name, memory, engine } }));
-      const session = await ask(
-        api.POST("/api/local/sessions", { body: { worker_id: worker.id } }),
-      );
-      navigate(`/console/chat/${session.id}`);
-    } catch (error) {
-      setRefusal(refusalOf(error));
-    }
-  }
   return (
     <>
       <Heading title="Welcome" />
-      <form class="form start scrolled" onSubmit={begin}>
+      <form class="form start scrolled" onSubmit={submit}>
         <p class="lead">
           Make a worker and say hello to it. It takes a minute, and everything can be changed later.
         </p>
@@ -70,7 +64,9 @@ export function StartPage() {
           placeholder="You write our newsletter. Short sentences, no exclamation marks."
         />
         <div class="actions">
-          <button type="submit" class="primary">Make {name.trim() || "the worker"} and say hello</button>
+          <button type="submit" class="primary" disabled={busy}>
+            Make {name.trim() || "the worker"} and say hello
+          </button>
         </div>
       </form>
     </>

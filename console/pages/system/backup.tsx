@@ -1,9 +1,9 @@
 import { Download } from "lucide-preact";
 import { useState } from "preact/hooks";
-import { type Refusal, refusalOf } from "../../live/api.ts";
 import { saveAnswer } from "../../live/download.ts";
 import { may } from "../../live/session.ts";
 import { TextField, Tick } from "../../parts/field.tsx";
+import { useSend } from "../../parts/form.tsx";
 import { Heading } from "../../parts/heading.tsx";
 import { Empty, RefusalNotice } from "../../parts/notice.tsx";
 import { say } from "../../parts/toast.tsx";
@@ -13,25 +13,15 @@ import { SystemTabs } from "./system_tabs.tsx";
 export function BackupPage() {
   const [withKey, setWithKey] = useState(false);
   const [password, setPassword] = useState("");
-  const [busy, setBusy] = useState(false);
-  const [refusal, setRefusal] = useState<Refusal | null>(null);
-  async function make(event: Event): Promise<void> {
-    event.preventDefault();
-    setRefusal(null);
-    setBusy(true);
-    try {
-      const body = withKey ? { include_key: true, password } : {};
-      const headers = { "content-type": "application/json" };
-      await saveAnswer(
-        new Request("/api/system/backup", { method: "POST", headers, body: JSON.stringify(body) }),
-      );
-      say("The backup is saved");
-    } catch (error) {
-      setRefusal(refusalOf(error));
-    }
+  const { refusal, busy, submit } = useSend(async () => {
+    const body = withKey ? { include_key: true, password } : {};
+    const headers = { "content-type": "application/json" };
     setPassword("");
-    setBusy(false);
-  }
+    await saveAnswer(
+      new Request("/api/system/backup", { method: "POST", headers, body: JSON.stringify(body) }),
+    );
+    say("The backup is saved");
+  });
   return (
     <>
       <Heading title="System" />
@@ -39,7 +29,7 @@ export function BackupPage() {
       {!may("write:system")
         ? <Empty title="Only an administrator makes backups." />
         : (
-          <form class="form scrolled" onSubmit={make}>
+          <form class="form scrolled" onSubmit={submit}>
             <p class="lead">
               One archive with the database, uploaded files and logs. <code>svc restore</code> brings it back.
             </p>

@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
-import { api, ask, type Refusal, refusalOf, type Schemas } from "../../live/api.ts";
+import { api, ask, type Schemas } from "../../live/api.ts";
 import { username } from "../../live/session.ts";
-import { confirmed, Dialog } from "../../parts/dialog.tsx";
+import { confirmed } from "../../parts/dialog.tsx";
 import { Choice, TextField, Tick } from "../../parts/field.tsx";
-import { RefusalNotice } from "../../parts/notice.tsx";
+import { DialogForm, useSend } from "../../parts/form.tsx";
 import { attempt, say } from "../../parts/toast.tsx";
 
 export type User = Schemas["User"];
@@ -31,50 +31,37 @@ export function NewUser({ onClose }: FormProps) {
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>("operator");
   const [password, setPassword] = useState("");
-  const [refusal, setRefusal] = useState<Refusal | null>(null);
-  async function save(event: Event): Promise<void> {
-    event.preventDefault();
-    setRefusal(null);
-    try {
-      const body = { name, role, ...(password === "" ? {} : { password }) };
-      const made = await ask(api.POST("/api/users", { body }));
-      if (made.password === undefined) say(`${made.name} can sign in`);
-      onClose(made.password === undefined ? undefined : { name: made.name, password: made.password });
-    } catch (error) {
-      setRefusal(refusalOf(error));
-    }
-  }
+  const sent = useSend(async () => {
+    const body = { name, role, ...(password === "" ? {} : { password }) };
+    const made = await ask(api.POST("/api/users", { body }));
+    if (made.password === undefined) say(`${made.name} can sign in`);
+    onClose(made.password === undefined ? undefined : { name: made.name, password: made.password });
+  });
+  const { refusal } = sent;
   return (
-    <Dialog title="New person" onClose={() => onClose()} wide>
-      <form class="form" onSubmit={save}>
-        <RefusalNotice refusal={refusal} />
-        <TextField
-          label="Name"
-          name="name"
-          value={name}
-          onInput={setName}
-          refusal={refusal}
-          autocomplete="off"
-          required
-          autofocus
-        />
-        <Choice label="Role" value={role} onChange={(value) => setRole(value as Role)} options={ROLES} />
-        <TextField
-          label="Password"
-          name="password"
-          type="password"
-          value={password}
-          onInput={setPassword}
-          refusal={refusal}
-          autocomplete="new-password"
-          hint="Empty: one is made, and shown once"
-        />
-        <div class="actions end">
-          <button type="button" onClick={() => onClose()}>Leave it</button>
-          <button type="submit" class="primary">Make the account</button>
-        </div>
-      </form>
-    </Dialog>
+    <DialogForm title="New person" action="Make the account" sent={sent} onClose={() => onClose()}>
+      <TextField
+        label="Name"
+        name="name"
+        value={name}
+        onInput={setName}
+        refusal={refusal}
+        autocomplete="off"
+        required
+        autofocus
+      />
+      <Choice label="Role" value={role} onChange={(value) => setRole(value as Role)} options={ROLES} />
+      <TextField
+        label="Password"
+        name="password"
+        type="password"
+        value={password}
+        onInput={setPassword}
+        refusal={refusal}
+        autocomplete="new-password"
+        hint="Empty: one is made, and shown once"
+      />
+    </DialogForm>
   );
 }
 
@@ -83,24 +70,17 @@ export function UserForm({ user, onClose }: FormProps & { user: User }) {
   const [role, setRole] = useState<Role>(user.role);
   const [disabled, setDisabled] = useState(user.disabled);
   const [password, setPassword] = useState("");
-  const [refusal, setRefusal] = useState<Refusal | null>(null);
   const path = { id_or_name: user.id };
   const self = user.name === username.value;
-  async function save(event: Event): Promise<void> {
-    event.preventDefault();
-    setRefusal(null);
-    try {
-      if (role !== user.role || disabled !== user.disabled) {
-        await ask(api.PUT("/api/users/{id_or_name}", { params: { path }, body: { role, disabled } }));
-      }
-      if (password !== "") {
-        await ask(api.PUT("/api/users/{id_or_name}/password", { params: { path }, body: { password } }));
-      }
-      onClose();
-    } catch (error) {
-      setRefusal(refusalOf(error));
+  const sent = useSend(async () => {
+    if (role !== user.role || disabled !== user.disabled) {
+      await ask(api.PUT("/api/users/{id_or_name}", { params: { path }, body: { role, disabled } }));
     }
-  }
+    if (password !== "") {
+      await ask(api.PUT("/api/users/{id_or_name}/password", { params: { path }, body: { password } }));
+    }
+    onClose();
+  });
   async function remove(): Promise<void> {
     const yes = await confirmed({
       title: `Delete ${user.name}?`,
@@ -112,30 +92,28 @@ export function UserForm({ user, onClose }: FormProps & { user: User }) {
     onClose();
   }
   return (
-    <Dialog title={user.name} onClose={() => onClose()} wide>
-      <form class="form" onSubmit={save}>
-        <RefusalNotice refusal={refusal} />
-        <Choice label="Role" value={role} onChange={(value) => setRole(value as Role)} options={ROLES} />
-        <Tick label="May not sign in" checked={disabled} onChange={setDisabled} />
-        {/* One's own needs the old one, too: that is on the page of the account. */}
-        {user.origin !== "oidc" && !self && (
-          <TextField
-            label="New password"
-            name="password"
-            type="password"
-            value={password}
-            onInput={setPassword}
-            refusal={refusal}
-            autocomplete="new-password"
-            hint="Empty: it stays. A new one ends the logins of this person"
-          />
-        )}
-        <div class="actions end">
-          <button type="button" class="danger left" onClick={() => void remove()}>Delete</button>
-          <button type="button" onClick={() => onClose()}>Leave it</button>
-          <button type="submit" class="primary">Save</button>
-        </div>
-      </form>
-    </Dialog>
+    <DialogForm
+      title={user.name}
+      action="Save"
+      sent={sent}
+      onClose={() => onClose()}
+      onDelete={() => void remove()}
+    >
+      <Choice label="Role" value={role} onChange={(value) => setRole(value as Role)} options={ROLES} />
+      <Tick label="May not sign in" checked={disabled} onChange={setDisabled} />
+      {/* One's own needs the old one, too: that is on the page of the account. */}
+      {user.origin !== "oidc" && !self && (
+        <TextField
+          label="New password"
+          name="password"
+          type="password"
+          value={password}
+          onInput={setPassword}
+          refusal={sent.refusal}
+          autocomplete="new-password"
+          hint="Empty: it stays. A new one ends the logins of this person"
+        />
+      )}
+    </DialogForm>
   );
 }

@@ -4,8 +4,8 @@ import { api, askPage } from "../../live/api.ts";
 import { useList } from "../../live/resource.ts";
 import { may, username } from "../../live/session.ts";
 import { Heading } from "../../parts/heading.tsx";
-import { Empty, Waiting } from "../../parts/notice.tsx";
-import { Rows } from "../../parts/rows.tsx";
+import { Listing } from "../../parts/listing.tsx";
+import { Empty } from "../../parts/notice.tsx";
 import { SecretOnce } from "../../parts/secret.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -13,7 +13,6 @@ import { SystemTabs } from "./system_tabs.tsx";
 import { type Made, NewUser, type User, UserForm } from "./user_form.tsx";
 
 const PAGE_SIZE = 100;
-const ROW_PX = 60;
 
 /** Who may sign in, and as what (contract 9). */
 export function UsersPage() {
@@ -23,7 +22,6 @@ export function UsersPage() {
     const query = cursor === undefined ? { page_size: PAGE_SIZE } : { page_size: PAGE_SIZE, cursor };
     return askPage(api.GET("/api/users", { params: { query }, signal }));
   }, ({ kind }) => kind.startsWith("user.") || kind === "auth.login");
-  const items = list.data;
   function close(secret?: Made): void {
     setEdited(null);
     if (secret !== undefined) setMade(secret);
@@ -39,22 +37,12 @@ export function UsersPage() {
         )}
       </Heading>
       <SystemTabs current="/console/system/users" />
-      {items === undefined
-        ? <Waiting refusal={list.refusal} />
-        : items.length === 0
-        ? <Empty title="Nobody has an account yet." />
-        : (
-          <Rows
-            label="People"
-            count={items.length}
-            height={ROW_PX}
-            onEnd={list.more}
-            row={(index) => {
-              const user = items[index];
-              return user && <UserRow user={user} edit={() => setEdited(user)} />;
-            }}
-          />
-        )}
+      <Listing
+        list={list}
+        label="People"
+        row={(user) => <UserRow user={user} edit={() => setEdited(user)} />}
+        empty={<Empty title="Nobody has an account yet." />}
+      />
       {edited === "new"
         ? <NewUser onClose={close} />
         : edited !== null && <UserForm user={edited} onClose={close} />}

@@ -1,19 +1,18 @@
 import { api, askPage, type Execution } from "../../live/api.ts";
 import { filtersOf, useAddress } from "../../live/address.ts";
 import { useList } from "../../live/resource.ts";
-import { workers } from "../../live/workers.ts";
 import { Choice } from "../../parts/field.tsx";
 import { Heading } from "../../parts/heading.tsx";
-import { Empty, Waiting } from "../../parts/notice.tsx";
-import { Rows } from "../../parts/rows.tsx";
+import { Listing } from "../../parts/listing.tsx";
+import { Empty } from "../../parts/notice.tsx";
 import { statusWord } from "../../parts/status.tsx";
+import { WorkerChoice } from "../../parts/worker_choice.tsx";
 import { ExecutionRow } from "./execution_row.tsx";
 import { RetryAll } from "./retry_all.tsx";
 import { WorkTabs } from "./work_tabs.tsx";
 
 const STATUSES = ["pending", "running", "completed", "failed"] as const;
 const PAGE_SIZE = 100;
-const ROW_PX = 60;
 
 /** Work, as executions: every run of a worker, newest first, with filters in the address (contract 17). */
 export function ExecutionsPage() {
@@ -32,7 +31,6 @@ export function ExecutionsPage() {
       })),
     ({ kind }) => kind.startsWith("execution."),
   );
-  const items = list.data;
   return (
     <>
       <Heading title="Work" />
@@ -45,43 +43,26 @@ export function ExecutionsPage() {
           onChange={(value) => change({ status: value })}
           options={[["", "Every status"], ...STATUSES.map((one) => [one, statusWord(one)] as const)]}
         />
-        <Choice
-          bare
-          label="Worker"
-          value={worker}
-          onChange={(value) => change({ worker: value })}
-          options={[
-            ["", "Every worker"],
-            ...(workers.value ?? []).map(({ id, name }) => [id, name] as const),
-          ]}
-        />
+        <WorkerChoice value={worker} onChange={(value) => change({ worker: value })} />
         {session !== "" && (
           <button type="button" class="chip" onClick={() => change({ session: "" })}>
             One conversation only ✕
           </button>
         )}
-        {items !== undefined && <p class="count">{list.total} in all</p>}
+        {list.data !== undefined && <p class="count">{list.total} in all</p>}
         {status === "failed" && <RetryAll worker={worker} session={session} list={list} />}
       </div>
-      {items === undefined ? <Waiting refusal={list.refusal} /> : items.length === 0
-        ? (
+      <Listing
+        list={list}
+        label="Executions"
+        row={(execution) => <ExecutionRow execution={execution} />}
+        empty={
           <NoExecutions
             filtered={status !== "" || worker !== "" || session !== ""}
             clear={() => change({ status: "", worker: "", session: "" })}
           />
-        )
-        : (
-          <Rows
-            label="Executions"
-            count={items.length}
-            height={ROW_PX}
-            onEnd={list.more}
-            row={(index) => {
-              const execution = items[index];
-              return execution && <ExecutionRow execution={execution} />;
-            }}
-          />
-        )}
+        }
+      />
     </>
   );
 }

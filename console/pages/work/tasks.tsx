@@ -3,15 +3,16 @@ import { filtersOf, useAddress } from "../../live/address.ts";
 import { api, ask, askPage, type Page, type Task } from "../../live/api.ts";
 import { type LiveList, useList } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
-import { workerName, workers } from "../../live/workers.ts";
+import { workerName } from "../../live/workers.ts";
 import { confirmed } from "../../parts/dialog.tsx";
 import { Choice } from "../../parts/field.tsx";
 import { manyText } from "../../parts/format.ts";
 import { Heading } from "../../parts/heading.tsx";
-import { Empty, Waiting } from "../../parts/notice.tsx";
-import { Rows } from "../../parts/rows.tsx";
+import { Listing } from "../../parts/listing.tsx";
+import { Empty } from "../../parts/notice.tsx";
 import { statusWord } from "../../parts/status.tsx";
 import { attempt } from "../../parts/toast.tsx";
+import { WorkerChoice } from "../../parts/worker_choice.tsx";
 import { TaskRow } from "./task_row.tsx";
 import { WorkTabs } from "./work_tabs.tsx";
 
@@ -24,7 +25,6 @@ const TYPES = [
   ["scheduled", "Repeating"],
 ] as const;
 const PAGE_SIZE = 100;
-const ROW_PX = 60;
 // What the service cancels in one request.
 const CANCEL_MAX = 1_000;
 
@@ -42,22 +42,17 @@ export function TasksPage() {
     (cursor, signal) => readTasks({ worker, status, type }, cursor, signal),
     (event) => (worker === "" || event.worker_id === worker) && /^(task|execution)\./.test(event.kind),
   );
-  const items = list.data;
   const filtered = status !== "" || type !== "";
   return (
     <>
       <Heading title="Work" />
       <WorkTabs current="/console/tasks" />
       <div class="filters">
-        <Choice
-          bare
-          label="Worker"
+        <WorkerChoice
           value={worker}
           onChange={(value) => change({ worker: value, status: "" })}
-          options={[
-            ["", "The queue of all workers"],
-            ...(workers.value ?? []).map(({ id, name }) => [id, `All tasks of ${name}`] as const),
-          ]}
+          all="The queue of all workers"
+          words={(name) => `All tasks of ${name}`}
         />
         <Choice
           bare
@@ -76,11 +71,14 @@ export function TasksPage() {
           onChange={(value) => change({ type: value })}
           options={TYPES}
         />
-        {items !== undefined && <p class="count">{list.total} in all</p>}
+        {list.data !== undefined && <p class="count">{list.total} in all</p>}
         <CancelAll filter={{ worker, status, type }} list={list} />
       </div>
-      {items === undefined ? <Waiting refusal={list.refusal} /> : items.length === 0
-        ? (
+      <Listing
+        list={list}
+        label="Tasks"
+        row={(task) => <TaskRow task={task} />}
+        empty={
           <Empty
             title={filtered
               ? "Nothing matches."
@@ -90,19 +88,8 @@ export function TasksPage() {
           >
             <a class="button" href="/console/chat">Open the chat</a>
           </Empty>
-        )
-        : (
-          <Rows
-            label="Tasks"
-            count={items.length}
-            height={ROW_PX}
-            onEnd={list.more}
-            row={(index) => {
-              const task = items[index];
-              return task && <TaskRow task={task} />;
-            }}
-          />
-        )}
+        }
+      />
     </>
   );
 }

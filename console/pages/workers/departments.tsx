@@ -1,12 +1,13 @@
 import { Pencil, Plus, Trash2 } from "lucide-preact";
 import { useState } from "preact/hooks";
-import { api, ask, type Refusal, refusalOf } from "../../live/api.ts";
+import { api, ask } from "../../live/api.ts";
 import type { Resource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import { confirmed, Dialog } from "../../parts/dialog.tsx";
 import { Choice, TextField } from "../../parts/field.tsx";
+import { DialogForm, useSend } from "../../parts/form.tsx";
 import { manyText } from "../../parts/format.ts";
-import { Empty, RefusalNotice, Waiting } from "../../parts/notice.tsx";
+import { Empty, Waiting } from "../../parts/notice.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { below, flat, type Place, type Tree } from "./department_tree.ts";
 
@@ -96,50 +97,42 @@ function DepartmentForm(
 ) {
   const [name, setName] = useState(place?.name ?? "");
   const [parent, setParent] = useState(place?.parentId ?? "");
-  const [refusal, setRefusal] = useState<Refusal | null>(null);
   const inside = place === null ? new Set<string>() : below(trees, place.id);
-  async function save(event: Event): Promise<void> {
-    event.preventDefault();
+  const sent = useSend(async () => {
     const body = { name, parent_id: parent };
-    try {
-      if (place === null) await ask(api.POST("/api/departments", { body }));
-      else {
-        const path = { id_or_name: place.id };
-        await ask(api.PUT("/api/departments/{id_or_name}", { params: { path }, body }));
-      }
-      onClose();
-    } catch (error) {
-      setRefusal(refusalOf(error));
+    if (place === null) await ask(api.POST("/api/departments", { body }));
+    else {
+      const path = { id_or_name: place.id };
+      await ask(api.PUT("/api/departments/{id_or_name}", { params: { path }, body }));
     }
-  }
+    onClose();
+  });
   return (
-    <Dialog title={place === null ? "New department" : "Department"} onClose={onClose} wide>
-      <form class="form" onSubmit={save}>
-        <RefusalNotice refusal={refusal} />
-        <TextField
-          label="Name"
-          name="name"
-          value={name}
-          onInput={setName}
-          refusal={refusal}
-          required
-          autofocus
-        />
-        <Choice
-          label="Inside"
-          value={parent}
-          onChange={setParent}
-          options={[
-            ["", "No other"],
-            ...flat(trees).filter(({ id }) => !inside.has(id))
-              .map((one) => [one.id, `${"\u2003".repeat(one.depth)}${one.name}`] as const),
-          ]}
-        />
-        <div class="actions end">
-          <button type="button" onClick={onClose}>Leave it</button>
-          <button type="submit" class="primary">Save</button>
-        </div>
-      </form>
-    </Dialog>
+    <DialogForm
+      title={place === null ? "New department" : "Department"}
+      action="Save"
+      sent={sent}
+      onClose={onClose}
+    >
+      <TextField
+        label="Name"
+        name="name"
+        value={name}
+        onInput={setName}
+        refusal={sent.refusal}
+        required
+        autofocus
+      />
+      <Choice
+        label="Inside"
+        value={parent}
+        onChange={setParent}
+        options={[
+          ["", "No other"],
+          ...flat(trees).filter(({ id }) => !inside.has(id))
+            .map((one) => [one.id, `${"\u2003".repeat(one.depth)}${one.name}`] as const),
+        ]}
+      />
+    </DialogForm>
   );
 }

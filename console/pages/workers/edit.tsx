@@ -1,11 +1,12 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
-import { api, ask, type Refusal, refusalOf, type Schemas, type Worker } from "../../live/api.ts";
+import { api, ask, type Schemas, type Worker } from "../../live/api.ts";
 import { useDraft } from "../../live/draft.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import type { PageProps } from "../../pages.tsx";
 import { Choice, TextField, Tick } from "../../parts/field.tsx";
+import { useSend } from "../../parts/form.tsx";
 import { Heading } from "../../parts/heading.tsx";
 import { Empty, RefusalNotice, Waiting } from "../../parts/notice.tsx";
 import { say } from "../../parts/toast.tsx";
@@ -57,29 +58,17 @@ function ExistingWorker({ id }: { id: string }) {
 function WorkerForm({ worker }: { worker: Worker | null }) {
   const [initial] = useState(() => JSON.stringify(worker === null ? BLANK : valuesOf(worker)));
   const [draft, setDraft] = useDraft(`worker.${worker?.id ?? "new"}`, initial);
-  const [refusal, setRefusal] = useState<Refusal | null>(null);
   const [, navigate] = useLocation();
   const values = JSON.parse(draft) as Values;
   const set = (change: Partial<Values>) => setDraft(JSON.stringify({ ...values, ...change }));
   const text = (name: keyof Values, value: string) => set({ [name]: value });
   const back = worker === null ? "/console/workers" : `/console/workers/${worker.id}`;
-  useEffect(() => {
-    if (refusal !== null) {
-      document.querySelector("[aria-invalid=true], [role=alert]")?.scrollIntoView({ block: "center" });
-    }
-  }, [refusal]);
-  async function save(event: Event): Promise<void> {
-    event.preventDefault();
-    setRefusal(null);
-    try {
-      const saved = await send(worker, values);
-      setDraft(initial);
-      say(worker === null ? `${saved.name} is ready` : "Saved");
-      navigate(`/console/workers/${saved.id}`);
-    } catch (error) {
-      setRefusal(refusalOf(error));
-    }
-  }
+  const { refusal, busy, submit } = useSend(async () => {
+    const saved = await send(worker, values);
+    setDraft(initial);
+    say(worker === null ? `${saved.name} is ready` : "Saved");
+    navigate(`/console/workers/${saved.id}`);
+  });
   const field = (
     name: keyof Values,
     label: string,
@@ -102,7 +91,7 @@ function WorkerForm({ worker }: { worker: Worker | null }) {
         title={worker === null ? "New worker" : `Edit ${worker.name}`}
         above={{ href: back, name: worker === null ? "Workers" : worker.name }}
       />
-      <form class="form scrolled" onSubmit={save}>
+      <form class="form scrolled" onSubmit={submit}>
         <RefusalNotice refusal={refusal} />
         {field("name", "Name")}
         {field("description", "What it is for", { hint: "One line; the coordinator chooses by it" })}
@@ -139,7 +128,9 @@ function WorkerForm({ worker }: { worker: Worker | null }) {
         </details>
         <div class="actions end sticky">
           <Link href={back} class="button">Leave it</Link>
-          <button type="submit" class="primary">{worker === null ? "Make the worker" : "Save"}</button>
+          <button type="submit" class="primary" disabled={busy}>
+            {worker === null ? "Make the worker" : "Save"}
+          </button>
         </div>
       </form>
     </>
