@@ -4,7 +4,7 @@ import { listCommand } from "../list.ts";
 export const inboxCommand = listCommand({
   name: "inbox",
   about:
-    "List what needs a person: questions, failures, undelivered replies, limits, paused workers and schedules",
+    "List what needs a person: questions, failures, undelivered replies, limits, budgets that hold work, paused schedules and workers",
   endpoint: "GET /api/inbox",
   columns: [
     field("kind"),
@@ -14,12 +14,14 @@ export const inboxCommand = listCommand({
     idField("execution_id"),
     idField("message_id"),
     idField("task_id"),
+    idField("budget_id"),
     field("title"),
     field("detail"),
   ],
   id: (row) =>
     String(
-      row.question_id || row.task_id || row.execution_id || row.message_id || row.worker_id || row.engine,
+      row.question_id || row.execution_id || row.task_id || row.budget_id || row.message_id ||
+        row.worker_id || row.engine,
     ),
   options: {
     since: {

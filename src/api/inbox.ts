@@ -2,6 +2,7 @@ import { INBOX_SINCE_DEFAULT_MS, type InboxItem } from "../domain/inbox.ts";
 import {
   findFailedMessages,
   findFailedRuns,
+  findHoldingBudgets,
   findOpenQuestions,
   findPausedSchedules,
   findPausedWorkers,
@@ -25,6 +26,7 @@ export async function listInbox(
     findUndelivered(db, since),
     findPausedWorkers(db),
     findPausedSchedules(db),
+    findHoldingBudgets(db, now),
     findOpenQuestions(db),
   ]);
   const limited = limits.map(({ engine, until }): InboxItem => ({
@@ -40,6 +42,7 @@ export async function listInbox(
     engine,
     question_id: "",
     task_id: "",
+    budget_id: "",
   }));
   return whole([...limited, ...found.flat()].sort((one, other) => other.at - one.at));
 }

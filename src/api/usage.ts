@@ -6,10 +6,17 @@ import {
   USAGE_DAYS_MAX,
   USAGE_SINCE_DEFAULT_MS,
   type UsageRow,
+  type UsedInQuarter,
 } from "../domain/usage.ts";
 import { boundTo } from "../domain/scope.ts";
 import type { USAGE_GROUPS } from "../domain/vocabulary.ts";
-import { usageByDepartment, usageByExecution, usageByQuarter, usageByWorker } from "../store/usage.ts";
+import {
+  usageByDepartment,
+  usageByExecution,
+  usageByQuarter,
+  usageByWorker,
+  waitedByQuarter,
+} from "../store/usage.ts";
 import { type Answer, whole } from "./answer.ts";
 import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
@@ -52,7 +59,7 @@ export async function listUsage(
 }
 
 /**
- * GET /api/system/series: what runs used over time, in spans of `step` from `since` up to now, those without any use
+ * GET /api/system/series: what runs used and how long they waited over time, in spans of `step` from `since` up to now, those without any use
  * included (contract 17). Throws `invalid_request`.
  */
 export async function listSeries(
@@ -67,13 +74,22 @@ export async function listSeries(
   if (count > SERIES_POINTS_MAX) {
     throw invalid("step", `gives ${count} points, ${SERIES_POINTS_MAX} are the most; take a longer one`);
   }
-  const points = Array.from(
+  const points: SeriesPoint[] = Array.from(
     { length: Math.max(0, count) },
-    (_, index) => ({ at: first + index * step, ...NOTHING }),
+    (_, index) => ({ at: first + index * step, ...NOTHING, waited_ms: null, waited_longest_ms: null }),
   );
-  for (const quarter of await usageByQuarter(db, first)) {
-    const point = points[Math.floor((quarter.at - first) / step)];
+  const indexOf = (at: number) => Math.floor((at - first) / step);
+  const [used, waited] = await Promise.all([usageByQuarter(db, first), waitedByQuarter(db, first)]);
+  for (const quarter of used) {
+    const point = points[indexOf(quarter.at)];
     if (point !== undefined) add(point, quarter);
+  }
+  for (const [index, point] of points.entries()) {
+    const began = waited.filter(({ at }) => indexOf(at) === index);
+    if (began.length === 0) continue;
+    const sum = (name: "runs" | "ms") => began.reduce((total, one) => total + one[name], 0);
+    point.waited_ms = Math.round(sum("ms") / sum("runs"));
+    point.waited_longest_ms = Math.max(...began.map(({ longest_ms }) => longest_ms));
   }
   return whole(points);
 }
@@ -84,7 +100,7 @@ function ofCaller(call: Call, rows: UsageRow[]): UsageRow[] {
   return bound === null ? rows : rows.filter(({ key }) => key === bound);
 }
 
-function byDay(quarters: SeriesPoint[], timeZone: string): UsageRow[] {
+function byDay(quarters: UsedInQuarter[], timeZone: string): UsageRow[] {
   const days = new Map<string, UsageRow>();
   const format = new Intl.DateTimeFormat("en-CA", {
     timeZone,

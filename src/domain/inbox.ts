@@ -15,7 +15,8 @@ export const inboxItemSchema = z.strictObject({
   session_key: z.string(),
   engine: z.string(),
   question_id: z.string(),
-  task_id: z.string().meta({ description: "of a schedule" }),
+  task_id: z.string(),
+  budget_id: z.string(),
 }).meta({ id: "InboxItem" });
 
 export type InboxItem = z.output<typeof inboxItemSchema>;

@@ -39,9 +39,19 @@ export const USAGE_SINCE_DEFAULT_MS = 30 * DAY_MS;
 export const seriesPointSchema = z.strictObject({
   at: time.meta({ description: "the start of the span" }),
   ...counted,
+  waited_ms: z.int().nullable().meta({
+    description: "how long runs that began then had waited, on average; null: none began",
+  }),
+  waited_longest_ms: z.int().nullable(),
 }).meta({ id: "SeriesPoint" });
 
 export type SeriesPoint = z.output<typeof seriesPointSchema>;
+
+/** What runs that ended in a quarter of an hour used. */
+export type UsedInQuarter = Omit<SeriesPoint, "waited_ms" | "waited_longest_ms">;
+
+/** How long runs that began in a quarter of an hour had waited: added up, and the longest. */
+export type WaitedInQuarter = { at: number; runs: number; ms: number; longest_ms: number };
 
 const QUARTER_MS = 900_000;
 

@@ -291,6 +291,8 @@ export const INBOX_KINDS = [
   "message_failed",
   "undelivered",
   "engine_limited",
+  "budget_holds",
+  "schedule_paused",
   "worker_paused",
   "schedule_paused",
 ] as const;

@@ -28,6 +28,7 @@ import {
   pruneSent,
   pruneTasks,
   pruneUsage,
+  pruneWaited,
 } from "../store/retention.ts";
 import { BELL, type Bells } from "../base/bells.ts";
 import { Stage } from "./loop.ts";
@@ -102,6 +103,7 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
     [pruneTasks, kept.executions],
     [pruneBeeRuns, kept.executions],
     [pruneUsage, kept.executions],
+    [pruneWaited, kept.executions],
     [pruneInbound, kept.messages],
     [pruneSent, kept.messages],
     [pruneGivenUp, kept.messages],

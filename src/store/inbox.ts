@@ -3,15 +3,17 @@ import type { Database } from "./database.ts";
 import { TASK_IS_ACTIVE } from "./status.ts";
 
 // Columns that a kind of item has no use for.
+const NO_BUDGET = "'' as budget_id";
+const NO_QUESTION = "'' as question_id";
 const NO_RUN =
-  "'' as worker_id, '' as worker_name, '' as execution_id, '' as engine, '' as question_id, '' as task_id";
+  `'' as worker_id, '' as worker_name, '' as execution_id, '' as engine, '' as task_id, ${NO_QUESTION}, ${NO_BUDGET}`;
 
 /** Runs that failed since a time, and were not run again, by their task or by a retry. Who cancelled one knows it. */
 export function findFailedRuns(db: Database, since: number): Promise<InboxItem[]> {
   return db.read(
     `select 'run_failed' as kind, completed_at as at, substr(instruction, 1, ${INBOX_TITLE_MAX}) as title,
       failure || iif(error = '', '', ': ' || substr(error, 1, ${INBOX_TITLE_MAX})) as detail, worker_id, worker_name,
-      id as execution_id, message_id, session_key, engine, '' as question_id, '' as task_id
+      id as execution_id, message_id, session_key, engine, task_id, ${NO_QUESTION}, ${NO_BUDGET}
     from execution indexed by execution_completed
     where completed_at >= ? and status = 'failed' and failure <> 'cancelled'
       and not exists (
@@ -58,7 +60,7 @@ export function findOpenQuestions(db: Database): Promise<InboxItem[]> {
     `select 'question' as kind, question.created_at as at, substr(text, 1, ${INBOX_TITLE_MAX}) as title,
       coalesce((select group_concat(value, ' · ') from json_each(options)), '') as detail, worker_id,
       coalesce(worker.name, '') as worker_name, execution_id, message_id, session_key, '' as engine,
-      question.id as question_id, '' as task_id
+      question.id as question_id, question.task_id, ${NO_BUDGET}
     from question
     left join worker on worker.id = worker_id
     where status = 'open'
@@ -71,8 +73,8 @@ export function findOpenQuestions(db: Database): Promise<InboxItem[]> {
 export function findPausedWorkers(db: Database): Promise<InboxItem[]> {
   return db.read(
     `select 'worker_paused' as kind, updated_at as at, name as title, '' as detail, id as worker_id,
-      name as worker_name, '' as execution_id, '' as message_id, '' as session_key, engine, '' as question_id,
-      '' as task_id
+      name as worker_name, '' as execution_id, '' as message_id, '' as session_key, engine, '' as task_id, ${NO_QUESTION},
+      ${NO_BUDGET}
     from worker
     where paused = 1
     order by updated_at desc
@@ -80,17 +82,33 @@ export function findPausedWorkers(db: Database): Promise<InboxItem[]> {
   );
 }
 
-/** Schedules that are paused, by themselves or by somebody, with the reason; and since when nothing about them was changed. */
+/** Schedules that are paused, by somebody or by their failures, and since when nothing about them was changed. */
 export function findPausedSchedules(db: Database): Promise<InboxItem[]> {
   return db.read(
     `select 'schedule_paused' as kind, task.updated_at as at,
       substr(iif(task.name = '', instruction, task.name), 1, ${INBOX_TITLE_MAX}) as title,
-      substr(reason, 1, ${INBOX_TITLE_MAX}) as detail, worker_id, coalesce(worker.name, '') as worker_name,
-      '' as execution_id, message_id, session_key, '' as engine, '' as question_id, task.id as task_id
+      substr(reason, 1, ${INBOX_TITLE_MAX}) as detail, worker_id,
+      coalesce(worker.name, '') as worker_name, '' as execution_id, message_id, session_key, '' as engine,
+      task.id as task_id, ${NO_QUESTION}, ${NO_BUDGET}
     from task indexed by task_paused
     left join worker on worker.id = worker_id
     where task.paused = 1 and task.status ${TASK_IS_ACTIVE}
     order by task.updated_at desc
     limit ${INBOX_KIND_MAX}`,
+  );
+}
+
+/** Budgets that hold a task now. */
+export function findHoldingBudgets(db: Database, now: number): Promise<InboxItem[]> {
+  return db.read(
+    `select 'budget_holds' as kind, coalesce(hard_told_at, updated_at) as at, name as title, target as detail, '' as worker_id,
+      '' as worker_name, '' as execution_id, '' as message_id, '' as session_key, '' as engine, '' as task_id,
+      ${NO_QUESTION}, id as budget_id
+    from budget
+    where coalesce(lifted_until, 0) <= ? and exists (
+      select 1 from task where task.status = 'pending' and task.held = 'budget:' || budget.id)
+    order by at desc
+    limit ${INBOX_KIND_MAX}`,
+    [now],
   );
 }

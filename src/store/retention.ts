@@ -153,6 +153,14 @@ export const pruneUsage: Prune = (before) => ({
   args: [before, BATCH_ROWS],
 });
 
+/** How long runs waited. */
+export const pruneWaited: Prune = (before) => ({
+  sql: `delete from waited
+    where quarter in (select quarter from waited where quarter < ? / 900000 limit ?)
+    returning 1`,
+  args: [before, BATCH_ROWS],
+});
+
 /** Paths of up to a batch of uploads older than `before` that no message refers to. */
 export async function listOldUploads(db: Database, before: number): Promise<string[]> {
   const rows = await db.read<{ path: string }>(

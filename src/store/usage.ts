@@ -1,4 +1,4 @@
-import type { SeriesPoint, UsageRow } from "../domain/usage.ts";
+import type { UsageRow, UsedInQuarter, WaitedInQuarter } from "../domain/usage.ts";
 import type { Database } from "./database.ts";
 import { QUARTER_MS } from "./overview.ts";
 
@@ -56,12 +56,23 @@ export function usageByExecution(
 }
 
 /** Use since a time by quarter of an hour, oldest first; quarters without any are left out. */
-export async function usageByQuarter(db: Database, since: number): Promise<SeriesPoint[]> {
+export async function usageByQuarter(db: Database, since: number): Promise<UsedInQuarter[]> {
   return await db.read(
     `select quarter * ${QUARTER_MS} as at, ${SUMS}
     from usage
     where quarter >= ?
     group by quarter
+    order by quarter`,
+    [quarterOf(since)],
+  );
+}
+
+/** How long runs waited since a time by the quarter of an hour in which they began, oldest first. */
+export async function waitedByQuarter(db: Database, since: number): Promise<WaitedInQuarter[]> {
+  return await db.read(
+    `select quarter * ${QUARTER_MS} as at, runs, ms, longest_ms
+    from waited
+    where quarter >= ?
     order by quarter`,
     [quarterOf(since)],
   );

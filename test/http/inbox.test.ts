@@ -64,6 +64,47 @@ it("GET /api/inbox lists what needs a person, newest first, and forgets what was
   ]);
 });
 
+it("GET /api/inbox has budgets while they hold work, and schedules that are paused, each with its id (contract 17)", async () => {
+  await using app = await openApp();
+  const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada" });
+  const task = { worker_id, instruction: "say hello" };
+  const budget = await app.call("POST /api/budgets", {
+    name: "Tight",
+    unit: "runs",
+    limit: 0,
+    period: "24h",
+  });
+  const kinds = async () =>
+    (await app.call("GET /api/inbox")).map((item: { kind: string }) => item.kind).sort();
+  expect(await kinds()).toEqual([]);
+  await app.call("POST /api/tasks", { ...task, message_id: "a", type: "immediate" });
+  await app.settle();
+  const plan = { ...task, message_id: "b", type: "scheduled", cron: "0 5 1 1 *", name: "Yearly" };
+  const schedule = await app.call("POST /api/tasks", plan);
+  expect(await kinds()).toEqual(["budget_holds"]);
+  await app.call(`PUT /api/tasks/${schedule.id}`, { paused: true });
+  expect(await app.call("GET /api/inbox")).toEqual(expect.arrayContaining([
+    expect.objectContaining({
+      kind: "budget_holds",
+      title: "Tight",
+      detail: "global",
+      budget_id: budget.id,
+      task_id: "",
+    }),
+    expect.objectContaining({
+      kind: "schedule_paused",
+      title: "Yearly",
+      worker_name: "Ada",
+      task_id: schedule.id,
+      budget_id: "",
+    }),
+  ]));
+  await app.call(`POST /api/budgets/${budget.id}/lift`, { for_ms: 3_600_000 });
+  await app.call(`PUT /api/tasks/${schedule.id}`, { paused: false });
+  await app.settle();
+  expect(await kinds()).toEqual([]);
+});
+
 it("GET /api/inbox shows a failed run that was retried by its latest run alone, and others as they were (contract 17)", async () => {
   await using app = await openApp({ config: { engines: { breaks: BREAKS } } });
   const { id: worker_id } = await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });

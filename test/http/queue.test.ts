@@ -204,6 +204,23 @@ describe("GET /api/usage and GET /api/system/series (contract 17)", () => {
     expect((await app.send("GET /api/usage?since=0")).status).toBe(400);
   });
 
+  it("a series says how long runs waited for their start, on average and at most; nothing where none began", async () => {
+    const clock = new TestClock(NOW);
+    await using app = await openApp({ clock });
+    const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada", paused: true });
+    const run = (message_id: string) =>
+      app.call("POST /api/tasks", { message_id, worker_id, instruction: "say hello", type: "immediate" });
+    await run("first");
+    await clock.advance(4_000);
+    await run("second");
+    await clock.advance(2_000);
+    await app.call(`PUT /api/workers/${worker_id}`, { paused: false });
+    await app.settle();
+    const series = await app.call("GET /api/system/series");
+    expect(series.at(-1)).toMatchObject({ waited_ms: 4_000, waited_longest_ms: 6_000 });
+    expect(series.at(-2)).toMatchObject({ waited_ms: null, waited_longest_ms: null });
+  });
+
   it("count by engine and conversation from executions", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
