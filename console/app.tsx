@@ -5,6 +5,7 @@ import { followInbox } from "./live/inbox.ts";
 import { reachable, sessionState } from "./live/session.ts";
 import { followWorkers } from "./live/workers.ts";
 import { Navigation } from "./navigation.tsx";
+import { partsOf } from "./live/address.ts";
 import { LazyPage, PAGES } from "./pages.tsx";
 import { LoginPage } from "./pages/login/login.tsx";
 import { Confirmation } from "./parts/dialog.tsx";
@@ -47,7 +48,7 @@ function SignedIn() {
         <Switch>
           {PAGES.map((page) => (
             <Route key={page.path} path={page.path}>
-              {(params: Record<string, string | undefined>) => <LazyPage page={page} params={params} />}
+              {() => <LazyPage page={page} params={partsOf(page.path)} />}
             </Route>
           ))}
           <Route>

@@ -86,6 +86,14 @@ export const PAGES: readonly Page[] = [
     load: async () => (await import("./pages/system/users.tsx")).UsersPage,
   },
   {
+    path: "/console/system/webhooks",
+    load: async () => (await import("./pages/system/webhooks.tsx")).WebhooksPage,
+  },
+  {
+    path: "/console/system/webhooks/:id",
+    load: async () => (await import("./pages/system/webhook.tsx")).WebhookPage,
+  },
+  {
     path: "/console/system/backup",
     load: async () => (await import("./pages/system/backup.tsx")).BackupPage,
   },

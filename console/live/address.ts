@@ -22,6 +22,27 @@ export function useAddress<const Name extends string>(
   return [values, change];
 }
 
+/**
+ * The named parts of the address by a pattern such as `/chat/:id?`, decoded once. The router decodes less than what a key of a
+ * conversation is written with, and more than once.
+ */
+export function partsOf(pattern: string): Record<string, string | undefined> {
+  const parts = location.pathname.split("/");
+  return Object.fromEntries(
+    pattern.split("/").flatMap((name, index) =>
+      name.startsWith(":") ? [[name.replace(/^:|\?$/g, ""), decoded(parts[index])]] : []
+    ),
+  );
+}
+
+function decoded(part: string | undefined): string | undefined {
+  try {
+    return part === undefined ? undefined : decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 /** Only those filters that are set, as a query takes them. */
 export function filtersOf<T extends Record<string, string>>(values: T): Partial<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== "")) as Partial<T>;

@@ -37,6 +37,8 @@ function mayNotify(): boolean {
   return canNotify() && Notification.permission === "granted";
 }
 
-function tagOf({ kind, execution_id, message_id, worker_id, engine, at }: InboxItem): string {
-  return [kind, execution_id, message_id, worker_id, engine, at].join(" ");
+function tagOf(
+  { kind, execution_id, message_id, worker_id, engine, task_id, budget_id, at }: InboxItem,
+): string {
+  return [kind, execution_id, message_id, worker_id, engine, task_id, budget_id, at].join(" ");
 }

@@ -5,7 +5,7 @@ import { clockText, dayText } from "./format.ts";
 /** One kind of bar, with the name of its colour among the tokens. */
 interface Bars {
   name: string;
-  token: "good" | "bad" | "busy";
+  token: "good" | "bad" | "busy" | "line-strong";
   values: readonly number[];
 }
 

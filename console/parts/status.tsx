@@ -48,6 +48,10 @@ const LOOKS: Record<string, [LucideIcon, Tone, string]> = {
   connected: [CircleCheck, "good", "connected"],
   down: [OctagonX, "bad", "does not answer"],
   refused: [OctagonX, "bad", "its key is refused"],
+  sending: [CircleCheck, "good", "sends"],
+  retrying: [TriangleAlert, "warn", "tries again"],
+  passed: [CircleCheck, "good", "passed"],
+  rejected: [OctagonX, "bad", "not passed"],
   active: [CircleCheck, "good", "may sign in"],
   disabled: [CircleSlash, "quiet", "may not sign in"],
 };

@@ -87,7 +87,7 @@ export class Visitor {
     await this.page.getByLabel("Name").fill(name);
     await this.page.getByLabel("Password").fill(password);
     await this.page.getByRole("button", { name: "Sign in" }).click();
-    await this.page.getByLabel("Password").waitFor({ state: "detached" });
+    await this.page.getByRole("heading", { name: /^Sign in/ }).waitFor({ state: "detached" });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -17,10 +17,17 @@ const ACTIONS = [
   ["stop", "What runs is ended, too"],
 ] as const;
 
+interface FormProps {
+  budget: Budget | null;
+  /** What it is for, to begin with. */
+  target: string;
+  onClose: () => void;
+}
+
 /** A new budget, or changes to one. */
-export function BudgetForm({ budget, onClose }: { budget: Budget | null; onClose: () => void }) {
+export function BudgetForm({ budget, target: first, onClose }: FormProps) {
   const [name, setName] = useState(budget?.name ?? "");
-  const [target, setTarget] = useState(budget?.target ?? "global");
+  const [target, setTarget] = useState(first);
   const [unit, setUnit] = useState<Budget["unit"]>(budget?.unit ?? "usd");
   const [limit, setLimit] = useState(budget === null ? "" : String(budget.limit));
   const [period, setPeriod] = useState<Budget["period"]>(budget?.period ?? "month");

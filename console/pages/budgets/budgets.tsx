@@ -1,6 +1,7 @@
 import { Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { api, ask, askAll, askPage, type Schemas } from "../../live/api.ts";
+import { useAddress } from "../../live/address.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import { confirmed } from "../../parts/dialog.tsx";
@@ -24,13 +25,15 @@ const SHOWN_MAX = 1_000;
 
 /** What runs may use, what they have used of it, and the engines that they use (contract 14). */
 export function BudgetsPage() {
-  const [edited, setEdited] = useState<Budget | "new" | null>(null);
+  const [{ for: target }, change] = useAddress("for");
+  const [edited, setEdited] = useState<Budget | "new" | null>(target === "" ? null : "new");
   const [lifted, setLifted] = useState<Budget | null>(null);
   const read = useResource("budgets", readBudgets, ({ kind }) => /^(budget|execution|engine)\./.test(kind));
   const budgets = read.data;
   function close(): void {
     setEdited(null);
     setLifted(null);
+    change({ for: "" });
     read.reload();
   }
   return (
@@ -72,7 +75,13 @@ export function BudgetsPage() {
         </section>
         <Engines />
       </div>
-      {edited !== null && <BudgetForm budget={edited === "new" ? null : edited} onClose={close} />}
+      {edited !== null && (
+        <BudgetForm
+          budget={edited === "new" ? null : edited}
+          target={edited === "new" ? target || "global" : edited.target}
+          onClose={close}
+        />
+      )}
       {lifted !== null && <LiftForm budget={lifted} onClose={close} />}
     </>
   );

@@ -9,6 +9,7 @@ import { CopyButton } from "../../parts/short_id.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { now } from "../../live/clock.ts";
 import type { Sending } from "./composer.tsx";
+import { Why } from "./why.tsx";
 
 /** Something that was said: by the reader at the right, by others at the left. */
 export function MessageView(
@@ -33,7 +34,7 @@ export function MessageView(
           <time dateTime={new Date(ts).toISOString()} title={timeText(ts)}>{clockText(ts)}</time>
           {mine && (
             <Link
-              href={`/console/messages/${id}`}
+              href={`/console/messages/${encodeURIComponent(id)}`}
               class="icon small"
               aria-label="What happened with this message"
               title="What happened with this message"
@@ -41,6 +42,7 @@ export function MessageView(
               <Info size={14} aria-hidden="true" />
             </Link>
           )}
+          {mine && <Why messageId={id} />}
           {content !== "" && <CopyButton text={content} what="message" />}
         </p>
       </article>

@@ -16,6 +16,7 @@ import { Status } from "../../parts/status.tsx";
 import { Ago, Lasted } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
+import { CheckFact } from "../work/check_fact.tsx";
 import { failureWord } from "../work/failure.ts";
 import { LogView } from "./log_view.tsx";
 
@@ -66,7 +67,12 @@ export function ExecutionPage({ params: { id = "" } }: PageProps) {
             <Markdown text={execution.result} />
           </section>
         )}
-        <LogView executionId={id} live={open} atEnd={open || execution.status === "failed"} />
+        <LogView
+          executionId={id}
+          live={open}
+          atEnd={open || execution.status === "failed"}
+          checked={execution.verify.attempts > 0}
+        />
       </div>
     </>
   );
@@ -93,6 +99,7 @@ function ExecutionFacts({ execution }: { execution: Execution }) {
       </Fact>
       <Fact name="Engine">{execution.engine}</Fact>
       <Fact name="Attempt">{execution.attempt > 1 ? String(execution.attempt) : ""}</Fact>
+      <CheckFact verify={execution.verify} />
       <Fact name="Tokens">{tokens}</Fact>
       <Fact name="Cost, estimated">{usage.cost_usd === null ? null : costText(usage.cost_usd)}</Fact>
       <Fact name="Task">

@@ -7,6 +7,7 @@ import { Tick } from "../../parts/field.tsx";
 import { manyText } from "../../parts/format.ts";
 import { RefusalNotice } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
+import { Status } from "../../parts/status.tsx";
 
 const LINE_PX = 20;
 
@@ -16,10 +17,12 @@ interface LogProps {
   live: boolean;
   /** Whether its end is what one wants to see first. */
   atEnd: boolean;
+  /** Whether the work was checked: then the log has a line for each round. */
+  checked: boolean;
 }
 
 /** The log of a run: live while it goes on, with a terminal's colours, search, and an address for each line. */
-export function LogView({ executionId, live, atEnd }: LogProps) {
+export function LogView({ executionId, live, atEnd, checked }: LogProps) {
   const [{ line, raw }, change] = useAddress("line", "raw");
   const [wanted, setWanted] = useState("");
   const [at, setAt] = useState(0);
@@ -51,6 +54,12 @@ export function LogView({ executionId, live, atEnd }: LogProps) {
           onChange={(on) => change({ raw: on ? "yes" : "" })}
         />
       </div>
+      {checked && raw !== "yes" && (
+        <Rounds
+          lines={lines}
+          show={(index) => change({ line: String(index + 1) })}
+        />
+      )}
       <RefusalNotice refusal={log.refusal} />
       {lines.length === 0 ? <p class="log-empty">{emptyWords(log, raw === "yes")}</p> : (
         <Rows
@@ -97,6 +106,31 @@ function LogText({ text, open }: { text: string; open: string }) {
       <time dateTime={stamp} title={stamp}>{new Date(stamp).toLocaleTimeString("en-GB")}</time>{" "}
       <AnsiLine text={text.slice(stamp.length + 1)} open={open} />
     </span>
+  );
+}
+
+const ROUND = /^\S+ \[check (\d+): (.*)\]$/;
+
+/** The rounds of the check, each with the way to its end in the log (contract 13). */
+function Rounds({ lines, show }: { lines: readonly string[]; show: (index: number) => void }) {
+  const rounds = useMemo(
+    () =>
+      lines.flatMap((line, index) => {
+        const [, number, words = ""] = ROUND.exec(line) ?? [];
+        return number === undefined ? [] : [{ index, number, words }];
+      }),
+    [lines],
+  );
+  if (rounds.length === 0) return null;
+  return (
+    <ol class="rounds" aria-label="Rounds of the check">
+      {rounds.map(({ index, number, words }) => (
+        <li key={index}>
+          <Status of={words === "exit code 0" ? "passed" : "rejected"} bare /> Round {number}: {words}{" "}
+          <button type="button" class="small" onClick={() => show(index)}>Line {index + 1}</button>
+        </li>
+      ))}
+    </ol>
   );
 }
 

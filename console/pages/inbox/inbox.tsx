@@ -5,14 +5,13 @@ import { useOpenQuestions } from "../../live/questions.ts";
 import { useResource } from "../../live/resource.ts";
 import { workerName, workers } from "../../live/workers.ts";
 import { AnswerForm } from "../../parts/answer_form.tsx";
-import { firstLine } from "../../parts/format.ts";
 import { Heading } from "../../parts/heading.tsx";
 import { Empty, Loading, Waiting } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { StartPage } from "../start/start.tsx";
 import { ExecutionRow } from "../work/execution_row.tsx";
-import { failureWord } from "../work/failure.ts";
+import { ItemRow } from "./item.tsx";
 
 const RUNNING_SHOWN = 20;
 
@@ -43,7 +42,9 @@ function Inbox() {
           {items === undefined ? <Loading /> : items.length === 0
             ? (
               <Empty title="Nothing needs you.">
-                <p>Failures and what could not be delivered appear here.</p>
+                <p>
+                  Questions, failures, what could not be delivered, and what is paused or held appear here.
+                </p>
               </Empty>
             )
             : <Items items={items} questions={questions ?? []} />}
@@ -102,68 +103,8 @@ function QuestionRow({ question }: { question: Question }) {
   );
 }
 
-function keyOf({ kind, execution_id, message_id, worker_id, task_id, engine, at }: InboxItem): string {
-  return [kind, execution_id, message_id, worker_id, task_id, engine, at].join(" ");
-}
-
-function ItemRow({ item }: { item: InboxItem }) {
-  const { href, status, title, note } = shownAs(item);
-  return (
-    <Link href={href} class="row">
-      <Status of={status} bare />
-      <span class="row-main">
-        <span class="row-title">{firstLine(title)}</span>
-        <span class="row-note">{firstLine(note)}</span>
-      </span>
-      {item.kind !== "engine_limited" && (
-        <span class="row-side">
-          <Ago at={item.at} />
-        </span>
-      )}
-    </Link>
-  );
-}
-
-interface Shown {
-  /** Where it is looked at, and where its action is. */
-  href: string;
-  status: string;
-  title: string;
-  note: string;
-}
-
-function shownAs(item: InboxItem): Shown {
-  const { title, detail, worker_name, worker_id, execution_id, message_id, task_id } = item;
-  switch (item.kind) {
-    case "question":
-      return { href: "/console", status: "question", title, note: `${worker_name} asks` };
-    case "run_failed": {
-      const failure = failureWord(/^\w+/.exec(detail)?.[0] ?? "");
-      return {
-        href: `/console/executions/${execution_id}`,
-        status: "failed",
-        title,
-        note: `${worker_name} · ${failure}`,
-      };
-    }
-    case "message_failed":
-      return { href: messagePath(message_id), status: "failed", title, note: detail };
-    case "undelivered":
-      return { href: messagePath(message_id), status: "undelivered", title, note: detail };
-    case "engine_limited":
-      return { href: "/console/system", status: "limited", title: `${title} waits`, note: detail };
-    case "worker_paused":
-      return {
-        href: `/console/workers/${worker_id}`,
-        status: "paused",
-        title: `${worker_name} is paused`,
-        note: "Its tasks wait until it goes on",
-      };
-    case "schedule_paused":
-      return { href: `/console/schedules/${task_id}`, status: "paused", title, note: detail };
-  }
-}
-
-function messagePath(id: string): string {
-  return `/console/messages/${encodeURIComponent(id)}`;
+function keyOf(
+  { kind, execution_id, message_id, worker_id, engine, task_id, budget_id, at }: InboxItem,
+): string {
+  return [kind, execution_id, message_id, worker_id, engine, task_id, budget_id, at].join(" ");
 }

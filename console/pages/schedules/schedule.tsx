@@ -15,6 +15,7 @@ import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
+import { HeldNotice } from "../work/held.tsx";
 import { TaskRuns } from "../work/task_runs.tsx";
 import { Preview } from "./preview.tsx";
 import { whenWords } from "./words.ts";
@@ -47,6 +48,7 @@ export function SchedulePage({ params: { id = "" } }: PageProps) {
             later.
           </p>
         )}
+        <HeldNotice task={schedule} />
         <ScheduleFacts schedule={schedule} />
         {schedule.last_error !== "" && (
           <div class="notice bad">

@@ -8,7 +8,11 @@ import { Waiting } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { ExecutionRow } from "../work/execution_row.tsx";
+import { Charts } from "./charts.tsx";
 import { SystemTabs } from "./system_tabs.tsx";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 type Overview = Schemas["Overview"];
 
@@ -59,6 +63,10 @@ export function OverviewPage() {
             />
             <Today usage={overview.usage_today} />
           </div>
+          <section>
+            <h2>The last 24 hours</h2>
+            <Charts sinceMs={DAY_MS} stepMs={HOUR_MS} />
+          </section>
           <UsageTable usage={overview.usage_today} />
           <section>
             <h2>What ran last</h2>

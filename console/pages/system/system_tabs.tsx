@@ -13,6 +13,7 @@ export function SystemTabs({ current }: { current: string }) {
         ["/console/system/events", "Events"],
         ["/console/system/doctor", "Doctor"],
         ...may("read:users") ? [["/console/system/users", "People"] as const] : [],
+        ...may("read:webhooks") ? [["/console/system/webhooks", "Webhooks"] as const] : [],
         ...may("write:system") ? [["/console/system/backup", "Backup"] as const] : [],
       ]}
     />

@@ -1,18 +1,17 @@
-import { useMemo } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { useAddress } from "../../live/address.ts";
 import { api, ask, type Schemas } from "../../live/api.ts";
+import { secondNow } from "../../live/clock.ts";
 import { useResource } from "../../live/resource.ts";
-import { Chart } from "../../parts/chart.tsx";
 import { Choice } from "../../parts/field.tsx";
-import { costText, countText, manyText } from "../../parts/format.ts";
+import { costText, countText } from "../../parts/format.ts";
 import { Heading } from "../../parts/heading.tsx";
 import { Empty, Waiting } from "../../parts/notice.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
+import { Charts } from "./charts.tsx";
 import { SystemTabs } from "./system_tabs.tsx";
 
 type Row = Schemas["UsageRow"];
-type Point = Schemas["SeriesPoint"];
 type Group = "worker" | "department" | "engine" | "day" | "conversation";
 
 const HOUR_MS = 3_600_000;
@@ -43,12 +42,8 @@ export function UsagePage() {
   const [{ span, by }, change] = useAddress("span", "by");
   const [sinceMs, stepMs] = SPANS[span] ?? [DAY_MS, HOUR_MS];
   const ended = ({ kind }: { kind: string }) => /^execution\.(completed|failed)$/.test(kind);
-  const series = useResource<Point[]>(`series ${span}`, (signal) => {
-    const query = { since: Date.now() - sinceMs, step: stepMs };
-    return ask(api.GET("/api/system/series", { params: { query }, signal }));
-  }, ended);
   const rows = useResource<Row[]>(`usage ${span} ${by}`, (signal) => {
-    const query = { since: Date.now() - sinceMs, by: (by || "worker") as Group };
+    const query = { since: secondNow.value - sinceMs, by: (by || "worker") as Group };
     return ask(api.GET("/api/usage", { params: { query }, signal }));
   }, ended);
   return (
@@ -72,43 +67,11 @@ export function UsagePage() {
         />
       </div>
       <div class="scrolled">
-        {series.data === undefined ? <Waiting refusal={series.refusal} /> : <Charts points={series.data} />}
+        <Charts sinceMs={sinceMs} stepMs={stepMs} />
         {rows.data === undefined
           ? <Waiting refusal={rows.refusal} />
           : <UsageRows rows={rows.data} by={by} />}
       </div>
-    </>
-  );
-}
-
-function Charts({ points }: { points: Point[] }) {
-  const sum = (value: (point: Point) => number) => points.reduce((total, point) => total + value(point), 0);
-  const at = useMemo(() => points.map((point) => point.at), [points]);
-  const runs = useMemo(() => [
-    { name: "runs", token: "busy" as const, values: points.map((point) => point.executions) },
-    { name: "failed", token: "bad" as const, values: points.map((point) => point.failed) },
-  ], [points]);
-  const cost = useMemo(
-    () => [{ name: "cost", token: "good" as const, values: points.map((point) => point.cost_usd ?? 0) }],
-    [points],
-  );
-  const failed = sum((point) => point.failed);
-  const spent = sum((point) => point.cost_usd ?? 0);
-  const words = `${manyText(sum((point) => point.executions), "run")}, ${countText(failed)} failed`;
-  return (
-    <>
-      <section>
-        <h2>Runs</h2>
-        <p class="quiet">{words}</p>
-        <Chart label={`Runs over time: ${words}`} at={at} bars={runs} text={countText} />
-      </section>
-      {points.some((point) => point.cost_usd !== null) && (
-        <section>
-          <h2>Cost, estimated</h2>
-          <p class="quiet">{costText(spent)}</p>
-          <Chart label={`Cost over time: ${costText(spent)}`} at={at} bars={cost} text={costText} />
-        </section>
-      )}
     </>
   );
 }

@@ -15,6 +15,7 @@ import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
+import { HeldNotice } from "./held.tsx";
 import { TaskRuns } from "./task_runs.tsx";
 
 /** One task: what it says, when it runs, and its runs. */
@@ -56,6 +57,9 @@ export function TaskPage({ params: { id = "" } }: PageProps) {
               </>
             )}
           </Fact>
+          <Fact name="Check, after each run" wide>
+            {task.data.verify !== null && <code>{task.data.verify.command.join(" ")}</code>}
+          </Fact>
           <Fact name="Made">
             <Ago at={task.data.created_at} /> by {task.data.created_by}
           </Fact>
@@ -66,7 +70,8 @@ export function TaskPage({ params: { id = "" } }: PageProps) {
             <ShortId value={id} what="task id" />
           </Fact>
         </Facts>
-        {reason !== "" && <p class="notice warn">{reason}</p>}
+        <HeldNotice task={task.data} />
+        {reason !== "" && task.data.held_by === null && <p class="notice warn">{reason}</p>}
         <section>
           <h2>Instruction</h2>
           <p class="prose">{instruction}</p>

@@ -30,6 +30,16 @@ export function flat(trees: readonly Tree[], depth = 0): Place[] {
   ]);
 }
 
+/** The ids of a department and of everything that it is in. */
+export function above(trees: readonly Tree[], id: string): string[] {
+  const parents = new Map(flat(trees).map((place) => [place.id, place.parentId]));
+  const found: string[] = [];
+  for (let at: string | null | undefined = id; at && !found.includes(at); at = parents.get(at)) {
+    found.push(at);
+  }
+  return found;
+}
+
 /** The ids of a department and of everything below it. */
 export function below(trees: readonly Tree[], id: string): Set<string> {
   const all = flat(trees);

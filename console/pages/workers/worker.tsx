@@ -15,6 +15,7 @@ import { Ago } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { ExecutionRow } from "../work/execution_row.tsx";
 import { Remembered } from "./remembered.tsx";
+import { WorkerBudgets } from "./worker_budgets.tsx";
 
 const RUNS_SHOWN = 10;
 
@@ -38,6 +39,7 @@ export function WorkerPage({ params: { id = "" } }: PageProps) {
         <WorkerText title="What it knows and does" text={worker.memory} />
         <WorkerText title="What it must not do" text={worker.constraints} />
         <LatestRuns id={id} />
+        <WorkerBudgets worker={worker} engine={worker.engine} />
         <Remembered worker={worker} />
       </div>
     </>

@@ -1,0 +1,99 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { openApp, PASSWORD } from "../harness/app.ts";
+import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+import { eventually } from "../harness/wait.ts";
+import { Receiver } from "../platform/fakes/receiver.ts";
+
+// A browser beside other tests on a small machine takes its time.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
+
+const path = await findBrowser();
+const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
+
+describe.skipIf(path === null)("webhooks in the console (contract 11, contract 17)", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launch(path ?? "");
+  });
+  afterAll(() => browser.close());
+
+  it("one is made with a secret that is shown once, tested, changed, switched off and deleted", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/workers", { name: "Ada" });
+    await using visitor = await Visitor.open(browser, app.url, PHONE);
+    const { page } = visitor;
+    await visitor.goto("/console/system/webhooks");
+    await visitor.signIn();
+    await page.getByText("Nobody outside is told of anything.").waitFor();
+    await page.getByRole("button", { name: "New webhook" }).click();
+    await page.getByLabel("Name").fill("ci");
+    await page.getByLabel("Address").fill("ftp://127.0.0.1/hook");
+    await page.getByRole("button", { name: "Make the webhook" }).click();
+    await page.getByText(/Address must be an address such as/).waitFor();
+    // An address of this machine is none that may be called from an API.
+    await page.getByLabel("Address").fill("http://127.0.0.1:9/hook");
+    await page.getByLabel("What it is told of").fill("task.* execution.failed");
+    await page.getByRole("button", { name: "Make the webhook" }).click();
+    const secret = await page.locator(".secret code").textContent() ?? "";
+    expect(secret).toMatch(/^whsec_/);
+    await page.getByRole("button", { name: "I have it" }).click();
+    expect(await page.content()).not.toContain(secret);
+    await page.getByRole("link", { name: /ci/ }).click();
+    await page.getByRole("button", { name: "Test" }).click();
+    await page.getByRole("status").getByText(/It does not work: /).waitFor();
+    await page.getByText("webhook.tested").waitFor();
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("What it is told of").fill("worker.*");
+    await page.getByLabel("It sends").uncheck();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("worker.*").waitFor();
+    expect(await app.call("GET /api/webhooks/ci")).toMatchObject({ events: ["worker.*"], enabled: false });
+    await page.getByRole("button", { name: "Delete ci" }).click();
+    await page.getByRole("button", { name: "Delete the webhook" }).click();
+    await page.getByText("Nobody outside is told of anything.").waitFor();
+    expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it("its tries are seen as they happen, and delivered again from any of them; a viewer may look only", async () => {
+    await using receiver = new Receiver(SECRET);
+    const out = {
+      name: "out",
+      url: receiver.url,
+      secret: SECRET,
+      events: ["memory.*"],
+      allow_private: true,
+    };
+    await using app = await openApp({ config: { webhooks: [out] } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    await app.call("POST /api/users", { name: "grace", role: "viewer", password: PASSWORD });
+    const { id } = await app.call("GET /api/webhooks/out");
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto(`/console/system/webhooks/${id}`);
+    await visitor.signIn();
+    await page.getByText("Nothing was sent yet.").waitFor();
+    for (const key of ["a", "b"]) {
+      await app.call("PUT /api/memory/entry", { scope: "global", key, value: key });
+    }
+    await eventually("both arrive", () => receiver.got.length === 2);
+    await app.call("POST /api/workers", { name: "Bob" });
+    const again = page.getByRole("button", { name: /^Deliver again from event/ });
+    await again.nth(1).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Deliver again" }).click();
+    await eventually("both arrive again", () => receiver.got.length === 4);
+    expect(new Set(receiver.got.map(({ id: one }) => one)).size).toBe(2);
+    // What stands in the configuration is not deleted here.
+    expect(await page.getByRole("button", { name: /^Delete/ }).count()).toBe(0);
+    expect(receiver.faults).toEqual([]);
+
+    await using other = await Visitor.open(browser, app.url);
+    await other.goto(`/console/system/webhooks/${id}`);
+    await other.signIn("grace", PASSWORD);
+    await other.page.getByRole("heading", { name: "Tries" }).waitFor();
+    await other.page.getByText("memory.saved").first().waitFor();
+    expect(await other.page.getByRole("button", { name: /Test|Edit|Deliver again/ }).count()).toBe(0);
+    expect([...visitor.complaints, ...other.complaints]).toEqual([]);
+  });
+});
