@@ -59,7 +59,7 @@ export function WebhookForm({ webhook, onClose }: FormProps) {
             value={url}
             onInput={setUrl}
             refusal={refusal}
-            placeholder="https://example.org/hook"
+            hint="With https:// before it"
             required
           />
           <TextField
