@@ -1,7 +1,9 @@
 import { createRequire } from "node:module";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { type App, openApp } from "../harness/app.ts";
+import { type App, openApp, type TestSettings } from "../harness/app.ts";
+import { eventually } from "../harness/wait.ts";
+import { FakeTelegram } from "../platform/fakes/telegram.ts";
 import { DESK, findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
 // A browser beside other tests on a small machine takes its time.
@@ -26,10 +28,11 @@ const PARTS = 4;
 const HOSTILE = `<img src=x onerror="window.canary=1"><script>window.canary=1</script>` +
   `<svg onload="window.canary=1"> [press](javascript:window.canary=1) ![p](data:text/html,<script>window.canary=1</script>) ` +
   `<a href="javascript:window.canary=1">x</a> <iframe srcdoc="<script>parent.canary=1</script>"></iframe>`;
+const WEBHOOK_SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 const LOG = `\x1b]0;title\x07\x1b[31m${HOSTILE}\x1b[0m \x1b[2J\x1b[5A`;
 
 /** A service with something on every page, all of it hostile; answers every page's path. */
-async function fill(app: App): Promise<string[]> {
+async function fill(app: App, fake: FakeTelegram): Promise<string[]> {
   const name = HOSTILE.slice(0, 190);
   const department = await app.call("POST /api/departments", {
     name: name.replaceAll(",", "").slice(0, 150),
@@ -66,6 +69,20 @@ async function fill(app: App): Promise<string[]> {
     limit: 1,
     period: "month",
   });
+  const held = await app.call("POST /api/tasks", {
+    message_id: name,
+    worker_id: worker.id,
+    instruction: HOSTILE,
+    type: "immediate",
+  });
+  const webhook = await app.call("POST /api/webhooks", {
+    name: name.slice(0, 100),
+    url: `https://127.0.0.1/${encodeURIComponent(HOSTILE.slice(0, 200))}`,
+    events: ["task.*"],
+  });
+  await app.call(`POST /api/webhooks/${webhook.id}/test`, {});
+  await strange(app, fake);
+  await app.settle();
   const executions = await app.call("GET /api/executions") as {
     id: string;
     status: string;
@@ -99,7 +116,14 @@ async function fill(app: App): Promise<string[]> {
     "/console/system/events",
     "/console/system/doctor",
     "/console/system/users",
+    "/console/system/webhooks",
+    `/console/system/webhooks/${webhook.id}`,
     "/console/system/backup",
+    "/console/schedules?state=paused",
+    "/console/budgets?for=global",
+    `/console/tasks/${held.id}`,
+    `/console/chat/${encodeURIComponent(STRANGE_KEY)}`,
+    "/console/messages?status=failed",
     "/console/account",
     "/console/budgets",
     "/console/schedules",
@@ -114,6 +138,23 @@ async function fill(app: App): Promise<string[]> {
     `/console/executions?session=${encodeURIComponent(HOSTILE)}`,
     "/console/no-such-page",
   ];
+}
+
+const STRANGE_KEY = "phone:4711";
+
+/** What comes from other platforms: senders, who may call themselves anything, and what they write. */
+async function strange(app: App, fake: FakeTelegram): Promise<void> {
+  await app.db.write([{
+    sql:
+      "insert into platform_sender (platform, id, name, paired_by, created_at) values ('phone', ?, ?, ?, ?)",
+    args: [HOSTILE.slice(0, 100), HOSTILE, HOSTILE, Date.now()],
+  }]);
+  const from = { id: 4711, is_bot: false, first_name: HOSTILE };
+  fake.say(HOSTILE, { chat: 4711, from: 4711, more: { from } });
+  await eventually("it is heard", async () => {
+    const heard = await app.call(`GET /api/messages/inbound?session_key=${STRANGE_KEY}`);
+    return heard[0]?.status === "bee_processed";
+  });
 }
 
 /** Puts hostile texts where fill() has none: with those there are more than 30 places. */
@@ -146,6 +187,12 @@ async function hide(app: App, { worker, chat, message }: Record<"worker" | "chat
   });
 }
 
+function settings(fake: FakeTelegram): TestSettings {
+  const phone = { kind: "telegram", token: fake.token, base_url: fake.url, allow: ["*"] };
+  const shop = { kind: "webhook", worker: HOSTILE.slice(0, 190), secret: WEBHOOK_SECRET };
+  return { engines: engines(), platforms: { phone, shop } as never };
+}
+
 function engines() {
   const script = (end: string) => `cat >/dev/null; printf '%s\\n' "$LOG" >&2; printf '%s' "$SAID"; ${end}`;
   const env = { LOG, SAID: HOSTILE };
@@ -157,16 +204,18 @@ function engines() {
 
 describe.skipIf(path === null)("every page of the console (contract 17)", () => {
   let browser: Browser;
+  const fake = new FakeTelegram();
   let app: App;
   let pages: string[];
   beforeAll(async () => {
     browser = await launch(path ?? "");
-    app = await openApp({ config: { engines: engines() } });
-    pages = await fill(app);
+    app = await openApp({ config: settings(fake) });
+    pages = await fill(app, fake);
   });
   afterAll(async () => {
     await browser.close();
     await app[Symbol.asyncDispose]();
+    await fake[Symbol.asyncDispose]();
   });
 
   for (const [name, view] of Object.entries(VIEWS)) {
