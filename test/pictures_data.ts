@@ -13,6 +13,7 @@ export async function furnish(url: string, password: string): Promise<Record<str
   const [done] = await call("GET /api/executions?status=completed");
   const [schedule] = await call("GET /api/queue?status=scheduled");
   const [message] = await call("GET /api/messages/inbound");
+  const [webhook] = await call("GET /api/webhooks");
   return {
     inbox: "/",
     chat: `/console/chat/${chat}`,
@@ -37,6 +38,8 @@ export async function furnish(url: string, password: string): Promise<Record<str
     events: "/console/system/events",
     doctor: "/console/system/doctor",
     users: "/console/system/users",
+    webhooks: "/console/system/webhooks",
+    webhook: `/console/system/webhooks/${webhook.id}`,
     backup: "/console/system/backup",
     account: "/console/account",
   };
@@ -131,6 +134,12 @@ async function others(call: Call, worker: string, chat: string): Promise<void> {
     await call("POST /api/users", { name, role, password: "a long password" });
   }
   await call("POST /api/tokens", { name: "nightly build", scopes: ["read:tasks", "write:tasks"] });
+  const { id } = await call("POST /api/webhooks", {
+    name: "ci",
+    url: "https://ci.example.org/hooks/svc",
+    events: ["execution.failed", "schedule.paused"],
+  });
+  await call(`POST /api/webhooks/${id}/test`, {});
   const budget = { target: "global", unit: "runs", period: "month" };
   await call("POST /api/budgets", { ...budget, name: "Everything", limit: 200 });
   await call("POST /api/budgets", {

@@ -71,7 +71,7 @@ describe.skipIf(path === null)("budgets in the console (contract 14, contract 17
     await visitor.goto("/console/budgets");
     await visitor.signIn();
     await page.getByText("Its provider lets nothing through until").waitFor();
-    await page.getByRole("button", { name: "Lift echo" }).click();
+    await page.getByRole("button", { name: "Try again now: echo" }).click();
     await page.getByText("Its provider lets nothing through until").waitFor({ state: "detached" });
     expect((await app.call("GET /api/engines/echo")).limited_until).toBeNull();
     expect(visitor.complaints).toEqual([]);

@@ -97,7 +97,12 @@ function EngineCard({ engine, reload }: { engine: Engine; reload: () => void }) 
           </p>
           {may("write:engines") && (
             <div class="actions">
-              <button type="button" class="small" aria-label={`Lift ${name}`} onClick={() => void lift()}>
+              <button
+                type="button"
+                class="small"
+                aria-label={`Try again now: ${name}`}
+                onClick={() => void lift()}
+              >
                 Try again now
               </button>
             </div>

@@ -100,7 +100,7 @@ function DeliveryRow({ delivery, again }: { delivery: Delivery; again: (() => vo
       </span>
       {again !== null && (
         <button type="button" class="small" aria-label={`Deliver again from event ${seq}`} onClick={again}>
-          From here
+          Deliver again
         </button>
       )}
     </li>
