@@ -14,7 +14,7 @@ interface FactProps {
 
 /** One fact; nothing when there is none. */
 export function Fact({ name, children, wide = false }: FactProps) {
-  if (children === null || children === "" || children === undefined) return null;
+  if (children === null || children === "" || children === undefined || children === false) return null;
   return (
     <div class={wide ? "wide" : ""}>
       <dt>{name}</dt>

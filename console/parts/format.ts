@@ -16,6 +16,11 @@ export function durationText(ms: number): string {
   return `${Math.floor(ms / first)} ${large}${rest === 0 ? "" : ` ${rest} ${small}`}`;
 }
 
+/** How long something waited, also when that was short: `40 ms`, `1.2 s`. */
+export function waitText(ms: number): string {
+  return ms < SECOND ? `${Math.round(ms)} ms` : durationText(ms);
+}
+
 /** When something was or will be, seen from `now`: `just now`, `5 min ago`, `in 3 h`, `12 Mar`. */
 export function agoText(at: number, now: number): string {
   const ms = now - at;
@@ -88,6 +93,11 @@ export function costText(usd: number): string {
 /** One or many of something. */
 export function manyText(count: number, one: string, many = `${one}s`): string {
   return `${countText(count)} ${count === 1 ? one : many}`;
+}
+
+/** Who did something, without the word for what they are: `admin` for `user:admin`. */
+export function whoText(actor: string): string {
+  return actor.replace(/^(operator|user):/, "");
 }
 
 /** The first line of a text, cut where it is long. */

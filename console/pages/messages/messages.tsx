@@ -4,7 +4,7 @@ import { filtersOf, useAddress } from "../../live/address.ts";
 import { useList } from "../../live/resource.ts";
 import { workerName } from "../../live/workers.ts";
 import { Choice } from "../../parts/field.tsx";
-import { firstLine } from "../../parts/format.ts";
+import { firstLine, whoText } from "../../parts/format.ts";
 import { Heading } from "../../parts/heading.tsx";
 import { Listing } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
@@ -70,7 +70,7 @@ function InboundList() {
             status={one.status}
             text={one.content}
             file={one.media?.name}
-            note={[one.platform, one.sender, firstLine(one.error)]}
+            note={[one.platform, one.sender_name || whoText(one.sender), firstLine(one.error)]}
             at={one.received_at}
           />
         )}

@@ -5,7 +5,7 @@ import { useResource } from "../../live/resource.ts";
 import { workerName } from "../../live/workers.ts";
 import type { PageProps } from "../../pages.tsx";
 import { Fact, Facts } from "../../parts/fact.tsx";
-import { durationText, firstLine, timeText } from "../../parts/format.ts";
+import { durationText, firstLine, timeText, whoText } from "../../parts/format.ts";
 import { Heading } from "../../parts/heading.tsx";
 import { Waiting } from "../../parts/notice.tsx";
 import { ShortId } from "../../parts/short_id.tsx";
@@ -44,7 +44,7 @@ export function TracePage({ params: { id = "" } }: PageProps) {
             <Status of={message.status} />
           </Fact>
           <Fact name="Platform">{message.platform}</Fact>
-          <Fact name="From">{message.sender}</Fact>
+          <Fact name="From">{message.sender_name || whoText(message.sender)}</Fact>
           <Fact name="Received">
             <Ago at={message.received_at} />
           </Fact>

@@ -3,7 +3,7 @@ import { api, ask, type Schemas } from "../../live/api.ts";
 import { secondNow } from "../../live/clock.ts";
 import { useResource } from "../../live/resource.ts";
 import { Chart } from "../../parts/chart.tsx";
-import { costText, countText, durationText, manyText } from "../../parts/format.ts";
+import { costText, countText, manyText, waitText } from "../../parts/format.ts";
 import { Waiting } from "../../parts/notice.tsx";
 
 type Point = Schemas["SeriesPoint"];
@@ -59,12 +59,12 @@ function Waits({ points }: { points: Point[] }) {
   const longest = Math.max(0, ...points.map((point) => point.waited_longest_ms ?? 0));
   const words = points.every((point) => point.waited_ms === null)
     ? "Nothing began."
-    : `The longest waited ${durationText(longest)}; each bar is the average, before the longest.`;
+    : `On average, and the longest behind it: ${waitText(longest)} at most`;
   return (
     <section>
       <h2>Waiting for a start</h2>
       <p class="quiet">{words}</p>
-      <Chart label={`Waiting over time: ${words}`} at={at} bars={bars} text={durationText} />
+      <Chart label={`Waiting over time: ${words}`} at={at} bars={bars} text={waitText} />
     </section>
   );
 }

@@ -7,7 +7,7 @@ import { workerName } from "../../live/workers.ts";
 import type { PageProps } from "../../pages.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { Fact, Facts } from "../../parts/fact.tsx";
-import { timeText } from "../../parts/format.ts";
+import { timeText, whoText } from "../../parts/format.ts";
 import { Heading } from "../../parts/heading.tsx";
 import { Waiting } from "../../parts/notice.tsx";
 import { ShortId } from "../../parts/short_id.tsx";
@@ -61,7 +61,7 @@ export function TaskPage({ params: { id = "" } }: PageProps) {
             {task.data.verify !== null && <code>{task.data.verify.command.join(" ")}</code>}
           </Fact>
           <Fact name="Made">
-            <Ago at={task.data.created_at} /> by {task.data.created_by}
+            <Ago at={task.data.created_at} /> by {whoText(task.data.created_by)}
           </Fact>
           <Fact name="Conversation">
             <ConversationLink sessionKey={task.data.session_key} />

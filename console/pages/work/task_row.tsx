@@ -2,6 +2,7 @@ import { Link } from "wouter-preact";
 import type { Task } from "../../live/api.ts";
 import { workerName } from "../../live/workers.ts";
 import { firstLine } from "../../parts/format.ts";
+import { cronWords } from "../schedules/words.ts";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 
@@ -14,7 +15,8 @@ export function TaskRow({ task }: { task: Task }) {
       <span class="row-main">
         <span class="row-title">{firstLine(instruction)}</span>
         <span class="row-note">
-          {[workerName(worker_id), cron, firstLine(reason)].filter(Boolean).join(" · ")}
+          {[workerName(worker_id), cron === "" ? "" : cronWords(cron), firstLine(reason)].filter(Boolean)
+            .join(" · ")}
         </span>
       </span>
       <span class="row-side">
