@@ -87,6 +87,7 @@ describe.skipIf(path === null)("what waits, and why, in the console (contract 17
     await visitor.signIn();
     await page.getByText("passed, 2 rounds").waitFor();
     const rounds = page.getByRole("list", { name: "Rounds of the check" }).getByRole("listitem");
+    await rounds.nth(1).waitFor();
     expect(await rounds.count()).toBe(2);
     await rounds.filter({ hasText: "Round 1: exit code 1" }).getByRole("button").click();
     await page.getByRole("list", { name: "Log lines" }).locator(".chosen").getByText("check 1: exit code 1")
