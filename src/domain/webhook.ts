@@ -26,6 +26,8 @@ const NOTHING_MATCHES = "matches no kind of event; GET /api/events shows them";
 const secret = text(500).refine((value) => isWebhookKey(value), { error: SECRET_ERROR });
 const url = line(2_000).refine((value) => /^https?:$/.test(URL.parse(value)?.protocol ?? ""), {
   error: "must be an address such as https://example.org/hook",
+}).refine((value) => !URL.parse(value)?.username && !URL.parse(value)?.password, {
+  error: "must not hold a name or a password",
 });
 const events = z.array(
   line(100).regex(EVENT_PATTERN, { error: 'must look like task.* or execution.failed, or be "*"' })
