@@ -239,7 +239,7 @@ describe("the fleet as a file (contract 16)", () => {
         expect([route, (await app.send(route, body, headers)).status]).toEqual([route, 403]);
       }
     }
-  });
+  }, 180_000);
 
   it("asks for write:commands to set a command and to take one away, and not to leave it (contract 13.2)", async () => {
     await using app = await openApp({ inMemory: true });

@@ -3,6 +3,7 @@ import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { type Asker, startAsker } from "../harness/asker.ts";
 import { TestClock } from "../harness/clock.ts";
+import { found } from "../harness/wait.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -16,12 +17,10 @@ function open(options: { clock?: TestClock; config?: Json } = {}): Promise<App> 
 /** Writes in the conversation as the operator; answers the message as it is when it is routed. */
 async function say(app: App, run: Asker, body: Record<string, unknown>): Promise<Json> {
   const { message_id: id } = await app.call(`POST /api/local/sessions/${run.sessionId}/messages`, body);
-  for (let look = 0; look < 1_000; look++) {
+  return await found(async () => {
     const { message } = await app.call(`GET /api/messages/${id}/trace`);
-    if (message.status !== "received" && message.status !== "feeding") return message;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error("the message was not routed");
+    return message.status === "received" || message.status === "feeding" ? null : message;
+  });
 }
 
 async function get(app: App, id: string): Promise<Json> {

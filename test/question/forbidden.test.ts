@@ -6,6 +6,7 @@ import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { type Asker, startAsker } from "../harness/asker.ts";
 import { someToken, someUser } from "../harness/people.ts";
+import { eventually } from "../harness/wait.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -128,11 +129,9 @@ describe("nobody but a person answers a question (contract 12, reliability QST-2
       const { id } = await app.call("POST /api/questions", asked);
       expect((await app.call(`GET /api/questions/${id}`)).session_key).toBe("alerts:main");
       for (const text of ["Yes", "1", "/answer Yes", "!answer Yes"]) await hook(text);
-      for (let look = 0; look < 1_000; look++) {
-        const left = await app.call("GET /api/messages/inbound?status=received,feeding");
-        if (left.length === 0) break;
-        await new Promise((resolve) => setTimeout(resolve, 10));
-      }
+      await eventually("all of it is routed", async () => {
+        return (await app.call("GET /api/messages/inbound?status=received,feeding")).length === 0;
+      });
       expect((await app.call(`GET /api/questions/${id}`)).status).toBe("open");
       await app.call(`POST /api/questions/${id}/cancel`, {});
     }
@@ -160,21 +159,25 @@ describe("nobody but a person answers a question (contract 12, reliability QST-2
     await reader.end();
   });
 
-  it("people answer with write:questions: operators have it, viewers do not, a token as it says", async () => {
-    await using app = await openApp({ inMemory: true });
-    const viewer = await someUser(app, "Vera", "viewer");
-    const operator = await someUser(app, "Otto", "operator");
-    const token = await someToken(app, "bot", ["write:questions"]);
-    const poor = await someToken(app, "poor", ["read:*", "write:chat"]);
-    const give = async (headers: Record<string, string>) => {
-      const { id } = await app.call("POST /api/questions", { message_id: "m", text: "Which?" });
-      return await app.send(`POST /api/questions/${id}/answer`, { answer: "This" }, headers);
-    };
-    expect((await give(viewer.headers)).status).toBe(403);
-    expect((await give(poor.headers)).status).toBe(403);
-    expect((await give(operator.headers)).body.answered_by).toBe("user:Otto");
-    expect((await give(token.headers)).body.answered_by).toBe("token:bot");
-  });
+  it(
+    "people answer with write:questions: operators have it, viewers do not, a token as it says",
+    async () => {
+      await using app = await openApp({ inMemory: true });
+      const viewer = await someUser(app, "Vera", "viewer");
+      const operator = await someUser(app, "Otto", "operator");
+      const token = await someToken(app, "bot", ["write:questions"]);
+      const poor = await someToken(app, "poor", ["read:*", "write:chat"]);
+      const give = async (headers: Record<string, string>) => {
+        const { id } = await app.call("POST /api/questions", { message_id: "m", text: "Which?" });
+        return await app.send(`POST /api/questions/${id}/answer`, { answer: "This" }, headers);
+      };
+      expect((await give(viewer.headers)).status).toBe(403);
+      expect((await give(poor.headers)).status).toBe(403);
+      expect((await give(operator.headers)).body.answered_by).toBe("user:Otto");
+      expect((await give(token.headers)).body.answered_by).toBe("token:bot");
+    },
+    180_000,
+  );
 });
 
 async function mcp(app: App, run: Asker, method: string, params: Json): Promise<string> {

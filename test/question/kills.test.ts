@@ -4,6 +4,7 @@ import { fakeEnvironment } from "../harness/agents.ts";
 import { type Client, client } from "../harness/client.ts";
 import { startServer, tempDir } from "../harness/process.ts";
 import { random } from "../harness/schedule.ts";
+import { found } from "../harness/wait.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -12,14 +13,7 @@ type Json = any;
 const ROUNDS = Deno.env.has("SVC_TEST_RACES") ? 50 : 2;
 const OFFSET_MAX_MS = 5;
 
-async function until<T>(look: () => Promise<T | null>): Promise<T> {
-  for (let i = 0; i < 3_000; i++) {
-    const found = await look();
-    if (found !== null) return found;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  throw new Error("it never came");
-}
+const until = <T>(look: () => Promise<T | null>) => found(look, 60_000);
 
 /** Asks as the agent of a run that stays; answers the question. */
 async function ask(api: Client, session: string, file: string, text: string): Promise<Json> {

@@ -3,6 +3,7 @@ import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { type Asker, startAsker } from "../harness/asker.ts";
 import { TestClock } from "../harness/clock.ts";
+import { eventually } from "../harness/wait.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -11,14 +12,7 @@ function wait(app: App, run: Asker, id: string, ms = 60_000): Promise<Json> {
   return app.send(`GET /api/questions/${id}/wait?timeout_ms=${ms}`, undefined, run.headers);
 }
 
-/** Asks the API until it answers what is expected. */
-async function until(look: () => Promise<boolean>): Promise<void> {
-  for (let i = 0; i < 1_000; i++) {
-    if (await look()) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  throw new Error("it never came");
-}
+const until = (look: () => Promise<boolean>) => eventually("the API answers what is expected", look);
 
 function executionsOf(app: App, workerId: string): Promise<Json[]> {
   return app.db.read("select * from execution where worker_id = ? order by id", [workerId]);
