@@ -238,6 +238,28 @@ describe("gates (contract 15)", () => {
     90_000,
   );
 
+  it("a task that gets another worker, and no gate, while its gate runs begins behind that gate", async () => {
+    const { app, worker, post } = await open();
+    await using _ = app;
+    const other = await app.call("POST /api/workers", { name: "Bob" });
+    const task = await post(sh("until [ -e go ]; do sleep 0.02; done"));
+    await app.call(`POST /api/tasks/${task.id}/run`, {});
+    await eventually("its gate runs", async () => (await occurrences(app))[0]?.status === "gating");
+    await app.call(`PUT /api/tasks/${task.id}`, { worker_id: other.id, gate: null });
+    const { stage } = app.server.dispatcher;
+    const { rounds } = stage;
+    stage.wake();
+    await eventually("the dispatcher has looked", () => stage.rounds > rounds && stage.idle);
+    expect(await app.call("GET /api/executions")).toEqual([]);
+    await Deno.writeTextFile(join(worker.work_dir, "go"), "");
+    await app.settle();
+    expect(await app.call("GET /api/executions")).toMatchObject([{
+      worker_id: other.id,
+      status: "completed",
+    }]);
+    expect(await occurrences(app)).toMatchObject([{ status: "completed", gate_exit: null }]);
+  });
+
   it("fires by the clock as by hand, and a countdown ends with what its gate says", async () => {
     const clock = new TestClock("2026-01-05T08:00:00Z");
     const { app, post } = await open({ clock });
