@@ -82,9 +82,12 @@ async function fetched(
     const left = endsAt - clock.now();
     if (left <= 0) return `it did not come within ${FETCH_MAX_MS / 1000} s`;
     const late = new AbortController();
-    const cancel = clock.after(left, () => late.abort());
+    const end = () => late.abort();
+    const cancel = clock.after(left, end);
+    // Not AbortSignal.any(): what it makes can be collected while a body is read, and then nothing ends it.
+    signal.addEventListener("abort", end, { once: true });
     try {
-      await fetchOnce(options, message, file, AbortSignal.any([signal, late.signal]));
+      await fetchOnce(options, message, file, late.signal);
       return null;
     } catch (error) {
       if (signal.aborted) return "";
@@ -100,6 +103,7 @@ async function fetched(
       );
     } finally {
       cancel();
+      signal.removeEventListener("abort", end);
     }
   }
 }
