@@ -28,5 +28,5 @@ export const IGNORED: Received = { outcome: "ignored", message_id: "" };
 
 /** A sender of a platform as the journal names actors. */
 export function senderActor(platform: string, sender: string): string {
-  return `${platform}:${sender}`;
+  return `platform:${platform}:${sender}`;
 }

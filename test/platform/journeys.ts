@@ -166,7 +166,7 @@ export const JOURNEYS: Journey[] = [
       await hears(stage, "after it");
       expect(await stage.app.call(`GET /api/questions/${id}`)).toMatchObject({
         answer: "No",
-        answered_by: `there:${world.person}`,
+        answered_by: `platform:there:${world.person}`,
       });
       expect((await inbound(stage)).map(({ content }: { content: string }) => content)).toEqual([
         "say after it",
