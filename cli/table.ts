@@ -8,9 +8,10 @@ const ID_ENDING_MIN = 6;
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
 
 const HEAD_MIN = 6;
-// What a narrow terminal takes from columns, in this order: what only their titles need, then from texts down to so many
-// cells, then from all but ids, then from whatever is left.
+// What a narrow terminal takes from columns, in this order: from long texts, then what only titles need, then from texts down to
+// so many cells, then from all but ids, then from whatever is left.
 const FLOORS: [kinds: (string | undefined)[], floor: number | "cells"][] = [
+  [[undefined], 40],
   [[undefined, "fixed", "id"], "cells"],
   [[undefined], 14],
   [[undefined, "fixed"], 6],
