@@ -31,7 +31,7 @@ const FILE = {
 export const exportCommand: AnyCommand = command({
   name: "export",
   about:
-    "Print departments, workers, schedules, budgets and shared memory as a file for apply, without secrets",
+    "Print departments, workers, schedules, budgets, webhooks and shared memory as a file for apply, without secrets",
   options: {},
   examples: ["export > fleet.yaml"],
   async run({ client, out, io }) {
@@ -45,7 +45,8 @@ export const exportCommand: AnyCommand = command({
 
 export const applyCommand: AnyCommand = command({
   name: "apply",
-  about: "Make departments, workers, schedules, budgets and shared memory as a file says, all or nothing",
+  about:
+    "Make departments, workers, schedules, budgets, webhooks and shared memory as a file says, all or nothing",
   options: {
     file: FILE,
     dryRun: { flags: "--dry-run", about: "say what would change, and change nothing", type: "flag" },

@@ -15,6 +15,7 @@ import { nameKey } from "../domain/name.ts";
 import { checkFieldsOfType, nextRunAt, zoneOf } from "../domain/task_plan.ts";
 import { fleetState, unlessFleetChanged } from "../store/fleet.ts";
 import { record } from "../store/journal.ts";
+import { findWebhook } from "../store/webhook.ts";
 import { type Answer, answer } from "./answer.ts";
 import type { Call } from "./call.ts";
 import { checkCommands, checkMaySet } from "./command.ts";
@@ -102,6 +103,7 @@ async function plan(
   checkSchedules(needs, fleet);
   const present = await listPresent(needs);
   checkCommandEngines(needs, fleet, present);
+  await checkWebhookNames(needs, fleet);
   checkCircle(fleet, present);
   const planned = planFleet(normalized(needs, fleet), present, { fleet: fleet.fleet, prune, adopt });
   checkReferences(fleet, present, planned);
@@ -148,6 +150,17 @@ function checkCommandEngines(
   ]);
   for (const { worker, gate, verify } of fleet.schedules) {
     checkCommands({ call: null, engines, engine: engineOf.get(nameKey(worker)) ?? "" }, { gate, verify });
+  }
+}
+
+// Those of the configuration are changed there.
+async function checkWebhookNames({ db }: Needs<"db">, fleet: Fleet): Promise<void> {
+  for (const [index, { name }] of fleet.webhooks.entries()) {
+    if ((await findWebhook(db, name))?.origin !== "config") continue;
+    throw invalid(
+      `fleet.webhooks.${index}.name`,
+      "a webhook of the configuration is called that; change it there",
+    );
   }
 }
 

@@ -6,6 +6,7 @@ import type { Fleet, PresentObject } from "../domain/fleet.ts";
 import type { PlannedChange } from "../domain/fleet_plan.ts";
 import { GLOBAL_SCOPE, MEMORY_ENTRIES_MAX } from "../domain/memory.ts";
 import { nameKey } from "../domain/name.ts";
+import { WEBHOOKS_MAX } from "../domain/webhook.ts";
 import { deleteBudget, insertBudget, updateBudget } from "../store/budget.ts";
 import type { Statement } from "../store/database.ts";
 import { deleteDepartment, insertDepartment, updateDepartment } from "../store/department.ts";
@@ -13,9 +14,11 @@ import { manage } from "../store/fleet.ts";
 import { record } from "../store/journal.ts";
 import { deleteMemory, saveMemory } from "../store/memory.ts";
 import { deleteForeignContexts } from "../store/session.ts";
+import { deleteWebhook, insertWebhook, updateWebhook } from "../store/webhook.ts";
 import { insertWorker, updateWorker, type WorkerChange } from "../store/worker.ts";
 import { scheduleStatements } from "./fleet_schedule.ts";
 import type { Needs } from "./parts.ts";
+import { newSecret, originOf } from "./webhook.ts";
 import { endRuns, workerDeletion } from "./worker_deletion.ts";
 
 /** What the changes of a plan are made of. */
@@ -80,6 +83,7 @@ export async function changesOf(
     );
   }
   for (const change of of("budget")) changeBudget(work, change, { ...context, ids });
+  for (const change of of("webhook")) changeWebhook(work, change, context);
   for (const change of of("memory")) changeMemory(work, change, context);
   return work;
 }
@@ -193,6 +197,33 @@ function changeBudget(
     statements.push(...updateBudget(id, change, now), say("budget.updated"));
   }
   statements.push(manage("budget", id, fleet));
+}
+
+function changeWebhook(
+  { statements }: Work,
+  { action, name, present, wanted, fields: changed }: PlannedChange,
+  { fleet, actor, now }: Context,
+): void {
+  const id = present?.id ?? newId();
+  const say = (kind: "webhook.created" | "webhook.updated" | "webhook.deleted", data: object = {}) =>
+    record(now, { kind, actor, data: { webhook_id: id, name, ...data } });
+  if (action === "delete") {
+    statements.push(...deleteWebhook(id), say("webhook.deleted"));
+    return;
+  }
+  const fields = wanted?.fields as Omit<Fleet["webhooks"][number], "name">;
+  if (action === "create") {
+    const row = { ...fields, id, name, secret: newSecret(), origin: "api" as const, allow_private: false };
+    const data = { url: originOf(fields.url), events: fields.events };
+    statements.push(...insertWebhook(row, WEBHOOKS_MAX, now), say("webhook.created", data));
+  } else if (action === "update") {
+    const data = { changed: changed.map((one) => one.name) };
+    statements.push(
+      ...updateWebhook(id, { ...fields, name, secret: null }, now),
+      say("webhook.updated", data),
+    );
+  }
+  statements.push(manage("webhook", id, fleet));
 }
 
 function targetById(target: string, ids: Ids): string {

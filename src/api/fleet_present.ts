@@ -18,11 +18,14 @@ import { type Listing, type Page, PAGE_SIZE_MAX, WORKER_PAGE_SIZE_MAX } from "..
 import { FLEET_KINDS, type FleetKind } from "../domain/vocabulary.ts";
 import { optionsDefault } from "../domain/schedule.ts";
 import type { Task } from "../domain/task.ts";
+import type { Webhook } from "../domain/webhook.ts";
 import { type Worker, workerCreateSchema } from "../domain/worker.ts";
 import { listBudgets } from "../store/budget.ts";
+import type { Database } from "../store/database.ts";
 import { listDepartments } from "../store/department.ts";
 import { fleetBytes, listManaged, listNamedSchedules } from "../store/fleet.ts";
 import { listMemory } from "../store/memory.ts";
+import { listWebhooks } from "../store/webhook.ts";
 import { listWorkers } from "../store/worker.ts";
 import type { Needs } from "./parts.ts";
 import { resolveWorkDir } from "./work_dir.ts";
@@ -47,7 +50,7 @@ export async function listPresent({ db, paths }: Needs<"db" | "paths">): Promise
       `Cannot read the fleet: it is larger than ${FLEET_MAX_BYTES} bytes`,
     );
   }
-  const [managed, departments, workers, schedules, budgets, memory] = await Promise.all([
+  const [managed, departments, workers, schedules, budgets, webhooks, memory] = await Promise.all([
     listManaged(db),
     listDepartments(db),
     readAll<Worker>(
@@ -57,6 +60,7 @@ export async function listPresent({ db, paths }: Needs<"db" | "paths">): Promise
     ),
     readAll<Task>((page) => listNamedSchedules(db, page), "~", PAGE_SIZE_MAX),
     readAll<StoredBudget>((page) => listBudgets(db, page), "~", PAGE_SIZE_MAX),
+    listChangeableWebhooks(db),
     readAll<MemoryEntry>((page) => listMemory(db, GLOBAL_SCOPE, page), "", PAGE_SIZE_MAX),
   ]);
   const nameOf = new Map([...departments, ...workers].map(({ id, name }) => [id, name]));
@@ -77,8 +81,15 @@ export async function listPresent({ db, paths }: Needs<"db" | "paths">): Promise
     ...workers.map((one) => present("worker", one.id, one.name, workerFields(one, paths))),
     ...schedules.map((one) => present("schedule", one.id, one.name, scheduleFields(one, nameOf))),
     ...budgets.map((one) => present("budget", one.id, one.name, budgetFields(one, nameOf))),
+    ...webhooks.map((one) => present("webhook", one.id, one.name, webhookFields(one))),
     ...memory.map(({ key, value }) => present("memory", key, key, { value })),
   ].sort(byKindAndName);
+}
+
+/** Webhooks that are not the configuration's: only it changes those. */
+async function listChangeableWebhooks(db: Database): Promise<Webhook[]> {
+  const all = await readAll<Webhook>((page) => listWebhooks(db, page), "~", PAGE_SIZE_MAX);
+  return all.filter(({ origin }) => origin === "api");
 }
 
 /** What a file wants, in the form in which it is compared: fields in one order, names sorted, defaults filled in. */
@@ -104,6 +115,11 @@ export function normalized({ paths }: Needs<"paths">, fleet: Fleet): FleetObject
       name: one.name,
       fields: Object.fromEntries(BUDGET_FIELDS.map((name) => [name, one[name]])),
     })),
+    ...fleet.webhooks.map((one): FleetObject => ({
+      kind: "webhook",
+      name: one.name,
+      fields: webhookFields(one),
+    })),
     ...Object.entries(fleet.memory).map(([key, value]): FleetObject => ({
       kind: "memory",
       name: key,
@@ -122,6 +138,7 @@ export function exported(present: readonly PresentObject[]): FleetExport {
     workers: list("worker"),
     schedules: list("schedule"),
     budgets: list("budget"),
+    webhooks: list("webhook"),
     memory: Object.fromEntries(of("memory").map(({ name, fields }) => [name, String(fields.value)])),
   };
 }
@@ -132,11 +149,12 @@ const PLAIN = fleetSchema.parse({
   workers: [{ name: "x" }],
   budgets: [{ name: "x", unit: "runs", limit: 1, period: "total" }],
 });
-const DEFAULTS: Record<"department" | "worker" | "schedule" | "budget", Record<string, unknown>> = {
+const DEFAULTS: Record<Exclude<FleetKind, "memory">, Record<string, unknown>> = {
   department: PLAIN.departments[0] ?? {},
   worker: PLAIN.workers[0] ?? {},
   schedule: { ...optionsDefault("scheduled"), time_zone: "" },
   budget: withoutRequired(PLAIN.budgets[0] ?? {}),
+  webhook: { enabled: true },
 };
 
 function withoutRequired(
@@ -198,6 +216,10 @@ function budgetFields(budget: StoredBudget, nameOf: ReadonlyMap<string, string>)
   const [, kind, id = ""] = /^(worker|department):(.*)$/s.exec(budget.target) ?? [];
   const target = kind === undefined ? budget.target : `${kind}:${nameOf.get(id) ?? id}`;
   return Object.fromEntries(BUDGET_FIELDS.map((name) => [name, { ...budget, target }[name]]));
+}
+
+function webhookFields({ url, events, enabled }: Pick<Webhook, "url" | "events" | "enabled">) {
+  return { url, events: [...new Set(events)].sort(), enabled };
 }
 
 function inOrder(worker: Fleet["workers"][number] | Omit<Worker, "departments"> & { departments: string[] }) {

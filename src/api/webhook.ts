@@ -59,7 +59,7 @@ export async function createWebhook(
   input: WebhookCreate,
 ): Promise<Answer<WebhookCreated>> {
   const { clock, db } = needs;
-  const secret = input.secret ?? `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
+  const secret = input.secret ?? newSecret();
   return await create<WebhookCreated>(needs, call, async () => {
     const now = clock.now();
     const { name, url, events, enabled } = input;
@@ -93,8 +93,13 @@ export async function createWebhook(
   });
 }
 
-// Paths of such addresses are often secrets.
-function originOf(url: string): string {
+/** A new secret of Standard Webhooks. */
+export function newSecret(): string {
+  return `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
+}
+
+/** Where an address leads, for the journal: paths of such addresses are often secrets. */
+export function originOf(url: string): string {
   return new URL(url).origin;
 }
 

@@ -6,12 +6,13 @@ import { MEMORY_ENTRIES_MAX } from "./memory.ts";
 import { nameKey } from "./name.ts";
 import { taskCreateSchema } from "./task.ts";
 import { FLEET_ACTIONS, FLEET_KINDS, type FleetKind } from "./vocabulary.ts";
+import { webhookCreateSchema } from "./webhook.ts";
 import { workerCreateSchema } from "./worker.ts";
 
 /** The largest fleet, as JSON (contract 16). */
 export const FLEET_MAX_BYTES = 16 * 1024 * 1024;
 
-/** Departments, workers and schedules that a fleet has at most, of each. */
+/** Departments, workers, schedules, budgets and webhooks that a fleet has at most, of each. */
 const FLEET_OBJECTS_MAX = 10_000;
 
 /** The name of a fleet whose file names none. */
@@ -42,6 +43,9 @@ const scheduleSchema = taskCreateSchema.pick({
   cron: text(1_000),
 });
 
+// Its secret is none of a file that lies beside code: one is made, and can be set afterwards.
+const webhookSchema = webhookCreateSchema.omit({ secret: true });
+
 const named = <S extends z.ZodObject<{ name: z.ZodType<string> }>>(schema: S) =>
   z.array(schema).max(FLEET_OBJECTS_MAX).default([]).superRefine((all, context) => {
     const seen = new Map<string, number>();
@@ -64,6 +68,7 @@ export const fleetSchema = z.strictObject({
   workers: named(workerCreateSchema),
   schedules: named(scheduleSchema),
   budgets: named(budgetCreateSchema),
+  webhooks: named(webhookSchema),
   memory: z.record(line(KEY_MAX_BYTES), text(CONTENT_MAX_BYTES)).default({}).refine(
     (entries) => Object.keys(entries).length <= MEMORY_ENTRIES_MAX,
     { error: `must be at most ${MEMORY_ENTRIES_MAX} entries` },
@@ -78,6 +83,7 @@ export const exportSchema = z.strictObject({
   workers: z.array(z.record(z.string(), z.unknown())),
   schedules: z.array(z.record(z.string(), z.unknown())),
   budgets: z.array(z.record(z.string(), z.unknown())),
+  webhooks: z.array(z.record(z.string(), z.unknown())),
   memory: z.record(z.string(), z.string()),
 }).partial().meta({ id: "FleetExport" });
 

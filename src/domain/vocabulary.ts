@@ -208,7 +208,7 @@ export const EVENT_KINDS = [
 export type EventKind = (typeof EVENT_KINDS)[number];
 
 /** What a fleet holds, in the order in which its file has them (contract 16). */
-export const FLEET_KINDS = ["department", "worker", "schedule", "budget", "memory"] as const;
+export const FLEET_KINDS = ["department", "worker", "schedule", "budget", "webhook", "memory"] as const;
 export type FleetKind = (typeof FLEET_KINDS)[number];
 
 /** What an apply of a fleet does to one thing. */

@@ -45,6 +45,8 @@ const STATE = `(
     union all
     select count(*), coalesce(sum(updated_at), 0) from budget
     union all
+    select count(*), coalesce(sum(updated_at), 0) from webhook
+    union all
     select count(*), coalesce(sum(updated_at), 0) from memory where scope = 'global'
     union all
     select count(*), 0 from managed))`;

@@ -112,6 +112,8 @@ export function syncWebhooks(webhooks: readonly Omit<NewWebhook, "origin">[], no
 
 /** What can be changed of a webhook. */
 interface WebhookChange {
+  /** Differs from the present one by its capitals at most. */
+  name?: string;
   url: string;
   events: readonly string[];
   enabled: boolean;
@@ -122,15 +124,15 @@ interface WebhookChange {
 /** Changes a webhook, guarded by its existence. What was switched off by the service begins anew. */
 export function updateWebhook(
   id: string,
-  { url, events, enabled, secret }: WebhookChange,
+  { name, url, events, enabled, secret }: WebhookChange,
   now: number,
 ): Statement[] {
   return guarded(
     `update webhook
-    set url = ?, events = ?, enabled = ?, secret = coalesce(?, secret), disabled_reason = '', attempt = 0,
+    set name = coalesce(?, name), url = ?, events = ?, enabled = ?, secret = coalesce(?, secret), disabled_reason = '', attempt = 0,
       due_at = ?, updated_at = ?
     where id = ?`,
-    [url, JSON.stringify(events), enabled, secret, now, now, id],
+    [name ?? null, url, JSON.stringify(events), enabled, secret, now, now, id],
   );
 }
 

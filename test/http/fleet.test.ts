@@ -57,8 +57,11 @@ const FLEET = {
     },
     { name: "Desk", unit: "tokens", limit: 1_000, period: "7d", target: "department:News" },
   ],
+  webhooks: [{ name: "CI", url: "https://example.org/hook", events: ["task.*", "execution.failed"] }],
   memory: { tone: "friendly", language: "English" },
 };
+
+const SECRET = `whsec_${btoa("a".repeat(32))}`;
 
 async function apply(app: App, fleet: object, more: object = {}) {
   return await app.send("POST /api/fleet/apply", { fleet, ...more });
@@ -82,6 +85,7 @@ describe("the fleet as a file (contract 16)", () => {
       "create budget Ada's",
       "create budget All",
       "create budget Desk",
+      "create webhook CI",
       "create memory language",
       "create memory tone",
     ]);
@@ -101,6 +105,11 @@ describe("the fleet as a file (contract 16)", () => {
     expect(exported.departments).toEqual([{ name: "News", sort_order: 2 }, {
       name: "Sport",
       parent: "News",
+    }]);
+    expect(exported.webhooks).toEqual([{
+      name: "CI",
+      url: "https://example.org/hook",
+      events: ["execution.failed", "task.*"],
     }]);
     await using other = await openApp({ inMemory: true });
     await apply(other, exported);
@@ -128,6 +137,7 @@ describe("the fleet as a file (contract 16)", () => {
       "delete budget Ada's",
       "delete budget All",
       "delete budget Desk",
+      "delete webhook CI",
       "delete memory language",
       "delete memory tone",
     ]);
@@ -210,6 +220,38 @@ describe("the fleet as a file (contract 16)", () => {
     expect([status, body.detail]).toEqual([400, expect.stringMatching(reason)]);
     expect(await app.call("GET /api/workers")).toEqual([]);
     expect(await app.call("GET /api/departments")).toEqual([]);
+  });
+
+  it("changes webhooks, but neither their secrets nor those of the configuration", async () => {
+    const hook = { url: "https://example.org/a", events: ["task.*"] };
+    await using app = await openApp({
+      inMemory: true,
+      config: { webhooks: [{ name: "fixed", ...hook, secret: SECRET }] },
+    });
+    await apply(app, { webhooks: [{ name: "ci", ...hook }] });
+    const secretOf = async () =>
+      (await app.db.first<{ secret: string }>("select secret from webhook where name_key = 'ci'"))?.secret;
+    const secret = await secretOf();
+    expect(secret).toMatch(/^whsec_/);
+    const changed = { name: "CI", url: "https://example.org/b", events: ["*"], enabled: false };
+    expect(
+      (await apply(app, { webhooks: [changed] })).body.changes[0].fields.map(({ name }: { name: string }) =>
+        name
+      ),
+    )
+      .toEqual(["url", "events", "enabled", "name"]);
+    expect((await apply(app, { webhooks: [changed] })).body.changes).toEqual([]);
+    expect([await app.call("GET /api/webhooks/ci"), await secretOf()]).toMatchObject([changed, secret]);
+    expect((await app.call("GET /api/fleet")).webhooks).toEqual([changed]);
+    const taken = await apply(app, { webhooks: [{ name: "Fixed", ...hook }] });
+    expect([taken.status, taken.body.detail]).toEqual([
+      400,
+      expect.stringMatching(/webhooks\.0\.name.*configuration/),
+    ]);
+    await apply(app, {}, { prune: true });
+    expect((await app.call("GET /api/webhooks")).map(({ name }: { name: string }) => name)).toEqual([
+      "fixed",
+    ]);
   });
 
   it("500 objects are one batch, and a deleted worker's run ends (reliability FLT-1)", async () => {

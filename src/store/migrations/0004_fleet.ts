@@ -9,7 +9,7 @@ export const FLEET: string[] = [
   // Those that a file can name, in their order: it reads all of them, page by page.
   `create index task_named on task (id)
     where status in ('pending', 'running', 'scheduled') and type = 'scheduled' and name <> ''`,
-  ...["worker", "department", "budget"].map((table) =>
+  ...["worker", "department", "budget", "webhook"].map((table) =>
     `create trigger ${table}_unmanaged after delete on ${table} begin
       delete from managed where kind = '${table}' and id = old.id;
     end`
