@@ -92,9 +92,9 @@ describe("cronFault() (interface 7.2, contract 3, reliability CRN-6)", () => {
       );
       times.sort((a, b) => a - b);
       expect(times).toHaveLength(STRINGS);
-      expect(times[Math.floor(STRINGS * 0.999)]).toBeLessThan(5);
+      expect(times[Math.floor(STRINGS * 0.999)]).toBeLessThan(patient(5));
       // A single call may coincide with garbage collection, or with another program on the core.
-      expect(times.at(-1)).toBeLessThan(100);
+      expect(times.at(-1)).toBeLessThan(patient(100));
     },
     60_000 + STRINGS,
   );

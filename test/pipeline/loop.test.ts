@@ -4,6 +4,7 @@ import { Stage } from "../../src/pipeline/loop.ts";
 import { Bells } from "../../src/base/bells.ts";
 import { openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
+import { patient } from "../harness/patience.ts";
 
 /** Bells that reach nobody. */
 class SilentBells extends Bells {
@@ -110,7 +111,7 @@ describe("with every bell lost (architecture, sentence 1; reliability DSP-6)", (
       times.push(row?.at ?? NaN);
     }
     for (const [index, at] of times.entries()) {
-      if (index > 0) expect(at - (times[index - 1] ?? 0), steps[index]).toBeLessThan(1_200);
+      if (index > 0) expect(at - (times[index - 1] ?? 0), steps[index]).toBeLessThan(patient(1_200));
     }
   });
 });
