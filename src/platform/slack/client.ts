@@ -1,3 +1,4 @@
+import { answerText } from "../answer.ts";
 import type { PartFile } from "../part_file.ts";
 import { DeliveryError } from "../platform.ts";
 
@@ -72,7 +73,7 @@ export class SlackClient {
       return {
         status: response.status,
         retryAfter: response.headers.get("retry-after"),
-        text: await response.text(),
+        text: await answerText(response),
       };
     });
     if (status === 429) throw new SlackError("ratelimited", Number(retryAfter ?? 30) * 1000);

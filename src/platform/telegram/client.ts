@@ -1,3 +1,4 @@
+import { answerText } from "../answer.ts";
 import type { PartFile } from "../part_file.ts";
 import { DeliveryError } from "../platform.ts";
 
@@ -84,7 +85,7 @@ export class TelegramClient {
         redirect: "manual",
         signal: AbortSignal.any(signals),
       });
-      return { status: response.status, headers: response.headers, text: await response.text() };
+      return { status: response.status, headers: response.headers, text: await answerText(response) };
     });
     const answer = parsed<T>(text, status);
     if (answer.ok) return answer.result;

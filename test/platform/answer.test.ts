@@ -1,0 +1,23 @@
+import { expect, it } from "vitest";
+import { answerText } from "../../src/platform/answer.ts";
+
+it("the answer of a platform is read whole, characters that are split included, and never without end", async () => {
+  const bytes = new TextEncoder().encode("grüße 🙂");
+  const split = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const byte of bytes) controller.enqueue(Uint8Array.of(byte));
+      controller.close();
+    },
+  });
+  expect(await answerText(new Response(split))).toBe("grüße 🙂");
+  expect(await answerText(new Response(null))).toBe("");
+  let sent = 0;
+  const endless = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      sent += 1_000_000;
+      controller.enqueue(new Uint8Array(1_000_000));
+    },
+  });
+  await expect(answerText(new Response(endless))).rejects.toThrow(/more than 16777216 bytes/);
+  expect(sent).toBeLessThan(20_000_000);
+});
