@@ -41,6 +41,7 @@ export class Conversation {
   #asking: Asking | null = null;
   /** Messages that answer questions of it; null for one that could not be sent. */
   #answers: Promise<string | null>[] = [];
+  #stopped = false;
 
   constructor(context: Context, id: string) {
     this.#context = context;
@@ -58,6 +59,7 @@ export class Conversation {
   ): Promise<void> {
     const { client, io } = this.#context;
     const params = { id: this.#id };
+    this.#stopped = false;
     const stream = await this.#open(undefined);
     const { value } = await client.call("POST /api/local/sessions/:id/messages", {
       params,
@@ -80,7 +82,8 @@ export class Conversation {
       if (traces.includes("late")) {
         throw new Exit(EXIT.timedOut, `No end of it after ${limitMs / 1000} s; ${onward}`);
       }
-      if (this.#printed.size === 0 && replyTo === undefined) this.#context.note("no reply");
+      const silent = this.#printed.size === 0 && replyTo === undefined;
+      if (silent && !this.#stopped) this.#context.note("no reply");
       for (const trace of traces) if (trace !== null && trace !== "late") judge(trace);
     } catch (error) {
       const { errIsTerminal, signal } = io;
@@ -113,6 +116,7 @@ export class Conversation {
   /** Ends what the last message brought about, as far as it has come. Returns how many runs and tasks that were. */
   async stop(): Promise<number> {
     if (this.#messageId === null) return 0;
+    this.#stopped = true;
     const { client } = this.#context;
     const { value: { tasks } } = await client.call("GET /api/messages/:id/trace", {
       params: { id: this.#messageId },

@@ -36,9 +36,10 @@ export async function talk(context: Context, { known, begin, mention, limitMs }:
   using prompt = new ChatPrompt(io, "> ");
   const questions = new Questions(context, prompt);
   let stopped = false;
+  let stopping = Promise.resolve();
   prompt.onInterrupt = () => {
     stopped = true;
-    void (conversation?.stop() ?? Promise.resolve(0)).then(
+    stopping = (conversation?.stop() ?? Promise.resolve(0)).then(
       (count) => note(count === 0 ? "nothing runs yet" : "stopped; write on in the same conversation"),
       (error) => note(`svc: ${visible(String(error.message))}`),
     );
@@ -67,6 +68,8 @@ export async function talk(context: Context, { known, begin, mention, limitMs }:
       // Whoever stopped it knows.
       if (!stopped) note(out.style.red(`svc: ${visible(error.message)}`));
     }
+    // The run may end before its stop has been answered; the next prompt stands behind what is said of it.
+    await stopping;
   }
   note(session === null ? "" : `\nto go on: svc ctl chat --session ${session}`);
 }
