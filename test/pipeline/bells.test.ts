@@ -103,7 +103,8 @@ describe("whoever makes work for a stage rings its bell (architecture, sentence 
     await it.task("immediate", { message_id });
     it.bells.take();
     await it.app.call(`DELETE /api/workers/${it.worker.id}`);
-    expect(stagesOf(it.bells)).toEqual([BELL.outbox]);
+    // A gate of the worker looks whether it is still wanted.
+    expect(stagesOf(it.bells)).toEqual([BELL.gate, BELL.outbox]);
   });
 
   it("the end of a run wakes the outbox for its reply", async () => {
