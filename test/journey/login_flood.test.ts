@@ -3,6 +3,7 @@ import { hashPassword } from "../../src/api/password.ts";
 import { openApp, PASSWORD } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { client } from "../harness/client.ts";
+import { patient } from "../harness/patience.ts";
 import { startServer, tempDir } from "../harness/process.ts";
 
 const LOGIN = "POST /api/auth/login";
@@ -61,7 +62,7 @@ it(
     expect(hashed).toBeLessThanOrEqual(60);
     expect(statuses.length).toBeGreaterThanOrEqual(2);
     expect([...new Set(statuses)]).toEqual([200]);
-    expect(median(writes)).toBeLessThan(Math.max(50, 5 * median(before)));
+    expect(median(writes)).toBeLessThan(Math.max(patient(50), 5 * median(before)));
     const refusals = await api.call("GET /api/events?kind=auth.refused&after=0&page_size=100", undefined, {
       accept: "application/json",
     });
