@@ -15,6 +15,17 @@ export type Usage = z.output<typeof usageSchema>;
 /** Nothing is known about what a run used. */
 export const USAGE_UNKNOWN: Usage = { input_tokens: null, output_tokens: null, cost_usd: null };
 
+/** What two parts of one run used together; what neither knows stays unknown. */
+export function sumOfUsage(one: Usage, other: Usage): Usage {
+  const sum = (name: keyof Usage) =>
+    one[name] === null && other[name] === null ? null : (one[name] ?? 0) + (other[name] ?? 0);
+  return {
+    input_tokens: sum("input_tokens"),
+    output_tokens: sum("output_tokens"),
+    cost_usd: sum("cost_usd"),
+  };
+}
+
 /** An execution as the API shows it (interface 2, Execution; contract 3, Execution). */
 export const executionSchema = z.strictObject({
   id,

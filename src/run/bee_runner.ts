@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { type BeePlan, PLAN_JSON_SCHEMA, readPlan } from "../domain/bee_plan.ts";
 import { type BeeContext, beePrompt, type Correction } from "../domain/bee_prompt.ts";
-import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
+import { sumOfUsage, type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { RunIdentity, RunKeys } from "../domain/run_identity.ts";
 import { BEE_SCOPES, BEE_SUBJECT } from "../domain/scope.ts";
 import type { Catalog } from "../engine/catalog.ts";
@@ -87,9 +87,8 @@ export class BeeRunner {
     if (engine === null) return failed("spawn_failed", `no engine is called ${config.bee.engine}`);
     const first = await this.#ask(question, engine, null, signal);
     if (!("problem" in first)) return first;
-    const { answer, problem } = first;
-    const second = await this.#ask(question, engine, { answer, problem }, signal);
-    const usage = added(first.usage, second.usage);
+    const second = await this.#ask(question, engine, first, signal);
+    const usage = sumOfUsage(first.usage, second.usage);
     if (!("problem" in second)) return { ...second, usage };
     const error = `its plan cannot be used: ${second.problem}`;
     return { failure: "engine_error", error, usage, again: false };
@@ -98,9 +97,10 @@ export class BeeRunner {
   async #ask(
     { identity, context }: BeeQuestion,
     engine: Engine,
-    correction: Correction | null,
+    before: Unusable | null,
     signal: AbortSignal,
   ): Promise<BeeOutcome | Unusable> {
+    const correction: Correction | null = before && { answer: before.answer, problem: before.problem };
     const { paths, clock, config } = this.#options;
     const workDir = join(paths.root, "bee");
     Deno.mkdirSync(workDir, { recursive: true, mode: 0o700 });
@@ -112,6 +112,7 @@ export class BeeRunner {
       session: null,
       extraArgs: "",
     };
+    const metered = meter(this.#options, identity.execution_id, engine);
     const again = correction === null ? "" : ", corrected";
     const outcome = await runEngine(this.#options, {
       identity,
@@ -123,7 +124,8 @@ export class BeeRunner {
       signal,
       grant: () => Promise.resolve({ subject: BEE_SUBJECT, scopes: BEE_SCOPES }),
       brief: () => Promise.resolve(briefing),
-      ...meter(this.#options, identity.execution_id, engine),
+      ...metered,
+      onUsage: (now) => metered.onUsage(sumOfUsage(before?.usage ?? USAGE_UNKNOWN, now)),
       opening: `[${engine.name} starts, attempt ${identity.attempt}${again}]`,
       closing: (outcome) => {
         const read = this.#read(outcome, context);
@@ -145,13 +147,4 @@ type Unusable = Correction & { usage: Usage };
 
 function failed(failure: Failure, error: string): BeeOutcome {
   return { failure, error, usage: USAGE_UNKNOWN, again: true };
-}
-
-function added(a: Usage, b: Usage): Usage {
-  const sum = (x: number | null, y: number | null) => x === null ? y : y === null ? x : x + y;
-  return {
-    input_tokens: sum(a.input_tokens, b.input_tokens),
-    output_tokens: sum(a.output_tokens, b.output_tokens),
-    cost_usd: sum(a.cost_usd, b.cost_usd),
-  };
 }

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Verified, Verify } from "../domain/command.ts";
 import { stepWords } from "../domain/progress.ts";
 import type { Config } from "../config/schema.ts";
-import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
+import { sumOfUsage, type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { ProviderWindow } from "../engine/adapter.ts";
 import { type EngineOutcome, type EngineRun, type EngineSession, failedOutcome } from "../engine/engine.ts";
 import { RunLog } from "../engine/run_log.ts";
@@ -118,12 +118,13 @@ async function startChecked(
   const { runId, workDir, log, signal } = run;
   const env = withoutKeys(run.env, secrets, run);
   const stopGraceMs = config.limits.stop_grace;
-  const again = (words: string, { sessionId: id, sessionUsage: usage }: EngineOutcome) => {
+  const again = (words: string, { sessionId: id, sessionUsage: usage, usage: before }: EngineOutcome) => {
     const retelling = `${run.retelling}\n\n${words}`;
     const more = { instruction: `${run.instruction}\n\n${words}`, retelling };
     return engine.start({
       ...run,
       ...more,
+      onUsage: (now) => run.onUsage(sumOfUsage(before, now)),
       // Without a session the agent has to be told everything once more.
       ...(id === "" ? { prompt: retelling, session: null } : { prompt: words, session: { id, usage } }),
     });

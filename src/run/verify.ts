@@ -1,6 +1,6 @@
 // The check of a run's work: it runs after the agent says that it is done, and what it says goes back to the agent (contract 13)
 import type { Verified, Verify } from "../domain/command.ts";
-import type { Usage } from "../domain/execution.ts";
+import { sumOfUsage } from "../domain/execution.ts";
 import type { EngineOutcome } from "../engine/engine.ts";
 import type { RunLog } from "../engine/run_log.ts";
 import { type CommandPlace, runCommand, withShell } from "./command.ts";
@@ -48,7 +48,7 @@ export async function verified(
     }
     run.log.line(`[its output goes back to the agent, ${attempts} of ${verify.attempts}]`);
     const next = await run.again(wordsFor(verify, words, tail), outcome);
-    outcome = { ...next, usage: sumOf(outcome.usage, next.usage) };
+    outcome = { ...next, usage: sumOfUsage(outcome.usage, next.usage) };
   }
 }
 
@@ -62,14 +62,4 @@ async function check(run: CheckedRun, { command, timeout_ms }: Verify) {
   const words = withShell(engine, command);
   log.line(`[checking the work: ${JSON.stringify(words)}]`);
   return await runCommand(run, { words, timeout_ms, onOutput: (_stream, chunk) => log.write(chunk) });
-}
-
-function sumOf(one: Usage, other: Usage): Usage {
-  const sum = (name: keyof Usage) =>
-    one[name] === null && other[name] === null ? null : (one[name] ?? 0) + (other[name] ?? 0);
-  return {
-    input_tokens: sum("input_tokens"),
-    output_tokens: sum("output_tokens"),
-    cost_usd: sum("cost_usd"),
-  };
 }

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
@@ -204,6 +205,23 @@ describe("a budget that stops (contract 14)", () => {
     await app.until("budget.hard");
     const told = await app.db.read("select kind from journal where kind like 'budget.%' order by seq");
     expect(told.map(({ kind }) => kind).filter((kind) => kind === "budget.hard")).toEqual(["budget.hard"]);
+  });
+
+  it("counts what every round of a checked run uses", async () => {
+    const clock = new TestClock(Date.now());
+    await using app = await openClaude(clock);
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const more = { unit: "tokens", limit: 600, period: "24h", action: "stop" };
+    await app.call("POST /api/budgets", { name: "Tokens", ...more });
+    // The first round says that it is done after 300 tokens, the second waits after 450 more.
+    await Deno.writeTextFile(join(ada.work_dir, "free"), "");
+    const verify = { command: ["sh", "-c", "rm free; exit 1"] };
+    const body = { message_id: "script", worker_id: ada.id, type: "immediate" };
+    await app.call("POST /api/tasks", { ...body, instruction: "spend 2", verify });
+    await app.until("task.failed", 60_000);
+    const [execution] = await app.call("GET /api/executions");
+    expect(execution).toMatchObject({ status: "failed", failure: "budget" });
+    expect(execution.error).toMatch(/^the budget "Tokens" is used up: (600|750) of 600 tokens/);
   });
 
   it("ends a run when its minutes are over, whatever the engine says", async () => {
