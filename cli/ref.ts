@@ -11,6 +11,7 @@ export type RefKind =
   | "task"
   | "execution"
   | "message"
+  | "outbound"
   | "question"
   | "budget";
 
@@ -74,6 +75,10 @@ const CANDIDATES: Record<RefKind, (client: Client, ref: string) => Promise<Candi
   },
   message: async (client, ref) => {
     const { value } = await client.call("GET /api/messages/inbound", { query: { ref, ...PAGE } });
+    return value.map(({ id, content }) => ({ id, about: brief(content) }));
+  },
+  outbound: async (client, ref) => {
+    const { value } = await client.call("GET /api/messages/outbound", { query: { ref, ...PAGE } });
     return value.map(({ id, content }) => ({ id, about: brief(content) }));
   },
   // The server takes their names itself, and lists all of them at once.

@@ -12,6 +12,8 @@ export const CREATING = [
   "POST /api/tasks/:id/run",
   "POST /api/executions/:id/retry",
   "POST /api/messages",
+  "POST /api/messages/resend",
+  "POST /api/messages/:id/resend",
   "POST /api/questions",
   "POST /api/local/sessions",
   "POST /api/local/sessions/:id/media",

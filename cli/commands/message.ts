@@ -2,7 +2,7 @@ import { basename, resolve } from "node:path";
 import { formOf } from "../form.ts";
 import { INBOUND_STATUSES, OUTBOUND_STATUSES, SOURCE_TYPES } from "../../src/domain/vocabulary.ts";
 import { clockField, type Column, field, idField, type Row, statusField, timeField } from "../column.ts";
-import { type AnyCommand, command, type OptionSpec } from "../command.ts";
+import { type AnyCommand, command, fieldsOf, type OptionSpec } from "../command.ts";
 import { usage } from "../exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
 import { readText } from "../prompt.ts";
@@ -145,6 +145,38 @@ export const messageCommands: AnyCommand[] = [
       ...pageOptions(100),
     },
     examples: ["message list-outbound --source-type worker", "message list-outbound --status failed"],
+  }),
+  command({
+    name: "resend",
+    about: "Send messages again whose delivery was given up: one, or all of a platform",
+    args: ["[id]"],
+    refs: { id: "outbound" },
+    options: {
+      platform: {
+        flags: "--platform <name>",
+        offers: "platform",
+        about: "all to this platform",
+        type: "text",
+      },
+      since: { flags: "--since <time>", about: "of those, what was said at or after", type: "time" },
+    },
+    examples: [
+      "message resend 01a1fd23-4c79-764a-afab-047dd52450e4",
+      "message resend --platform phone --since -2d",
+    ],
+    async run({ client, out, args: [id], options: { platform, since }, note }) {
+      if (platform === undefined) {
+        if (id === undefined) throw usage("one of <id> and --platform is needed");
+        if (since !== undefined) throw usage("--since goes with --platform");
+        const { json, value } = await client.call("POST /api/messages/:id/resend", { params: { id } });
+        return out.object(json, value);
+      }
+      if (id !== undefined) throw usage("<id> and --platform do not go together");
+      const body = { platform, ...fieldsOf({ since }) };
+      const { json, value } = await client.call("POST /api/messages/resend", { body });
+      out.object(json, value, String(value.resent));
+      if (value.more) note("There are more: send them by the same command");
+    },
   }),
   command({
     name: "trace",

@@ -51,6 +51,7 @@ import { listInbound, listOutbound, prepareAttachment, sendMessage, traceMessage
 import { readMetrics } from "./metrics.ts";
 import { pair } from "./pairing.ts";
 import type { Parts } from "./parts.ts";
+import { resendMessage, resendMessages } from "./resend.ts";
 import { getPlatform, listPlatforms, listSenders, revokeSender, testPlatform } from "./platform.ts";
 import { listSchedules, previewSchedule, updateTask } from "./schedule.ts";
 import { clearSession, clearWorkerContext, listContexts } from "./session.ts";
@@ -151,6 +152,8 @@ export function createOperations(parts: Parts) {
       listOutbound,
       trace: traceMessage,
       explain: explainMessage,
+      resend: resendMessage,
+      resendAll: resendMessages,
     }),
     hook: bound(parts, { receive: receiveHook }),
     platform: bound(parts, {

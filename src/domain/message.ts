@@ -102,6 +102,22 @@ export const messageFormSchema = messageSendSchema.extend({
   content: messageSendSchema.shape.content.optional(),
 });
 
+/** Most messages that one request sends again. */
+export const RESEND_MAX = 1_000;
+
+/** Body of POST /api/messages/resend: what was given up on this platform, since then (contract 10.3). */
+export const resendSchema = z.strictObject({
+  platform: line(400),
+  since: time.optional().meta({ description: "stored at or after, Unix ms; all of them without it" }),
+}).meta({ id: "Resend", examples: [{ platform: "phone", since: 1_767_225_600_000 }] });
+
+export type Resend = z.output<typeof resendSchema>;
+
+/** How many messages are sent again, and whether there are more. */
+export const resentSchema = z.strictObject({ resent: z.int(), more: z.boolean() }).meta({ id: "Resent" });
+
+export type Resent = z.output<typeof resentSchema>;
+
 export type MessageSend = z.output<typeof messageFormSchema>;
 
 /** Query of GET /api/messages/inbound (interface 4.2, message list). */
@@ -117,6 +133,7 @@ export const inboundListQuery = {
 
 /** Query of GET /api/messages/outbound (interface 4.2, message list-outbound). */
 export const outboundListQuery = {
+  ref: refFilter.optional(),
   session_key: sessionKeysFilter.optional(),
   platform: listOf(z.string().min(1)).optional(),
   status: listOf(z.enum(OUTBOUND_STATUSES)).optional(),

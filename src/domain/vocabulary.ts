@@ -124,6 +124,7 @@ export const EVENT_KINDS = [
   "message.failed",
   "message.sent",
   "message.undelivered",
+  "message.resent",
   "session.idle",
   "session.cleared",
   "context.cleared",

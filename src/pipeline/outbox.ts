@@ -228,7 +228,7 @@ export class Outbox {
   async #hold(message: WaitingOutbound, reason: string, until: number): Promise<void> {
     const { db, clock } = this.#options;
     const now = clock.now();
-    if (now - message.created_at >= HELD_MAX_MS) {
+    if (now - message.since >= HELD_MAX_MS) {
       const words = `${reason} (it waited for ${HELD_MAX_MS / 86_400_000} days)`;
       await db.write(givenUp(message, words, message.attempt, now));
       return;

@@ -6,7 +6,7 @@ import { type Database, guarded, type Statement, type Value } from "./database.t
 import { moved } from "./journal.ts";
 import { list } from "./list.ts";
 import { shown } from "./shown.ts";
-import { BY_LIST, type Filters, inConversation, oneOf, whereOf, within } from "./filter.ts";
+import { BY_LIST, type Filters, inConversation, named, oneOf, whereOf, within } from "./filter.ts";
 
 /** The JSON of an outbound message. */
 export const OUTBOUND_JSON = shown("outbound_message", outboundSchema, {
@@ -114,6 +114,7 @@ function actorOf({ source_type, source_id }: NewOutbound): string {
 }
 
 const FILTERS: Filters<OutboundFilter> = {
+  ref: named("outbound_message"),
   session_key: oneOf("outbound_message.session_key"),
   platform: oneOf("outbound_message.platform"),
   status: oneOf("outbound_message.status"),

@@ -10,7 +10,8 @@ export interface WaitingOutbound extends Row {
   media: string;
   attempt: number;
   error: string;
-  created_at: number;
+  /** Since when it waits: since it was made, or since somebody asked to send it again. */
+  since: number;
   /** What the platform calls the message that it answers; null for none. */
   answers: string | null;
   question_id: string;
@@ -31,7 +32,8 @@ export function listWaiting(
   { now, busy, limit }: { now: number; busy: readonly string[]; limit: number },
 ): Promise<WaitingOutbound[]> {
   return db.read<WaitingOutbound>(
-    `select id, session_key, message_id, content, media, attempt, error, created_at, question_id,
+    `select id, session_key, message_id, content, media, attempt, error,
+      coalesce(resent_at, created_at) as since, question_id,
       coalesce((select options from question where question.id = question_id and status = 'open'), '[]') as options,
       (select platform_message_id from inbound_message where id = message_id) as answers
     from outbound_message

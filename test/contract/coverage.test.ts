@@ -85,6 +85,8 @@ const ENDPOINTS: [route: string, status: number][] = [
   ["POST /api/webhooks/:id_or_name/replay", 200],
   // contract 10
   ["POST /hooks/:name", 202],
+  ["POST /api/messages/:id/resend", 200],
+  ["POST /api/messages/resend", 200],
   ["GET /api/platforms", 200],
   ["GET /api/platforms/:name", 200],
   ["GET /api/platforms/:name/senders", 200],
@@ -234,6 +236,7 @@ const COMMANDS: Record<string, string[]> = {
   "execution logs": ["<id>", "follow", "tail"],
   "execution cancel": ["<id>"],
   "message trace": ["<id>"],
+  "message resend": ["[id]", "platform", "since"],
   "events": ["follow", "after"],
   "chat": ["[text|-]", "session", "last", "worker", "reply-to", "timeout"],
   "run": ["<worker>", "<text|->", "in", "at", "cron", "session", "no-wait", "timeout"],

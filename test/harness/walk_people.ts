@@ -77,6 +77,7 @@ export async function walkPlatforms(world: World): Promise<void> {
   await world.run("platform pair", [code, "--yes"], /may speak on chats/);
   await world.run("platform senders", ["chats"]).then((out) => expect(out).not.toBe(""));
   await world.run("platform revoke", ["chats", "s"]);
+  await world.run("message resend", ["--platform", "chats"]);
 
   const url = ["--url", "https://127.0.0.1:1/", "--events", "task.*"];
   await world.run("webhook create", ["-n", "ci", ...url]);

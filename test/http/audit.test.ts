@@ -14,6 +14,13 @@ type Json = any;
 type Mutation = [route: string, kind: string, send: (app: App, world: Json) => Promise<unknown>];
 
 const TASK = { message_id: "m", instruction: "sleep 60" };
+/** A message whose delivery was given up. */
+async function giveUp(app: App): Promise<string> {
+  await app.db.write([{ sql: "update outbound_message set status = 'failed', due_at = null", args: [] }]);
+  const [message] = await app.call("GET /api/messages/outbound");
+  return message.id;
+}
+
 const MUTATIONS: Mutation[] = [
   [
     "POST /api/auth/login",
@@ -98,6 +105,19 @@ const MUTATIONS: Mutation[] = [
     "POST /api/messages",
     "message.sent",
     (app, { sent }) => app.call("POST /api/messages", { message_id: sent.message_id, content: "hello" }),
+  ],
+  [
+    "POST /api/messages/:id/resend",
+    "message.resent",
+    async (app) => app.call(`POST /api/messages/${await giveUp(app)}/resend`, {}),
+  ],
+  [
+    "POST /api/messages/resend",
+    "message.resent",
+    async (app) => {
+      await giveUp(app);
+      await app.call("POST /api/messages/resend", { platform: "local" });
+    },
   ],
   [
     "POST /api/tasks",

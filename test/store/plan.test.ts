@@ -119,6 +119,12 @@ async function walk(app: App): Promise<void> {
   await app.call("POST /api/messages", { message_id: run.messageId, content: "more" }, {
     "idempotency-key": "k",
   });
+  await app.call("GET /api/messages/outbound?ref=abcdef");
+  await app.db.write([{
+    sql: "update outbound_message set status = 'failed', due_at = null where message_id = ?",
+    args: [run.messageId],
+  }]);
+  await app.call("POST /api/messages/resend", { platform: "local", since: 1 });
   const schedule = {
     message_id: "m",
     worker_id: run.workerId,

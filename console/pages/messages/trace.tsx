@@ -1,7 +1,9 @@
+import { Send } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { Link } from "wouter-preact";
 import { api, ask, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
+import { may } from "../../live/session.ts";
 import { workerName } from "../../live/workers.ts";
 import type { PageProps } from "../../pages.tsx";
 import { Fact, Facts } from "../../parts/fact.tsx";
@@ -11,6 +13,7 @@ import { Waiting } from "../../parts/notice.tsx";
 import { ShortId } from "../../parts/short_id.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
+import { attempt } from "../../parts/toast.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
 import { failureWord } from "../work/failure.ts";
 
@@ -21,6 +24,8 @@ interface Step {
   status: string;
   title: ComponentChildren;
   text: string;
+  /** The reply that was given up, and can be sent again. */
+  resend?: string;
 }
 
 /** The life of one message: what came, who it went to and why, what was run and said, with times (contract 17). */
@@ -76,12 +81,31 @@ export function TracePage({ params: { id = "" } }: PageProps) {
                   </time>
                 </p>
                 {step.text !== "" && <p class="prose brief">{step.text}</p>}
+                {step.resend !== undefined && may("write:messages") && (
+                  <ResendButton id={step.resend} reload={read.reload} />
+                )}
               </div>
             </li>
           ))}
         </ol>
       </div>
     </>
+  );
+}
+
+/** Sends a reply again whose delivery was given up (contract 10.3). */
+function ResendButton({ id, reload }: { id: string; reload: () => void }) {
+  async function resend(): Promise<void> {
+    const call = () => ask(api.POST("/api/messages/{id}/resend", { params: { path: { id } } }));
+    await attempt(call, "It is sent again");
+    reload();
+  }
+  return (
+    <p>
+      <button type="button" onClick={() => void resend()}>
+        <Send size={16} aria-hidden="true" /> Send again
+      </button>
+    </p>
   );
 }
 
@@ -119,7 +143,8 @@ function stepsOf({ parts, routing, tasks, executions, replies }: Trace): Step[] 
       title: reply.source_type === "worker"
         ? `${workerName(reply.source_id) || "A worker"} replied`
         : "The service replied",
-      text: reply.content,
+      text: reply.error === "" ? reply.content : `${reply.content}\n(${reply.error})`,
+      ...(reply.status === "failed" && reply.next_attempt_at === null ? { resend: reply.id } : {}),
     })),
   ];
   return steps.sort((a, b) => a.at - b.at);

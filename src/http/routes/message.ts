@@ -8,6 +8,8 @@ import {
   messageSendSchema,
   outboundListQuery,
   outboundSchema,
+  resendSchema,
+  resentSchema,
 } from "../../domain/message.ts";
 import { traceSchema } from "../../domain/trace.ts";
 import { withForm } from "../form_call.ts";
@@ -76,6 +78,31 @@ export const messageRoutes = [
     status: 200,
     response: traceSchema,
     handle: ({ api, call, params }) => api.message.trace(call, params.id),
+  }),
+  route({
+    method: "POST",
+    path: "/api/messages/:id/resend",
+    access: "write:messages",
+    operation: "message.resend",
+    summary: "Send a message again whose delivery was given up, also one that may have arrived",
+    description: "A message that still waits stays as it is. One that was sent is 409.",
+    params: { id: messageId },
+    status: 200,
+    response: outboundSchema,
+    idempotent: true,
+    handle: ({ api, call, params }) => api.message.resend(call, params.id),
+  }),
+  route({
+    method: "POST",
+    path: "/api/messages/resend",
+    access: "write:messages",
+    operation: "message.resend_all",
+    summary: "Send all messages of a platform again whose delivery was given up, oldest first",
+    body: resendSchema,
+    status: 200,
+    response: resentSchema,
+    idempotent: true,
+    handle: ({ api, call, body }) => api.message.resendAll(call, body),
   }),
   route({
     method: "POST",

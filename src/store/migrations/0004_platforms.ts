@@ -3,6 +3,9 @@ export const PLATFORMS: string[] = [
   `alter table inbound_message add column sender_name text not null default ''`,
   // What a program sent: never a mention, a command or an answer.
   `alter table inbound_message add column is_data integer not null default 0 check (is_data in (0, 1))`,
+  // When somebody asked to send it again; its platform may then be away for as long as before.
+  `alter table outbound_message add column resent_at integer`,
+  `create index outbound_ending on outbound_message (substr(id, -6))`,
   // A file that is still to be fetched from the platform, as the platform describes it; '' when there is none.
   `alter table inbound_message add column attachment text not null default ''`,
   `create index inbound_attachment on inbound_message (id) where attachment <> ''`,

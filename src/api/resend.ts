@@ -1,0 +1,79 @@
+import { conflict, notFound } from "../domain/error.ts";
+import { valueOf } from "../domain/json.ts";
+import { type OutboundMessage, type Resend, RESEND_MAX, type Resent } from "../domain/message.ts";
+import type { Statement } from "../store/database.ts";
+import { moved } from "../store/journal.ts";
+import { findOutbound, listGivenUp, resendOutbound } from "../store/resend.ts";
+import type { Answer } from "./answer.ts";
+import type { Call } from "./call.ts";
+import { create } from "./create.ts";
+import type { Needs } from "./parts.ts";
+import type { Platforms } from "./platforms.ts";
+
+/**
+ * POST /api/messages/:id/resend: sends a message again whose delivery was given up, also one that may have arrived (contract
+ * 10.3). One that waits already stays as it is. Throws `not_found`, and `conflict` for one that was sent.
+ */
+export function resendMessage(
+  { db, clock, platforms }: Needs<"db" | "clock" | "platforms">,
+  call: Call,
+  id: string,
+): Promise<Answer<OutboundMessage>> {
+  return create({ db, clock }, call, async () => {
+    const found = await findOutbound(db, id);
+    if (found === null) throw notFound("outbound message", id);
+    const message = valueOf<OutboundMessage>(found);
+    if (message.status === "sent") {
+      throw conflict(`Cannot send ${id} again: ${message.platform} took it; say it anew with message send`);
+    }
+    if (message.next_attempt_at !== null) return { statements: [], response: message };
+    checkConnected(platforms, message.platform);
+    const now = clock.now();
+    return {
+      statements: again(message, call, now),
+      response: { ...message, error: "", next_attempt_at: now },
+      lost: () => conflict(`Cannot send ${id} again: it is being sent again already`),
+    };
+  });
+}
+
+/**
+ * POST /api/messages/resend: the same for every message to a platform that was given up, oldest first, RESEND_MAX at once
+ * (contract 10.3). Throws `conflict` without such a platform.
+ */
+export function resendMessages(
+  { db, clock, platforms }: Needs<"db" | "clock" | "platforms">,
+  call: Call,
+  { platform, since = 0 }: Resend,
+): Promise<Answer<Resent>> {
+  return create({ db, clock }, call, async () => {
+    checkConnected(platforms, platform);
+    const found = await listGivenUp(db, platform, since, RESEND_MAX + 1);
+    const now = clock.now();
+    const taken = found.slice(0, RESEND_MAX);
+    return {
+      statements: taken.flatMap((message) => again(message, call, now)),
+      response: { resent: taken.length, more: found.length > RESEND_MAX },
+      lost: () => conflict("Cannot send them again: one of them is being sent again already; look again"),
+    };
+  });
+}
+
+function again(
+  { id, session_key, message_id }: Pick<OutboundMessage, "id" | "session_key" | "message_id">,
+  { caller }: Call,
+  now: number,
+): Statement[] {
+  return moved(resendOutbound(id, now), now, {
+    kind: "message.resent",
+    session_key,
+    message_id,
+    actor: caller.subject,
+    data: { outbound_id: id },
+  });
+}
+
+function checkConnected(platforms: Platforms, name: string): void {
+  if (platforms.get(name)?.platform) return;
+  throw conflict(`Cannot send again: no platform called ${name} is connected`);
+}

@@ -1,0 +1,159 @@
+// What was given up, or may have arrived, is sent again by a person (contract 10.3).
+import { describe, expect, it } from "vitest";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
+import { startRun } from "../harness/run.ts";
+import { ctl } from "../harness/terminal.ts";
+import { eventually } from "../harness/wait.ts";
+import { Receiver } from "./fakes/receiver.ts";
+
+const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+async function open(receiver: Receiver, clock = new TestClock()): Promise<App> {
+  const alerts = {
+    kind: "webhook",
+    worker: "Ada",
+    secret: SECRET,
+    reply_url: receiver.url,
+    allow_private: true,
+  };
+  const app = await openApp({
+    clock,
+    config: { engines: fakeEngines(), platforms: { alerts: alerts as never } },
+  });
+  await app.call("POST /api/workers", { name: "Ada" });
+  return app;
+}
+
+const say = (app: App, text: string, id: string) =>
+  app.call("POST /hooks/alerts", { text: `say ${text}`, id });
+const outbound = (app: App) => app.call("GET /api/messages/outbound");
+const texts = ({ got }: Receiver) => got.map(({ body }) => body.data.text);
+
+describe("message resend (contract 10.3)", () => {
+  it("sends what was refused again, once, before what waits; a repetition changes nothing, and who did it is known", async () => {
+    const clock = new TestClock();
+    await using receiver = new Receiver(SECRET, () => clock.now());
+    await using app = await open(receiver, clock);
+    receiver.modes.push(422);
+    await say(app, "first", "m1");
+    await app.settle();
+    const [given] = await outbound(app);
+    expect(given).toMatchObject({ status: "failed", next_attempt_at: null, attempt: 1 });
+    receiver.modes.push(503);
+    await say(app, "second", "m2");
+    await eventually("it waits", async () => (await outbound(app))[0].error === "reply_url answered 503");
+    const headers = { "idempotency-key": "again" };
+    const resent = await app.call(`POST /api/messages/${given.id}/resend`, {}, headers);
+    expect(resent).toMatchObject({ id: given.id, status: "failed", error: "", next_attempt_at: clock.now() });
+    expect(await app.call(`POST /api/messages/${given.id}/resend`, {}, headers)).toEqual(resent);
+    // Without a key, too: it waits already.
+    expect(await app.call(`POST /api/messages/${given.id}/resend`, {})).toMatchObject({ status: "failed" });
+    clock.advance(300_000);
+    await app.until("message.sent", 2);
+    expect(texts(receiver)).toEqual(["first", "second", "first", "second"]);
+    // The platform's key against doubles is the same as before.
+    expect(new Set(receiver.got.map(({ id }) => id)).size).toBe(2);
+    const events = await app.db.read("select actor, data from journal where kind = 'message.resent'");
+    expect(events).toEqual([{ actor: "user:admin", data: JSON.stringify({ outbound_id: given.id }) }]);
+    const late = await app.send(`POST /api/messages/${given.id}/resend`, {});
+    expect([late.status, late.body.code]).toEqual([409, "conflict"]);
+    const unknown = await app.send("POST /api/messages/nothing/resend", {});
+    expect(unknown.status).toBe(404);
+  });
+
+  it("sends what may have arrived once more with all its tries, and what waited for 7 days waits for 7 again", async () => {
+    const clock = new TestClock();
+    await using receiver = new Receiver(SECRET, () => clock.now());
+    await using app = await open(receiver, clock);
+    receiver.modes.push("lost", "lost");
+    await say(app, "in doubt", "m1");
+    await app.settle();
+    const [doubt] = await outbound(app);
+    expect(doubt).toMatchObject({
+      next_attempt_at: null,
+      error: expect.stringContaining("may have arrived"),
+    });
+    receiver.modes.push("lost");
+    await app.call(`POST /api/messages/${doubt.id}/resend`, {});
+    await app.until("message.sent");
+    expect(texts(receiver)).toEqual(["in doubt", "in doubt", "in doubt", "in doubt"]);
+
+    receiver.otherwise = 503;
+    await say(app, "away", "m2");
+    await eventually("it waits", async () => (await outbound(app))[0].error !== "");
+    await eventually("it is given up", async () => {
+      clock.advance(DAY_MS);
+      return (await outbound(app))[0].next_attempt_at === null;
+    });
+    const tried = receiver.got.length;
+    const sent = await ctl(app, [
+      "message",
+      "resend",
+      "--platform",
+      "alerts",
+      "--since",
+      "2000-01-01T00:00:00Z",
+      "-q",
+    ]);
+    expect([sent.code, sent.out]).toEqual([0, "1\n"]);
+    await eventually("it is tried again", () => {
+      clock.advance(1_000);
+      return receiver.got.length > tried;
+    });
+    await eventually("it waits again", async () => (await outbound(app))[0].error !== "");
+    expect((await outbound(app))[0].next_attempt_at).not.toBe(null);
+    receiver.otherwise = "ok";
+    await eventually("it arrives", () => {
+      clock.advance(60_000);
+      return texts(receiver).at(-1) === "away";
+    });
+    await app.until("message.sent", 2);
+  });
+
+  it("sends all of a platform since a time, and nothing of another or before; ctl takes the ending of an id", async () => {
+    const clock = new TestClock();
+    await using receiver = new Receiver(SECRET, () => clock.now());
+    await using app = await open(receiver, clock);
+    receiver.otherwise = 422;
+    await say(app, "old", "m1");
+    await app.settle();
+    clock.advance(60_000);
+    const since = clock.now();
+    for (const id of ["m2", "m3"]) {
+      await say(app, id, id);
+      await app.settle();
+    }
+    receiver.otherwise = "ok";
+    receiver.got.length = 0;
+    expect((await app.send("POST /api/messages/resend", { platform: "phone" })).status).toBe(409);
+    expect(await app.call("POST /api/messages/resend", { platform: "local" })).toEqual({
+      resent: 0,
+      more: false,
+    });
+    expect(await app.call("POST /api/messages/resend", { platform: "alerts", since })).toEqual({
+      resent: 2,
+      more: false,
+    });
+    await app.until("message.sent", 2);
+    expect(texts(receiver)).toEqual(["m2", "m3"]);
+    const old = (await outbound(app)).at(-1).id;
+    const { code } = await ctl(app, ["message", "resend", old.slice(-8)]);
+    expect(code).toBe(0);
+    await app.until("message.sent", 3);
+    expect(texts(receiver)).toEqual(["m2", "m3", "old"]);
+    expect((await ctl(app, ["message", "resend"])).code).toBe(2);
+    expect((await ctl(app, ["message", "resend", old, "--platform", "alerts"])).code).toBe(2);
+  });
+
+  it("is not for runs", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startRun(app, ["*:*"]);
+    for (const path of ["/api/messages/x/resend", "/api/messages/resend"]) {
+      const refused = await app.send(`POST ${path}`, { platform: "local" }, run.headers);
+      expect(refused.status).toBe(403);
+    }
+  });
+});
