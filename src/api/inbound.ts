@@ -1,19 +1,35 @@
 import { newId } from "../base/id.ts";
 import { invalid } from "../domain/error.ts";
 import { byteLength, CONTENT_MAX_BYTES } from "../domain/field.ts";
-import { furtherId, PLACE_MAX_CHARACTERS, platformKey, platformMessageId } from "../domain/platform.ts";
-import type { Incoming, Received } from "../platform/platform.ts";
+import {
+  furtherId,
+  ownMessageId,
+  PLACE_MAX_CHARACTERS,
+  placeOf,
+  platformKey,
+  platformMessageId,
+} from "../domain/platform.ts";
+import type { Heard, Incoming, Received } from "../platform/platform.ts";
 import { isDuplicate } from "../store/database.ts";
 import { insertInbound } from "../store/inbound.ts";
 import { record } from "../store/journal.ts";
 import { isPaired } from "../store/platform.ts";
-import { deleteOver, findByPlatformId, findSentAs, insertOver, wasOver } from "../store/platform_message.ts";
+import {
+  deleteOver,
+  findByPlatformId,
+  findSentAs,
+  insertOver,
+  listLastHeard,
+  wasOver,
+} from "../store/platform_message.ts";
 import { receiveClick } from "./click.ts";
 import { greetStranger } from "./pairing.ts";
 import type { Needs } from "./parts.ts";
 import { IGNORED, type PlatformRules, senderActor } from "./platforms.ts";
 import { say } from "./say.ts";
 
+// Conversations whose history is read after a gap.
+const CONVERSATIONS_HEARD_MAX = 50;
 const NAME_SHOWN_CHARACTERS = 100;
 const CUT_NOTE = "\n[the rest was too long and is left out]";
 
@@ -33,6 +49,14 @@ export async function receiveMessage(
   }
   if (incoming.choice !== "") return await receiveClick(needs, rules, incoming);
   return await store(needs, rules, incoming, actor);
+}
+
+/** What was heard last in the latest conversations of a platform (contract 10.1). */
+export async function lastHeard({ db }: Needs<"db">, platform: string): Promise<Heard[]> {
+  const rows = await listLastHeard(db, platform, CONVERSATIONS_HEARD_MAX);
+  return rows.flatMap(({ session_key, last }) =>
+    last === null ? [] : [{ ...placeOf(session_key), id: ownMessageId(last) }]
+  );
 }
 
 /** Whether this is to be heard: said to us, by somebody who was allowed (contract 10.2). */

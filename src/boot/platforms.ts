@@ -1,5 +1,5 @@
 import { carryOutCommand } from "../api/chat_command.ts";
-import { receiveMessage } from "../api/inbound.ts";
+import { lastHeard, receiveMessage } from "../api/inbound.ts";
 import type { Needs, Parts } from "../api/parts.ts";
 import type { Connected, PlatformRules, Platforms } from "../api/platforms.ts";
 import { newId } from "../base/id.ts";
@@ -81,7 +81,10 @@ export async function storeWebhooks(
 /** Connects every platform; what comes in goes to the one operation for all. */
 export function startPlatforms(needs: Needs<"db" | "clock" | "limits" | "platforms">): void {
   for (const { platform, rules } of needs.platforms.values()) {
-    platform?.start((incoming) => receiveMessage(needs, rules, incoming));
+    platform?.start(
+      (incoming) => receiveMessage(needs, rules, incoming),
+      () => lastHeard(needs, rules.name),
+    );
   }
 }
 

@@ -9,6 +9,8 @@ export interface Dialect {
   heading: (text: string) => string;
   link: (label: string, address: string) => string;
   code: (text: string) => string;
+  /** What is inside of code, where that is not escaped as other text is. */
+  verbatim?: (text: string) => string;
   block: (text: string, language: string) => string;
 }
 
@@ -27,7 +29,7 @@ export function inDialect(markdown: string, dialect: Dialect): string {
 function block(piece: string, dialect: Dialect): string {
   const language = /^```(\w*)/.exec(piece)?.[1] ?? "";
   const text = piece.replace(/^```[^\n]*\n/, "").replace(/\n?```$/, "");
-  return dialect.block(dialect.escape(text), language);
+  return dialect.block((dialect.verbatim ?? dialect.escape)(text), language);
 }
 
 function inline(text: string, dialect: Dialect): string {
@@ -39,7 +41,7 @@ function inline(text: string, dialect: Dialect): string {
     shown += dialect.escape(text.slice(done, found.index));
     done = found.index + all.length;
     if (heading !== undefined) shown += dialect.heading(inside(heading));
-    else if (code !== undefined) shown += dialect.code(dialect.escape(code));
+    else if (code !== undefined) shown += dialect.code((dialect.verbatim ?? dialect.escape)(code));
     else if (bold !== undefined) shown += dialect.bold(inside(bold));
     else if (italic !== undefined) shown += dialect.italic(inside(italic));
     else if (strike !== undefined) shown += dialect.strike(inside(strike));

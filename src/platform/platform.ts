@@ -43,6 +43,13 @@ export interface Received {
 /** Stores what came in. It resolves after the commit, and only then may a platform acknowledge (contract 10). */
 export type Receive = (incoming: Incoming) => Promise<Received>;
 
+/** The message that was heard last in a conversation. */
+export interface Heard {
+  chat: string;
+  thread: string;
+  id: string;
+}
+
 /** A part of a reply as it is stored and sent: text in Markdown, or a file. */
 export interface Part {
   text: string;
@@ -113,8 +120,11 @@ export interface Progress {
 export interface Platform {
   readonly name: string;
   readonly kind: PlatformKind;
-  /** Connects in the background, and again whenever it has to. Never throws. */
-  start(receive: Receive): void;
+  /**
+   * Connects in the background, and again whenever it has to. Never throws. `lastHeard` says what was heard last in each of the latest
+   * conversations: a history is read from there on after a gap (contract 10.1).
+   */
+  start(receive: Receive, lastHeard: () => Promise<Heard[]>): void;
   stop(): Promise<void>;
   /** A reply as the parts that are sent one after the other: formatted, and cut where it is too long. */
   cut(content: string, media: Media | null): Part[];

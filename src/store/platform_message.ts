@@ -1,4 +1,4 @@
-import { type Database, guarded, type Statement } from "./database.ts";
+import { type Database, guarded, type Row, type Statement } from "./database.ts";
 
 // As insertOver() stores it: what the coordinator gives up was tried at least once.
 const OVER = "status = 'failed' and attempt = 0";
@@ -14,6 +14,30 @@ export async function findByPlatformId(
     [platform, platformMessageId],
   );
   return row === null ? null : { id: row.id, over: row.over === 1 };
+}
+
+/** A conversation and the last message that came in there. */
+interface LastHeardRow extends Row {
+  session_key: string;
+  /** As it is called here; null when retention took all of them. */
+  last: string | null;
+}
+
+/** Up to `limit` conversations of a platform, the latest first, each with the last message that came in. */
+export function listLastHeard(db: Database, platform: string, limit: number): Promise<LastHeardRow[]> {
+  return db.read<LastHeardRow>(
+    `select session_key, (
+        select platform_message_id
+        from inbound_message
+        where inbound_message.session_key = conversation.session_key
+        order by inbound_message.id desc
+        limit 1) as last
+    from conversation
+    where platform = ?
+    order by id desc
+    limit ?`,
+    [platform, limit],
+  );
 }
 
 /** Our message of this conversation that the platform calls so, or "". */

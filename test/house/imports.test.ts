@@ -47,7 +47,7 @@ const PACKAGES: Record<string, RegExp> = {
   "@hono/zod-openapi": /^src\/http\/openapi\.ts$/,
   "@fastify/busboy": /^src\/http\/upload\.ts$/,
   "uuid": /^src\/base\/id\.ts$/,
-  "ws": /^src\/platform\/slack\/socket\.ts$/,
+  "ws": /^src\/platform\/wire\.ts$/,
   "yaml": /^src\/config\//,
   "@logtape/logtape": /^src\/base\/log\.ts$/,
 };

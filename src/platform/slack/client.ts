@@ -1,6 +1,7 @@
 import { answerText } from "../answer.ts";
 import type { PartFile } from "../part_file.ts";
 import { DeliveryError } from "../platform.ts";
+import { answered } from "../request.ts";
 
 const BASE_URL = "https://slack.com/api/";
 const TIMEOUT_MS = 15_000;
@@ -34,17 +35,6 @@ export class SlackError extends Error {
   }
 }
 
-/** There was no answer. `wasSent`: the request may have arrived. */
-class SlackSilent extends Error {
-  readonly wasSent: boolean;
-
-  constructor(message: string, wasSent: boolean) {
-    super(message);
-    this.name = "SlackSilent";
-    this.wasSent = wasSent;
-  }
-}
-
 /** Calls of one app with one of its tokens. */
 export class SlackClient {
   readonly #base: string;
@@ -55,14 +45,14 @@ export class SlackClient {
     this.#token = token;
   }
 
-  /** Throws SlackError for a refusal, SlackSilent without an answer. */
+  /** Throws SlackError for a refusal, DeliveryError without an answer. */
   async call<T>(method: string, fields: object, signal?: AbortSignal): Promise<T> {
     const form = new URLSearchParams();
     for (const [name, value] of Object.entries(fields)) {
       form.set(name, typeof value === "object" ? JSON.stringify(value) : String(value));
     }
     const limit = AbortSignal.timeout(TIMEOUT_MS);
-    const { status, retryAfter, text } = await answered(async () => {
+    const { status, retryAfter, text } = await answered("Slack", async () => {
       const response = await fetch(`${this.#base}${method}`, {
         method: "POST",
         headers: { authorization: `Bearer ${this.#token}` },
@@ -94,7 +84,7 @@ export class SlackClient {
       target,
     );
     this.#check(upload_url);
-    const status = await answered(async () => {
+    const status = await answered("Slack", async () => {
       const response = await fetch(upload_url, {
         method: "POST",
         body: bytes,
@@ -113,7 +103,7 @@ export class SlackClient {
   async download(url: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     this.#check(url);
     const headers = { authorization: `Bearer ${this.#token}` };
-    const response = await answered(() => fetch(url, { headers, redirect: "manual", signal }));
+    const response = await answered("Slack", () => fetch(url, { headers, redirect: "manual", signal }));
     // Without the right to read files comes a page that asks for a login.
     const isPage = /^text\/html/.test(response.headers.get("content-type") ?? "");
     if (response.ok && response.body !== null && !isPage) return response.body;
@@ -132,15 +122,6 @@ export class SlackClient {
   }
 }
 
-async function answered<T>(request: () => Promise<T>): Promise<T> {
-  try {
-    return await request();
-  } catch (error) {
-    const refused = error instanceof Error && /connection refused|dns error|tcp connect/i.test(error.message);
-    throw new SlackSilent(refused ? "Slack cannot be reached" : "Slack did not answer", !refused);
-  }
-}
-
 function parsed(text: string): { ok?: unknown; error?: unknown } {
   try {
     return JSON.parse(text);
@@ -152,9 +133,6 @@ function parsed(text: string): { ok?: unknown; error?: unknown } {
 /** What a failed call means for the reply (contract 10.3). */
 export function deliveryError(error: unknown): DeliveryError {
   if (error instanceof DeliveryError) return error;
-  if (error instanceof SlackSilent) {
-    return new DeliveryError(error.wasSent ? "unanswered" : "unreachable", error.message);
-  }
   if (!(error instanceof SlackError)) return new DeliveryError("refused", String(error));
   const { code, message, retryAfterMs } = error;
   if (code === "ratelimited") return new DeliveryError("limited", message, { scope: "chat", retryAfterMs });

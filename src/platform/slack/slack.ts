@@ -4,7 +4,8 @@ import { type Clock, sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { Connection } from "../connection.ts";
 import { partsOf } from "../cut.ts";
-import type { Incoming, Platform, Receive, Received } from "../platform.ts";
+import type { Platform, Receive, Received } from "../platform.ts";
+import { storeOrLeave } from "../receiving.ts";
 import { deliveryError, SlackClient, SlackError } from "./client.ts";
 import { type Envelope, incomingOf, type Press } from "./message.ts";
 import { deliver, showProgress, textOf } from "./send.ts";
@@ -108,20 +109,8 @@ async function run(parts: Run): Promise<void> {
 
 async function take(client: SlackClient, receive: Receive, envelope: Envelope, botId: string): Promise<void> {
   const incoming = incomingOf(envelope, botId);
-  const received = incoming === null ? null : await store(receive, incoming);
+  const received = incoming === null ? null : await storeOrLeave("Slack", receive, incoming);
   if (envelope.type === "interactive") void confirm(client, envelope.payload, received?.outcome);
-}
-
-// What can never be stored is acknowledged: it would come again, with all that is behind it.
-async function store(receive: Receive, incoming: Incoming): Promise<Received | null> {
-  try {
-    return await receive(incoming);
-  } catch (error) {
-    const isInput = error instanceof Error && "code" in error && error.code === "invalid_request";
-    if (!isInput) throw error;
-    log.warning("A message of Slack cannot be stored: {error}", { error });
-    return null;
-  }
 }
 
 // The question loses its buttons: shown to people, so nothing depends on it.

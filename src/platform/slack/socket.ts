@@ -1,5 +1,6 @@
 import { type Clock, sleep } from "../../base/clock.ts";
 import type { Connection } from "../connection.ts";
+import { openWire, type Wire } from "../wire.ts";
 import { SlackError } from "./client.ts";
 import type { Envelope } from "./message.ts";
 
@@ -9,21 +10,6 @@ const PING_MS = 10_000;
 const SILENT_MS = 2.5 * PING_MS;
 // After Slack said that it will close a socket, what is on its way still comes over it.
 const LINGER_MS = 2_000;
-
-/** What we use of the package `ws`: the runtime's own WebSocket shows no pings. */
-interface Wire {
-  on(name: "message", call: (data: { toString(): string }) => void): void;
-  on(name: "ping" | "pong" | "close", call: () => void): void;
-  on(name: "error", call: (error: Error) => void): void;
-  send(text: string): void;
-  ping(): void;
-  close(): void;
-  terminate(): void;
-}
-
-interface WireModule {
-  WebSocket: new (url: string, options: { handshakeTimeout: number }) => Wire;
-}
 
 interface Listening {
   url: string;
@@ -39,8 +25,7 @@ interface Listening {
  * when the socket is gone.
  */
 export async function listen({ url, clock, connection, handle, signal }: Listening): Promise<void> {
-  const { WebSocket } = await import("ws") as unknown as WireModule;
-  const wire = new WebSocket(url, { handshakeTimeout: HELLO_MS });
+  const wire = await openWire(url, HELLO_MS);
   const end = () => wire.terminate();
   signal.addEventListener("abort", end, { once: true });
   const watching = new AbortController();

@@ -1,6 +1,7 @@
 import { answerText } from "../answer.ts";
 import type { PartFile } from "../part_file.ts";
 import { DeliveryError } from "../platform.ts";
+import { answered } from "../request.ts";
 
 const BASE_URL = "https://api.telegram.org";
 // Beside the time that the server itself holds a request open.
@@ -21,17 +22,6 @@ export class TelegramError extends Error {
   }
 }
 
-/** There was no answer. `wasSent`: the request may have arrived. */
-class TelegramSilent extends Error {
-  readonly wasSent: boolean;
-
-  constructor(message: string, wasSent: boolean) {
-    super(message);
-    this.name = "TelegramSilent";
-    this.wasSent = wasSent;
-  }
-}
-
 interface CallOptions {
   /** How long the server itself holds the request open. */
   holdMs?: number;
@@ -48,7 +38,7 @@ export class TelegramClient {
     this.#token = token;
   }
 
-  /** Throws TelegramError for a refusal, TelegramSilent without an answer. */
+  /** Throws TelegramError for a refusal, DeliveryError without an answer. */
   call<T>(method: string, body: object, options: CallOptions = {}): Promise<T> {
     const headers = { "content-type": "application/json" };
     return this.#post(method, { headers, body: JSON.stringify(body) }, options);
@@ -70,7 +60,7 @@ export class TelegramClient {
       signal,
     });
     const url = `${this.#root}/file/bot${this.#token}/${path}`;
-    const response = await answered(() => fetch(url, { redirect: "manual", signal }));
+    const response = await answered("Telegram", () => fetch(url, { redirect: "manual", signal }));
     if (response.ok && response.body !== null) return response.body;
     await response.body?.cancel();
     throw new TelegramError(response.status, `Telegram answered ${response.status}`, null);
@@ -78,7 +68,7 @@ export class TelegramClient {
 
   async #post<T>(method: string, init: RequestInit, { holdMs = 0, signal }: CallOptions): Promise<T> {
     const signals = [AbortSignal.timeout(holdMs + TIMEOUT_MS), ...(signal === undefined ? [] : [signal])];
-    const { status, headers, text } = await answered(async () => {
+    const { status, headers, text } = await answered("Telegram", async () => {
       const response = await fetch(`${this.#root}/bot${this.#token}/${method}`, {
         ...init,
         method: "POST",
@@ -92,16 +82,6 @@ export class TelegramClient {
     const seconds = answer.parameters?.retry_after ?? Number(headers.get("retry-after") ?? NaN);
     const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null;
     throw new TelegramError(answer.error_code, answer.description, retryAfterMs);
-  }
-}
-
-async function answered<T>(request: () => Promise<T>): Promise<T> {
-  try {
-    return await request();
-  } catch (error) {
-    // The messages of fetch hold the address, and that holds the token.
-    const refused = error instanceof Error && /connection refused|dns error|tcp connect/i.test(error.message);
-    throw new TelegramSilent(refused ? "Telegram cannot be reached" : "Telegram did not answer", !refused);
   }
 }
 
@@ -120,9 +100,6 @@ function parsed<T>(text: string, status: number): Answer<T> {
 /** What a failed send means for the reply (contract 10.3). */
 export function deliveryError(error: unknown): DeliveryError {
   if (error instanceof DeliveryError) return error;
-  if (error instanceof TelegramSilent) {
-    return new DeliveryError(error.wasSent ? "unanswered" : "unreachable", error.message);
-  }
   if (!(error instanceof TelegramError)) return new DeliveryError("refused", String(error));
   const { code, message, retryAfterMs } = error;
   if (code === 429) return new DeliveryError("limited", message, { scope: "chat", retryAfterMs });

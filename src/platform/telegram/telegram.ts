@@ -3,7 +3,8 @@ import { type Clock, sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { Connection } from "../connection.ts";
 import { partsOf } from "../cut.ts";
-import type { Incoming, Platform, Receive, Received } from "../platform.ts";
+import type { Platform, Receive, Received } from "../platform.ts";
+import { storeOrLeave } from "../receiving.ts";
 import { deliveryError, TelegramClient, TelegramError } from "./client.ts";
 import { type Click, incomingOf, type Update, type User } from "./message.ts";
 import { deliver, showProgress } from "./send.ts";
@@ -97,22 +98,10 @@ async function session({ client, connection, receive, signal }: Poll, wellAgain:
     for (const update of updates) {
       connection.seen();
       const incoming = incomingOf(update, me);
-      const received = incoming === null ? null : await store(receive, incoming);
+      const received = incoming === null ? null : await storeOrLeave("Telegram", receive, incoming);
       if (update.callback_query !== undefined) void confirm(client, update.callback_query, received?.outcome);
       offset = update.update_id + 1;
     }
-  }
-}
-
-// What can never be stored is left out: it would come again for ever, with all that is behind it.
-async function store(receive: Receive, incoming: Incoming): Promise<Received | null> {
-  try {
-    return await receive(incoming);
-  } catch (error) {
-    const isInput = error instanceof Error && "code" in error && error.code === "invalid_request";
-    if (!isInput) throw error;
-    log.warning("A message of Telegram cannot be stored: {error}", { error });
-    return null;
   }
 }
 

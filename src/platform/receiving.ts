@@ -1,0 +1,20 @@
+import { logger } from "../base/log.ts";
+import type { Incoming, Receive, Received } from "./platform.ts";
+
+const log = logger("platform");
+
+/** Stores what came. What can never be stored is null and left out: it would come again for ever, with all that is behind it. */
+export async function storeOrLeave(
+  platform: string,
+  receive: Receive,
+  incoming: Incoming,
+): Promise<Received | null> {
+  try {
+    return await receive(incoming);
+  } catch (error) {
+    const isInput = error instanceof Error && "code" in error && error.code === "invalid_request";
+    if (!isInput) throw error;
+    log.warning("A message of {platform} cannot be stored: {error}", { platform, error });
+    return null;
+  }
+}
