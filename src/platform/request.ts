@@ -14,3 +14,13 @@ export async function answered<T>(platform: string, request: () => Promise<T>): 
       : new DeliveryError("unanswered", `${platform} did not answer`);
   }
 }
+
+/** What comes before a send: without an answer to this, nothing was sent (contract 10.3). */
+export async function notSent<T>(step: () => Promise<T>): Promise<T> {
+  try {
+    return await step();
+  } catch (error) {
+    const isOpen = error instanceof DeliveryError && error.why === "unanswered";
+    throw isOpen ? new DeliveryError("unreachable", error.message) : error;
+  }
+}

@@ -1,15 +1,16 @@
 import { LRUCache } from "lru-cache";
-import { type Backoff, backoffMs } from "../../base/backoff.ts";
-import { type Clock, sleep } from "../../base/clock.ts";
+import type { Backoff } from "../../base/backoff.ts";
+import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { Connection } from "../connection.ts";
 import { partsOf } from "../cut.ts";
+import { keepConnected, type Trouble } from "../keep_connected.ts";
 import type { Platform, Receive, Received } from "../platform.ts";
 import { storeOrLeave } from "../receiving.ts";
 import { deliveryError, SlackClient, SlackError } from "./client.ts";
 import { type Envelope, incomingOf, type Press } from "./message.ts";
 import { deliver, showProgress, textOf } from "./send.ts";
-import { listen } from "./socket.ts";
+import { listenEnvelopes } from "./socket.ts";
 
 const log = logger("slack");
 const RETRY: Backoff = { firstMs: 500, lastMs: 60_000 };
@@ -32,6 +33,7 @@ export function createSlack(name: string, settings: Settings, clock: Clock): Pla
   const sockets = new SlackClient(settings.app_token, settings.base_url);
   const connection = new Connection(name, clock);
   const stopped = new AbortController();
+  const signal = stopped.signal;
   const seen = new LRUCache<string, true>({ max: SEEN_MAX });
   let running = Promise.resolve();
   return {
@@ -42,7 +44,9 @@ export function createSlack(name: string, settings: Settings, clock: Clock): Pla
       if (settings.app_token === "" || settings.bot_token === "") {
         return connection.become("refused", "it needs app_token and bot_token");
       }
-      running = run({ client, sockets, connection, clock, receive, signal: stopped.signal });
+      const session = (wellAgain: () => void) =>
+        work({ client, sockets, connection, clock, receive, signal, wellAgain });
+      running = keepConnected({ connection, clock, signal, retry: RETRY, session, troubleOf });
     },
     async stop() {
       stopped.abort();
@@ -71,40 +75,31 @@ export function createSlack(name: string, settings: Settings, clock: Clock): Pla
   };
 }
 
-interface Run {
+interface Work {
   client: SlackClient;
   sockets: SlackClient;
   connection: Connection;
   clock: Clock;
   receive: Receive;
   signal: AbortSignal;
+  wellAgain: () => void;
 }
 
-async function run(parts: Run): Promise<void> {
-  const { client, sockets, connection, clock, receive, signal } = parts;
-  let failures = 0;
-  while (!signal.aborted) {
-    try {
-      const { user_id } = await client.call<{ user_id: string }>("auth.test", {}, signal);
-      const { url } = await sockets.call<{ url: string }>("apps.connections.open", {}, signal);
-      const handle = async (envelope: Envelope) => {
-        failures = 0;
-        await take(client, receive, envelope, user_id);
-      };
-      await listen({ url, clock, connection, handle, signal });
-      failures = 0;
-    } catch (error) {
-      if (signal.aborted) return;
-      const words = error instanceof Error ? error.message : String(error);
-      const { isRefused, code, retryAfterMs } = error instanceof SlackError
-        ? error
-        : { isRefused: false, code: "", retryAfterMs: null };
-      const refused = isRefused || code === "link_disabled";
-      connection.become(refused ? "refused" : code === "ratelimited" ? "limited" : "down", words);
-      const pause = refused ? REFUSED_PAUSE_MS : retryAfterMs ?? backoffMs(RETRY, ++failures);
-      await sleep(clock, pause, signal);
-    }
-  }
+async function work({ client, sockets, receive, wellAgain, ...parts }: Work): Promise<void> {
+  const { user_id } = await client.call<{ user_id: string }>("auth.test", {}, parts.signal);
+  const { url } = await sockets.call<{ url: string }>("apps.connections.open", {}, parts.signal);
+  const handle = async (envelope: Envelope) => {
+    wellAgain();
+    await take(client, receive, envelope, user_id);
+  };
+  await listenEnvelopes({ ...parts, url, handle });
+}
+
+function troubleOf(error: unknown): Trouble {
+  if (!(error instanceof SlackError)) return { state: "down", pauseMs: null };
+  const { isRefused, code, retryAfterMs } = error;
+  if (isRefused || code === "link_disabled") return { state: "refused", pauseMs: REFUSED_PAUSE_MS };
+  return { state: code === "ratelimited" ? "limited" : "down", pauseMs: retryAfterMs };
 }
 
 async function take(client: SlackClient, receive: Receive, envelope: Envelope, botId: string): Promise<void> {

@@ -1,8 +1,9 @@
-import { type Backoff, backoffMs } from "../../base/backoff.ts";
-import { type Clock, sleep } from "../../base/clock.ts";
+import type { Backoff } from "../../base/backoff.ts";
+import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { Connection } from "../connection.ts";
 import { partsOf } from "../cut.ts";
+import { keepConnected, type Trouble } from "../keep_connected.ts";
 import type { Platform, Receive, Received } from "../platform.ts";
 import { storeOrLeave } from "../receiving.ts";
 import { deliveryError, TelegramClient, TelegramError } from "./client.ts";
@@ -28,13 +29,15 @@ export function createTelegram(name: string, settings: Settings, clock: Clock): 
   const client = new TelegramClient(settings.token, settings.base_url);
   const connection = new Connection(name, clock);
   const stopped = new AbortController();
+  const signal = stopped.signal;
   let polling = Promise.resolve();
   return {
     name,
     kind: "telegram",
     start(receive) {
       if (settings.token === "") return connection.become("refused", "it has no token");
-      polling = poll({ client, connection, clock, receive, signal: stopped.signal });
+      const session = (wellAgain: () => void) => poll({ client, connection, receive, signal, wellAgain });
+      polling = keepConnected({ connection, clock, signal, retry: RETRY, session, troubleOf });
     },
     async stop() {
       stopped.abort();
@@ -60,31 +63,19 @@ export function createTelegram(name: string, settings: Settings, clock: Clock): 
 interface Poll {
   client: TelegramClient;
   connection: Connection;
-  clock: Clock;
   receive: Receive;
   signal: AbortSignal;
+  wellAgain: () => void;
 }
 
-async function poll(parts: Poll): Promise<void> {
-  const { connection, clock, signal } = parts;
-  let failures = 0;
-  while (!signal.aborted) {
-    try {
-      await session(parts, () => failures = 0);
-    } catch (error) {
-      if (signal.aborted) return;
-      const { code, retryAfterMs } = error instanceof TelegramError ? error : { code: 0, retryAfterMs: null };
-      const words = error instanceof Error ? error.message : String(error);
-      const refused = [401, 404, 409].includes(code);
-      connection.become(refused ? "refused" : code === 429 ? "limited" : "down", words);
-      const pause = refused ? REFUSED_PAUSE_MS : retryAfterMs ?? backoffMs(RETRY, ++failures);
-      await sleep(clock, pause, signal);
-    }
-  }
+function troubleOf(error: unknown): Trouble {
+  const { code, retryAfterMs } = error instanceof TelegramError ? error : { code: 0, retryAfterMs: null };
+  if ([401, 404, 409].includes(code)) return { state: "refused", pauseMs: REFUSED_PAUSE_MS };
+  return { state: code === 429 ? "limited" : "down", pauseMs: retryAfterMs };
 }
 
 /** Polls until something fails. An update is confirmed by the next poll, after what it says was stored. */
-async function session({ client, connection, receive, signal }: Poll, wellAgain: () => void): Promise<void> {
+async function poll({ client, connection, receive, signal, wellAgain }: Poll): Promise<void> {
   const me = await client.call<User>("getMe", {}, { signal });
   connection.become("connected");
   let offset: number | undefined;
