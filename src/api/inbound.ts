@@ -63,9 +63,10 @@ export async function lastHeard({ db }: Needs<"db">, platform: string): Promise<
 async function mayReach(
   { db }: Needs<"db">,
   { name, allow, groups }: PlatformRules,
-  { isDirect, isMentioned, chat, sender }: Incoming,
+  { isDirect, isMentioned, chat, sender, choice }: Incoming,
 ): Promise<boolean> {
-  if (!isDirect && (groups === "off" || groups === "mention" && !isMentioned)) return false;
+  // A button is where a question of ours is.
+  if (!isDirect && choice === "" && (groups === "off" || groups === "mention" && !isMentioned)) return false;
   if (allow.includes("*") || allow.includes(sender.id) || allow.includes(chat)) return true;
   return await isPaired(db, name, sender.id);
 }

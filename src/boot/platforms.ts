@@ -21,6 +21,7 @@ import { createLocal } from "../platform/local/local.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { Database } from "../store/database.ts";
 import { syncWebhooks } from "../store/webhook.ts";
+import { createFeishu } from "../platform/feishu/feishu.ts";
 import { createSlack } from "../platform/slack/slack.ts";
 import { createTelegram } from "../platform/telegram/telegram.ts";
 import { createWebhook } from "../platform/webhook/webhook.ts";
@@ -67,6 +68,8 @@ function create(name: string, config: PlatformConfig, clock: Clock): Platform {
       return createTelegram(name, config, clock);
     case "slack":
       return createSlack(name, config, clock);
+    case "feishu":
+      return createFeishu(name, config, clock);
   }
 }
 

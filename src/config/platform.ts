@@ -63,8 +63,17 @@ const slack = z.strictObject({
   bot_token: z.string().default(""),
 });
 
+const feishu = z.strictObject({
+  ...common,
+  kind: z.literal("feishu"),
+  app_id: z.string().default(""),
+  app_secret: z.string().default(""),
+  /** Feishu and Lark are two services with one interface. */
+  domain: z.enum(["feishu", "lark"]).default("feishu"),
+});
+
 /** One platform of the configuration (contract 10). */
-const platformSchema = z.discriminatedUnion("kind", [webhook, telegram, slack]);
+const platformSchema = z.discriminatedUnion("kind", [webhook, telegram, slack, feishu]);
 
 export type PlatformConfig = z.output<typeof platformSchema>;
 export type WebhookPlatformConfig = z.output<typeof webhook>;

@@ -21,6 +21,8 @@ const INSIDE = new Set([
     "HASHES_IN_FLIGHT_MAX",
   ],
   ...["REMEMBERED_PEOPLE_MAX", "USED_FLOWS_MAX", "USER_AGENT_MAX"],
+  // Long events of a platform that are not whole yet, and its signs.
+  ...["EVENTS_MAX", "PIECES_MAX", "SIGNS_MAX", "PING_MAX_MS"],
   // Waits and attempts of the machinery.
   ...[
     "TIMER_MAX_MS",

@@ -3,12 +3,18 @@ import { afterAll, describe, expect, it } from "vitest";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { JOURNEYS } from "./journeys.ts";
+import { FeishuWorld } from "./worlds/feishu.ts";
 import { SlackWorld } from "./worlds/slack.ts";
 import { TelegramWorld } from "./worlds/telegram.ts";
 import { WebhookWorld } from "./worlds/webhook.ts";
 import type { World } from "./worlds/world.ts";
 
-const WORLDS: (() => World)[] = [() => new TelegramWorld(), () => new SlackWorld(), () => new WebhookWorld()];
+const WORLDS: (() => World)[] = [
+  () => new TelegramWorld(),
+  () => new SlackWorld(),
+  () => new FeishuWorld(),
+  () => new WebhookWorld(),
+];
 
 const matrix = new Map<string, Map<string, string>>();
 

@@ -3,6 +3,8 @@ export type Ability =
   | "threads"
   | "groups"
   | "files in"
+  /** A file comes in a message of its own. */
+  | "files alone"
   | "files out"
   | "buttons"
   | "replies"

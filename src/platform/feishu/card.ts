@@ -1,0 +1,32 @@
+import type { Choice } from "../../domain/choice.ts";
+import { inDialect } from "../markdown.ts";
+import { FEISHU_MARKDOWN } from "./format.ts";
+import type { Pressed } from "./message.ts";
+
+const LABEL_CHARACTERS = 100;
+// Every button brings the question back; together they have to stay below the limit of a card.
+const QUESTION_CHARACTERS = 2_000;
+
+/** A card that says a text in Markdown: the only form that has marks, buttons, and can be changed. */
+export function cardOf(text: string, buttons: readonly object[] = []): object {
+  const content = inDialect(text, FEISHU_MARKDOWN);
+  return {
+    schema: "2.0",
+    config: { update_multi: true },
+    body: { elements: [{ tag: "markdown", content }, ...buttons] },
+  };
+}
+
+/** The buttons of a question. A press brings back what is needed to store it, and to show the question without them. */
+export function buttonsOf(choices: readonly Choice[], text: string, thread: string): object[] {
+  const share = Math.floor(QUESTION_CHARACTERS / Math.max(1, choices.length));
+  const shown = text.length <= share ? text : `${text.slice(0, share)}…`.toWellFormed();
+  return choices.map(({ value: choice, label }) => {
+    const value: Pressed = { choice, label, text: shown, thread };
+    return {
+      tag: "button",
+      text: { tag: "plain_text", content: label.slice(0, LABEL_CHARACTERS) },
+      behaviors: [{ type: "callback", value }],
+    };
+  });
+}

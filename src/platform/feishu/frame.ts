@@ -1,0 +1,117 @@
+// The frames of the long connection are protobuf messages: numbers as varints, everything else as bytes with their length.
+const VARINT = 0;
+const BYTES = 2;
+const FIELD = { sequence: 1, log: 2, service: 3, method: 4, headers: 5, payload: 8 };
+const HEADER = { key: 1, value: 2 };
+
+interface Field {
+  number: number;
+  value: bigint | Uint8Array;
+}
+
+/** One frame: control (pings) or data (events). What we do not know in it is kept, and goes back with the acknowledgement. */
+export class Frame {
+  readonly #fields: readonly Field[];
+
+  constructor(fields: readonly Field[]) {
+    this.#fields = fields;
+  }
+
+  /** A ping of ours. */
+  static ping(service: number): Frame {
+    const numbers = [[FIELD.sequence, 0], [FIELD.log, 0], [FIELD.service, service], [FIELD.method, 0]];
+    return new Frame([
+      ...numbers.map(([number = 0, value = 0]) => ({ number, value: BigInt(value) })),
+      headerOf("type", "ping"),
+    ]);
+  }
+
+  /** Throws Error for bytes that are no frame. */
+  static decode(bytes: Uint8Array): Frame {
+    return new Frame(fieldsOf(bytes));
+  }
+
+  get isData(): boolean {
+    return this.#fields.find(({ number }) => number === FIELD.method)?.value === 1n;
+  }
+
+  get payload(): Uint8Array {
+    const value = this.#fields.find(({ number }) => number === FIELD.payload)?.value;
+    return value instanceof Uint8Array ? value : new Uint8Array();
+  }
+
+  /** "" when there is no such header. */
+  header(name: string): string {
+    for (const { number, value } of this.#fields) {
+      if (number !== FIELD.headers || !(value instanceof Uint8Array)) continue;
+      const pair = fieldsOf(value);
+      const text = (wanted: number) => {
+        const found = pair.find((field) => field.number === wanted)?.value;
+        return found instanceof Uint8Array ? new TextDecoder().decode(found) : "";
+      };
+      if (text(HEADER.key) === name) return text(HEADER.value);
+    }
+    return "";
+  }
+
+  /** The same frame with another payload: how a frame is acknowledged. */
+  answer(payload: Uint8Array): Frame {
+    const others = this.#fields.filter(({ number }) => number !== FIELD.payload);
+    return new Frame([...others, { number: FIELD.payload, value: payload }]);
+  }
+
+  encode(): Uint8Array<ArrayBuffer> {
+    return encoded(this.#fields);
+  }
+}
+
+function headerOf(name: string, value: string): Field {
+  const bytes = (text: string) => new TextEncoder().encode(text);
+  const pair = [{ number: HEADER.key, value: bytes(name) }, { number: HEADER.value, value: bytes(value) }];
+  return { number: FIELD.headers, value: encoded(pair) };
+}
+
+function encoded(fields: readonly Field[]): Uint8Array<ArrayBuffer> {
+  const out: number[] = [];
+  const varint = (value: bigint) => {
+    let rest = BigInt.asUintN(64, value);
+    for (; rest > 0x7fn; rest >>= 7n) out.push(Number(rest & 0x7fn) | 0x80);
+    out.push(Number(rest));
+  };
+  for (const { number, value } of fields) {
+    varint(BigInt(number * 8 + (typeof value === "bigint" ? VARINT : BYTES)));
+    if (typeof value === "bigint") varint(value);
+    else {
+      varint(BigInt(value.length));
+      for (const byte of value) out.push(byte);
+    }
+  }
+  return new Uint8Array(out);
+}
+
+function fieldsOf(bytes: Uint8Array): Field[] {
+  const fields: Field[] = [];
+  let at = 0;
+  const varint = () => {
+    let value = 0n;
+    for (let shift = 0n; shift < 70n; shift += 7n) {
+      const byte = bytes[at++];
+      if (byte === undefined) break;
+      value |= BigInt(byte & 0x7f) << shift;
+      if (byte < 0x80) return value;
+    }
+    throw new Error("a frame of Feishu is cut");
+  };
+  while (at < bytes.length) {
+    const tag = Number(varint());
+    const number = Math.floor(tag / 8);
+    if (tag % 8 === VARINT) fields.push({ number, value: varint() });
+    else if (tag % 8 === BYTES) {
+      const length = Number(varint());
+      if (at + length > bytes.length) throw new Error("a frame of Feishu is cut");
+      fields.push({ number, value: bytes.slice(at, at + length) });
+      at += length;
+    } else throw new Error(`a frame of Feishu has the wire type ${tag % 8}`);
+  }
+  return fields;
+}

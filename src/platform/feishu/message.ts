@@ -1,0 +1,176 @@
+import type { Incoming, RemoteFile } from "../platform.ts";
+
+interface Mention {
+  key: string;
+  id: { open_id?: string };
+  name: string;
+}
+
+interface Message {
+  message_id: string;
+  root_id?: string;
+  parent_id?: string;
+  thread_id?: string;
+  chat_id: string;
+  chat_type: string;
+  message_type: string;
+  content: string;
+  mentions?: Mention[];
+}
+
+interface MessageEvent {
+  sender: { sender_id: { open_id?: string }; sender_type: string };
+  message: Message;
+}
+
+/** What a button of ours gives back: all that is needed to take it without asking anybody. */
+export interface Pressed {
+  /** The option of the question. */
+  choice: string;
+  label: string;
+  /** The question, so that it can be shown without its buttons. */
+  text: string;
+  thread: string;
+}
+
+/** A press of a button. */
+interface PressEvent {
+  operator: { open_id?: string };
+  action: { value?: Partial<Pressed> };
+  context: { open_message_id: string; open_chat_id: string };
+}
+
+/** An event as the long connection brings it. */
+export type FeishuEvent =
+  & { header: { event_id: string } }
+  & (
+    | { header: { event_type: "im.message.receive_v1" }; event: MessageEvent }
+    | { header: { event_type: "card.action.trigger" }; event: PressEvent }
+    | { header: { event_type: "" }; event: object }
+  );
+
+/** Whether a button was pressed. */
+export function isPress(event: FeishuEvent): event is FeishuEvent & { event: PressEvent } {
+  return event.header.event_type === "card.action.trigger";
+}
+
+/** What an event says; null for what bots say, ourselves among them, and for what has neither text nor file. */
+export function incomingOf(given: FeishuEvent, botId: string): Incoming | null {
+  if (isPress(given)) return pressOf(given.event, given.header.event_id);
+  return given.header.event_type === "im.message.receive_v1"
+    ? messageOf(given.event as MessageEvent, botId)
+    : null;
+}
+
+function messageOf({ sender, message }: MessageEvent, botId: string): Incoming | null {
+  const { message_id, chat_id, chat_type, mentions = [], root_id = "", parent_id = "" } = message;
+  const person = sender.sender_id.open_id ?? "";
+  if (sender.sender_type !== "user" || person === "" || person === botId) return null;
+  const { text: raw, files } = contentOf(message);
+  const ours = mentions.filter(({ id }) => id.open_id === botId).map(({ key }) => key);
+  const text = raw.replace(/@_user_\d+|@_all\b/g, (key) => {
+    if (ours.includes(key)) return "";
+    return key === "@_all" ? "@all" : `@${mentions.find((one) => one.key === key)?.name ?? key}`;
+  });
+  const said = text.trim() || raw;
+  if (said.trim() === "" && files.length === 0) return null;
+  const isDirect = chat_type === "p2p";
+  const isThread = !isDirect && (message.thread_id ?? "") !== "";
+  return {
+    chat: chat_id,
+    // A thread is called after its first message, since it is answered through a message of it.
+    thread: isThread ? root_id || message_id : "",
+    id: message_id,
+    sender: { id: person, name: "" },
+    text: said,
+    files,
+    isDirect,
+    isMentioned: ours.length > 0,
+    repliesTo: parent_id,
+    choice: "",
+    isData: false,
+  };
+}
+
+function pressOf({ operator, action, context }: PressEvent, id: string): Incoming | null {
+  const { choice = "", thread = "" } = action.value ?? {};
+  if (typeof choice !== "string" || choice === "" || operator.open_id === undefined) return null;
+  return {
+    chat: context.open_chat_id,
+    thread: String(thread),
+    id,
+    sender: { id: operator.open_id, name: "" },
+    text: "",
+    files: [],
+    // Feishu does not say which it is.
+    isDirect: false,
+    isMentioned: true,
+    repliesTo: context.open_message_id,
+    choice,
+    isData: false,
+  };
+}
+
+interface Content {
+  text?: string;
+  image_key?: string;
+  file_key?: string;
+  file_name?: string;
+  title?: string;
+  content?: Element[][];
+}
+
+interface Element {
+  tag: string;
+  text?: string;
+  href?: string;
+  user_id?: string;
+  language?: string;
+  image_key?: string;
+  file_key?: string;
+}
+
+function contentOf({ message_id, message_type, content }: Message): { text: string; files: RemoteFile[] } {
+  const said = parsed(content);
+  const file = (key: string | undefined, type: "image" | "file", name: string): RemoteFile[] =>
+    key === undefined
+      ? []
+      : [{ ref: `${message_id}/resources/${encodeURIComponent(key)}?type=${type}`, name, size: null }];
+  switch (message_type) {
+    case "text":
+      return { text: said.text ?? "", files: [] };
+    case "image":
+      return { text: "", files: file(said.image_key, "image", "image.png") };
+    case "audio":
+      return { text: "", files: file(said.file_key, "file", "audio.opus") };
+    case "file":
+    case "media":
+      return { text: "", files: file(said.file_key, "file", said.file_name ?? "file") };
+    case "post": {
+      const lines = said.content ?? [];
+      const text = [said.title ?? "", ...lines.map((line) => line.map(elementText).join(""))].join("\n");
+      const files = lines.flat().flatMap((one) => [
+        ...file(one.tag === "img" ? one.image_key : undefined, "image", "image.png"),
+        ...file(one.tag === "media" ? one.file_key : undefined, "file", "video.mp4"),
+      ]);
+      return { text: text.trim(), files };
+    }
+  }
+  return { text: "", files: [] };
+}
+
+function elementText({ tag, text = "", href, user_id = "", language = "" }: Element): string {
+  if (tag === "at") return user_id;
+  if (tag === "a") return href === undefined || href === text ? text : `${text} (${href})`;
+  if (tag === "code_block") return `\`\`\`${language.toLowerCase()}\n${text.trimEnd()}\n\`\`\``;
+  return tag === "hr" ? "---" : text;
+}
+
+function parsed(content: string): Content {
+  try {
+    const said = JSON.parse(content);
+    return typeof said === "object" && said !== null ? said : {};
+  } catch {
+    return {};
+  }
+}

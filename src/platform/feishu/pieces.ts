@@ -1,0 +1,34 @@
+import { LRUCache } from "lru-cache";
+
+// Long events that are not whole yet.
+const EVENTS_MAX = 100;
+const PIECES_MAX = 1_000;
+// The rest of an event that is not whole by then never comes; the event comes again.
+const PIECES_LIFE_MS = 30_000;
+
+/** Long events come in pieces, in any order. */
+export class Pieces {
+  readonly #parts = new LRUCache<string, (Uint8Array | undefined)[]>({
+    max: EVENTS_MAX,
+    ttl: PIECES_LIFE_MS,
+  });
+
+  /** The whole event, or null while pieces are missing. */
+  add(id: string, { sum, at }: { sum: number; at: number }, bytes: Uint8Array): Uint8Array | null {
+    if (!(sum > 1)) return bytes;
+    if (sum > PIECES_MAX || !(at >= 0 && at < sum)) throw new Error(`piece ${at} of ${sum} of an event`);
+    const parts = this.#parts.get(id) ?? new Array<Uint8Array | undefined>(sum).fill(undefined);
+    parts[at] = bytes;
+    this.#parts.set(id, parts);
+    const all = parts.filter((part) => part !== undefined);
+    if (all.length < sum) return null;
+    this.#parts.delete(id);
+    const whole = new Uint8Array(all.reduce((length, part) => length + part.length, 0));
+    let done = 0;
+    for (const part of all) {
+      whole.set(part, done);
+      done += part.length;
+    }
+    return whole;
+  }
+}

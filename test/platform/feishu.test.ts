@@ -1,0 +1,323 @@
+import { describe, expect, it } from "vitest";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { FEISHU_MARKDOWN } from "../../src/platform/feishu/format.ts";
+import { Frame } from "../../src/platform/feishu/frame.ts";
+import { type FeishuEvent, incomingOf } from "../../src/platform/feishu/message.ts";
+import { Pieces } from "../../src/platform/feishu/pieces.ts";
+import { inDialect } from "../../src/platform/markdown.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
+import { eventually } from "../harness/wait.ts";
+import { frameBytes, readFrame } from "./fakes/feishu_frame.ts";
+import { FeishuWorld } from "./worlds/feishu.ts";
+
+async function open(
+  world: FeishuWorld,
+  more: Record<string, unknown> = {},
+  clock: Clock = systemClock,
+): Promise<App> {
+  const lark = { ...world.config, worker: "Ada", allow: ["*"], ...more };
+  const app = await openApp({
+    clock,
+    config: { engines: fakeEngines(), platforms: { lark: lark as never } },
+  });
+  await app.call("POST /api/workers", { name: "Ada" });
+  return app;
+}
+
+const texts = (world: FeishuWorld) => world.sent().filter(({ deleted }) => !deleted).map(({ text }) => text);
+const hears = (world: FeishuWorld, text: string) => eventually(text, () => texts(world).includes(text));
+const stateOf = async (app: App) => (await app.call("GET /api/platforms/lark")).state;
+const ask = (app: App, message_id: string, text: string, options: string[]) =>
+  app.call("POST /api/questions", { message_id, text, options });
+
+describe("Feishu (contract 10, decision 0087)", () => {
+  it("loses nothing when its connection is dropped, and takes long events in pieces, in any order", async () => {
+    await using world = new FeishuWorld();
+    await using app = await open(world);
+    await eventually("a connection", () => world.fake.sockets.size === 1);
+    world.fake.drop();
+    await world.say("say dropped");
+    await hears(world, "dropped");
+    expect(world.fake.opened).toBe(2);
+    world.pieces = 7;
+    await world.say(`say ${"grüße ".repeat(200)}`);
+    await eventually("all of it", () => texts(world).some((text) => text.length === 1_199));
+    await eventually("all is acknowledged", () => world.fake.waiting.size === 0);
+    await app.settle();
+    expect(texts(world)).toHaveLength(2);
+    expect(world.faults()).toEqual([]);
+  });
+
+  it("makes a connection anew that is silent for 2.5 times its ping (reliability PLT-6)", async () => {
+    await using world = new FeishuWorld();
+    const clock = new TestClock(Date.now());
+    world.fake.pingS = 20;
+    await using app = await open(world, {}, clock);
+    await eventually("it is connected", async () => await stateOf(app) === "connected");
+    const pings = world.fake.pings;
+    await eventually("it asks", () => {
+      clock.advance(1_000);
+      return world.fake.pings > pings;
+    });
+    expect(world.fake.opened).toBe(1);
+    world.fake.isSilent = true;
+    let waited = 0;
+    await eventually("it is opened again", () => {
+      clock.advance(1_000);
+      waited++;
+      return world.fake.opened === 2;
+    });
+    expect(waited).toBeGreaterThan(25);
+    world.fake.isSilent = false;
+    await eventually("it is well", async () => await stateOf(app) === "connected");
+  });
+
+  it("says that a key does not count, without the key, and the service goes on", async () => {
+    await using world = new FeishuWorld();
+    world.fake.revoked = true;
+    await using app = await open(world);
+    await eventually("it is refused", async () => await stateOf(app) === "refused");
+    const { checks } = await app.call("GET /api/system/doctor");
+    const check = checks.find(({ name }: { name: string }) => name === "platforms");
+    expect(check).toMatchObject({
+      status: "warn",
+      detail: expect.stringContaining("10014: app secret invalid"),
+    });
+    const tested = await app.call("POST /api/platforms/lark/test");
+    expect(tested).toMatchObject({ ok: false });
+    expect(JSON.stringify([check, tested])).not.toContain(world.fake.secret);
+  });
+
+  it("fetches a token anew that ended, and sends nothing twice", async () => {
+    await using world = new FeishuWorld();
+    await using app = await open(world);
+    await world.say("say one");
+    await hears(world, "one");
+    const tokens = world.fake.tokens;
+    world.fake.expire();
+    await world.say("say two");
+    await hears(world, "two");
+    await app.settle();
+    expect(texts(world)).toEqual(["one", "two"]);
+    expect(world.fake.tokens).toBe(tokens + 1);
+  });
+
+  it("waits as long as it is told when all of the app is too much, and for a Feishu that is not well", async () => {
+    await using world = new FeishuWorld();
+    await using app = await open(world);
+    world.fake.modes.push({ status: 429, code: 99991400, reset: 1 }, { status: 500, code: 2200 });
+    await world.say("say later");
+    await hears(world, "later");
+    const events = await app.db.read<{ data: string }>(
+      "select data from journal where kind = 'message.undelivered' order by id",
+    );
+    expect(events.map(({ data }) => JSON.parse(data).reason)).toEqual([
+      "Feishu answered 99991400: refused",
+      "Feishu answered 2200: refused",
+    ]);
+    expect((await app.call("GET /api/messages/outbound"))[0]).toMatchObject({ status: "sent", attempt: 1 });
+  });
+
+  it("answers in the chat when the message that it answers was taken back", async () => {
+    await using world = new FeishuWorld();
+    await using app = await open(world);
+    const id = await world.say("sleep 1");
+    await app.until("execution.started");
+    const said = world.fake.said.get(id);
+    if (said !== undefined) said.gone = true;
+    await hears(world, "slept 1");
+    expect(world.sent().at(-1)).toMatchObject({ answers: "", chat: "7" });
+  });
+
+  it("sends as plain text what a card cannot show", async () => {
+    await using world = new FeishuWorld();
+    await using app = await open(world);
+    await world.say("say begun");
+    await hears(world, "begun");
+    await app.settle();
+    const [{ id }] = await app.call("GET /api/messages/inbound");
+    const table = "| a |\n|---|\n| <at id=all> |\n";
+    await app.call("POST /api/messages", { message_id: id, content: Array(6).fill(table).join("\n") });
+    await eventually("it is there", () => world.sent().length === 2);
+    expect(world.fake.sent[1]).toMatchObject({ isText: true });
+    expect(world.faults()).toEqual([]);
+  });
+
+  it("gives a sign at once, and takes it away with the reply", async () => {
+    await using world = new FeishuWorld();
+    await using _app = await open(world);
+    const id = await world.say("sleep 2");
+    await eventually("a sign", () => [...world.fake.reactionsNow.values()].includes(id));
+    await hears(world, "slept 2");
+    await eventually("it is gone", () => world.fake.reactionsNow.size === 0);
+    expect(world.fake.reactions).toEqual([`${id} Typing`]);
+  });
+
+  it("takes the press of a button in a thread, and tells a stranger that it does not count", async () => {
+    await using world = new FeishuWorld();
+    await using app = await open(world, { allow: ["7"], groups: "off" });
+    await world.say("say begun");
+    await hears(world, "begun");
+    await app.settle();
+    const [{ id }] = await app.call("GET /api/messages/inbound");
+    const question = await ask(app, id, `Go on? ${"x".repeat(3_000)}`, ["Yes", "No"]);
+    await eventually("the question", () => world.sent().length === 2);
+    const message = world.sent()[1];
+    if (message === undefined) throw new Error("no question");
+    world.press(message, "Yes", "66");
+    await eventually("it is told", () => world.fake.toasts.length === 1);
+    expect((await app.call(`GET /api/questions/${question.id}`)).status).toBe("open");
+    world.press(message, "Yes");
+    await eventually("it is answered", () => world.fake.toasts.length === 2);
+    expect(world.fake.toasts).toEqual([
+      { type: "error", content: "You may not answer here." },
+      { type: "success", content: "Yes" },
+    ]);
+    expect(texts(world)[1]).toMatch(/^Go on\? x+…\n\n> Yes$/);
+    expect((await app.call(`GET /api/questions/${question.id}`)).answer).toBe("Yes");
+  });
+
+  it("reads a question in a thread where it was asked, and answers there", async () => {
+    await using world = new FeishuWorld();
+    await using app = await open(world);
+    const place = { chat: "oc_5", isGroup: true, isMention: true, thread: "om_root" };
+    await world.say("say begun", place);
+    await hears(world, "begun");
+    await app.settle();
+    const [{ id }] = await app.call("GET /api/messages/inbound");
+    const question = await ask(app, id, "Go on?", ["Yes"]);
+    await eventually("the question", () => world.sent().length === 2);
+    const message = world.sent()[1];
+    if (message === undefined) throw new Error("no question");
+    world.press(message, "Yes");
+    await eventually("it is answered", async () => {
+      return (await app.call(`GET /api/questions/${question.id}`)).answer === "Yes";
+    });
+    expect(world.sent().every(({ thread }) => thread === "om_root")).toBe(true);
+    expect((await app.call("GET /api/messages/inbound"))[0]).toMatchObject({
+      session_key: "lark:oc_5:om_root",
+    });
+  });
+
+  it("says in the text that a file is too large or gone", async () => {
+    await using world = new FeishuWorld();
+    await using app = await open(world);
+    const contents = async () =>
+      (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) => content);
+    await world.say("say large", { file: { name: "large.bin", bytes: new Uint8Array(60_000_000) } });
+    const large = "[the file large.bin is not here: it is larger than 50 MiB]";
+    await eventually(large, async () => (await contents()).includes(large));
+    await world.say("say gone", {
+      from: "8",
+      file: { name: "gone.bin", bytes: new Uint8Array(1) },
+      isGone: true,
+    });
+    const gone = "[the file gone.bin is not here: Feishu answered 234003: File not in msg.]";
+    await eventually(gone, async () => (await contents()).includes(gone));
+  });
+
+  it("lets no agent mention everybody, in text or in code", async () => {
+    await using world = new FeishuWorld();
+    await using _app = await open(world);
+    await world.say("say <at id=all></at> `<at id=all></at>` & **you**");
+    await eventually("a reply", () => texts(world).length === 1);
+    expect(texts(world)[0]).toBe("<at id=all></at> `<\u200bat id=all><\u200b/at>` & **you**");
+    expect(world.faults()).toEqual([]);
+  });
+});
+
+describe("frames of Feishu", () => {
+  it("are those of the protocol, byte by byte", () => {
+    const hex = [...Frame.ping(33).encode()].map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
+    expect(hex).toBe("08 00 10 00 18 21 20 00 2a 0c 0a 04 74 79 70 65 12 04 70 69 6e 67");
+  });
+
+  it("are acknowledged by the same frame with another payload, what we do not know in it included", () => {
+    const given = { service: 33, method: 1, headers: { type: "event", message_id: "m" }, payload: "é{}" };
+    const frame = Frame.decode(frameBytes(given));
+    expect(frame.header("type")).toBe("event");
+    expect(new TextDecoder().decode(frame.payload)).toBe("é{}");
+    const answer = frame.answer(new TextEncoder().encode("x".repeat(300))).encode();
+    expect(readFrame(answer)).toEqual({ ...given, payload: "x".repeat(300), logIdNew: "kept" });
+  });
+
+  it.each([[[0x08]], [[0x42, 0x05, 0x01]], [[0x0d, 1, 2, 3, 4]], [Array(20).fill(0xff)]])(
+    "are refused when they are cut or of another kind: %j",
+    (bytes) => expect(() => Frame.decode(new Uint8Array(bytes))).toThrow(/a frame of Feishu/),
+  );
+
+  it("are joined when all of their pieces are there", () => {
+    const pieces = new Pieces();
+    const add = (id: string, at: number, byte: number) =>
+      pieces.add(id, { sum: 3, at }, new Uint8Array([byte]));
+    expect([add("a", 2, 3), add("b", 0, 9), add("a", 0, 1), add("a", 0, 1)]).toEqual([
+      null,
+      null,
+      null,
+      null,
+    ]);
+    expect(add("a", 1, 2)).toEqual(new Uint8Array([1, 2, 3]));
+    expect(() => pieces.add("c", { sum: 5_000, at: 0 }, new Uint8Array())).toThrow(/piece 0 of 5000/);
+    expect(() => pieces.add("c", { sum: 2, at: 2 }, new Uint8Array())).toThrow(/piece 2 of 2/);
+  });
+});
+
+describe("texts of Feishu", () => {
+  it.each([
+    ["**a *b* c** ~~d~~ `e<f`", "**a *b* c** ~~d~~ `e<f`"],
+    ["# Head\n[x_y](https://a.example/?a=1&b_c=2)", "**Head**\n[x&#95;y](https://a.example/?a=1&b_c=2)"],
+    ["```js\nif (a < b) {}\n```", "```js\nif (a < b) {}\n```"],
+    ["not **closed, a_b & <at id=all>", "not &#42;&#42;closed, a&#95;b &amp; &lt;at id=all&gt;"],
+    ["- one\n- two", "- one\n- two"],
+  ])("%s", (markdown, shown) => expect(inDialect(markdown, FEISHU_MARKDOWN)).toBe(shown));
+
+  const said = (message_type: string, content: object, more = {}) =>
+    incomingOf(
+      {
+        header: { event_id: "e", event_type: "im.message.receive_v1" },
+        event: {
+          sender: { sender_id: { open_id: "ou_1" }, sender_type: "user" },
+          message: {
+            message_id: "om_1",
+            chat_id: "oc_1",
+            chat_type: "group",
+            message_type,
+            content: JSON.stringify(content),
+            ...more,
+          },
+        },
+      } as FeishuEvent,
+      "ou_bot",
+    );
+
+  it("are read as a person typed them", () => {
+    const mentions = [
+      { key: "@_user_1", id: { open_id: "ou_bot" }, name: "svc" },
+      { key: "@_user_10", id: { open_id: "ou_2" }, name: "Bo" },
+    ];
+    expect(said("text", { text: "@_user_1 ask @_user_10 and @_all" }, { mentions })).toMatchObject({
+      text: "ask @Bo and @all",
+      isMentioned: true,
+    });
+    const content = [
+      [{ tag: "at", user_id: "@_user_1" }, { tag: "text", text: " see " }, {
+        tag: "a",
+        text: "this",
+        href: "https://a.example",
+      }],
+      [{ tag: "img", image_key: "img_1" }],
+      [{ tag: "code_block", language: "GO", text: "x := 1\n" }],
+    ];
+    expect(said("post", { title: "Title", content }, { mentions })).toMatchObject({
+      text: "Title\n see this (https://a.example)\n\n```go\nx := 1\n```".replace("\n ", "\n "),
+      files: [{ ref: "om_1/resources/img_1?type=image", name: "image.png", size: null }],
+    });
+  });
+
+  it.each([["sticker", { file_key: "f" }], ["text", { text: "  " }], ["text", "no object"]])(
+    "are left alone when they say nothing: %s %j",
+    (type, content) => expect(said(type, content as object)).toBeNull(),
+  );
+});

@@ -1,0 +1,125 @@
+import { FakeFeishu } from "../fakes/feishu.ts";
+import type { Ability, Sent, Told, World } from "./world.ts";
+
+/** Feishu and its fake: people are <n>, direct chats oc_p<n>, and a file is a message of its own. */
+export class FeishuWorld implements World {
+  readonly kind = "feishu";
+  readonly person = "7";
+  readonly direct = "oc_p7";
+  // It has a key against doubles.
+  readonly copiesOfLost = 1;
+  readonly can: ReadonlySet<Ability> = new Set<Ability>([
+    "threads",
+    "groups",
+    "files in",
+    "files alone",
+    "files out",
+    "buttons",
+    "replies",
+    "commands",
+    "pairing",
+    "progress",
+    "limits",
+    "edits",
+    "answers",
+  ]);
+  readonly fake = new FakeFeishu();
+  /** In how many frames an event comes. */
+  pieces = 1;
+  #next = 100;
+
+  get config() {
+    const { appId: app_id, secret: app_secret, url: base_url } = this.fake;
+    return { kind: "feishu", app_id, app_secret, base_url };
+  }
+
+  say(text: string, told: Told & { isGone?: boolean } = {}): Promise<string> {
+    const { isMention = false, isEdit = false, file, isGone = false } = told;
+    if (file !== undefined) {
+      const file_key = `file_${this.#next++}`;
+      if (!isGone) this.fake.files.set(file_key, file.bytes);
+      this.#message("file", { file_key, file_name: file.name }, { ...told, isMention: false });
+    }
+    const type = isEdit ? "im.message.updated_v1" : "im.message.receive_v1";
+    return Promise.resolve(
+      this.#message("text", { text: isMention ? `@_user_1 ${text}` : text }, told, type),
+    );
+  }
+
+  #message(message_type: string, content: object, told: Told, event = "im.message.receive_v1"): string {
+    const { from = this.person, isGroup = false, isMention = false, isBot = false } = told;
+    const { thread, repliesTo } = told;
+    const chat = isGroup ? told.chat ?? "oc_group" : `oc_p${from}`;
+    const message_id = told.id ?? `om_${this.#next++}`;
+    const mention = { key: "@_user_1", id: { open_id: this.fake.bot }, name: "svc" };
+    this.fake.said.set(message_id, { chat, thread: thread ?? "" });
+    if (thread !== undefined) this.fake.said.set(thread, { chat, thread });
+    const message = {
+      message_id,
+      ...(thread === undefined ? {} : { thread_id: `omt_${thread}`, root_id: thread }),
+      ...(repliesTo === undefined ? {} : { parent_id: repliesTo, root_id: repliesTo }),
+      create_time: "1",
+      chat_id: chat,
+      chat_type: isGroup ? "group" : "p2p",
+      message_type,
+      content: JSON.stringify(content),
+      ...(isMention ? { mentions: [mention] } : {}),
+    };
+    const sender_type = isBot ? "app" : "user";
+    const sender = { sender_id: { open_id: from, union_id: "on" }, sender_type, tenant_key: "t" };
+    this.fake.event(event, { sender, message }, { pieces: this.pieces });
+    return message_id;
+  }
+
+  sent(): Sent[] {
+    return this.fake.sent.map(({ message_id, chat, thread, text, answers, buttons, deleted }) => ({
+      id: message_id,
+      // A direct chat by its person, as everywhere.
+      chat: chat.replace(/^oc_p/, ""),
+      thread,
+      text,
+      answers,
+      buttons: buttons.map((button: { text: { content: string } }) => button.text.content),
+      deleted,
+    }));
+  }
+
+  uploads() {
+    return this.fake.uploads;
+  }
+
+  signs(): number {
+    return this.fake.reactions.length;
+  }
+
+  press({ id }: Sent, label: string, from = this.person): void {
+    const message = this.fake.sent.find(({ message_id }) => message_id === id);
+    const all = [...message.buttons, ...message.old ?? []];
+    const { behaviors: [{ value }] } = all.find(({ text }) => text.content === label);
+    this.fake.event("card.action.trigger", {
+      operator: { open_id: from, tenant_key: "t" },
+      token: `c-${this.#next++}`,
+      action: { tag: "button", value },
+      host: "im_message",
+      context: { open_message_id: id, open_chat_id: message.chat },
+    });
+  }
+
+  loseAnswer(): void {
+    this.fake.modes.push("lost");
+  }
+
+  limit(chat: string, isOn: boolean): void {
+    const name = `oc_p${chat}`;
+    if (isOn) this.fake.limited.add(name);
+    else this.fake.limited.delete(name);
+  }
+
+  faults(): string[] {
+    return this.fake.faults;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.fake[Symbol.asyncDispose]();
+  }
+}
