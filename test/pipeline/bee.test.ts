@@ -96,7 +96,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
   it("is told of workers, departments, memory, what was said before, and the message with its parts", async () => {
     await using it = await withBee([{ reply: "hm" }], {
       persona: "You speak like a pirate.",
-      quiet_window: "50ms",
+      quiet_window: "1s",
     });
     await it.app.call("POST /api/departments", { name: "Labs" });
     await it.app.call(`PUT /api/workers/${it.ada.id}`, { departments: ["Labs"] });
