@@ -93,10 +93,10 @@ function command(title: string, spec: AnyCommand): string {
   ].join("\n");
 }
 
-function flag({ flags, about, choices, required, default: fallback }: OptionSpec): string {
+function flag({ flags, about, choices, required, unless, default: fallback }: OptionSpec): string {
   const more = [
     choices === undefined ? "" : `: ${choices.join(", ")}`,
-    required ? " (needed)" : "",
+    required ? ` (needed${unless === undefined ? "" : ` without ${unless}`})` : "",
     fallback === undefined ? "" : ` (default ${fallback})`,
   ].join("");
   return item(flags, about + more);

@@ -14,6 +14,8 @@ export interface OptionSpec {
   type: "text" | "int" | "time" | "flag" | "list" | "words";
   choices?: readonly string[];
   required?: boolean;
+  /** A flag that takes its place, such as `--batch`: beside that one it is neither needed nor taken, and `run` has to look at that one first. */
+  unless?: string;
   /** Values separated by commas, which may also be given by repeating the flag, sent as they are. */
   several?: boolean;
   /** Whether "" means something here (clears a field); elsewhere it is refused. */
@@ -123,8 +125,11 @@ export function checkedValues(
   for (const [name, option] of Object.entries(spec.options)) {
     const flag = longFlag(option);
     const value = givenValue(given, flag);
+    const { unless } = option;
+    const replaced = unless !== undefined && givenValue(given, unless) !== undefined;
+    if (replaced && value !== undefined) throw usage(`${flag} does not go with ${unless}`);
     if (value === undefined) {
-      if (option.required) throw usage(`${flag} is needed`);
+      if (option.required && !replaced) throw usage(`${flag} is needed`);
       continue;
     }
     values[name] = checked(option, flag, value);

@@ -112,7 +112,7 @@ function declare(target: Command, options: Record<string, OptionSpec>): void {
   for (const [, option] of Object.entries(options)) {
     const choices = option.choices === undefined ? "" : ` (${option.choices.join(", ")})`;
     const fallback = option.default === undefined ? "" : ` (default ${option.default})`;
-    const needed = option.required ? " (needed)" : "";
+    const needed = option.required ? ` (needed${option.unless ? ` without ${option.unless}` : ""})` : "";
     const about = option.about + choices + fallback + needed;
     if (option.type === "list") {
       target.option(option.flags, about, (value: string, all: string[] = []) => [...all, value]);

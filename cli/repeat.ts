@@ -9,6 +9,7 @@ export const CREATING = [
   "POST /api/workers",
   "POST /api/departments",
   "POST /api/tasks",
+  "POST /api/tasks/batch",
   "POST /api/tasks/:id/run",
   "POST /api/executions/:id/retry",
   "POST /api/messages",

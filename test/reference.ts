@@ -60,11 +60,11 @@ function flagTable(title: string, options: Record<string, OptionSpec>): string {
   }\n`;
 }
 
-function meaning({ about, required, default: fallback, choices, type }: OptionSpec): string {
+function meaning({ about, required, unless, default: fallback, choices, type }: OptionSpec): string {
   return [
     about,
     choices === undefined ? "" : `: ${choices.map((choice) => `\`${choice}\``).join(", ")}`,
-    required ? " **(needed)**" : "",
+    required ? ` **(needed${unless === undefined ? "" : ` without \`${unless}\``})**` : "",
     fallback === undefined ? "" : ` (default \`${fallback}\`)`,
     type === "list" ? " (repeatable)" : "",
   ].join("");

@@ -1,10 +1,10 @@
-import { resolve } from "node:path";
 import { load } from "../../src/base/load.ts";
 import type { Api } from "../../src/http/app.ts";
 import { type AnyCommand, command, type Context, type OptionSpec } from "../command.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
+import { readInput } from "../input_file.ts";
 import type { Io } from "../io.ts";
-import { confirm, readText } from "../prompt.ts";
+import { confirm } from "../prompt.ts";
 import { visible } from "../visible.ts";
 
 // What the server takes (contract 16).
@@ -111,9 +111,7 @@ export const diffCommand: AnyCommand = command({
 });
 
 async function readFleet(io: Io, file: string): Promise<Record<string, unknown>> {
-  const text = file === "-"
-    ? await readText(io, FLEET_MAX_BYTES, "--file")
-    : await readFile(resolve(io.cwd, file));
+  const text = await readInput(io, file, { flag: "--file", maxBytes: FLEET_MAX_BYTES });
   const { parseYaml } = await yaml();
   let value: unknown;
   try {
@@ -125,16 +123,6 @@ async function readFleet(io: Io, file: string): Promise<Record<string, unknown>>
     throw usage(`${file}: must hold departments, workers or memory`);
   }
   return value as Record<string, unknown>;
-}
-
-async function readFile(file: string): Promise<string> {
-  try {
-    const { size } = await Deno.stat(file);
-    if (size > FLEET_MAX_BYTES) throw new Error(`it is larger than ${FLEET_MAX_BYTES} bytes`);
-    return await Deno.readTextFile(file);
-  } catch (error) {
-    throw usage(`cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`);
-  }
 }
 
 // The library is loaded by these commands only.

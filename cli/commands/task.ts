@@ -7,6 +7,7 @@ import { listCommand, pageOptions } from "../list.ts";
 import { moveCommand } from "../move.ts";
 import { readText } from "../prompt.ts";
 import { runNowCommand, waitAndPrint } from "../run_now.ts";
+import { createBatch } from "../task_batch.ts";
 import { executionOf, judge, waitForTask } from "../wait.ts";
 
 // What the server takes as text (contract 1).
@@ -101,6 +102,7 @@ export const taskCommands: AnyCommand[] = [
         about: "the message that it belongs to; any text for a script's own task",
         type: "text",
         required: true,
+        unless: "--batch",
       },
       workerId: {
         flags: "--worker-id <id>",
@@ -109,12 +111,14 @@ export const taskCommands: AnyCommand[] = [
         about: "who does it",
         type: "text",
         required: true,
+        unless: "--batch",
       },
       instruction: {
         flags: "--instruction <text>",
         about: "what to do; - reads it from standard input",
         type: "text",
         required: true,
+        unless: "--batch",
       },
       type: {
         flags: "--type <type>",
@@ -122,39 +126,56 @@ export const taskCommands: AnyCommand[] = [
         type: "text",
         choices: TASK_TYPES,
         required: true,
+        unless: "--batch",
       },
       scheduledAt: {
         flags: "--scheduled-at <time>",
         about: "for countdown, such as +10m; at least 5 s ahead",
         type: "time",
+        unless: "--batch",
       },
       cron: {
         flags: "--cron <expression>",
         about: "five fields, for scheduled",
         type: "text",
         mayBeEmpty: true,
+        unless: "--batch",
       },
       timeZone: {
         flags: "--time-zone <zone>",
         offers: "time_zone",
         about: "in which cron is read, such as Europe/Berlin",
         type: "text",
+        unless: "--batch",
       },
       idempotencyKey: {
         flags: "--idempotency-key <key>",
-        about: "the same key makes one task, however often it is sent",
+        about: "the same key makes one task or one batch, however often it is sent",
         type: "text",
       },
-      wait: { flags: "--wait", about: "wait until it has ended; its outcome is the exit code", type: "flag" },
-      timeout: TIMEOUT,
+      batch: {
+        flags: "--batch <file>",
+        about:
+          "up to 500 tasks, one JSON object a line as in the API, all or none; - reads stdin; prints their ids in order",
+        type: "text",
+      },
+      wait: {
+        flags: "--wait",
+        about: "wait until it has ended; its outcome is the exit code",
+        type: "flag",
+        unless: "--batch",
+      },
+      timeout: { ...TIMEOUT, unless: "--batch" },
     },
     examples: [
       "task create --message-id nightly --worker-id $id --type immediate --instruction 'Sum up the day' --wait",
       "task create --message-id weekly --worker-id $id --type scheduled --cron '0 9 * * 1' --instruction 'Plan the week'",
+      "task create --batch tasks.jsonl",
     ],
     async run(context) {
       const { client, out, options, io, tell } = context;
-      const { wait, timeout, idempotencyKey: key, ...fields } = options;
+      const { wait, timeout, batch, idempotencyKey: key, ...fields } = options;
+      if (batch !== undefined) return await createBatch(context as unknown as Context, batch, key);
       if (fields.instruction === "-") {
         fields.instruction = (await readText(io, INSTRUCTION_MAX_BYTES, "--instruction -")).replace(
           /[\r\n]+$/,

@@ -41,6 +41,7 @@ export function checkMaySet({ caller }: Call, name: "gate" | "verify"): void {
   if (mayCall(caller, "write:commands")) return;
   throw new ServiceError("forbidden", `Cannot set ${name}: this token lacks the scope write:commands`, {
     required_scope: "write:commands",
+    errors: [{ path: name, message: "needs the scope write:commands" }],
   });
 }
 
@@ -48,5 +49,7 @@ export function checkMaySet({ caller }: Call, name: "gate" | "verify"): void {
 export function checkDelivery({ caller }: Call, deliverTo: string | undefined): void {
   if (caller.run === null || deliverTo === undefined || deliverTo === "") return;
   if (deliverTo === caller.run.session_key) return;
-  throw new ServiceError("forbidden", "Cannot set deliver_to: a run may name its own conversation only");
+  throw new ServiceError("forbidden", "Cannot set deliver_to: a run may name its own conversation only", {
+    errors: [{ path: "deliver_to", message: "a run may name its own conversation only" }],
+  });
 }

@@ -16,7 +16,7 @@ import { type Answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
 import { isEndedExecution } from "../domain/vocabulary.ts";
-import { createTask } from "./task.ts";
+import { createTask } from "./task_create.ts";
 import type { Task } from "../domain/task.ts";
 
 /** GET /api/executions (interface 4.2, execution list). */

@@ -56,7 +56,8 @@ import { getPlatform, listPlatforms, listSenders, revokeSender, testPlatform } f
 import { listSchedules, previewSchedule, updateTask } from "./schedule.ts";
 import { clearSession, clearWorkerContext, listContexts } from "./session.ts";
 import { changePassword, getOverview, listBeeRuns, resume } from "./system.ts";
-import { cancelTask, createTask, getTask, listTasks, runTask, waitForTask } from "./task.ts";
+import { cancelTask, getTask, listTasks, runTask, waitForTask } from "./task.ts";
+import { createTask, createTasks } from "./task_create.ts";
 import {
   createWebhook,
   deleteWebhook,
@@ -98,6 +99,7 @@ export function createOperations(parts: Parts) {
     }),
     task: bound(parts, {
       create: createTask,
+      createAll: createTasks,
       list: listTasks,
       get: getTask,
       update: updateTask,

@@ -1,96 +1,20 @@
 import { conflict, invalid, notFound, ServiceError } from "../domain/error.ts";
-import { isId } from "../domain/field.ts";
-import { scriptSessionKey } from "../domain/message.ts";
 import { type Json, valueOf } from "../domain/json.ts";
 import type { Database } from "../store/database.ts";
 import { boundTo } from "../domain/scope.ts";
-import { newTask, type Task, type TaskCreate, type TaskFilter } from "../domain/task.ts";
-import { planTask } from "../domain/task_plan.ts";
+import type { Task, TaskFilter } from "../domain/task.ts";
 import type { JournalEntry } from "../domain/journal.ts";
-import { newId } from "../base/id.ts";
-import { journalRange, listEvents, moved, record } from "../store/journal.ts";
-import { findInbound } from "../store/inbound.ts";
+import { journalRange, listEvents, moved } from "../store/journal.ts";
 import { cancelTask as cancelTaskRow, runTaskNow } from "../store/task_move.ts";
 import { findRunOf } from "../store/execution.ts";
-import { findTask, findTaskJson, insertTask, listTasks as listTaskRows } from "../store/task.ts";
+import { findTask, findTaskJson, listTasks as listTaskRows } from "../store/task.ts";
 import { cancelOccurrence, findOccurrence, insertOccurrence } from "../store/occurrence.ts";
-import { findWorker } from "../store/worker.ts";
 import { type Answer, answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
-import { checkCommands, checkDelivery } from "./command.ts";
 import { create } from "./create.ts";
 import type { Needs } from "./parts.ts";
 import { waitFor, type WaitLimits } from "./wait.ts";
 import { isEndedTask } from "../domain/vocabulary.ts";
-
-/** POST /api/tasks (interface 4.2, task create; contract 3, Task). Throws `invalid_request`, `not_found`, `conflict`. */
-export function createTask(
-  needs: Needs<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">,
-  call: Call,
-  input: TaskCreate,
-): Promise<Answer<Task>> {
-  const { db, clock, engines, runLimits, timeZone } = needs;
-  return create({ db, clock }, call, async () => {
-    const now = clock.now();
-    const plan = planTask(input, now, timeZone);
-    const origin = await findOrigin(db, call, input.message_id);
-    // The insert itself finds out whether the worker exists, so it cannot be deleted in between.
-    if (!isId(input.worker_id)) throw unknownWorker(input.worker_id);
-    checkDelivery(call, input.deliver_to);
-    const commands = { gate: input.gate ?? undefined, verify: input.verify ?? undefined };
-    if (commands.gate !== undefined || commands.verify !== undefined) {
-      const { engine = "" } = await findWorker(db, input.worker_id) ?? {};
-      checkCommands({ call, engines, engine }, commands);
-    }
-    const depth = await checkDepth(needs, call);
-    await runLimits.take(call, "tasks");
-    const task = newTask({ ...input, ...origin, id: newId(), created_by: call.caller.subject }, plan, now);
-    const parent_task_id = call.caller.run?.task_id || null;
-    return {
-      statements: [
-        ...insertTask({ ...task, due_at: plan.due_at, parent_task_id, depth }),
-        record(now, {
-          kind: "task.created",
-          ...taskKeysOf(task),
-          actor: call.caller.subject,
-          data: { type: task.type, status: task.status, reason: task.reason },
-        }),
-      ],
-      response: task,
-      lost: () => unknownWorker(input.worker_id),
-    };
-  });
-}
-
-// How many tasks of agents led to the new one (contract 2.9).
-async function checkDepth(
-  { limits, runLimits }: Needs<"limits" | "runLimits">,
-  call: Call,
-): Promise<number> {
-  const depth = call.caller.run === null ? 0 : call.caller.run.depth + 1;
-  if (depth <= limits.max_chain_depth) return depth;
-  await runLimits.tell(call, "chain_depth", limits.max_chain_depth);
-  throw conflict(
-    `Cannot create the task: it would stand ${depth} deep in a chain of tasks that agents made ` +
-      `(limits.max_chain_depth is ${limits.max_chain_depth})`,
-  );
-}
-
-function unknownWorker(id: string): ServiceError {
-  return invalid("worker_id", `no worker has the id ${JSON.stringify(id)}`);
-}
-
-// The conversation that the task joins. A script may name anything, a run only messages of its own conversation.
-async function findOrigin(
-  db: Database,
-  call: Call,
-  messageId: string,
-): Promise<{ message_id: string; session_key: string }> {
-  const message = await findInbound(db, messageId, boundTo(call.caller));
-  if (message !== null) return { message_id: message.id, session_key: message.session_key };
-  if (call.caller.run !== null) throw notFound("message", messageId);
-  return { message_id: messageId, session_key: scriptSessionKey(messageId) };
-}
 
 /** GET /api/tasks (interface 4.2, task list). Throws `invalid_request` without a key, and for keys that exclude each other. */
 export async function listTasks(

@@ -48,6 +48,7 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
 
   ["GET /api/tasks", "read:tasks"],
   ["POST /api/tasks", "write:tasks"],
+  ["POST /api/tasks/batch", "write:tasks"],
   ["GET /api/tasks/:id", "read:tasks"],
   ["PUT /api/tasks/:id", "write:tasks"],
   ["POST /api/tasks/:id/cancel", "write:tasks"],

@@ -67,7 +67,12 @@ function unionFaults(issue: z.core.$ZodIssueInvalidUnion, path: string): FieldEr
 }
 
 function knownFields(schema: z.ZodType, path: PropertyKey[]): string[] {
-  return path.length === 0 && schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+  let at: unknown = schema;
+  for (const step of path) {
+    if (at instanceof z.ZodArray) at = at.element;
+    else at = at instanceof z.ZodObject ? at.shape[String(step)] : undefined;
+  }
+  return at instanceof z.ZodObject ? Object.keys(at.shape) : [];
 }
 
 /**

@@ -16,6 +16,11 @@ export function guarded(sql: string, args: Value[], bell?: string): Statement[] 
   return [{ sql, args, bell }, GUARD];
 }
 
+/** As guarded(), for a statement that must change `count` rows. */
+export function guardedRows(count: number, statement: Statement): Statement[] {
+  return [statement, { sql: "insert into guard (held) select 0 where changes() <> ?", args: [count] }];
+}
+
 /**
  * The only way to libSQL. Reads run at once; writes are batches through one queue. The statements are the same on a
  * local file and on a remote server.

@@ -5,8 +5,8 @@ export type Value = string | number | boolean | null;
 export interface Statement {
   sql: string;
   args: Value[];
-  /** Rung after the commit: the bell of the stage that this statement makes work for. */
-  bell?: string | undefined;
+  /** Rung after the commit: the bells of the stages that this statement makes work for. */
+  bell?: string | readonly string[] | undefined;
 }
 
 /** A row by column name. Every query names its columns, so a type per query is enough. */

@@ -21,6 +21,19 @@ export function record(at: number, entry: JournalEntry): Statement {
   return { sql: INSERT, args: valuesOf(at, entry), bell: bellOf(entry.session_key) };
 }
 
+/** Many events in one statement, in their order. */
+export function recordAll(at: number, entries: readonly JournalEntry[]): Statement {
+  const bells = entries.map(({ session_key }) => bellOf(session_key)).filter((bell) => bell !== undefined);
+  return {
+    sql: `${INTO_JOURNAL}
+      select ${Array.from({ length: 11 }, (_, at) => `value ->> ${at}`).join(", ")}
+      from json_each(?)
+      order by key`,
+    args: [JSON.stringify(entries.map((entry) => valuesOf(at, entry)))],
+    bell: [...new Set(bells)],
+  };
+}
+
 /** The event, if this condition holds when its statement runs. */
 export function recordWhen(at: number, entry: JournalEntry, when: { sql: string; args: Value[] }): Statement {
   const { args, ...rest } = record(at, entry);

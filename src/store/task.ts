@@ -26,7 +26,7 @@ export const TASK_JSON = shown("task", taskSchema, {
 export const TASK_TEXTS = ["instruction", "reason"];
 
 /** A task with the fields that the API does not show. */
-interface NewTask extends Omit<Task, "held_by"> {
+export interface NewTask extends Omit<Task, "held_by"> {
   due_at: number | null;
   parent_task_id: string | null;
   depth: number;
@@ -57,7 +57,8 @@ export function valueOf(task: NewTask, name: (typeof TASK_COLUMNS)[number]): Val
   return name === "gate" || name === "verify" ? JSON.stringify(task[name]) : task[name];
 }
 
-function bellOf({ due_at, next_run_at }: NewTask): string | undefined {
+/** The bell of the stage that a new task is work for. */
+export function bellOf({ due_at, next_run_at }: NewTask): string | undefined {
   if (due_at !== null) return BELL.dispatcher;
   return next_run_at === null ? undefined : BELL.scheduler;
 }

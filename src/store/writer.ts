@@ -128,7 +128,7 @@ export class Writer {
     const fence = this.fence === null ? [] : [this.fence];
     const all = await this.#connection.batch([...fence, ...statements], since);
     this.#committedAt = performance.now();
-    this.onCommit(statements.flatMap(({ bell }) => bell === undefined ? [] : [bell]));
+    this.onCommit(statements.flatMap(({ bell = [] }) => bell));
     return all.slice(fence.length);
   }
 }

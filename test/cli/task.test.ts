@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
@@ -261,5 +262,58 @@ describe("svc ctl session (interface 4.2, contract 6)", () => {
     expect((await clear("", "--force")).out).toContain("cleared_contexts\t2\n");
     await linked(app, "Eve", "Fred");
     expect((await clear("", "--yes")).code).toBe(0);
+  });
+});
+
+describe("svc ctl task create --batch (contract 3, Task; contract 6)", () => {
+  const batch = (app: App, lines: (object | string)[], ...more: string[]) =>
+    ctl(app, ["task", "create", "--batch", "-", ...more], {
+      stdin: lines.map((line) => typeof line === "string" ? line : JSON.stringify(line)).join("\n"),
+    });
+
+  it("prints the ids in order, takes names of workers, stdin and files", async () => {
+    await using app = await openApp();
+    const { id: worker_id } = await withWorker(app);
+    const task = { message_id: "s", worker_id, instruction: "one", type: "immediate" };
+    const lines = [task, "", { ...task, worker_id: "Ada", instruction: "two" }];
+    const { code, out, err } = await batch(app, lines);
+    expect([code, err]).toEqual([0, ""]);
+    const ids = out.trimEnd().split("\n");
+    const tasks = await Promise.all(ids.map((id) => app.call(`GET /api/tasks/${id}`)));
+    expect(tasks.map(({ instruction }) => instruction)).toEqual(["one", "two"]);
+    const file = join(app.dataDir, "tasks.jsonl");
+    await Deno.writeTextFile(file, JSON.stringify(task));
+    const twice = ["task", "create", "--batch", file, "--idempotency-key", "k", "--json"];
+    const made = await ctl(app, twice);
+    expect(JSON.parse(made.out)).toEqual({
+      tasks: [{ id: expect.any(String), status: "pending", reason: "" }],
+    });
+    expect((await ctl(app, twice)).out).toBe(made.out);
+  });
+
+  it("names the line, makes nothing, and exits as everywhere", async () => {
+    await using app = await openApp();
+    const { id: worker_id } = await withWorker(app);
+    const task = { message_id: "s", worker_id, instruction: "one", type: "immediate" };
+    const refused: [lines: (object | string)[], code: number, err: RegExp, more?: string[]][] = [
+      [[task, "", "{"], 2, /^svc: --batch: line 3 is not JSON\n$/],
+      [[task, "[1]"], 2, /^svc: --batch: line 2 is not a JSON object\n$/],
+      [[""], 2, /there are no tasks/],
+      [Array.from({ length: 501 }, () => task), 2, /more than 500 tasks/],
+      [[task, "", { ...task, type: "never" }], 2, /^svc: line 3:\nsvc: tasks\.1\.type: must be one of/],
+      [[{ ...task, worker_id: "Nobody" }], 3, /worker/],
+      [[task], 2, /^svc: --worker-id does not go with --batch/, ["--worker-id", worker_id]],
+      [[task], 2, /^svc: --wait does not go with --batch/, ["--wait"]],
+    ];
+    for (const [lines, code, words, more = []] of refused) {
+      const { code: got, out, err } = await batch(app, lines, ...more);
+      expect([got, out, err]).toEqual([code, "", expect.stringMatching(words)]);
+    }
+    expect((await ctl(app, ["task", "create", "--batch", "/nowhere"])).code).toBe(2);
+    expect((await ctl(app, ["task", "create", "--type", "immediate"])).err).toMatch(/--message-id is needed/);
+    expect((await ctl(app, ["task", "list", "--worker-id", worker_id])).out).toBe("");
+    const never = await batch(app, [task, { ...task, type: "scheduled", cron: "61 * * * *" }]);
+    expect([never.code, never.out.trimEnd().split("\n").length]).toEqual([8, 2]);
+    expect(never.err).toContain("line 2: minute: 61 is not 0-59");
   });
 });

@@ -105,8 +105,9 @@ describe("/openapi.json (contract 5)", () => {
     await app.settle();
     const department = await app.call("POST /api/departments", { name: "Labs" });
     // Ids in examples name nothing here.
-    const mended = (example: object) => ({
+    const mended = (example: object): object => ({
       ...example,
+      ...("tasks" in example ? { tasks: (example.tasks as object[]).map(mended) } : {}),
       ...("worker_id" in example ? { worker_id: worker.id } : {}),
       ...("message_id" in example ? { message_id } : {}),
       ...("scheduled_at" in example ? { scheduled_at: Date.now() + 60_000 } : {}),
@@ -115,6 +116,7 @@ describe("/openapi.json (contract 5)", () => {
       WorkerCreate: "POST /api/workers",
       WorkerUpdate: `PUT /api/workers/${worker.id}`,
       TaskCreate: "POST /api/tasks",
+      TaskBatchCreate: "POST /api/tasks/batch",
       MemorySave: "PUT /api/memory/entry",
       DepartmentCreate: "POST /api/departments",
       DepartmentUpdate: `PUT /api/departments/${department.id}`,

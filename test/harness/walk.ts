@@ -57,6 +57,9 @@ export async function walkAllCommands(world: World): Promise<void> {
     cron: "0 0 1 1 *",
   });
   await world.run("task create", schedule);
+  const line = { message_id: "script", worker_id: "Ada", instruction: "say done", type: "immediate" };
+  const twoLines = `${JSON.stringify(line)}\n${JSON.stringify(line)}\n`;
+  await world.run("task create", ["--batch", "-"], /^$/, twoLines).then((out) => expect(out).not.toBe(""));
   await world.run("task list", ["--worker-id", worker.id, "--type", "immediate"]);
   await world.run("task get", [made.id]);
   await world.run("task run", [made.id]);

@@ -128,6 +128,14 @@ const MUTATIONS: Mutation[] = [
     },
   ],
   [
+    "POST /api/tasks/batch",
+    "task.created",
+    (app, { worker }) => {
+      const schedule = { ...TASK, worker_id: worker.id, type: "scheduled", cron: "0 0 1 1 *" };
+      return app.call("POST /api/tasks/batch", { tasks: [schedule, schedule] });
+    },
+  ],
+  [
     "PUT /api/tasks/:id",
     "task.updated",
     (app, { task }) => app.call(`PUT /api/tasks/${task.id}`, { name: "x" }),

@@ -148,6 +148,9 @@ describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
       [`POST /api/local/sessions/${other.sessionId}/messages`, { content: "do it for me" }],
       ["POST /api/messages", { message_id, content: "from somebody else" }],
       ["POST /api/tasks", { message_id, worker_id: own.workerId, instruction: "x", type: "immediate" }],
+      ["POST /api/tasks/batch", {
+        tasks: [{ message_id, worker_id: own.workerId, instruction: "x", type: "immediate" }],
+      }],
       ["PUT /api/memory/entry", { scope, key: "k", value: "v" }],
     ];
     for (const [route, body] of writes) {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { id } from "../../domain/field.ts";
+import { TASK_BATCH_MAX_BYTES, taskBatchCreateSchema, taskBatchSchema } from "../../domain/task_batch.ts";
 import {
   taskCreateSchema,
   taskListQuery,
@@ -25,6 +26,22 @@ export const taskRoutes = [
     response: taskSchema,
     idempotent: true,
     handle: ({ api, call, body }) => api.task.create(call, body),
+  }),
+  route({
+    method: "POST",
+    path: "/api/tasks/batch",
+    access: "write:tasks",
+    operation: "task.create_all",
+    summary: "Give up to 500 tasks to workers, all or none",
+    description:
+      "Each task is as in `POST /api/tasks`, and the answer has them in the same order. What is wrong with one refuses " +
+      "all; `errors` names it by its index and field, such as `tasks.3.cron`.",
+    body: taskBatchCreateSchema,
+    bodyMaxBytes: TASK_BATCH_MAX_BYTES,
+    status: 201,
+    response: taskBatchSchema,
+    idempotent: true,
+    handle: ({ api, call, body }) => api.task.createAll(call, body),
   }),
   route({
     method: "GET",
