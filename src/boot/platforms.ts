@@ -22,6 +22,7 @@ import type { Platform } from "../platform/platform.ts";
 import type { Database } from "../store/database.ts";
 import { syncWebhooks } from "../store/webhook.ts";
 import { createFeishu } from "../platform/feishu/feishu.ts";
+import { createDiscord } from "../platform/discord/discord.ts";
 import { createSlack } from "../platform/slack/slack.ts";
 import { createTelegram } from "../platform/telegram/telegram.ts";
 import { createWebhook } from "../platform/webhook/webhook.ts";
@@ -70,6 +71,8 @@ function create(name: string, config: PlatformConfig, clock: Clock): Platform {
       return createSlack(name, config, clock);
     case "feishu":
       return createFeishu(name, config, clock);
+    case "discord":
+      return createDiscord(name, config, clock);
   }
 }
 

@@ -72,8 +72,14 @@ const feishu = z.strictObject({
   domain: z.enum(["feishu", "lark"]).default("feishu"),
 });
 
+const discord = z.strictObject({
+  ...common,
+  kind: z.literal("discord"),
+  token: z.string().default(""),
+});
+
 /** One platform of the configuration (contract 10). */
-const platformSchema = z.discriminatedUnion("kind", [webhook, telegram, slack, feishu]);
+const platformSchema = z.discriminatedUnion("kind", [webhook, telegram, slack, feishu, discord]);
 
 export type PlatformConfig = z.output<typeof platformSchema>;
 export type WebhookPlatformConfig = z.output<typeof webhook>;

@@ -272,7 +272,7 @@ export type Resource = (typeof RESOURCES)[number];
 export type Scope = `${(typeof VERBS)[number]}:${Resource}`;
 
 /** Kinds of platforms that there are (contract 10). */
-export const PLATFORM_KINDS = ["local", "webhook", "telegram", "slack", "feishu"] as const;
+export const PLATFORM_KINDS = ["local", "webhook", "telegram", "slack", "feishu", "discord"] as const;
 export type PlatformKind = (typeof PLATFORM_KINDS)[number];
 
 /** How the connection to a platform is (contract 10.4). */

@@ -4,6 +4,7 @@ import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { JOURNEYS } from "./journeys.ts";
 import { FeishuWorld } from "./worlds/feishu.ts";
+import { DiscordWorld } from "./worlds/discord.ts";
 import { SlackWorld } from "./worlds/slack.ts";
 import { TelegramWorld } from "./worlds/telegram.ts";
 import { WebhookWorld } from "./worlds/webhook.ts";
@@ -13,6 +14,7 @@ const WORLDS: (() => World)[] = [
   () => new TelegramWorld(),
   () => new SlackWorld(),
   () => new FeishuWorld(),
+  () => new DiscordWorld(),
   () => new WebhookWorld(),
 ];
 

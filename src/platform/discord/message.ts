@@ -1,0 +1,129 @@
+import type { Incoming } from "../platform.ts";
+import { plainText } from "./format.ts";
+
+interface Author {
+  id: string;
+  username: string;
+  global_name?: string | null;
+  bot?: boolean;
+  system?: boolean;
+}
+
+interface Attachment {
+  url: string;
+  filename: string;
+  size: number;
+}
+
+interface Body {
+  content?: string;
+  attachments?: Attachment[];
+}
+
+/** A message, as it comes over the gateway and out of the history. */
+export interface Message extends Body {
+  id: string;
+  type: number;
+  channel_id: string;
+  author: Author;
+  webhook_id?: string;
+  member?: { nick?: string | null };
+  mentions?: Author[];
+  mention_roles?: string[];
+  message_reference?: { message_id?: string };
+  referenced_message?: { author: Author } | null;
+  /** What was forwarded. */
+  message_snapshots?: { message: Body }[];
+}
+
+interface Component {
+  label?: string;
+  custom_id?: string;
+  components?: Component[];
+}
+
+/** A press of a button of ours. */
+export interface Interaction {
+  id: string;
+  token: string;
+  type: number;
+  channel_id: string;
+  user?: Author;
+  member?: { nick?: string | null; user: Author };
+  message?: { id: string; content: string; components?: Component[] };
+  data?: { custom_id?: string };
+}
+
+/** Where a channel is: a thread is a channel of its own, below another. */
+export interface Where {
+  chat: string;
+  thread: string;
+  isDirect: boolean;
+}
+
+/** Who we are: our id, and our roles in the servers, which people mention as if they were we. */
+export interface Me {
+  id: string;
+  roles: ReadonlySet<string>;
+}
+
+/** What a person says, or says as a reply; the rest says the platform itself. */
+const SAID = [0, 19];
+/** A button or menu of a message. */
+const COMPONENT = 3;
+
+/** What a message says; null for what bots and webhooks say, ourselves among them, and for what has neither text nor file. */
+export function messageOf(message: Message, where: Where, me: Me): Incoming | null {
+  const { author, mentions = [], mention_roles = [] } = message;
+  if (!SAID.includes(message.type) || message.webhook_id !== undefined) return null;
+  if (author.id === me.id || author.bot === true || author.system === true) return null;
+  const bodies: Body[] = [message, ...(message.message_snapshots ?? []).map((one) => one.message)];
+  const said = bodies.map(({ content = "" }) => content).filter((text) => text !== "").join("\n");
+  const files = bodies.flatMap(({ attachments = [] }) => attachments)
+    .map(({ url, filename, size }) => ({ ref: url, name: filename, size }));
+  if (said.trim() === "" && files.length === 0) return null;
+  const isOurs = message.referenced_message?.author.id === me.id;
+  const isMentioned = isOurs || mentions.some(({ id }) => id === me.id) ||
+    mention_roles.some((role) => me.roles.has(role));
+  const text = said.replace(/<@!?(\d+)>|<@&(\d+)>/g, (all, person, role) => {
+    return person === me.id || me.roles.has(role) ? "" : all;
+  });
+  return {
+    ...where,
+    id: message.id,
+    sender: senderOf(author, message.member?.nick),
+    text: plainText(text, mentions).trim() || plainText(said, mentions),
+    files,
+    isMentioned,
+    repliesTo: isOurs ? message.message_reference?.message_id ?? "" : "",
+    choice: "",
+    isData: false,
+  };
+}
+
+/** What a press says; null for anything else. */
+export function pressOf(press: Interaction, where: Where): Incoming | null {
+  const person = press.member?.user ?? press.user;
+  if (press.type !== COMPONENT || press.message === undefined || person === undefined) return null;
+  return {
+    ...where,
+    id: press.id,
+    sender: senderOf(person, press.member?.nick),
+    text: "",
+    files: [],
+    isMentioned: true,
+    repliesTo: press.message.id,
+    choice: press.data?.custom_id ?? "",
+    isData: false,
+  };
+}
+
+/** What is written on the button that was pressed. */
+export function labelOf({ message, data }: Interaction): string {
+  const buttons = (message?.components ?? []).flatMap(({ components = [] }) => components);
+  return buttons.find(({ custom_id }) => custom_id === data?.custom_id)?.label ?? "";
+}
+
+function senderOf({ id, username, global_name }: Author, nick?: string | null) {
+  return { id, name: nick ?? global_name ?? username };
+}

@@ -1,0 +1,371 @@
+import { describe, expect, it } from "vitest";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { createDiscord } from "../../src/platform/discord/discord.ts";
+import { DISCORD_MARKDOWN, plainText } from "../../src/platform/discord/format.ts";
+import { inDialect } from "../../src/platform/markdown.ts";
+import type { Heard, Incoming, Receive } from "../../src/platform/platform.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { eventually } from "../harness/wait.ts";
+import { DiscordWorld } from "./worlds/discord.ts";
+
+async function open(world: DiscordWorld, clock: Clock = systemClock): Promise<App> {
+  const guild = { ...world.config, worker: "Ada", allow: ["*"] };
+  const app = await openApp({
+    clock,
+    config: { engines: fakeEngines(), platforms: { guild: guild as never } },
+  });
+  await app.call("POST /api/workers", { name: "Ada" });
+  return app;
+}
+
+const hears = (world: DiscordWorld, text: string) =>
+  eventually(text, () => world.sent().some((one) => one.text === text));
+const stateOf = async (app: App) => (await app.call("GET /api/platforms/guild")).state;
+
+/** The platform alone, with what came out of it. */
+function listening(world: DiscordWorld, receive?: Receive, heard: Heard[] = []) {
+  const came: Incoming[] = [];
+  const { token, base_url } = world.config;
+  const platform = createDiscord("guild", { token, base_url }, systemClock);
+  const taken = (incoming: Incoming) => {
+    came.push(incoming);
+    return Promise.resolve({ outcome: "queued" as const, message_id: "m" });
+  };
+  platform.start(receive ?? taken, () => Promise.resolve(heard));
+  return { platform, came, taken, [Symbol.asyncDispose]: () => platform.stop() };
+}
+
+describe("the gateway of Discord (contract 10)", () => {
+  it("is gone on with after a drop and when Discord asks for it: nothing is lost, nothing begins anew", async () => {
+    await using world = new DiscordWorld();
+    await using app = await open(world);
+    const { gateway } = world.fake;
+    await eventually("a session", () => gateway.listening === 1);
+    for (const [at, how] of ([4000, "reconnect", "resumable"] as const).entries()) {
+      gateway.end(how);
+      await world.say(`say after ${how}`);
+      await hears(world, `after ${how}`);
+      await eventually(
+        "it is gone on with",
+        () => gateway.asked.resume === at + 1 && gateway.listening === 1,
+      );
+    }
+    await app.settle();
+    expect(gateway.asked.identify).toBe(1);
+    expect(world.sent()).toHaveLength(3);
+    expect(world.faults()).toEqual([]);
+  });
+
+  it("begins anew when its session is over, and reads what was said meanwhile", async () => {
+    await using world = new DiscordWorld();
+    await using _app = await open(world);
+    await world.say("say first");
+    await hears(world, "first");
+    const { gateway } = world.fake;
+    gateway.end("invalid");
+    world.fake.said.get("D7")?.push({
+      id: world.fake.id(),
+      type: 0,
+      channel_id: "D7",
+      author: { id: "7", username: "user7" },
+      content: "say between",
+    });
+    await hears(world, "between");
+    expect(gateway.asked.identify).toBe(2);
+  });
+
+  it("is asked again for what could not be stored", async () => {
+    await using world = new DiscordWorld();
+    let failures = 0;
+    await using there = listening(world, async (incoming) => {
+      if (incoming.text === "two" && failures++ === 0) throw new Error("the disk is full");
+      return await there.taken(incoming);
+    });
+    for (const text of ["one", "two", "three"]) await world.say(text);
+    await eventually("all three", () => there.came.length === 3);
+    expect(there.came.map(({ text }) => text)).toEqual(["one", "two", "three"]);
+    expect(world.fake.gateway.asked).toMatchObject({ identify: 1, resume: 1 });
+  });
+
+  it("beats as Discord says, and a connection that is not answered is made anew (reliability PLT-6)", async () => {
+    await using world = new DiscordWorld();
+    world.fake.gateway.beatMs = 200;
+    await using there = listening(world);
+    const { gateway } = world.fake;
+    await world.say("one");
+    await eventually("some beats", () => gateway.asked.beats >= 4);
+    expect(gateway.asked).toMatchObject({ identify: 1, resume: 0 });
+    gateway.isDeaf = true;
+    await eventually("it comes again", () => gateway.asked.resume > 0);
+    gateway.isDeaf = false;
+    await world.say("two");
+    await eventually("both", () => there.came.length === 2);
+    expect(world.faults()).toEqual([]);
+  });
+
+  it("takes events that come in another order, and the same one twice", async () => {
+    await using world = new DiscordWorld();
+    await using app = await open(world);
+    await world.say("say ready");
+    await hears(world, "ready");
+    const author = { id: "7", username: "user7" };
+    const message = (id: string, content: string) => ({ id, type: 0, channel_id: "D7", author, content });
+    world.fake.gateway.outOfOrder([
+      ["MESSAGE_CREATE", message("11", "say a")],
+      ["MESSAGE_CREATE", message("12", "say b")],
+      ["MESSAGE_CREATE", message("11", "say a")],
+    ]);
+    await eventually("both", async () => (await app.call("GET /api/messages/inbound")).length === 3);
+  });
+});
+
+describe("a key of Discord that does not count (contract 10.4)", () => {
+  it.each([
+    ["is revoked", (world: DiscordWorld) => void (world.fake.revoked = true), "401: Unauthorized"],
+    [
+      "may not read messages",
+      (world: DiscordWorld) => void (world.fake.gateway.isWithoutContent = true),
+      "Message Content is off",
+    ],
+  ])("one that %s is said, and the service goes on", async (_words, break_, said) => {
+    await using world = new DiscordWorld();
+    break_(world);
+    await using app = await open(world);
+    await eventually("it is refused", async () => await stateOf(app) === "refused");
+    const { checks } = await app.call("GET /api/system/doctor");
+    expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
+      status: "warn",
+      detail: expect.stringContaining(said),
+    });
+    const tested = await app.call("POST /api/platforms/guild/test");
+    expect(tested).toMatchObject({ ok: false, detail: expect.stringContaining(said) });
+    expect(JSON.stringify([checks, tested])).not.toContain(world.fake.token);
+  });
+
+  it("holds the platform when it is revoked while it works, and counts no attempt", async () => {
+    await using world = new DiscordWorld();
+    await using app = await open(world);
+    await world.say("say first");
+    await hears(world, "first");
+    await world.say("say second");
+    world.fake.revoked = true;
+    await app.until("message.undelivered");
+    expect((await app.call("GET /api/messages/outbound?status=failed"))[0]).toMatchObject({
+      attempt: 0,
+      error: "Discord answered 401: 401: Unauthorized",
+      next_attempt_at: expect.any(Number),
+    });
+    world.fake.revoked = false;
+    await hears(world, "second");
+  });
+
+  it("begins no session when none is left for the day", async () => {
+    await using world = new DiscordWorld();
+    world.fake.remaining = 0;
+    await using app = await open(world);
+    await eventually("it waits", async () => await stateOf(app) === "limited");
+    expect(world.fake.gateway.asked.identify).toBe(0);
+  });
+});
+
+describe("limits of Discord (contract 10.3)", () => {
+  it("sends no more to a channel than it takes, without being told", async () => {
+    await using world = new DiscordWorld();
+    await using there = listening(world);
+    const part = { media: null };
+    const answer = { chat: "D7", thread: "", answers: "", choices: [] };
+    for (let i = 0; i < 12; i++) {
+      await there.platform.deliver({ ...answer, key: `k${i}`, part: { ...part, text: `${i}` } });
+    }
+    expect(world.sent().map(({ text }) => text)).toEqual(Array.from({ length: 12 }, (_, i) => `${i}`));
+    expect(world.fake.tooMany).toBe(0);
+  });
+
+  it("sends nothing at all while the limit of everything holds, and says for how long", async () => {
+    await using world = new DiscordWorld();
+    await using there = listening(world);
+    const answer = { chat: "D7", thread: "", answers: "", choices: [], part: { text: "x", media: null } };
+    world.fake.modes.push("global");
+    await expect(there.platform.deliver({ ...answer, key: "a" })).rejects.toMatchObject({
+      why: "limited",
+      scope: "platform",
+      retryAfterMs: 500,
+    });
+    const began = performance.now();
+    await there.platform.deliver({ ...answer, chat: "D8", key: "b" });
+    expect(performance.now() - began).toBeGreaterThan(400);
+  });
+
+  it.each([[500, "unreachable"], [403, "refused"], [404, "refused"]])(
+    "%i is %s",
+    async (status, why) => {
+      await using world = new DiscordWorld();
+      await using there = listening(world);
+      world.fake.modes.push(status);
+      const part = { text: "x", media: null };
+      const sent = there.platform.deliver({
+        key: "a",
+        chat: "D7",
+        thread: "",
+        answers: "",
+        choices: [],
+        part,
+      });
+      await expect(sent).rejects.toMatchObject({ why });
+    },
+  );
+});
+
+describe("the history of Discord (contract 10.1)", () => {
+  const message = (id: string, content: string, more = {}) => ({
+    id,
+    type: 0,
+    channel_id: "D7",
+    author: { id: "7", username: "user7" },
+    content,
+    ...more,
+  });
+
+  it("is read from the newest message that is known, a day back at most, in order, page by page", async () => {
+    await using world = new DiscordWorld();
+    const { fake } = world;
+    for (const id of ["D7", "D8"]) fake.channels.set(id, { type: 1 });
+    const known = fake.id(Date.now() - 60_000);
+    const long = Array.from({ length: 130 }, (_, i) => message(fake.id(Date.now() - 50_000 + i), `${i}`));
+    fake.said.set("D7", [message(fake.id(Date.now() - 90_000), "before"), ...long]);
+    fake.said.set("D8", [
+      message(fake.id(Date.now() - 40_000), "a bot", { author: { id: "5", username: "x", bot: true } }),
+      message(fake.id(Date.now() - 40_000), "last", { channel_id: "D8" }),
+    ]);
+    const heard = [
+      { chat: "D7", thread: "", id: known },
+      { chat: "D8", thread: "", id: fake.id(Date.now() - 70_000) },
+      { chat: "gone", thread: "", id: "1" },
+    ];
+    await using there = listening(world, undefined, heard);
+    await eventually("all of it", () => there.came.length === 131);
+    expect(there.came.map(({ text }) => text)).toEqual([...long.map(({ content }) => content), "last"]);
+    expect(there.came.at(-1)).toMatchObject({ chat: "D8", isDirect: true });
+  });
+
+  it("brings back nothing that is older than a day", async () => {
+    await using world = new DiscordWorld();
+    const { fake } = world;
+    fake.channels.set("D7", { type: 1 });
+    const day = 24 * 60 * 60 * 1000;
+    fake.said.set("D7", [
+      message(fake.id(Date.now() - day - 60_000), "old"),
+      message(fake.id(Date.now() - day + 60_000), "new"),
+    ]);
+    await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: "1000" }]);
+    await eventually("what is new", () => there.came.length === 1);
+    await world.say("live");
+    await eventually("what is said now", () => there.came.length === 2);
+    expect(there.came.map(({ text }) => text)).toEqual(["new", "live"]);
+  });
+});
+
+describe("what is said on Discord (contract 10.1)", () => {
+  it("is said to us by a mention, by a role that is ours, and by a reply; webhooks and the platform say nothing", async () => {
+    await using world = new DiscordWorld();
+    await using there = listening(world);
+    await world.say("ready");
+    const said = (more: Record<string, unknown>) =>
+      world.fake.gateway.event("MESSAGE_CREATE", {
+        id: world.fake.id(),
+        type: 0,
+        channel_id: "-5",
+        guild_id: "900",
+        author: { id: "7", username: "u", global_name: "User" },
+        ...more,
+      });
+    said({ content: "<@&77> by role", mention_roles: ["77"] });
+    said({ content: "<@&78> other role <#12> <:wave:1>", mention_roles: ["78"] });
+    said({ content: "by webhook", webhook_id: "1" });
+    said({ content: "pinned", type: 6 });
+    said({ content: "", message_snapshots: [{ message: { content: "forwarded" } }] });
+    said({
+      content: "to <@8> and <@99>",
+      mentions: [{ id: "99", username: "svc" }, { id: "8", username: "Bo" }],
+    });
+    await eventually("five", () => there.came.length === 5);
+    expect(there.came.slice(1).map(({ text, isMentioned }) => [text, isMentioned])).toEqual([
+      ["by role", true],
+      ["@role-78 other role #12 :wave:", false],
+      ["forwarded", false],
+      ["to @Bo and", true],
+    ]);
+    expect(there.came[1]).toMatchObject({ sender: { id: "7", name: "User" }, chat: "-5", isDirect: false });
+  });
+
+  it("has files that are too large, gone, or elsewhere: the text says so, and no key is sent for them", async () => {
+    await using world = new DiscordWorld();
+    await using app = await open(world);
+    await world.say("say ready");
+    await hears(world, "ready");
+    const files = [
+      { filename: "large.bin", size: 60_000_000, url: `${world.fake.url}/attachments/a1` },
+      { filename: "gone.txt", size: 1, url: `${world.fake.url}/attachments/a2` },
+      { filename: "else.txt", size: 1, url: "http://127.0.0.1:1/attachments/a3" },
+    ];
+    world.fake.gateway.event("MESSAGE_CREATE", {
+      id: world.fake.id(),
+      type: 0,
+      channel_id: "D7",
+      author: { id: "7", username: "u" },
+      content: "say with files",
+      attachments: files,
+    });
+    await hears(world, "with files");
+    const stored = await app.call("GET /api/messages/inbound");
+    const words = stored.map(({ content }: { content: string }) => content).join("\n");
+    expect(words).toContain("large.bin is not here: it is larger than");
+    expect(words).toContain("gone.txt is not here: Discord answered 404");
+    expect(words).toContain("else.txt is not here: Discord named an address outside of Discord");
+    expect(world.faults()).toEqual([]);
+  });
+});
+
+describe("what is sent to Discord (contract 10.3)", () => {
+  it("mentions nobody, keeps one message for one key, and is plain where marks make it too long", async () => {
+    await using world = new DiscordWorld();
+    await using there = listening(world);
+    const answer = { chat: "D7", thread: "", answers: "", choices: [] };
+    const first = { ...answer, key: "0b7c-1", part: { text: "@everyone <@7>", media: null } };
+    expect(await there.platform.deliver(first)).toBe(await there.platform.deliver(first));
+    const marks = "_".repeat(1_500);
+    await there.platform.deliver({ ...answer, key: "0b7c-2", part: { text: marks, media: null } });
+    expect(world.sent().map(({ text }) => text)).toEqual(["@everyone <@7>", marks]);
+    expect(world.faults()).toEqual([]);
+  });
+
+  it("leaves progress alone that somebody has deleted", async () => {
+    await using world = new DiscordWorld();
+    await using there = listening(world);
+    const place = { chat: "D7", thread: "", answers: "" };
+    const id = await there.platform.progress?.({ ...place, sentAs: "", text: "working" }) ?? "";
+    world.fake.sent[0].deleted = true;
+    expect(await there.platform.progress?.({ ...place, sentAs: id, text: "still" })).toBe(id);
+    expect(await there.platform.progress?.({ ...place, sentAs: id, text: "" })).toBe(id);
+  });
+});
+
+describe("texts of Discord", () => {
+  it.each([
+    ["**a *b* c** ~~d~~ `e_f`", "**a *b* c** ~~d~~ `e_f`"],
+    ["snake_case 2*3 * 4 |x| a\\b", "snake\\_case 2\\*3 * 4 \\|x\\| a\\\\b"],
+    ["# Head\n- one\n* two\n> said", "### Head\n- one\n* two\n> said"],
+    [
+      "https://a.example/b_c?d=e_f and [x](https://a.example/b_c)",
+      "https://a.example/b_c?d=e_f and [x](https://a.example/b_c)",
+    ],
+    ["**not closed", "\\*\\*not closed"],
+    ["```js\na_b * c\n```", "```js\na_b * c\n```"],
+  ])("%s", (markdown, shown) => expect(inDialect(markdown, DISCORD_MARKDOWN)).toBe(shown));
+
+  it("are read as a person typed them", () => {
+    const people = [{ id: "8", username: "Bo" }];
+    expect(plainText("<@8> <@!9> <a:party:12> <#3>", people)).toBe("@Bo @9 :party: #3");
+  });
+});

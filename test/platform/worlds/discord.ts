@@ -1,0 +1,130 @@
+import { eventually } from "../../harness/wait.ts";
+import { FakeDiscord } from "../fakes/discord.ts";
+import type { Ability, Sent, Told, World } from "./world.ts";
+
+/** Discord and its fake: the direct chat of a person is the channel D<n>, a thread is a channel below another. */
+export class DiscordWorld implements World {
+  readonly kind = "discord";
+  readonly person = "7";
+  readonly direct = "D7";
+  // The same nonce is the same message.
+  readonly copiesOfLost = 1;
+  readonly can: ReadonlySet<Ability> = new Set<Ability>([
+    "threads",
+    "groups",
+    "files in",
+    "files out",
+    "buttons",
+    "replies",
+    "commands",
+    "pairing",
+    "progress",
+    "limits",
+    "edits",
+    "answers",
+  ]);
+  readonly fake = new FakeDiscord();
+  #next = 1;
+
+  get config() {
+    return { kind: "discord", token: this.fake.token, base_url: `${this.fake.url}/api` };
+  }
+
+  async say(text: string, told: Told = {}): Promise<string> {
+    const { chat, from = this.person, isGroup = false, isMention = false, isBot = false } = told;
+    const place = chat ?? (isGroup ? "-5" : `D${from}`);
+    const channel = told.thread ?? place;
+    if (told.thread !== undefined) this.fake.channels.set(channel, { type: 11, parent_id: place });
+    this.fake.channels.set(place, { type: isGroup ? 0 : 1 });
+    const id = told.id ?? this.fake.id();
+    const message: Record<string, unknown> = {
+      id,
+      type: told.repliesTo === undefined ? 0 : 19,
+      channel_id: channel,
+      author: { id: from, username: `user${from}`, ...(isBot ? { bot: true } : {}) },
+      content: isMention ? `<@${this.fake.bot}> ${text}` : text,
+      mentions: isMention ? [{ id: this.fake.bot, username: "svc" }] : [],
+      attachments: told.file === undefined ? [] : [this.#attach(told.file)],
+      ...(isGroup ? { guild_id: "900", member: { nick: null } } : {}),
+      ...(told.repliesTo === undefined ? {} : {
+        message_reference: { message_id: told.repliesTo, channel_id: channel },
+        referenced_message: { id: told.repliesTo, author: { id: this.fake.bot } },
+      }),
+    };
+    // A bot that has never been there has missed nothing.
+    await eventually("the bot is there", () => this.fake.gateway.sessions.length > 0);
+    this.fake.gateway.event(told.isEdit === true ? "MESSAGE_UPDATE" : "MESSAGE_CREATE", message);
+    const said = this.fake.said.get(channel) ?? [];
+    if (!said.some((one) => one.id === id)) this.fake.said.set(channel, [...said, message]);
+    return id;
+  }
+
+  #attach({ name, bytes }: { name: string; bytes: Uint8Array<ArrayBuffer> }) {
+    const id = `a${this.#next++}`;
+    this.fake.files.set(id, bytes);
+    const url = `${this.fake.url}/attachments/${id}?ex=1&hm=2`;
+    return { id, filename: name, size: bytes.length, content_type: "text/plain", url };
+  }
+
+  sent(): Sent[] {
+    return this.fake.sent.map((one) => {
+      const parent = this.fake.channels.get(one.channel_id)?.parent_id;
+      return {
+        id: one.id,
+        // The direct chat of a person is a chat of its own.
+        chat: parent ?? one.channel_id.replace(/^D/, ""),
+        thread: parent === undefined ? "" : one.channel_id,
+        text: one.content || `[file ${one.file}]`,
+        answers: one.message_reference?.message_id ?? "",
+        buttons: (one.components ?? []).flatMap(({ components }: { components: { label: string }[] }) =>
+          components.map(({ label }) => label)
+        ),
+        deleted: one.deleted,
+      };
+    });
+  }
+
+  uploads() {
+    return this.fake.uploads;
+  }
+
+  signs(): number {
+    return this.fake.typing.length;
+  }
+
+  press({ id }: Sent, label: string, from = this.person): void {
+    const message = this.fake.sent.find((one) => one.id === id);
+    const components = message.components.length > 0 ? message.components : message.old;
+    const button = components
+      .flatMap((row: { components: unknown[] }) => row.components)
+      .find((one: { label: string }) => one.label === label);
+    const user = { id: from, username: `user${from}` };
+    const isGroup = this.fake.channels.get(message.channel_id)?.type !== 1;
+    this.fake.press({
+      id: this.fake.id(),
+      token: `interaction-${this.#next++}`,
+      type: 3,
+      channel_id: message.channel_id,
+      ...(isGroup ? { guild_id: "900", member: { nick: null, user } } : { user }),
+      message: { id, content: message.content, components },
+      data: { component_type: 2, custom_id: button.custom_id },
+    }, id);
+  }
+
+  loseAnswer(): void {
+    this.fake.modes.push("lost");
+  }
+
+  limit(chat: string, isOn: boolean): void {
+    if (isOn) this.fake.limited.add(`D${chat}`);
+    else this.fake.limited.delete(`D${chat}`);
+  }
+
+  faults(): string[] {
+    return [...this.fake.faults, ...this.fake.gateway.faults];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.fake[Symbol.asyncDispose]();
+  }
+}
