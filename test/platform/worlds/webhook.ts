@@ -15,7 +15,13 @@ export class WebhookWorld implements World {
   readonly #receiver = new Receiver(SECRET);
   /** Where the service is; set when it has started. */
   url = "";
+  /** What the configuration calls it. */
+  readonly name: string;
   #next = 1;
+
+  constructor(name = "there") {
+    this.name = name;
+  }
 
   get config() {
     return { kind: "webhook", secret: SECRET, reply_url: this.#receiver.url, allow_private: true };
@@ -23,9 +29,9 @@ export class WebhookWorld implements World {
 
   async say(text: string, { id = `m${this.#next++}`, chat = this.person }: Told = {}): Promise<string> {
     const body = JSON.stringify({ id, text, conversation: chat });
-    const now = new Date();
     for (;;) {
-      const response = await fetch(`${this.url}/hooks/there`, {
+      const now = new Date();
+      const response = await fetch(`${this.url}/hooks/${this.name}`, {
         method: "POST",
         body,
         headers: {
@@ -34,9 +40,10 @@ export class WebhookWorld implements World {
           "webhook-timestamp": String(Math.floor(now.getTime() / 1000)),
           "webhook-signature": new Webhook(SECRET).sign(id, now, body),
         },
-      });
-      await response.body?.cancel();
-      if (response.ok) return id;
+      }).catch(() => null);
+      await response?.body?.cancel().catch(() => {});
+      if (response?.ok) return id;
+      await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
 

@@ -1,0 +1,51 @@
+/** How the API of a service is called; tried again by the caller. */
+export type CallApi = (route: string, body?: unknown, headers?: Record<string, string>) => Promise<Answered>;
+
+/** An answer, or status 0 without one. */
+export interface Answered {
+  status: number;
+  // deno-lint-ignore no-explicit-any
+  body: any;
+  total: number;
+}
+
+/** People who write to the service itself, each in a session of their own. */
+export class LocalWorld {
+  readonly #call: CallApi;
+  readonly #sessions: string[] = [];
+
+  constructor(call: CallApi) {
+    this.#call = call;
+  }
+
+  /** Says something in a new session until it is taken, however often the service ends meanwhile. */
+  async say(text: string, worker: string): Promise<void> {
+    const key = crypto.randomUUID();
+    const { id } = await this.#taken("POST /api/local/sessions", { worker_id: worker }, `${key}-s`);
+    this.#sessions.push(id);
+    await this.#taken(`POST /api/local/sessions/${id}/messages`, { content: text }, `${key}-m`);
+  }
+
+  // The key makes it the same request, whether or not the one before was taken (contract 1.9).
+  async #taken(route: string, body: unknown, key: string) {
+    for (;;) {
+      const answer = await this.#call(route, body, { "idempotency-key": key });
+      if (answer.status === 201 || answer.status === 202) return answer.body;
+      if (answer.status !== 0 && answer.status < 500 && answer.status !== 401 && answer.status !== 429) {
+        throw new Error(`${route}: ${answer.status}`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+
+  /** What the workers said, over all sessions. */
+  async answers(): Promise<string[]> {
+    const said: string[] = [];
+    for (const id of this.#sessions) {
+      const { status, body } = await this.#call(`GET /api/local/sessions/${id}/messages`);
+      if (status !== 200) throw new Error(`history: ${status}`);
+      for (const { role, content } of body) if (role !== "user") said.push(content);
+    }
+    return said;
+  }
+}
