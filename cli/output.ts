@@ -2,7 +2,7 @@ import { load } from "../src/base/load.ts";
 import { type Column, localTime, paintStatus, relativeTime, type Row, text } from "./column.ts";
 import type { Io } from "./io.ts";
 import type { Style } from "./style.ts";
-import { visible } from "./visible.ts";
+import { visible, visibleJson } from "./visible.ts";
 
 /** How an answer is shown: for people, for pipes, as the server's JSON, or ids only (contract 6). */
 type Format = "table" | "tsv" | "json" | "ids";
@@ -21,7 +21,8 @@ export class Output {
 
   /** A line of plain text. */
   line(text: string): void {
-    this.#io.out(text + "\n");
+    const isShown = this.format === "json" && this.#io.outIsTerminal;
+    this.#io.out((isShown ? visibleJson(text) : text) + "\n");
   }
 
   /** Text as it is. */

@@ -32,3 +32,12 @@ export function visible(value: string): string {
     (character) => `\\u{${character.codePointAt(0)?.toString(16).toUpperCase()}}`,
   );
 }
+
+// What a JSON text may hold as it is, and what would drive a terminal: DEL and C1. JSON itself escapes the others.
+const RAW_IN_JSON = /[\u007f-\u009f]/g;
+
+/** A JSON text in which nothing drives a terminal; the value is the same (contract 6.7). */
+export function visibleJson(json: string): string {
+  const escape = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return json.replace(RAW_IN_JSON, escape).replace(HIDDEN, escape);
+}

@@ -32,6 +32,7 @@ import type { Database } from "../store/database.ts";
 import { findWorker } from "../store/worker.ts";
 import { type Answer, answer, DELETED, page as pageOf } from "./answer.ts";
 import type { Call } from "./call.ts";
+import { chainDepth } from "./chain.ts";
 import { checkAgain, create } from "./create.ts";
 import type { Needs } from "./parts.ts";
 import { uploadFolder } from "./session_files.ts";
@@ -163,6 +164,7 @@ export function sendMessage(
     if (media === null && input.content.trim() === "") {
       throw invalid("content", "must not be empty without a file");
     }
+    const depth = await chainDepth({ limits, runLimits }, call, "send the message");
     await runLimits.take(call, "messages");
     const now = clock.now();
     const messageId = newId();
@@ -181,6 +183,7 @@ export function sendMessage(
           alone: input.alone,
           reply_to: input.reply_to ?? "",
           is_direct: true,
+          depth,
           received_at: now,
         }, limits.max_waiting_messages),
         record(now, {

@@ -42,6 +42,7 @@ export async function receiveClick(
     media: null,
     alone: false,
     reply_to: "",
+    depth: 0,
     is_direct: isDirect,
     received_at: now,
   };

@@ -24,6 +24,7 @@ import { changesOf } from "./fleet_changes.ts";
 import { exported, listPresent, normalized } from "./fleet_present.ts";
 import type { Needs } from "./parts.ts";
 import { makeWorkDir } from "./work_dir.ts";
+import { checkGrant } from "./worker.ts";
 
 type PlanNeeds = Needs<"db" | "clock" | "engines" | "paths" | "timeZone">;
 
@@ -107,7 +108,7 @@ async function plan(
   checkCircle(fleet, present);
   const planned = planFleet(normalized(needs, fleet), present, { fleet: fleet.fleet, prune, adopt });
   checkReferences(fleet, present, planned);
-  checkCommandChanges(call, planned);
+  checkMayChange(call, planned);
   return { planned, present };
 }
 
@@ -165,9 +166,11 @@ async function checkWebhookNames({ db }: Needs<"db">, fleet: Fleet): Promise<voi
 }
 
 // A command that is left out is taken away. Who may set none may apply a file that changes none.
-function checkCommandChanges(call: Call, { changes }: Planned): void {
+function checkMayChange(call: Call, { changes }: Planned): void {
   for (const { name, before, after } of changes.flatMap(({ fields }) => fields)) {
     if ((name === "gate" || name === "verify") && (before ?? after ?? null) !== null) checkMaySet(call, name);
+    // Whose field it is says what it holds: only workers have scopes.
+    if (name === "scopes") checkGrant(call.caller, (after ?? []) as string[], (before ?? []) as string[]);
   }
 }
 

@@ -3,10 +3,12 @@ import { nameOrigin } from "../base/origin.ts";
 import { invalid, notFound, ServiceError } from "../domain/error.ts";
 import { content, CONTENT_MAX_BYTES, line } from "../domain/field.ts";
 import type { HookReceived } from "../domain/hook.ts";
+import type { Caller } from "../domain/scope.ts";
 import type { WebhookPlatformConfig } from "../config/platform.ts";
 import { expand } from "../platform/webhook/template.ts";
 import { type Signed, verifyGitHub, verifySlack, verifyStandard } from "../platform/webhook/signature.ts";
 import { type Answer, answer } from "./answer.ts";
+import { chainDepth } from "./chain.ts";
 import { receiveMessage } from "./inbound.ts";
 import { senderActor } from "./platforms.ts";
 import type { Needs } from "./parts.ts";
@@ -18,7 +20,7 @@ export interface Hook {
   headers: Readonly<Record<string, string>>;
   body: Uint8Array;
   /** Who holds the token with `write:hooks` that came with it; null without one. */
-  holder: string | null;
+  holder: Caller | null;
 }
 
 const plainSchema = z.strictObject({
@@ -33,7 +35,7 @@ const plainSchema = z.strictObject({
  * `unauthenticated` without a good signature or token, `invalid_request`, `rate_limited`.
  */
 export async function receiveHook(
-  needs: Needs<"db" | "clock" | "limits" | "platforms">,
+  needs: Needs<"db" | "clock" | "limits" | "platforms" | "runLimits">,
   hook: Hook,
 ): Promise<Answer<HookReceived>> {
   const found = needs.platforms.get(hook.name);
@@ -48,7 +50,9 @@ export async function receiveHook(
   const body = parsed(hook);
   if (config.hmac === "slack" && isChallenge(body)) return answer({ challenge: body.challenge });
   const message = messageOf(config, hook, body);
-  const actor = hook.holder ?? senderActor(hook.name, message.sender.id);
+  const { holder } = hook;
+  const actor = holder?.subject ?? senderActor(hook.name, message.sender.id);
+  const depth = holder === null ? 0 : await chainDepth(needs, { caller: holder }, "send this to a hook");
   nameOrigin(actor);
   const received = await receiveMessage(needs, rules, {
     ...message,
@@ -59,7 +63,7 @@ export async function receiveHook(
     isDirect: true,
     isMentioned: true,
     isData: true,
-  }, actor);
+  }, { actor, depth });
   if (received.outcome !== "over") {
     return {
       ...answer({ status: "queued", message_id: received.message_id }),

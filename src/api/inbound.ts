@@ -33,6 +33,12 @@ const CONVERSATIONS_HEARD_MAX = 50;
 const NAME_SHOWN_CHARACTERS = 100;
 const CUT_NOTE = "\n[the rest was too long and is left out]";
 
+/** Who said it, and how many tasks of agents led to it (contract 2.9). */
+interface Origin {
+  actor: string;
+  depth: number;
+}
+
 /**
  * What comes in from every platform: stored before it is acknowledged, once for each id, and only from those who may speak
  * (contract 10.1, contract 10.2). Throws `invalid_request` for ids that cannot be stored.
@@ -41,14 +47,14 @@ export async function receiveMessage(
   needs: Needs<"db" | "clock" | "limits">,
   rules: PlatformRules,
   given: Incoming,
-  actor = senderActor(rules.name, given.sender.id),
+  { actor = senderActor(rules.name, given.sender.id), depth = 0 }: Partial<Origin> = {},
 ): Promise<Received> {
   const incoming = cleaned(given, rules);
   if (!incoming.isData && !await mayReach(needs, rules, incoming)) {
     return incoming.isDirect ? await greetStranger(needs, rules, incoming) : IGNORED;
   }
   if (incoming.choice !== "") return await receiveClick(needs, rules, incoming);
-  return await store(needs, rules, incoming, actor);
+  return await store(needs, rules, incoming, { actor, depth });
 }
 
 /** What was heard last in the latest conversations of a platform (contract 10.1). */
@@ -75,12 +81,12 @@ async function store(
   { db, clock, limits }: Needs<"db" | "clock" | "limits">,
   { name }: PlatformRules,
   incoming: Incoming,
-  actor: string,
+  { actor, depth }: Origin,
 ): Promise<Received> {
   const now = clock.now();
   const key = platformKey(name, incoming);
   const replyTo = incoming.repliesTo === "" ? "" : await findSentAs(db, key, incoming.repliesTo);
-  const rows = rowsOf(name, incoming, replyTo, now);
+  const rows = rowsOf(name, incoming, { replyTo, depth, now });
   const [first] = rows;
   if (first === undefined) return IGNORED;
   const event = (kind: "message.received" | "message.failed", data = {}) =>
@@ -120,7 +126,11 @@ async function store(
 }
 
 /** A message with several files is several rows, which the quiet window joins again. */
-function rowsOf(platform: string, incoming: Incoming, replyTo: string, now: number) {
+function rowsOf(
+  platform: string,
+  incoming: Incoming,
+  { replyTo, depth, now }: { replyTo: string; depth: number; now: number },
+) {
   const { chat, id, sender, text, files, isData, isDirect } = incoming;
   const row = {
     session_key: platformKey(platform, incoming),
@@ -132,6 +142,7 @@ function rowsOf(platform: string, incoming: Incoming, replyTo: string, now: numb
     reply_to: replyTo,
     is_direct: isDirect,
     is_data: isData,
+    depth,
     received_at: now,
   };
   const attachments = files.length === 0 ? [""] : files.map((file) => JSON.stringify(file));

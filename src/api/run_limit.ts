@@ -55,7 +55,7 @@ export class RunLimits {
   }
 
   /** Records that the run has met a limit, once for each limit. */
-  async tell({ caller }: Call, thing: Thing, most: number): Promise<void> {
+  async tell({ caller }: Pick<Call, "caller">, thing: Thing, most: number): Promise<void> {
     const { run, subject } = caller;
     const key = `${run?.execution_id} ${thing}`;
     if (run === null || this.#told.has(key)) return;

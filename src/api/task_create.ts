@@ -1,4 +1,4 @@
-import { conflict, type FieldError, invalid, ServiceError } from "../domain/error.ts";
+import { type FieldError, invalid, ServiceError } from "../domain/error.ts";
 import { isId } from "../domain/field.ts";
 import { scriptSessionKey } from "../domain/message.ts";
 import type { JournalEntry } from "../domain/journal.ts";
@@ -15,6 +15,7 @@ import { insertTasks, listEnginesOf, listOrigins, type Origin } from "../store/t
 import { findWorker } from "../store/worker.ts";
 import type { Answer } from "./answer.ts";
 import type { Call } from "./call.ts";
+import { chainDepth } from "./chain.ts";
 import { checkCommands, checkDelivery } from "./command.ts";
 import { create } from "./create.ts";
 import type { Needs } from "./parts.ts";
@@ -30,7 +31,7 @@ export function createTask(needs: CreateNeeds, call: Call, input: TaskCreate): P
     const origin = message === null ? null : { message_id: message.id, session_key: message.session_key };
     const worker = input.gate || input.verify ? await findWorker(db, input.worker_id) : null;
     const { task, due_at } = planned(needs, call, input, { now, origin, engine: worker?.engine ?? "" });
-    const depth = await checkDepth(needs, call);
+    const depth = await chainDepth(needs, call, "create the task");
     await runLimits.take(call, "tasks");
     return {
       // The insert itself finds out whether the worker exists, so it cannot be deleted in between.
@@ -73,7 +74,7 @@ export function createTasks(
         throw error instanceof ServiceError ? ofTask(index, error) : error;
       }
     }
-    const depth = await checkDepth(needs, call);
+    const depth = await chainDepth(needs, call, "create the task");
     await runLimits.take(call, "tasks", plans.length);
     return {
       statements: [
@@ -163,20 +164,6 @@ function created(task: Task, call: Call): JournalEntry {
     actor: call.caller.subject,
     data: { type, status, reason },
   };
-}
-
-// How many tasks of agents led to the new one (contract 2.9).
-async function checkDepth(
-  { limits, runLimits }: Needs<"limits" | "runLimits">,
-  call: Call,
-): Promise<number> {
-  const depth = call.caller.run === null ? 0 : call.caller.run.depth + 1;
-  if (depth <= limits.max_chain_depth) return depth;
-  await runLimits.tell(call, "chain_depth", limits.max_chain_depth);
-  throw conflict(
-    `Cannot create the task: it would stand ${depth} deep in a chain of tasks that agents made ` +
-      `(limits.max_chain_depth is ${limits.max_chain_depth})`,
-  );
 }
 
 function unknownWorker(id: string): ServiceError {

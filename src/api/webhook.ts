@@ -2,7 +2,9 @@ import { randomBytes } from "node:crypto";
 import { newId } from "../base/id.ts";
 import type { Deleted } from "../domain/deleted.ts";
 import { conflict, notFound } from "../domain/error.ts";
+import { jsonOf, valueOf } from "../domain/json.ts";
 import type { Page } from "../domain/page.ts";
+import { mayCall } from "../domain/scope.ts";
 import {
   type Replay,
   type Webhook,
@@ -34,13 +36,25 @@ import type { Needs } from "./parts.ts";
 const SECRET_BYTES = 32;
 
 /** GET /api/webhooks, newest first (contract 11). */
-export async function listWebhooks({ db }: Needs<"db">, _call: Call, page: Page): Promise<Answer<Webhook[]>> {
-  return pageOf(await listWebhookRows(db, page));
+export async function listWebhooks({ db }: Needs<"db">, call: Call, page: Page): Promise<Answer<Webhook[]>> {
+  const found = pageOf(await listWebhookRows(db, page));
+  if (seesAddresses(call)) return found;
+  return { ...found, json: jsonOf(valueOf(found.json).map(withoutPath)) };
+}
+
+// Paths and queries of such addresses are often secrets: they are for those who may set them (contract 11).
+function seesAddresses({ caller }: Call): boolean {
+  return mayCall(caller, "write:webhooks");
+}
+
+function withoutPath(webhook: Webhook): Webhook {
+  return { ...webhook, url: originOf(webhook.url) };
 }
 
 /** GET /api/webhooks/:id_or_name. Throws `not_found`. */
-export async function getWebhook({ db }: Needs<"db">, _call: Call, ref: string): Promise<Answer<Webhook>> {
-  return answer(await find({ db }, ref));
+export async function getWebhook({ db }: Needs<"db">, call: Call, ref: string): Promise<Answer<Webhook>> {
+  const webhook = await find({ db }, ref);
+  return answer(seesAddresses(call) ? webhook : withoutPath(webhook));
 }
 
 async function find({ db }: Needs<"db">, ref: string): Promise<Webhook> {

@@ -172,6 +172,7 @@ async function changeWorker(
   if (worker === null) throw notFound("worker", id);
   const change = changed(worker, input);
   checkAuthority(call.caller, OPERATOR_FIELDS.filter((name) => change[name] !== undefined));
+  checkGrant(call.caller, change.scopes ?? [], worker.scopes);
   checkEngines(engines, change);
   const engine = change.engine ?? worker.engine;
   checkCommands({ call, engines, engine }, { verify: change.verify });
@@ -226,14 +227,21 @@ function checkAuthority(caller: Caller, fields: string[]): void {
   throw new ServiceError("forbidden", `Cannot set ${field}: only an operator may, never a run token`);
 }
 
-// A new worker without scopes gets the default ones, and a run grants nothing that it does not hold (contract 2.9).
-function checkGrant(caller: Caller, scopes: string[]): void {
-  const wanted = scopes.length === 0 ? WORKER_SCOPES_DEFAULT : scopes;
-  const missing = wanted.find((entry) => !grants(caller.scopes, entry));
-  if (caller.run === null || missing === undefined) return;
-  throw new ServiceError("forbidden", `Cannot grant ${missing}: this token does not hold it`, {
-    required_scope: missing,
-  });
+/**
+ * Nobody gives a worker more than they hold themselves, but for what it has already; a run not even the default ones, which a worker
+ * without scopes has (contract 2.9, contract 9.1). Throws `forbidden` with the scope that is missing.
+ */
+export function checkGrant(caller: Caller, scopes: readonly string[], had: readonly string[] = []): void {
+  const wanted = scopes.length === 0 && caller.run !== null ? WORKER_SCOPES_DEFAULT : scopes;
+  const missing = wanted.find((entry) => !grants(caller.scopes, entry) && !grants(had, entry));
+  if (missing === undefined) return;
+  throw new ServiceError(
+    "forbidden",
+    `Cannot give a worker the scope ${missing}: ${
+      caller.run === null ? "you do" : "this token does"
+    } not hold it`,
+    { required_scope: missing },
+  );
 }
 
 async function resolveDepartments(db: Database, keys: string[]): Promise<{ id: string; name: string }[]> {

@@ -107,7 +107,7 @@ export interface Person {
 /** What a run token is made for (contract 2.8). */
 export interface RunBinding extends RunKeys {
   attempt: number;
-  /** How many tasks of agents led to this run's task; -1 for the bee, whose tasks are the first of a chain. */
+  /** How many tasks of agents led to this run's task; for the bee one less than led to its message, so that its tasks are of that depth. */
   depth: number;
 }
 

@@ -2,7 +2,8 @@
 import { type ChatCommand, commandOf } from "../domain/chat_command.ts";
 import { LOCAL_PLATFORM } from "../domain/message.ts";
 import type { Database } from "../store/database.ts";
-import { findSaid, type WaitingMessage } from "../store/inbound.ts";
+import type { WaitingMessage } from "../store/inbound.ts";
+import { findSaid } from "../store/said.ts";
 
 /** Carries out a command; what it needs lies above the pipeline, so `boot` hands it over. */
 export type CarryOut = (message: WaitingMessage, command: ChatCommand) => Promise<void>;

@@ -21,6 +21,8 @@ export interface RoutedMessage {
   id: string;
   session_key: string;
   platform: string;
+  /** How many tasks of agents led to it. */
+  depth: number;
 }
 
 /** A routing decision: the plan and its reason. */
@@ -196,7 +198,7 @@ function assign(
   };
   const task = newTask(seed, plan, now);
   return [
-    ...insertTask({ ...task, due_at: plan.due_at, parent_task_id: null, depth: 0 }),
+    ...insertTask({ ...task, due_at: plan.due_at, parent_task_id: null, depth: message.depth }),
     record(now, {
       kind: "task.created",
       ...keysOf(message),

@@ -7,6 +7,7 @@ import type { Failure } from "../domain/vocabulary.ts";
 import { type BeeRun, beeRunSchema } from "../domain/bee_run.ts";
 import type { Listing } from "../domain/page.ts";
 import { inConversation, type Where } from "./filter.ts";
+import { DEPTH } from "./depth.ts";
 import { list } from "./list.ts";
 import { shown } from "./shown.ts";
 
@@ -78,7 +79,8 @@ export function findBeeGrant(
   attempt: number,
 ): Promise<RunBinding | null> {
   return db.first<RunBinding & Row>(
-    `select id as execution_id, attempt, '' as worker_id, '' as task_id, session_key, message_id, -1 as depth
+    `select id as execution_id, attempt, '' as worker_id, '' as task_id, session_key, message_id,
+      coalesce((select ${DEPTH} from inbound_message where inbound_message.id = message_id), 0) - 1 as depth
     from bee_run
     where id = ? and attempt = ? and status = 'running'`,
     [id, attempt],

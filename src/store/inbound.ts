@@ -3,6 +3,7 @@ import { type InboundFilter, type InboundMessage, inboundSchema } from "../domai
 import type { RoutedTo } from "../domain/vocabulary.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
+import { DEPTH } from "./depth.ts";
 import { list, parsed } from "./list.ts";
 import { MESSAGE_IS_UNROUTED } from "./status.ts";
 import { shown } from "./shown.ts";
@@ -30,6 +31,8 @@ type NewInbound =
     reply_to: string;
     /** Said where nobody else is. */
     is_direct: boolean;
+    /** How many tasks of agents led to it (contract 2.9). */
+    depth: number;
   }
   & Partial<FromPlatform>;
 
@@ -46,8 +49,8 @@ interface FromPlatform {
 export function insertInbound(message: NewInbound, waitingMax: number): Statement[] {
   return guarded(
     `insert into inbound_message (id, session_key, platform, platform_message_id, sender, content, media,
-        alone, reply_to, is_direct, sender_name, is_data, attachment, status, due_at, received_at)
-      select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?
+        alone, reply_to, is_direct, sender_name, is_data, attachment, depth, status, due_at, received_at)
+      select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?
       where (
         select count(*)
         from inbound_message
@@ -66,6 +69,7 @@ export function insertInbound(message: NewInbound, waitingMax: number): Statemen
       message.sender_name ?? "",
       message.is_data ?? false,
       message.attachment ?? "",
+      message.depth,
       message.received_at,
       message.received_at,
       message.session_key,
@@ -198,22 +202,6 @@ export function listReceived(db: Database, limit: number): Promise<WaitingMessag
   );
 }
 
-/** What a message says. */
-export interface Said extends Row {
-  content: string;
-  /** JSON text. */
-  media: string;
-  reply_to: string;
-}
-
-/** What a received message says, or null. */
-export function findSaid(db: Database, id: string): Promise<Said | null> {
-  return db.first<Said>(
-    "select content, media, reply_to from inbound_message where id = ? and status = 'received'",
-    [id],
-  );
-}
-
 /** A message that the coordinator has to route, with the default worker of its session, or on a platform with whom it replies to. */
 export interface FeedingMessage extends Row {
   id: string;
@@ -226,12 +214,14 @@ export interface FeedingMessage extends Row {
   is_data: number;
   /** Why it waits, or "". */
   error: string;
+  /** How many tasks of agents led to it, or to a part of it (contract 2.9). */
+  depth: number;
 }
 
 /** The oldest feeding message of each session, earliest due first: one conversation is routed in order. */
 export function listFeeding(db: Database, limit: number): Promise<FeedingMessage[]> {
   return db.read<FeedingMessage>(
-    `select inbound_message.id, session_key, platform, attempt, due_at, is_data, error,
+    `select inbound_message.id, session_key, platform, attempt, due_at, is_data, error, ${DEPTH} as depth,
       coalesce(chat_session.worker_id, (
         select source_id
         from outbound_message

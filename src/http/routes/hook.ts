@@ -3,6 +3,7 @@ import type { Authority } from "../../api/authority.ts";
 import type { Rule } from "../../domain/access.ts";
 import { hookReceivedSchema } from "../../domain/hook.ts";
 import { ServiceError } from "../../domain/error.ts";
+import type { Caller } from "../../domain/scope.ts";
 import { authenticate } from "../authenticate.ts";
 import { authorize } from "../authorize.ts";
 import { BODY_MAX_BYTES, readBody } from "../input.ts";
@@ -30,7 +31,7 @@ export const hookRoutes = [
         name: params.name,
         headers: Object.fromEntries(raw.headers),
         body: await readBody(raw, BODY_MAX_BYTES, streams.clock),
-        holder: typeof held === "string" ? held : null,
+        holder: held instanceof ServiceError ? null : held,
       };
       return await api.hook.receive(hook).catch((error) => {
         // The token was meant, so what is wrong with it says more than the missing signature.
@@ -41,11 +42,11 @@ export const hookRoutes = [
 ] as const;
 
 // Either of the two will do, so a token that does not count is no end.
-async function holderOf(authority: Authority, raw: Request): Promise<string | ServiceError> {
+async function holderOf(authority: Authority, raw: Request): Promise<Caller | ServiceError> {
   try {
     const { caller } = await authenticate(authority, raw, new URL(raw.url));
     authorize(caller, WITH_TOKEN);
-    return caller.subject;
+    return caller;
   } catch (error) {
     if (error instanceof ServiceError) return error;
     throw error;

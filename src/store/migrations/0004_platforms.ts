@@ -5,6 +5,8 @@ export const PLATFORMS: string[] = [
   `alter table inbound_message add column is_data integer not null default 0 check (is_data in (0, 1))`,
   // When somebody asked to send it again; its platform may then be away for as long as before.
   `alter table outbound_message add column resent_at integer`,
+  // How many tasks of agents led to a message that a run sent; 0 for what people and programs say.
+  `alter table inbound_message add column depth integer not null default 0`,
   `create index outbound_ending on outbound_message (substr(id, -6))`,
   // A file that is still to be fetched from the platform, as the platform describes it; '' when there is none.
   `alter table inbound_message add column attachment text not null default ''`,
