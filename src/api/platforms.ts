@@ -1,4 +1,4 @@
-import type { PlatformKind } from "../domain/vocabulary.ts";
+import type { PlatformKind } from "../domain/platform.ts";
 import type { Config } from "../config/schema.ts";
 import type { Platform, Received } from "../platform/platform.ts";
 

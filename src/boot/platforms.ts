@@ -25,6 +25,7 @@ import { createFeishu } from "../platform/feishu/feishu.ts";
 import { createDiscord } from "../platform/discord/discord.ts";
 import { createSlack } from "../platform/slack/slack.ts";
 import { createTelegram } from "../platform/telegram/telegram.ts";
+import { createWeCom } from "../platform/wecom/wecom.ts";
 import { createWebhook } from "../platform/webhook/webhook.ts";
 
 type PlatformConfig = Config["platforms"][string];
@@ -73,6 +74,8 @@ function create(name: string, config: PlatformConfig, clock: Clock): Platform {
       return createFeishu(name, config, clock);
     case "discord":
       return createDiscord(name, config, clock);
+    case "wecom":
+      return createWeCom(name, config, clock);
   }
 }
 

@@ -78,8 +78,15 @@ const discord = z.strictObject({
   token: z.string().default(""),
 });
 
+const wecom = z.strictObject({
+  ...common,
+  kind: z.literal("wecom"),
+  bot_id: z.string().default(""),
+  secret: z.string().default(""),
+});
+
 /** One platform of the configuration (contract 10). */
-const platformSchema = z.discriminatedUnion("kind", [webhook, telegram, slack, feishu, discord]);
+const platformSchema = z.discriminatedUnion("kind", [webhook, telegram, slack, feishu, discord, wecom]);
 
 export type PlatformConfig = z.output<typeof platformSchema>;
 export type WebhookPlatformConfig = z.output<typeof webhook>;

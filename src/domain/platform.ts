@@ -2,7 +2,22 @@ import { z } from "zod";
 import { digest } from "../base/digest.ts";
 import { chatSessionId } from "./chat.ts";
 import { line, time } from "./field.ts";
-import { PLATFORM_KINDS, PLATFORM_STATES } from "./vocabulary.ts";
+
+/** Kinds of platforms that there are (contract 10). */
+const PLATFORM_KINDS = [
+  "local",
+  "webhook",
+  "telegram",
+  "slack",
+  "feishu",
+  "discord",
+  "wecom",
+] as const;
+export type PlatformKind = (typeof PLATFORM_KINDS)[number];
+
+/** How the connection to a platform is (contract 10.4). */
+const PLATFORM_STATES = ["off", "connecting", "connected", "limited", "down", "refused"] as const;
+export type PlatformState = (typeof PLATFORM_STATES)[number];
 
 /** How long a pairing code counts (contract 10). */
 export const PAIRING_LIFE_MS = 60 * 60 * 1000;

@@ -271,14 +271,6 @@ export const RESOURCES = [
 export type Resource = (typeof RESOURCES)[number];
 export type Scope = `${(typeof VERBS)[number]}:${Resource}`;
 
-/** Kinds of platforms that there are (contract 10). */
-export const PLATFORM_KINDS = ["local", "webhook", "telegram", "slack", "feishu", "discord"] as const;
-export type PlatformKind = (typeof PLATFORM_KINDS)[number];
-
-/** How the connection to a platform is (contract 10.4). */
-export const PLATFORM_STATES = ["off", "connecting", "connected", "limited", "down", "refused"] as const;
-export type PlatformState = (typeof PLATFORM_STATES)[number];
-
 /** Who made a webhook (contract 11). */
 export const WEBHOOK_ORIGINS = ["config", "api"] as const;
 

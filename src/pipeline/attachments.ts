@@ -123,8 +123,9 @@ async function fetchOnce(
   const platform = platforms.find(({ name }) => name === message.platform);
   if (platform?.fetch === undefined) throw new DeliveryError("refused", "its platform is not connected");
   const folder = placeFolder(message.session_key);
-  const bytes = await platform.fetch(remote.ref, signal);
-  const file = await IncomingFile.open(join(paths.uploads, folder), newId(), remote.name, remote.size ?? 0);
+  const fetched = await platform.fetch(remote.ref, signal);
+  const { name, bytes } = fetched instanceof ReadableStream ? { name: remote.name, bytes: fetched } : fetched;
+  const file = await IncomingFile.open(join(paths.uploads, folder), newId(), name, remote.size ?? 0);
   let isKept = false;
   try {
     for await (const chunk of bytes) {
@@ -134,7 +135,7 @@ async function fetchOnce(
     }
     const media = await file.finish();
     const now = clock.now();
-    const upload = { ...media, session_id: folder, original_name: remote.name, created_at: now };
+    const upload = { ...media, session_id: folder, original_name: name, created_at: now };
     const statements: Statement[] = [
       ...attachFile(message.id, media),
       ...insertUpload(upload, uploadQuota(maxUploadBytes)),

@@ -31,6 +31,8 @@ interface Listening {
   ping?: (wire: Pick<Wire, "send">) => void;
   /** It is ready when it is open, without a word of the platform. */
   isReadyWhenOpen?: boolean;
+  /** What is said first, when it is open. */
+  greet?: (socket: Socket) => void;
   /** One after the other, as they came. An error ends the socket: what was not acknowledged comes again. */
   take: (data: Uint8Array, socket: Socket) => Promise<void>;
 }
@@ -73,7 +75,7 @@ interface Watch {
 }
 
 function attend(
-  { clock, connection, pingMs, take, isReadyWhenOpen = false }: Listening,
+  { clock, connection, pingMs, take, isReadyWhenOpen = false, greet }: Listening,
   wire: Wire,
   { resolve, reject }: { resolve: () => void; reject: (error: unknown) => void },
 ): Watch {
@@ -91,7 +93,10 @@ function attend(
   let handling = Promise.resolve();
   wire.on("ping", seen);
   wire.on("pong", seen);
-  wire.on("open", () => isReadyWhenOpen && socket.ready());
+  wire.on("open", () => {
+    if (isReadyWhenOpen) socket.ready();
+    greet?.(socket);
+  });
   wire.on("message", (data) => {
     seen();
     const bytes = data as unknown as Uint8Array;

@@ -1,6 +1,6 @@
 import type { Choice } from "../domain/choice.ts";
 import type { Media } from "../domain/message.ts";
-import type { PlatformKind, PlatformState } from "../domain/vocabulary.ts";
+import type { PlatformKind, PlatformState } from "../domain/platform.ts";
 
 /** A file that came with a message and is still on the platform. */
 export interface RemoteFile {
@@ -94,6 +94,12 @@ export class DeliveryError extends Error {
   }
 }
 
+/** A file whose name is known only when it is fetched. */
+export interface NamedBytes {
+  name: string;
+  bytes: ReadableStream<Uint8Array>;
+}
+
 /** How the connection to a platform is. */
 export interface Health {
   state: PlatformState;
@@ -134,8 +140,8 @@ export interface Platform {
   progress?(progress: Progress): Promise<string>;
   /** Whether files can be sent there. */
   readonly takesFiles: boolean;
-  /** The bytes of a file that came with a message. Throws DeliveryError. */
-  fetch?(ref: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
+  /** The bytes of a file that came with a message, with its name where that comes with them. Throws DeliveryError. */
+  fetch?(ref: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array> | NamedBytes>;
   /** Asks the platform whether the connection and its key are good. Throws an Error that says what is wrong. */
   test(): Promise<string>;
   health(): Health;

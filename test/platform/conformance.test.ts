@@ -7,6 +7,7 @@ import { FeishuWorld } from "./worlds/feishu.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
 import { SlackWorld } from "./worlds/slack.ts";
 import { TelegramWorld } from "./worlds/telegram.ts";
+import { WeComWorld } from "./worlds/wecom.ts";
 import { WebhookWorld } from "./worlds/webhook.ts";
 import type { World } from "./worlds/world.ts";
 
@@ -15,6 +16,7 @@ const WORLDS: (() => World)[] = [
   () => new SlackWorld(),
   () => new FeishuWorld(),
   () => new DiscordWorld(),
+  () => new WeComWorld(),
   () => new WebhookWorld(),
 ];
 

@@ -11,7 +11,7 @@ export class WebhookWorld implements World {
   readonly direct = "main";
   // The same id: whoever receives it knows that it is the same.
   readonly copiesOfLost = 2;
-  readonly can: ReadonlySet<Ability> = new Set<Ability>(["limits", "answers"]);
+  readonly can: ReadonlySet<Ability> = new Set<Ability>(["limits", "answers", "lost meanwhile"]);
   readonly #receiver = new Receiver(SECRET);
   /** Where the service is; set when it has started. */
   url = "";

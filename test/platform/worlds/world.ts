@@ -6,6 +6,10 @@ export type Ability =
   /** A file comes in a message of its own. */
   | "files alone"
   | "files out"
+  /** There is no sign that somebody works, and a message of progress stays and says that it is done. */
+  | "no signs"
+  /** What is said while nobody listens never comes. */
+  | "lost meanwhile"
   | "buttons"
   | "replies"
   | "commands"

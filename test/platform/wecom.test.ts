@@ -1,0 +1,263 @@
+import { describe, expect, it } from "vitest";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { inDialect } from "../../src/platform/markdown.ts";
+import type { Incoming } from "../../src/platform/platform.ts";
+import { WECOM_MARKDOWN } from "../../src/platform/wecom/format.ts";
+import { messageOf } from "../../src/platform/wecom/message.ts";
+import { createWeCom } from "../../src/platform/wecom/wecom.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
+import { eventually } from "../harness/wait.ts";
+import { WeComWorld } from "./worlds/wecom.ts";
+
+async function open(world: WeComWorld, clock: Clock = systemClock): Promise<App> {
+  const corp = { ...world.config, worker: "Ada", allow: ["*"] };
+  const app = await openApp({
+    clock,
+    config: { engines: fakeEngines(), platforms: { corp: corp as never } },
+  });
+  await app.call("POST /api/workers", { name: "Ada" });
+  return app;
+}
+
+const hears = (world: WeComWorld, text: string) =>
+  eventually(text, () => world.sent().some((one) => one.text === text));
+const platformOf = (app: App) => app.call("GET /api/platforms/corp");
+
+/** The platform alone, connected, with what came out of it. */
+async function listening(world: WeComWorld) {
+  const came: Incoming[] = [];
+  const { bot_id, secret, base_url } = world.config;
+  const platform = createWeCom("corp", { bot_id, secret, base_url }, systemClock);
+  platform.start((incoming) => {
+    came.push(incoming);
+    return Promise.resolve({ outcome: "queued", message_id: "m" });
+  }, () => Promise.resolve([]));
+  await eventually("it is connected", () => platform.health().state === "connected");
+  return { platform, came, [Symbol.asyncDispose]: () => platform.stop() };
+}
+
+const answer = { key: "k", chat: "7", thread: "", answers: "", choices: [] };
+const saying = (text: string) => ({ ...answer, part: { text, media: null } });
+
+describe("the connection to WeCom (contract 10.4)", () => {
+  it("is made again when it is dropped, or does not count any more: nothing that is sent is lost", async () => {
+    await using world = new WeComWorld();
+    await using app = await open(world);
+    await world.say("say first");
+    await hears(world, "first");
+    world.fake.drop();
+    await world.say("say dropped");
+    await hears(world, "dropped");
+    await world.say("sleep 1");
+    world.fake.forget();
+    await hears(world, "slept 1");
+    expect(world.fake.subscriptions).toBe(3);
+    await app.settle();
+    expect(world.sent()).toHaveLength(3);
+  });
+
+  it("is made anew when it is silent for 2.5 times its ping (reliability PLT-6)", async () => {
+    await using world = new WeComWorld();
+    const clock = new TestClock(Date.now());
+    await using app = await open(world, clock);
+    await eventually("it is connected", async () => (await platformOf(app)).state === "connected");
+    world.fake.isDeaf = true;
+    await eventually("it comes again", () => {
+      clock.advance(5_000);
+      return world.fake.subscriptions === 2;
+    });
+    expect(world.fake.pings).toBeGreaterThan(0);
+  });
+
+  it("says that another service uses the bot, and does not fight with it (reliability PLT-6)", async () => {
+    await using world = new WeComWorld();
+    await using app = await open(world);
+    await eventually("it is connected", async () => (await platformOf(app)).state === "connected");
+    await using other = await listening(world);
+    await eventually("the first one is told", async () => (await platformOf(app)).state === "refused");
+    expect(await platformOf(app)).toMatchObject({
+      error: "another connection uses this bot: WeCom allows one",
+    });
+    await app.until("platform.down");
+    await world.say("hello");
+    await eventually("the other one hears", () => other.came.length === 1);
+    expect(world.fake.subscriptions).toBe(2);
+  });
+
+  it("says that a secret does not count, and the service goes on", async () => {
+    await using world = new WeComWorld();
+    world.fake.revoked = true;
+    await using app = await open(world);
+    await eventually("it is refused", async () => (await platformOf(app)).state === "refused");
+    const { checks } = await app.call("GET /api/system/doctor");
+    expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
+      status: "warn",
+      detail: expect.stringContaining("WeCom answered 853000"),
+    });
+    const tested = await app.call("POST /api/platforms/corp/test");
+    expect(tested).toMatchObject({ ok: false, detail: expect.stringContaining("853000") });
+    expect(JSON.stringify([checks, tested])).not.toContain(world.fake.secret);
+  });
+
+  it("is asked by a test, without a second one", async () => {
+    await using world = new WeComWorld();
+    await using there = await listening(world);
+    expect(await there.platform.test()).toBe("the bot aib-1 is connected");
+    expect(world.fake.subscriptions).toBe(1);
+  });
+});
+
+describe("what is sent to WeCom (contract 10.3)", () => {
+  it.each([[45_009, "limited"], [-1, "unreachable"], [40_058, "refused"]])("%i is %s", async (code, why) => {
+    await using world = new WeComWorld();
+    await using there = await listening(world);
+    world.fake.modes.push(code);
+    await expect(there.platform.deliver(saying("x"))).rejects.toMatchObject({ why });
+  });
+
+  it("waits for an answer that is slow, sends nothing without a connection, and mentions nobody", async () => {
+    await using world = new WeComWorld();
+    await using there = await listening(world);
+    world.fake.modes.push("slow");
+    await there.platform.deliver(saying("hello <@all> `<@7>`"));
+    expect(world.sent().map(({ text }) => text)).toEqual(["hello <\u200b@all> `<\u200b@7>`"]);
+    await there.platform.stop();
+    await expect(there.platform.deliver(saying("x"))).rejects.toMatchObject({ why: "unreachable" });
+    expect(world.faults()).toEqual([]);
+  });
+
+  it("brings files in pieces; what fails before the message was not sent", async () => {
+    await using world = new WeComWorld();
+    await using there = await listening(world);
+    const text = "0123456789".repeat(120_000);
+    const part = { text, media: null, asFile: "long.md" };
+    await there.platform.deliver({ ...answer, part });
+    expect(world.uploads()).toEqual([{ name: "long.md", text, chat: "7" }]);
+    const sending = there.platform.deliver({ ...answer, part });
+    world.fake.drop();
+    await expect(sending).rejects.toMatchObject({ why: "unreachable" });
+    await expect(there.platform.deliver({ ...answer, part: { ...part, text: "" } })).rejects.toMatchObject({
+      why: expect.stringMatching(/refused|unreachable/),
+    });
+    expect(world.faults()).toEqual([]);
+  });
+
+  it("asks what is long before its buttons, and as a list where there are too many", async () => {
+    await using world = new WeComWorld();
+    await using there = await listening(world);
+    const choices = Array.from({ length: 7 }, (_, i) => ({ value: `q:${i}`, label: `Option ${i}` }));
+    const long = "Which of these? ".repeat(20).trim();
+    await there.platform.deliver({ ...saying(long), choices: choices.slice(0, 6) });
+    await there.platform.deliver({ ...saying("Which?"), choices });
+    const [whole, card, list] = world.sent();
+    expect(whole).toMatchObject({ text: long, buttons: [] });
+    expect(card?.buttons).toHaveLength(6);
+    expect(card?.text).toHaveLength(112);
+    expect(list).toMatchObject({ text: expect.stringContaining("7. Option 6"), buttons: [] });
+    expect(world.faults()).toEqual([]);
+  });
+
+  it("shows progress as the answer to a message that it knows, and no other", async () => {
+    await using world = new WeComWorld();
+    await using there = await listening(world);
+    const id = await world.say("hello");
+    await eventually("it came", () => there.came.length === 1);
+    const place = { chat: "7", thread: "" };
+    const show = (answers: string, sentAs: string, text: string | null) =>
+      there.platform.progress?.({ ...place, answers, sentAs, text });
+    expect(await show("before the start", "", "working")).toBe("");
+    expect(await show(id, "", null)).toBe("");
+    const shown = await show(id, "", "working") ?? "";
+    expect(await show(id, shown, "still working")).toBe(shown);
+    expect(await show(id, shown, "")).toBe(shown);
+    // WeCom takes no change after its end.
+    expect(await show(id, shown, "late")).toBe(shown);
+    expect(world.fake.sent).toMatchObject([{ text: "✓", deleted: true }]);
+  });
+});
+
+describe("files of WeCom (contract 10.1)", () => {
+  it.each([0, 1, 15, 16, 31, 32, 33, 64, 200_003])("are opened with their key: %i bytes", async (size) => {
+    await using world = new WeComWorld();
+    await using there = await listening(world);
+    const bytes = Uint8Array.from({ length: size }, (_, i) => i % 251);
+    const { url, aeskey } = world.fake.file("a b.txt", bytes);
+    const fetched = await there.platform.fetch?.(
+      JSON.stringify({ url, key: aeskey }),
+      AbortSignal.timeout(5_000),
+    );
+    if (fetched === undefined || fetched instanceof ReadableStream) throw new Error("no name");
+    expect(fetched.name).toBe("a b.txt");
+    expect(new Uint8Array(await new Response(fetched.bytes).arrayBuffer())).toEqual(bytes);
+  });
+
+  it("that are too large, gone, elsewhere or closed with another key are said in the text", async () => {
+    await using world = new WeComWorld();
+    await using app = await open(world);
+    await world.say("say ready");
+    await hears(world, "ready");
+    const said = async (file: object, words: string) => {
+      const from = { userid: "7" };
+      const msgid = crypto.randomUUID();
+      world.fake.push("aibot_msg_callback", { msgid, from, chattype: "single", msgtype: "file", file });
+      await eventually(words, async () => {
+        const all = await app.call("GET /api/messages/inbound");
+        return all.some(({ content }: { content: string }) => content.includes(words));
+      });
+    };
+    const good = world.fake.file("a.txt", new TextEncoder().encode("a"));
+    await said(
+      { ...good, aeskey: btoa("k".repeat(32)) },
+      "[the file file is not here: its key does not open the file]",
+    );
+    await said({ ...good, aeskey: "short" }, "the key of the file is none");
+    await said({ ...good, url: "http://localhost:1/files/f1" }, "WeCom named an address outside of WeCom");
+    await said({ ...good, url: `${world.fake.url}/files/none` }, "WeCom answered 403");
+    const large = world.fake.file("large.bin", new Uint8Array(60_000_000));
+    await said(large, "it is larger than");
+  });
+});
+
+describe("what is said on WeCom", () => {
+  const place = { msgid: "1", from: { userid: "7" } };
+
+  it.each([
+    ["a text", { msgtype: "text", text: { content: "hello @Ada" } }, "hello @Ada"],
+    ["a voice", { msgtype: "voice", voice: { content: "spoken" } }, "spoken"],
+    [
+      "text and picture",
+      {
+        msgtype: "mixed",
+        mixed: {
+          msg_item: [{ msgtype: "text", text: { content: "look" } }, {
+            msgtype: "image",
+            image: { url: "https://x.qq.com/1", aeskey: "k" },
+          }],
+        },
+      },
+      "look",
+    ],
+  ])(
+    "%s",
+    (_name, said, text) => expect(messageOf({ ...place, ...said })).toMatchObject({ text, chat: "7" }),
+  );
+
+  it("has the mention of the bot taken off in a group, and only that", () => {
+    const said = { ...place, chatid: "g1", chattype: "group" as const, msgtype: "text" };
+    expect(messageOf({ ...said, text: { content: "@Robot @Ada do it" } })).toMatchObject({
+      chat: "g1",
+      text: "@Ada do it",
+      isDirect: false,
+    });
+    expect(messageOf({ ...said, text: { content: "@Robot" } })).toMatchObject({ text: "@Robot" });
+    expect(messageOf({ ...said, text: { content: "  " } })).toBeNull();
+  });
+
+  it.each([
+    ["**a *b*** ~~c~~ `d`", "**a *b*** c `d`"],
+    ["# Head\n[x](https://a.example)", "### Head\n[x](https://a.example)"],
+    ["```js\n<@a>\n```", "```js\n<\u200b@a>\n```"],
+  ])("%s", (markdown, shown) => expect(inDialect(markdown, WECOM_MARKDOWN)).toBe(shown));
+});

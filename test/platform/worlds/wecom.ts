@@ -1,0 +1,105 @@
+import { eventually } from "../../harness/wait.ts";
+import { FakeWeCom } from "../fakes/wecom.ts";
+import type { Ability, Sent, Told, World } from "./world.ts";
+
+/** WeCom and its fake: the direct chat of a person has their id, and in groups a bot hears only what mentions it. */
+export class WeComWorld implements World {
+  readonly kind = "wecom";
+  readonly person = "7";
+  readonly direct = "7";
+  // It has no key against doubles.
+  readonly copiesOfLost = 2;
+  // It has no threads, no edits, and tells neither what is replied to nor how to reply.
+  readonly can: ReadonlySet<Ability> = new Set<Ability>([
+    "groups",
+    "files in",
+    "files alone",
+    "files out",
+    "buttons",
+    "commands",
+    "pairing",
+    "progress",
+    "no signs",
+    "limits",
+    "lost meanwhile",
+  ]);
+  readonly fake = new FakeWeCom();
+  #next = 1;
+
+  get config() {
+    const { botId: bot_id, secret, url: base_url } = this.fake;
+    return { kind: "wecom", bot_id, secret, base_url };
+  }
+
+  async say(text: string, told: Told = {}): Promise<string> {
+    const { from = this.person, isGroup = false, isMention = false, isBot = false } = told;
+    const msgid = told.id ?? `msg${this.#next++}`;
+    // Nobody tells a bot what other bots say, or what does not mention it.
+    if (isBot || isGroup && !isMention) return msgid;
+    const place = {
+      msgid,
+      from: { userid: from },
+      ...(isGroup ? { chatid: told.chat ?? "-5", chattype: "group" } : { chattype: "single" }),
+    };
+    await eventually("the bot is there", () => this.fake.socket !== null);
+    if (told.file !== undefined) {
+      const file = this.fake.file(told.file.name, told.file.bytes);
+      this.fake.push("aibot_msg_callback", { ...place, msgid: `${msgid}f`, msgtype: "file", file });
+    }
+    const content = isGroup ? `@svc ${text}` : text;
+    this.fake.push("aibot_msg_callback", { ...place, msgtype: "text", text: { content } });
+    return msgid;
+  }
+
+  sent(): Sent[] {
+    return this.fake.sent.map(({ id, chatid, text, buttons, deleted }) => ({
+      id,
+      chat: chatid,
+      thread: "",
+      text,
+      answers: "",
+      buttons: buttons.map((button: { text: string }) => button.text),
+      deleted,
+    }));
+  }
+
+  uploads() {
+    return this.fake.uploads;
+  }
+
+  signs(): number {
+    return 0;
+  }
+
+  press({ id, chat }: Sent, label: string, from = this.person): void {
+    const message = this.fake.sent.find((one) => one.id === id);
+    const { key } = [...message.buttons, ...message.old].find((one) => one.text === label);
+    this.fake.push("aibot_event_callback", {
+      msgid: `event${this.#next++}`,
+      msgtype: "event",
+      from: { userid: from },
+      ...(chat.startsWith("-") ? { chatid: chat, chattype: "group" } : { chattype: "single" }),
+      event: {
+        eventtype: "template_card_event",
+        template_card_event: { card_type: "button_interaction", event_key: key, task_id: id },
+      },
+    });
+  }
+
+  loseAnswer(): void {
+    this.fake.modes.push("lost");
+  }
+
+  limit(chat: string, isOn: boolean): void {
+    if (isOn) this.fake.limited.add(chat);
+    else this.fake.limited.delete(chat);
+  }
+
+  faults(): string[] {
+    return this.fake.faults;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.fake[Symbol.asyncDispose]();
+  }
+}
