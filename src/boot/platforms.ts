@@ -21,6 +21,7 @@ import { createLocal } from "../platform/local/local.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { Database } from "../store/database.ts";
 import { syncWebhooks } from "../store/webhook.ts";
+import { createDingTalk } from "../platform/dingtalk/dingtalk.ts";
 import { createFeishu } from "../platform/feishu/feishu.ts";
 import { createDiscord } from "../platform/discord/discord.ts";
 import { createSlack } from "../platform/slack/slack.ts";
@@ -72,6 +73,8 @@ function create(name: string, config: PlatformConfig, clock: Clock): Platform {
       return createSlack(name, config, clock);
     case "feishu":
       return createFeishu(name, config, clock);
+    case "dingtalk":
+      return createDingTalk(name, config, clock);
     case "discord":
       return createDiscord(name, config, clock);
     case "wecom":

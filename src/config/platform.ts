@@ -72,6 +72,18 @@ const feishu = z.strictObject({
   domain: z.enum(["feishu", "lark"]).default("feishu"),
 });
 
+const dingtalk = z.strictObject({
+  ...common,
+  kind: z.literal("dingtalk"),
+  client_id: z.string().default(""),
+  client_secret: z.string().default(""),
+  robot_code: z.string().default(""),
+  /** Made by hand in the card editor; buttons need one. */
+  card_template: z.string().default(""),
+  /** Of the older interface, which stores files; base_url when it is empty. */
+  oapi_url: z.union([z.literal(""), address]).default(""),
+});
+
 const discord = z.strictObject({
   ...common,
   kind: z.literal("discord"),
@@ -86,7 +98,15 @@ const wecom = z.strictObject({
 });
 
 /** One platform of the configuration (contract 10). */
-const platformSchema = z.discriminatedUnion("kind", [webhook, telegram, slack, feishu, discord, wecom]);
+const platformSchema = z.discriminatedUnion("kind", [
+  webhook,
+  telegram,
+  slack,
+  feishu,
+  dingtalk,
+  discord,
+  wecom,
+]);
 
 export type PlatformConfig = z.output<typeof platformSchema>;
 export type WebhookPlatformConfig = z.output<typeof webhook>;

@@ -10,6 +10,7 @@ const PLATFORM_KINDS = [
   "telegram",
   "slack",
   "feishu",
+  "dingtalk",
   "discord",
   "wecom",
 ] as const;

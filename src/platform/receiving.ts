@@ -18,3 +18,13 @@ export async function storeOrLeave(
     return null;
   }
 }
+
+/** What was read of an event. One that has another form than all that we know is null and left out, as one that cannot be stored. */
+export function readOrLeave<T>(platform: string, read: () => T | null): T | null {
+  try {
+    return read();
+  } catch (error) {
+    log.warning("An event of {platform} cannot be read: {error}", { platform, error });
+    return null;
+  }
+}

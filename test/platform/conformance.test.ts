@@ -3,6 +3,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { JOURNEYS } from "./journeys.ts";
+import { DingTalkWorld } from "./worlds/dingtalk.ts";
 import { FeishuWorld } from "./worlds/feishu.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
 import { SlackWorld } from "./worlds/slack.ts";
@@ -15,6 +16,7 @@ const WORLDS: (() => World)[] = [
   () => new TelegramWorld(),
   () => new SlackWorld(),
   () => new FeishuWorld(),
+  () => new DingTalkWorld(),
   () => new DiscordWorld(),
   () => new WeComWorld(),
   () => new WebhookWorld(),

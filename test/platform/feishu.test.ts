@@ -111,7 +111,7 @@ describe("Feishu (contract 10, decision 0087)", () => {
     await world.say("say later");
     await hears(world, "later");
     const events = await app.db.read<{ data: string }>(
-      "select data from journal where kind = 'message.undelivered' order by id",
+      "select data from journal where kind = 'message.undelivered' order by seq",
     );
     expect(events.map(({ data }) => JSON.parse(data).reason)).toEqual([
       "Feishu answered 99991400: refused",

@@ -1,14 +1,11 @@
 import type { Clock } from "../../base/clock.ts";
+import { AccessToken } from "../access_token.ts";
 import { answerText } from "../answer.ts";
 import type { PartFile } from "../part_file.ts";
 import { DeliveryError } from "../platform.ts";
-import { answered, notSent } from "../request.ts";
+import { answered, askJson, notSent, objectOf } from "../request.ts";
 
 const HOSTS = { feishu: "https://open.feishu.cn", lark: "https://open.larksuite.com" };
-const TIMEOUT_MS = 15_000;
-const UPLOAD_MS = 120_000;
-// A token is fetched anew before it ends.
-const TOKEN_SPARE_S = 300;
 /** The token is not known any more: fetched anew, once. */
 const TOKEN_CODES = [99991661, 99991663, 99991664, 99991668, 99991671];
 /** Too much for this app, or for this chat. */
@@ -64,32 +61,32 @@ interface Answer {
   code?: number;
   msg?: string;
   data?: unknown;
-}
-
-interface Token {
-  value: string;
-  endsAt: number;
+  tenant_access_token?: string;
+  expire?: number;
 }
 
 /** Calls of one app. The secret and its tokens go to the address of the configuration alone. */
 export class FeishuClient {
   readonly #base: string;
   readonly #app: { app_id: string; app_secret: string };
-  readonly #clock: Clock;
-  #token: Promise<Token> | null = null;
+  readonly #token: AccessToken;
 
   constructor({ app_id, app_secret, domain, base_url }: FeishuSettings, clock: Clock) {
     this.#base = (base_url || HOSTS[domain]).replace(/\/$/, "");
     this.#app = { app_id, app_secret };
-    this.#clock = clock;
+    this.#token = new AccessToken({
+      clock,
+      fetch: () => this.#fetchToken(),
+      isStale: (error) => error instanceof FeishuError && TOKEN_CODES.includes(error.code),
+    });
   }
 
   /** The `data` of the answer, or all of it. Throws FeishuError for a refusal, DeliveryError without an answer. */
   async call<T>(method: string, path: string, call: Call = {}): Promise<T> {
     const { query, ...rest } = call;
     const search = query === undefined ? "" : `?${new URLSearchParams(query)}`;
-    const answer = await this.#authorized((headers) =>
-      this.#json(`/open-apis${path}${search}`, { method, headers, ...rest })
+    const answer = await this.#token.use((token) =>
+      this.#json(`/open-apis${path}${search}`, { method, headers: bearer(token), ...rest })
     );
     return (answer.data ?? answer) as T;
   }
@@ -125,86 +122,36 @@ export class FeishuClient {
 
   /** The bytes of a file of a message, as they come. Throws as call() does. */
   async download(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-    return await this.#authorized(async (headers) => {
+    return await this.#token.use(async (token) => {
+      const url = `${this.#base}/open-apis/im/v1/messages/${path}`;
       const response = await answered(
         "Feishu",
-        () =>
-          fetch(`${this.#base}/open-apis/im/v1/messages/${path}`, { headers, redirect: "manual", signal }),
+        () => fetch(url, { headers: bearer(token), redirect: "manual", signal }),
       );
       if (response.ok && response.body !== null) return response.body;
-      throw failure(parsed(await answered("Feishu", () => answerText(response))), response);
+      throw failure(objectOf(await answered("Feishu", () => answerText(response))), response);
     });
   }
 
-  // A token that is not known any more is fetched anew: what was refused for it was not done.
-  async #authorized<T>(request: (headers: Record<string, string>) => Promise<T>): Promise<T> {
-    for (let isAgain = false;; isAgain = true) {
-      const token = await notSent(() => this.#tokenNow());
-      try {
-        return await request({ authorization: `Bearer ${token}` });
-      } catch (error) {
-        const isStale = error instanceof FeishuError && TOKEN_CODES.includes(error.code);
-        if (!isStale || isAgain) throw error;
-        this.#token = null;
-      }
-    }
-  }
-
-  async #tokenNow(): Promise<string> {
-    const known = await this.#token?.catch(() => null);
-    if (known && known.endsAt > this.#clock.now()) return known.value;
-    const fetching = this.#fetchToken();
-    this.#token = fetching;
-    try {
-      return (await fetching).value;
-    } catch (error) {
-      if (this.#token === fetching) this.#token = null;
-      throw error;
-    }
-  }
-
-  async #fetchToken(): Promise<Token> {
+  async #fetchToken(): Promise<{ value: string; lifeS: number }> {
     const path = "/open-apis/auth/v3/tenant_access_token/internal";
-    const answer = await this.#json(path, { method: "POST", body: this.#app }, () => true);
-    const { tenant_access_token: value = "", expire = 0 } = answer as {
-      tenant_access_token?: string;
-      expire?: number;
-    };
-    const lifeS = Math.max(expire - TOKEN_SPARE_S, expire / 2);
-    return { value, endsAt: this.#clock.now() + lifeS * 1000 };
+    const answer = await this.#json(path, { body: this.#app }, () => true);
+    return { value: answer.tenant_access_token ?? "", lifeS: answer.expire ?? 0 };
   }
 
   async #json(
     path: string,
-    { method, headers = {}, body, form, signal }: Call & { method: string; headers?: Record<string, string> },
+    request: Parameters<typeof askJson>[2],
     refuses: (code: number) => boolean = () => false,
   ): Promise<Answer> {
-    const limit = AbortSignal.timeout(form === undefined ? TIMEOUT_MS : UPLOAD_MS);
-    const { response, text } = await answered("Feishu", async () => {
-      const response = await fetch(`${this.#base}${path}`, {
-        method,
-        headers: body === undefined
-          ? headers
-          : { ...headers, "content-type": "application/json; charset=utf-8" },
-        ...(body === undefined ? form === undefined ? {} : { body: form } : { body: JSON.stringify(body) }),
-        redirect: "manual",
-        signal: signal === undefined ? limit : AbortSignal.any([limit, signal]),
-      });
-      return { response, text: await answerText(response) };
-    });
-    const answer = parsed(text);
+    const { response, answer } = await askJson<Answer>("Feishu", `${this.#base}${path}`, request);
     if (response.ok && answer.code === 0) return answer;
     throw failure(answer, response, refuses);
   }
 }
 
-function parsed(text: string): Answer {
-  try {
-    const answer = JSON.parse(text);
-    return typeof answer === "object" && answer !== null ? answer : {};
-  } catch {
-    return {};
-  }
+function bearer(token: string): Record<string, string> {
+  return { authorization: `Bearer ${token}` };
 }
 
 function failure(

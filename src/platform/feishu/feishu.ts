@@ -4,7 +4,7 @@ import { Connection } from "../connection.ts";
 import { partsOf } from "../cut.ts";
 import { keepConnected, type Trouble } from "../keep_connected.ts";
 import type { Platform, Receive, Received } from "../platform.ts";
-import { storeOrLeave } from "../receiving.ts";
+import { readOrLeave, storeOrLeave } from "../receiving.ts";
 import { cardOf } from "./card.ts";
 import { deliveryError, FeishuClient, FeishuError, type FeishuSettings } from "./client.ts";
 import { type FeishuEvent, incomingOf, isPress, type Pressed } from "./message.ts";
@@ -85,9 +85,11 @@ async function work({ client, receive, wellAgain, ...parts }: Work): Promise<voi
   const { url, pingMs } = await client.connection(parts.signal);
   const handle = async (event: FeishuEvent) => {
     wellAgain();
-    const incoming = incomingOf(event, bot.open_id);
+    const incoming = readOrLeave("Feishu", () => incomingOf(event, bot.open_id));
     const received = incoming === null ? null : await storeOrLeave("Feishu", receive, incoming);
-    return isPress(event) ? shownAfter(event.event.action.value ?? {}, received?.outcome) : null;
+    return incoming !== null && isPress(event)
+      ? shownAfter(event.event.action.value ?? {}, received?.outcome)
+      : null;
   };
   await listenFrames({ ...parts, url, pingMs, handle });
 }

@@ -1,4 +1,5 @@
 import type { Incoming, RemoteFile } from "../platform.ts";
+import { objectOf } from "../request.ts";
 
 interface Mention {
   key: string;
@@ -131,7 +132,7 @@ interface Element {
 }
 
 function contentOf({ message_id, message_type, content }: Message): { text: string; files: RemoteFile[] } {
-  const said = parsed(content);
+  const said = objectOf<Content>(content);
   const file = (key: string | undefined, type: "image" | "file", name: string): RemoteFile[] =>
     key === undefined
       ? []
@@ -164,13 +165,4 @@ function elementText({ tag, text = "", href, user_id = "", language = "" }: Elem
   if (tag === "a") return href === undefined || href === text ? text : `${text} (${href})`;
   if (tag === "code_block") return `\`\`\`${language.toLowerCase()}\n${text.trimEnd()}\n\`\`\``;
   return tag === "hr" ? "---" : text;
-}
-
-function parsed(content: string): Content {
-  try {
-    const said = JSON.parse(content);
-    return typeof said === "object" && said !== null ? said : {};
-  } catch {
-    return {};
-  }
 }

@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import type { Clock } from "../../base/clock.ts";
 import type { Connection } from "../connection.ts";
 import { listen, type Socket } from "../listening.ts";
+import { objectOf } from "../request.ts";
 import { Frame } from "./frame.ts";
 import type { FeishuEvent } from "./message.ts";
 import { Pieces } from "./pieces.ts";
@@ -39,7 +40,7 @@ export async function listenFrames({ url, pingMs, handle, ...parts }: Listening)
       const whole = pieces.add(frame.header("message_id"), place, frame.payload);
       if (whole === null) return;
       parts.connection.seen();
-      const shown = await handle(JSON.parse(new TextDecoder().decode(whole)));
+      const shown = await handle(objectOf<FeishuEvent>(new TextDecoder().decode(whole)) as FeishuEvent);
       socket.send(frame.answer(acknowledgement(shown)).encode());
     },
   });

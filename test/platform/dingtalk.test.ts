@@ -1,0 +1,299 @@
+import { describe, expect, it } from "vitest";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { markdownOf } from "../../src/platform/dingtalk/format.ts";
+import { messageOf } from "../../src/platform/dingtalk/message.ts";
+import { sendable } from "../../src/platform/dingtalk/zip.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
+import { eventually } from "../harness/wait.ts";
+import { unzipped } from "./fakes/zip.ts";
+import { DingTalkWorld } from "./worlds/dingtalk.ts";
+
+async function open(
+  world: DingTalkWorld,
+  more: Record<string, unknown> = {},
+  clock: Clock = systemClock,
+): Promise<App> {
+  const ding = { ...world.config, worker: "Ada", allow: ["*"], ...more };
+  const app = await openApp({
+    clock,
+    config: { engines: fakeEngines(), platforms: { ding: ding as never } },
+  });
+  await app.call("POST /api/workers", { name: "Ada" });
+  return app;
+}
+
+const texts = (world: DingTalkWorld) =>
+  world.sent().filter(({ deleted }) => !deleted).map(({ text }) => text);
+const hears = (world: DingTalkWorld, text: string) => eventually(text, () => texts(world).includes(text));
+const stateOf = async (app: App) => (await app.call("GET /api/platforms/ding")).state;
+const contents = async (app: App): Promise<string[]> =>
+  (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) => content);
+
+/** A question in a conversation that has begun; answers its id. */
+async function ask(world: DingTalkWorld, app: App, text: string, options: string[]): Promise<string> {
+  await world.say("say begun");
+  await hears(world, "begun");
+  await app.settle();
+  const [{ id }] = await app.call("GET /api/messages/inbound");
+  const question = await app.call("POST /api/questions", { message_id: id, text, options });
+  await eventually("the question", () => texts(world).some((one) => one.startsWith(text)));
+  return question.id;
+}
+
+describe("DingTalk (contract 10, decision 0088)", () => {
+  it("loses nothing when its stream is replaced or dropped, and answers every frame", async () => {
+    await using world = new DingTalkWorld();
+    await using app = await open(world);
+    await eventually("a stream", () => world.fake.sockets.size === 1);
+    world.fake.system("ping");
+    world.fake.event();
+    world.fake.system("disconnect");
+    await eventually("the next one is open first", () => world.fake.opened === 2);
+    await world.say("say replaced");
+    await hears(world, "replaced");
+    world.fake.drop();
+    await world.say("say dropped");
+    await hears(world, "dropped");
+    await eventually("all is acknowledged", () => world.fake.waiting.size === 0);
+    await app.settle();
+    expect(texts(world)).toEqual(["replaced", "dropped"]);
+    expect(world.faults()).toEqual([]);
+  });
+
+  it("makes a connection anew that is silent for 2.5 times its ping (reliability PLT-6)", async () => {
+    await using world = new DingTalkWorld();
+    const clock = new TestClock(Date.now());
+    await using app = await open(world, {}, clock);
+    await eventually("it is connected", async () => await stateOf(app) === "connected");
+    expect(world.fake.opened).toBe(1);
+    clock.advance(25_500);
+    await eventually("it is opened again", () => {
+      clock.advance(200);
+      return world.fake.opened === 2;
+    });
+    await eventually("it is well", async () => await stateOf(app) === "connected");
+  });
+
+  it("says that a key does not count, without the key, and the service goes on", async () => {
+    await using world = new DingTalkWorld();
+    world.fake.revoked = true;
+    await using app = await open(world);
+    await eventually("it is refused", async () => await stateOf(app) === "refused");
+    const { checks } = await app.call("GET /api/system/doctor");
+    const check = checks.find(({ name }: { name: string }) => name === "platforms");
+    expect(check).toMatchObject({ status: "warn", detail: expect.stringContaining("authFailed") });
+    const tested = await app.call("POST /api/platforms/ding/test");
+    expect(tested).toMatchObject({
+      ok: false,
+      detail: expect.stringContaining("invalidClientIdOrSecret"),
+    });
+    expect(JSON.stringify([check, tested])).not.toContain(world.fake.secret);
+  });
+
+  it("fetches a token anew that ended, for messages and for files, and sends nothing twice", async () => {
+    await using world = new DingTalkWorld();
+    await using app = await open(world);
+    await world.say("say one");
+    await hears(world, "one");
+    await app.settle();
+    const tokens = world.fake.tokens;
+    world.fake.expire();
+    const [{ id }] = await app.call("GET /api/messages/inbound");
+    const long = "sentence. ".repeat(3_000).trim();
+    await app.call("POST /api/messages", { message_id: id, content: long });
+    await eventually("the beginning", () => world.fake.sent.length === 2);
+    world.fake.expire();
+    await eventually("the file", () => world.uploads().length === 1);
+    expect(world.uploads()).toEqual([{ name: "reply.md", text: long, type: "zip" }]);
+    expect(world.fake.tokens).toBe(tokens + 2);
+    expect(world.fake.sent).toHaveLength(3);
+  });
+
+  it("waits when all of the app is too much, and for a DingTalk that is not well; a person who is not there is refused at once", async () => {
+    await using world = new DingTalkWorld();
+    await using app = await open(world);
+    const qps = "Forbidden.AccessDenied.QpsLimitForAppkeyAndApi";
+    world.fake.modes.push({ status: 403, code: qps }, { status: 503, code: "ServiceUnavailable" });
+    await world.say("say later");
+    await hears(world, "later");
+    expect((await app.call("GET /api/messages/outbound"))[0]).toMatchObject({ status: "sent", attempt: 1 });
+    world.fake.gone.add("8");
+    await world.say("say nobody", { from: "8" });
+    await eventually("it is given up", async () => {
+      const [row] = await app.call("GET /api/messages/outbound?status=failed");
+      return row?.next_attempt_at === null && row.error.includes("this person is not there");
+    });
+  });
+
+  it("shows progress in a card that it edits, or without a template in one message that stays; both go", async () => {
+    for (const card_template of ["tpl.schema", ""]) {
+      await using world = new DingTalkWorld();
+      await using app = await open(world, { card_template });
+      await world.say("sleep 9");
+      await eventually("progress", () => texts(world).some((text) => text.startsWith("Ada works on it")));
+      await hears(world, "slept 9");
+      await eventually("progress is gone", () => texts(world).length === 1);
+      await app.settle();
+      expect(world.fake.sent.map(({ isCard = false }) => isCard)).toEqual([card_template !== "", false]);
+      expect(world.faults()).toEqual([]);
+    }
+  });
+
+  it("gives a sign at once and takes it away with the reply; without the permission it gives none", async () => {
+    await using world = new DingTalkWorld();
+    await using _app = await open(world);
+    await world.say("sleep 2");
+    await eventually("a sign", () => world.fake.emotionsNow.size === 1);
+    await hears(world, "slept 2");
+    await eventually("it is gone", () => world.fake.emotionsNow.size === 0);
+    world.fake.isPlain = true;
+    await world.say("say without it");
+    await hears(world, "without it");
+    expect(world.fake.emotions).toHaveLength(1);
+  });
+
+  it("asks with buttons where the template has enough of them, else by numbers", async () => {
+    await using world = new DingTalkWorld();
+    await using app = await open(world);
+    const many = await ask(world, app, "Which?", ["a", "b", "c", "d", "e"]);
+    expect(texts(world).at(-1)).toContain("2. b");
+    expect(world.fake.sent.at(-1).isCard).toBeUndefined();
+    await world.say("2");
+    await eventually(
+      "it is answered",
+      async () => (await app.call(`GET /api/questions/${many}`)).answer === "b",
+    );
+    const few = await ask(world, app, "Go on?", ["Yes", "No"]);
+    const card = world.sent().at(-1);
+    if (card === undefined) throw new Error("no card");
+    expect(card.buttons).toEqual(["Yes", "No"]);
+    world.press(card, "No");
+    const shown = () => world.sent().find(({ id }) => id === card.id)?.text;
+    await eventually("the answer is shown", () => shown()?.endsWith("> No") === true);
+    world.press(card, "Yes");
+    await world.say("say after it");
+    await hears(world, "after it");
+    expect((await app.call(`GET /api/questions/${few}`)).answer).toBe("No");
+    expect(shown()).toMatch(/> No$/);
+  });
+
+  it("leaves alone what can never be answered, and an event that cannot be read stops nothing", async () => {
+    await using world = new DingTalkWorld();
+    await using app = await open(world);
+    world.fake.message({ msgtype: "text" });
+    const outside = {
+      senderId: "$:LWCP_v1:$x",
+      senderStaffId: "",
+      conversationId: "cidOfX==",
+      senderNick: "X",
+    };
+    world.fake.message({
+      ...outside,
+      msgId: "1",
+      conversationType: "1",
+      msgtype: "text",
+      text: { content: "say no" },
+    });
+    await world.say("say yes");
+    await hears(world, "yes");
+    expect(await contents(app)).toEqual(["say yes"]);
+    expect(world.fake.opened).toBe(1);
+    expect(world.fake.waiting.size).toBe(0);
+  });
+
+  it("fetches files from no address inside, and says in the text that one is too large or gone", async () => {
+    await using world = new DingTalkWorld();
+    await using app = await open(world);
+    const bytes = new Uint8Array(1);
+    const says = (words: string) =>
+      eventually(words, async () => (await contents(app)).join("\n").includes(words));
+    await world.say("say large", {
+      from: "1",
+      file: { name: "large.bin", bytes: new Uint8Array(60_000_000) },
+    });
+    await says("[the file large.bin is not here: it is larger than 50 MiB]");
+    world.fake.fileHost = "http://127.0.0.1:9";
+    await world.say("say inside", { from: "2", file: { name: "inside.bin", bytes } });
+    await says("[the file inside.bin is not here: the file cannot be fetched: 127.0.0.1 is at 127.0.0.1");
+    world.fake.fileHost = "";
+    await world.say("say gone", { from: "3", file: { name: "gone.bin", bytes } });
+    expect(world.faults()).toEqual([]);
+  });
+});
+
+describe("files for DingTalk", () => {
+  const file = (name: string) => ({ name, bytes: new TextEncoder().encode("grüße"), mime: "text/plain" });
+
+  it("go as they are when a robot may send them, else in a zip", () => {
+    expect(sendable(file("a.PDF"))).toEqual({ file: file("a.PDF"), type: "pdf" });
+    const { file: zip, type } = sendable(file("bericht ü.txt"));
+    expect([zip.name, type]).toEqual(["bericht ü.txt.zip", "zip"]);
+    expect(unzipped(zip.bytes)).toEqual({ name: "bericht ü.txt", text: "grüße" });
+  });
+
+  it("are a zip that other programs read", async () => {
+    const dir = await Deno.makeTempDir({ prefix: "svc-test-" });
+    const { file: zip } = sendable(file("a.txt"));
+    await Deno.writeFile(`${dir}/a.zip`, zip.bytes);
+    const script =
+      `import sys, zipfile; z = zipfile.ZipFile(sys.argv[1]); z.testzip(); print(z.read("a.txt").decode())`;
+    const python = new Deno.Command("python3", { args: ["-c", script, `${dir}/a.zip`] });
+    const { stdout, success } = await python.output().catch(() => ({
+      stdout: new Uint8Array(),
+      success: null,
+    }));
+    await Deno.remove(dir, { recursive: true });
+    // A machine without Python has the other test.
+    if (success !== null) expect(new TextDecoder().decode(stdout)).toBe("grüße\n");
+  });
+});
+
+describe("texts of DingTalk", () => {
+  it.each([
+    ["one\ntwo\n\nthree", "one  \ntwo\n\nthree"],
+    ["# Head\n**bold** and *it* and ~~no~~", "### Head  \n**bold** and *it* and no"],
+    ["```js\na\nb\n```\nend", "```js\na\nb\n```\nend"],
+    ["[x](https://a.example/?a=1&b=2) <b>", "[x](https://a.example/?a=1&b=2) <b>"],
+  ])("%s", (markdown, shown) => expect(markdownOf(markdown).text).toBe(shown));
+
+  it("have the beginning of their first line as a title", () => {
+    expect(markdownOf("\n## **Done**: `x`\nmore").title).toBe("Done: x");
+    expect(markdownOf("😀".repeat(100)).title).toBe("😀".repeat(20));
+    expect(markdownOf("***").title).toBe("…");
+  });
+
+  const message = {
+    msgId: "m",
+    conversationType: "2",
+    conversationId: "cidgroup00001==",
+    senderId: "$:LWCP_v1:$1",
+    senderStaffId: "",
+    isInAtList: true,
+  };
+
+  it.each([
+    [{ msgtype: "text", text: { content: "  ask Bo " } }, "ask Bo", []],
+    [
+      {
+        msgtype: "richText",
+        content: { richText: [{ text: "see " }, { downloadCode: "d1" }, { text: "this" }] },
+      },
+      "see this",
+      ["d1"],
+    ],
+    [{ msgtype: "picture", content: { downloadCode: "d2" } }, "", ["d2"]],
+    [{ msgtype: "audio", content: { downloadCode: "d3", recognition: "hello" } }, "hello", ["d3"]],
+    [{ msgtype: "video", content: { downloadCode: "d4" } }, "", ["d4"]],
+  ])("are read as a person said them: %j", (said, text, refs) => {
+    const incoming = messageOf({ ...message, ...said });
+    expect(incoming).toMatchObject({ text, sender: { id: "$:LWCP_v1:$1" }, isMentioned: true });
+    expect(incoming?.files.map(({ ref }) => ref)).toEqual(refs);
+  });
+
+  it("are left alone when they say nothing", () => {
+    expect(messageOf({ ...message, msgtype: "text", text: { content: " " } })).toBeNull();
+    expect(messageOf({ ...message, msgtype: "location" })).toBeNull();
+  });
+});

@@ -1,0 +1,381 @@
+import { unzipped } from "./zip.ts";
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+const CLIENT_ID = "dingclient";
+const SECRET = "secret-of-dingtalk";
+const TEMPLATE = "tpl.schema";
+const FILE_TYPES = ["xlsx", "pdf", "zip", "rar", "doc", "docx"];
+const TEXT_CHARACTERS = 3_800;
+/** What an answer to a frame has, and nothing else. */
+const ANSWER_KEYS = "code,data,headers,message";
+
+interface Waiting {
+  type: string;
+  topic: string;
+  data: string;
+}
+
+/** A server of DingTalk's interfaces and its stream, strict about what it takes, with the switches that tests need. */
+export class FakeDingTalk {
+  readonly clientId = CLIENT_ID;
+  readonly secret = SECRET;
+  readonly template = TEMPLATE;
+  /** Messages and cards that the robot sent, as they are now. */
+  readonly sent: Json[] = [];
+  readonly faults: string[] = [];
+  /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. */
+  readonly modes: ("lost" | { status: number; code: string })[] = [];
+  /** People who get too much: an answer that looks like a success. */
+  readonly limited = new Set<string>();
+  /** People who are not there any more: also an answer that looks like a success. */
+  readonly gone = new Set<string>();
+  /** Emotions on messages, as `<conversation> <message>`: all that were given, and those that are there. */
+  readonly emotions: string[] = [];
+  readonly emotionsNow = new Set<string>();
+  readonly uploads: { name: string; text: string; type: string }[] = [];
+  /** Files of people: bytes, or how the download fails. */
+  readonly files = new Map<string, Uint8Array<ArrayBuffer> | number>();
+  /** Where files are downloaded from; "" is here. */
+  fileHost = "";
+  revoked = false;
+  /** Emotions are not permitted. */
+  isPlain = false;
+  tokens = 0;
+  opened = 0;
+  readonly sockets = new Set<WebSocket>();
+  /** What was not acknowledged, by message. */
+  readonly waiting = new Map<string, Waiting>();
+  #token = "";
+  #next = 1;
+  #tickets = new Set<string>();
+  #stored = new Map<string, { name: string; bytes: Uint8Array }>();
+  #server: Deno.HttpServer<Deno.NetAddr>;
+
+  constructor() {
+    this.#server = Deno.serve(
+      { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+      (request) => this.#answer(request),
+    );
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.addr.port}`;
+  }
+
+  /** The token of the app ends. */
+  expire(): void {
+    this.#token = "";
+  }
+
+  /** A message to the robot; it is sent again over the next stream until it is acknowledged. */
+  message(data: Json): void {
+    this.#callback("/v1.0/im/bot/messages/get", { robotCode: CLIENT_ID, chatbotUserId: "bot", ...data });
+  }
+
+  /** Somebody presses a button of a card. */
+  press(outTrackId: string, userId: string, number: number): void {
+    const { params } = this.sent.find((one) => one.id === outTrackId);
+    const given = {
+      actionIds: [`b${number}`],
+      params: { value: params.old?.[`v${number}`] ?? params[`v${number}`] },
+    };
+    const content = JSON.stringify({ cardPrivateData: given });
+    this.#callback("/v1.0/card/instances/callback", {
+      outTrackId,
+      userId,
+      userIdType: 1,
+      type: "actionCallback",
+      content,
+    });
+  }
+
+  system(topic: "ping" | "disconnect"): void {
+    for (const socket of this.sockets) {
+      this.#send(socket, `s${this.#next++}`, { type: "SYSTEM", topic, data: `{"opaque":"o"}` });
+    }
+  }
+
+  /** Something of the organisation that is no message. */
+  event(): void {
+    this.#push({ type: "EVENT", topic: "*", data: "{}" });
+  }
+
+  drop(): void {
+    for (const socket of this.sockets) socket.close();
+  }
+
+  #callback(topic: string, data: Json): void {
+    this.#push({ type: "CALLBACK", topic, data: JSON.stringify(data) });
+  }
+
+  #push(frame: Waiting): void {
+    const id = `m${this.#next++}`;
+    this.waiting.set(id, frame);
+    const socket = [...this.sockets].at(-1);
+    if (socket !== undefined) this.#send(socket, id, frame);
+  }
+
+  #send(socket: WebSocket, messageId: string, { type, topic, data }: Waiting): void {
+    const headers = { topic, messageId, contentType: "application/json", time: "1" };
+    socket.send(JSON.stringify({ specVersion: "1.0", type, headers, data }));
+  }
+
+  async #answer(request: Request): Promise<Response> {
+    const { pathname, searchParams } = new URL(request.url);
+    if (pathname === "/stream") return this.#upgrade(request, searchParams.get("ticket") ?? "");
+    if (pathname.startsWith("/files/")) return this.#file(pathname.slice(7), request);
+    if (pathname === "/media/upload") return await this.#upload(searchParams, await request.formData());
+    if (!/^application\/json/.test(request.headers.get("content-type") ?? "")) {
+      this.faults.push("content type");
+    }
+    const body = await request.json();
+    if (pathname === "/v1.0/gateway/connections/open") return this.#open(body, request);
+    if (pathname === "/v1.0/oauth2/accessToken") return this.#authorize(body);
+    if (request.headers.get("x-acs-dingtalk-access-token") !== this.#token || this.#token === "") {
+      return no(401, "InvalidAuthentication", "不合法的access_token");
+    }
+    return this.#call(`${request.method} ${pathname}`, body);
+  }
+
+  #open({ clientId, clientSecret, subscriptions }: Json, request: Request): Response {
+    if (request.headers.get("accept") !== "application/json") return new Response("<xml/>");
+    if (clientId !== CLIENT_ID || clientSecret !== SECRET || this.revoked) {
+      return no(401, "authFailed", "鉴权失败");
+    }
+    const topics = subscriptions.filter(({ type }: Json) => type === "CALLBACK").map(({ topic }: Json) =>
+      topic
+    );
+    if (topics.length !== 2) this.faults.push(`topics ${topics}`);
+    this.opened++;
+    const ticket = `t/${this.#next++}+=`;
+    this.#tickets.add(ticket);
+    return Response.json({ endpoint: `${this.url.replace("http", "ws")}/stream`, ticket });
+  }
+
+  #authorize({ appKey, appSecret }: Json): Response {
+    if (appKey !== CLIENT_ID || appSecret !== SECRET || this.revoked) {
+      return no(400, "invalidClientIdOrSecret", "无效的clientId或者clientSecret");
+    }
+    this.#token ||= `a${this.#next++}`;
+    this.tokens++;
+    return Response.json({ accessToken: this.#token, expireIn: 7200 });
+  }
+
+  #call(route: string, body: Json): Response {
+    if (body.robotCode !== undefined && body.robotCode !== CLIENT_ID) {
+      return no(400, "invalidParameter.robotCode", "robot");
+    }
+    switch (route) {
+      case "POST /v1.0/robot/oToMessages/batchSend":
+        return this.#message(body.userIds, body, "userIds");
+      case "POST /v1.0/robot/groupMessages/send":
+        return this.#message([body.openConversationId], body, "openConversationId");
+      case "POST /v1.0/robot/otoMessages/batchRecall":
+      case "POST /v1.0/robot/groupMessages/recall":
+        return this.#recall(body, route.includes("group"));
+      case "POST /v1.0/card/instances/createAndDeliver":
+        return this.#card(body);
+      case "PUT /v1.0/card/instances":
+        return this.#change(body);
+      case "POST /v1.0/robot/emotion/reply":
+      case "POST /v1.0/robot/emotion/recall":
+        return this.#emotion(body, route.endsWith("recall"));
+      case "POST /v1.0/robot/messageFiles/download":
+        return this.#code(body.downloadCode);
+    }
+    this.faults.push(`call ${route}`);
+    return no(404, "InvalidAction.NotFound", "Specified api is not found");
+  }
+
+  #message(to: Json, { robotCode: _code, msgKey, msgParam, ...more }: Json, place: string): Response {
+    if (Object.keys(more).join() !== place) return no(400, "invalidParameter", `${Object.keys(more)}`);
+    const [chat, ...others] = to;
+    if (typeof chat !== "string" || others.length > 0) return no(400, "invalidParameter", "one chat");
+    const isPerson = place === "userIds";
+    if (isPerson === chat.startsWith("cid")) return no(400, "invalidParameter", "the wrong kind of chat");
+    if (this.limited.has(chat)) {
+      return isPerson
+        ? Response.json({ processQueryKey: "", flowControlledStaffIdList: [chat], invalidStaffIdList: [] })
+        : no(403, "Forbidden.AccessDenied.QpsLimitForAppkeyAndApi", "too much");
+    }
+    if (this.gone.has(chat)) {
+      return Response.json({
+        processQueryKey: "",
+        flowControlledStaffIdList: [],
+        invalidStaffIdList: [chat],
+      });
+    }
+    const mode = this.modes.shift();
+    if (typeof mode === "object") return no(mode.status, mode.code, "refused");
+    const said = this.#said(msgKey, JSON.parse(msgParam));
+    if (said instanceof Response) return said;
+    const id = `q${this.#next++}`;
+    this.sent.push({ id, chat, deleted: false, params: {}, ...said });
+    if (mode === "lost") {
+      return new Response(new ReadableStream({ start: (one) => one.error(new Error("lost")) }), {
+        headers: { "content-length": "10" },
+      });
+    }
+    return Response.json({
+      processQueryKey: id,
+      ...(isPerson ? { invalidStaffIdList: [], flowControlledStaffIdList: [] } : {}),
+    });
+  }
+
+  #said(key: string, param: Json): Json {
+    if (key === "sampleMarkdown") {
+      const { title, text } = param;
+      const isWell = typeof title === "string" && title !== "" && text !== "" &&
+        text.length <= TEXT_CHARACTERS;
+      return isWell ? { text } : no(400, "invalidParameter.msgParam", "markdown");
+    }
+    if (key !== "sampleFile") return no(400, "invalidParameter.msgKey", key);
+    const { mediaId, fileName, fileType } = param;
+    const file = this.#stored.get(mediaId);
+    if (file === undefined || !FILE_TYPES.includes(fileType) || !fileName.endsWith(`.${fileType}`)) {
+      return no(400, "invalidParameter.msgParam", "file");
+    }
+    const { name, text } = fileType === "zip" ? unzipped(file.bytes) : { name: fileName, text: "" };
+    this.uploads.push({ name, text, type: fileType });
+    return { text: `[file ${name}]` };
+  }
+
+  #recall({ robotCode: _code, processQueryKeys: [key], ...more }: Json, isGroup: boolean): Response {
+    const message = this.sent.find((one) => one.id === key || one.carrier === key);
+    if (isGroup !== ("openConversationId" in more)) return no(400, "invalidParameter", "place");
+    if (message === undefined || message.deleted) {
+      return no(400, "invalidParameter.processQueryKeys", "no message");
+    }
+    message.deleted = true;
+    return Response.json({ successResult: [key], failedResult: {} });
+  }
+
+  #card(body: Json): Response {
+    const { cardTemplateId, outTrackId, callbackType, cardData, openSpaceId, ...more } = body;
+    const [, space, chat] = /^dtv1\.card\/\/(IM_GROUP|IM_ROBOT)\.(.+)$/.exec(openSpaceId) ?? [];
+    const model = space === "IM_GROUP" ? more.imGroupOpenDeliverModel : more.imRobotOpenDeliverModel;
+    if (model?.robotCode !== CLIENT_ID || (space === "IM_GROUP") !== chat?.startsWith("cid")) {
+      return no(400, "invalidParameter", "space");
+    }
+    if (cardTemplateId !== TEMPLATE || callbackType !== "STREAM") {
+      return no(400, "param.templateNotExist", "template");
+    }
+    const params = cardData.cardParamMap;
+    if (Object.values(params).some((value) => typeof value !== "string")) {
+      return no(400, "invalidParameter", "strings");
+    }
+    if (this.sent.some(({ id }) => id === outTrackId)) return no(400, "param.outTrackIdExist", "twice");
+    const carrier = `c${this.#next++}`;
+    this.sent.push({
+      id: outTrackId,
+      carrier,
+      chat,
+      text: params.text,
+      params,
+      deleted: false,
+      isCard: true,
+      edits: 0,
+    });
+    const deliverResults = [{ spaceId: chat, spaceType: space, success: true, carrierId: carrier }];
+    return Response.json({ success: true, result: { outTrackId, deliverResults } });
+  }
+
+  #change({ outTrackId, cardData, cardUpdateOptions }: Json): Response {
+    const card = this.sent.find(({ id }) => id === outTrackId);
+    if (card === undefined) return no(400, "param.cardNotExist", "no card");
+    if (cardUpdateOptions?.updateCardDataByKey !== true) return no(400, "invalidParameter", "all of it");
+    const { old = card.params, ...params } = card.params;
+    card.params = { ...params, ...cardData.cardParamMap, old };
+    card.edits++;
+    card.text = [card.params.text, card.params.answer].filter((one) => one !== "").join("\n\n");
+    return Response.json({ success: true, result: true });
+  }
+
+  #emotion({ openMsgId, openConversationId, emotionType, textEmotion }: Json, isRecall: boolean): Response {
+    if (this.isPlain) return no(403, "Forbidden.AccessDenied.AccessTokenPermissionDenied", "no permission");
+    if (emotionType !== 2 || textEmotion?.emotionId !== "2659900") {
+      return no(400, "invalidParameter", "emotion");
+    }
+    const key = `${openConversationId} ${openMsgId}`;
+    if (isRecall) this.emotionsNow.delete(key);
+    else {
+      this.emotions.push(key);
+      this.emotionsNow.add(key);
+    }
+    return Response.json({ success: true });
+  }
+
+  async #upload(query: URLSearchParams, form: FormData): Promise<Response> {
+    if (query.get("access_token") !== this.#token) {
+      return Response.json({ errcode: 40014, errmsg: "不合法的access_token" });
+    }
+    const file = form.get("media");
+    if (!(file instanceof File) || query.get("type") !== "file") {
+      return Response.json({ errcode: 40035, errmsg: "参数" });
+    }
+    const media_id = `@f${this.#next++}`;
+    this.#stored.set(media_id, { name: file.name, bytes: new Uint8Array(await file.arrayBuffer()) });
+    return Response.json({ errcode: 0, errmsg: "ok", media_id, type: "file" });
+  }
+
+  #code(downloadCode: string): Response {
+    if (!this.files.has(downloadCode)) return no(400, "invalidParameter.downloadCode", "no such file");
+    return Response.json({ downloadUrl: `${this.fileHost || this.url}/files/${downloadCode}` });
+  }
+
+  #file(code: string, request: Request): Response {
+    if (request.headers.has("x-acs-dingtalk-access-token")) this.faults.push("a token for a file");
+    const file = this.files.get(code);
+    return typeof file === "object" ? new Response(file) : new Response("no", { status: file ?? 404 });
+  }
+
+  #upgrade(request: Request, ticket: string): Response {
+    if (!this.#tickets.delete(ticket)) return new Response("used", { status: 401 });
+    const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: 0 });
+    socket.onopen = () => {
+      this.sockets.add(socket);
+      for (const [id, frame] of this.waiting) this.#send(socket, id, frame);
+    };
+    socket.onmessage = ({ data }) => this.#acknowledged(JSON.parse(data));
+    socket.onclose = () => this.sockets.delete(socket);
+    socket.onerror = () => this.sockets.delete(socket);
+    return response;
+  }
+
+  #acknowledged(answer: Json): void {
+    const { messageId, contentType } = answer.headers;
+    if (
+      Object.keys(answer).sort().join() !== ANSWER_KEYS || answer.code !== 200 ||
+      contentType !== "application/json"
+    ) {
+      this.faults.push("an answer to a frame");
+    }
+    const frame = this.waiting.get(messageId);
+    if (frame === undefined) {
+      // Of a ping: with the same data.
+      if (answer.data !== `{"opaque":"o"}`) this.faults.push("an answer to nothing");
+      return;
+    }
+    this.waiting.delete(messageId);
+    const given = JSON.parse(answer.data);
+    if (frame.type === "EVENT" ? given.status !== "SUCCESS" : given.response === undefined) {
+      this.faults.push("an answer");
+    }
+    if (frame.topic !== "/v1.0/card/instances/callback" || given.response.cardData === undefined) return;
+    const { outTrackId } = JSON.parse(frame.data);
+    if (this.#change({ outTrackId, ...given.response }).status !== 200) {
+      this.faults.push("a card after a press");
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.drop();
+    await this.#server.shutdown();
+  }
+}
+
+function no(status: number, code: string, message: string): Response {
+  return Response.json({ code, requestid: "r", message }, { status });
+}

@@ -1,0 +1,105 @@
+import { FakeDingTalk } from "../fakes/dingtalk.ts";
+import type { Ability, Sent, Told, World } from "./world.ts";
+
+/** DingTalk and its fake: people are <n>, groups cidgroup<n>, and a file is a message of its own. */
+export class DingTalkWorld implements World {
+  readonly kind = "dingtalk";
+  readonly person = "7";
+  readonly direct = "7";
+  // It has no key against doubles.
+  readonly copiesOfLost = 2;
+  readonly can: ReadonlySet<Ability> = new Set<Ability>([
+    "groups",
+    "files in",
+    "files alone",
+    "files out",
+    "buttons",
+    "commands",
+    "pairing",
+    "progress",
+    "limits",
+  ]);
+  readonly fake = new FakeDingTalk();
+  #next = 100;
+
+  get config() {
+    const { clientId: client_id, secret: client_secret, url: base_url, template: card_template } = this.fake;
+    return { kind: "dingtalk", client_id, client_secret, base_url, card_template };
+  }
+
+  say(text: string, told: Told = {}): Promise<string> {
+    const { file } = told;
+    if (file !== undefined) {
+      const downloadCode = `code${this.#next++}`;
+      this.fake.files.set(downloadCode, file.bytes);
+      this.#message({ msgtype: "file", content: { downloadCode, fileName: file.name } }, {
+        ...told,
+        isMention: false,
+      });
+    }
+    return Promise.resolve(this.#message({ msgtype: "text", text: { content: ` ${text}` } }, told));
+  }
+
+  #message(content: object, told: Told): string {
+    const { from = this.person, isGroup = false, isMention = false, isBot = false } = told;
+    const msgId = told.id ?? `msg${this.#next++}==`;
+    this.fake.message({
+      msgId,
+      conversationType: isGroup ? "2" : "1",
+      conversationId: isGroup ? groupOf(told.chat ?? "-5") : `cidOf${from}==`,
+      senderId: isBot ? "bot" : `$:LWCP_v1:$${from}`,
+      senderStaffId: isBot ? "" : from,
+      senderNick: `User ${from}`,
+      isInAtList: isMention,
+      ...content,
+    });
+    return msgId;
+  }
+
+  sent(): Sent[] {
+    return this.fake.sent.map(({ id, chat, text, params, deleted }) => ({
+      id,
+      chat: chat.replace(/^cidgroup0000(\d+)==$/, "-$1"),
+      thread: "",
+      text: text.replaceAll("  \n", "\n"),
+      answers: "",
+      buttons: [1, 2, 3, 4].map((number) => params[`b${number}`] ?? "").filter((label) => label !== ""),
+      deleted,
+    }));
+  }
+
+  uploads() {
+    return this.fake.uploads;
+  }
+
+  signs(): number {
+    return this.fake.emotions.length;
+  }
+
+  press({ id }: Sent, label: string, from = this.person): void {
+    const { params } = this.fake.sent.find((one) => one.id === id);
+    const number = [1, 2, 3, 4].find((one) => (params.old ?? params)[`b${one}`] === label) ?? 0;
+    this.fake.press(id, from, number);
+  }
+
+  loseAnswer(): void {
+    this.fake.modes.push("lost");
+  }
+
+  limit(chat: string, isOn: boolean): void {
+    if (isOn) this.fake.limited.add(chat);
+    else this.fake.limited.delete(chat);
+  }
+
+  faults(): string[] {
+    return this.fake.faults;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.fake[Symbol.asyncDispose]();
+  }
+}
+
+function groupOf(chat: string): string {
+  return `cidgroup${chat.replace("-", "0000")}==`;
+}
