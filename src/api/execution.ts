@@ -9,6 +9,7 @@ import { eventsPath, logPath } from "../base/paths.ts";
 import { findExecution, findExecutionJson, markCancelled } from "../store/execution.ts";
 import { findBeeRunStatus } from "../store/bee_run.ts";
 import { listExecutions as listExecutionRows } from "../store/execution_list.ts";
+import { findLogText } from "../store/instant_run.ts";
 import { record } from "../store/journal.ts";
 import { cancelRunOf } from "../store/task_move.ts";
 import { findWorker } from "../store/worker.ts";
@@ -100,12 +101,13 @@ export async function findLog(
   call: Call,
   id: string,
   raw: boolean,
-): Promise<{ path: string; ended: boolean }> {
+): Promise<{ path: string; text: string | null; ended: boolean }> {
   const json = await findExecutionJson(db, id, boundTo(call.caller));
   const status = json === null ? await findBeeRunStatus(db, id, boundTo(call.caller)) : valueOf(json).status;
   if (status === null) throw notFound("execution", id);
   return {
     path: raw ? eventsPath(paths, id) : logPath(paths, id),
+    text: raw ? null : await findLogText(db, id),
     ended: isEndedExecution(status),
   };
 }

@@ -79,7 +79,7 @@ export function createTasks(
     return {
       statements: [
         ...insertTasks(plans.map((plan) => rowOf(call, plan, depth))),
-        recordAll(now, plans.map(({ task }) => created(task, call))),
+        recordAll(plans.map(({ task }) => [now, created(task, call)])),
       ],
       response: { tasks: plans.map(({ task: { id, status, reason } }) => ({ id, status, reason })) },
       lost: async () => {

@@ -8,6 +8,8 @@ const NEWLINE = 10;
 /** How a log is asked for (contract 3, Execution). */
 interface LogRequest {
   path: string;
+  /** The log itself, where it is no file. */
+  text: string | null;
   executionId: string;
   /** Whether the execution has ended, so that nothing more is written. */
   ended: boolean;
@@ -31,6 +33,7 @@ export async function logResponse(parts: StreamParts, request: LogRequest): Prom
     // Only what cannot change any more may be cached (interface 4.1, reliability SEC-4).
     "cache-control": request.ended ? "public, max-age=3600" : "no-store",
   };
+  if (request.text !== null) return new Response(tailOf(request.text, request.tail), { headers });
   const file = await Deno.open(request.path, { read: true }).catch(() => null);
   if (file === null && !(request.follow && !request.ended)) return new Response("", { headers });
   if (file !== null && request.tail !== undefined) {
@@ -39,6 +42,12 @@ export async function logResponse(parts: StreamParts, request: LogRequest): Prom
   // Without following, the file itself is the answer: Deno sends it without using memory of V8.
   if (file !== null && (request.ended || !request.follow)) return new Response(file.readable, { headers });
   return new Response(bodyFrom(new LogReader(parts, request, file)), { headers });
+}
+
+function tailOf(text: string, lines: number | undefined): string {
+  if (lines === undefined) return text;
+  const all = text.split(/(?<=\n)/);
+  return lines === 0 ? "" : all.slice(-lines).join("");
 }
 
 class LogReader implements BodySource {

@@ -117,6 +117,11 @@ class Round {
     this.#seen = seen;
   }
 
+  /** Whether there are budgets: then every run has to stand in the database before the next round looks. */
+  get hasBudgets(): boolean {
+    return this.#seen.budgets;
+  }
+
   /** Whether this task may start. When it may, it counts as started for the rest of the round. */
   async judge(task: WaitingTask): Promise<Verdict> {
     const { db, engines } = this.#options;

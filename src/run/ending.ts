@@ -73,10 +73,14 @@ export function endRun(
     return [...ended, ...limited, ...postpone(run, end.met, now, keys)];
   }
   const fate = fateOf(run, end, task, rules, now);
+  return [...ended, ...limited, ...fate, ...closing(run, end, task, now)];
+}
+
+/** What the conversation of a run that ended hears: its reply, and that nothing goes on any more. The last of its batch. */
+export function closing(run: EndedRun, end: RunEnd, task: EndedTask | null, now: number): Statement[] {
   const session_key = task?.deliver_to || run.session_key;
   const said = reply({ ...run, session_key }, end, task, now);
-  const idle = hasConversation(run.session_key) ? [recordIdle(now, run.session_key)] : [];
-  return [...ended, ...limited, ...fate, ...said, ...idle];
+  return hasConversation(run.session_key) ? [...said, recordIdle(now, run.session_key)] : said;
 }
 
 // An orderly stop lets engines save their sessions; a run that was lost with the service may have lost what it saw, too.

@@ -5,6 +5,7 @@ import { keysOf, type RunIdentity } from "../domain/run_identity.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { type Engine, type EngineOutcome, type EngineSession, failedOutcome } from "../engine/engine.ts";
 import { resetTime } from "../engine/reset_time.ts";
+import { LogText } from "../engine/run_log.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
 import { ctlPath } from "../base/paths.ts";
@@ -22,6 +23,7 @@ import type { Claim } from "./claim.ts";
 import { type EndedTask, endRun, type MetLimit, type Rules, STOPPED } from "./ending.ts";
 import { type EngineRunOptions, runEngine } from "./engine_run.ts";
 import { Gates } from "./gate.ts";
+import { type InstantClaim, type InstantEnd, storeInstants } from "./instant.ts";
 import { meter, priced } from "./meter.ts";
 import { OutcomeWriter } from "./outcome_writer.ts";
 import { type Interruption, Runner } from "./runner.ts";
@@ -116,7 +118,26 @@ export class Executor {
     });
   }
 
-  async #work(claim: Claim, signal: AbortSignal, start: Start): Promise<Outcome> {
+  /**
+   * Runs claims that nobody has stored yet, of engines inside this process, and stores them from beginning to end in one commit.
+   * Answers those of which nothing is stored: they have to be claimed first.
+   */
+  async executeInstant(claims: readonly InstantClaim[]): Promise<InstantClaim[]> {
+    const { signal } = new AbortController();
+    const tried = await Promise.allSettled(claims.map(async (claim): Promise<InstantEnd | null> => {
+      const start: Start = { at: null, stored: false };
+      const log = new LogText();
+      const outcome = await this.#work(claim, signal, start, log);
+      if (outcome.status !== "completed" || start.at === null) return null;
+      const end = { ...endOf(claim.execution.session_key, outcome, null), started_at: start.at };
+      return { claim, end, log: log.text };
+    }));
+    const ends = tried.flatMap((one) => one.status === "fulfilled" && one.value !== null ? [one.value] : []);
+    if (ends.length > 0 && !await storeInstants(this.#options, ends)) return [...claims];
+    return claims.filter((claim) => !ends.some((one) => one.claim === claim));
+  }
+
+  async #work(claim: Claim, signal: AbortSignal, start: Start, keptLog?: LogText): Promise<Outcome> {
     const { execution, workDir } = claim;
     const { engines, db, bells, paths, logBell, config, waits, steps } = this.#options;
     const engine = engines.find(execution.engine);
@@ -136,6 +157,7 @@ export class Executor {
       schema: null,
       verify: JSON.parse(claim.task.verify) as Verify | null,
       signal,
+      keptLog,
       grant: () => grantOf(db, claim),
       brief: () =>
         brief(db, claim, engine, { ctl: ctlPath(paths), maxPromptBytes: config.limits.max_prompt_bytes }),

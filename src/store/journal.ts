@@ -21,15 +21,18 @@ export function record(at: number, entry: JournalEntry): Statement {
   return { sql: INSERT, args: valuesOf(at, entry), bell: bellOf(entry.session_key) };
 }
 
+/** An event, and when it was. */
+export type Happened = readonly [at: number, entry: JournalEntry];
+
 /** Many events in one statement, in their order. */
-export function recordAll(at: number, entries: readonly JournalEntry[]): Statement {
-  const bells = entries.map(({ session_key }) => bellOf(session_key)).filter((bell) => bell !== undefined);
+export function recordAll(events: readonly Happened[]): Statement {
+  const bells = events.map(([, { session_key }]) => bellOf(session_key)).filter((bell) => bell !== undefined);
   return {
     sql: `${INTO_JOURNAL}
       select ${Array.from({ length: 11 }, (_, at) => `value ->> ${at}`).join(", ")}
       from json_each(?)
       order by key`,
-    args: [JSON.stringify(entries.map((entry) => valuesOf(at, entry)))],
+    args: [JSON.stringify(events.map(([at, entry]) => valuesOf(at, entry)))],
     bell: [...new Set(bells)],
   };
 }

@@ -9,6 +9,7 @@ import { PEOPLE } from "./migrations/0003_people.ts";
 import { BUDGETS } from "./migrations/0004_budgets.ts";
 import { CONVERSATIONS } from "./migrations/0004_conversations.ts";
 import { FLEET } from "./migrations/0004_fleet.ts";
+import { LOGS } from "./migrations/0004_logs.ts";
 import { NOTICES } from "./migrations/0004_notices.ts";
 import { QUESTIONS } from "./migrations/0004_questions.ts";
 import { RUN_NUMBERS } from "./migrations/0004_run_numbers.ts";
@@ -40,6 +41,7 @@ export const MIGRATIONS: readonly Migration[] = [
       ...FLEET,
       ...NOTICES,
       ...WAITING,
+      ...LOGS,
     ],
   },
 ];
