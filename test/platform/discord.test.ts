@@ -88,6 +88,27 @@ describe("the gateway of Discord (contract 10)", () => {
     expect(world.fake.gateway.asked).toMatchObject({ identify: 1, resume: 1 });
   });
 
+  it("is not left by what has another form than it should, and takes its key nowhere else", async () => {
+    await using world = new DiscordWorld();
+    world.fake.gateway.elsewhere = "ws://127.0.0.1:1/";
+    await using there = listening(world);
+    await world.say("one");
+    world.fake.gateway.event("MESSAGE_CREATE", { id: "12", channel_id: "D7", content: "by nobody" });
+    world.fake.gateway.event("INTERACTION_CREATE", {
+      id: "13",
+      type: 3,
+      channel_id: "D7",
+      message: {},
+      user: null,
+    });
+    await world.say("two");
+    await eventually("both", () => there.came.length === 2);
+    expect(world.fake.gateway.asked).toMatchObject({ identify: 1, resume: 0 });
+    world.fake.gateway.end(4000);
+    await eventually("it begins anew", () => world.fake.gateway.asked.identify === 2);
+    expect(world.fake.gateway.asked.resume).toBe(0);
+  });
+
   it("beats as Discord says, and a connection that is not answered is made anew (reliability PLT-6)", async () => {
     await using world = new DiscordWorld();
     world.fake.gateway.beatMs = 200;
@@ -182,6 +203,15 @@ describe("limits of Discord (contract 10.3)", () => {
     expect(world.fake.tooMany).toBe(0);
   });
 
+  it("sends once what is answered late", async () => {
+    await using world = new DiscordWorld();
+    await using there = listening(world);
+    world.fake.modes.push("slow");
+    const part = { text: "x", media: null };
+    await there.platform.deliver({ chat: "D7", thread: "", answers: "", choices: [], key: "a", part });
+    expect(world.sent()).toHaveLength(1);
+  });
+
   it("sends nothing at all while the limit of everything holds, and says for how long", async () => {
     await using world = new DiscordWorld();
     await using there = listening(world);
@@ -233,7 +263,7 @@ describe("the history of Discord (contract 10.1)", () => {
     for (const id of ["D7", "D8"]) fake.channels.set(id, { type: 1 });
     const known = fake.id(Date.now() - 60_000);
     const long = Array.from({ length: 130 }, (_, i) => message(fake.id(Date.now() - 50_000 + i), `${i}`));
-    fake.said.set("D7", [message(fake.id(Date.now() - 90_000), "before"), ...long]);
+    fake.said.set("D7", [message(fake.id(Date.now() - 90_000), "before"), message(known, "known"), ...long]);
     fake.said.set("D8", [
       message(fake.id(Date.now() - 40_000), "a bot", { author: { id: "5", username: "x", bot: true } }),
       message(fake.id(Date.now() - 40_000), "last", { channel_id: "D8" }),
@@ -244,8 +274,12 @@ describe("the history of Discord (contract 10.1)", () => {
       { chat: "gone", thread: "", id: "1" },
     ];
     await using there = listening(world, undefined, heard);
-    await eventually("all of it", () => there.came.length === 131);
-    expect(there.came.map(({ text }) => text)).toEqual([...long.map(({ content }) => content), "last"]);
+    await eventually("all of it", () => there.came.length === 132);
+    expect(there.came.map(({ text }) => text)).toEqual([
+      "known",
+      ...long.map(({ content }) => content),
+      "last",
+    ]);
     expect(there.came.at(-1)).toMatchObject({ chat: "D8", isDirect: true });
   });
 

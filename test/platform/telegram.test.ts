@@ -97,6 +97,15 @@ describe("Telegram (contract 10)", () => {
     expect(await stored(app)).toHaveLength(10);
   });
 
+  it("leaves out what has another form than it should, and goes on", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await open(fake, { allow: ["*"] });
+    fake.say("say bad", { more: { chat: null } });
+    fake.say("say good", { chat: 2, from: 2 });
+    await eventually("a reply", () => texts(fake).includes("good"));
+    expect(await stored(app)).toHaveLength(1);
+  });
+
   it("holds a chat that says too much, and no other; a lost answer is sent once more (reliability PLT-2, PLT-3)", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake, { allow: ["*"] });

@@ -128,6 +128,15 @@ describe("what is sent to WeCom (contract 10.3)", () => {
     expect(world.faults()).toEqual([]);
   });
 
+  it("does not wait for an answer when its socket is gone", async () => {
+    await using world = new WeComWorld();
+    await using there = await listening(world);
+    world.fake.modes.push("lost");
+    const began = performance.now();
+    await expect(there.platform.deliver(saying("x"))).rejects.toMatchObject({ why: "unanswered" });
+    expect(performance.now() - began).toBeLessThan(10_000);
+  });
+
   it("brings files in pieces; what fails before the message was not sent", async () => {
     await using world = new WeComWorld();
     await using there = await listening(world);
@@ -214,7 +223,9 @@ describe("files of WeCom (contract 10.1)", () => {
     );
     await said({ ...good, aeskey: "short" }, "the key of the file is none");
     await said({ ...good, url: "http://localhost:1/files/f1" }, "WeCom named an address outside of WeCom");
-    await said({ ...good, url: `${world.fake.url}/files/none` }, "WeCom answered 403");
+    world.fake.isExpired = true;
+    await said(good, "WeCom answered 403");
+    world.fake.isExpired = false;
     const large = world.fake.file("large.bin", new Uint8Array(60_000_000));
     await said(large, "it is larger than");
   });

@@ -7,7 +7,7 @@ import { DeliveryError } from "../platform.ts";
 import { answered } from "../request.ts";
 
 const BASE_URL = "https://discord.com/api";
-const CDN = /^(cdn\.discordapp\.com|media\.discordapp\.net)$/;
+const HOSTS = /^(cdn\.discordapp\.com|media\.discordapp\.net|([\w-]+\.)*discord\.gg)$/;
 const API_VERSION = "/v10";
 const TIMEOUT_MS = 15_000;
 const UPLOAD_MS = 120_000;
@@ -85,15 +85,19 @@ export class DiscordClient {
 
   /** The bytes of a file of a message, as they come. Throws as call() does. */
   async download(address: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-    const url = URL.parse(address);
-    const { origin } = new URL(this.#base);
-    const isOurs = url?.origin === origin || url?.protocol === "https:" && CDN.test(url.hostname);
-    if (!isOurs) throw new DiscordError(400, "Discord named an address outside of Discord");
+    if (!this.isDiscord(address)) throw new DiscordError(400, "Discord named an address outside of Discord");
     // The address has its own signature; our key goes nowhere.
     const response = await answered("Discord", () => fetch(address, { redirect: "manual", signal }));
     if (response.ok && response.body !== null) return response.body;
     await response.body?.cancel();
     throw new DiscordError(response.status, `Discord answered ${response.status}`);
+  }
+
+  /** Whether an address that Discord named is one of its own: the key goes to no other (contract 11). */
+  isDiscord(address: string): boolean {
+    const url = URL.parse(address);
+    if (url?.host === new URL(this.#base).host) return true;
+    return url !== null && ["https:", "wss:"].includes(url.protocol) && HOSTS.test(url.hostname);
   }
 
   async #free(route: string, signal: AbortSignal | undefined): Promise<void> {

@@ -5,7 +5,7 @@ import { Connection } from "../connection.ts";
 import { partsOf } from "../cut.ts";
 import { keepConnected, type Trouble } from "../keep_connected.ts";
 import type { Heard, Platform, Receive, Received } from "../platform.ts";
-import { storeOrLeave } from "../receiving.ts";
+import { readOrLeave, storeOrLeave } from "../receiving.ts";
 import { type Channel, Channels, type Server } from "./channels.ts";
 import { deliveryError, DiscordClient, DiscordError } from "./client.ts";
 import { GatewayRefused, listen, type Session } from "./gateway.ts";
@@ -117,22 +117,24 @@ interface Bot {
   session_start_limit: { remaining: number; reset_after: number };
 }
 
-async function connect(parts: Run, channels: Channels, session: Session | null) {
+async function connect(parts: Run, channels: Channels, last: Session | null) {
   const { client, token, clock, connection, signal } = parts;
-  let url = session?.url ?? "";
-  if (session === null) {
-    const bot = await client.call<Bot>("GET", "/gateway/bot", { signal });
-    const { remaining, reset_after } = bot.session_start_limit;
-    if (remaining === 0) {
-      throw new DiscordError(429, "Discord lets the bot begin no more sessions today", {
-        retryAfterMs: reset_after,
-      });
-    }
-    url = bot.url;
-  }
+  const session = last !== null && client.isDiscord(last.url) ? last : null;
+  const url = session?.url ?? await newGateway(client, signal);
   const handle = (event: { name: string; data: unknown }, ended: AbortSignal) =>
     take(parts, channels, event, AbortSignal.any([signal, ended]));
   return await listen({ url, token, session, clock, connection, handle, signal });
+}
+
+/** Where a new session begins. Throws DiscordError when none may begin today. */
+async function newGateway(client: DiscordClient, signal: AbortSignal): Promise<string> {
+  const { url, session_start_limit } = await client.call<Bot>("GET", "/gateway/bot", { signal });
+  const { remaining, reset_after: retryAfterMs } = session_start_limit;
+  if (remaining === 0) {
+    throw new DiscordError(429, "Discord lets the bot begin no more sessions today", { retryAfterMs });
+  }
+  if (!client.isDiscord(url)) throw new Error("Discord named a gateway outside of Discord");
+  return url;
 }
 
 async function take(
@@ -173,7 +175,9 @@ async function hear(
   const where = message.guild_id === undefined
     ? { chat: message.channel_id, thread: "", isDirect: true }
     : await channels.find(message.channel_id, signal);
-  const incoming = where === null ? null : messageOf(message, where, channels.me);
+  const incoming = where === null
+    ? null
+    : readOrLeave("Discord", () => messageOf(message, where, channels.me));
   if (incoming !== null) await storeOrLeave("Discord", receive, incoming);
 }
 
@@ -184,7 +188,7 @@ async function press(
   signal: AbortSignal,
 ): Promise<void> {
   const where = await channels.find(interaction.channel_id, signal);
-  const incoming = where === null ? null : pressOf(interaction, where);
+  const incoming = where === null ? null : readOrLeave("Discord", () => pressOf(interaction, where));
   if (incoming === null) return;
   const received = await storeOrLeave("Discord", receive, incoming);
   void confirm(client, interaction, received?.outcome);

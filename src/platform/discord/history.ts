@@ -2,6 +2,7 @@ import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import { type Clock, sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import type { Heard, Incoming } from "../platform.ts";
+import { readOrLeave } from "../receiving.ts";
 import type { Channels } from "./channels.ts";
 import { type DiscordClient, DiscordError } from "./client.ts";
 import { type Message, messageOf } from "./message.ts";
@@ -13,6 +14,8 @@ const HISTORY_AGE_MAX_MS = 24 * 60 * 60 * 1000;
 const PAGE = 100;
 // Of one channel.
 const HISTORY_PAGES_MAX = 5;
+// Of what was said at the same time, some may have come and some not; what comes again changes nothing.
+const MARGIN_MS = 10_000n;
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 30_000 };
 /** Ids of Discord begin with the time since then. */
 const EPOCH_MS = 1_420_070_400_000n;
@@ -35,7 +38,9 @@ export async function saidMeanwhile(parts: History): Promise<Incoming[]> {
   if (ids.length === 0) return [];
   // All are asked for what is newer than the newest: whatever is older was heard, or left alone.
   const oldest = (BigInt(clock.now() - HISTORY_AGE_MAX_MS) - EPOCH_MS) << 22n;
-  const after = ids.reduce((a, b) => a > b ? a : b, oldest);
+  const newest = ids.reduce((a, b) => a > b ? a : b);
+  const known = newest - (MARGIN_MS << 22n);
+  const after = known > oldest ? known : oldest;
   const all: Incoming[] = [];
   for (const channel of new Set(heard.map((place) => place.thread || place.chat))) {
     all.push(...await patiently(parts, () => saidIn(parts, channel, after)));
@@ -55,7 +60,10 @@ async function saidIn(
   for (let page = 0; page < HISTORY_PAGES_MAX; page++) {
     const path = `${channelOf(where)}/messages?limit=${PAGE}&after=${last}`;
     const messages = await client.call<Message[]>("GET", path, { signal });
-    said.push(...messages.flatMap((message) => messageOf(message, where, channels.me) ?? []));
+    for (const message of messages) {
+      const incoming = readOrLeave("Discord", () => messageOf(message, where, channels.me));
+      if (incoming !== null) said.push(incoming);
+    }
     for (const { id } of messages) if (BigInt(id) > last) last = BigInt(id);
     if (messages.length < PAGE) break;
   }

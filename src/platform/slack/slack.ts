@@ -6,7 +6,7 @@ import { Connection } from "../connection.ts";
 import { partsOf } from "../cut.ts";
 import { keepConnected, type Trouble } from "../keep_connected.ts";
 import type { Platform, Receive, Received } from "../platform.ts";
-import { storeOrLeave } from "../receiving.ts";
+import { readOrLeave, storeOrLeave } from "../receiving.ts";
 import { deliveryError, SlackClient, SlackError } from "./client.ts";
 import { type Envelope, incomingOf, type Press } from "./message.ts";
 import { deliver, showProgress, textOf } from "./send.ts";
@@ -103,7 +103,7 @@ function troubleOf(error: unknown): Trouble {
 }
 
 async function take(client: SlackClient, receive: Receive, envelope: Envelope, botId: string): Promise<void> {
-  const incoming = incomingOf(envelope, botId);
+  const incoming = readOrLeave("Slack", () => incomingOf(envelope, botId));
   const received = incoming === null ? null : await storeOrLeave("Slack", receive, incoming);
   if (envelope.type === "interactive") void confirm(client, envelope.payload, received?.outcome);
 }

@@ -5,7 +5,7 @@ import { Connection } from "../connection.ts";
 import { partsOf } from "../cut.ts";
 import { keepConnected, type Trouble } from "../keep_connected.ts";
 import type { Platform, Receive, Received } from "../platform.ts";
-import { storeOrLeave } from "../receiving.ts";
+import { readOrLeave, storeOrLeave } from "../receiving.ts";
 import { deliveryError, TelegramClient, TelegramError } from "./client.ts";
 import { type Click, incomingOf, type Update, type User } from "./message.ts";
 import { deliver, showProgress } from "./send.ts";
@@ -88,7 +88,7 @@ async function poll({ client, connection, receive, signal, wellAgain }: Poll): P
     wellAgain();
     for (const update of updates) {
       connection.seen();
-      const incoming = incomingOf(update, me);
+      const incoming = readOrLeave("Telegram", () => incomingOf(update, me));
       const received = incoming === null ? null : await storeOrLeave("Telegram", receive, incoming);
       if (update.callback_query !== undefined) void confirm(client, update.callback_query, received?.outcome);
       offset = update.update_id + 1;

@@ -6,7 +6,7 @@ import { partsOf } from "../cut.ts";
 import { keepConnected, type Trouble } from "../keep_connected.ts";
 import { listen, type Socket } from "../listening.ts";
 import type { Platform, Receive } from "../platform.ts";
-import { storeOrLeave } from "../receiving.ts";
+import { readOrLeave, storeOrLeave } from "../receiving.ts";
 import { deliveryError, type Frame, WeComClient, WeComError } from "./client.ts";
 import { download } from "./download.ts";
 import { type FileRef, type Happened, messageOf, pressOf, type Said } from "./message.ts";
@@ -134,7 +134,7 @@ async function take(parts: Work, frame: Frame, socket: Socket): Promise<void> {
 }
 
 async function hear({ sender, receive }: Work, said: Said, callback: string): Promise<void> {
-  const incoming = messageOf(said);
+  const incoming = readOrLeave("WeCom", () => messageOf(said));
   if (incoming === null) return;
   sender.remember(incoming.id, callback);
   await storeOrLeave("WeCom", receive, incoming);
@@ -144,7 +144,7 @@ async function happen({ sender, receive }: Work, happened: Happened, callback: s
   if (happened.event.eventtype === "disconnected_event") {
     throw new Displaced("another connection uses this bot: WeCom allows one");
   }
-  const incoming = pressOf(happened);
+  const incoming = readOrLeave("WeCom", () => pressOf(happened));
   if (incoming === null) return;
   const received = await storeOrLeave("WeCom", receive, incoming);
   // Shown to people, so nothing depends on it.

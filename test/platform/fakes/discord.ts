@@ -26,8 +26,8 @@ export class FakeDiscord {
   /** Messages that the bot sent, as they are now. */
   readonly sent: Json[] = [];
   readonly faults: string[] = [];
-  /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. */
-  readonly modes: ("lost" | "global" | number)[] = [];
+  /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. `slow`: taken, answered late. */
+  readonly modes: ("lost" | "slow" | "global" | number)[] = [];
   /** Channels that say "too much". */
   readonly limited = new Set<string>();
   /** What was refused because more came than Discord takes. */
@@ -165,6 +165,7 @@ export class FakeDiscord {
         headers: { "content-length": "10" },
       });
     }
+    if (mode === "slow") await new Promise((resolve) => setTimeout(resolve, 1_500));
     const now = this.#buckets.get(channel);
     return Response.json(message, {
       headers: {

@@ -28,6 +28,8 @@ export class FakeGateway {
   readonly asked = { identify: 0, resume: 0, beats: 0 };
   /** How often a bot has to say that it is there. */
   beatMs = 41_250;
+  /** Where sessions are to be gone on with; "" for here. */
+  elsewhere = "";
   /** Beats are not answered. */
   isDeaf = false;
   /** The intent Message Content is off in the portal. */
@@ -142,7 +144,7 @@ export class FakeGateway {
       user: this.#bot,
       guilds: [{ id: "900", unavailable: true }],
       session_id: session.id,
-      resume_gateway_url: this.#url(),
+      resume_gateway_url: this.elsewhere || this.#url(),
       application: { id: this.#bot.id, flags: 0 },
     });
     const roles = [{ id: "77", tags: { bot_id: this.#bot.id } }];
