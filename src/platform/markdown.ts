@@ -14,6 +14,17 @@ export interface Dialect {
   block: (text: string, language: string) => string;
 }
 
+/** For platforms that read Markdown themselves; each escapes in its own way, and leaves out what it does not know. */
+export const MARKDOWN: Omit<Dialect, "escape"> = {
+  bold: (text) => `**${text}**`,
+  italic: (text) => `*${text}*`,
+  strike: (text) => `~~${text}~~`,
+  heading: (text) => `### ${text}`,
+  link: (label, address) => `[${label}](${address})`,
+  code: (text) => `\`${text}\``,
+  block: (text, language) => `\`\`\`${language}\n${text}\n\`\`\``,
+};
+
 const BLOCK = /(```[^\n]*\n[\s\S]*?(?:\n```|```)(?=\n|$))/;
 const INLINE =
   /^#{1,6} +([^\n]+)$|`([^`\n]+)`|\*\*(?=\S)((?:[^*\n]|\*(?!\*))+?)\*\*|(?<![\w*])\*(?=\S)([^*\n]+?)\*(?![\w*])|~~(?=\S)([^~\n]+?)~~|\[([^\]\n]+)\]\((https?:\/\/[^\s)"]+)\)/gm;

@@ -1,17 +1,12 @@
-import { type Dialect, inDialect } from "../markdown.ts";
+import { type Dialect, inDialect, MARKDOWN } from "../markdown.ts";
 
 const TITLE_CHARACTERS = 40;
 
 /** DingTalk reads Markdown itself, and has no mark that takes another one away. */
 const DINGTALK_MARKDOWN: Dialect = {
+  ...MARKDOWN,
   escape: (text) => text,
-  bold: (text) => `**${text}**`,
-  italic: (text) => `*${text}*`,
   strike: (text) => text,
-  heading: (text) => `### ${text}`,
-  link: (label, address) => `[${label}](${address})`,
-  code: (text) => `\`${text}\``,
-  block: (text, language) => `\`\`\`${language}\n${text}\n\`\`\``,
 };
 
 /** A text as DingTalk shows it, with the title that stands in lists and notifications. */

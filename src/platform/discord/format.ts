@@ -1,19 +1,13 @@
-import type { Dialect } from "../markdown.ts";
+import { type Dialect, MARKDOWN } from "../markdown.ts";
 
 // Addresses stay as they are: a mark that is escaped there breaks them. A `*` before a blank is none: it begins a list, or multiplies.
 const MARKS = /https?:\/\/[^\s<>]+|\*(?!\s)|[\\_~|`]|^(?=#{1,3} |-# )/gm;
 
 /** Discord's Markdown: what is said as text stays text, lists and quotes stay what they are. */
 export const DISCORD_MARKDOWN: Dialect = {
+  ...MARKDOWN,
   escape: (text) => text.replace(MARKS, (found) => found.startsWith("http") ? found : `\\${found}`),
-  bold: (text) => `**${text}**`,
-  italic: (text) => `*${text}*`,
-  strike: (text) => `~~${text}~~`,
-  heading: (text) => `### ${text}`,
-  link: (label, address) => `[${label}](${address})`,
-  code: (text) => `\`${text}\``,
   verbatim: (text) => text,
-  block: (text, language) => `\`\`\`${language}\n${text}\n\`\`\``,
 };
 
 /** A text of Discord as a person typed it: mentions and emojis in words. */
