@@ -5,6 +5,7 @@ import { benchFleet } from "./fleet.ts";
 import { benchLists } from "./lists.ts";
 import { type Row, table } from "./measure.ts";
 import { benchOneFile } from "./one_file.ts";
+import { benchPlatform } from "./platform.ts";
 import { benchReply } from "./reply.ts";
 import { benchRest } from "./rest.ts";
 import { benchSoak } from "./soak.ts";
@@ -20,6 +21,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   fleet: benchFleet,
   lists: benchLists,
   "one-file": benchOneFile,
+  platform: benchPlatform,
   reply: benchReply,
   rest: benchRest,
   start: benchStart,

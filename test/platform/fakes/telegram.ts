@@ -9,6 +9,10 @@ export class FakeTelegram {
   /** Messages that the bot sent, as they were taken. */
   readonly sent: Json[] = [];
   readonly faults: string[] = [];
+  /** Called with each message of the bot as soon as it is there. */
+  onSent: () => void = () => {};
+  /** Takes nothing, and never answers. */
+  hangs = false;
   /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. */
   readonly modes: ("lost" | { code: number; retryAfter?: number })[] = [];
   revoked = false;
@@ -29,6 +33,7 @@ export class FakeTelegram {
   #updates: Json[] = [];
   #next = 1;
   #wake: (() => void)[] = [];
+  readonly #over = Promise.withResolvers<void>();
   #server: Deno.HttpServer<Deno.NetAddr>;
 
   constructor() {
@@ -111,7 +116,11 @@ export class FakeTelegram {
     return wanted();
   }
 
-  #send(body: Json): Response {
+  async #send(body: Json): Promise<Response> {
+    if (this.hangs) {
+      await this.#over.promise;
+      return refuse(500, "It is over");
+    }
     const { chat_id, text, parse_mode } = body;
     if (this.limited.has(String(chat_id))) return refuse(429, "Too Many Requests", this.retryAfter);
     if (typeof text !== "string" || text === "") return refuse(400, "Bad Request: message text is empty");
@@ -123,6 +132,7 @@ export class FakeTelegram {
     if (typeof mode === "object") return refuse(mode.code, "Refused", mode.retryAfter);
     const sent = { ...body, message_id: 1001 + this.sent.length };
     this.sent.push(sent);
+    this.onSent();
     if (mode === "lost") {
       return new Response(new ReadableStream({ start: (one) => one.error(new Error("lost")) }), {
         headers: { "content-length": "10" },
@@ -190,6 +200,7 @@ export class FakeTelegram {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#over.resolve();
     for (const wake of this.#wake.splice(0)) wake();
     await this.#server.shutdown();
   }
