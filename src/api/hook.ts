@@ -1,8 +1,6 @@
-import { z } from "zod";
 import { nameOrigin } from "../base/origin.ts";
 import { invalid, notFound, ServiceError } from "../domain/error.ts";
-import { content, CONTENT_MAX_BYTES, line } from "../domain/field.ts";
-import type { HookReceived } from "../domain/hook.ts";
+import { hookMessageSchema, type HookReceived } from "../domain/hook.ts";
 import type { Caller } from "../domain/scope.ts";
 import type { WebhookPlatformConfig } from "../config/platform.ts";
 import { expand } from "../platform/webhook/template.ts";
@@ -22,13 +20,6 @@ export interface Hook {
   /** Who holds the token with `write:hooks` that came with it; null without one. */
   holder: Caller | null;
 }
-
-const plainSchema = z.strictObject({
-  id: z.union([line(400), z.int()]).optional(),
-  conversation: line(400).optional(),
-  sender: line(400).optional(),
-  text: content(CONTENT_MAX_BYTES),
-});
 
 /**
  * POST /hooks/:name: a message of a program, stored before it is acknowledged (contract 10.5). Throws `not_found`,
@@ -113,7 +104,7 @@ function messageOf(config: WebhookPlatformConfig, hook: Hook, body: unknown) {
       text: expand(config.template, body),
     };
   }
-  const result = plainSchema.safeParse(body);
+  const result = hookMessageSchema.safeParse(body);
   if (!result.success) {
     const [issue] = result.error.issues;
     throw invalid(

@@ -136,6 +136,11 @@ function send(
       socket.once(isTls ? "secureConnect" : "connect", () => isConnected = true);
     });
     request.on("error", fail);
+    // What wants to become another protocol, or ends without a word, is no answer.
+    request.on("upgrade", (message, socket) => {
+      socket.destroy();
+      fail(new Error(`it answered ${message.statusCode ?? 101}, which is no answer`));
+    });
     if (signal?.aborted) abort();
     request.end(body);
   });

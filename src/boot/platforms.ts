@@ -131,9 +131,10 @@ export function createSending(
   const showing = platforms.filter(({ progress }) => progress !== undefined);
   const signs = new ProgressSigns({ ...base, platforms: showing, steps, holds: outbox.holds });
   const maxUploadBytes = config.limits.max_upload_bytes;
+  const webhooks = createWebhookStage(base);
   const stages = [
     outbox.stage,
-    createWebhookStage(base),
+    webhooks.stage,
     createNotices({ ...base, rules: config.notices, umask }),
     createSurroundings({ ...base, platforms, root: paths.root }),
     // What no platform needs costs nothing.
@@ -142,5 +143,5 @@ export function createSending(
       ? [createAttachments({ ...base, platforms, paths, maxUploadBytes })]
       : []),
   ];
-  return { stages, settled: () => outbox.settled() };
+  return { stages, settled: async () => void await Promise.all([outbox.settled(), webhooks.settled()]) };
 }

@@ -84,7 +84,7 @@ function requestOf(route: AnyRoute) {
 }
 
 function bodyOf(route: AnyRoute) {
-  const { body, form } = route;
+  const { form, body = route.ownBody } = route;
   if (body === undefined && form === undefined) return {};
   const file = z.string().meta({ format: "binary" });
   return {

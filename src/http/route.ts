@@ -46,6 +46,8 @@ export interface Route<
   params?: Params;
   query?: Query;
   body?: Body;
+  /** What the body is, where the handler reads it itself: for the OpenAPI document. */
+  ownBody?: z.ZodType;
   /** The largest JSON body, where it is more than elsewhere (contract 1.8). */
   bodyMaxBytes?: number;
   /** The texts of a multipart form with a file, taken instead of a JSON body, or beside it when both are declared. */

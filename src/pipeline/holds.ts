@@ -4,7 +4,8 @@ import type { Clock } from "../base/clock.ts";
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 300_000 };
 
 interface Hold {
-  until: number;
+  /** Monotonic ms: a clock that is set back must not hold a platform for longer. */
+  endsAt: number;
   strikes: number;
 }
 
@@ -21,18 +22,17 @@ export class Holds {
   hold(platform: string, chat: string | undefined, retryAfterMs: number | null): number {
     const key = keyOf(platform, chat);
     const strikes = (this.#held.get(key)?.strikes ?? 0) + 1;
-    const until = this.#clock.now() + (retryAfterMs ?? backoffMs(RETRY, strikes));
-    this.#held.set(key, { until, strikes });
-    return until;
+    const ms = retryAfterMs ?? backoffMs(RETRY, strikes);
+    this.#held.set(key, { endsAt: this.#clock.monotonic() + ms, strikes });
+    return this.#clock.now() + ms;
   }
 
-  /** Until when, or null when it may be tried. */
+  /** Until when, Unix ms, or null when it may be tried. */
   until(platform: string, chat?: string): number | null {
-    const now = this.#clock.now();
     const held = [keyOf(platform), ...(chat === undefined ? [] : [keyOf(platform, chat)])]
-      .map((key) => this.#held.get(key)?.until ?? 0);
-    const until = Math.max(...held);
-    return until > now ? until : null;
+      .map((key) => this.#held.get(key)?.endsAt ?? 0);
+    const left = Math.max(...held) - this.#clock.monotonic();
+    return left > 0 ? this.#clock.now() + left : null;
   }
 
   /** Something arrived there. */

@@ -26,6 +26,7 @@ import {
 import { BELL, type Bells } from "../base/bells.ts";
 import { Holds } from "./holds.ts";
 import { Stage } from "./loop.ts";
+import { settledSoon } from "./settled_soon.ts";
 
 const log = logger("outbox");
 const HOMELESS_PER_ROUND = 50;
@@ -33,8 +34,6 @@ const HOMELESS_PER_ROUND = 50;
 const SENDING_MAX = 16;
 // How long a reply waits for its platform before it is given up (contract 10).
 const HELD_MAX_MS = 7 * 24 * 60 * 60 * 1000;
-// How long a stop waits for the answers of platforms.
-const STOP_WAIT_MAX_MS = 2_000;
 /** One send and one more (contract 10, reliability PLT-2). */
 const SENDS_MAX = 2;
 // A write of our own that failed is tried again.
@@ -83,11 +82,8 @@ export class Outbox {
   }
 
   /** Resolves when no answer is awaited any more, or after some seconds: what is left is looked at after the next start. */
-  async settled(): Promise<void> {
-    const late = new Promise((resolve) =>
-      setTimeout(resolve, this.#sending.size === 0 ? 0 : STOP_WAIT_MAX_MS)
-    );
-    await Promise.race([Promise.all(this.#sending), late]);
+  settled(): Promise<void> {
+    return settledSoon(this.#sending);
   }
 
   async #step(signal: AbortSignal): Promise<number> {
@@ -136,44 +132,52 @@ export class Outbox {
     const { chat } = placeOf(message.session_key);
     const held = this.#holds.until(platform.name, chat);
     if (held !== null) return await this.#hold(message, message.error, held);
-    const parts = await this.#partsOf(platform, message);
+    const { parts, statements } = await this.#partsOf(platform, message);
     const open = parts.filter((part) => part.sent_at === null);
+    if (open.length === 0) {
+      await db.write(givenUp(message, "there is nothing to send", message.attempt + 1, clock.now()));
+      return;
+    }
     for (const part of open) {
       if (part.unanswered >= SENDS_MAX) {
         const reason = `${platform.name} did not answer when it was sent, so it may have arrived`;
         await db.write(givenUp(message, reason, message.attempt + 1, clock.now()));
         return;
       }
-      if (!await this.#send(platform, message, { part, isLast: part === open.at(-1) })) return;
+      const before = part === open[0] ? statements : [];
+      if (!await this.#send(platform, message, { part, before, isLast: part === open.at(-1) })) return;
     }
     this.#failures = 0;
   }
 
-  async #partsOf(platform: Platform, { id, content, media }: WaitingOutbound): Promise<OutboundPart[]> {
+  /** The parts of a reply, and what stores them when they are new: in the commit before the first of them is sent. */
+  async #partsOf(
+    platform: Platform,
+    { id, content, media, is_cut }: WaitingOutbound,
+  ): Promise<{ parts: OutboundPart[]; statements: Statement[] }> {
     const { db } = this.#options;
+    if (is_cut === 0) {
+      const bodies = platform.cut(content, JSON.parse(media)).map((part) => JSON.stringify(part));
+      return { parts: bodies.map(newPart), statements: insertParts(id, bodies) };
+    }
     const stored = await listParts(db, id);
     // Nobody else sends it, so its outcome could not be stored: nobody knows whether it arrived (reliability PLT-2).
     const unknown = stored.find((part) => part.sending_at !== null);
-    if (unknown !== undefined) {
-      await db.write(releasePart(id, unknown.number, true));
-      return await listParts(db, id);
-    }
-    if (stored.length > 0) return stored;
-    const parts = platform.cut(content, JSON.parse(media));
-    await db.write(insertParts(id, parts.map((part) => JSON.stringify(part))));
-    return await listParts(db, id);
+    if (unknown === undefined) return { parts: stored, statements: [] };
+    await db.write(releasePart(id, unknown.number, true));
+    return { parts: await listParts(db, id), statements: [] };
   }
 
   /** Sends one part; whether the next one may follow. */
   async #send(
     platform: Platform,
     message: WaitingOutbound,
-    { part, isLast }: { part: OutboundPart; isLast: boolean },
+    { part, before, isLast }: { part: OutboundPart; before: Statement[]; isLast: boolean },
   ): Promise<boolean> {
     const { db, clock } = this.#options;
     const { id } = message;
     // From this commit on the part counts as one that may have arrived.
-    if (!(await db.write(sendPart(id, part.number, clock.now()))).won) return false;
+    if (!(await db.write([...before, ...sendPart(id, part.number, clock.now())])).won) return false;
     const place = placeOf(message.session_key);
     let sentAs: string;
     try {
@@ -237,6 +241,10 @@ export class Outbox {
     // One event for each reason, and not one for each try of a night.
     await db.write(message.error === reason ? held : moved(held, now, undelivered(message, reason)));
   }
+}
+
+function newPart(body: string, number: number): OutboundPart {
+  return { number, body, unanswered: 0, sending_at: null, sent_at: null };
 }
 
 type Undelivered = Pick<WaitingOutbound, "id" | "session_key" | "message_id" | "attempt">;

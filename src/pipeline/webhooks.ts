@@ -18,6 +18,7 @@ import {
   postponeWebhook,
 } from "../store/webhook.ts";
 import { Stage } from "./loop.ts";
+import { settledSoon } from "./settled_soon.ts";
 
 const log = logger("webhooks");
 const EVENTS_PER_READ = 20;
@@ -31,17 +32,16 @@ const JITTER = 0.1;
  */
 export function createWebhookStage(
   { db, clock, bells }: { db: Database; clock: Clock; bells: Bells },
-): Stage {
-  const busy = new Set<string>();
+): { stage: Stage; settled: () => Promise<void> } {
+  const busy = new Map<string, Promise<void>>();
   const stage = new Stage({ name: "webhooks", bell: BELL.journal, clock, bells, step });
-  return stage;
+  return { stage, settled: () => settledSoon([...busy.values()]) };
 
   async function step(signal: AbortSignal): Promise<number> {
     for (const webhook of await listDueWebhooks(db, clock.now())) {
       if (busy.has(webhook.id)) continue;
-      busy.add(webhook.id);
       // A receiver that is slow holds up nobody else.
-      void serve(webhook, signal)
+      const serving = serve(webhook, signal)
         .catch((error) => {
           log.error("Cannot serve webhook {name}: {error}", { name: webhook.name, error });
           return false;
@@ -50,6 +50,7 @@ export function createWebhookStage(
           busy.delete(webhook.id);
           if (again) stage.wake();
         });
+      busy.set(webhook.id, serving);
     }
     return Infinity;
   }

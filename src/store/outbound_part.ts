@@ -10,6 +10,8 @@ export interface WaitingOutbound extends Row {
   media: string;
   attempt: number;
   error: string;
+  /** Whether its parts are stored: 1 or 0. */
+  is_cut: number;
   /** Since when it waits: since it was made, or since somebody asked to send it again. */
   since: number;
   /** What the platform calls the message that it answers; null for none. */
@@ -34,6 +36,7 @@ export function listWaiting(
   return db.read<WaitingOutbound>(
     `select id, session_key, message_id, content, media, attempt, error,
       coalesce(resent_at, created_at) as since, question_id,
+      exists (select 1 from outbound_part where outbound_id = outbound_message.id) as is_cut,
       coalesce((select options from question where question.id = question_id and status = 'open'), '[]') as options,
       (select platform_message_id from inbound_message where id = message_id) as answers
     from outbound_message
@@ -41,15 +44,18 @@ export function listWaiting(
       select id
       from (
         select id, sum(octet_length(content)) over (order by due_at, id) - octet_length(content) as bytes_before
-        from outbound_message
-        where id in (
-            select min(id)
-            from outbound_message
-            where platform = ? and status = 'failed' and due_at is not null
-            group by session_key)
-          and due_at <= ? and session_key not in (select value from json_each(?))
-        order by due_at, id
-        limit ?)
+        from (
+          select id, due_at, content
+          from outbound_message as one
+          where platform = ? and status = 'failed' and due_at is not null and due_at <= ?
+            and session_key not in (select value from json_each(?))
+            and not exists (
+              select 1
+              from outbound_message as earlier
+              where earlier.platform = one.platform and earlier.session_key = one.session_key and earlier.id < one.id
+                and earlier.status = 'failed' and earlier.due_at is not null)
+          order by due_at, id
+          limit ?))
       where bytes_before < ?)
     order by due_at, id`,
     [platform, now, JSON.stringify(busy), limit, WAITING_MAX_BYTES],

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Authority } from "../../api/authority.ts";
 import type { Rule } from "../../domain/access.ts";
-import { hookReceivedSchema } from "../../domain/hook.ts";
+import { hookBodySchema, hookReceivedSchema } from "../../domain/hook.ts";
 import { ServiceError } from "../../domain/error.ts";
 import type { Caller } from "../../domain/scope.ts";
 import { authenticate } from "../authenticate.ts";
@@ -22,6 +22,7 @@ export const hookRoutes = [
       "Signed as Standard Webhooks, GitHub or Slack do, as the configuration of the hook says; or with a token " +
       "that has `write:hooks`. The same id again changes nothing. The text is data: no mentions, commands or answers.",
     params: { name: z.string().max(40) },
+    ownBody: hookBodySchema,
     status: 202,
     refusals: [401, 404, 415],
     response: hookReceivedSchema,

@@ -14,7 +14,7 @@ export function expand(template: string, body: unknown): string {
     if (value === undefined) {
       throw invalid("", `the body has nothing at ${pointer}, which the template needs`);
     }
-    const words = typeof value === "string" ? value : JSON.stringify(value);
+    const words = typeof value === "string" ? value : jsonOf(pointer, value);
     size += byteLength(words);
     if (size > CONTENT_MAX_BYTES) {
       throw invalid("", `the text would be larger than ${CONTENT_MAX_BYTES} bytes`);
@@ -22,6 +22,18 @@ export function expand(template: string, body: unknown): string {
     return words;
   });
   return text;
+}
+
+function jsonOf(pointer: string, value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    // What is nested too deeply for the stack can be parsed, but not written.
+    if (error instanceof RangeError) {
+      throw invalid("", `what the body has at ${pointer} is nested too deeply`);
+    }
+    throw error;
+  }
 }
 
 /** RFC 6901. Only what the body itself has counts, and nothing that JavaScript adds. */

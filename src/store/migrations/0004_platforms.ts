@@ -16,6 +16,10 @@ export const PLATFORMS: string[] = [
   `create index outbound_waiting on outbound_message (platform, session_key, id)
     where status = 'failed' and due_at is not null`,
 
+  // Those that are due, in order, so that a step reads what it sends and not all that waits.
+  `create index outbound_ready on outbound_message (platform, due_at, id)
+    where status = 'failed' and due_at is not null`,
+
   // A reply as it is sent: cut for its platform. A part that has sending_at and no sent_at may have arrived.
   `create table outbound_part (
     outbound_id text not null references outbound_message (id) on delete cascade,

@@ -18,6 +18,8 @@ export class Receiver {
   /** One for each request to come; then `otherwise`. */
   readonly modes: Mode[] = [];
   otherwise: Mode = "ok";
+  /** How long an answer takes. */
+  delayMs = 0;
   readonly #secret: string;
   #server: Deno.HttpServer<Deno.NetAddr>;
   readonly #port: number;
@@ -65,6 +67,7 @@ export class Receiver {
       this.faults.push(String(error));
       return new Response("refused", { status: 400 });
     }
+    if (this.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, this.delayMs));
     const mode = this.modes.shift() ?? this.otherwise;
     if (mode === "lost") {
       // The connection ends without an answer.

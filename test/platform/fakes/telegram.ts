@@ -11,6 +11,8 @@ export class FakeTelegram {
   readonly faults: string[] = [];
   /** Called with each message of the bot as soon as it is there. */
   onSent: () => void = () => {};
+  /** Another service polls with the same token. */
+  hasRival = false;
   /** Takes nothing, and never answers. */
   hangs = false;
   /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. */
@@ -88,6 +90,9 @@ export class FakeTelegram {
     if (request.headers.get("content-type") !== "application/json") this.faults.push("content type");
     const body = await request.json();
     if (method === "getMe") return ok({ id: 99, is_bot: true, first_name: "svc", username: "svc_bot" });
+    if (method === "getUpdates" && this.hasRival) {
+      return refuse(409, "Conflict: terminated by other getUpdates request");
+    }
     if (method === "getUpdates") return ok(await this.#poll(body, request.signal));
     if (method === "sendMessage") return this.#send(body);
     if (method === "sendChatAction") return this.#sign(body);

@@ -1,0 +1,224 @@
+// What people, programs and platforms send that nobody wants: none of it stops the service, or reaches whom it should not (issue 17).
+import { describe, expect, it } from "vitest";
+import { Holds } from "../../src/pipeline/holds.ts";
+import { expand } from "../../src/platform/webhook/template.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
+import { eventually } from "../harness/wait.ts";
+import { FakeTelegram } from "./fakes/telegram.ts";
+import { Receiver } from "./fakes/receiver.ts";
+import { SlackWorld } from "./worlds/slack.ts";
+
+const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
+
+async function open(platforms: Record<string, unknown>, more: Record<string, unknown> = {}): Promise<App> {
+  const app = await openApp({ config: { engines: fakeEngines(), platforms: platforms as never, ...more } });
+  await app.call("POST /api/workers", { name: "Ada" });
+  return app;
+}
+
+const phoneOf = (fake: FakeTelegram, more: Record<string, unknown> = {}) => ({
+  ...{ kind: "telegram", token: fake.token, base_url: fake.url },
+  ...{ worker: "Ada", allow: ["7"], ...more },
+});
+const texts = (fake: FakeTelegram): string[] => fake.sent.map(({ text }) => text);
+const stored = (app: App) => app.call("GET /api/messages/inbound?page_size=100");
+
+describe("what comes in", () => {
+  it(
+    "1,000 messages in a second are stored, each once; beyond the limit one is told, and the next is answered",
+    async () => {
+      await using fake = new FakeTelegram();
+      const more = { limits: { max_waiting_messages: 600 }, bee: { quiet_window: "2s" } };
+      await using app = await open({ phone: phoneOf(fake) }, more);
+      for (let i = 0; i < 1_000; i++) fake.say(`say number ${i}`);
+      const count = () => app.db.first<{ n: number }>("select count(*) as n from inbound_message");
+      await eventually("all are stored", async () => (await count())?.n === 1_000, 60_000);
+      await app.settle(60_000);
+      fake.say("say after it");
+      await eventually("the next is answered", () => texts(fake).includes("after it"), 60_000);
+      expect(texts(fake).filter((text) => text.startsWith("Too many messages wait")).length).toBeLessThan(5);
+      expect(fake.faults).toEqual([]);
+    },
+    240_000,
+  );
+
+  it(
+    "4 MB of text are cut, and say so; only emoji, and text from right to left, come as they are",
+    async () => {
+      await using fake = new FakeTelegram();
+      await using app = await open({ phone: phoneOf(fake) });
+      fake.say(`say ok ${"ß".repeat(2_000_000)}`);
+      await eventually("it is stored", async () => (await stored(app)).length === 1);
+      const [long] = await app.db.read<{ content: string }>("select content from inbound_message");
+      expect(new TextEncoder().encode(long?.content).length).toBeLessThanOrEqual(256 * 1024);
+      expect(long?.content).toMatch(/ß\n\[the rest was too long and is left out\]$/);
+      for (
+        const [chat, text] of [[8, "👩‍🚀👨🏽‍🚒❤️‍🔥"], [9, "שלום \u202eabc\u202c مرحبا"], [10, "\u200b"]] as const
+      ) {
+        fake.say(text, { chat, from: 7 });
+      }
+      await eventually("they are stored", async () => (await stored(app)).length >= 3);
+      const said = (await stored(app)).map(({ content }: { content: string }) => content);
+      expect(said).toEqual(expect.arrayContaining(["👩‍🚀👨🏽‍🚒❤️‍🔥", "שלום \u202eabc\u202c مرحبا"]));
+      fake.say("say 👩‍🚀", { chat: 11, from: 7 });
+      await eventually("and go out so", () => texts(fake).includes("👩‍🚀"), 60_000);
+      expect(fake.faults).toEqual([]);
+    },
+    120_000,
+  );
+
+  it("a file that lies about its type is what its bytes say", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await open({ phone: phoneOf(fake) });
+    fake.files.set("f1", new TextEncoder().encode("<script>alert(1)</script>"));
+    fake.files.set(
+      "f2",
+      new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 73, 72, 68, 82]),
+    );
+    const document = (file_id: string, file_name: string, mime_type: string) => ({
+      more: {
+        text: undefined,
+        caption: "say got it",
+        document: { file_id, file_name, mime_type, file_size: 20 },
+      },
+    });
+    fake.say("", document("f1", "cat.png", "image/png"));
+    fake.say("", document("f2", "notes.txt", "text/plain"));
+    const media = async (): Promise<{ name: string; mime: string }[]> =>
+      (await stored(app)).map((one: { media: unknown }) => one.media).filter((one: unknown) => one !== null);
+    await eventually("both are here", async () => (await media()).length === 2);
+    const byName = new Map((await media()).map(({ name, mime }) => [name.replace(/^.{37}/, ""), mime]));
+    expect(byName.get("cat.png")).not.toMatch(/^image/);
+    expect(byName.get("notes.txt")).toBe("image/png");
+  });
+
+  it("a body that is nested too deeply for a template is refused, and the next one is taken", async () => {
+    const alerts = { kind: "webhook", worker: "Ada", template: "{{/a}}", conversation: "x" };
+    await using app = await open({ alerts });
+    const deep = `{"id":1,"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`;
+    const token = await app.call("POST /api/tokens", { name: "t", scopes: ["write:hooks"] });
+    const post = (body: string) =>
+      app.server.fetch(
+        new Request("http://localhost/hooks/alerts", {
+          method: "POST",
+          headers: { "content-type": "application/json", authorization: `Bearer ${token.token}` },
+          body,
+        }),
+      );
+    const refused = await post(deep);
+    expect([refused.status, (await refused.json()).code]).toEqual([400, "invalid_request"]);
+    expect((await post(`{"id":2,"a":[[1]]}`)).status).toBe(202);
+    expect(expand("{{/a}}", { a: [[1]] })).toBe("[[1]]");
+  });
+});
+
+describe("what goes out", () => {
+  const send = (app: App, message_id: string, content: string) =>
+    app.call("POST /api/messages", { message_id, content });
+
+  it("Markdown that is not closed, and marks of the platform, are text", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await open({ phone: phoneOf(fake) });
+    fake.say("say begun");
+    await eventually("a reply", () => texts(fake).includes("begun"));
+    const [{ id }] = await stored(app);
+    const odd = [
+      "**open _and `code [x](http://",
+      "```js\nnever closed",
+      "</b><script>&amp;",
+      "*".repeat(3_000),
+      "> \u202e",
+    ];
+    for (const text of odd) await send(app, id, text);
+    await eventually("all arrive", () => fake.sent.length === 1 + odd.length);
+    expect(texts(fake)[1]).toContain("**open _and");
+    expect(texts(fake)[3]).toBe("&lt;/b&gt;&lt;script&gt;&amp;amp;");
+    expect(fake.faults).toEqual([]);
+  });
+
+  it("nobody is called by what an agent writes: a mention of everybody is text", async () => {
+    await using world = new SlackWorld();
+    await using app = await open({ team: { ...world.config, worker: "Ada", allow: ["*"] } });
+    await world.say("say begun");
+    await eventually("a reply", () => world.sent().some(({ text }) => text === "begun"));
+    const [{ id }] = await stored(app);
+    await send(app, id, "<!channel> <!everyone> <@U1> **<!here>** [x](https://e.org/<!here>)");
+    await eventually("it arrives", () => world.sent().length === 2);
+    const raw = world.fake.sent.at(-1)?.text as string;
+    expect(raw).not.toMatch(/<!|<@/);
+    expect(raw).toContain("&lt;!channel&gt;");
+  });
+});
+
+it("two services with one bot token: both are told, in the list and by the doctor (reliability PLT-6)", async () => {
+  await using fake = new FakeTelegram();
+  fake.hasRival = true;
+  await using app = await open({ phone: phoneOf(fake) });
+  const phone = () => app.call("GET /api/platforms/phone");
+  await eventually("it is refused", async () => (await phone()).state === "refused");
+  expect((await phone()).error).toContain("terminated by other getUpdates request");
+  const { checks } = await app.call("GET /api/system/doctor");
+  const check = checks.find(({ name }: { name: string }) => name === "platforms");
+  expect(check).toMatchObject({
+    status: "warn",
+    detail: expect.stringContaining("phone is refused: Conflict"),
+  });
+});
+
+it("a platform that floods and never answers leaves the others alone (reliability PLT-3)", async () => {
+  await using loud = new FakeTelegram();
+  await using quiet = new FakeTelegram();
+  await using app = await open({ loud: phoneOf(loud, { allow: ["8"] }), quiet: phoneOf(quiet) });
+  loud.hangs = true;
+  for (let chat = 100; chat < 130; chat++) loud.say("say nothing", { chat, from: 8 });
+  await eventually("replies wait", async () => {
+    return (await app.call("GET /api/platforms/loud")).waiting > 16;
+  }, 60_000);
+  for (let i = 0; i < 1_000; i++) loud.say("let me in", { chat: -1, from: 66, type: "group" });
+  for (let i = 0; i < 5; i++) {
+    quiet.say(`say quiet ${i}`, { chat: 200 + i, from: 7 });
+    await eventually("the other answers", () => texts(quiet).includes(`quiet ${i}`), 10_000);
+  }
+  expect(loud.sent).toEqual([]);
+}, 180_000);
+
+it("a hold lasts as long as it was to, whatever becomes of the wall clock (contract 10.3)", () => {
+  const clock = new TestClock();
+  const holds = new Holds(clock);
+  holds.hold("phone", undefined, 60_000);
+  clock.jump(clock.now() - 86_400_000);
+  expect(holds.until("phone")).toBe(clock.now() + 60_000);
+  clock.jump(clock.now() + 2 * 86_400_000);
+  expect(holds.until("phone")).not.toBe(null);
+  clock.advance(60_000);
+  expect(holds.until("phone")).toBe(null);
+});
+
+it("a stop waits for what a webhook is being told, so that it is not told twice (contract 11)", async () => {
+  await using receiver = new Receiver(SECRET);
+  const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
+  const webhooks = [{
+    name: "out",
+    url: receiver.url,
+    secret: SECRET,
+    events: ["worker.created"],
+    allow_private: true,
+  }];
+  const start = () => openApp({ dataDir, config: { engines: fakeEngines(), webhooks } });
+  receiver.delayMs = 700;
+  {
+    await using app = await start();
+    await app.call("POST /api/workers", { name: "Ada" });
+    await eventually("it is on its way", () => receiver.got.length === 1);
+  }
+  await using app = await start();
+  await app.call("POST /api/workers", { name: "Bob" });
+  await eventually(
+    "the next one",
+    () => receiver.got.some(({ body }) => JSON.stringify(body).includes("Bob")),
+  );
+  expect(new Set(receiver.got.map(({ id }) => id)).size).toBe(receiver.got.length);
+  await Deno.remove(dataDir, { recursive: true }).catch(() => {});
+});
