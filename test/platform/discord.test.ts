@@ -283,6 +283,25 @@ describe("the history of Discord (contract 10.1)", () => {
     expect(there.came.at(-1)).toMatchObject({ chat: "D8", isDirect: true });
   });
 
+  it("is read in channels of a server where something was said, and waits for an answer", async () => {
+    await using world = new DiscordWorld();
+    const { fake } = world;
+    const known = fake.id(Date.now() - 60_000);
+    const [before, later] = [fake.id(Date.now() - 120_000), fake.id(Date.now() - 30_000)];
+    const mentions = [{ id: fake.bot, username: "svc" }];
+    fake.said.set("55", [message(later, `<@${fake.bot}> new here`, { channel_id: "55", mentions })]);
+    fake.said.set("56", [message(later, "not read", { channel_id: "56" })]);
+    fake.gateway.channels = [
+      { id: "55", type: 0, last_message_id: later },
+      { id: "56", type: 0, last_message_id: before },
+      { id: "57", type: 0, last_message_id: null },
+    ];
+    fake.broken = 1;
+    await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }]);
+    await eventually("it is found", () => there.came.length === 1);
+    expect(there.came).toMatchObject([{ chat: "55", text: "new here", isMentioned: true, isDirect: false }]);
+  });
+
   it("brings back nothing that is older than a day", async () => {
     await using world = new DiscordWorld();
     const { fake } = world;

@@ -13,6 +13,7 @@ export interface Channel {
   id: string;
   type: number;
   parent_id?: string | null;
+  last_message_id?: string | null;
 }
 
 /** What Discord tells of a server when it is there, and what changes in it later. */

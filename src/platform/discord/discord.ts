@@ -4,12 +4,12 @@ import { logger } from "../../base/log.ts";
 import { Connection } from "../connection.ts";
 import { partsOf } from "../cut.ts";
 import { keepConnected, type Trouble } from "../keep_connected.ts";
-import type { Heard, Platform, Receive, Received } from "../platform.ts";
+import type { Heard, Incoming, Platform, Receive, Received } from "../platform.ts";
 import { readOrLeave, storeOrLeave } from "../receiving.ts";
 import { type Channel, Channels, type Server } from "./channels.ts";
 import { deliveryError, DiscordClient, DiscordError } from "./client.ts";
 import { GatewayRefused, listen, type Session } from "./gateway.ts";
-import { saidMeanwhile } from "./history.ts";
+import { History } from "./history.ts";
 import { type Interaction, labelOf, type Message, messageOf, pressOf } from "./message.ts";
 import { deliver, showProgress } from "./send.ts";
 
@@ -90,13 +90,14 @@ interface Run {
 async function run(parts: Run): Promise<void> {
   const { clock, signal } = parts;
   const channels = new Channels(parts.client);
+  const bot: Bot = { ...parts, channels, history: new History({ ...parts, channels }) };
   let session: Session | null = null;
   let isFirst = true;
   const work = async (wellAgain: () => void) => {
     if (session === null && !isFirst) await sleep(clock, NEW_MS * (1 + 4 * Math.random()), signal);
     isFirst = false;
     const beganAt = clock.monotonic();
-    const ended = await connect(parts, channels, session);
+    const ended = await connect(bot, session);
     session = ended.session;
     if (clock.monotonic() - beganAt >= STEADY_MS) wellAgain();
     throw new Error(ended.why);
@@ -112,23 +113,29 @@ function troubleOf(error: unknown): Trouble {
   return { state: status === 429 ? "limited" : "down", pauseMs: retryAfterMs };
 }
 
-interface Bot {
+/** What is known of Discord while it runs. */
+interface Bot extends Run {
+  channels: Channels;
+  history: History;
+}
+
+interface Start {
   url: string;
   session_start_limit: { remaining: number; reset_after: number };
 }
 
-async function connect(parts: Run, channels: Channels, last: Session | null) {
-  const { client, token, clock, connection, signal } = parts;
+async function connect(bot: Bot, last: Session | null) {
+  const { client, token, clock, connection, signal } = bot;
   const session = last !== null && client.isDiscord(last.url) ? last : null;
   const url = session?.url ?? await newGateway(client, signal);
   const handle = (event: { name: string; data: unknown }, ended: AbortSignal) =>
-    take(parts, channels, event, AbortSignal.any([signal, ended]));
+    take(bot, event, AbortSignal.any([signal, ended]));
   return await listen({ url, token, session, clock, connection, handle, signal });
 }
 
 /** Where a new session begins. Throws DiscordError when none may begin today. */
 async function newGateway(client: DiscordClient, signal: AbortSignal): Promise<string> {
-  const { url, session_start_limit } = await client.call<Bot>("GET", "/gateway/bot", { signal });
+  const { url, session_start_limit } = await client.call<Start>("GET", "/gateway/bot", { signal });
   const { remaining, reset_after: retryAfterMs } = session_start_limit;
   if (remaining === 0) {
     throw new DiscordError(429, "Discord lets the bot begin no more sessions today", { retryAfterMs });
@@ -138,22 +145,23 @@ async function newGateway(client: DiscordClient, signal: AbortSignal): Promise<s
 }
 
 async function take(
-  parts: Run,
-  channels: Channels,
+  parts: Bot,
   { name, data }: { name: string; data: unknown },
   signal: AbortSignal,
 ): Promise<void> {
+  const { channels, history } = parts;
   switch (name) {
-    case "READY": {
+    case "READY":
       channels.become((data as { user: { id: string } }).user.id);
-      const { client, clock, receive, lastHeard } = parts;
-      const said = await saidMeanwhile({ client, channels, clock, heard: await lastHeard(), signal });
-      if (signal.aborted) return;
-      for (const incoming of said) await storeOrLeave("Discord", receive, incoming);
-      return;
+      return await tell(parts, await history.begin(await parts.lastHeard(), signal));
+    case "GUILD_CREATE": {
+      const server = data as Server;
+      channels.learn(server);
+      return await tell(
+        parts,
+        await history.open([...server.channels ?? [], ...server.threads ?? []], signal),
+      );
     }
-    case "GUILD_CREATE":
-      return channels.learn(data as Server);
     case "CHANNEL_CREATE":
     case "THREAD_CREATE":
       return channels.learn({ channels: [data as Channel] });
@@ -164,6 +172,10 @@ async function take(
     case "INTERACTION_CREATE":
       return await press(parts, channels, data as Interaction, signal);
   }
+}
+
+async function tell({ receive }: Run, said: readonly Incoming[]): Promise<void> {
+  for (const incoming of said) await storeOrLeave("Discord", receive, incoming);
 }
 
 async function hear(

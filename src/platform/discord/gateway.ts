@@ -167,7 +167,6 @@ class Socket {
     } else connection.seen();
     this.#handling = this.#handling.then(async () => {
       await handle(event, this.#over.signal);
-      if (this.#over.signal.aborted && isReady) return;
       if (isReady) this.#session = sessionOf(event.data as Ready, seq);
       else if (this.#session !== null) this.#session = { ...this.#session, seq };
     });

@@ -41,6 +41,8 @@ export class FakeDiscord {
   readonly channels = new Map<string, Json>();
   readonly callbacks: Json[] = [];
   revoked = false;
+  /** So many histories are not there at first. */
+  broken = 0;
   /** Sessions that may still begin today. */
   remaining = 1000;
   /** How long a channel needs before it takes more; the real one about 5 s. */
@@ -128,6 +130,7 @@ export class FakeDiscord {
   }
 
   #history(channel: string, query: URLSearchParams): Response {
+    if (this.broken-- > 0) return no(500, 0, "Internal Server Error");
     const after = BigInt(query.get("after") ?? 0);
     const limit = Number(query.get("limit") ?? 50);
     if (limit > 100) return no(400, 50035, "Invalid Form Body");

@@ -28,6 +28,8 @@ export class FakeGateway {
   readonly asked = { identify: 0, resume: 0, beats: 0 };
   /** How often a bot has to say that it is there. */
   beatMs = 41_250;
+  /** Channels of the server, as it is told of when a session begins. */
+  channels: Json[] = [{ id: "-5", type: 0 }];
   /** Where sessions are to be gone on with; "" for here. */
   elsewhere = "";
   /** Beats are not answered. */
@@ -151,7 +153,7 @@ export class FakeGateway {
     this.#tell(session, "GUILD_CREATE", {
       id: "900",
       roles,
-      channels: [{ id: "-5", type: 0 }],
+      channels: this.channels,
       threads: [{ id: "44", type: 11, parent_id: "-5" }],
     });
     return session;
