@@ -92,7 +92,7 @@ export class FeishuClient {
   }
 
   /** Where the long connection is, and how often it wants a ping. Throws as call() does. */
-  async connection(signal: AbortSignal): Promise<{ url: string; pingMs: number | null }> {
+  async connection(signal?: AbortSignal): Promise<{ url: string; pingMs: number | null }> {
     const body = { AppID: this.#app.app_id, AppSecret: this.#app.app_secret };
     const { data } = await this.#json(
       "/callback/ws/endpoint",

@@ -64,7 +64,7 @@ export function createFeishu(name: string, settings: FeishuSettings, clock: Cloc
     },
     async test() {
       const { bot } = await client.call<Bot>("GET", "/bot/v3/info");
-      await client.connection(AbortSignal.any([]));
+      await client.connection();
       return `the bot is ${bot.app_name}`;
     },
     health: () => connection.health,

@@ -6,8 +6,8 @@ import { mentionless } from "./format.ts";
 
 /** The message that is answered was taken back, or is not there any more. */
 const GONE_CODES = [230011, 230110];
-/** The card cannot be shown: it is sent as plain text then. */
-const CARD_CODES = [230099];
+/** The card cannot be shown, or is too long with its marks: it is sent as plain text then. */
+const CARD_CODES = [230099, 230025];
 /** A message of ours that is gone, or too old to be changed: there is nothing left to do. */
 const UNCHANGEABLE_CODES = [...GONE_CODES, 230031, 230072];
 

@@ -48,7 +48,7 @@ export class DingTalkWorld implements World {
       conversationType: isGroup ? "2" : "1",
       conversationId: isGroup ? groupOf(told.chat ?? "-5") : `cidOf${from}==`,
       senderId: isBot ? "bot" : `$:LWCP_v1:$${from}`,
-      senderStaffId: isBot ? "" : from,
+      senderStaffId: from,
       senderNick: `User ${from}`,
       isInAtList: isMention,
       ...content,

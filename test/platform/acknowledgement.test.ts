@@ -1,0 +1,41 @@
+// What a platform is told to be taken is stored (contract 10.1, reliability PLT-1).
+import { expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
+import { createPlatforms } from "../../src/boot/platforms.ts";
+import { configSchema } from "../../src/config/schema.ts";
+import type { Received } from "../../src/platform/platform.ts";
+import { eventually } from "../harness/wait.ts";
+import { DingTalkWorld } from "./worlds/dingtalk.ts";
+import { FeishuWorld } from "./worlds/feishu.ts";
+import { SlackWorld } from "./worlds/slack.ts";
+
+const WORLDS = [() => new SlackWorld(), () => new FeishuWorld(), () => new DingTalkWorld()];
+
+it.each(WORLDS.map((create) => [create().kind, create] as const))(
+  "%s acknowledges an event after it was stored, and gets one again that could not be",
+  async (_kind, create) => {
+    await using world = create();
+    const { waiting } = world.fake;
+    const config = configSchema.parse({ platforms: { there: world.config } });
+    const platform = createPlatforms(config, systemClock).get("there")?.platform;
+    const storing: PromiseWithResolvers<Received>[] = [];
+    platform?.start(() => {
+      const gate = Promise.withResolvers<Received>();
+      storing.push(gate);
+      return gate.promise;
+    }, () => Promise.resolve([]));
+    try {
+      await world.say("hello");
+      await eventually("it is being stored", () => storing.length === 1);
+      expect(waiting.size).toBe(1);
+      storing[0]?.reject(new Error("the disk is full"));
+      await eventually("it comes again", () => storing.length === 2);
+      expect(waiting.size).toBe(1);
+      storing[1]?.resolve({ outcome: "queued", message_id: "1" });
+      await eventually("it is acknowledged", () => waiting.size === 0);
+      expect(storing).toHaveLength(2);
+    } finally {
+      await platform?.stop();
+    }
+  },
+);
