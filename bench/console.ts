@@ -18,6 +18,17 @@ const LONG_LINE = {
   args: ["-c", `cat >/dev/null; head -c ${LINE_BYTES} /dev/zero | tr '\\0' x >&2; echo >&2; echo done`],
 };
 
+const MANY_LINES = {
+  kind: "command",
+  command: "sh",
+  args: [
+    "-c",
+    `cat >/dev/null; yes "$(printf '\\033[32mok\\033[0m') test/store/list.test.ts: ${
+      "one more row is read than is shown, so that the page knows whether there are more; ".repeat(2)
+    }" | head -c ${LINE_BYTES} >&2; echo done`,
+  ],
+};
+
 const PAGES = [
   ["inbox", "/"],
   ["chat", "/console/chat"],
@@ -39,12 +50,8 @@ export async function benchConsole(): Promise<Row[]> {
   const browser = await chromium.launch({ executablePath: path, args: ["--no-sandbox"] });
   const rows: Row[] = [await embedded()];
   try {
-    await using service = await BenchService.start({}, { engines: { long: LONG_LINE } });
-    const ada = await service.call("POST /api/workers", { name: "Ada", engine: "long" });
-    const task = { message_id: "script", worker_id: ada.id, instruction: "talk", type: "immediate" };
-    const { id } = await service.call("POST /api/tasks", task);
-    await service.call(`GET /api/tasks/${id}/wait?timeout_ms=60000`);
-    const [execution] = await service.call("GET /api/executions");
+    await using service = await BenchService.start({}, { engines: { long: LONG_LINE, many: MANY_LINES } });
+    const execution = await executed(service, "long");
     const context = await signedIn(browser, service.url);
     for (const [name, address] of [...PAGES, ["execution", `/console/executions/${execution.id}`] as const]) {
       rows.push(...await measurePage(context, name, service.url + address));
@@ -56,13 +63,22 @@ export async function benchConsole(): Promise<Row[]> {
         rows: 1,
       }),
     );
+    const lines = await executed(service, "many");
+    rows.push(
+      await smooth(context, `${service.url}/console/executions/${lines.id}`, {
+        what: "16 MiB of log in 80,000 lines, opened, searched and scrolled",
+        list: "Log lines",
+        rows: LINE_BYTES,
+        wanted: "list",
+      }),
+    );
     await context.close();
     await using many = await filled(EXECUTIONS);
     const other = await signedIn(browser, many.url);
     rows.push(
       await smooth(other, `${many.url}/console/executions`, {
         what: "scrolling through 50,000 executions",
-        list: "Executions",
+        list: "Runs",
         rows: EXECUTIONS,
       }),
     );
@@ -70,6 +86,15 @@ export async function benchConsole(): Promise<Row[]> {
     await browser.close();
   }
   return rows;
+}
+
+async function executed(service: BenchService, engine: string): Promise<{ id: string }> {
+  const worker = await service.call("POST /api/workers", { name: engine, engine });
+  const task = { message_id: engine, worker_id: worker.id, instruction: "talk", type: "immediate" };
+  const { id } = await service.call("POST /api/tasks", task);
+  await service.call(`GET /api/tasks/${id}/wait?timeout_ms=60000`);
+  const [execution] = await service.call(`GET /api/executions?worker_id=${worker.id}`);
+  return execution;
 }
 
 /** What the executable carries. */
@@ -137,10 +162,16 @@ interface Long {
   /** The label of the list. */
   list: string;
   rows: number;
+  /** What is searched for, before it is scrolled. */
+  wanted?: string;
 }
 
 /** Scrolls a list to its end and answers the longest task of the browser's main thread. */
-async function smooth(context: BrowserContext, url: string, { what, list, rows }: Long): Promise<Row> {
+async function smooth(
+  context: BrowserContext,
+  url: string,
+  { what, list, rows, wanted }: Long,
+): Promise<Row> {
   const page = await context.newPage();
   await page.goto(url);
   const box = page.getByRole("list", { name: list });
@@ -148,6 +179,10 @@ async function smooth(context: BrowserContext, url: string, { what, list, rows }
   await page.evaluate(`window.longest = 0; new PerformanceObserver((seen) => {
     for (const one of seen.getEntries()) window.longest = Math.max(window.longest, one.duration);
   }).observe({ type: "longtask" })`);
+  if (wanted !== undefined) {
+    await page.getByLabel("Search the log").fill(wanted);
+    await page.getByText(/^1 of /).waitFor();
+  }
   await scrollToEnd(page, list, rows);
   const longest = Number(await page.evaluate("window.longest"));
   await page.close();

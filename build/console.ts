@@ -120,7 +120,7 @@ ${
   }<script type="module" src="${entry}"></script>
 </head>
 <body>
-<div id="app"></div>
+<div id="app"><p class="loading" role="status">Loading</p></div>
 <noscript>The console needs JavaScript. Everything it does is also in <code>svc ctl</code>, and at <a href="/docs">/docs</a>.</noscript>
 </body>
 </html>

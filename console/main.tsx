@@ -1,7 +1,13 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
+import { pressOnce } from "./live/press.ts";
 import { startSession } from "./live/session.ts";
 
 const root = document.getElementById("app");
-if (root !== null) render(<App />, root);
+if (root !== null) {
+  // What the page says until its script is here.
+  root.textContent = "";
+  render(<App />, root);
+}
+pressOnce();
 void startSession();

@@ -15,7 +15,7 @@ import {
   Plug,
   Users,
 } from "lucide-preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { linkState } from "./live/events.ts";
 import { inbox } from "./live/inbox.ts";
@@ -99,6 +99,7 @@ const ON_BAR = 4;
 export function Navigation() {
   const [path] = useLocation();
   const [open, setOpen] = useState(false);
+  useEffect(() => setOpen(false), [path]);
   const places = PLACES.filter(({ scope }) => may(scope));
   const rest = places.slice(ON_BAR);
   return (
@@ -110,7 +111,9 @@ export function Navigation() {
         ))}
         <button
           type="button"
-          class={rest.some(({ covers }) => covers.test(path)) ? "place on-phone holds" : "place on-phone"}
+          class={rest.some(({ covers }) => covers.test(path)) || path === "/console/account"
+            ? "place on-phone holds"
+            : "place on-phone"}
           aria-expanded={open}
           onClick={() => setOpen(true)}
         >

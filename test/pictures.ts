@@ -30,6 +30,9 @@ const script = (text: string) => ({
   args: ["-c", `cat >/dev/null; ${text}`],
 });
 const config = {
+  platforms: {
+    shop: { kind: "webhook", worker: "Ada", secret: `whsec_${btoa("pictures of a console, and no secret")}` },
+  },
   bee: { quiet_window: "0ms" },
   engines: {
     writer: { ...script(`printf '%s' "$SAID"`), env: { SAID: said() } },
@@ -46,10 +49,11 @@ const browser = await chromium.launch({
   args: ["--no-sandbox", "--disable-dev-shm-usage"],
 });
 try {
+  const views = [DESK, PHONE].flatMap((view) => [{ ...view, dark: false }, { ...view, dark: true }]);
+  // What somebody sees who has just begun.
+  for (const view of views) await picture(view, { welcome: "/", "chat-none": "/console/chat" });
   const pages = await furnish(server.url, PASSWORD);
-  for (const view of [DESK, PHONE]) {
-    for (const dark of [false, true]) await picture({ ...view, dark }, pages);
-  }
+  for (const view of views) await picture(view, pages);
   console.log(`The pictures are in ${folder}`);
 } finally {
   await browser.close();

@@ -6,6 +6,11 @@ import { authed } from "./session.ts";
 /** The REST API, typed from its OpenAPI document, as whoever is signed in. */
 export const api = createClient<paths>({ baseUrl: location.origin, fetch: sent });
 
+/** A key by which the service knows a request again. */
+export function newKey(): string {
+  return `console-${Date.now()}-${Math.random().toString(36).slice(2)}`;
+}
+
 /** What the API calls by these names. */
 export type Schemas = components["schemas"];
 export type Worker = Schemas["Worker"];
@@ -96,9 +101,26 @@ async function answered<T>(call: Promise<Answer<T>>): Promise<Answer<T>> {
   throw refusalFrom(answer.response.status, answer.error);
 }
 
+// What was sent, and not answered: the same again within this time is the same request, and is done once (contract 1.9).
+const LOST_MAX_MS = 5 * 60_000;
+const lost = new Map<string, { key: string; at: number }>();
+
 async function sent(request: Request): Promise<Response> {
-  const response = await authed(request);
+  const response = request.method === "POST" ? await sentOnce(request) : await authed(request);
   const date = Date.parse(response.headers.get("date") ?? "");
   if (!Number.isNaN(date)) clockOffsetMs.value = date - Date.now();
+  return response;
+}
+
+async function sentOnce(request: Request): Promise<Response> {
+  const known = request.headers.get("idempotency-key");
+  const what = `${request.url} ${await request.clone().text()}`;
+  const before = lost.get(what);
+  const again = before !== undefined && Date.now() - before.at < LOST_MAX_MS;
+  const key = known ?? (again ? before.key : newKey());
+  request.headers.set("idempotency-key", key);
+  lost.set(what, { key, at: Date.now() });
+  const response = await authed(request);
+  lost.delete(what);
   return response;
 }

@@ -13,7 +13,7 @@ const GATHER_MS = 500;
 // What is a day old is left out, and no event says so.
 const AGAIN_MS = 60_000;
 const TOUCHES =
-  /^(execution\.|task\.|schedule\.|budget\.|message\.(failed|undelivered)|engine\.|worker\.|question\.|session\.cleared)/;
+  /^(execution\.|task\.|schedule\.|budget\.|message\.(failed|undelivered|resent|sent)|engine\.|worker\.|question\.|session\.cleared)/;
 
 /** Keeps `inbox` as it is on the service. */
 export function followInbox(): void {

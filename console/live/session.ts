@@ -17,9 +17,12 @@ const scopes = signal<readonly string[]>([]);
 // The only place that knows how a browser is signed in. The access token lives in memory alone. What renews it is in two
 // halves: this one, and a cookie that no script reads; neither is worth anything alone (contract 9).
 const KEPT = "svc.session";
+// Whose the texts are that are typed in this tab.
+const OWNER = "svc.owner";
 const START_RETRY_MS = 2_000;
 
 let access = "";
+let leaving: Promise<unknown> = Promise.resolve();
 let renewing: Promise<boolean> | null = null;
 let entered = Promise.withResolvers<void>();
 
@@ -61,6 +64,8 @@ async function enterByCode(): Promise<boolean> {
 
 /** Signs in. Throws LoginRefused with words to show. */
 export async function signIn(name: string, password: string): Promise<void> {
+  // The answer of a logout takes the cookie away, and must not take that of this login.
+  await leaving;
   const response = await post("/api/auth/login", { username: name, password, browser: true }).catch(() =>
     null
   );
@@ -76,7 +81,10 @@ export async function signOut(): Promise<void> {
   const half = localStorage.getItem(KEPT);
   leave("out");
   localStorage.removeItem(KEPT);
-  if (half !== null) await post("/api/auth/logout", {}, half).catch(() => null);
+  forgetTyped();
+  if (half === null) return;
+  leaving = post("/api/auth/logout", {}, half).catch(() => null);
+  await leaving;
 }
 
 /**
@@ -127,6 +135,10 @@ async function renewNow(): Promise<boolean> {
 function enter(token: string): void {
   access = token;
   const claims = claimsOf(token);
+  // What was typed is for nobody else, and everything in memory is of whoever was here before.
+  if ((sessionStorage.getItem(OWNER) ?? claims.name) !== claims.name) forgetTyped();
+  sessionStorage.setItem(OWNER, claims.name);
+  if (username.value !== "" && username.value !== claims.name) return location.reload();
   username.value = claims.name;
   scopes.value = claims.scope.split(" ");
   sessionState.value = "in";
@@ -142,8 +154,14 @@ function leave(state: "out" | "expired"): void {
 
 // What another tab does with the session holds here, too.
 async function followOtherTab(kept: string | null): Promise<void> {
-  if (kept === null) leave("out");
-  else if (sessionState.value !== "in") await renew().catch(() => false);
+  if (kept === null) {
+    leave("out");
+    forgetTyped();
+  } else if (sessionState.value !== "in") await renew().catch(() => false);
+}
+
+function forgetTyped(): void {
+  sessionStorage.clear();
 }
 
 function claimsOf(token: string): { name: string; scope: string } {
@@ -164,7 +182,7 @@ function post(path: string, body: unknown, half?: string): Promise<Response> {
 }
 
 function refusal(status: number, detail: unknown): string {
-  if (status === 401) return "This name and password do not go together.";
+  if (status === 401) return "The name or the password is wrong.";
   if (status === 429) return "Too many attempts. Wait a minute, then try again.";
   return typeof detail === "string" ? detail : `The service refused the login (${status}).`;
 }

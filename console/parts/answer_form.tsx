@@ -29,13 +29,15 @@ export function AnswerForm({ question }: { question: Question }) {
           {option}
         </button>
       ))}
-      <input
-        aria-label="Your answer"
-        placeholder={options.length === 0 ? "Your answer" : "Another answer"}
-        value={words}
-        onInput={(event) => setWords(event.currentTarget.value)}
-      />
-      <button type="submit" disabled={busy || words.trim() === ""}>Answer</button>
+      <span class="answer-words">
+        <input
+          aria-label="Your answer"
+          placeholder={options.length === 0 ? "Your answer" : "Another answer"}
+          value={words}
+          onInput={(event) => setWords(event.currentTarget.value)}
+        />
+        <button type="submit" disabled={busy || words.trim() === ""}>Answer</button>
+      </span>
     </form>
   );
 }

@@ -50,7 +50,16 @@ export function Chart({ label, at, bars, text }: ChartProps) {
       plot?.destroy();
     };
   }, [at, bars]);
-  return <div class="chart" role="img" aria-label={label} ref={box} />;
+  return (
+    <>
+      {bars.length > 1 && (
+        <ul class="legend">
+          {bars.map(({ name, token }) => <li key={name} class={token}>{name}</li>)}
+        </ul>
+      )}
+      <div class="chart" role="img" aria-label={label} ref={box} />
+    </>
+  );
 }
 
 function dataOf(at: readonly number[], bars: readonly Bars[]): uPlot.AlignedData {

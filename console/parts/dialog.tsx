@@ -1,6 +1,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { useLocation } from "wouter-preact";
 
 interface DialogProps {
   title: string;
@@ -56,6 +57,9 @@ export function confirmed(question: Question): Promise<boolean> {
 
 /** Where such a question is shown; once in the page. */
 export function Confirmation() {
+  const [path] = useLocation();
+  // Who goes back has not said yes, and no longer sees what it was about.
+  useEffect(() => () => asked.peek()?.answer(false), [path]);
   if (asked.value === null) return null;
   const { question, answer } = asked.value;
   return (

@@ -3,8 +3,9 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** How long something took, in the two largest units: `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`, `4 d 3 h`. */
+/** How long something took, in the two largest units: `40 ms`, `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`, `4 d 3 h`. */
 export function durationText(ms: number): string {
+  if (ms < SECOND / 10) return `${Math.max(0, Math.ceil(ms))} ms`;
   if (ms < 10 * SECOND) return `${(Math.max(0, ms) / SECOND).toFixed(1)} s`;
   if (ms < MINUTE) return `${Math.round(ms / SECOND)} s`;
   const [large, small, first, second] = ms < HOUR
@@ -19,6 +20,12 @@ export function durationText(ms: number): string {
 /** How long something waited, also when that was short: `40 ms`, `1.2 s`. */
 export function waitText(ms: number): string {
   return ms < SECOND ? `${Math.round(ms)} ms` : durationText(ms);
+}
+
+/** How long it is until something, however far away: `in 3 h`, `in 40 d`. */
+export function untilText(at: number, now: number): string {
+  const days = Math.round((at - now) / DAY);
+  return days > 7 ? `in ${days} d` : agoText(at, now);
 }
 
 /** When something was or will be, seen from `now`: `just now`, `5 min ago`, `in 3 h`, `12 Mar`. */
@@ -47,6 +54,19 @@ export function timeText(at: number): string {
     hour: "2-digit",
     minute: "2-digit",
     second: "2-digit",
+    timeZoneName: "short",
+  });
+}
+
+/** A time to come, in the reader's own zone: by the minute, which is how it was planned. */
+export function plannedText(at: number): string {
+  return new Date(at).toLocaleString(undefined, {
+    weekday: "short",
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
     timeZoneName: "short",
   });
 }
@@ -93,6 +113,24 @@ export function costText(usd: number): string {
 /** One or many of something. */
 export function manyText(count: number, one: string, many = `${one}s`): string {
   return `${countText(count)} ${count === 1 ? one : many}`;
+}
+
+// What the service calls one that nobody has named.
+const UNNAMED = "New session";
+
+/** What a conversation is called. */
+export function conversationText(name: string): string {
+  return name === UNNAMED ? "New conversation" : name;
+}
+
+/** Whether nobody has named a conversation yet. */
+export function isUnnamed(name: string | undefined): boolean {
+  return name === UNNAMED;
+}
+
+/** Where something was said: what the service calls local is this console. */
+export function platformText(name: string): string {
+  return name === "local" ? "console" : name;
 }
 
 /** Who did something, without the word for what they are: `admin` for `user:admin`. */

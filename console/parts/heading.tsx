@@ -2,12 +2,29 @@ import { ArrowLeft } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Link } from "wouter-preact";
+import type { Refusal } from "../live/api.ts";
+import { Loading, RefusalNotice } from "./notice.tsx";
 
 interface HeadingProps {
   title: string;
   /** Where the page above this one is. */
   above?: { href: string; name: string };
   children?: ComponentChildren;
+}
+
+/** What the page of one thing shows before it has it: that it is on its way, or why it is not here and where to go instead. */
+export function Absent(
+  { refusal, above }: { refusal: Refusal | null; above: { href: string; name: string } },
+) {
+  if (refusal === null) return <Loading />;
+  return (
+    <>
+      <Heading title={refusal.status === 404 ? "Not here (any more)" : "Not shown"} above={above} />
+      <div class="scrolled">
+        <RefusalNotice refusal={refusal} />
+      </div>
+    </>
+  );
 }
 
 let first = true;

@@ -50,7 +50,7 @@ describe.skipIf(path === null)("budgets in the console (contract 14, contract 17
     await page.getByRole("button", { name: "Change Month" }).click();
     await page.getByLabel("At most").fill("10");
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("2 runs of 10 runs").waitFor();
+    await page.getByText("2 of 10 runs").waitFor();
     await page.getByRole("button", { name: "Delete Month" }).click();
     await page.getByRole("button", { name: "Delete the budget" }).click();
     await page.getByText("There is no budget.").waitFor();

@@ -34,7 +34,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
       await page.getByLabel("Name").fill("admin");
       await page.getByLabel("Password").fill("wrong");
       await page.getByRole("button", { name: "Sign in" }).click();
-      await page.getByRole("alert").getByText("do not go together").waitFor();
+      await page.getByRole("alert").getByText("is wrong").waitFor();
       await visitor.signIn();
       await page.getByRole("heading", { name: "Welcome" }).waitFor();
       await page.getByLabel("Name").fill("Grace");
@@ -123,7 +123,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     await visitor.goto(`/console/executions/${execution.id}`);
     await visitor.signIn();
     await page.getByRole("button", { name: "Run again" }).click();
-    await page.getByRole("heading", { name: "Task" }).waitFor();
+    await page.getByRole("heading", { name: "say hello" }).waitFor();
     await page.getByRole("link", { name: /completed say hello/ }).waitFor();
     await app.call(`PUT /api/workers/${worker.id}`, { paused: true });
     await visitor.goto("/console/tasks?status=pending");

@@ -138,7 +138,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     await keys.write("Password", PASSWORD);
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "grace" }).waitFor();
-    await keys.write("Password now", PASSWORD);
+    await keys.write("Current password", PASSWORD);
     await keys.write("New password", "another long secret");
     await keys.press("Change the password");
     await page.getByText("The password is changed").waitFor();
@@ -203,7 +203,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     const { app, ada, page, keys } = one;
     await conversation(app, ada.id);
     await page.getByText("You: good morning").or(page.getByText("good morning")).first().waitFor();
-    await keys.press(/^New session|^Talk/);
+    await keys.press(/^New conversation|^Talk/);
     await keys.press("Why this worker?");
     await page.getByRole("note").getByText("It went to Ada").waitFor();
     await keys.press("Settings of this conversation");

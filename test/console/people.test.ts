@@ -98,11 +98,11 @@ describe.skipIf(path === null)("people in the console (contract 9, contract 17)"
         await one.page.getByRole("link", { name, exact: true }).click();
       }
       const { page } = visitor;
-      await page.getByLabel("Password now").fill("wrong enough");
+      await page.getByLabel("Current password").fill("wrong enough");
       await page.getByLabel("New password").fill("another long secret");
       await page.getByRole("button", { name: "Change the password" }).click();
-      await page.getByText("Password now is wrong").waitFor();
-      await page.getByLabel("Password now").fill(before);
+      await page.getByText("Current password is wrong").waitFor();
+      await page.getByLabel("Current password").fill(before);
       await page.getByRole("button", { name: "Change the password" }).click();
       await page.getByText("The password is changed").waitFor();
       await page.reload();
@@ -165,7 +165,7 @@ describe.skipIf(path === null)("people in the console (contract 9, contract 17)"
     expect(plain.name).toMatch(/\.tar$/);
     expect(plain.text).toContain("SHA256SUMS");
     expect(plain.text).not.toMatch(/secret\.key/);
-    await page.getByLabel(/With the signing key/).check();
+    await page.getByLabel(/Include the signing key/).check();
     await page.getByLabel("Your password").fill("not the password");
     await make.click();
     await page.getByText("Your password is wrong").waitFor();

@@ -3,13 +3,16 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApp } from "../harness/app.ts";
 import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 import { fakeEngines } from "../harness/agents.ts";
+import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
+import { Receiver } from "../platform/fakes/receiver.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 
 // A browser beside other tests on a small machine takes its time.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
+const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 const MALLORY = { from: { id: 4711, is_bot: false, first_name: "<b>Mallory</b>" } };
 
 describe.skipIf(path === null)("platforms in the console (contract 10, contract 17)", () => {
@@ -61,6 +64,67 @@ describe.skipIf(path === null)("platforms in the console (contract 10, contract 
     await eventually("another code", () => answers().at(-1)?.includes("svc ctl platform pair") === true);
     expect(fake.faults).toEqual([]);
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it("a reply whose delivery was given up is sent again from the inbox, once", async () => {
+    const clock = new TestClock();
+    await using receiver = new Receiver(SECRET, () => clock.now());
+    const alerts = {
+      kind: "webhook",
+      worker: "Ada",
+      secret: SECRET,
+      reply_url: receiver.url,
+      allow_private: true,
+    };
+    await using app = await openApp({
+      clock,
+      config: { engines: fakeEngines(), platforms: { alerts: alerts as never } },
+    });
+    await app.call("POST /api/workers", { name: "Ada" });
+    receiver.modes.push(422);
+    await app.call("POST /hooks/alerts", { text: "say the report is ready", id: "m1" });
+    await app.settle();
+    await using visitor = await Visitor.open(browser, app.url, PHONE);
+    const { page } = visitor;
+    await visitor.goto("/");
+    await visitor.signIn();
+    const again = page.getByRole("button", { name: /^Send again: the report is ready/ });
+    await again.dblclick();
+    await page.getByText("It is being sent again").waitFor();
+    await app.until("message.sent");
+    await again.waitFor({ state: "detached" });
+    expect(receiver.got.map(({ body }) => body.data.text)).toEqual([
+      "the report is ready",
+      "the report is ready",
+    ]);
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it("a platform of a kind that this console never heard of is shown like any other", async () => {
+    await using app = await openApp();
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    const since = Date.now() - 60_000;
+    const strange = {
+      name: "pigeons",
+      kind: "carrier_pigeon",
+      state: "asleep",
+      since,
+      error: "",
+      last_event_at: null,
+    };
+    await page.route(
+      /\/api\/platforms$/,
+      (route) => route.fulfill({ json: [{ ...strange, waiting: 2, waiting_since: since }] }),
+    );
+    await page.route(/\/api\/platforms\/pigeons\/senders/, (route) => route.fulfill({ json: [] }));
+    await visitor.goto("/console/platforms");
+    await visitor.signIn();
+    await page.getByRole("heading", { name: "pigeons" }).waitFor();
+    await page.getByText("carrier_pigeon").waitFor();
+    await page.getByText("2 replies wait").waitFor();
+    await page.getByRole("button", { name: "Test pigeons" }).waitFor();
     expect(visitor.complaints).toEqual([]);
   });
 });

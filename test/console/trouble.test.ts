@@ -50,6 +50,38 @@ describe.skipIf(path === null)("the console in trouble (contract 17)", () => {
     expect(visitor.complaints).toEqual([]);
   });
 
+  for (const way of ["cut", "silence"] as const) {
+    it(`a stream that is lost for a whole minute (${way}) says so, and the page goes on where it was`, async () => {
+      await using app = await openApp();
+      await using wire = new Wire(app.url);
+      await app.call("POST /api/workers", { name: "Before" });
+      await using visitor = await Visitor.open(browser, wire.url);
+      const { page } = visitor;
+      // The page's own clock: its minute passes at once.
+      await page.clock.install();
+      await visitor.goto("/console/workers");
+      await visitor.signIn();
+      await page.getByText("Before").waitFor();
+      await expect.poll(() => page.getByText("Reconnecting").count(), { timeout: 30_000 }).toBe(0);
+      wire[way]();
+      for (let seconds = 0; seconds < 60; seconds += 10) await page.clock.runFor(10_000);
+      await page.getByRole("status").getByText("Reconnecting").waitFor();
+      await app.call("POST /api/workers", { name: "Meanwhile" });
+      wire.mend();
+      await expect.poll(async () => {
+        await page.clock.runFor(10_000);
+        return await page.getByText("Meanwhile").count();
+      }, { timeout: 60_000 }).toBe(1);
+      await page.getByText("Reconnecting").waitFor({ state: "detached" });
+      await app.call("POST /api/workers", { name: "After" });
+      await expect.poll(async () => {
+        await page.clock.runFor(1_000);
+        return await page.getByText("After").count();
+      }, { timeout: 60_000 }).toBe(1);
+      expect(visitor.complaints).toEqual([]);
+    });
+  }
+
   it("what happens after a page was read, and before its stream is open, is seen", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Before" });
@@ -183,6 +215,32 @@ describe.skipIf(path === null)("the console in trouble (contract 17)", () => {
     await visitor.goto("/console/system/users");
     await page.getByText("that is you").waitFor();
     expect(await page.getByRole("button", { name: /grace|New person/ }).count()).toBe(0);
+    await visitor.goto(`/console/budgets?for=worker:${ada.id}`);
+    await page.getByText("There is no budget.").waitFor();
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    await visitor.goto("/console/schedules/new");
+    await page.getByText("may look at schedules, and not change them").waitFor();
+    for (
+      const address of [
+        "/",
+        "/console/chat",
+        "/console/executions",
+        "/console/tasks",
+        "/console/workers",
+        "/console/schedules",
+        "/console/messages",
+        "/console/memory",
+        "/console/budgets",
+        "/console/platforms",
+        "/console/system",
+      ]
+    ) {
+      await visitor.goto(address);
+      await page.getByRole("heading").first().waitFor();
+      await expect.poll(() => page.locator(".loading").count(), { timeout: 30_000 }).toBe(0);
+      const names = await page.locator("main").getByRole("button").allInnerTexts();
+      expect([address, names.filter((name) => !/^(Departments|)$/.test(name))]).toEqual([address, []]);
+    }
     expect(visitor.complaints).toEqual([]);
   });
 });

@@ -91,7 +91,7 @@ describe.skipIf(path === null)("webhooks in the console (contract 11, contract 1
     await using other = await Visitor.open(browser, app.url);
     await other.goto(`/console/system/webhooks/${id}`);
     await other.signIn("grace", PASSWORD);
-    await other.page.getByRole("heading", { name: "Tries" }).waitFor();
+    await other.page.getByRole("heading", { name: "Deliveries" }).waitFor();
     await other.page.getByText("memory.saved").first().waitFor();
     expect(await other.page.getByRole("button", { name: /Test|Edit|Deliver again/ }).count()).toBe(0);
     expect([...visitor.complaints, ...other.complaints]).toEqual([]);

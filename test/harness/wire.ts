@@ -1,10 +1,11 @@
-/** A TCP wire in front of a service, which a test can cut and mend. */
+/** A TCP wire in front of a service, which a test can cut, silence and mend. */
 export class Wire implements AsyncDisposable {
   readonly url: string;
   readonly #listener: Deno.TcpListener;
   readonly #target: number;
   readonly #open = new Set<Deno.TcpConn>();
   #isCut = false;
+  #silence: PromiseWithResolvers<void> | null = null;
 
   constructor(target: string) {
     this.#listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -20,8 +21,15 @@ export class Wire implements AsyncDisposable {
     this.#open.clear();
   }
 
+  /** Lets nothing through, and ends nothing: nobody is told that the other end is away. */
+  silence(): void {
+    this.#silence ??= Promise.withResolvers();
+  }
+
   mend(): void {
     this.#isCut = false;
+    this.#silence?.resolve();
+    this.#silence = null;
   }
 
   async #accept(): Promise<void> {
@@ -36,20 +44,32 @@ export class Wire implements AsyncDisposable {
         continue;
       }
       for (const one of [near, far]) this.#open.add(one);
-      void pipe(near, far);
-      void pipe(far, near);
+      const open = () => this.#silence?.promise;
+      void pipe(near, far, open);
+      void pipe(far, near, open);
     }
   }
 
   [Symbol.asyncDispose](): Promise<void> {
+    this.mend();
     this.cut();
     this.#listener.close();
     return Promise.resolve();
   }
 }
 
-async function pipe(from: Deno.TcpConn, to: Deno.TcpConn): Promise<void> {
-  await from.readable.pipeTo(to.writable).catch(() => {});
+async function pipe(
+  from: Deno.TcpConn,
+  to: Deno.TcpConn,
+  open: () => Promise<void> | undefined,
+): Promise<void> {
+  const held = new TransformStream<Uint8Array, Uint8Array>({
+    async transform(piece, controller) {
+      await open();
+      controller.enqueue(piece);
+    },
+  });
+  await from.readable.pipeThrough(held).pipeTo(to.writable).catch(() => {});
 }
 
 function close(connection: Deno.TcpConn): void {

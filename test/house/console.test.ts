@@ -93,6 +93,16 @@ describe("the console (architecture, Style; contract 17)", () => {
     expect(places(/localStorage/, /^console\/live\/(session|notify)\.ts$/)).toEqual([]);
   });
 
+  // Every kind of platform is shown as the service tells of it: a new one needs nothing here. Webhooks are pages of their own.
+  it("knows no list of platforms but its own", () => {
+    const folders = [...Deno.readDirSync(join(ROOT, "src/platform"))].filter(({ isDirectory }) =>
+      isDirectory
+    );
+    const others = folders.map(({ name }) => name).filter((kind) => !["local", "webhook"].includes(kind));
+    expect(others.length).toBeGreaterThan(1);
+    expect(places(new RegExp(others.join("|"), "i"))).toEqual([]);
+  });
+
   it("names no colour outside of its tokens", () => {
     const sheets = ["base", "layout", "parts", "pages"].map((name) => `console/style/${name}.css`);
     const coloured = sheets.flatMap((file) =>

@@ -27,6 +27,7 @@ const FAMILIES: Record<string, number> = {
   PLT: 6,
   WHK: 3,
   CMD: 3,
+  CNS: 4,
 };
 const WITHOUT_TEST = /^(not proven|does not apply|measured)\b/;
 

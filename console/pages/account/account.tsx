@@ -48,7 +48,7 @@ export function AccountPage() {
             )}
             <Tokens userId={user.id} />
             <section>
-              <h2>Password</h2>
+              <h2>Your password</h2>
               {user.origin === "oidc"
                 ? <p class="quiet">You sign in with your OpenID provider and have none here.</p>
                 : <PasswordForm user={user} />}

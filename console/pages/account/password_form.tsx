@@ -10,7 +10,7 @@ import { say } from "../../parts/toast.tsx";
 export function PasswordForm({ user }: { user: Schemas["User"] }) {
   const [current, setCurrent] = useState("");
   const [next, setNext] = useState("");
-  const { refusal, submit } = useSend(async () => {
+  const { refusal, busy, submit } = useSend(async () => {
     await change(user, current, next);
     await signIn(user.name, next);
     say("The password is changed");
@@ -23,7 +23,7 @@ export function PasswordForm({ user }: { user: Schemas["User"] }) {
       {/* Says to a password manager whose password this is. */}
       <input type="text" autocomplete="username" value={user.name} readOnly hidden />
       <TextField
-        label="Password now"
+        label="Current password"
         name="current_password"
         type="password"
         value={current}
@@ -44,7 +44,7 @@ export function PasswordForm({ user }: { user: Schemas["User"] }) {
         required
       />
       <div class="actions">
-        <button type="submit">Change the password</button>
+        <button type="submit" disabled={busy}>Change the password</button>
       </div>
     </form>
   );

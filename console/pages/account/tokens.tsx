@@ -2,6 +2,7 @@ import { Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { api, ask, askPage, type Schemas } from "../../live/api.ts";
 import { useList } from "../../live/resource.ts";
+import { Act } from "../../parts/act.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { Waiting } from "../../parts/notice.tsx";
 import { SecretOnce } from "../../parts/secret.tsx";
@@ -76,7 +77,7 @@ function TokenRow({ token, reload }: { token: Token; reload: () => void }) {
     reload();
   }
   return (
-    <li class="row">
+    <li class="row whole">
       <span class="row-main">
         <span class="row-title">{name}</span>
         <span class="row-note">{scopes.join(" ")}</span>
@@ -97,9 +98,9 @@ function TokenRow({ token, reload }: { token: Token; reload: () => void }) {
           )}
         </span>
       </span>
-      <button type="button" class="small danger" aria-label={`Revoke ${name}`} onClick={() => void revoke()}>
+      <Act class="small danger" label={`Revoke ${name}`} run={() => revoke()}>
         Revoke
-      </button>
+      </Act>
     </li>
   );
 }

@@ -4,6 +4,7 @@ import { api, ask, askAll, askPage, type Schemas } from "../../live/api.ts";
 import { useAddress } from "../../live/address.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
+import { Act } from "../../parts/act.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { timeText } from "../../parts/format.ts";
 import { Heading } from "../../parts/heading.tsx";
@@ -16,7 +17,7 @@ import { now } from "../../live/clock.ts";
 import { BudgetForm } from "./budget_form.tsx";
 import { Engines } from "./engines.tsx";
 import { LiftForm } from "./lift_form.tsx";
-import { amountWords, periodWords, targetWords, useDepartmentNames } from "./words.ts";
+import { amountWords, periodWords, targetWords, useDepartmentNames, usedWords } from "./words.ts";
 
 export type Budget = Schemas["Budget"];
 
@@ -26,7 +27,9 @@ const SHOWN_MAX = 1_000;
 /** What runs may use, what they have used of it, and the engines that they use (contract 14). */
 export function BudgetsPage() {
   const [{ for: target }, change] = useAddress("for");
-  const [edited, setEdited] = useState<Budget | "new" | null>(target === "" ? null : "new");
+  const [edited, setEdited] = useState<Budget | "new" | null>(
+    target === "" || !may("write:budgets") ? null : "new",
+  );
   const [lifted, setLifted] = useState<Budget | null>(null);
   const read = useResource("budgets", readBudgets, ({ kind }) => /^(budget|execution|engine)\./.test(kind));
   const budgets = read.data;
@@ -100,7 +103,7 @@ function BudgetCard({ budget, edit, lift, reload }: CardProps) {
   const departments = useDepartmentNames();
   const lifted = lifted_until !== null && lifted_until > now.value;
   const params = { path: { id } };
-  const words = `${amountWords(used, unit)} of ${amountWords(limit, unit)}`;
+  const words = usedWords(budget);
   async function force(): Promise<void> {
     await attempt(
       () => ask(api.POST("/api/budgets/{id}/lift", { params, body: { for_ms: 0 } })),
@@ -146,17 +149,16 @@ function BudgetCard({ budget, edit, lift, reload }: CardProps) {
       {may("write:budgets") && (
         <div class="actions">
           {lifted
-            ? <button type="button" class="small" onClick={() => void force()}>Hold again</button>
+            ? <Act class="small" run={() => force()}>Hold again</Act>
             : <button type="button" class="small" onClick={lift} aria-label={`Lift ${name}`}>Lift</button>}
           <button type="button" class="small" onClick={edit} aria-label={`Change ${name}`}>Change</button>
-          <button
-            type="button"
+          <Act
             class="small danger"
-            onClick={() => void remove()}
-            aria-label={`Delete ${name}`}
+            run={() => remove()}
+            label={`Delete ${name}`}
           >
             Delete
-          </button>
+          </Act>
         </div>
       )}
     </li>

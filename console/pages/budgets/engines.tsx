@@ -2,6 +2,7 @@ import { api, ask, type Schemas } from "../../live/api.ts";
 import { now } from "../../live/clock.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
+import { Act } from "../../parts/act.tsx";
 import { timeText } from "../../parts/format.ts";
 import { Meter } from "../../parts/meter.tsx";
 import { Waiting } from "../../parts/notice.tsx";
@@ -97,14 +98,13 @@ function EngineCard({ engine, reload }: { engine: Engine; reload: () => void }) 
           </p>
           {may("write:engines") && (
             <div class="actions">
-              <button
-                type="button"
+              <Act
                 class="small"
-                aria-label={`Try again now: ${name}`}
-                onClick={() => void lift()}
+                label={`Try again now: ${name}`}
+                run={() => lift()}
               >
                 Try again now
-              </button>
+              </Act>
             </div>
           )}
         </>

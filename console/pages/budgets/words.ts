@@ -8,8 +8,17 @@ type Budget = Schemas["Budget"];
 /** An amount in the unit of a budget: `12 runs`, `$1.50`. */
 export function amountWords(amount: number, unit: Budget["unit"]): string {
   if (unit === "usd") return costText(amount);
-  const count = countText(unit === "minutes" ? Math.round(amount * 10) / 10 : amount);
-  return `${count} ${amount === 1 ? unit.slice(0, -1) : unit}`;
+  return `${numberOf(amount, unit)} ${amount === 1 ? unit.slice(0, -1) : unit}`;
+}
+
+function numberOf(amount: number, unit: Budget["unit"]): string {
+  return countText(unit === "minutes" ? Math.round(amount * 10) / 10 : amount);
+}
+
+/** How much of a budget is used: `12 of 200 runs`, `$1.50 of $20.00`. */
+export function usedWords({ used, limit, unit }: Pick<Budget, "used" | "limit" | "unit">): string {
+  const all = amountWords(limit, unit);
+  return `${unit === "usd" ? costText(used) : numberOf(used, unit)} of ${all}`;
 }
 
 const PERIODS: Record<Budget["period"], string> = {

@@ -5,6 +5,8 @@ import { api, ask, askPage, type Conversation as Listed } from "../../live/api.t
 import { type LiveList, useList } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import type { PageProps } from "../../pages.tsx";
+import { Act } from "../../parts/act.tsx";
+import { conversationText } from "../../parts/format.ts";
 import { Empty, Waiting } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -44,13 +46,12 @@ export function ChatPage({ params: { id = "" } }: PageProps) {
           <div class="page-title">
             <h1>Chat</h1>
             {may("write:chat") && (
-              <button
-                type="button"
+              <Act
                 class={id === "" ? "primary" : ""}
-                onClick={() => void create()}
+                run={() => create()}
               >
                 <Plus size={16} aria-hidden="true" /> New
-              </button>
+              </Act>
             )}
           </div>
         </header>
@@ -79,7 +80,7 @@ function Conversations({ sessions, current, create }: ConversationsProps) {
   if (items.length === 0) {
     return (
       <Empty title="No conversation yet.">
-        {may("write:chat") && <button type="button" onClick={() => void create()}>Begin one</button>}
+        {may("write:chat") && <Act run={() => create()}>Begin one</Act>}
       </Empty>
     );
   }
@@ -98,7 +99,7 @@ function Conversations({ sessions, current, create }: ConversationsProps) {
             {...(idOf(one) === current ? { "aria-current": "page" as const } : {})}
           >
             <span class="row-main">
-              <span class="row-title">{one.name || one.session_key}</span>
+              <span class="row-title">{conversationText(one.name) || one.session_key}</span>
               <span class="row-note">{latest(one)}</span>
             </span>
             <span class="row-side">

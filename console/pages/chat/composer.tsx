@@ -2,6 +2,7 @@ import { Paperclip, SendHorizontal, X } from "lucide-preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, ask, type Refusal, refusalOf } from "../../live/api.ts";
 import { useDraft } from "../../live/draft.ts";
+import { departs, leftBehind, settled } from "../../live/unsent.ts";
 import { sizeText } from "../../parts/format.ts";
 import { RefusalNotice } from "../../parts/notice.tsx";
 import { completed, mentioned, MentionList } from "./mention.tsx";
@@ -36,7 +37,22 @@ export function Composer({ id, setSending, onSent }: ComposerProps) {
   const picker = useRef<HTMLInputElement>(null);
   const names = mentioned(text, area.current?.selectionStart ?? text.length);
   useEffect(() => setChoice(0), [names.length]);
-  useEffect(() => area.current?.focus(), []);
+  // What is written may change while the answer is on its way.
+  const now = useRef(text);
+  now.current = text;
+  const uploaded = useRef<{ file: File; path: string } | null>(null);
+  useEffect(() => {
+    // On a phone the keyboard would cover what one came to read.
+    if (!coarse()) area.current?.focus();
+    giveBack(leftBehind(id));
+  }, []);
+
+  // What was not sent stands before what has been written since.
+  function giveBack(content: string): void {
+    if (content !== "" && content !== now.current) {
+      setText([content, now.current].filter(Boolean).join("\n\n"));
+    }
+  }
 
   async function send(event?: Event): Promise<void> {
     event?.preventDefault();
@@ -45,27 +61,34 @@ export function Composer({ id, setSending, onSent }: ComposerProps) {
     const mine: Sending = { number: ++number, content, file: file?.name ?? "", messageId: null };
     setRefusal(null);
     setText("");
+    // The key lets a second try after a broken connection be the same message.
+    const key = departs(id, content, mine.file);
     setSending((before) => [...before.slice(-20), mine]);
     try {
       const body: { content: string; media_path?: string } = { content };
       if (file !== null) {
         setSent(0);
-        body.media_path = await upload(id, file, setSent);
+        if (uploaded.current?.file !== file) {
+          uploaded.current = { file, path: await upload(id, file, setSent) };
+        }
+        body.media_path = uploaded.current.path;
       }
-      // The key lets a second try after a broken connection be the same message.
-      const headers = { "Idempotency-Key": `console-${Date.now()}-${Math.random()}` };
+      const headers = { "Idempotency-Key": key };
       const queued = await ask(
         api.POST("/api/local/sessions/{id}/messages", { params: { path: { id } }, body, headers }),
       );
       setFile(null);
+      settled(id, key);
       onSent(content);
       setSending((before) =>
         before.map((one) => one === mine ? { ...one, messageId: queued.message_id } : one)
       );
     } catch (error) {
-      setRefusal(refusalOf(error));
+      const refused = refusalOf(error);
+      setRefusal(refused);
+      if (refused.status !== 0) settled(id, key);
       setSending((before) => before.filter((one) => one !== mine));
-      setText(content);
+      giveBack(content);
     }
     setSent(null);
   }

@@ -6,7 +6,7 @@ import { useOpenQuestions } from "../../live/questions.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import { workerName, workers } from "../../live/workers.ts";
-import { firstLine } from "../../parts/format.ts";
+import { conversationText, firstLine, isUnnamed } from "../../parts/format.ts";
 import { Empty, Waiting } from "../../parts/notice.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { Composer, type Sending } from "./composer.tsx";
@@ -18,7 +18,6 @@ import { newDay, Thread } from "./thread.tsx";
 
 const SHOWN_MAX = 200;
 const NAME_MAX_CHARACTERS = 48;
-const UNNAMED = "New session";
 
 /** One conversation: what was said, what goes on, and the line to write in. */
 export function Conversation({ id }: { id: string }) {
@@ -44,7 +43,7 @@ export function Conversation({ id }: { id: string }) {
   // A conversation that nobody has named is called after its first words.
   function nameIt(content: string): void {
     const name = firstLine(content, NAME_MAX_CHARACTERS);
-    if (session?.name !== UNNAMED || history.data?.length !== 0 || name === "") return;
+    if (!isUnnamed(session?.name) || history.data?.length !== 0 || name === "") return;
     void attempt(() =>
       ask(api.PUT("/api/local/sessions/{id}", { params: { path: { id } }, body: { name } }))
     );
@@ -53,9 +52,10 @@ export function Conversation({ id }: { id: string }) {
   const arrived = new Set(messages?.map((message) => message.id));
   const open = sending.filter((one) => one.messageId === null || !arrived.has(one.messageId));
   const worker = workerName(session?.worker_id ?? "");
+  const name = conversationText(session?.name ?? "");
   useEffect(() => {
-    document.title = `${session?.name ?? "Chat"} · svc`;
-  }, [session?.name]);
+    document.title = `${name === "" ? "Chat" : name} · svc`;
+  }, [name]);
   if (history.refusal?.status === 404) {
     return (
       <Empty title="This conversation is not here (any more).">
@@ -64,13 +64,17 @@ export function Conversation({ id }: { id: string }) {
     );
   }
   return (
-    <section class="conversation" aria-label={session?.name ?? "Conversation"}>
+    <section class="conversation" aria-label={name || "Conversation"}>
       <header class="conversation-head">
         <Link href="/console/chat" class="icon on-phone" aria-label="All conversations">
           <ArrowLeft size={18} aria-hidden="true" />
         </Link>
-        <h2>{session?.name ?? "Conversation"}</h2>
-        {worker !== "" && <span class="quiet">with {worker}</span>}
+        <h2>{name || "Conversation"}</h2>
+        {worker !== "" && (
+          <span class="quiet with">
+            with <Link href={`/console/workers/${session?.worker_id}`}>{worker}</Link>
+          </span>
+        )}
         {session !== undefined && may("write:chat") && (
           <button
             type="button"
@@ -95,7 +99,9 @@ export function Conversation({ id }: { id: string }) {
                 Earlier messages
               </button>
             )}
-            {messages.length === 0 && open.length === 0 && <Hello worker={worker} />}
+            {messages.length === 0 && open.length === 0 && (
+              <Hello worker={worker} id={session?.worker_id ?? ""} />
+            )}
             {messages.map((message, index) => (
               <MessageView
                 key={message.id}
@@ -106,7 +112,7 @@ export function Conversation({ id }: { id: string }) {
               />
             ))}
             {open.map((one) => <SendingView key={one.number} sending={one} />)}
-            <ProgressView progress={progress} />
+            <ProgressView progress={progress} addressee={worker} />
           </Thread>
         )}
       {may("write:chat") && <Composer id={id} setSending={setSending} onSent={nameIt} />}
@@ -120,7 +126,7 @@ export function Conversation({ id }: { id: string }) {
   );
 }
 
-function Hello({ worker }: { worker: string }) {
+function Hello({ worker, id }: { worker: string; id: string }) {
   const all = workers.value;
   if (all?.length === 0) {
     return (
@@ -135,6 +141,22 @@ function Hello({ worker }: { worker: string }) {
       {worker === "" && names !== "" && (
         <p>Begin with a name, such as {names}, to say who it is for; without one the coordinator decides.</p>
       )}
+      {id !== "" && <Parrot id={id} name={worker} />}
     </Empty>
+  );
+}
+
+/** Says that a worker only repeats, before somebody wonders about its answers. */
+function Parrot({ id, name }: { id: string; name: string }) {
+  const status = useResource(
+    `engine of ${id}`,
+    (signal) => ask(api.GET("/api/workers/{id}/status", { params: { path: { id } }, signal })),
+  ).data;
+  if (status?.engine !== "echo") return null;
+  return (
+    <p>
+      Its engine is echo, which answers with what you say.{" "}
+      <Link href={`/console/workers/${id}/edit`}>Give {name} another one</Link>
+    </p>
   );
 }

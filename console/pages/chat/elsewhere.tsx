@@ -2,6 +2,7 @@ import { ArrowLeft } from "lucide-preact";
 import { useEffect } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, askPage, type ChatMessage } from "../../live/api.ts";
+import { useConversationName } from "../../live/conversations.ts";
 import { useOpenQuestions } from "../../live/questions.ts";
 import { useResource } from "../../live/resource.ts";
 import { Empty, Waiting } from "../../parts/notice.tsx";
@@ -18,17 +19,18 @@ export function Elsewhere({ sessionKey }: { sessionKey: string }) {
     ({ kind, session_key }) => session_key === sessionKey && /^message\.(sent|received)$/.test(kind),
   );
   const questions = useOpenQuestions(sessionKey);
+  const name = useConversationName(sessionKey) || sessionKey;
   useEffect(() => {
-    document.title = `${sessionKey} · svc`;
-  }, [sessionKey]);
+    document.title = `${name} · svc`;
+  }, [name]);
   const messages = said.data;
   return (
-    <section class="conversation" aria-label={sessionKey}>
+    <section class="conversation" aria-label={name}>
       <header class="conversation-head">
         <Link href="/console/chat" class="icon on-phone" aria-label="All conversations">
           <ArrowLeft size={18} aria-hidden="true" />
         </Link>
-        <h2>{sessionKey}</h2>
+        <h2>{name}</h2>
       </header>
       {messages === undefined
         ? <Waiting refusal={said.refusal} />

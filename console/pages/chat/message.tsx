@@ -2,6 +2,7 @@ import { Info, Paperclip } from "lucide-preact";
 import { Link } from "wouter-preact";
 import type { ChatMessage, Question } from "../../live/api.ts";
 import { saveAnswer } from "../../live/download.ts";
+import { Act } from "../../parts/act.tsx";
 import { AnswerForm } from "../../parts/answer_form.tsx";
 import { clockText, dayText, sizeText, timeText } from "../../parts/format.ts";
 import { Markdown } from "../../parts/markdown.tsx";
@@ -73,11 +74,11 @@ type Media = NonNullable<ChatMessage["media"]>;
 function MediaView({ media, sessionId }: { media: Media; sessionId: string }) {
   const stored = media.path.split("/").at(-1) ?? "";
   return (
-    <button type="button" class="file" onClick={() => void save(sessionId, stored)}>
+    <Act class="file" run={() => save(sessionId, stored)}>
       <Paperclip size={14} aria-hidden="true" />
       <span>{media.name.replace(STORED_ID, "")}</span>
       <span class="quiet">{sizeText(media.size)}</span>
-    </button>
+    </Act>
   );
 }
 

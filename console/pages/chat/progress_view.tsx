@@ -4,6 +4,7 @@ import { api, ask } from "../../live/api.ts";
 import { secondNow } from "../../live/clock.ts";
 import { useLog } from "../../live/log.ts";
 import { may } from "../../live/session.ts";
+import { Act } from "../../parts/act.tsx";
 import { bareText } from "../../parts/ansi.tsx";
 import { durationText } from "../../parts/format.ts";
 import { attempt } from "../../parts/toast.tsx";
@@ -12,15 +13,15 @@ import type { Progress } from "./progress.ts";
 const STEPS_SHOWN = 3;
 const STEP_MAX_CHARACTERS = 160;
 
-/** What goes on now: who works, since when, the last steps, and how to stop it. */
-export function ProgressView({ progress }: { progress: Progress }) {
+/** What goes on now: who works (`addressee`: whose conversation it is, or ""), since when, the last steps, and how to stop it. */
+export function ProgressView({ progress, addressee }: { progress: Progress; addressee: string }) {
   const { state, worker, executionId, since } = progress;
   if (state === "idle") return null;
   return (
     <div class="progress" role="status">
       <p class="progress-head">
         <LoaderCircle size={16} class="spins" aria-hidden="true" />
-        <span>{words(state, worker)}</span>
+        <span>{words(state, worker, addressee)}</span>
         {state === "working" && (
           <span class="number quiet" aria-hidden="true">
             {durationText(Math.max(0, secondNow.value - since))}
@@ -30,13 +31,12 @@ export function ProgressView({ progress }: { progress: Progress }) {
           <>
             <Link href={`/console/executions/${executionId}`}>Log</Link>
             {may("write:executions") && (
-              <button
-                type="button"
+              <Act
                 class="small"
-                onClick={() => void stop(executionId)}
+                run={() => stop(executionId)}
               >
                 <Square size={12} aria-hidden="true" /> Stop
-              </button>
+              </Act>
             )}
           </>
         )}
@@ -62,10 +62,11 @@ function stepText(line: string): string {
   return bareText(line).replace(/^\S*\d\d:\d\d:\d\d\S*\s+/, "").slice(0, STEP_MAX_CHARACTERS);
 }
 
-function words(state: Progress["state"], worker: string): string {
+function words(state: Progress["state"], worker: string, addressee: string): string {
   const who = worker === "" ? "A worker" : worker;
   if (state === "working") return `${who} is at work`;
-  return state === "queued" ? `${who} is next` : "Finding out who it is for";
+  if (state === "queued") return `${who} is next`;
+  return addressee === "" ? "Finding out who it is for" : `On its way to ${addressee}`;
 }
 
 async function stop(id: string): Promise<void> {

@@ -1,4 +1,4 @@
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { ChatMessage } from "../../live/api.ts";
 
 const NEAR_END_PX = 120;
@@ -17,6 +17,14 @@ export function Thread(
   useLayoutEffect(() => {
     if (atEnd.current) box.current?.scrollTo({ top: box.current.scrollHeight });
   }, [count, busy]);
+  // Buttons of a question, steps and files come after the messages, and a keyboard takes room away.
+  useEffect(() => {
+    const place = box.current;
+    if (place === null) return;
+    const resized = new ResizeObserver(() => atEnd.current && place.scrollTo({ top: place.scrollHeight }));
+    for (const each of [place, ...place.children]) resized.observe(each);
+    return () => resized.disconnect();
+  }, []);
   function note(): void {
     const { scrollTop = 0, clientHeight = 0, scrollHeight = 0 } = box.current ?? {};
     atEnd.current = scrollTop + clientHeight >= scrollHeight - NEAR_END_PX;

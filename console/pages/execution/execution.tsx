@@ -4,13 +4,13 @@ import { api, ask, type Execution } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import type { PageProps } from "../../pages.tsx";
+import { Act } from "../../parts/act.tsx";
 import { AnsiLine } from "../../parts/ansi.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { Fact, Facts } from "../../parts/fact.tsx";
 import { costText, countText } from "../../parts/format.ts";
-import { Heading } from "../../parts/heading.tsx";
+import { Absent, Heading } from "../../parts/heading.tsx";
 import { Markdown } from "../../parts/markdown.tsx";
-import { Waiting } from "../../parts/notice.tsx";
 import { CopyButton, ShortId } from "../../parts/short_id.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago, Lasted } from "../../parts/time.tsx";
@@ -20,6 +20,8 @@ import { CheckFact } from "../work/check_fact.tsx";
 import { failureWord } from "../work/failure.ts";
 import { LogView } from "./log_view.tsx";
 
+const ABOVE = { href: "/console/executions", name: "Runs" };
+
 /** One run of a worker: how it stands, what it was told, what came of it, and its log (contract 17). */
 export function ExecutionPage({ params: { id = "" } }: PageProps) {
   const read = useResource(
@@ -28,19 +30,19 @@ export function ExecutionPage({ params: { id = "" } }: PageProps) {
     (event) => event.execution_id === id,
   );
   const execution = read.data;
-  if (execution === undefined) return <Waiting refusal={read.refusal} />;
+  if (execution === undefined) return <Absent refusal={read.refusal} above={ABOVE} />;
   const open = execution.status === "pending" || execution.status === "running";
   return (
     <>
       <Heading
         title={`Run of ${execution.worker_name}`}
-        above={{ href: "/console/executions", name: "Executions" }}
+        above={ABOVE}
       >
         {!open && may("write:executions") && <RunAgain id={id} />}
         {open && may("write:executions") && (
-          <button type="button" onClick={() => void stop(execution)}>
+          <Act run={() => stop(execution)}>
             <Square size={16} aria-hidden="true" /> Stop
-          </button>
+          </Act>
         )}
       </Heading>
       <div class="scrolled">
@@ -124,9 +126,9 @@ function RunAgain({ id }: { id: string }) {
     });
   }
   return (
-    <button type="button" onClick={() => void again()}>
+    <Act run={() => again()}>
       <RotateCcw size={16} aria-hidden="true" /> Run again
-    </button>
+    </Act>
   );
 }
 

@@ -2,12 +2,13 @@ import { ChevronDown, ChevronUp } from "lucide-preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useAddress } from "../../live/address.ts";
 import { type Log, useLog } from "../../live/log.ts";
-import { AnsiLine, bareText, openBehind } from "../../parts/ansi.tsx";
+import { AnsiLine, openBehind } from "../../parts/ansi.tsx";
 import { Tick } from "../../parts/field.tsx";
 import { manyText } from "../../parts/format.ts";
 import { RefusalNotice } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { Status } from "../../parts/status.tsx";
+import { useHits } from "./hits.ts";
 
 const LINE_PX = 20;
 
@@ -29,7 +30,7 @@ export function LogView({ executionId, live, atEnd, checked }: LogProps) {
   const log = useLog(executionId, { raw: raw === "yes" });
   const { lines } = log;
   const open = useOpenColours(lines);
-  const hits = useMemo(() => hitsOf(lines, wanted), [lines, wanted]);
+  const hits = useHits(lines, wanted);
   useEffect(() => setAt(0), [wanted]);
   const hit = hits[Math.min(at, hits.length - 1)];
   const chosen = /^\d+$/.test(line) ? Number(line) - 1 : undefined;
@@ -157,10 +158,16 @@ function LogSearch({ wanted, setWanted, hits, at, setAt }: SearchProps) {
       {wanted !== "" && (
         <>
           <span class="number" role="status">{hits === 0 ? "none" : `${at + 1} of ${hits}`}</span>
-          <button type="button" class="icon small" aria-label="Previous hit" onClick={() => go(-1)}>
+          <button
+            type="button"
+            class="icon small"
+            data-again
+            aria-label="Previous hit"
+            onClick={() => go(-1)}
+          >
             <ChevronUp size={16} aria-hidden="true" />
           </button>
-          <button type="button" class="icon small" aria-label="Next hit" onClick={() => go(1)}>
+          <button type="button" class="icon small" data-again aria-label="Next hit" onClick={() => go(1)}>
             <ChevronDown size={16} aria-hidden="true" />
           </button>
         </>
@@ -172,14 +179,6 @@ function LogSearch({ wanted, setWanted, hits, at, setAt }: SearchProps) {
 function emptyWords(log: Log, raw: boolean): string {
   if (!log.ended) return "Waiting for the first line";
   return raw ? "This engine writes no events of its own." : "Nothing was written.";
-}
-
-function hitsOf(lines: readonly string[], wanted: string): number[] {
-  if (wanted === "") return [];
-  const small = wanted.toLowerCase();
-  const hits: number[] = [];
-  lines.forEach((line, index) => bareText(line).toLowerCase().includes(small) && hits.push(index));
-  return hits;
 }
 
 /** What lines before a line have left switched on; worked out once per line. */

@@ -9,6 +9,7 @@ import { Heading } from "../../parts/heading.tsx";
 import { Empty, Loading, Waiting } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
+import { ConversationLink } from "../chat/conversation_link.tsx";
 import { StartPage } from "../start/start.tsx";
 import { ExecutionRow } from "../work/execution_row.tsx";
 import { ItemRow } from "./item.tsx";
@@ -79,25 +80,15 @@ function Items({ items, questions }: { items: readonly InboxItem[]; questions: r
 function QuestionRow({ question }: { question: Question }) {
   const { text, worker_id, session_key, created_at } = question;
   const who = workerName(worker_id) || "Somebody";
-  const chat = session_key.startsWith("local:")
-    ? `/console/chat/${session_key.slice("local:".length)}`
-    : null;
   return (
     <div class="row asked">
       <Status of="question" bare />
       <span class="row-main">
         <span class="asked-text">{text}</span>
         <span class="row-note">
-          {who} asks{chat !== null && (
-            <>
-              {" "}in <Link href={chat}>a conversation</Link>
-            </>
-          )}
+          {who} asks in <ConversationLink sessionKey={session_key} />, <Ago at={created_at} />
         </span>
         <AnswerForm question={question} />
-      </span>
-      <span class="row-side">
-        <Ago at={created_at} />
       </span>
     </div>
   );

@@ -2,6 +2,7 @@ import { Link } from "wouter-preact";
 import { api, ask } from "../../live/api.ts";
 import type { InboxItem } from "../../live/inbox.ts";
 import { may } from "../../live/session.ts";
+import { Act } from "../../parts/act.tsx";
 import { firstLine } from "../../parts/format.ts";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -27,14 +28,13 @@ export function ItemRow({ item }: { item: InboxItem }) {
         )}
       </Link>
       {action !== null && may(action.scope) && (
-        <button
-          type="button"
+        <Act
           class="small"
-          aria-label={`${action.words}: ${firstLine(title)}`}
-          onClick={() => void attempt(action.run, action.done)}
+          label={`${action.words}: ${firstLine(title)}`}
+          run={() => attempt(action.run, action.done)}
         >
           {action.words}
-        </button>
+        </Act>
       )}
     </div>
   );
@@ -98,7 +98,8 @@ interface Action {
   done: string;
 }
 
-function actionOf({ kind, execution_id, engine, task_id, worker_id }: InboxItem): Action | null {
+function actionOf(item: InboxItem): Action | null {
+  const { kind, execution_id, engine, task_id, worker_id, message_id } = item;
   switch (kind) {
     case "run_failed": {
       const params = { path: { id: execution_id } };
@@ -109,6 +110,13 @@ function actionOf({ kind, execution_id, engine, task_id, worker_id }: InboxItem)
         done: "It runs again",
       };
     }
+    case "undelivered":
+      return message_id === "" ? null : {
+        words: "Send again",
+        scope: "write:messages",
+        run: () => resend(item),
+        done: "It is being sent again",
+      };
     case "engine_limited":
       return {
         words: "Try now",
@@ -137,6 +145,13 @@ function actionOf({ kind, execution_id, engine, task_id, worker_id }: InboxItem)
     default:
       return null;
   }
+}
+
+// The item tells the message that was answered; which of its replies was given up is told by their times.
+async function resend({ message_id, at }: InboxItem): Promise<void> {
+  const trace = await ask(api.GET("/api/messages/{id}/trace", { params: { path: { id: message_id } } }));
+  const lost = trace.replies.filter(({ status, created_at }) => status === "failed" && created_at === at);
+  for (const { id } of lost) await ask(api.POST("/api/messages/{id}/resend", { params: { path: { id } } }));
 }
 
 function messagePath(id: string): string {

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { LoginRefused, signIn, username } from "../../live/session.ts";
 import { TextField } from "../../parts/field.tsx";
 
@@ -8,8 +8,10 @@ export function LoginPage({ again = false }: { again?: boolean }) {
   const [password, setPassword] = useState("");
   const [fault, setFault] = useState("");
   const [busy, setBusy] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
   async function submit(event: Event): Promise<void> {
     event.preventDefault();
+    if (busy) return;
     setBusy(true);
     setFault("");
     try {
@@ -17,12 +19,13 @@ export function LoginPage({ again = false }: { again?: boolean }) {
     } catch (error) {
       setFault(error instanceof LoginRefused ? error.message : "Signing in did not work. Try again.");
       setPassword("");
+      form.current?.querySelector<HTMLInputElement>("[type=password]")?.focus();
     }
     setBusy(false);
   }
   return (
     <main class={again ? "login over" : "login"}>
-      <form onSubmit={submit} class="login-card">
+      <form onSubmit={submit} class="login-card" ref={form}>
         <h1>{again ? "Sign in again" : "Sign in to svc"}</h1>
         {again && <p class="quiet">The session has ended. Your page is still here, with what you typed.</p>}
         <TextField
@@ -43,7 +46,7 @@ export function LoginPage({ again = false }: { again?: boolean }) {
           autofocus={name !== ""}
         />
         {fault !== "" && <p class="wrong" role="alert">{fault}</p>}
-        <button type="submit" class="primary" disabled={busy}>Sign in</button>
+        <button type="submit" class="primary" aria-busy={busy}>Sign in</button>
         {!again && (
           <details class="hint">
             <summary>Which password?</summary>

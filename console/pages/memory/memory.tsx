@@ -4,9 +4,11 @@ import { useAddress } from "../../live/address.ts";
 import { api, ask, askAll, askPage, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
+import { Act } from "../../parts/act.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { Choice, TextField } from "../../parts/field.tsx";
 import { DialogForm, useSend } from "../../parts/form.tsx";
+import { conversationText } from "../../parts/format.ts";
 import { Heading } from "../../parts/heading.tsx";
 import { Empty, Waiting } from "../../parts/notice.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -34,7 +36,10 @@ export function MemoryPage() {
     (signal) => readAll(chosen, signal),
     ({ kind }) => kind.startsWith("memory."),
   );
-  const known = [[GLOBAL, "Everywhere"], ...sessions.map(({ id, name }) => [`local:${id}`, name])] as [
+  const known = [
+    [GLOBAL, "Everywhere"],
+    ...sessions.map(({ id, name }) => [`local:${id}`, conversationText(name)]),
+  ] as [
     string,
     string,
   ][];
@@ -122,14 +127,13 @@ function EntryView({ entry, edit, reload }: { entry: Entry; edit: () => void; re
             <button type="button" class="icon small" aria-label={`Change ${key}`} onClick={edit}>
               <Pencil size={14} aria-hidden="true" />
             </button>
-            <button
-              type="button"
+            <Act
               class="icon small"
-              aria-label={`Forget ${key}`}
-              onClick={() => void remove()}
+              label={`Forget ${key}`}
+              run={() => remove()}
             >
               <Trash2 size={14} aria-hidden="true" />
-            </button>
+            </Act>
           </>
         )}
       </div>

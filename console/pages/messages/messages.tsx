@@ -4,7 +4,7 @@ import { filtersOf, useAddress } from "../../live/address.ts";
 import { useList } from "../../live/resource.ts";
 import { workerName } from "../../live/workers.ts";
 import { Choice } from "../../parts/field.tsx";
-import { firstLine, whoText } from "../../parts/format.ts";
+import { firstLine, platformText, whoText } from "../../parts/format.ts";
 import { Heading } from "../../parts/heading.tsx";
 import { Listing } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
@@ -70,7 +70,7 @@ function InboundList() {
             status={one.status}
             text={one.content}
             file={one.media?.name}
-            note={[one.platform, one.sender_name || whoText(one.sender), firstLine(one.error)]}
+            note={[platformText(one.platform), one.sender_name || whoText(one.sender), firstLine(one.error)]}
             at={one.received_at}
           />
         )}
@@ -121,7 +121,7 @@ function OutboundList() {
             status={one.status === "failed" ? "undelivered" : one.status}
             text={one.content}
             file={one.media?.name}
-            note={[one.platform, sourceName(one), firstLine(one.error)]}
+            note={[platformText(one.platform), sourceName(one), firstLine(one.error)]}
             at={one.sent_at ?? one.created_at}
           />
         )}
@@ -138,6 +138,7 @@ function sourceName({ source_type, source_id }: Outbound): string {
 const NONE = (
   <Empty title="No messages.">
     <p>What is written in the chat and on other platforms appears here.</p>
+    <Link href="/console/chat" class="button">Open the chat</Link>
   </Empty>
 );
 

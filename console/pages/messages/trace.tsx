@@ -6,10 +6,10 @@ import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import { workerName } from "../../live/workers.ts";
 import type { PageProps } from "../../pages.tsx";
+import { Act } from "../../parts/act.tsx";
 import { Fact, Facts } from "../../parts/fact.tsx";
-import { durationText, firstLine, timeText, whoText } from "../../parts/format.ts";
-import { Heading } from "../../parts/heading.tsx";
-import { Waiting } from "../../parts/notice.tsx";
+import { durationText, firstLine, platformText, timeText, whoText } from "../../parts/format.ts";
+import { Absent, Heading } from "../../parts/heading.tsx";
 import { ShortId } from "../../parts/short_id.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -17,7 +17,11 @@ import { attempt } from "../../parts/toast.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
 import { failureWord } from "../work/failure.ts";
 
+const ABOVE = { href: "/console/messages", name: "Messages" };
+
 type Trace = Schemas["MessageTrace"];
+
+const TITLE_MAX_CHARACTERS = 60;
 
 interface Step {
   at: number;
@@ -36,19 +40,22 @@ export function TracePage({ params: { id = "" } }: PageProps) {
     (event) => event.message_id === id,
   );
   const trace = read.data;
-  if (trace === undefined) return <Waiting refusal={read.refusal} />;
+  if (trace === undefined) return <Absent refusal={read.refusal} above={ABOVE} />;
   const { message } = trace;
   const steps = stepsOf(trace);
   const start = steps[0]?.at ?? message.received_at;
   return (
     <>
-      <Heading title="Message" above={{ href: "/console/messages", name: "Messages" }} />
+      <Heading
+        title={firstLine(message.content, TITLE_MAX_CHARACTERS) || "Message"}
+        above={ABOVE}
+      />
       <div class="scrolled">
         <Facts>
           <Fact name="Status">
             <Status of={message.status} />
           </Fact>
-          <Fact name="Platform">{message.platform}</Fact>
+          <Fact name="Platform">{platformText(message.platform)}</Fact>
           <Fact name="From">{message.sender_name || whoText(message.sender)}</Fact>
           <Fact name="Received">
             <Ago at={message.received_at} />
@@ -102,9 +109,9 @@ function ResendButton({ id, reload }: { id: string; reload: () => void }) {
   }
   return (
     <p>
-      <button type="button" onClick={() => void resend()}>
+      <Act run={resend}>
         <Send size={16} aria-hidden="true" /> Send again
-      </button>
+      </Act>
     </p>
   );
 }
@@ -142,7 +149,9 @@ function stepsOf({ parts, routing, tasks, executions, replies }: Trace): Step[] 
       status: reply.status === "failed" ? "undelivered" : "sent",
       title: reply.source_type === "worker"
         ? `${workerName(reply.source_id) || "A worker"} replied`
-        : "The service replied",
+        : reply.question_id === ""
+        ? "The service replied"
+        : "A question was asked",
       text: reply.error === "" ? reply.content : `${reply.content}\n(${reply.error})`,
       ...(reply.status === "failed" && reply.next_attempt_at === null ? { resend: reply.id } : {}),
     })),

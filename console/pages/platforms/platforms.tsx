@@ -1,10 +1,12 @@
 import { useState } from "preact/hooks";
 import { UserPlus } from "lucide-preact";
 import { api, ask, type Schemas } from "../../live/api.ts";
+import { now } from "../../live/clock.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
+import { Act } from "../../parts/act.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
-import { manyText } from "../../parts/format.ts";
+import { durationText, manyText } from "../../parts/format.ts";
 import { Heading } from "../../parts/heading.tsx";
 import { Empty, Waiting } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
@@ -45,9 +47,10 @@ export function PlatformsPage() {
           ? <Waiting refusal={read.refusal} />
           : outside.length === 0
           ? (
-            <Empty title="People talk in this console alone.">
+            <Empty title="No chat platform is connected.">
               <p>
-                Chat platforms are connected in <code>config.yaml</code>, below <code>platforms</code>.
+                People write in this console alone. To let them write from the chat program that they use,
+                name it in <code>config.yaml</code>, below <code>platforms</code>, and restart the service.
               </p>
             </Empty>
           )
@@ -78,7 +81,7 @@ function PlatformCard({ platform }: { platform: Platform }) {
         <Status of={state} />
       </div>
       <p class="quiet">
-        {kind}, {state} since <Ago at={since} />
+        {kind}, in this state for {durationText(Math.max(0, now.value - since))}
       </p>
       {error !== "" && <p class="wrong">{error}</p>}
       <p>
@@ -96,9 +99,9 @@ function PlatformCard({ platform }: { platform: Platform }) {
       <Senders name={name} />
       {may("write:platforms") && (
         <div class="actions">
-          <button type="button" class="small" aria-label={`Test ${name}`} onClick={() => void test()}>
+          <Act class="small" label={`Test ${name}`} run={() => test()}>
             Test
-          </button>
+          </Act>
         </div>
       )}
     </li>
@@ -153,14 +156,13 @@ function SenderRow({ platform, sender, reload }: SenderProps) {
         </span>
       </span>
       {may("write:platforms") && (
-        <button
-          type="button"
+        <Act
           class="small danger"
-          aria-label={`Shut out ${name || id}`}
-          onClick={() => void revoke()}
+          label={`Shut out ${name || id}`}
+          run={() => revoke()}
         >
           Shut out
-        </button>
+        </Act>
       )}
     </li>
   );

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { Link, useLocation, useSearch } from "wouter-preact";
-import { api, ask, type Task } from "../../live/api.ts";
+import { api, ask, newKey, type Task, type Worker } from "../../live/api.ts";
 import { useDraft } from "../../live/draft.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
@@ -21,7 +21,12 @@ export function ScheduleEditPage({ params: { id = "" } }: PageProps) {
   if (!may("write:tasks")) return <Empty title="You may look at schedules, and not change them." />;
   if (id !== "") return <Existing id={id} />;
   if (workers.value === undefined) return <Loading />;
-  return <ScheduleForm schedule={null} worker={worker || (workers.value[0]?.id ?? "")} />;
+  return <ScheduleForm schedule={null} worker={worker || firstOf(workers.value)} />;
+}
+
+// What is planned for one that is paused would wait for it.
+function firstOf(all: readonly Worker[]): string {
+  return (all.find(({ paused }) => !paused) ?? all[0])?.id ?? "";
 }
 
 function Existing({ id }: { id: string }) {
@@ -36,13 +41,15 @@ function Existing({ id }: { id: string }) {
 function ScheduleForm({ schedule, worker }: { schedule: Task | null; worker: string }) {
   const [initial] = useState(() => JSON.stringify(schedule === null ? blank(worker) : valuesOf(schedule)));
   const [draft, setDraft] = useDraft(`schedule.${schedule?.id ?? "new"}`, initial);
+  // The same for every try: one whose answer was lost is not made twice.
+  const [messageId] = useState(newKey);
   const [, navigate] = useLocation();
   const values = JSON.parse(draft) as Values;
   const set = (change: Partial<Values>) => setDraft(JSON.stringify({ ...values, ...change }));
   const back = schedule === null ? "/console/schedules" : `/console/schedules/${schedule.id}`;
   const { refusal, busy, submit } = useSend(async () => {
     const saved = schedule === null
-      ? await ask(api.POST("/api/tasks", { body: createOf(values) }))
+      ? await ask(api.POST("/api/tasks", { body: createOf(values, messageId) }))
       : await ask(
         api.PUT("/api/tasks/{id}", {
           params: { path: { id: schedule.id } },
@@ -66,7 +73,7 @@ function ScheduleForm({ schedule, worker }: { schedule: Task | null; worker: str
           label="Worker"
           value={values.worker}
           onChange={(value) => set({ worker: value })}
-          options={known.map(({ id, name }) => [id, name] as const)}
+          options={known.map(({ id, name, paused }) => [id, paused ? `${name} (paused)` : name] as const)}
         />
         <TextField
           label="Instruction"

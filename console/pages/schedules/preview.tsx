@@ -1,8 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, ask } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
+import { now } from "../../live/clock.ts";
+import { untilText } from "../../parts/format.ts";
 import { RefusalNotice } from "../../parts/notice.tsx";
-import { Ago } from "../../parts/time.tsx";
 
 const TYPING_MS = 300;
 
@@ -24,13 +25,23 @@ export function Preview({ cron, zone, count = 5 }: { cron: string; zone: string;
     <ol class="preview" aria-label="Next times">
       {read.data.map(({ at, local, note }) => (
         <li key={at}>
-          <span class="number">{local.slice(0, 16).replace("T", " ")}</span>{" "}
-          <span class="quiet">
-            <Ago at={at} />
-          </span>
+          <span class="number">{localText(local)}</span> <span class="quiet">{untilText(at, now.value)}</span>
           {note !== "" && <span class="hint">{note}</span>}
         </li>
       ))}
     </ol>
   );
+}
+
+// The zone of the schedule may be another than the reader's: what stands on its clock is shown as it stands there.
+function localText(local: string): string {
+  const there = new Date(`${local.slice(0, 16)}Z`);
+  const day = there.toLocaleDateString(undefined, {
+    weekday: "short",
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+    timeZone: "UTC",
+  });
+  return `${day}, ${local.slice(11, 16)}`;
 }

@@ -5,11 +5,11 @@ import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import { workerName } from "../../live/workers.ts";
 import type { PageProps } from "../../pages.tsx";
+import { Act } from "../../parts/act.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { Fact, Facts } from "../../parts/fact.tsx";
-import { firstLine, timeText } from "../../parts/format.ts";
-import { Heading } from "../../parts/heading.tsx";
-import { Waiting } from "../../parts/notice.tsx";
+import { firstLine, plannedText } from "../../parts/format.ts";
+import { Absent, Heading } from "../../parts/heading.tsx";
 import { ShortId } from "../../parts/short_id.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -22,6 +22,8 @@ import { whenWords } from "./words.ts";
 
 const NAME_MAX_CHARACTERS = 60;
 
+const ABOVE = { href: "/console/schedules", name: "Schedules" };
+
 /** One schedule: when it runs next, how it went, and what asks before and after (contract 15). */
 export function SchedulePage({ params: { id = "" } }: PageProps) {
   const read = useResource(
@@ -30,14 +32,14 @@ export function SchedulePage({ params: { id = "" } }: PageProps) {
     (event) => event.task_id === id,
   );
   const schedule = read.data;
-  if (schedule === undefined) return <Waiting refusal={read.refusal} />;
+  if (schedule === undefined) return <Absent refusal={read.refusal} above={ABOVE} />;
   const { instruction, cron, time_zone, status, paused, reason } = schedule;
   const open = ["scheduled", "pending", "running"].includes(status);
   return (
     <>
       <Heading
         title={schedule.name || firstLine(instruction, NAME_MAX_CHARACTERS)}
-        above={{ href: "/console/schedules", name: "Schedules" }}
+        above={ABOVE}
       >
         {open && may("write:tasks") && <Actions schedule={schedule} reload={read.reload} />}
       </Heading>
@@ -85,7 +87,7 @@ function ScheduleFacts({ schedule }: { schedule: Task }) {
       <Fact name="Next run">
         {next_run_at !== null && !paused && (
           <>
-            {timeText(next_run_at)}, <Ago at={next_run_at} />
+            {plannedText(next_run_at)}, <Ago at={next_run_at} />
           </>
         )}
       </Fact>
@@ -99,13 +101,13 @@ function ScheduleFacts({ schedule }: { schedule: Task }) {
       <Fact name="Worker">
         <Link href={`/console/workers/${worker_id}`}>{workerName(worker_id) || "a deleted worker"}</Link>
       </Fact>
-      <Fact name="While it still runs">
+      <Fact name="Due while it runs">
         {{ skip: "it is left out", queue: "one waits", replace: "the run is ended" }[schedule.overlap]}
       </Fact>
       <Fact name="Pauses itself">
         {schedule.pause_after_failures > 0 && `after ${schedule.pause_after_failures} failures in a row`}
       </Fact>
-      <Fact name="Ends">{schedule.until !== null && timeText(schedule.until)}</Fact>
+      <Fact name="Ends">{schedule.until !== null && plannedText(schedule.until)}</Fact>
       <Fact name="Runs">
         {schedule.max_runs !== null && `${schedule.runs_ended} of ${schedule.max_runs}`}
       </Fact>
@@ -153,25 +155,24 @@ function Actions({ schedule, reload }: { schedule: Task; reload: () => void }) {
   }
   return (
     <>
-      <button type="button" onClick={() => void run()}>
+      <Act run={() => run()}>
         <Play size={16} aria-hidden="true" /> Run now
-      </button>
-      <button type="button" onClick={() => void pause()}>
+      </Act>
+      <Act run={() => pause()}>
         {paused ? <Play size={16} aria-hidden="true" /> : <Pause size={16} aria-hidden="true" />}{" "}
         {paused ? "Resume" : "Pause"}
-      </button>
+      </Act>
       <Link href={`/console/schedules/${id}/edit`} class="button">
         <Pencil size={16} aria-hidden="true" /> Edit
       </Link>
-      <button
-        type="button"
+      <Act
         class="danger"
-        onClick={() => void remove()}
-        aria-label={type === "countdown" ? "Delete this task" : "Delete this schedule"}
+        run={() => remove()}
+        label={type === "countdown" ? "Delete this task" : "Delete this schedule"}
         title="Delete"
       >
         <Trash2 size={16} aria-hidden="true" />
-      </button>
+      </Act>
     </>
   );
 }

@@ -60,7 +60,10 @@ export function SchedulesPage() {
         row={(schedule) => <ScheduleRow schedule={schedule} />}
         empty={
           <Empty title={state === "" && worker === "" ? "Nothing is scheduled." : "Nothing matches."}>
-            <p>A schedule gives a worker the same instruction again and again, or once at a time.</p>
+            <p>
+              A schedule gives a worker the same instruction again and again, or once, at a time that you
+              choose.
+            </p>
           </Empty>
         }
       />

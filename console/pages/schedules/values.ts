@@ -62,13 +62,13 @@ export function valuesOf(task: Task): Values {
 }
 
 /** The request that makes it. */
-export function createOf(values: Values): Create {
+export function createOf(values: Values, messageId: string): Create {
   const { gate, verify, ...rest } = shared(values);
   return {
     ...rest,
     ...(gate === null ? {} : { gate }),
     ...(verify === null ? {} : { verify }),
-    message_id: `console-${Date.now()}-${Math.random().toString(36).slice(2)}`,
+    message_id: messageId,
     type: values.type,
     ...(values.type === "countdown"
       ? { scheduled_at: instantOf(values.at) ?? 0 }

@@ -50,7 +50,7 @@ export function When({ values, set, refusal, fixed }: PartProps & { fixed: boole
               value={common ? cron.trim() : OWN}
               onChange={(value) => set({ cron: value === OWN ? `${cron} ` : value })}
               options={[
-                ...COMMON.map((one) => [one, cronWords(one)] as const),
+                ...COMMON.map((one) => [one, capital(cronWords(one))] as const),
                 [OWN, "By a cron expression"],
               ]}
             />
@@ -74,4 +74,8 @@ export function When({ values, set, refusal, fixed }: PartProps & { fixed: boole
         )}
     </>
   );
+}
+
+function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }

@@ -1,11 +1,11 @@
 import type { Task } from "../../live/api.ts";
-import { timeText } from "../../parts/format.ts";
+import { plannedText } from "../../parts/format.ts";
 
 const DAYS = ["Sundays", "Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays"];
 
 /** When a schedule runs, in words where there are plain ones, else as its cron expression. */
 export function whenWords({ type, cron, time_zone, scheduled_at }: Task): string {
-  if (type === "countdown") return scheduled_at === null ? "once" : `once, ${timeText(scheduled_at)}`;
+  if (type === "countdown") return scheduled_at === null ? "once" : `once, ${plannedText(scheduled_at)}`;
   return [cronWords(cron), time_zone].filter(Boolean).join(" ");
 }
 

@@ -31,11 +31,12 @@ export function BackupPage() {
         : (
           <form class="form scrolled" onSubmit={submit}>
             <p class="lead">
-              One archive with the database, uploaded files and logs. <code>svc restore</code> brings it back.
+              One archive with the database, uploaded files and logs. To bring it back, run{" "}
+              <code>svc restore</code> on the machine of the service.
             </p>
             <RefusalNotice refusal={refusal} />
             <Tick
-              label="With the signing key. Whoever has it has every right here"
+              label="Include the signing key: whoever has it can do everything here"
               checked={withKey}
               onChange={setWithKey}
             />

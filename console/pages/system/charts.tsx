@@ -39,7 +39,7 @@ function Runs({ points }: { points: Point[] }) {
     <section>
       <h2>Runs</h2>
       <p class="quiet">{words}</p>
-      <Chart label={`Runs over time: ${words}`} at={at} bars={bars} text={countText} />
+      <Chart label={`Runs over time: ${words}`} at={at} bars={bars} text={wholeText} />
     </section>
   );
 }
@@ -59,10 +59,10 @@ function Waits({ points }: { points: Point[] }) {
   const longest = Math.max(0, ...points.map((point) => point.waited_longest_ms ?? 0));
   const words = points.every((point) => point.waited_ms === null)
     ? "Nothing began."
-    : `On average, and the longest behind it: ${waitText(longest)} at most`;
+    : `At most ${waitText(longest)}`;
   return (
     <section>
-      <h2>Waiting for a start</h2>
+      <h2>Waiting before the start</h2>
       <p class="quiet">{words}</p>
       <Chart label={`Waiting over time: ${words}`} at={at} bars={bars} text={waitText} />
     </section>
@@ -83,6 +83,11 @@ function Cost({ points }: { points: Point[] }) {
       <Chart label={`Cost over time: ${spent}`} at={at} bars={bars} text={costText} />
     </section>
   );
+}
+
+// Half a run is no mark of a scale.
+function wholeText(count: number): string {
+  return Number.isInteger(count) ? countText(count) : "";
 }
 
 function sum(points: Point[], value: (point: Point) => number): number {

@@ -34,7 +34,7 @@ export function Deliveries({ webhook, reload }: DeliveriesProps) {
   return (
     <section>
       <div class="section-head">
-        <h2>Tries</h2>
+        <h2>Deliveries</h2>
         {mayReplay && (
           <button
             type="button"
@@ -87,7 +87,7 @@ function DeliveryRow({ delivery, again }: { delivery: Delivery; again: (() => vo
     durationText(duration_ms),
   ];
   return (
-    <li class="row">
+    <li class="row whole">
       <Status of={error === "" ? "sent" : "failed"} bare />
       <span class="row-main">
         <span class="row-title">

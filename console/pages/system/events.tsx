@@ -48,7 +48,11 @@ export function EventsPage() {
       {read.data === undefined
         ? <Waiting refusal={read.refusal} />
         : shown.length === 0
-        ? <Empty title={small === "" ? "Nothing has happened yet." : "Nothing matches."} />
+        ? (
+          <Empty title={small === "" ? "Nothing has happened yet." : "Nothing matches."}>
+            {small !== "" && <button type="button" onClick={() => change({ kind: "" })}>Show all</button>}
+          </Empty>
+        )
         : (
           <Rows
             label="Events"
@@ -100,6 +104,15 @@ function actorText(actor: string): string {
 function dataText(data: Record<string, unknown>): string {
   return Object.entries(data)
     .filter(([, value]) => value !== "" && value !== null)
-    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .map(([name, value]) => `${name}: ${valueText(value)}`)
     .join(", ");
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+// An id by its ending, as everywhere; the whole of it is in `svc ctl events`.
+function valueText(value: unknown): string {
+  if (typeof value === "string") return UUID.test(value) ? `…${value.slice(-6)}` : value;
+  if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value.join(" ");
+  return JSON.stringify(value);
 }

@@ -56,7 +56,7 @@ export function OverviewPage() {
               counts={countsOf(overview.tasks)}
             />
             <Tile
-              title="Executions"
+              title="Runs"
               total={overview.executions.total}
               href="/console/executions"
               counts={countsOf(overview.executions)}

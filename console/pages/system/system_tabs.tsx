@@ -9,7 +9,7 @@ export function SystemTabs({ current }: { current: string }) {
       current={current}
       tabs={[
         ["/console/system", "Overview"],
-        ["/console/system/usage", "Use"],
+        ["/console/system/usage", "Usage"],
         ["/console/system/events", "Events"],
         ["/console/system/doctor", "Doctor"],
         ...may("read:users") ? [["/console/system/users", "People"] as const] : [],

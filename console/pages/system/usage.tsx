@@ -18,9 +18,9 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 // How far back, and in which steps the charts go.
 const SPANS: Record<string, [sinceMs: number, stepMs: number, words: string]> = {
-  "": [DAY_MS, HOUR_MS, "The last 24 hours"],
-  week: [7 * DAY_MS, 6 * HOUR_MS, "The last 7 days"],
-  month: [30 * DAY_MS, DAY_MS, "The last 30 days"],
+  "": [DAY_MS, HOUR_MS, "Last 24 hours"],
+  week: [7 * DAY_MS, 6 * HOUR_MS, "Last 7 days"],
+  month: [30 * DAY_MS, DAY_MS, "Last 30 days"],
 };
 const GROUPS = [["", "By worker"], ["department", "By department"], ["engine", "By engine"], [
   "day",

@@ -61,9 +61,9 @@ export function UsersPage() {
 function UserRow({ user, edit }: { user: User; edit: () => void }) {
   const { name, role, disabled, origin, last_login_at } = user;
   const notes: string[] = [role];
-  if (origin === "operator") notes.push("of the configuration");
-  if (origin === "oidc") notes.push("signs in elsewhere");
   if (name === username.value) notes.push("that is you");
+  if (origin === "operator") notes.push("named in the configuration");
+  if (origin === "oidc") notes.push("signs in with OpenID");
   const shown = (
     <>
       <Status of={disabled ? "disabled" : "active"} bare />

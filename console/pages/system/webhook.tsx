@@ -5,10 +5,10 @@ import { api, ask, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import type { PageProps } from "../../pages.tsx";
+import { Act } from "../../parts/act.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { Fact, Facts } from "../../parts/fact.tsx";
-import { Heading } from "../../parts/heading.tsx";
-import { Waiting } from "../../parts/notice.tsx";
+import { Absent, Heading } from "../../parts/heading.tsx";
 import { ShortId } from "../../parts/short_id.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -19,6 +19,8 @@ import { stateOf } from "./webhooks.tsx";
 
 type Webhook = Schemas["Webhook"];
 
+const ABOVE = { href: "/console/system/webhooks", name: "Webhooks" };
+
 /** One webhook: where it sends what, how it goes, and every try (contract 11). */
 export function WebhookPage({ params: { id = "" } }: PageProps) {
   const [editing, setEditing] = useState(false);
@@ -28,10 +30,10 @@ export function WebhookPage({ params: { id = "" } }: PageProps) {
     () => true,
   );
   const webhook = read.data;
-  if (webhook === undefined) return <Waiting refusal={read.refusal} />;
+  if (webhook === undefined) return <Absent refusal={read.refusal} above={ABOVE} />;
   return (
     <>
-      <Heading title={webhook.name} above={{ href: "/console/system/webhooks", name: "Webhooks" }}>
+      <Heading title={webhook.name} above={ABOVE}>
         {may("write:webhooks") && (
           <Actions
             webhook={webhook}
@@ -70,8 +72,8 @@ function WebhookFacts({ webhook }: { webhook: Webhook }) {
       <Fact name="Address" wide>
         <code class="path">{url}</code>
       </Fact>
-      <Fact name="Is told of" wide>
-        <code class="path">{events.join(" ")}</code>
+      <Fact name="Events" wide>
+        <code class="path">{events.join(", ")}</code>
       </Fact>
       <Fact name="Delivered up to">event {cursor}</Fact>
       <Fact name="Next try">
@@ -119,22 +121,21 @@ function Actions({ webhook: { id, name, origin }, edit, reload }: ActionsProps) 
   }
   return (
     <>
-      <button type="button" onClick={() => void test()}>
+      <Act run={() => test()}>
         <Send size={16} aria-hidden="true" /> Test
-      </button>
+      </Act>
       <button type="button" onClick={edit}>
         <Pencil size={16} aria-hidden="true" /> Edit
       </button>
       {origin !== "config" && (
-        <button
-          type="button"
+        <Act
           class="danger"
-          onClick={() => void remove()}
-          aria-label={`Delete ${name}`}
+          run={() => remove()}
+          label={`Delete ${name}`}
           title="Delete"
         >
           <Trash2 size={16} aria-hidden="true" />
-        </button>
+        </Act>
       )}
     </>
   );

@@ -14,7 +14,7 @@ import { WorkTabs } from "./work_tabs.tsx";
 const STATUSES = ["pending", "running", "completed", "failed"] as const;
 const PAGE_SIZE = 100;
 
-/** Work, as executions: every run of a worker, newest first, with filters in the address (contract 17). */
+/** Work, as runs: every execution of a worker, newest first, with filters in the address (contract 17). */
 export function ExecutionsPage() {
   const [{ status, worker, session }, change] = useAddress("status", "worker", "session");
   const list = useList<Execution>(
@@ -54,7 +54,7 @@ export function ExecutionsPage() {
       </div>
       <Listing
         list={list}
-        label="Executions"
+        label="Runs"
         row={(execution) => <ExecutionRow execution={execution} />}
         empty={
           <NoExecutions

@@ -5,18 +5,23 @@ import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import { workerName } from "../../live/workers.ts";
 import type { PageProps } from "../../pages.tsx";
+import { Act } from "../../parts/act.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { Fact, Facts } from "../../parts/fact.tsx";
-import { timeText, whoText } from "../../parts/format.ts";
-import { Heading } from "../../parts/heading.tsx";
-import { Waiting } from "../../parts/notice.tsx";
+import { firstLine, plannedText, whoText } from "../../parts/format.ts";
+import { Absent, Heading } from "../../parts/heading.tsx";
 import { ShortId } from "../../parts/short_id.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
+import { cronWords } from "../schedules/words.ts";
 import { HeldNotice } from "./held.tsx";
 import { TaskRuns } from "./task_runs.tsx";
+
+const TITLE_MAX_CHARACTERS = 60;
+
+const ABOVE = { href: "/console/tasks", name: "Tasks" };
 
 /** One task: what it says, when it runs, and its runs. */
 export function TaskPage({ params: { id = "" } }: PageProps) {
@@ -25,11 +30,14 @@ export function TaskPage({ params: { id = "" } }: PageProps) {
     (signal) => ask(api.GET("/api/tasks/{id}", { params: { path: { id } }, signal })),
     (event) => event.task_id === id,
   );
-  if (task.data === undefined) return <Waiting refusal={task.refusal} />;
+  if (task.data === undefined) return <Absent refusal={task.refusal} above={ABOVE} />;
   const { status, type, instruction, worker_id, reason } = task.data;
   return (
     <>
-      <Heading title="Task" above={{ href: "/console/tasks", name: "Tasks" }}>
+      <Heading
+        title={firstLine(instruction, TITLE_MAX_CHARACTERS)}
+        above={ABOVE}
+      >
         <TaskActions task={task.data} />
       </Heading>
       <div class="scrolled">
@@ -46,14 +54,15 @@ export function TaskPage({ params: { id = "" } }: PageProps) {
           <Fact name="Schedule">
             {task.data.cron !== "" && (
               <>
-                <code>{task.data.cron}</code> {task.data.time_zone}
+                {cronWords(task.data.cron)} {task.data.time_zone}{" "}
+                <Link href={`/console/schedules/${id}`}>all about it</Link>
               </>
             )}
           </Fact>
           <Fact name="Next run">
             {task.data.next_run_at !== null && (
               <>
-                {timeText(task.data.next_run_at)}, <Ago at={task.data.next_run_at} />
+                {plannedText(task.data.next_run_at)}, <Ago at={task.data.next_run_at} />
               </>
             )}
           </Fact>
@@ -105,17 +114,16 @@ function TaskActions({ task }: { task: Task }) {
   return (
     <>
       {status === "scheduled" && (
-        <button type="button" onClick={() => void run()}>
+        <Act run={() => run()}>
           <Play size={16} aria-hidden="true" /> Run now
-        </button>
+        </Act>
       )}
       {(["pending", "scheduled"].includes(status) || status === "running" && type === "scheduled") && (
-        <button
-          type="button"
-          onClick={() => void cancel()}
+        <Act
+          run={() => cancel()}
         >
           <Square size={16} aria-hidden="true" /> Cancel
-        </button>
+        </Act>
       )}
     </>
   );

@@ -4,6 +4,7 @@ import { api, ask, askPage, type Page, type Task } from "../../live/api.ts";
 import { type LiveList, useList } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import { workerName } from "../../live/workers.ts";
+import { Act } from "../../parts/act.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { Choice } from "../../parts/field.tsx";
 import { manyText } from "../../parts/format.ts";
@@ -51,8 +52,8 @@ export function TasksPage() {
         <WorkerChoice
           value={worker}
           onChange={(value) => change({ worker: value, status: "" })}
-          all="The queue of all workers"
-          words={(name) => `All tasks of ${name}`}
+          all="All workers"
+          words={(name) => name}
         />
         <Choice
           bare
@@ -130,8 +131,8 @@ function CancelAll({ filter, list }: { filter: Filter; list: LiveList<Task> }) {
     list.reload();
   }
   return (
-    <button type="button" onClick={() => void cancel()}>
+    <Act run={() => cancel()}>
       <Square size={16} aria-hidden="true" /> Cancel all
-    </button>
+    </Act>
   );
 }

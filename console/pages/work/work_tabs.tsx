@@ -6,7 +6,7 @@ export function WorkTabs({ current }: { current: string }) {
     <Tabs
       label="Work"
       current={current}
-      tabs={[["/console/executions", "Executions"], ["/console/tasks", "Tasks"]]}
+      tabs={[["/console/executions", "Runs"], ["/console/tasks", "Tasks"]]}
     />
   );
 }

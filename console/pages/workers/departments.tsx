@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { api, ask } from "../../live/api.ts";
 import type { Resource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
+import { Act } from "../../parts/act.tsx";
 import { confirmed, Dialog } from "../../parts/dialog.tsx";
 import { Choice, TextField } from "../../parts/field.tsx";
 import { DialogForm, useSend } from "../../parts/form.tsx";
@@ -50,14 +51,13 @@ export function Departments({ tree, onClose }: { tree: Resource<Tree[]>; onClose
                     >
                       <Pencil size={14} aria-hidden="true" />
                     </button>
-                    <button
-                      type="button"
+                    <Act
                       class="icon small"
-                      aria-label={`Delete ${place.name}`}
-                      onClick={() => void remove(place, tree.reload)}
+                      label={`Delete ${place.name}`}
+                      run={() => remove(place, tree.reload)}
                     >
                       <Trash2 size={14} aria-hidden="true" />
-                    </button>
+                    </Act>
                   </>
                 )}
               </li>

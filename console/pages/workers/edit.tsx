@@ -111,8 +111,8 @@ function WorkerForm({ worker }: { worker: Worker | null }) {
             api: "engine_args",
             hint: "One engine a line, such as claude=--model opus",
           })}
-          {field("scopes", "What it may do with svc", {
-            hint: "Such as read:tasks write:messages; empty: what every worker may",
+          {field("scopes", "Permissions in svc", {
+            hint: "Such as read:tasks write:messages. Empty: those of every worker",
           })}
           {may("write:commands") &&
             field("verify", "Check: a program that decides whether its work is good", {
@@ -153,7 +153,7 @@ function EngineField({ values, set }: PartProps) {
       value={values.engine}
       onChange={(engine) => set({ engine })}
       options={[["", "The service's default"], ...names.map((name) => [name, name] as const)]}
-      hint="The program that does the thinking; those that are usable here"
+      hint="The program that does the thinking. Those that can be used here are listed"
     />
   );
 }

@@ -3,6 +3,7 @@ import { Link } from "wouter-preact";
 import { api, ask, askPage, type Schemas, type Worker } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
+import { Act } from "../../parts/act.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { Waiting } from "../../parts/notice.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -75,9 +76,7 @@ function ContextRow({ context, reload }: { context: Context; reload: () => void 
       <span class="row-side">
         <Ago at={updated_at} />
       </span>
-      {may("write:sessions") && (
-        <button type="button" class="small" onClick={() => void forget()}>Forget</button>
-      )}
+      {may("write:sessions") && <Act class="small" run={() => forget()}>Forget</Act>}
     </li>
   );
 }

@@ -4,10 +4,11 @@ import { api, ask, askPage, type Worker } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import type { PageProps } from "../../pages.tsx";
+import { Act } from "../../parts/act.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { Fact, Facts } from "../../parts/fact.tsx";
 import { manyText } from "../../parts/format.ts";
-import { Heading } from "../../parts/heading.tsx";
+import { Absent, Heading } from "../../parts/heading.tsx";
 import { Empty, Waiting } from "../../parts/notice.tsx";
 import { CopyButton, ShortId } from "../../parts/short_id.tsx";
 import { Status } from "../../parts/status.tsx";
@@ -19,6 +20,8 @@ import { WorkerBudgets } from "./worker_budgets.tsx";
 
 const RUNS_SHOWN = 10;
 
+const ABOVE = { href: "/console/workers", name: "Workers" };
+
 /** One worker: what it is, whether it can run, and what it has done. */
 export function WorkerPage({ params: { id = "" } }: PageProps) {
   const read = useResource(
@@ -27,10 +30,10 @@ export function WorkerPage({ params: { id = "" } }: PageProps) {
     (event) => event.worker_id === id && /^(worker|execution)\./.test(event.kind),
   );
   const worker = read.data;
-  if (worker === undefined) return <Waiting refusal={read.refusal} />;
+  if (worker === undefined) return <Absent refusal={read.refusal} above={ABOVE} />;
   return (
     <>
-      <Heading title={worker.name} above={{ href: "/console/workers", name: "Workers" }}>
+      <Heading title={worker.name} above={ABOVE}>
         <WorkerActions worker={worker} />
       </Heading>
       <div class="scrolled">
@@ -77,16 +80,16 @@ function WorkerActions({ worker }: { worker: Worker }) {
   return (
     <>
       {may("write:chat") && (
-        <button type="button" class="primary" onClick={() => void talk()}>
+        <Act class="primary" run={() => talk()}>
           <MessageCircle size={16} aria-hidden="true" /> Talk
-        </button>
+        </Act>
       )}
       {may("write:workers") && (
         <>
           <Link href={`/console/workers/${id}/edit`} class="button">
             <Pencil size={16} aria-hidden="true" /> Edit
           </Link>
-          <button type="button" onClick={() => void pause()}>
+          <Act run={() => pause()}>
             {paused
               ? (
                 <>
@@ -98,16 +101,15 @@ function WorkerActions({ worker }: { worker: Worker }) {
                   <Pause size={16} aria-hidden="true" /> Pause
                 </>
               )}
-          </button>
-          <button
-            type="button"
+          </Act>
+          <Act
             class="danger"
-            onClick={() => void remove()}
-            aria-label={`Delete ${name}`}
+            run={() => remove()}
+            label={`Delete ${name}`}
             title="Delete"
           >
             <Trash2 size={16} aria-hidden="true" />
-          </button>
+          </Act>
         </>
       )}
     </>
@@ -142,8 +144,8 @@ function WorkerState({ worker }: { worker: Worker }) {
         <Fact name="Waiting">{status && manyText(status.pending, "task")}</Fact>
         <Fact name="Scheduled">{status && manyText(status.scheduled, "task")}</Fact>
         <Fact name="Departments">{worker.departments.map(({ name }) => name).join(", ")}</Fact>
-        <Fact name="May">
-          {worker.scopes.length === 0 ? "what every worker may" : worker.scopes.join(" ")}
+        <Fact name="Permissions">
+          {worker.scopes.length === 0 ? "those of every worker" : worker.scopes.join(" ")}
         </Fact>
         {args.map(([engine, text]) => (
           <Fact key={engine} name={`Arguments for ${engine}`}>

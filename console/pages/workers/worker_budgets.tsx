@@ -4,7 +4,7 @@ import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import { Meter } from "../../parts/meter.tsx";
 import { Waiting } from "../../parts/notice.tsx";
-import { amountWords, periodWords, targetWords, useDepartmentNames } from "../budgets/words.ts";
+import { periodWords, targetWords, useDepartmentNames, usedWords } from "../budgets/words.ts";
 import { above, useDepartments } from "./department_tree.ts";
 
 const SHOWN_MAX = 100;
@@ -56,8 +56,8 @@ function Budgets({ worker, targets }: { worker: Worker; targets: string[] }) {
 }
 
 function BudgetLine({ budget, names }: { budget: Schemas["Budget"]; names: ReadonlyMap<string, string> }) {
-  const { name, target, used, reserved, limit, unit, state, period } = budget;
-  const words = `${amountWords(used, unit)} of ${amountWords(limit, unit)}`;
+  const { name, target, used, reserved, limit, state, period } = budget;
+  const words = usedWords(budget);
   return (
     <li>
       <p>

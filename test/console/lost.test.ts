@@ -1,0 +1,178 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { type App, openApp, PASSWORD, type TestSettings } from "../harness/app.ts";
+import { findBrowser, launch, Visitor } from "../harness/browser.ts";
+
+// A browser beside other tests on a small machine takes its time.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
+
+const path = await findBrowser();
+// A machine that is busy with other tests takes its time.
+const POLL = { timeout: 30_000 };
+
+describe.skipIf(path === null)("what is typed, and what is sent, is not lost (contract 17.4)", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launch(path ?? "");
+  });
+  afterAll(() => browser.close());
+
+  /** A conversation, and somebody who has opened it. */
+  async function begin(config: TestSettings = {}) {
+    const app = await openApp({ config });
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const chat = await app.call("POST /api/local/sessions", { name: "Plans", worker_id: ada.id });
+    const visitor = await Visitor.open(browser, app.url);
+    await visitor.goto(`/console/chat/${chat.id}`);
+    await visitor.signIn();
+    const { page } = visitor;
+    const field = page.getByLabel("Message", { exact: true });
+    await page.getByText("Say hello to Ada").waitFor();
+    return {
+      app,
+      chat,
+      visitor,
+      page,
+      field,
+      send: async (
+        text: string,
+      ) => (await field.fill(text), await page.getByRole("button", { name: "Send" }).click()),
+      [Symbol.asyncDispose]: async () => {
+        await visitor[Symbol.asyncDispose]();
+        await app[Symbol.asyncDispose]();
+      },
+    };
+  }
+
+  it("a message whose answer was lost is in the field again, behind it what was typed since; sent again it is one", async () => {
+    await using one = await begin();
+    const { app, page, field, send } = one;
+    const held = Promise.withResolvers<void>();
+    await page.route("**/messages", async (route) => {
+      if (route.request().method() !== "POST") return await route.continue();
+      // The service takes it, and the answer never comes.
+      await route.fetch();
+      await held.promise;
+      await route.abort();
+    });
+    await send("good morning");
+    await field.fill("and one more thing");
+    held.resolve();
+    await page.getByRole("alert").getByText("The service does not answer").waitFor();
+    expect(await field.inputValue()).toBe("good morning\n\nand one more thing");
+    await page.unroute("**/messages");
+    await send("good morning");
+    await page.getByRole("alert").waitFor({ state: "detached" });
+    await app.settle();
+    expect(await app.call("GET /api/messages/inbound")).toHaveLength(1);
+    // The same words another time are another message.
+    await send("good morning");
+    await expect.poll(async () => (await app.call("GET /api/messages/inbound")).length, POLL).toBe(2);
+  });
+
+  it("a page that is loaded anew while a message is on its way has it in the field, and it stays one message", async () => {
+    await using one = await begin();
+    const { app, page, field, send } = one;
+    const arrived = Promise.withResolvers<void>();
+    let left = 1;
+    await page.route("**/messages", async (route) => {
+      if (route.request().method() !== "POST" || left-- <= 0) return await route.continue();
+      // The answer is never seen: the page is gone before.
+      await route.fetch();
+      arrived.resolve();
+    });
+    await send("good morning");
+    await arrived.promise;
+    await page.reload();
+    await expect.poll(() => field.inputValue(), POLL).toBe("good morning");
+    await page.getByRole("button", { name: "Send" }).click();
+    await expect.poll(() => field.inputValue(), POLL).toBe("");
+    await app.settle();
+    expect(await app.call("GET /api/messages/inbound")).toHaveLength(1);
+    await page.reload();
+    await page.getByRole("article", { name: "Reply" }).waitFor();
+    expect(await field.inputValue()).toBe("");
+  });
+
+  it("what was made, and whose answer was lost, is not made twice by pressing again", async () => {
+    await using one = await begin();
+    const { app, visitor, page } = one;
+    await visitor.goto("/console/schedules/new");
+    await page.getByLabel("Instruction").fill("write the report");
+    await page.route("**/api/tasks", async (route) => (await route.fetch(), await route.abort()), {
+      times: 1,
+    });
+    await page.getByRole("button", { name: "Schedule it" }).click();
+    await page.getByRole("alert").getByText("The service does not answer").waitFor();
+    expect(await app.call("GET /api/queue")).toHaveLength(1);
+    await page.getByRole("button", { name: "Schedule it" }).click();
+    await page.getByRole("heading", { name: "write the report" }).waitFor();
+    expect(await app.call("GET /api/queue")).toHaveLength(1);
+    await page.route("**/run", async (route) => (await route.fetch(), await route.abort()), { times: 1 });
+    await page.getByRole("button", { name: "Run now" }).click();
+    await page.getByText("The service does not answer").waitFor();
+    await page.getByRole("button", { name: "Run now" }).click();
+    await page.getByText("It runs now").waitFor();
+    await app.settle();
+    expect(await app.call("GET /api/executions")).toHaveLength(1);
+  });
+
+  it("a session that ends while a message is on its way: it goes on behind the login", async () => {
+    await using one = await begin();
+    const { app, page, send } = one;
+    await page.route("**/messages", async (route) => {
+      if (route.request().method() !== "POST") return await route.continue();
+      await endSessions(app);
+      await route.fulfill({ status: 401, json: { code: "unauthorized" } });
+      await page.unroute("**/messages");
+    });
+    await send("do not lose this");
+    await page.getByRole("heading", { name: "Sign in again" }).waitFor();
+    await page.getByLabel("Password").fill(PASSWORD);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("article", { name: "Reply" }).getByText("do not lose this").waitFor();
+    expect(await app.call("GET /api/messages/inbound")).toHaveLength(1);
+  });
+
+  it("two tabs: signing out in one is signing out in both; who signs in next sees nothing of who was here", async () => {
+    await using one = await begin();
+    const { app, visitor, page, field } = one;
+    await app.call("POST /api/users", { name: "grace", role: "viewer", password: "a long secret" });
+    await field.fill("the password is swordfish");
+    const other = await visitor.context.newPage();
+    await other.goto(`${app.url}/console/workers/new`);
+    await other.getByLabel("What it is for").fill("a secret plan");
+    await page.bringToFront();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in to svc" }).waitFor();
+    await other.getByRole("heading", { name: "Sign in to svc" }).waitFor();
+    for (const each of [page, other]) expect(await each.evaluate("sessionStorage.length")).toBe(0);
+    await visitor.signIn("grace", "a long secret");
+    // The other tab follows, and starts anew.
+    await other.getByText("may look at workers, and not change them").waitFor();
+    await page.getByText("Plans").first().waitFor();
+    expect(await page.getByText("swordfish").count()).toBe(0);
+    expect(await page.getByLabel("Message", { exact: true }).count()).toBe(0);
+  });
+
+  for (const how of ["over the page", "after a reload"]) {
+    it(`somebody else who signs in ${how} begins with a page of their own`, async () => {
+      await using one = await begin({ auth: { access_ttl: "2s" } });
+      const { app, page, field, visitor } = one;
+      await app.call("POST /api/users", { name: "grace", role: "operator", password: "a long secret" });
+      await field.fill("the password is swordfish");
+      await endSessions(app);
+      await page.getByRole("heading", { name: "Sign in again" }).waitFor();
+      if (how === "after a reload") await page.reload();
+      await visitor.signIn("grace", "a long secret");
+      await page.getByRole("link", { name: "grace" }).waitFor();
+      await expect.poll(() => field.inputValue(), POLL).toBe("");
+      expect(await page.evaluate("JSON.stringify(sessionStorage)")).not.toContain("swordfish");
+    });
+  }
+});
+
+// The refresh token is gone, as after a change of the password or thirty days.
+async function endSessions(app: App): Promise<void> {
+  await app.db.write([{ sql: "delete from refresh_token", args: [] }]);
+}
