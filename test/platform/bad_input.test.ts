@@ -111,6 +111,16 @@ describe("what comes in", () => {
     expect([refused.status, (await refused.json()).code]).toEqual([400, "invalid_request"]);
     expect((await post(`{"id":2,"a":[[1]]}`)).status).toBe(202);
     expect(expand("{{/a}}", { a: [[1]] })).toBe("[[1]]");
+    // The getter makes the runtime write it level by level, as it does for all that is not plain.
+    let nested: unknown = [];
+    for (let depth = 0; depth < 100_000; depth++) nested = [nested];
+    const a = {
+      nested,
+      get more() {
+        return 1;
+      },
+    };
+    expect(() => expand("{{/a}}", { a })).toThrow(/nested too deeply/);
   });
 });
 

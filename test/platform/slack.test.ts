@@ -39,6 +39,53 @@ describe("Slack (contract 10)", () => {
     expect(world.sent().filter(({ text }) => text === "dropped")).toHaveLength(1);
   });
 
+  it("reads what was said while there was no socket, once and in order, and nothing that it has (contract 10.1)", async () => {
+    await using world = new SlackWorld();
+    await using app = await open(world);
+    const first = await world.say("say first");
+    await hears(world, "first");
+    await world.say("say in a thread", { isGroup: true, isMention: true });
+    await hears(world, "in a thread");
+    await eventually("nothing waits", () => world.fake.waiting.size === 0);
+    const asked = world.fake.asked.length;
+    // What is older than a day is left.
+    const seconds = Math.floor(Date.now() / 1000);
+    const said = (number: number, more = {}) => ({
+      ...{ channel: world.direct, ts: `${seconds}.${String(number).padStart(6, "0")}` },
+      ...{ user: world.person, text: `say missed ${number}`, ...more },
+    });
+    world.fake.history.push(
+      said(0, { ts: first, text: "say first" }),
+      said(0, { ts: "1600000001.000000", text: "say too old" }),
+      ...Array.from({ length: 7 }, (_, at) => said(at + 1)),
+      said(8, { bot_id: "B1", text: "say a bot" }),
+      said(9, { subtype: "message_changed" }),
+      said(10, { channel: "-5", text: `<@${world.fake.bot}> say in the channel` }),
+      said(11, { channel: "-5", text: "say no mention" }),
+    );
+    world.fake.historyLimited = 1;
+    world.fake.disconnect("drop");
+    await hears(world, "in the channel");
+    await eventually("all are stored", async () => {
+      return (await app.call("GET /api/messages/inbound")).length >= 10;
+    });
+    const messages = await app.call("GET /api/messages/inbound");
+    const heard = messages.map(({ content }: { content: string }) => content).reverse();
+    expect(heard.filter((text: string) => /missed/.test(text))).toEqual(
+      Array.from({ length: 7 }, (_, at) => `say missed ${at + 1}`),
+    );
+    expect(heard).toHaveLength(10);
+    expect(world.fake.asked.length).toBeGreaterThan(asked);
+    // A socket that Slack replaces leaves no gap.
+    const after = world.fake.asked.length;
+    world.fake.disconnect("refresh_requested");
+    await eventually("the next one", () => world.fake.opened === 3);
+    await world.say("say last");
+    await hears(world, "last");
+    expect(world.fake.asked.length).toBe(after);
+    expect(world.faults()).toEqual([]);
+  });
+
   it("makes a connection anew that is silent for 2.5 times its ping (reliability PLT-6)", async () => {
     await using world = new SlackWorld();
     const clock = new TestClock(Date.now());

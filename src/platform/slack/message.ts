@@ -8,7 +8,8 @@ interface SlackFile {
   url_private_download?: string;
 }
 
-interface Event {
+/** A message as Slack tells of it; in a history without its channel. */
+export interface Event {
   type: string;
   subtype?: string;
   channel?: string;
@@ -50,7 +51,8 @@ export function incomingOf(envelope: Envelope, botId: string): Incoming | null {
   return envelope.type === "events_api" ? messageOf(envelope.payload.event, botId) : null;
 }
 
-function messageOf(event: Event, botId: string): Incoming | null {
+/** What a message says; null for what bots say, ourselves among them. */
+export function messageOf(event: Event, botId: string): Incoming | null {
   const { type, subtype, channel, user, bot_id, text = "", ts, thread_ts = "", files = [] } = event;
   if (!["message", "app_mention"].includes(type) || !SAID.includes(subtype)) return null;
   if (channel === undefined || user === undefined || ts === undefined) return null;

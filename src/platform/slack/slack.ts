@@ -5,9 +5,10 @@ import { logger } from "../../base/log.ts";
 import { Connection } from "../connection.ts";
 import { partsOf } from "../cut.ts";
 import { keepConnected, type Trouble } from "../keep_connected.ts";
-import type { Platform, Receive, Received } from "../platform.ts";
+import type { Heard, Platform, Receive, Received } from "../platform.ts";
 import { readOrLeave, storeOrLeave } from "../receiving.ts";
 import { deliveryError, SlackClient, SlackError } from "./client.ts";
+import { saidMeanwhile } from "./history.ts";
 import { type Envelope, incomingOf, type Press } from "./message.ts";
 import { deliver, showProgress, textOf } from "./send.ts";
 import { listenEnvelopes } from "./socket.ts";
@@ -40,12 +41,19 @@ export function createSlack(name: string, settings: Settings, clock: Clock): Pla
     name,
     kind: "slack",
     takesFiles: true,
-    start(receive) {
+    start(receive, lastHeard) {
       if (settings.app_token === "" || settings.bot_token === "") {
         return connection.become("refused", "it needs app_token and bot_token");
       }
-      const session = (wellAgain: () => void) =>
-        work({ client, sockets, connection, clock, receive, signal, wellAgain });
+      // A socket that Slack replaces stays open until the next one is: only otherwise something may be missed.
+      let hasGap = true;
+      const session = async (wellAgain: () => void) => {
+        const parts = { client, sockets, connection, clock, receive, signal, wellAgain };
+        const heard = hasGap ? lastHeard : () => Promise.resolve([]);
+        hasGap = true;
+        await work({ ...parts, lastHeard: heard });
+        hasGap = false;
+      };
       running = keepConnected({ connection, clock, signal, retry: RETRY, session, troubleOf });
     },
     async stop() {
@@ -83,16 +91,25 @@ interface Work {
   receive: Receive;
   signal: AbortSignal;
   wellAgain: () => void;
+  lastHeard: () => Promise<Heard[]>;
 }
 
-async function work({ client, sockets, receive, wellAgain, ...parts }: Work): Promise<void> {
+async function work({ client, sockets, receive, wellAgain, lastHeard, ...parts }: Work): Promise<void> {
   const { user_id } = await client.call<{ user_id: string }>("auth.test", {}, parts.signal);
   const { url } = await sockets.call<{ url: string }>("apps.connections.open", {}, parts.signal);
   const handle = async (envelope: Envelope) => {
     wellAgain();
     await take(client, receive, envelope, user_id);
   };
-  await listenEnvelopes({ ...parts, url, handle });
+  // What comes from now on is kept from waiting for what was missed: Slack wants an answer within 3 s.
+  const opened = async () => {
+    const { clock, signal } = parts;
+    const heard = await lastHeard();
+    for await (const incoming of saidMeanwhile({ client, clock, heard, botId: user_id, signal })) {
+      await storeOrLeave("Slack", receive, incoming);
+    }
+  };
+  await listenEnvelopes({ ...parts, url, handle, opened });
 }
 
 function troubleOf(error: unknown): Trouble {

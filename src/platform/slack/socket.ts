@@ -1,9 +1,11 @@
 import type { Clock } from "../../base/clock.ts";
+import { logger } from "../../base/log.ts";
 import type { Connection } from "../connection.ts";
 import { listen } from "../listening.ts";
 import { SlackError } from "./client.ts";
 import type { Envelope } from "./message.ts";
 
+const log = logger("slack");
 const PING_MS = 10_000;
 
 interface Listening {
@@ -12,19 +14,23 @@ interface Listening {
   connection: Connection;
   /** Stores what came; only then is it acknowledged. */
   handle: (envelope: Envelope) => Promise<void>;
+  /** Asks for what was said while there was no socket. */
+  opened: () => Promise<void>;
   signal: AbortSignal;
 }
 
 /** Listens on one socket until Slack wants the next one to be opened; throws when it is gone. */
-export async function listenEnvelopes({ handle, ...parts }: Listening): Promise<void> {
+export async function listenEnvelopes({ handle, opened, ...parts }: Listening): Promise<void> {
   await listen({
     ...parts,
     platform: "Slack",
     pingMs: PING_MS,
     async take(data, socket) {
       const frame = JSON.parse(new TextDecoder().decode(data));
-      if (frame.type === "hello") socket.ready();
-      else if (frame.type === "disconnect") {
+      if (frame.type === "hello") {
+        socket.ready();
+        void opened().catch((error) => log.warning("Cannot read the history of Slack: {error}", { error }));
+      } else if (frame.type === "disconnect") {
         if (frame.reason === "link_disabled") throw new SlackError("link_disabled");
         socket.next();
       } else if (typeof frame.envelope_id === "string") {

@@ -44,6 +44,13 @@ export class FakeSlack {
     return `http://127.0.0.1:${this.#server.addr.port}`;
   }
 
+  /** What was said while nobody listened: `channel`, `ts`, `user`, `text`. */
+  readonly history: Json[] = [];
+  /** What was asked for: a channel, or a thread in one. */
+  readonly asked: string[] = [];
+  /** So many times it is too much. */
+  historyLimited = 0;
+
   /** An event of the Events API; it is sent again over the next socket until it is acknowledged. */
   event(event: Json): void {
     this.push({
@@ -95,6 +102,9 @@ export class FakeSlack {
         this.#tickets.add(ticket);
         return yes({ url: `${this.url.replace("http", "ws")}/link?ticket=${ticket}` });
       }
+      case "conversations.history":
+      case "conversations.replies":
+        return this.#history(fields);
       case "chat.postMessage":
         return this.#post(fields);
       case "chat.update":
@@ -118,6 +128,29 @@ export class FakeSlack {
     }
     this.faults.push(`method ${method}`);
     return no("unknown_method");
+  }
+
+  /** Newest first, page by page, and of a thread only when that is asked for. */
+  #history(
+    { channel = "", ts = "", oldest = "", limit = "", cursor = "0" }: Record<string, string>,
+  ): Response {
+    this.asked.push(`${channel} ${ts}`.trim());
+    if (!/^\d+(\.\d+)?$/.test(oldest) || !(Number(limit) <= 999)) this.faults.push("history without bounds");
+    if (this.historyLimited-- > 0) return new Response("", { status: 429, headers: { "retry-after": "1" } });
+    const all = this.history.filter((one) =>
+      one.channel === channel && one.ts > oldest && (ts === "" ? !one.thread_ts : one.thread_ts === ts)
+    ).sort((a, b) => a.ts < b.ts ? 1 : -1);
+    const [from, to] = [Number(cursor), Number(cursor) + Math.min(Number(limit), 3)];
+    const messages = all.slice(from, to).map(({ channel: _channel, ...one }) => ({
+      type: "message",
+      ...one,
+    }));
+    const has_more = to < all.length;
+    return yes({
+      messages,
+      has_more,
+      ...(has_more ? { response_metadata: { next_cursor: String(to) } } : {}),
+    });
   }
 
   #post(fields: Record<string, string>): Response {
