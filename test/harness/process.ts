@@ -23,7 +23,8 @@ export class ServerProcess {
   /** Resident memory, in bytes. */
   async memory(): Promise<number> {
     const status = await Deno.readTextFile(`/proc/${this.child.pid}/status`);
-    return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? NaN) * 1024;
+    // A process that was killed has none until its parent knows.
+    return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1024;
   }
 
   /** How many descriptors it has open. */
