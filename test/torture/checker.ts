@@ -100,7 +100,7 @@ const HALF_STATES: Rule[] = [
     where execution.status in ('completed', 'failed') and task.execution_id = execution.id
       and task.status in ('completed', 'failed')
       and task.session_key in (select 'local:' || id from chat_session)
-      and not exists (select 1 from outbound_message where execution_id = execution.id)`,
+      and execution.id not in (select execution_id from outbound_message where execution_id is not null)`,
   ],
   [
     "a routed message left neither task nor word",
