@@ -172,7 +172,7 @@ async function changeWorker(
   if (worker === null) throw notFound("worker", id);
   const change = changed(worker, input);
   checkAuthority(call.caller, OPERATOR_FIELDS.filter((name) => change[name] !== undefined));
-  checkGrant(call.caller, change.scopes ?? [], worker.scopes);
+  if (change.scopes !== undefined) checkGrant(call.caller, change.scopes, worker.scopes);
   checkEngines(engines, change);
   const engine = change.engine ?? worker.engine;
   checkCommands({ call, engines, engine }, { verify: change.verify });

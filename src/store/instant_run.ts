@@ -39,6 +39,11 @@ export function storeInstantRuns(runs: readonly InstantRun[], now: number): Stat
   return [
     ...guardedRows(runs.length, endTasks(runs, now)),
     insertAll(runs),
+    // Only now: how long each has waited was read as its execution came.
+    {
+      sql: "update task set due_at = null where id in (select value from json_each(?))",
+      args: [JSON.stringify(runs.map(({ execution }) => execution.task_id))],
+    },
     {
       sql: `insert into reservation (execution_id, targets, tokens, ms, nano_usd)
         select value ->> 0, value ->> 1, 0, 0, 0 from json_each(?)`,
@@ -56,7 +61,7 @@ function endTasks(runs: readonly InstantRun[], now: number): Statement {
   return {
     sql: `update task
       set status = 'completed', execution_id = one.value ->> 1, attempt = attempt + 1, run_count = run_count + 1,
-        reason = '', next_run_at = null, due_at = null, queued_at = null, updated_at = ?
+        reason = '', next_run_at = null, queued_at = null, updated_at = ?
       from json_each(?) as one
       where task.id = one.value ->> 0 and task.status = 'pending' and task.type = 'immediate'`,
     args: [now, rowsOf(runs, ({ execution: { task_id, execution_id } }) => [task_id, execution_id])],

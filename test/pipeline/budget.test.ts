@@ -218,7 +218,7 @@ describe("a budget that stops (contract 14)", () => {
     const verify = { command: ["sh", "-c", "rm free; exit 1"] };
     const body = { message_id: "script", worker_id: ada.id, type: "immediate" };
     await app.call("POST /api/tasks", { ...body, instruction: "spend 2", verify });
-    await app.until("task.failed", 60_000);
+    await app.until("task.failed", 1, 60_000);
     const [execution] = await app.call("GET /api/executions");
     expect(execution).toMatchObject({ status: "failed", failure: "budget" });
     expect(execution.error).toMatch(/^the budget "Tokens" is used up: (600|750) of 600 tokens/);
