@@ -22,7 +22,7 @@ export class Holds {
   hold(platform: string, chat: string | undefined, retryAfterMs: number | null): number {
     const key = keyOf(platform, chat);
     const strikes = (this.#held.get(key)?.strikes ?? 0) + 1;
-    const ms = retryAfterMs ?? backoffMs(RETRY, strikes);
+    const ms = Math.ceil(retryAfterMs ?? backoffMs(RETRY, strikes));
     this.#held.set(key, { endsAt: this.#clock.monotonic() + ms, strikes });
     return this.#clock.now() + ms;
   }
@@ -32,7 +32,8 @@ export class Holds {
     const held = [keyOf(platform), ...(chat === undefined ? [] : [keyOf(platform, chat)])]
       .map((key) => this.#held.get(key)?.endsAt ?? 0);
     const left = Math.max(...held) - this.#clock.monotonic();
-    return left > 0 ? this.#clock.now() + left : null;
+    // Whole ms: it is stored.
+    return left > 0 ? this.#clock.now() + Math.ceil(left) : null;
   }
 
   /** Something arrived there. */

@@ -60,6 +60,13 @@ export class ExampleWorld implements AsyncDisposable {
     for (const name of ["password", "new-password"]) await this.#write(name, `${WORD}\n`);
     await this.#write("question.txt", "@Ada what is new?");
     await this.#write("report.pdf", "%PDF-");
+    const task = {
+      message_id: "nightly",
+      worker_id: "Ada",
+      instruction: "Say hello",
+      type: "immediate",
+    };
+    await this.#write("tasks.jsonl", `${JSON.stringify(task)}\n`);
     await this.#write("config.yaml", "limits: { max_concurrent_runs: 2 }\n");
     await this.#write("bin/svc", `#!/bin/sh\nexec ${SVC.join(" ")} "$@"\n`);
     await Deno.chmod(join(this.folder, "bin/svc"), 0o755);

@@ -15,6 +15,7 @@ const CANNOT: [command: RegExp, reason: string][] = [
   [/^export PATH="\$PWD\/data\/bin:/, "svc is on the PATH here"],
   // The world of these examples has none of them yet; the commands themselves are walked.
   [/^svc ctl platform (?!list)/, "needs somebody on a platform: test/harness/walk.ts"],
+  [/^svc ctl message resend\b/, "needs a reply that was not delivered: test/platform/resend.test.ts"],
   [/^svc ctl engine lift\b/, "needs a provider's limit: test/harness/walk.ts"],
   [
     /^svc ctl webhook (create|test|update ci --enable)/,
@@ -66,7 +67,9 @@ describe("every example", () => {
       // A block that is indented is one more platform.
       const under = text.startsWith("  ") ? "platforms:\n" : "";
       const checked = configSchema.safeParse(
-        parseYaml(under + text.replace(/whsec_[^\s"']*/g, SECRET).replace(/token_file: \S+/g, "token: 1:x"))
+        parseYaml(
+          under + text.replace(/whsec_[^\s"']*/g, SECRET).replace(/(token|secret)_file: \S+/g, "$1: 1:x"),
+        )
           .document.toJS(),
       );
       expect([page, checked.error?.issues ?? []]).toEqual([page, []]);

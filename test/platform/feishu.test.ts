@@ -110,6 +110,7 @@ describe("Feishu (contract 10, decision 0087)", () => {
     world.fake.modes.push({ status: 429, code: 99991400, reset: 1 }, { status: 500, code: 2200 });
     await world.say("say later");
     await hears(world, "later");
+    await app.settle();
     const events = await app.db.read<{ data: string }>(
       "select data from journal where kind = 'message.undelivered' order by seq",
     );
