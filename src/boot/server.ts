@@ -205,7 +205,6 @@ export class Server {
       installShim(parts.paths.bin),
       removePartials(parts.paths.uploads),
       Deno.remove(parts.paths.backup, { recursive: true }).catch(() => {}),
-      this.#listener.announce(),
     ]);
     await this.#rescuer.rescue();
     await this.#rescuer.rescueBee();

@@ -62,14 +62,18 @@ export class Listener {
 
   /** `http://host:port` as a client on this machine reaches it; "" before it accepts connections. */
   get url(): string {
-    if (this.#connections === null) return "";
-    const { hostname, port } = this.#connections.addr;
+    return this.#connections === null ? "" : this.#address;
+  }
+
+  get #address(): string {
+    const { hostname, port } = this.#options.port.addr as Deno.NetAddr;
     const host = hostname === "0.0.0.0" ? "127.0.0.1" : hostname === "::" ? "[::1]" : hostname;
     return `http://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${port}`;
   }
 
-  /** Accepts connections from now on. */
+  /** Writes its address for `ctl`, and accepts connections from now on: who asks again after a 401 finds the new instance. */
   listen(): void {
+    this.#announce();
     const {
       port,
       max_connections: total,
@@ -87,13 +91,18 @@ export class Listener {
     });
   }
 
-  /** Writes the address where `ctl` looks for it (contract 2.10). */
-  async announce(): Promise<void> {
+  // Where `ctl` looks for it (contract 2.10); whole, and with rights of its own, also where a killed server left one behind.
+  #announce(): void {
     const { path, instance } = this.#announced;
-    const text = JSON.stringify({ url: this.url, pid: Deno.pid, instance }) + "\n";
-    // One that a killed server left behind may have been anybody's to read.
-    await Deno.remove(path).catch(() => {});
-    await Deno.writeTextFile(path, text, { mode: 0o600 });
+    const text = JSON.stringify({ url: this.#address, pid: Deno.pid, instance }) + "\n";
+    const whole = `${path}.new`;
+    try {
+      Deno.removeSync(whole);
+    } catch {
+      // There is none.
+    }
+    Deno.writeTextFileSync(whole, text, { mode: 0o600 });
+    Deno.renameSync(whole, path);
   }
 
   async handle(
