@@ -344,6 +344,15 @@ describe("replies to reply_url (contract 10.3)", () => {
       await say(app, "say once", "m1", "one");
       await say(app, "say twice", "m2", "two");
       await app.until("message.undelivered", 2);
+      // Neither is on its way at this moment: both wait for the next try.
+      await eventually("both wait", async () => {
+        const [row] = await app.db.read<{ count: number }>(
+          `select count(*) as count from outbound_message join outbound_part on outbound_id = id
+          where sending_at is null and due_at > ?`,
+          [Date.now()],
+        );
+        return row?.count === 2;
+      });
       const kill = (key: string, unanswered: number) => ({
         sql: `update outbound_part
           set sending_at = 1, unanswered = ?
