@@ -21,6 +21,9 @@ const VIEWS = {
   "dark desk": { ...DESK, dark: true },
   "dark phone": { ...PHONE, dark: true },
 };
+// Both widths and both palettes in two views; `.ci/long` looks at all four.
+const SHORT = ["desk", "dark phone"];
+const isLong = Deno.env.get("SVC_TEST_VIEWS") === "all";
 // No test takes longer than a minute, whatever comes to the pages.
 const PARTS = 4;
 
@@ -219,6 +222,7 @@ describe.skipIf(path === null)("every page of the console (contract 17)", () => 
   });
 
   for (const [name, view] of Object.entries(VIEWS)) {
+    if (!isLong && !SHORT.includes(name)) continue;
     for (let part = 0; part < PARTS; part++) {
       it(`runs nothing of what texts say, has no fault that axe knows, and fits: ${name}, ${part + 1} of ${PARTS}`, async () => {
         await using visitor = await Visitor.open(browser, app.url, view);
