@@ -27,6 +27,8 @@ it(
     const { code, ms } = await server.end("SIGTERM");
     expect(code).toBe(0);
     expect(ms).toBeLessThan(patient(5_000));
+    // What was sent may still be on its way to a busy reader.
+    await eventually("each has its last event", () => streams.every((one) => one.named("end").length > 0));
     for (const stream of streams) await stream.close();
     expect(streams.filter((one) => one.named("end")[0]?.data.reason !== "shutdown")).toEqual([]);
   },
