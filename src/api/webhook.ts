@@ -14,7 +14,7 @@ import {
   WEBHOOKS_MAX,
   type WebhookUpdate,
 } from "../domain/webhook.ts";
-import { sendEvent } from "../platform/webhook/event.ts";
+import { sendEvent } from "../platform/event.ts";
 import { isDuplicate } from "../store/database.ts";
 import { journalRange, record } from "../store/journal.ts";
 import {

@@ -30,6 +30,8 @@ export interface Foundation {
   owner: DatabaseOwner | null;
   /** Bound, with nobody who accepts yet. */
   port: Deno.TcpListener;
+  /** Made, with none connected yet. */
+  platforms: Platforms;
 }
 
 /** What the process gives. */
@@ -38,13 +40,12 @@ interface Process {
   /** File mode mask of the programs that are started. */
   umask: number;
   stopping: AbortSignal;
-  platforms: Platforms;
 }
 
 /** Everything that operations are made of; `running` is what the server adds once its stages are there, and `listensAt` its address. */
 export function partsOf(
-  { loaded, paths, db, key, operator, clock }: Foundation,
-  { bells, umask, stopping, platforms }: Process,
+  { loaded, paths, db, key, operator, clock, platforms }: Foundation,
+  { bells, umask, stopping }: Process,
   running: Needs<"stages" | "interruptRun" | "interruptRouting">,
   listensAt: () => string,
 ): Parts {

@@ -3,6 +3,7 @@ import { lastHeard, receiveMessage } from "../api/inbound.ts";
 import type { Needs, Parts } from "../api/parts.ts";
 import type { Connected, PlatformRules, Platforms } from "../api/platforms.ts";
 import { newId } from "../base/id.ts";
+import { load } from "../base/load.ts";
 import type { Bells } from "../base/bells.ts";
 import type { Steps } from "../base/steps.ts";
 import type { DataPaths } from "../base/paths.ts";
@@ -21,26 +22,22 @@ import { createLocal } from "../platform/local/local.ts";
 import type { Platform } from "../platform/platform.ts";
 import type { Database } from "../store/database.ts";
 import { syncWebhooks } from "../store/webhook.ts";
-import { createDingTalk } from "../platform/dingtalk/dingtalk.ts";
-import { createFeishu } from "../platform/feishu/feishu.ts";
-import { createDiscord } from "../platform/discord/discord.ts";
-import { createSlack } from "../platform/slack/slack.ts";
-import { createTelegram } from "../platform/telegram/telegram.ts";
-import { createWeCom } from "../platform/wecom/wecom.ts";
-import { createWebhook } from "../platform/webhook/webhook.ts";
 
 type PlatformConfig = Config["platforms"][string];
 
-/** Makes every platform of the configuration, without connecting; one that is switched off is only named (contract 10). */
-export function createPlatforms(
+/**
+ * Makes every platform of the configuration, without connecting; one that is switched off is only named (contract 10). The code of a
+ * kind is loaded with the first of it, and never where there is none (decision 0079).
+ */
+export async function createPlatforms(
   { platforms }: Config,
   clock: Clock,
   replaced: readonly Platform[] = [],
-): Platforms {
+): Promise<Platforms> {
   const all = new Map<string, Connected>([[LOCAL_PLATFORM, localOf(clock)]]);
   for (const [name, config] of Object.entries(platforms).sort(([a], [b]) => a < b ? -1 : 1)) {
     const given = replaced.find((platform) => platform.name === name);
-    const platform = config.enabled ? given ?? create(name, config, clock) : null;
+    const platform = config.enabled ? given ?? await create(name, config, clock) : null;
     all.set(name, { rules: rulesOf(name, config), config, platform });
   }
   return all;
@@ -63,22 +60,57 @@ function rulesOf(name: string, config: PlatformConfig): PlatformRules {
   return { name, kind, enabled, allow: allow.map(String), groups, threads };
 }
 
-function create(name: string, config: PlatformConfig, clock: Clock): Platform {
+async function create(name: string, config: PlatformConfig, clock: Clock): Promise<Platform> {
   switch (config.kind) {
-    case "webhook":
+    case "webhook": {
+      const { createWebhook } = await load<typeof import("../platform/webhook/webhook.ts")>(
+        "../platform/webhook/webhook.ts",
+        import.meta.url,
+      );
       return createWebhook(name, config, clock);
-    case "telegram":
+    }
+    case "telegram": {
+      const { createTelegram } = await load<typeof import("../platform/telegram/telegram.ts")>(
+        "../platform/telegram/telegram.ts",
+        import.meta.url,
+      );
       return createTelegram(name, config, clock);
-    case "slack":
+    }
+    case "slack": {
+      const { createSlack } = await load<typeof import("../platform/slack/slack.ts")>(
+        "../platform/slack/slack.ts",
+        import.meta.url,
+      );
       return createSlack(name, config, clock);
-    case "feishu":
+    }
+    case "feishu": {
+      const { createFeishu } = await load<typeof import("../platform/feishu/feishu.ts")>(
+        "../platform/feishu/feishu.ts",
+        import.meta.url,
+      );
       return createFeishu(name, config, clock);
-    case "dingtalk":
+    }
+    case "dingtalk": {
+      const { createDingTalk } = await load<typeof import("../platform/dingtalk/dingtalk.ts")>(
+        "../platform/dingtalk/dingtalk.ts",
+        import.meta.url,
+      );
       return createDingTalk(name, config, clock);
-    case "discord":
+    }
+    case "discord": {
+      const { createDiscord } = await load<typeof import("../platform/discord/discord.ts")>(
+        "../platform/discord/discord.ts",
+        import.meta.url,
+      );
       return createDiscord(name, config, clock);
-    case "wecom":
+    }
+    case "wecom": {
+      const { createWeCom } = await load<typeof import("../platform/wecom/wecom.ts")>(
+        "../platform/wecom/wecom.ts",
+        import.meta.url,
+      );
       return createWeCom(name, config, clock);
+    }
   }
 }
 

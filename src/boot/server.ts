@@ -68,7 +68,7 @@ export class Server {
   #graceMs: number;
 
   private constructor(foundation: Foundation, replaced: ServerParts) {
-    const { loaded, paths, db, operator, clock, lock, owner, port } = foundation;
+    const { loaded, paths, db, operator, clock, lock, owner, port, platforms } = foundation;
     const { config } = loaded;
     const bells = replaced.bells ?? new Bells();
     db.onCommit = (names) => {
@@ -76,8 +76,7 @@ export class Server {
       bells.ring(BELL.journal);
     };
     db.onBroken = (reason, cause) => void this.#failStop(reason, cause);
-    const platforms = createPlatforms(config, clock, replaced.platforms);
-    const machine = { umask: replaced.umask ?? 0o022, stopping: this.#stopping.signal, platforms };
+    const machine = { umask: replaced.umask ?? 0o022, stopping: this.#stopping.signal };
     this.parts = partsOf(foundation, { bells, ...machine }, {
       stages: () => this.stages,
       interruptRun: (executionId) => this.executor.interrupt(executionId),
@@ -177,7 +176,8 @@ export class Server {
       await marker.write(db);
       const key = await loadKey(loaded.config.auth.jwt_secret, paths.secretKey);
       const operator = await ensureCredential(db, loaded, clock.now());
-      return new Server({ loaded, paths, db, key, operator, clock, lock, owner, port }, parts);
+      const platforms = await createPlatforms(loaded.config, clock, parts.platforms);
+      return new Server({ loaded, paths, db, key, operator, clock, lock, owner, port, platforms }, parts);
     } catch (error) {
       port?.close();
       await owner?.release();

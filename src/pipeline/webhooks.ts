@@ -6,7 +6,7 @@ import { logger } from "../base/log.ts";
 import { nameKey } from "../domain/name.ts";
 import { TO_WEBHOOK } from "../domain/notice.ts";
 import { kindsOf, RETRIES_MS } from "../domain/webhook.ts";
-import { sendEvent, type Tried } from "../platform/webhook/event.ts";
+import { sendEvent, type Tried } from "../platform/event.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { journalRange, type JournalRow, listEvents, moved } from "../store/journal.ts";
 import {

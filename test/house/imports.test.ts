@@ -129,6 +129,17 @@ describe("imports (architecture, Rooms)", async () => {
     expect(eager).toEqual([]);
   });
 
+  it("load the folder of a platform on demand only, and all of `local` at once (decision 0079)", () => {
+    const folderOf = (path: string) => /^src\/platform\/(\w+)\//.exec(path)?.[1];
+    const entries = imports.filter(({ from, to, typeOnly }) =>
+      !typeOnly && folderOf(to) !== undefined && folderOf(to) !== "local" && folderOf(from) !== folderOf(to)
+    );
+    expect(entries.filter(({ from, dynamic }) => from !== "src/boot/platforms.ts" || !dynamic)).toEqual([]);
+    const folders = [...Deno.readDirSync(join(ROOT, "src/platform"))].filter((one) => one.isDirectory);
+    const others = folders.map(({ name }) => name).filter((name) => name !== "local").sort();
+    expect(entries.map(({ to }) => folderOf(to)).sort()).toEqual(others);
+  });
+
   it("reach every file: none is dead", () => {
     expect(sourceFiles("src", "cli").filter((file) => !files.includes(file))).toEqual([]);
   });

@@ -1,7 +1,7 @@
 // What people, programs and platforms send that nobody wants: none of it stops the service, or reaches whom it should not (issue 17).
 import { describe, expect, it } from "vitest";
 import { Holds } from "../../src/pipeline/holds.ts";
-import { expand } from "../../src/platform/webhook/template.ts";
+import { expand } from "../../src/domain/template.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";

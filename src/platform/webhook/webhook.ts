@@ -2,7 +2,8 @@ import type { Clock } from "../../base/clock.ts";
 import { callOutside, NoAnswer, NotReached, type OutsideAnswer, RefusedAddress } from "../../base/outside.ts";
 import { Connection } from "../connection.ts";
 import { type Delivery, DeliveryError, type Platform } from "../platform.ts";
-import { standardHeaders } from "./signature.ts";
+import { retryAfter } from "../retry_after.ts";
+import { standardHeaders } from "../signature.ts";
 
 const TIMEOUT_MS = 15_000;
 const ANSWER_MAX_BYTES = 64 * 1024;
@@ -86,13 +87,6 @@ function check({ status, headers }: OutsideAnswer, now: number): void {
     throw new DeliveryError("unreachable", words, { retryAfterMs });
   }
   throw new DeliveryError("refused", words);
-}
-
-/** Ms that a Retry-After asks to wait, a day at most; null when there is none that can be read. */
-export function retryAfter(header: string | undefined, now: number): number | null {
-  if (header === undefined) return null;
-  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;
-  return Number.isNaN(ms) ? null : Math.min(Math.max(ms, 0), 86_400_000);
 }
 
 function faultOf(error: unknown): DeliveryError {

@@ -1,6 +1,6 @@
-import { callOutside, type OutsideAnswer } from "../../base/outside.ts";
+import { callOutside, type OutsideAnswer } from "../base/outside.ts";
 import { standardHeaders } from "./signature.ts";
-import { retryAfter } from "./webhook.ts";
+import { retryAfter } from "./retry_after.ts";
 
 const TIMEOUT_MS = 15_000;
 const ANSWER_MAX_BYTES = 64 * 1024;

@@ -1,5 +1,5 @@
-import { invalid } from "../../domain/error.ts";
-import { byteLength, CONTENT_MAX_BYTES } from "../../domain/field.ts";
+import { invalid } from "./error.ts";
+import { byteLength, CONTENT_MAX_BYTES } from "./field.ts";
 
 const INSERTION = /\{\{\s*(\/[^{}]*?|)\s*\}\}/g;
 

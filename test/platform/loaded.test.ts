@@ -1,0 +1,42 @@
+// What is in memory of the platforms that nobody configured (decision 0079).
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { startServer, tempDir } from "../harness/process.ts";
+import { ROOT } from "../harness/tree.ts";
+import { eventually } from "../harness/wait.ts";
+import { SlackWorld } from "./worlds/slack.ts";
+import { TelegramWorld } from "./worlds/telegram.ts";
+
+it("a service loads the code of the platforms that it uses, and of no other", async () => {
+  await using phone = new TelegramWorld();
+  await using team = new SlackWorld();
+  const off = { team: { ...team.config, enabled: false } };
+  const none = await loadedBy({});
+  expect(none.files).toContain("src/boot/platforms.ts");
+  expect(none).toMatchObject({ folders: ["local"], hasSockets: false });
+  const polling = await loadedBy({ ...off, phone: phone.config });
+  expect(polling).toMatchObject({ folders: ["local", "telegram"], hasSockets: false });
+  const connected = () => team.fake.sockets.size > 0;
+  const both = await loadedBy({ phone: phone.config, team: team.config }, connected);
+  expect(both).toMatchObject({ folders: ["local", "slack", "telegram"], hasSockets: true });
+});
+
+/** The modules that a service has run between its start and its end, as its own engine of JavaScript counts them. */
+async function loadedBy(platforms: Record<string, unknown>, isThere = () => true) {
+  await using folder = await tempDir();
+  const [dataDir, counted] = [join(folder.path, "data"), join(folder.path, "counted")];
+  const config = join(folder.path, "svc.yaml");
+  await Deno.mkdir(dataDir);
+  await Deno.writeTextFile(config, JSON.stringify({ platforms }));
+  const env = { DENO_COVERAGE_DIR: counted };
+  await using server = await startServer({ dataDir, args: ["-c", config], env });
+  await eventually("it is connected", isThere);
+  await server.end("SIGTERM");
+  const modules: string[] = [];
+  for await (const { name } of Deno.readDir(counted)) {
+    modules.push(JSON.parse(await Deno.readTextFile(join(counted, name))).url);
+  }
+  const files = modules.map((url) => url.replace(`file://${ROOT}/`, "")).sort();
+  const folders = new Set(files.flatMap((file) => /^src\/platform\/(\w+)\//.exec(file)?.[1] ?? []));
+  return { files, folders: [...folders], hasSockets: files.some((file) => /node_modules\/ws\//.test(file)) };
+}
