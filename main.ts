@@ -5,8 +5,8 @@ import { versionText } from "./src/base/version.ts";
 const HELP = `svc runs AI worker agents: messages in, tasks out, replies back.
 
 Usage:
-  svc serve [-c config.yaml] [--no-console]
-                                    Run the service, with the web console at / or without
+  svc serve [-c config.yaml] [--no-console] [--standby]
+                                    Run the service, with the web console at / or without, or wait to take over
   svc ctl <group> <command> ...     Control a running service
   svc restore <file> [-c config.yaml] [--yes] [--new-key] [--paused]
                                     Put a backup in the place of the data, with the service stopped

@@ -21,12 +21,17 @@ const value = (flags: string, about: string): OptionSpec => ({ flags, about, typ
 export const TOP: Record<string, TopCommand> = {
   serve: {
     about: "Run the service until SIGTERM or SIGINT",
-    usage: "serve [-c config.yaml] [--no-console]",
-    options: [CONFIG, flag("--no-console", "without the web console at /")],
+    usage: "serve [-c config.yaml] [--no-console] [--standby]",
+    options: [
+      CONFIG,
+      flag("--no-console", "without the web console at /"),
+      flag("--standby", "wait while another server holds the database, and take over when it is gone"),
+    ],
     more:
       "Without a configuration it listens on 127.0.0.1:8080 and keeps its data in ./data. Every key can be set in the environment, too:\n" +
       "SVC_SERVER__PORT=9000 is server.port. The first start prints the password. Exit codes: 2 for a wrong configuration,\n" +
-      "1 when the port is taken, 5 when another server uses the data directory.",
+      "1 when the port is taken or another server took the database over, 5 when another server uses the data directory.\n" +
+      "With --standby (a database on a libSQL server) it answers /livez, and 503 to all else, until it takes over: docs/machines.md.",
   },
   ctl: { about: "Control a running service", usage: "ctl <group> <command> ..." },
   restore: {

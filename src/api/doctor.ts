@@ -31,9 +31,8 @@ const OVERDUE_FAIL_MS = 60_000;
 const BACKUP_WARN_MS = 7 * 24 * 60 * 60_000;
 
 type Finding = Omit<Check, "name">;
-
 type DoctorNeeds = Needs<
-  "db" | "clock" | "paths" | "stages" | "lifecycle" | "limits" | "engines" | "network" | "platforms"
+  "db" | "clock" | "paths" | "stages" | "lifecycle" | "limits" | "engines" | "network" | "platforms" | "owner"
 >;
 
 /** GET /api/system/doctor: checks everything that an operator can put right, and says how (contract 5.1). */
@@ -84,11 +83,15 @@ function fail(detail: string, hint: string): Finding {
   return { status: "fail", detail, hint };
 }
 
-async function lookAtDatabase({ db }: Needs<"db">): Promise<Finding> {
+async function lookAtDatabase({ db, owner }: Needs<"db" | "owner">): Promise<Finding> {
   if (db.remote) {
+    if (owner?.fault) return fail(owner.fault, "docs/machines.md, The database server");
     const started = performance.now();
     await db.first("select 1 as one");
-    return ok(`a libSQL server, answers in ${Math.round(performance.now() - started)} ms`);
+    const standby = owner?.standbys.map(({ host, pid }) => `${host} (pid ${pid})`).join(", ") || "none";
+    return ok(
+      `a libSQL server, answers in ${Math.round(performance.now() - started)} ms; standby: ${standby}`,
+    );
   }
   const { sqlite, bytes } = await readDatabaseFacts(db);
   const words = `SQLite ${sqlite}, ${(bytes / MB).toFixed(1)} MB`;
@@ -102,12 +105,15 @@ async function lookAtDatabase({ db }: Needs<"db">): Promise<Finding> {
 }
 
 async function lookAtDisk({ paths }: Needs<"paths">): Promise<Finding> {
-  const { bavail, bsize } = await statfs(paths.root);
-  const free = bavail * bsize;
-  const probe = join(paths.root, `.${newId()}.probe`);
-  await Deno.writeTextFile(probe, "probe", { mode: 0o600 });
-  await Deno.remove(probe);
-  const words = `${Math.round(free / MB)} MB free in ${paths.root}`;
+  const rooms: { path: string; free: number }[] = [];
+  for (const path of new Set([paths.root, paths.files])) {
+    const { bavail, bsize } = await statfs(path);
+    const probe = join(path, `.${newId()}.probe`);
+    await Deno.writeTextFile(probe, "probe", { mode: 0o600 }).then(() => Deno.remove(probe));
+    rooms.push({ path, free: bavail * bsize });
+  }
+  const words = rooms.map(({ path, free }) => `${Math.round(free / MB)} MB free in ${path}`).join(", ");
+  const free = Math.min(...rooms.map((room) => room.free));
   const hint = "free some space, or keep less (retention in the configuration)";
   if (free < DISK_FAIL_BYTES) return fail(words, hint);
   return free < DISK_WARN_BYTES ? warn(words, hint) : ok(words);

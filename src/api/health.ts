@@ -3,9 +3,10 @@ import type { Needs } from "./parts.ts";
 
 /** Whether the service takes work: "ready", or why not (contract 5.2). */
 export async function readiness(
-  { db, lifecycle, stages }: Needs<"db" | "lifecycle" | "stages">,
+  { db, lifecycle, stages, owner }: Needs<"db" | "lifecycle" | "stages" | "owner">,
 ): Promise<string> {
   if (lifecycle.state !== "ready") return lifecycle.state;
   if (!stages().every((stage) => stage.well)) return "a background stage is stalled; see the log";
+  if (owner !== null && owner.fault !== null) return owner.fault;
   return await isReachable(db) ? "ready" : "database unreachable";
 }

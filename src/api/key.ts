@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { keyBytes } from "../base/token.ts";
+import { keyBytes, keyFingerprint } from "../base/token.ts";
 import { conflict } from "../domain/error.ts";
 import type { KeyRotated } from "../domain/system.ts";
 import { record } from "../store/journal.ts";
 import { endEverySignature } from "../store/key.ts";
+import { saveSetting } from "../store/setting.ts";
 import { type Answer, answer } from "./answer.ts";
 import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
@@ -33,6 +34,7 @@ export async function rotateKey(
     await db.writeOr(
       [
         ...endEverySignature(now),
+        ...(db.remote ? [saveSetting("key_fingerprint", keyFingerprint(keyBytes(secret)))] : []),
         record(now, { kind: "system.key_rotated", actor: call.caller.subject }),
       ],
       () =>

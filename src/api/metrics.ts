@@ -23,7 +23,7 @@ export interface Metric {
 
 type ProcessNeeds = Needs<"db" | "lifecycle" | "stages" | "limits" | "platforms">;
 type RowNeeds = Needs<"db" | "clock" | "retention">;
-type DatabaseNeeds = Needs<"db" | "paths" | "watch">;
+type DatabaseNeeds = Needs<"db" | "paths" | "watch" | "owner">;
 
 /** Everything that GET /metrics shows (contract 5.2): totals only: no ids, and of names those of the configuration. */
 export async function readMetrics(needs: ProcessNeeds & RowNeeds & DatabaseNeeds): Promise<Metric[]> {
@@ -160,7 +160,7 @@ async function ofPlatforms(needs: Needs<"db" | "platforms" | "lifecycle" | "cloc
   ];
 }
 
-async function ofDatabase({ db, paths, watch }: DatabaseNeeds): Promise<Metric[]> {
+async function ofDatabase({ db, paths, watch, owner }: DatabaseNeeds): Promise<Metric[]> {
   const disk = await statfs(paths.root).catch(() => null);
   const backupAt = Number(await findSetting(db, "last_backup_at") ?? 0);
   const facts = db.remote ? null : await readDatabaseFacts(db);
@@ -172,6 +172,14 @@ async function ofDatabase({ db, paths, watch }: DatabaseNeeds): Promise<Metric[]
       gauge("svc_database_bytes", "Size of the database.", facts.bytes),
       gauge("svc_database_free_bytes", "Of it, what is free and used again.", facts.freeBytes),
       gauge("svc_database_wal_bytes", "Size of the log beside the database file.", watch?.walBytes ?? 0),
+    ]),
+    ...(owner === null ? [] : [
+      gauge(
+        "svc_database_server_well",
+        "1 while the database's server takes writes.",
+        owner.fault === null ? 1 : 0,
+      ),
+      gauge("svc_standbys", "Services that wait to take over.", owner.standbys.length),
     ]),
     gauge(
       "svc_last_backup_timestamp_seconds",

@@ -43,12 +43,22 @@ export interface Parts {
   passwordSource: PasswordSource;
   /** Watches the files of the database; null when it is on a server or in memory. */
   watch: DatabaseWatch | null;
+  /** What is known of the database's server and of who waits to take over; null when the database is a file. */
+  owner: Held | null;
   /** Every background stage, and whether it is alive. */
   stages: () => { name: string; well: boolean }[];
   /** Ends a run and resolves when its processes are gone and its outcome is stored. Unknown ids resolve at once. */
   interruptRun: (executionId: string) => Promise<void>;
   /** Ends what the bee is doing for a conversation, and resolves when it is over. */
   interruptRouting: (sessionKey: string) => Promise<void>;
+}
+
+/** A database on a libSQL server that this process holds (contract 18). */
+interface Held {
+  /** What is wrong with its server, and the cure; or null. */
+  readonly fault: string | null;
+  /** Who waits to take over. */
+  readonly standbys: readonly { host: string; pid: number }[];
 }
 
 /** The parts that an operation uses. */

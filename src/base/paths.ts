@@ -7,8 +7,14 @@ export interface DataPaths {
   secretKey: string;
   /** The server's address, for `ctl`. */
   serverFile: string;
+  /** What all servers of one database share (files_dir): uploads and logs. The data directory itself when nothing else is said. */
+  files: string;
   logs: string;
   uploads: string;
+  /** Which database the files belong to. */
+  filesMarker: string;
+  /** The id under which this data directory holds a database on a libSQL server. */
+  ownerId: string;
   /** One private directory per run, removed after it. */
   runs: string;
   /** The first directory on an agent's PATH. */
@@ -30,15 +36,18 @@ export interface DataPaths {
   addon: string;
 }
 
-/** The layout of a data directory. */
-export function dataPaths(root: string): DataPaths {
+/** The layout of a data directory, and of the directory of its files where that is another one. */
+export function dataPaths(root: string, files = root): DataPaths {
   return {
     root,
     lock: join(root, "svc.lock"),
     secretKey: join(root, "secret.key"),
     serverFile: join(root, "server.json"),
-    logs: join(root, "logs"),
-    uploads: join(root, "uploads"),
+    files,
+    logs: join(files, "logs"),
+    uploads: join(files, "uploads"),
+    filesMarker: join(files, "files.json"),
+    ownerId: join(root, "owner.id"),
     runs: join(root, "runs"),
     bin: join(root, "bin"),
     workers: join(root, "workers"),
@@ -85,6 +94,8 @@ export function stateDirOf(
 /** Whether a work directory would expose the service's own data. The default place of work directories does not. */
 export function touchesData(path: string, paths: DataPaths): boolean {
   const root = realPath(paths.root);
+  const files = realPath(paths.files);
+  if (files !== root && (within(path, files) || within(files, path))) return true;
   if (!within(path, root)) return false;
   return path === root || path === realPath(paths.workers) || !within(path, realPath(paths.workers));
 }

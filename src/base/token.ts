@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto";
 import { SignJWT } from "jose/jwt/sign";
 
 /** Claims of every token of ours (contract 2). */
@@ -85,4 +86,9 @@ export function keyBytes(secret: string): Uint8Array {
     throw new Error(`must be at least ${KEY_MIN_BYTES} bytes long; make one with: openssl rand -base64 48`);
   }
   return bytes;
+}
+
+/** Names a signing key without telling it, so that servers of one database can compare theirs (contract 18). */
+export function keyFingerprint(key: Uint8Array): string {
+  return createHmac("sha256", key).update("svc signing key").digest("hex").slice(0, 16);
 }

@@ -17,8 +17,11 @@ import { keyBytes } from "../base/token.ts";
 
 const KEY_BYTES = 48;
 
-/** Makes the data directory, mode 0700, when it is missing; returns its real path. Throws an Error with a message for the operator. */
-export async function openDataDirectory(path: string): Promise<string> {
+/**
+ * Makes the data directory, or the one that another key names, mode 0700, when it is missing; returns its real path. Throws an Error with
+ * a message for the operator.
+ */
+export async function openDataDirectory(path: string, key = "data_dir"): Promise<string> {
   try {
     await Deno.mkdir(path, { recursive: true, mode: 0o700 });
     return await Deno.realPath(path);
@@ -30,7 +33,8 @@ export async function openDataDirectory(path: string): Promise<string> {
       : error instanceof Error
       ? error.message.replace(/ \(os error.*/, "")
       : String(error);
-    throw new Error(`Cannot use the data directory ${path}: ${why}; set data_dir to another place`);
+    const what = key === "data_dir" ? "data" : "files";
+    throw new Error(`Cannot use the ${what} directory ${path}: ${why}; set ${key} to another place`);
   }
 }
 

@@ -10,6 +10,7 @@ import { Waits } from "../base/waits.ts";
 import type { DataPaths } from "../base/paths.ts";
 import { engineSchema, type LoadedConfig } from "../config/schema.ts";
 import { Catalog } from "../engine/catalog.ts";
+import type { Connections } from "../http/connections.ts";
 import type { Database } from "../store/database.ts";
 import { DatabaseWatch } from "../store/watch.ts";
 import { filePath } from "./data_marker.ts";
@@ -32,6 +33,8 @@ export interface Foundation {
   port: Deno.TcpListener;
   /** Made, with none connected yet. */
   platforms: Platforms;
+  /** Of a server that was a standby: what it has accepted on the port. */
+  taken: Connections | null;
 }
 
 /** What the process gives. */
@@ -44,7 +47,7 @@ interface Process {
 
 /** Everything that operations are made of; `running` is what the server adds once its stages are there, and `listensAt` its address. */
 export function partsOf(
-  { loaded, paths, db, key, operator, clock, platforms }: Foundation,
+  { loaded, paths, db, key, operator, clock, owner, platforms }: Foundation,
   { bells, umask, stopping }: Process,
   running: Needs<"stages" | "interruptRun" | "interruptRouting">,
   listensAt: () => string,
@@ -98,6 +101,7 @@ export function partsOf(
       : loaded.password !== ""
       ? "environment"
       : "operator",
+    owner,
     watch: file === null ? null : new DatabaseWatch(db, file, clock),
     ...running,
   };

@@ -10,7 +10,9 @@ import type { Availability } from "../engine/engine.ts";
 import { LockedError } from "./lock.ts";
 import { configureLog, logger } from "../base/log.ts";
 import { feedWatchdog, tellManager } from "./notify.ts";
+import { filePath } from "./data_marker.ts";
 import { Server } from "./server.ts";
+import { StandbyEnded } from "./standby.ts";
 import { sqliteVersion } from "../store/health.ts";
 import { endOnUncaught } from "./uncaught.ts";
 import { VERSION } from "../base/version.ts";
@@ -21,8 +23,15 @@ const EXIT_CONFIG = 2;
 const EXIT_IN_USE = 5;
 
 const NO_CONSOLE = "--no-console";
+const STANDBY = "--standby";
+// Of the time between giving the database up and the moment at which another one may take it.
+const LEAVE_MAX_MS = 7_000;
 
 const log = logger("server");
+
+const NO_STANDBY =
+  "--standby needs a database that another machine can take over: set database.url to a libSQL server " +
+  "(docs/machines.md)";
 
 /** `svc serve`: runs until SIGTERM or SIGINT. Returns the exit code (contract 6). */
 export async function serve(args: readonly string[]): Promise<number> {
@@ -35,9 +44,12 @@ export async function serve(args: readonly string[]): Promise<number> {
   }
   let loaded: LoadedConfig;
   try {
-    const rest = args.filter((word) => word !== NO_CONSOLE);
+    const rest = args.filter((word) => word !== NO_CONSOLE && word !== STANDBY);
     loaded = await loadConfig(onlyConfig("serve", rest), Deno.env.toObject());
-    if (rest.length < args.length) loaded.config.server.console = false;
+    if (args.includes(NO_CONSOLE)) loaded.config.server.console = false;
+    if (args.includes(STANDBY) && filePath(loaded.config.database.url) !== null) {
+      throw new UsageError(NO_STANDBY);
+    }
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     console.error(error instanceof UsageError ? `svc: ${error.message}` : error.message);
@@ -59,14 +71,18 @@ export async function serve(args: readonly string[]): Promise<number> {
   // Only this user may read what the service writes (reliability SEC-7); programs that it starts get the original mask.
   const umask = Deno.umask(0o077);
   keepDescriptors();
+  const signals = new Signals();
+  const standby = args.includes(STANDBY) ? signals.listen() : undefined;
   let server: Server;
   try {
-    server = await Server.open(loaded, { umask });
+    server = await Server.open(loaded, { umask, ...(standby === undefined ? {} : { standby }) });
   } catch (error) {
     return startFault(error);
   }
   if (server.generatedPassword !== null) showPassword(loaded, server.generatedPassword);
-  const stopped = onSignals(server);
+  signals.listen();
+  const stopped = signals.stop(server);
+  if (standby?.aborted) return await stopped.then(() => EXIT_DONE);
   endOnUncaught(() => {
     server.hurry();
     return server.stop();
@@ -78,18 +94,30 @@ export async function serve(args: readonly string[]): Promise<number> {
     return startFault(error);
   }
   if (server.parts.lifecycle.state !== "stopping") {
-    feedWatchdog();
+    // A standby feeds it already.
+    if (standby === undefined) feedWatchdog();
     void tellManager("READY=1", `STATUS=ready at ${server.url}`);
     void sayStarted(server, loaded, pretty);
   }
-  await stopped;
-  return EXIT_DONE;
+  const lost = await Promise.race([stopped.then(() => false), server.lost.then(() => true)]);
+  return lost ? await leave(server) : EXIT_DONE;
+}
+
+// Another server may have this one's runs by now, or soon: what does not end by itself ends with the process (decision 0089).
+async function leave(server: Server): Promise<number> {
+  server.hurry();
+  const late = new Promise<void>((resolve) => setTimeout(resolve, LEAVE_MAX_MS));
+  const stopped = server.stop().catch((error) => log.error("The stop failed: {error}", { error }));
+  await Promise.race([stopped, late]);
+  return EXIT_UNEXPECTED;
 }
 
 function startFault(error: unknown): number {
+  if (error instanceof StandbyEnded) return EXIT_DONE;
   const words = error instanceof Error ? error.message : String(error);
   console.error(words);
   if (error instanceof ServiceError && error.extras.cause !== undefined) log.debug("{error}", { error });
+  if (error instanceof ConfigError) return EXIT_CONFIG;
   return error instanceof LockedError ? EXIT_IN_USE : EXIT_UNEXPECTED;
 }
 
@@ -110,20 +138,46 @@ function showPassword(loaded: LoadedConfig, password: string): void {
   );
 }
 
-/** Resolves when the server has stopped after a signal. A second signal skips the drain (reliability SHD-3). */
-function onSignals(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    let stopping = false;
-    const stop = (signal: Deno.Signal) => {
-      if (stopping) return server.hurry();
-      stopping = true;
-      log.info("{signal}: stopping", { signal });
-      const told = tellManager("STOPPING=1", "STATUS=letting runs finish");
-      Promise.all([server.stop(), told]).catch((error) => log.error("The stop failed: {error}", { error }))
-        .finally(() => resolve());
-    };
-    for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, () => stop(signal));
-  });
+/** SIGINT and SIGTERM: a standby ends its wait, a server stops. */
+class Signals {
+  readonly #first = new AbortController();
+  #server: Server | null = null;
+  #stopped = Promise.withResolvers<void>();
+
+  #listens = false;
+
+  /** Hears them from now on. What it answers aborts with the first one. */
+  listen(): AbortSignal {
+    if (!this.#listens) {
+      for (const signal of ["SIGINT", "SIGTERM"] as const) {
+        Deno.addSignalListener(signal, () => this.#on(signal));
+      }
+    }
+    this.#listens = true;
+    return this.#first.signal;
+  }
+
+  /** Resolves when the server has stopped after a signal. A second signal skips the drain (reliability SHD-3). */
+  stop(server: Server): Promise<void> {
+    this.#server = server;
+    if (this.#first.signal.aborted) this.#stop(server);
+    return this.#stopped.promise;
+  }
+
+  #on(signal: Deno.Signal): void {
+    const again = this.#first.signal.aborted;
+    this.#first.abort();
+    if (this.#server === null) return;
+    if (again) return this.#server.hurry();
+    log.info("{signal}: stopping", { signal });
+    this.#stop(this.#server);
+  }
+
+  #stop(server: Server): void {
+    const told = tellManager("STOPPING=1", "STATUS=letting runs finish");
+    Promise.all([server.stop(), told]).catch((error) => log.error("The stop failed: {error}", { error }))
+      .finally(() => this.#stopped.resolve());
+  }
 }
 
 async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean): Promise<void> {

@@ -1,22 +1,20 @@
 import { createOperations, type Operations } from "../api/operations.ts";
 import type { Parts } from "../api/parts.ts";
 import { Steps } from "../base/steps.ts";
-import { type Clock, sleep, systemClock } from "../base/clock.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
 import { detectIsolation, type Isolation } from "../engine/isolation.ts";
 import { openConsole } from "./console.ts";
-import { DatabaseOwner } from "./database_owner.ts";
-import { DataMarker, filePath } from "./data_marker.ts";
-import { ensureCredential, loadKey, openDataDirectory } from "./first_start.ts";
+import { type DatabaseOwner, isLost } from "./database_owner.ts";
+import { openFoundation } from "./foundation.ts";
 import { createApp } from "../http/app.ts";
 import { logBell } from "../http/log_file.ts";
-import { bindPort, Listener } from "../http/listener.ts";
-import { type DataLock, lockDataDirectory } from "./lock.ts";
+import { Listener } from "../http/listener.ts";
+import type { DataLock } from "./lock.ts";
 import { type Foundation, partsOf } from "./parts.ts";
-import { commandsOf, createPlatforms, createSending } from "./platforms.ts";
+import { commandsOf, createSending } from "./platforms.ts";
 import { startPlatforms, stopPlatforms, storeWebhooks } from "./platforms.ts";
 import { logger, redact } from "../base/log.ts";
-import { dataPaths } from "../base/paths.ts";
 import { Admission } from "../pipeline/admission.ts";
 import { Bee } from "../pipeline/bee.ts";
 import { Dispatcher } from "../pipeline/dispatcher.ts";
@@ -30,14 +28,18 @@ import { createScheduler } from "../pipeline/scheduler.ts";
 import type { Platform } from "../platform/platform.ts";
 import { removePartials } from "../files/uploads.ts";
 import { installShim } from "./shim.ts";
-import { keepAddonIn } from "../store/addon.ts";
-import { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { createUpkeep } from "./upkeep.ts";
-import { upgrade } from "./upgrade.ts";
 import { BELL, Bells } from "../base/bells.ts";
 
 const log = logger("server");
+
+const REPAIR =
+  "No run is started and every write is refused. Stop the service, find out why, and start it again; a damaged " +
+  "database comes back with: svc restore <file>";
+const LEAVING =
+  "Its runs are ended, and so is this process: exit code 1. Started again, it waits with --standby, and is " +
+  "refused without while another one serves";
 
 /** What a test may replace: the clock, the bells, and what is outside. */
 export interface ServerParts {
@@ -46,6 +48,8 @@ export interface ServerParts {
   platforms?: readonly Platform[];
   /** File mode mask of the programs that are started. */
   umask?: number;
+  /** Waits while another server holds the database, until this aborts (contract 18). */
+  standby?: AbortSignal;
 }
 
 /** The whole service: opened, started, drained and stopped in order. */
@@ -68,7 +72,7 @@ export class Server {
   #graceMs: number;
 
   private constructor(foundation: Foundation, replaced: ServerParts) {
-    const { loaded, paths, db, operator, clock, lock, owner, port, platforms } = foundation;
+    const { loaded, paths, db, operator, clock, lock, owner, port, taken, platforms } = foundation;
     const { config } = loaded;
     const bells = replaced.bells ?? new Bells();
     db.onCommit = (names) => {
@@ -149,41 +153,15 @@ export class Server {
       openConsole: network.console ? openConsole : null,
     });
     const announced = { path: paths.serverFile, instance: authority.instance };
-    this.#listener = new Listener(app, { ...config.server, port }, announced);
+    this.#listener = new Listener(app, { ...config.server, port, taken }, announced);
   }
 
   /**
    * Takes the data directory and the port, opens the database and brings its schema up to date. Nothing is answered and
-   * nothing runs yet. Throws LockedError, ServiceError or an Error with a message for the operator.
+   * nothing runs yet. Throws LockedError, ServiceError, StandbyEnded or an Error with a message for the operator.
    */
   static async open(loaded: LoadedConfig, parts: ServerParts = {}): Promise<Server> {
-    const clock = parts.clock ?? systemClock;
-    const paths = dataPaths(await openDataDirectory(loaded.config.data_dir));
-    const lock = await lockDataDirectory(paths.lock, filePath(loaded.config.database.url));
-    let owner: DatabaseOwner | null = null;
-    let port: Deno.TcpListener | null = null;
-    try {
-      // Before anything is stored: no password is made by a start that cannot serve (contract 8.17).
-      port = bindPort(loaded.config.server);
-      const { url, auth_token: authToken } = loaded.config.database;
-      const marker = await DataMarker.read(paths, url);
-      keepAddonIn(paths.addon);
-      const db = await Database.open(url, authToken);
-      await marker.check(db);
-      if (db.remote) owner = await DatabaseOwner.take(db, lock.file, clock);
-      await upgrade(db, paths, clock);
-      await owner?.fence();
-      await marker.write(db);
-      const key = await loadKey(loaded.config.auth.jwt_secret, paths.secretKey);
-      const operator = await ensureCredential(db, loaded, clock.now());
-      const platforms = await createPlatforms(loaded.config, clock, parts.platforms);
-      return new Server({ loaded, paths, db, key, operator, clock, lock, owner, port, platforms }, parts);
-    } catch (error) {
-      port?.close();
-      await owner?.release();
-      lock.close();
-      throw error;
-    }
+    return new Server(await openFoundation(loaded, parts), parts);
   }
 
   /** The address that it listens on, once started. */
@@ -219,6 +197,13 @@ export class Server {
     if (parts.lifecycle.state === "starting") parts.lifecycle.state = "ready";
   }
 
+  /** Resolves when the database is another server's by now, or may be: this one has to end, whatever it takes (decision 0089). */
+  get lost(): Promise<string> {
+    return this.#lost.promise;
+  }
+
+  readonly #lost = Promise.withResolvers<string>();
+
   /**
    * Nothing can be stored any more: no run is started, running ones are ended in order, writes are refused. Reads and the
    * process continue, until an operator acts (reliability DBF-9).
@@ -228,11 +213,13 @@ export class Server {
     if (parts.lifecycle.state === "stopping") return;
     parts.lifecycle.state = "failed";
     parts.watch?.stop();
-    log.error(
-      "STOPPED WRITING to the database {database}: {reason}. No run is started and every write is refused. Stop the " +
-        "service, find out why, and start it again; a damaged database comes back with: svc restore <file>",
-      { database: redact(this.config.database.url), reason, cause },
-    );
+    const lost = isLost(reason);
+    log.error(`STOPPED WRITING to the database {database}: {reason}. ${lost ? LEAVING : REPAIR}`, {
+      database: redact(this.config.database.url),
+      reason,
+      cause,
+    });
+    if (lost) this.#lost.resolve(reason);
     this.dispatcher.drain();
     this.#bee.drain();
     await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);

@@ -43,7 +43,7 @@ export function onlyConfig(command: string, words: readonly string[]): string | 
   if (unknown === undefined) return config;
   throw new UsageError(
     `${command} does not know ${JSON.stringify(unknown)}; it is: svc ${command} [-c config.yaml]${
-      command === "serve" ? " [--no-console]" : ""
+      command === "serve" ? " [--no-console] [--standby]" : ""
     }`,
   );
 }
@@ -97,7 +97,10 @@ const SECRET_KEYS = new Set([
   "auth.oidc.client_secret",
   "database.auth_token",
 ]);
-const TOP_LEVEL = new Map([["SVC_DATA_DIR", "data_dir"], ["SVC_SHUTDOWN_GRACE", "shutdown_grace"]]);
+const TOP_LEVEL = new Map([["SVC_DATA_DIR", "data_dir"], ["SVC_FILES_DIR", "files_dir"], [
+  "SVC_SHUTDOWN_GRACE",
+  "shutdown_grace",
+]]);
 
 /** The keys that the environment sets: `SVC_A__B` for `a.b`, `SVC_A__B_FILE` for secrets (contract 7). Throws ConfigError. */
 export function environmentOverrides(env: Record<string, string>): EnvironmentOverride[] {

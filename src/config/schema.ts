@@ -1,13 +1,7 @@
 import { isMap, isPair, isScalar, type Node } from "yaml";
 import { z } from "zod";
-import {
-  absolutePath,
-  ConfigError,
-  type ConfigSource,
-  environmentOverrides,
-  readConfigSource,
-  readSecretFile,
-} from "./file.ts";
+import { absolutePath, ConfigError, type ConfigSource, readConfigSource, readSecretFile } from "./file.ts";
+import { applyEnvironment, inside, type Shape } from "./environment.ts";
 import { adapterOf, ADAPTERS, needsNoConfiguration, reservedFlag } from "../engine/adapters.ts";
 import type { EngineConfig } from "../engine/config.ts";
 import { noticesSchema } from "./notices.ts";
@@ -63,6 +57,7 @@ export const configSchema = z.strictObject({
     public_url: publicUrl,
   }).prefault({}),
   data_dir: z.string().min(1).default("data"),
+  files_dir: z.string().default(""),
   database: z.strictObject({
     url: z.string().regex(/^$|^(file:|libsql:|https?:|wss?:)/, {
       error: "must start with file:, libsql:, http: or https:",
@@ -146,17 +141,21 @@ export async function loadConfig(
   if (typeof input !== "object" || Array.isArray(input)) {
     throw new ConfigError(`${source.path}:1:1: must be a map of keys, such as "server:"`);
   }
-  const fromEnvironment = applyEnvironment(input, env);
+  const fromEnvironment = applyEnvironment(input, env, inputShape);
   readSecretFiles(input, source.base);
   const result = configSchema.safeParse(input);
   if (!result.success) throw new ConfigError(problems(result.error, source, fromEnvironment).join("\n"));
   const config = result.data;
   config.data_dir = absolutePath(fromEnvironment.has("data_dir") ? Deno.cwd() : source.base, config.data_dir);
   config.database.url = databaseUrl(config.database.url, config.data_dir, source.base);
+  config.files_dir = config.files_dir === ""
+    ? config.data_dir
+    : absolutePath(fromEnvironment.has("files_dir") ? Deno.cwd() : source.base, config.files_dir);
   config.backup.dir = config.backup.dir === ""
     ? `${config.data_dir}/backups`
     : absolutePath(fromEnvironment.has("backup.dir") ? Deno.cwd() : source.base, config.backup.dir);
   checkBackup(config, source);
+  checkFiles(config, source);
   checkEngines(config, source);
   const passwordFile = env.SVC_AUTH_PASSWORD_FILE;
   const password = env.SVC_AUTH_PASSWORD ??
@@ -176,6 +175,17 @@ function checkBackup({ backup: { cron }, database, scheduler }: Config, source: 
     ? cronFault(cron, scheduler.time_zone || "UTC", Date.now())
     : "the database is on a libSQL server, which has its own backup; take this away";
   if (fault !== null) throw new ConfigError(`${where(source, ["backup", "cron"])}backup.cron: ${fault}`);
+}
+
+// A backup of a database that is a file, and its restore, take files and database from one place.
+function checkFiles({ files_dir, data_dir, database }: Config, source: ConfigSource): void {
+  if (files_dir === data_dir || !database.url.startsWith("file:")) return;
+  throw new ConfigError(
+    `${
+      where(source, ["files_dir"])
+    }files_dir: is only for a database on a libSQL server, where several machines share ` +
+      "files; take it away, or set database.url",
+  );
 }
 
 function checkEngines(config: Config, source: ConfigSource): void {
@@ -214,44 +224,6 @@ function checkEngines(config: Config, source: ConfigSource): void {
   }
 }
 
-/** Puts the environment's keys into the input; answers which keys they were, with the variable's name. */
-function applyEnvironment(input: Record<string, unknown>, env: Record<string, string>): Map<string, string> {
-  const names = new Map<string, string>();
-  const overrides = environmentOverrides(env);
-  if (overrides.length === 0) return names;
-  const shape = z.toJSONSchema(configSchema, { io: "input" }) as Shape;
-  for (const { name, path, text } of overrides) {
-    let target = input;
-    for (const key of path.slice(0, -1)) {
-      const inner = target[key];
-      target = (target[key] = typeof inner === "object" && inner !== null ? inner : {}) as Record<
-        string,
-        unknown
-      >;
-    }
-    target[path.at(-1) ?? ""] = typed(text, path.reduce<Shape | undefined>(inside, shape)?.type);
-    names.set(path.join("."), name);
-  }
-  return names;
-}
-
-interface Shape {
-  type?: string;
-  properties?: Record<string, Shape>;
-  additionalProperties?: Shape | boolean;
-}
-
-function inside(shape: Shape | undefined, key: string): Shape | undefined {
-  const { additionalProperties: rest } = shape ?? {};
-  return shape?.properties?.[key] ?? (typeof rest === "object" ? rest : undefined);
-}
-
-function typed(text: string, type: string | undefined): unknown {
-  if (type === "integer" || type === "number") return /^-?\d+$/.test(text) ? Number(text) : text;
-  if (type === "array") return text === "" ? [] : text.split(",").map((part) => part.trim());
-  return text;
-}
-
 function problems(error: z.ZodError, source: ConfigSource, fromEnvironment: Map<string, string>): string[] {
   return error.issues.flatMap((issue) => {
     const path = issue.path.map(String);
@@ -271,7 +243,11 @@ function problems(error: z.ZodError, source: ConfigSource, fromEnvironment: Map<
 }
 
 function shapeAt(path: string[]): Shape | undefined {
-  return path.reduce<Shape | undefined>(inside, z.toJSONSchema(configSchema, { io: "input" }) as Shape);
+  return path.reduce<Shape | undefined>(inside, inputShape());
+}
+
+function inputShape(): Shape {
+  return z.toJSONSchema(configSchema, { io: "input" }) as Shape;
 }
 
 /** `file:line:column: ` of a key's value (or of the key itself), "" when it is not in the file. */

@@ -6,7 +6,7 @@ import { cutter, type HttpConnection, serveOne } from "./serve_connection.ts";
 const log = logger("http");
 
 /** How many connections may be open at once. */
-interface ConnectionLimits {
+export interface ConnectionLimits {
   /** In all (server.max_connections). */
   total: number;
   /** From one address (server.max_connections_per_address). */
@@ -16,7 +16,7 @@ interface ConnectionLimits {
 }
 
 /** What handles the requests. */
-interface RequestHandler {
+export interface RequestHandler {
   /** `onCaller` is called when it is known who sends the request. */
   handle: (request: Request, address: string, onCaller: (caller: Caller) => void) => Promise<Response>;
   onError: (error: unknown) => Response;
@@ -59,7 +59,7 @@ interface Open {
 export class Connections {
   readonly #listener: Deno.TcpListener;
   readonly #limits: ConnectionLimits;
-  readonly #handler: RequestHandler;
+  #handler: RequestHandler;
   readonly #open = new Set<Open>();
   readonly #byAddress = new Map<string, Set<Open>>();
   readonly #serve = serveOne();
@@ -73,6 +73,11 @@ export class Connections {
     this.#handler = handler;
     this.#sweeper = setInterval(() => this.#sweep(), SWEEP_EVERY_MS);
     void this.#accept();
+  }
+
+  /** Has all further requests handled by another one, also those of connections that are open. */
+  handOver(handler: RequestHandler): void {
+    this.#handler = handler;
   }
 
   get addr(): Deno.NetAddr {
@@ -128,7 +133,7 @@ export class Connections {
         connection,
         signal,
         (request, info) => this.#answer(one, request, info),
-        this.#handler.onError,
+        (error) => this.#handler.onError(error),
         () => {},
       ),
     };

@@ -1,6 +1,7 @@
 import { logger } from "../base/log.ts";
 import { clientAddress } from "./authenticate.ts";
-import { Connections } from "./connections.ts";
+import { addressOf, announce, type Announced } from "./announcement.ts";
+import { type ConnectionLimits, Connections, type RequestHandler } from "./connections.ts";
 import { DeliberateClose } from "./lingering_close.ts";
 import type { App } from "./framework.ts";
 import type { Caller } from "../domain/scope.ts";
@@ -18,13 +19,6 @@ const TOO_MANY_REQUESTS = new ServiceError(
   { retry_after_s: 1 },
 );
 
-/** The file in which `ctl` finds the running service, and what that is called. */
-interface Announced {
-  path: string;
-  /** Another one at each start (contract 8.14). */
-  instance: string;
-}
-
 /**
  * Binds the port; clients that connect wait until a Listener accepts them. Throws an Error with a message for the operator when it is
  * taken.
@@ -39,11 +33,25 @@ export function bindPort({ host, port }: { host: string; port: number }): Deno.T
 }
 
 /** Where to listen, and how many connections to take. */
-interface ListenerOptions {
+interface ListenerOptions extends Limited {
   port: Deno.TcpListener;
+  /** What a standby has accepted on this port until now, else null. */
+  taken: Connections | null;
+}
+
+interface Limited {
   trusted_proxies: readonly string[];
   max_connections: number;
   max_connections_per_address: number;
+}
+
+/** How many connections a configuration allows. */
+export function limitsOf(server: Limited): ConnectionLimits {
+  return {
+    total: server.max_connections,
+    perAddress: server.max_connections_per_address,
+    proxies: server.trusted_proxies,
+  };
 }
 
 /** The port: accepts, counts requests in progress, and closes after they are answered. */
@@ -66,21 +74,14 @@ export class Listener {
   }
 
   get #address(): string {
-    const { hostname, port } = this.#options.port.addr as Deno.NetAddr;
-    const host = hostname === "0.0.0.0" ? "127.0.0.1" : hostname === "::" ? "[::1]" : hostname;
-    return `http://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${port}`;
+    return addressOf(this.#options.port.addr as Deno.NetAddr);
   }
 
   /** Writes its address for `ctl`, and accepts connections from now on: who asks again after a 401 finds the new instance. */
   listen(): void {
-    this.#announce();
-    const {
-      port,
-      max_connections: total,
-      max_connections_per_address: perAddress,
-      trusted_proxies: proxies,
-    } = this.#options;
-    this.#connections = new Connections(port, { total, perAddress, proxies }, {
+    announce(this.#announced, this.#address);
+    const { port, taken } = this.#options;
+    const handler: RequestHandler = {
       handle: (request, address, onCaller) => this.handle(request, address, onCaller),
       onError: (error) => {
         if (error instanceof DeliberateClose) return new Response(null, { status: 500 });
@@ -88,21 +89,9 @@ export class Listener {
         return new Response(null, { status: 500 });
       },
       onFull: () => toProblem(TOO_MANY_REQUESTS, crypto.randomUUID()),
-    });
-  }
-
-  // Where `ctl` looks for it (contract 2.10); whole, and with rights of its own, also where a killed server left one behind.
-  #announce(): void {
-    const { path, instance } = this.#announced;
-    const text = JSON.stringify({ url: this.#address, pid: Deno.pid, instance }) + "\n";
-    const whole = `${path}.new`;
-    try {
-      Deno.removeSync(whole);
-    } catch {
-      // There is none.
-    }
-    Deno.writeTextFileSync(whole, text, { mode: 0o600 });
-    Deno.renameSync(whole, path);
+    };
+    taken?.handOver(handler);
+    this.#connections = taken ?? new Connections(port, limitsOf(this.#options), handler);
   }
 
   async handle(
@@ -139,7 +128,8 @@ export class Listener {
     while (this.#inFlight > 0 && performance.now() < until) {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
-    if (this.#connections === null) this.#options.port.close();
-    else await this.#connections.close(FINISH_MAX_MS);
+    const connections = this.#connections ?? this.#options.taken;
+    if (connections === null) this.#options.port.close();
+    else await connections.close(FINISH_MAX_MS);
   }
 }

@@ -4,7 +4,7 @@ import { damaged, openError } from "./database_error.ts";
 import type { Driver, Row, Statement, Value } from "./driver.ts";
 import { Writer, type Written } from "./writer.ts";
 
-export { isDuplicate, isMissingReference } from "./database_error.ts";
+export { isDuplicate, isMissingReference, isOutOfReach, TAKEN_OVER } from "./database_error.ts";
 export type { Row, Statement, Value } from "./driver.ts";
 export type { Written } from "./writer.ts";
 
@@ -82,9 +82,9 @@ export class Database {
     return this.#results.get(key, work, sizeOf);
   }
 
-  /** Commits the statements together or not at all. Order of calls is order of commits. */
-  write(statements: Statement[]): Promise<Written> {
-    return this.#writer.write(statements);
+  /** Commits the statements together or not at all. Order of calls is order of commits, but for what goes `first`, before all that waits. */
+  write(statements: Statement[], order: { first?: boolean } = {}): Promise<Written> {
+    return this.#writer.write(statements, order);
   }
 
   /** As write(), but a lost guard throws the error that `lost` makes. */

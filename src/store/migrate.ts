@@ -15,6 +15,7 @@ import { QUESTIONS } from "./migrations/0004_questions.ts";
 import { RUN_NUMBERS } from "./migrations/0004_run_numbers.ts";
 import { PLATFORMS } from "./migrations/0004_platforms.ts";
 import { SCHEDULES } from "./migrations/0004_schedules.ts";
+import { STANDBY } from "./migrations/0004_standby.ts";
 import { WAITING } from "./migrations/0004_waiting.ts";
 
 /** One step from a schema version to the next. */
@@ -42,6 +43,7 @@ export const MIGRATIONS: readonly Migration[] = [
       ...NOTICES,
       ...WAITING,
       ...LOGS,
+      ...STANDBY,
     ],
   },
 ];

@@ -2,7 +2,7 @@ import { type Client, createClient } from "@libsql/client";
 import { bound, type Driver, type Row, type Statement } from "./driver.ts";
 
 /** How long a libSQL server may take for an answer. Its client has no limit: without one, a request waits for ever (facts, libSQL server 7). */
-export const ANSWER_MAX_MS = 10_000;
+export const ANSWER_MAX_MS = 5_000;
 
 /** A libSQL server (`libsql:`, `http:`, `https:`, `ws:`). Every call is one round trip, with a time limit. */
 export class RemoteDriver implements Driver {

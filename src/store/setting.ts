@@ -4,6 +4,10 @@ import type { Database, Statement } from "./database.ts";
 /** Names of the settings that the service stores. */
 type SettingName =
   | "database_id"
+  /** Of the signing key, for servers that share a database. */
+  | "key_fingerprint"
+  /** "1" once a directory of files is marked as this database's. */
+  | "files_marked"
   | "last_backup_at"
   /** "1" from a restore with --paused until an operator resumes. */
   | "schedules_paused"

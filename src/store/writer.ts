@@ -39,12 +39,14 @@ export class Writer {
     this.#connection = connection;
   }
 
-  /** Commits the statements together or not at all. Order of calls is order of commits. */
-  write(statements: Statement[]): Promise<Written> {
+  /** Commits the statements together or not at all. Order of calls is order of commits, but for what goes `first`. */
+  write(statements: Statement[], { first = false } = {}): Promise<Written> {
     const { broken } = this.#connection;
     if (broken !== null) return Promise.reject(damaged(broken));
     return new Promise((resolve, reject) => {
-      this.#queue.push({ statements, at: performance.now(), resolve, reject });
+      const job = { statements, at: performance.now(), resolve, reject };
+      if (first) this.#queue.unshift(job);
+      else this.#queue.push(job);
       if (this.#writing) return;
       this.#writing = true;
       // Writes of the same turn of the event loop are committed together. Under load, when one commit follows another, it

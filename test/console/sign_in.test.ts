@@ -2,7 +2,8 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type App, openApp, PASSWORD } from "../harness/app.ts";
 import { findBrowser, launch } from "../harness/browser.ts";
-import { CLIENT, freePort, realProvider } from "../harness/openid.ts";
+import { CLIENT, realProvider } from "../harness/openid.ts";
+import { freePort } from "../harness/port.ts";
 
 // A browser beside other tests on a small machine takes its time.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });

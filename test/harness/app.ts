@@ -207,6 +207,7 @@ export function testConfig(
   });
   const url = parsed.database.url === "" ? `file:${join(dataDir, "svc.db")}` : parsed.database.url;
   parsed.database.url = url;
+  parsed.files_dir ||= dataDir;
   parsed.backup.dir ||= join(dataDir, "backups");
   for (const [name, engine] of Object.entries(parsed.engines)) {
     if (typeof engine !== "string") engine.kind ??= name as "echo";

@@ -14,12 +14,6 @@ export interface TestProvider extends AsyncDisposable {
 /** What our service is at the provider. */
 export const CLIENT = { client_id: "svc", client_secret: "a secret of the provider" };
 
-/** A port that is free now. */
-export function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
-}
-
 async function listening(server: HttpServer): Promise<string> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -73,6 +73,8 @@ export interface ProcessOptions {
   bare?: boolean;
   /** Where it is started, when not in the data directory. */
   cwd?: string;
+  /** Starts it with --standby, and waits until it stands by, or is ready. */
+  standby?: boolean;
 }
 
 /** The command that runs `svc` from source. */
@@ -80,11 +82,12 @@ export const SVC = [Deno.execPath(), "run", "-A", join(ROOT, "main.ts")];
 
 /** Starts `svc serve` on a free port and waits until it is ready. */
 export async function startServer(options: ProcessOptions): Promise<ServerProcess> {
-  const { dataDir, env = {}, args = [], program = SVC, bare = false, cwd = dataDir } = options;
+  const { dataDir, env = {}, args = [], program = SVC, bare = false, cwd = dataDir, standby = false } =
+    options;
   await Deno.remove(join(dataDir, "server.json")).catch(() => {});
   const [command = "", ...rest] = program;
   const child = new Deno.Command(command, {
-    args: [...rest, "serve", ...args],
+    args: [...rest, "serve", ...args, ...(standby ? ["--standby"] : [])],
     cwd,
     clearEnv: bare,
     env: bare ? env : { SVC_DATA_DIR: dataDir, SVC_SERVER__PORT: "0", SVC_BEE__QUIET_WINDOW: "0ms", ...env },
@@ -100,19 +103,18 @@ export async function startServer(options: ProcessOptions): Promise<ServerProces
   let ended = false;
   void child.status.then(() => ended = true);
   while (!ended) {
-    const url = await readyUrl(dataDir);
+    const url = await readyUrl(dataDir, standby ? ["ready", "standby"] : ["ready"]);
     if (url !== null) return new ServerProcess(dataDir, child, url, () => said);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   throw new Error(`svc serve ended before it was ready: ${said}`);
 }
 
-async function readyUrl(dataDir: string): Promise<string | null> {
+async function readyUrl(dataDir: string, words: string[]): Promise<string | null> {
   try {
     const { url } = JSON.parse(await Deno.readTextFile(join(dataDir, "server.json")));
     const response = await fetch(`${url}/readyz`);
-    await response.body?.cancel();
-    return response.ok ? url : null;
+    return words.includes((await response.json()).status) ? url : null;
   } catch {
     return null;
   }

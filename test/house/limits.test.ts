@@ -44,6 +44,7 @@ const INSIDE = new Set([
     "ASK_ATTEMPTS_MAX",
   ],
   ...["STOP_WAIT_MAX_MS", "ANSWER_MAX_BYTES"],
+  ...["LEAVE_MAX_MS", "STANDBYS_SHOWN_MAX"],
   ...["CAUSES_MAX", "LINKS_MAX", "ANSWER_MAX_S"],
   // What is read of an engine's output, and shown of it in a log.
   ...["LINE_MAX_BYTES", "STDERR_LINE_MAX_BYTES", "TEXT_MAX_CHARACTERS", "INPUT_MAX_CHARACTERS"],

@@ -28,6 +28,7 @@ const FAMILIES: Record<string, number> = {
   WHK: 3,
   CMD: 3,
   CNS: 4,
+  RUN: 4,
 };
 const WITHOUT_TEST = /^(not proven|does not apply|measured)\b/;
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../harness/app.ts";
-import { CLIENT, freePort, type Lies, lyingProvider, type TestProvider } from "../harness/openid.ts";
+import { CLIENT, type Lies, lyingProvider, type TestProvider } from "../harness/openid.ts";
+import { freePort } from "../harness/port.ts";
 import { patient } from "../harness/patience.ts";
 
 /** A service that signs in with this provider. */

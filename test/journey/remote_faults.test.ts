@@ -1,18 +1,27 @@
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ANSWER_MAX_MS } from "../../src/store/remote_driver.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { Proxy } from "../harness/proxy.ts";
+import { Place, SQLD } from "../harness/sqld.ts";
 import { eventually } from "../harness/wait.ts";
 import { patient } from "../harness/patience.ts";
 
 // The server keeps what an earlier run of these tests left.
 const RUN = crypto.randomUUID();
-const REMOTE_URL = Deno.env.get("SVC_TEST_LIBSQL_URL");
+let place: Place;
+
+beforeAll(async () => {
+  if (SQLD !== undefined) place = await Place.open();
+});
+
+afterAll(async () => {
+  await place?.[Symbol.asyncDispose]();
+});
 
 /** A service whose database is behind a network that the test breaks. */
 async function behind(proxy: Proxy): Promise<App> {
-  return await openApp({ config: { database: { url: proxy.url }, engines: fakeEngines() } });
+  return await openApp({ config: { ...place.config, database: { url: proxy.url }, engines: fakeEngines() } });
 }
 
 async function timed<T>(work: Promise<T>): Promise<{ result: T; ms: number }> {
@@ -31,11 +40,11 @@ function create(app: App, prefix: string, count: number) {
   }));
 }
 
-describe.skipIf(REMOTE_URL === undefined)("a libSQL server behind a bad network", () => {
+describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () => {
   it(
     "that is silent: requests get 503 in time, outcomes wait, and afterwards all is as it should be (reliability DBF-10)",
     async () => {
-      using proxy = new Proxy(REMOTE_URL ?? "");
+      using proxy = new Proxy(place.sqld.url);
       await using app = await behind(proxy);
       const worker = await app.call("POST /api/workers", { name: "Ada" });
       const task = await app.call("POST /api/tasks", {
@@ -67,7 +76,7 @@ describe.skipIf(REMOTE_URL === undefined)("a libSQL server behind a bad network"
   it(
     "that loses an answer: whoever asks again with the same key gets it once, of many in one commit, too (reliability DBF-11)",
     async () => {
-      using proxy = new Proxy(REMOTE_URL ?? "");
+      using proxy = new Proxy(place.sqld.url);
       await using app = await behind(proxy);
       const before = (await names(app)).length;
       for (const round of ["a", "b", "c"]) {
@@ -91,7 +100,7 @@ describe.skipIf(REMOTE_URL === undefined)("a libSQL server behind a bad network"
   it(
     "that is gone and comes back, and one that is slow: work goes on (reliability DBF-10)",
     async () => {
-      using proxy = new Proxy(REMOTE_URL ?? "");
+      using proxy = new Proxy(place.sqld.url);
       await using app = await behind(proxy);
       proxy.mode = "refuse";
       proxy.cut();

@@ -3,16 +3,18 @@ import { Database } from "../../src/store/database.ts";
 import { migrate } from "../../src/store/migrate.ts";
 import {
   beatOwner,
+  beatStandby,
   fenceOf,
   findOwner,
+  leaveStandby,
   mayHaveOwner,
   releaseDatabase,
   takeDatabase,
 } from "../../src/store/owner.ts";
 
 const STALE_MS = 60_000;
-const one = { id: "one", host: "a.example", pid: 1 };
-const two = { id: "two", host: "b.example", pid: 2 };
+const one = { id: "one", fence: "of one", host: "a.example", pid: 1 };
+const two = { id: "two", fence: "of two", host: "b.example", pid: 2 };
 
 it("a database has one owner, which may come back; another takes it when the first is silent or gives it up (decision 0060)", async () => {
   const db = await Database.open(":memory:");
@@ -40,15 +42,18 @@ it("a database has one owner, which may come back; another takes it when the fir
   expect((await findOwner(db))?.silent_ms).toBeGreaterThanOrEqual(STALE_MS / 2);
   expect(await takeDatabase(db, two, STALE_MS)).toBe(false);
   await silent(STALE_MS);
-  await db.write([beatOwner()]);
+  expect(await beatOwner(db)).toEqual([]);
   expect((await findOwner(db))?.silent_ms).toBeLessThan(STALE_MS / 2);
   expect(await takeDatabase(db, two, STALE_MS)).toBe(false);
   await silent(STALE_MS + 1_000);
   expect(await takeDatabase(db, two, STALE_MS)).toBe(true);
 
-  await db.write([releaseDatabase("one")]);
+  await db.write([releaseDatabase("of one")]);
   expect(await findOwner(db)).toMatchObject({ host: "b.example" });
-  await db.write([releaseDatabase("two")]);
+  // A process that is gone gives nothing up, though its data directory is the same.
+  await db.write([releaseDatabase("of another process of two")]);
+  expect(await findOwner(db)).toMatchObject({ host: "b.example" });
+  await db.write([releaseDatabase("of two")]);
   expect(await findOwner(db)).toBeNull();
   expect(await db.read("select name from setting where name = 'other'")).toHaveLength(1);
   await db.close();
@@ -60,7 +65,7 @@ it("behind the fence an owner that was replaced writes nothing, and says so once
   await takeDatabase(db, one, STALE_MS);
   const said: string[] = [];
   db.onBroken = (reason) => said.push(reason);
-  db.fenceOff(fenceOf("one"));
+  db.fenceOff(fenceOf("of one"));
   const note = (name: string) =>
     db.write([{ sql: "insert into setting (name, value) values (?, '1')", args: [name] }]);
   const written = await db.write([
@@ -68,7 +73,7 @@ it("behind the fence an owner that was replaced writes nothing, and says so once
   ]);
   expect(written).toEqual({ won: true, rows: [[{ name: "first" }]] });
   await db.write([{
-    sql: "update setting set value = json_set(value, '$.id', 'two') where name = 'owner'",
+    sql: "update setting set value = json_set(value, '$.fence', 'of two') where name = 'owner'",
     args: [],
   }]);
   for (const name of ["second", "third"]) {
@@ -77,5 +82,41 @@ it("behind the fence an owner that was replaced writes nothing, and says so once
   expect(said).toEqual([expect.stringContaining("taken it over")]);
   expect(db.broken).toContain("taken it over");
   expect(await db.read("select name from setting where name in ('second', 'third')")).toEqual([]);
+  await db.close();
+});
+
+it("two processes with the same id, as after a copy of a data directory, fence each other off (decision 0089)", async () => {
+  const db = await Database.open(":memory:");
+  await migrate(db, 1);
+  await takeDatabase(db, one, STALE_MS);
+  db.fenceOff(fenceOf(one.fence));
+  expect((await db.write([{ sql: "insert into setting (name, value) values ('a', '1')", args: [] }])).won)
+    .toBe(
+      true,
+    );
+  // The copy takes it at once. Its write goes around the fence of this process, as that of another process does.
+  await db.write([{ sql: "delete from setting where name = 'a'", args: [] }]);
+  await db.write([{
+    sql: "update setting set value = json_set(value, '$.fence', 'of the copy') where name = 'owner'",
+    args: [],
+  }]);
+  await expect(db.write([{ sql: "insert into setting (name, value) values ('a', '1')", args: [] }])).rejects
+    .toMatchObject({ code: "unavailable" });
+  expect(await db.first("select 1 from setting where name = 'a'")).toBeNull();
+  await db.close();
+});
+
+it("an owner knows who waits to take over, until that one is gone (contract 18)", async () => {
+  const db = await Database.open(":memory:");
+  await migrate(db, 1);
+  await takeDatabase(db, one, STALE_MS);
+  await beatStandby(db, two);
+  await beatStandby(db, { ...two, pid: 3 });
+  expect(await beatOwner(db)).toEqual([{ host: "b.example", pid: 3, silent_ms: expect.any(Number) }]);
+  await db.write([{ sql: "update standby set seen_at = seen_at - 60000", args: [] }]);
+  expect(await beatOwner(db)).toEqual([]);
+  await beatStandby(db, two);
+  await db.write([leaveStandby("two")]);
+  expect(await beatOwner(db)).toEqual([]);
   await db.close();
 });

@@ -1,0 +1,45 @@
+import { environmentOverrides } from "./file.ts";
+
+/** Puts the environment's keys into the input; answers which keys they were, with the variable's name (contract 7). */
+export function applyEnvironment(
+  input: Record<string, unknown>,
+  env: Record<string, string>,
+  shapeOf: () => Shape,
+): Map<string, string> {
+  const names = new Map<string, string>();
+  const overrides = environmentOverrides(env);
+  if (overrides.length === 0) return names;
+  const shape = shapeOf();
+  for (const { name, path, text } of overrides) {
+    let target = input;
+    for (const key of path.slice(0, -1)) {
+      const inner = target[key];
+      target = (target[key] = typeof inner === "object" && inner !== null ? inner : {}) as Record<
+        string,
+        unknown
+      >;
+    }
+    target[path.at(-1) ?? ""] = typed(text, path.reduce<Shape | undefined>(inside, shape)?.type);
+    names.set(path.join("."), name);
+  }
+  return names;
+}
+
+/** What is used of a JSON schema. */
+export interface Shape {
+  type?: string;
+  properties?: Record<string, Shape>;
+  additionalProperties?: Shape | boolean;
+}
+
+/** The schema of one key of a map. */
+export function inside(shape: Shape | undefined, key: string): Shape | undefined {
+  const { additionalProperties: rest } = shape ?? {};
+  return shape?.properties?.[key] ?? (typeof rest === "object" ? rest : undefined);
+}
+
+function typed(text: string, type: string | undefined): unknown {
+  if (type === "integer" || type === "number") return /^-?\d+$/.test(text) ? Number(text) : text;
+  if (type === "array") return text === "" ? [] : text.split(",").map((part) => part.trim());
+  return text;
+}
