@@ -302,6 +302,24 @@ describe("the history of Discord (contract 10.1)", () => {
     expect(there.came).toMatchObject([{ chat: "55", text: "new here", isMentioned: true, isDirect: false }]);
   });
 
+  it("has nothing that was said in a server before the bot came there", async () => {
+    await using world = new DiscordWorld();
+    const { fake } = world;
+    const known = fake.id(Date.now() - 600_000);
+    await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }]);
+    await eventually("it listens", () => fake.gateway.listening === 1);
+    const [before, behind] = [fake.id(Date.now() - 60_000), fake.id(Date.now() - 10_000)];
+    const elsewhere = { channel_id: "65" };
+    fake.said.set("65", [message(before, "before", elsewhere), message(behind, "behind", elsewhere)]);
+    fake.gateway.event("GUILD_CREATE", {
+      id: "901",
+      joined_at: new Date(Date.now() - 30_000).toISOString(),
+      channels: [{ id: "65", type: 0, last_message_id: behind }],
+    });
+    await eventually("what was said behind it", () => there.came.length > 0);
+    expect(there.came.map(({ text }) => text)).toEqual(["behind"]);
+  });
+
   it("brings back nothing that is older than a day", async () => {
     await using world = new DiscordWorld();
     const { fake } = world;

@@ -21,6 +21,8 @@ export interface Server {
   channels?: Channel[];
   threads?: Channel[];
   roles?: { id: string; tags?: { bot_id?: string } }[];
+  /** When we came there. */
+  joined_at?: string;
 }
 
 /** Which channel is a thread of which, a direct chat, or neither; and who we are there. */

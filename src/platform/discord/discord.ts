@@ -157,10 +157,7 @@ async function take(
     case "GUILD_CREATE": {
       const server = data as Server;
       channels.learn(server);
-      return await tell(
-        parts,
-        await history.open([...server.channels ?? [], ...server.threads ?? []], signal),
-      );
+      return await tell(parts, await history.open(server, signal));
     }
     case "CHANNEL_CREATE":
     case "THREAD_CREATE":

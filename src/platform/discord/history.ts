@@ -3,7 +3,7 @@ import { type Clock, sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import type { Heard, Incoming } from "../platform.ts";
 import { readOrLeave } from "../receiving.ts";
-import type { Channel, Channels } from "./channels.ts";
+import type { Channels, Server } from "./channels.ts";
 import { type DiscordClient, DiscordError } from "./client.ts";
 import { type Message, messageOf } from "./message.ts";
 import { channelOf } from "./send.ts";
@@ -44,25 +44,33 @@ export class History {
     const ids = heard.map(({ id }) => id).filter((id) => /^\d{1,20}$/.test(id)).map(BigInt);
     this.#newest = ids.length === 0 ? null : ids.reduce((a, b) => a > b ? a : b);
     this.#read.clear();
-    return await this.#since(heard.map(({ thread, chat }) => thread || chat), signal);
-  }
-
-  /** A server is there: answers what was said since in its channels and threads in which something was said. Throws when the signal aborts. */
-  async open(server: readonly Channel[], signal: AbortSignal): Promise<Incoming[]> {
-    const after = this.#after();
-    const spoken = server.filter(({ last_message_id: last }) =>
-      after !== null && typeof last === "string" && BigInt(last) > after
-    );
-    const room = Math.max(0, HISTORY_CHANNELS_MAX - this.#read.size);
-    return await this.#since(spoken.slice(0, room).map(({ id }) => id), signal);
+    return await this.#since(heard.map(({ thread, chat }) => thread || chat), this.#after(), signal);
   }
 
   /**
-   * What was said in these channels since the newest message that was heard, a day ago at most, in the order in which it was said. It
-   * asks until there is an answer; throws when the signal aborts.
+   * A server is there: answers what was said since in its channels and threads in which something was said, and never what was said
+   * before we came. Throws when the signal aborts.
    */
-  async #since(ids: readonly string[], signal: AbortSignal): Promise<Incoming[]> {
-    const after = this.#after();
+  async open(
+    { channels = [], threads = [], joined_at = "" }: Server,
+    signal: AbortSignal,
+  ): Promise<Incoming[]> {
+    const known = this.#after();
+    if (known === null) return [];
+    const joined = idAt(Date.parse(joined_at) || 0);
+    const after = joined > known ? joined : known;
+    const spoken = [...channels, ...threads].filter(({ last_message_id: last }) =>
+      typeof last === "string" && BigInt(last) > after
+    );
+    const room = Math.max(0, HISTORY_CHANNELS_MAX - this.#read.size);
+    return await this.#since(spoken.slice(0, room).map(({ id }) => id), after, signal);
+  }
+
+  /**
+   * What was said in these channels after an id, in the order in which it was said. It asks until there is an answer; throws when the
+   * signal aborts.
+   */
+  async #since(ids: readonly string[], after: bigint | null, signal: AbortSignal): Promise<Incoming[]> {
     if (after === null) return [];
     const all: Incoming[] = [];
     for (const id of new Set(ids)) {
@@ -73,9 +81,10 @@ export class History {
     return all.sort((a, b) => BigInt(a.id) < BigInt(b.id) ? -1 : 1);
   }
 
+  /** The newest message that was heard, a day ago at most. */
   #after(): bigint | null {
     if (this.#newest === null) return null;
-    const oldest = (BigInt(this.#parts.clock.now() - HISTORY_AGE_MAX_MS) - EPOCH_MS) << 22n;
+    const oldest = idAt(this.#parts.clock.now() - HISTORY_AGE_MAX_MS);
     const known = this.#newest - (MARGIN_MS << 22n);
     return known > oldest ? known : oldest;
   }
@@ -115,4 +124,9 @@ export class History {
       }
     }
   }
+}
+
+/** The first id of a time, Unix ms. */
+function idAt(time: number): bigint {
+  return (BigInt(time) - EPOCH_MS) << 22n;
 }
