@@ -100,7 +100,8 @@ function attend(
   wire.on("message", (data) => {
     seen();
     const bytes = data as unknown as Uint8Array;
-    handling = handling.then(() => take(bytes, socket), () => {});
+    // After an error nothing more is taken: what follows comes again, too, and in its order.
+    handling = handling.then(() => take(bytes, socket));
     handling.catch(reject);
   });
   return watch;

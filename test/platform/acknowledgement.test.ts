@@ -12,6 +12,30 @@ import { SlackWorld } from "./worlds/slack.ts";
 const WORLDS = [() => new SlackWorld(), () => new FeishuWorld(), () => new DingTalkWorld()];
 
 it.each(WORLDS.map((create) => [create().kind, create] as const))(
+  "%s keeps the order of what was said when one of it could not be stored at first",
+  async (_kind, create) => {
+    await using world = create();
+    const config = configSchema.parse({ platforms: { there: world.config } });
+    const platform = (await createPlatforms(config, systemClock)).get("there")?.platform;
+    const storing: string[] = [];
+    platform?.start(async ({ text }) => {
+      storing.push(text);
+      if (storing.length > 1) return { outcome: "queued", message_id: "1" };
+      // The others are here when the platform has answered this.
+      await (await fetch(world.fake.url)).body?.cancel();
+      throw new Error("the disk is full");
+    }, () => Promise.resolve([]));
+    try {
+      for (const text of ["one", "two", "three"]) await world.say(text);
+      await eventually("all are acknowledged", () => world.fake.waiting.size === 0);
+      expect(storing).toEqual(["one", "one", "two", "three"]);
+    } finally {
+      await platform?.stop();
+    }
+  },
+);
+
+it.each(WORLDS.map((create) => [create().kind, create] as const))(
   "%s acknowledges an event after it was stored, and gets one again that could not be",
   async (_kind, create) => {
     await using world = create();
