@@ -36,10 +36,12 @@ export class Holds {
     return left > 0 ? this.#clock.now() + Math.ceil(left) : null;
   }
 
-  /** Something arrived there. */
+  /** Something arrived there: a hold that is over counts no more. One that goes on stays, as what arrived was sent before it. */
   clear(platform: string, chat: string): void {
-    this.#held.delete(keyOf(platform));
-    this.#held.delete(keyOf(platform, chat));
+    const now = this.#clock.monotonic();
+    for (const key of [keyOf(platform), keyOf(platform, chat)]) {
+      if ((this.#held.get(key)?.endsAt ?? now) <= now) this.#held.delete(key);
+    }
   }
 }
 

@@ -206,6 +206,25 @@ it("a hold lasts as long as it was to, whatever becomes of the wall clock (contr
   expect(holds.until("phone")).toBe(null);
 });
 
+it("a hold is not ended by what was sent before it, and grows until something arrives behind it (contract 10.3)", () => {
+  const clock = new TestClock();
+  const holds = new Holds(clock);
+  holds.hold("phone", undefined, 60_000);
+  holds.hold("phone", "7", 30_000);
+  holds.clear("phone", "7");
+  expect(holds.until("phone")).toBe(clock.now() + 60_000);
+  clock.advance(30_000);
+  holds.clear("phone", "7");
+  expect(holds.until("phone", "7")).toBe(clock.now() + 30_000);
+  clock.advance(30_000);
+  expect(holds.until("phone", "7")).toBe(null);
+  // The second in a row, so that it is longer.
+  expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 2_000);
+  clock.advance(2_000);
+  holds.clear("phone", "7");
+  expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 1_000);
+});
+
 it("a stop waits for what a webhook is being told, so that it is not told twice (contract 11)", async () => {
   await using receiver = new Receiver(SECRET);
   const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
