@@ -25,9 +25,12 @@ export async function keepConnected(keeping: Keeping): Promise<void> {
   const { connection, clock, signal, retry, session, troubleOf } = keeping;
   let failures = 0;
   while (!signal.aborted) {
+    const beganAt = clock.monotonic();
     try {
       await session(() => failures = 0);
       failures = 0;
+      // Whoever asks for the next connection all the time gets it after a pause.
+      await sleep(clock, retry.firstMs - (clock.monotonic() - beganAt), signal);
     } catch (error) {
       if (signal.aborted) return;
       const { state, pauseMs } = troubleOf(error);

@@ -4,13 +4,16 @@ import { VERSION } from "../../base/version.ts";
 import { answerText } from "../answer.ts";
 import type { PartFile } from "../part_file.ts";
 import { DeliveryError } from "../platform.ts";
-import { answered } from "../request.ts";
+import { answered, objectOf } from "../request.ts";
+import { askedMs } from "../retry_after.ts";
 
 const BASE_URL = "https://discord.com/api";
 const HOSTS = /^(cdn\.discordapp\.com|media\.discordapp\.net|([\w-]+\.)*discord\.gg)$/;
 const API_VERSION = "/v10";
 const TIMEOUT_MS = 15_000;
 const UPLOAD_MS = 120_000;
+// Discord says how long; this is for when it does not.
+const LIMITED_MS = 30_000;
 /** A limit that ends sooner is waited for; what takes longer is said, and the outbox waits. */
 const LIMIT_WAIT_MS = 5_000;
 // Routes whose limit is known.
@@ -78,7 +81,7 @@ export class DiscordClient {
       return { status: response.status, headers: response.headers, text: await answerText(response) };
     });
     this.#learn(route, headers);
-    const answer = parsed(text);
+    const answer = objectOf<Answer>(text);
     if (status >= 200 && status < 300) return answer as T;
     throw this.#refused(route, status, headers, answer);
   }
@@ -119,10 +122,10 @@ export class DiscordClient {
     this.#limits.set(route, this.#clock.monotonic() + seconds * 1000);
   }
 
-  #refused(route: string, status: number, headers: Headers, answer: Answer): DiscordError {
+  #refused(route: string, status: number, headers: Headers, answer: Partial<Answer>): DiscordError {
     const words = `Discord answered ${status}${answer.message === undefined ? "" : `: ${answer.message}`}`;
     if (status !== 429) return new DiscordError(status, words, { code: answer.code ?? 0 });
-    const retryAfterMs = (answer.retry_after ?? Number(headers.get("retry-after") ?? 30)) * 1000;
+    const retryAfterMs = askedMs(answer.retry_after ?? headers.get("retry-after")) ?? LIMITED_MS;
     const isGlobal = answer.global === true || headers.get("x-ratelimit-global") === "true";
     this.#limits.set(isGlobal ? EVERYTHING : route, this.#clock.monotonic() + retryAfterMs);
     return new DiscordError(status, words, { retryAfterMs, isGlobal });
@@ -145,18 +148,10 @@ function bodyOf({ body, file, isOpen = false }: CallOptions, token: string): Req
 }
 
 interface Answer {
-  message?: string;
-  code?: number;
-  retry_after?: number;
-  global?: boolean;
-}
-
-function parsed(text: string): Answer {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return {};
-  }
+  message: string;
+  code: number;
+  retry_after: number;
+  global: boolean;
 }
 
 /** What a failed call means for the reply (contract 10.3). */

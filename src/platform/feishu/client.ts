@@ -4,6 +4,7 @@ import { answerText } from "../answer.ts";
 import type { PartFile } from "../part_file.ts";
 import { DeliveryError } from "../platform.ts";
 import { answered, askJson, notSent, objectOf } from "../request.ts";
+import { askedMs } from "../retry_after.ts";
 
 const HOSTS = { feishu: "https://open.feishu.cn", lark: "https://open.larksuite.com" };
 /** The token is not known any more: fetched anew, once. */
@@ -159,8 +160,7 @@ function failure(
   { status, headers }: Response,
   refuses: (code: number) => boolean = () => false,
 ): FeishuError {
-  const seconds = Number(headers.get("x-ogw-ratelimit-reset") ?? headers.get("retry-after") ?? NaN);
-  const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null;
+  const retryAfterMs = askedMs(headers.get("x-ogw-ratelimit-reset") ?? headers.get("retry-after"));
   const error = new FeishuError(code, msg, { status, retryAfterMs });
   const isKey = code !== 0 && status < 500 && error.limited === null && refuses(code);
   return isKey ? new FeishuError(code, msg, { status, isRefused: true }) : error;

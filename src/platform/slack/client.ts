@@ -1,11 +1,14 @@
 import { answerText } from "../answer.ts";
 import type { PartFile } from "../part_file.ts";
 import { DeliveryError } from "../platform.ts";
-import { answered } from "../request.ts";
+import { answered, objectOf } from "../request.ts";
+import { askedMs } from "../retry_after.ts";
 
 const BASE_URL = "https://slack.com/api/";
 const TIMEOUT_MS = 15_000;
 const UPLOAD_MS = 120_000;
+// Slack says how long; this is for when it does not.
+const LIMITED_MS = 30_000;
 /** What no further try makes better: somebody has to do something first. */
 const KEY_ERRORS = [
   "invalid_auth",
@@ -66,9 +69,9 @@ export class SlackClient {
         text: await answerText(response),
       };
     });
-    if (status === 429) throw new SlackError("ratelimited", Number(retryAfter ?? 30) * 1000);
+    if (status === 429) throw new SlackError("ratelimited", askedMs(retryAfter) ?? LIMITED_MS);
     if (status >= 500) throw new SlackError("service_unavailable");
-    const answer = parsed(text);
+    const answer = objectOf<{ ok: unknown; error: unknown }>(text);
     if (answer.ok !== true) throw new SlackError(String(answer.error ?? `status ${status}`));
     return answer as T;
   }
@@ -119,14 +122,6 @@ export class SlackClient {
     const isSlack = base.origin === new URL(BASE_URL).origin && url?.protocol === "https:" &&
       /(^|\.)slack\.com$/.test(url.hostname);
     if (!isSlack && url?.origin !== base.origin) throw new SlackError("an address outside of Slack");
-  }
-}
-
-function parsed(text: string): { ok?: unknown; error?: unknown } {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return { ok: false, error: "no JSON" };
   }
 }
 

@@ -1,7 +1,8 @@
 import { answerText } from "../answer.ts";
 import type { PartFile } from "../part_file.ts";
 import { DeliveryError } from "../platform.ts";
-import { answered } from "../request.ts";
+import { answered, objectOf } from "../request.ts";
+import { askedMs } from "../retry_after.ts";
 
 const BASE_URL = "https://api.telegram.org";
 // Beside the time that the server itself holds a request open.
@@ -77,24 +78,21 @@ export class TelegramClient {
       });
       return { status: response.status, headers: response.headers, text: await answerText(response) };
     });
-    const answer = parsed<T>(text, status);
-    if (answer.ok) return answer.result;
-    const seconds = answer.parameters?.retry_after ?? Number(headers.get("retry-after") ?? NaN);
-    const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null;
-    throw new TelegramError(answer.error_code, answer.description, retryAfterMs);
+    const answer = objectOf<Answer<T>>(text);
+    if (answer.ok === true) return answer.result as T;
+    // Between us and Telegram may be something with answers of its own.
+    const { error_code = status, description = `Telegram answered ${status}`, parameters } = answer;
+    const retryAfterMs = askedMs(parameters?.retry_after ?? headers.get("retry-after"));
+    throw new TelegramError(error_code, description, retryAfterMs);
   }
 }
 
-type Answer<T> =
-  | { ok: true; result: T }
-  | { ok: false; error_code: number; description: string; parameters?: { retry_after?: number } };
-
-function parsed<T>(text: string, status: number): Answer<T> {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return { ok: false, error_code: status, description: `Telegram answered ${status}` };
-  }
+interface Answer<T> {
+  ok: boolean;
+  result: T;
+  error_code: number;
+  description: string;
+  parameters: { retry_after?: number };
 }
 
 /** What a failed send means for the reply (contract 10.3). */

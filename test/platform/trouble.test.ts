@@ -1,0 +1,104 @@
+// Answers of platforms, and of what stands between, that are none: nothing is given up for them, and nobody is asked without a pause.
+import { describe, expect, it } from "vitest";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { Connection } from "../../src/platform/connection.ts";
+import { createDiscord } from "../../src/platform/discord/discord.ts";
+import { createFeishu } from "../../src/platform/feishu/feishu.ts";
+import { keepConnected } from "../../src/platform/keep_connected.ts";
+import { askedMs } from "../../src/platform/retry_after.ts";
+import { createSlack } from "../../src/platform/slack/slack.ts";
+import { createTelegram } from "../../src/platform/telegram/telegram.ts";
+import { TestClock } from "../harness/clock.ts";
+import { eventually } from "../harness/wait.ts";
+
+const KINDS = {
+  telegram: (base_url: string) => createTelegram("there", { token: "t", base_url }, systemClock),
+  slack: (base_url: string) =>
+    createSlack("there", { app_token: "a", bot_token: "b", base_url }, systemClock),
+  feishu: (base_url: string) =>
+    createFeishu("there", { app_id: "a", app_secret: "s", domain: "feishu", base_url }, systemClock),
+  discord: (base_url: string) => createDiscord("there", { token: "t", base_url }, systemClock),
+};
+const DELIVERY = {
+  key: "k",
+  chat: "7",
+  thread: "",
+  answers: "",
+  choices: [],
+  part: { text: "x", media: null },
+};
+
+/** A server that gives one answer to everything. */
+function answering(answer: () => Response) {
+  let asked = 0;
+  const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, () => {
+    asked++;
+    return answer();
+  });
+  return {
+    url: `http://127.0.0.1:${server.addr.port}`,
+    asked: () => asked,
+    [Symbol.asyncDispose]: () => server.shutdown(),
+  };
+}
+
+describe.each(Object.entries(KINDS))("%s (contract 10.3)", (_kind, create) => {
+  it("a limit whose time cannot be read is a limit", async () => {
+    const headers = { "retry-after": "Wed, 21 Oct 2015 07:28:00 GMT", "x-ogw-ratelimit-reset": "soon" };
+    await using server = answering(() => new Response("<html>", { status: 429, headers }));
+    const platform = create(server.url);
+    for (let i = 0; i < 3; i++) {
+      const fault = await platform.deliver(DELIVERY).catch((error) => error);
+      expect(fault).toMatchObject({ why: "limited" });
+      expect(fault.retryAfterMs === null || fault.retryAfterMs > 1_000).toBe(true);
+    }
+    expect(server.asked()).toBeLessThanOrEqual(3);
+  });
+
+  it.each([["null", 502], ['{"message":"bad gateway"}', 502], ["<html>", 503]])(
+    "the answer %s of what stands between is no refusal (%i)",
+    async (body, status) => {
+      await using server = answering(() => new Response(body, { status }));
+      await expect(create(server.url).deliver(DELIVERY)).rejects.toMatchObject({ why: "unreachable" });
+    },
+  );
+});
+
+it.each([
+  [1.5, 1_500],
+  ["2", 2_000],
+  [0, 0],
+  [-1, 0],
+  [1e9, 86_400_000],
+  ["", null],
+  ["soon", null],
+  [
+    null,
+    null,
+  ],
+  [undefined, null],
+  [{}, null],
+  [NaN, null],
+])("askedMs(%s) is %s", (seconds, ms) => {
+  expect(askedMs(seconds)).toBe(ms);
+});
+
+it("a platform that asks for the next connection all the time gets it after a pause (contract 10.4)", async () => {
+  const clock: Clock & Pick<TestClock, "advance"> = new TestClock();
+  const stopped = new AbortController();
+  let sessions = 0;
+  const kept = keepConnected({
+    connection: new Connection("there", clock),
+    clock,
+    signal: stopped.signal,
+    retry: { firstMs: 500, lastMs: 60_000 },
+    session: () => Promise.resolve(void sessions++),
+    troubleOf: () => ({ state: "down", pauseMs: null }),
+  });
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));
+  expect(sessions).toBe(1);
+  clock.advance(500);
+  await eventually("the next one", () => sessions === 2);
+  stopped.abort();
+  await kept;
+});
