@@ -26,13 +26,14 @@ const hears = (world: WeComWorld, text: string) =>
 const platformOf = (app: App) => app.call("GET /api/platforms/corp");
 
 /** The platform alone, connected, with what came out of it. */
-async function listening(world: WeComWorld) {
+async function listening(world: WeComWorld, before = () => {}) {
   const came: Incoming[] = [];
   const { bot_id, secret, base_url } = world.config;
   const platform = createWeCom("corp", { bot_id, secret, base_url }, systemClock);
-  platform.start((incoming) => {
+  platform.start(async (incoming) => {
+    await Promise.resolve().then(before);
     came.push(incoming);
-    return Promise.resolve({ outcome: "queued", message_id: "m" });
+    return { outcome: "queued", message_id: "m" };
   }, () => Promise.resolve([]));
   await eventually("it is connected", () => platform.health().state === "connected");
   return { platform, came, [Symbol.asyncDispose]: () => platform.stop() };
@@ -84,6 +85,18 @@ describe("the connection to WeCom (contract 10.4)", () => {
     await world.say("hello");
     await eventually("the other one hears", () => other.came.length === 1);
     expect(world.fake.subscriptions).toBe(2);
+  });
+
+  it("tells nothing twice, so what cannot be stored at once is stored later, in its order", async () => {
+    await using world = new WeComWorld();
+    let failures = 0;
+    await using there = await listening(world, () => {
+      if (failures++ < 2) throw new Error("the disk is full");
+    });
+    for (const text of ["one", "two", "three"]) await world.say(text);
+    await eventually("all three", () => there.came.length === 3);
+    expect(there.came.map(({ text }) => text)).toEqual(["one", "two", "three"]);
+    expect(world.fake.subscriptions).toBe(1);
   });
 
   it("says that a secret does not count, and the service goes on", async () => {
@@ -159,13 +172,26 @@ describe("what is sent to WeCom (contract 10.3)", () => {
     const choices = Array.from({ length: 7 }, (_, i) => ({ value: `q:${i}`, label: `Option ${i}` }));
     const long = "Which of these? ".repeat(20).trim();
     await there.platform.deliver({ ...saying(long), choices: choices.slice(0, 6) });
-    await there.platform.deliver({ ...saying("Which?"), choices });
+    // A question lists its options itself: they are not to be there twice.
+    const listed = ["Which?", "", ...choices.map(({ label }, at) => `${at + 1}. ${label}`)].join("\n");
+    await there.platform.deliver({ ...saying(listed), choices });
     const [whole, card, list] = world.sent();
     expect(whole).toMatchObject({ text: long, buttons: [] });
     expect(card?.buttons).toHaveLength(6);
     expect(card?.text).toHaveLength(112);
-    expect(list).toMatchObject({ text: expect.stringContaining("7. Option 6"), buttons: [] });
+    expect(list).toMatchObject({ text: listed, buttons: [] });
     expect(world.faults()).toEqual([]);
+  });
+
+  it("says a long question once when its card is not taken at first", async () => {
+    await using world = new WeComWorld();
+    await using there = await listening(world);
+    const long = "Which of these? ".repeat(20).trim();
+    const asking = { ...saying(long), choices: [{ value: "q:1", label: "Yes" }] };
+    world.fake.modes.push("taken", 45_009);
+    await expect(there.platform.deliver(asking)).rejects.toMatchObject({ why: "limited" });
+    await there.platform.deliver(asking);
+    expect(world.sent()).toMatchObject([{ text: long, buttons: [] }, { buttons: ["Yes"] }]);
   });
 
   it("shows progress as the answer to a message that it knows, and no other", async () => {

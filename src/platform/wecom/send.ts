@@ -21,6 +21,8 @@ export class Sender {
   readonly #client: WeComClient;
   /** What was asked on a card, by its task. */
   readonly #cards = new LRUCache<string, { text: string; labels: Map<string, string> }>({ max: SENT_MAX });
+  /** Questions that were too long for their card and are said already, by the key of their delivery. */
+  readonly #said = new LRUCache<string, true>({ max: SENT_MAX });
   /** The callback of a message of a person: what is said about it while it is worked on goes there. */
   readonly #callbacks = new LRUCache<string, string>({ max: SENT_MAX });
   /** The callback of a message of progress. */
@@ -36,7 +38,8 @@ export class Sender {
   }
 
   /** Sends a part; answers the task of its card, else "". Throws DeliveryError. */
-  async deliver({ chat, part, choices }: Delivery): Promise<string> {
+  async deliver(delivery: Delivery): Promise<string> {
+    const { chat, part, choices } = delivery;
     try {
       const file = await fileOf(part);
       if (file !== null) {
@@ -44,9 +47,9 @@ export class Sender {
         await this.#send(chat, { msgtype: "file", file: { media_id } });
         return "";
       }
-      if (choices.length > 0 && choices.length <= BUTTONS) return await this.#ask(chat, part.text, choices);
-      const list = choices.map(({ label }, at) => `${at + 1}. ${label}`).join("\n");
-      await this.#say(chat, list === "" ? part.text : `${part.text}\n\n${list}`);
+      if (choices.length > 0 && choices.length <= BUTTONS) return await this.#ask(delivery);
+      // The text of a question lists its options itself.
+      await this.#say(chat, part.text);
       return "";
     } catch (error) {
       throw deliveryError(error);
@@ -91,9 +94,11 @@ export class Sender {
     }, callback);
   }
 
-  async #ask(chat: string, text: string, choices: Delivery["choices"]): Promise<string> {
+  async #ask({ key, chat, part: { text }, choices }: Delivery): Promise<string> {
     const words = text.length > TEXT_CHARACTERS ? `${text.slice(0, TEXT_CHARACTERS - 1)}…` : text;
-    if (words !== text) await this.#say(chat, text);
+    // A card that was not taken comes again without what was said before it.
+    if (words !== text && !this.#said.has(key)) await this.#say(chat, text);
+    this.#said.set(key, true);
     // Never the same one twice, not even when it is sent again: WeCom refuses that.
     const task_id = randomUUID();
     await this.#send(chat, {

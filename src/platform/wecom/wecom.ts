@@ -1,5 +1,5 @@
-import type { Backoff } from "../../base/backoff.ts";
-import type { Clock } from "../../base/clock.ts";
+import { type Backoff, backoffMs } from "../../base/backoff.ts";
+import { type Clock, sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { Connection } from "../connection.ts";
 import { partsOf } from "../cut.ts";
@@ -19,6 +19,9 @@ const RETRY: Backoff = { firstMs: 1_000, lastMs: 60_000 };
 const REFUSED_PAUSE_MS = 300_000;
 const LIMITED_PAUSE_MS = 60_000;
 const PING_MS = 30_000;
+// About a minute in all.
+const STORE_AGAIN: Backoff = { firstMs: 500, lastMs: 15_000 };
+const STORES_MAX = 8;
 // WeCom takes 20,480 bytes; a character has up to three.
 const LIMITS = { characters: 5_000, fileBytes: 50_000_000 };
 // What WeCom does not take out of its frames by itself, and JSON does not allow.
@@ -133,11 +136,21 @@ async function take(parts: Work, frame: Frame, socket: Socket): Promise<void> {
   } else client.answer(frame);
 }
 
-async function hear({ sender, receive }: Work, said: Said, callback: string): Promise<void> {
+async function hear(parts: Work, said: Said, callback: string): Promise<void> {
+  const { sender, receive, clock, signal } = parts;
   const incoming = readOrLeave("WeCom", () => messageOf(said));
   if (incoming === null) return;
   sender.remember(incoming.id, callback);
-  await storeOrLeave("WeCom", receive, incoming);
+  // WeCom tells nothing twice: what cannot be stored now is tried again, and what follows waits for it.
+  for (let tries = 1;; tries++) {
+    try {
+      return void await storeOrLeave("WeCom", receive, incoming);
+    } catch (error) {
+      if (tries === STORES_MAX || signal.aborted) throw error;
+      log.warning("A message of WeCom cannot be stored yet: {error}", { error });
+      await sleep(clock, backoffMs(STORE_AGAIN, tries), signal);
+    }
+  }
 }
 
 async function happen({ sender, receive }: Work, happened: Happened, callback: string): Promise<void> {

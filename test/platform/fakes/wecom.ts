@@ -33,7 +33,7 @@ export class FakeWeCom {
   readonly sent: Json[] = [];
   readonly faults: string[] = [];
   /** How the next sends are answered; then they are taken. `lost`: taken, and the socket is dropped. `slow`: taken, answered late. */
-  readonly modes: ("lost" | "slow" | number)[] = [];
+  readonly modes: ("taken" | "lost" | "slow" | number)[] = [];
   /** Chats that say "too much". */
   readonly limited = new Set<string>();
   readonly uploads: { name: string; text: string; chat: string }[] = [];
