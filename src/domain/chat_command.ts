@@ -1,5 +1,5 @@
 /** What people can say to the service itself in a chat of a platform, with what it does (contract 10.7). */
-const CHAT_COMMANDS = {
+export const CHAT_COMMANDS = {
   help: "what you can say here",
   workers: "who works here",
   status: "what is going on in this conversation",

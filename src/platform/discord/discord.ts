@@ -10,7 +10,8 @@ import { type Channel, Channels, type Server } from "./channels.ts";
 import { deliveryError, DiscordClient, DiscordError } from "./client.ts";
 import { GatewayRefused, listen, type Session } from "./gateway.ts";
 import { History } from "./history.ts";
-import { type Interaction, labelOf, type Message, messageOf, pressOf } from "./message.ts";
+import { offerCommands } from "./commands.ts";
+import { type Interaction, labelOf, type Message, messageOf, saidBy, typedOf } from "./message.ts";
 import { deliver, showProgress } from "./send.ts";
 
 const log = logger("discord");
@@ -119,6 +120,11 @@ interface Bot extends Run {
   history: History;
 }
 
+interface Ready {
+  user: { id: string };
+  application: { id: string };
+}
+
 interface Start {
   url: string;
   session_start_limit: { remaining: number; reset_after: number };
@@ -152,7 +158,8 @@ async function take(
   const { channels, history } = parts;
   switch (name) {
     case "READY":
-      channels.become((data as { user: { id: string } }).user.id);
+      channels.become((data as Ready).user.id);
+      void offerCommands(parts.client, (data as Ready).application.id, signal);
       return await tell(parts, await history.begin(await parts.lastHeard(), signal));
     case "GUILD_CREATE": {
       const server = data as Server;
@@ -167,7 +174,7 @@ async function take(
     case "MESSAGE_CREATE":
       return await hear(parts, channels, data as Message, signal);
     case "INTERACTION_CREATE":
-      return await press(parts, channels, data as Interaction, signal);
+      return await act(parts, channels, data as Interaction, signal);
   }
 }
 
@@ -190,35 +197,51 @@ async function hear(
   if (incoming !== null) await storeOrLeave("Discord", receive, incoming);
 }
 
-async function press(
+async function act(
   { client, receive }: Run,
   channels: Channels,
   interaction: Interaction,
   signal: AbortSignal,
 ): Promise<void> {
   const where = await channels.find(interaction.channel_id, signal);
-  const incoming = where === null ? null : readOrLeave("Discord", () => pressOf(interaction, where));
+  const incoming = where === null ? null : readOrLeave("Discord", () => saidBy(interaction, where));
   if (incoming === null) return;
   const received = await storeOrLeave("Discord", receive, incoming);
   void confirm(client, interaction, received?.outcome);
 }
 
-// The question loses its buttons: shown to people, so nothing depends on it.
+// Shown to people, so nothing depends on it.
 async function confirm(
   client: DiscordClient,
   interaction: Interaction,
   outcome: Received["outcome"] | undefined,
 ): Promise<void> {
-  const { id, token, message } = interaction;
-  const isAnswered = outcome === "queued" || outcome === "repeated";
-  const words = isAnswered ? `> ${labelOf(interaction)}` : "(not open any more)";
-  const content = `${(message?.content ?? "").slice(0, ASKED_CHARACTERS)}\n\n${words}`;
-  const body = isAnswered || outcome === "late"
-    ? { type: CHANGE, data: { content, allowed_mentions: { parse: [] }, components: [] } }
-    : { type: ANSWER, data: { content: "You may not answer here.", flags: ALONE } };
+  const { id, token } = interaction;
+  const body = typedOf(interaction) === ""
+    ? afterPress(interaction, outcome)
+    : afterCommand(interaction, outcome);
   try {
     await client.call("POST", `/interactions/${id}/${token}/callback`, { body, isOpen: true });
   } catch (error) {
-    log.info("A button of Discord stays as it is: {error}", { error });
+    log.info("A button or command of Discord stays as it is: {error}", { error });
   }
+}
+
+/** The question loses its buttons. */
+function afterPress(pressed: Interaction, outcome: Received["outcome"] | undefined): object {
+  const isAnswered = outcome === "queued" || outcome === "repeated";
+  if (!isAnswered && outcome !== "late") return alone("You may not answer here.");
+  const words = isAnswered ? `> ${labelOf(pressed)}` : "(not open any more)";
+  const content = `${(pressed.message?.content ?? "").slice(0, ASKED_CHARACTERS)}\n\n${words}`;
+  return { type: CHANGE, data: { content, allowed_mentions: { parse: [] }, components: [] } };
+}
+
+/** What a command does is said in the chat; this only says that it was heard. */
+function afterCommand(given: Interaction, outcome: Received["outcome"] | undefined): object {
+  const isHeard = outcome === "queued" || outcome === "repeated" || outcome === "over";
+  return alone(isHeard ? `> ${typedOf(given).slice(0, ASKED_CHARACTERS)}` : "You may not say this here.");
+}
+
+function alone(content: string): object {
+  return { type: ANSWER, data: { content, allowed_mentions: { parse: [] }, flags: ALONE } };
 }

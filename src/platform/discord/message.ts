@@ -42,7 +42,7 @@ interface Component {
   components?: Component[];
 }
 
-/** A press of a button of ours. */
+/** A press of a button of ours, or a command that Discord offers. */
 export interface Interaction {
   id: string;
   token: string;
@@ -51,7 +51,7 @@ export interface Interaction {
   user?: Author;
   member?: { nick?: string | null; user: Author };
   message?: { id: string; content: string; components?: Component[] };
-  data?: { custom_id?: string };
+  data?: { custom_id?: string; name?: string; options?: { value?: unknown }[] };
 }
 
 /** Where a channel is: a thread is a channel of its own, below another. */
@@ -69,7 +69,8 @@ export interface Me {
 
 /** What a person says, or says as a reply; the rest says the platform itself. */
 const SAID = [0, 19];
-/** A button or menu of a message. */
+/** A command of Discord, and a button or menu of a message. */
+const COMMAND = 2;
 const COMPONENT = 3;
 
 /** What a message says; null for what bots and webhooks say, ourselves among them, and for what has neither text nor file. */
@@ -101,21 +102,29 @@ export function messageOf(message: Message, where: Where, me: Me): Incoming | nu
   };
 }
 
-/** What a press says; null for anything else. */
-export function pressOf(press: Interaction, where: Where): Incoming | null {
-  const person = press.member?.user ?? press.user;
-  if (press.type !== COMPONENT || press.message === undefined || person === undefined) return null;
-  return {
+/** What a press says, or a command as if it was typed; null for anything else. */
+export function saidBy(given: Interaction, where: Where): Incoming | null {
+  const { type, id, message, data } = given;
+  const person = given.member?.user ?? given.user;
+  if (person === undefined) return null;
+  const said = {
     ...where,
-    id: press.id,
-    sender: senderOf(person, press.member?.nick),
-    text: "",
+    id,
+    sender: senderOf(person, given.member?.nick),
     files: [],
     isMentioned: true,
-    repliesTo: press.message.id,
-    choice: press.data?.custom_id ?? "",
     isData: false,
   };
+  if (type === COMPONENT && message !== undefined) {
+    return { ...said, text: "", repliesTo: message.id, choice: data?.custom_id ?? "" };
+  }
+  return type === COMMAND ? { ...said, text: typedOf(given), repliesTo: "", choice: "" } : null;
+}
+
+/** A command as a person would have typed it; "" for what is none. */
+export function typedOf({ type, data: { name = "", options = [] } = {} }: Interaction): string {
+  if (type !== COMMAND || name === "") return "";
+  return [`/${name}`, ...options.map(({ value }) => String(value ?? ""))].join(" ");
 }
 
 /** What is written on the button that was pressed. */

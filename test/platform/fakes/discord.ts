@@ -40,6 +40,12 @@ export class FakeDiscord {
   /** Channels that are known, with their kind. */
   readonly channels = new Map<string, Json>();
   readonly callbacks: Json[] = [];
+  /** Commands that Discord offers when somebody types `/`; what else was made for the bot is among them. */
+  readonly commands: Json[] = [];
+  /** How often one was made. */
+  commandsMade = 0;
+  /** Commands cannot be made. */
+  isWithoutCommands = false;
   revoked = false;
   /** So many histories are not there at first. */
   broken = 0;
@@ -73,8 +79,8 @@ export class FakeDiscord {
     return String((BigInt(at) - EPOCH_MS) << 22n | BigInt(this.#next++ % 4096));
   }
 
-  /** Somebody presses a button. */
-  press(interaction: Json, message: string): void {
+  /** Somebody presses a button of a message; without one, uses a command. */
+  press(interaction: Json, message = ""): void {
     this.#interactions.set(interaction.id, { token: interaction.token, at: performance.now(), message });
     this.gateway.event("INTERACTION_CREATE", interaction);
   }
@@ -103,6 +109,8 @@ export class FakeDiscord {
       const address = `${this.url.replace("http", "ws")}/gateway`;
       return Response.json({ url: address, shards: 1, session_start_limit: limit });
     }
+    if (route === `GET /applications/${BOT.id}/commands`) return Response.json(this.commands);
+    if (route === `POST /applications/${BOT.id}/commands`) return this.#offer(await request.json());
     const [, method = "", channel = "", rest = ""] = /^(\w+) \/channels\/(-?\w+)(?:\/(.*))?$/.exec(route) ??
       [];
     const [, own] = /^messages\/(\w+)$/.exec(rest) ?? [];
@@ -122,6 +130,23 @@ export class FakeDiscord {
     }
     this.faults.push(`route ${route}`);
     return no(404, 0, "404: Not Found");
+  }
+
+  /** Made, or made anew under the same name; Discord leaves out what is empty or false. */
+  #offer(command: Json): Response {
+    if (this.isWithoutCommands) return no(403, 50001, "Missing Access");
+    const fault = commandFault(command);
+    if (fault !== "") {
+      this.faults.push(fault);
+      return no(400, 50035, `Invalid Form Body: ${fault}`);
+    }
+    const { options, ...rest } = command;
+    const made = { ...rest, id: this.id(), version: "1", ...(options.length === 0 ? {} : { options }) };
+    const at = this.commands.findIndex(({ name }) => name === command.name);
+    if (at < 0) this.commands.push(made);
+    else this.commands[at] = made;
+    this.commandsMade++;
+    return Response.json(made, { status: at < 0 ? 201 : 200 });
   }
 
   #channel(id: string): Response {
@@ -208,9 +233,13 @@ export class FakeDiscord {
     this.#interactions.delete(id);
     this.callbacks.push(body);
     const message = this.sent.find((one) => one.id === interaction.message);
-    if (body.type === 7) {
+    const alone = body.type === 4 && (body.data.flags !== 64 || !body.data.content);
+    if (alone || JSON.stringify(body.data?.allowed_mentions?.parse ?? []) !== "[]") {
+      this.faults.push("an answer to all");
+    }
+    if (body.type === 7 && message !== undefined) {
       Object.assign(message, { old: message.old ?? message.components, ...body.data });
-    } else if (body.type !== 4 && body.type !== 6) this.faults.push(`callback of type ${body.type}`);
+    } else if (body.type !== 4) this.faults.push(`callback of type ${body.type}`);
     return new Response(null, { status: 204 });
   }
 
@@ -258,6 +287,18 @@ function faultOf(fields: Json, file: File | null): string {
     }
   }
   return "";
+}
+
+function commandFault({ name, description, type, options, ...more }: Json): string {
+  if (Object.keys(more).length > 0) return `the field ${Object.keys(more)} of a command`;
+  const isNamed = (one: Json) =>
+    /^[-_\p{Ll}\p{N}]{1,32}$/u.test(one.name) && one.description?.length >= 1 &&
+    one.description.length <= 100;
+  if (type !== 1 || !isNamed({ name, description })) return `the command ${name}`;
+  const isGood = options.every((one: Json) =>
+    one.type === 3 && isNamed(one) && typeof one.required === "boolean"
+  );
+  return isGood && options.length <= 25 ? "" : `the options of ${name}`;
 }
 
 function no(status: number, code: number, message: string): Response {

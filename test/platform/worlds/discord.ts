@@ -111,6 +111,26 @@ export class DiscordWorld implements World {
     }, id);
   }
 
+  /** Somebody picks a command that Discord offers, which knows what has to be typed behind it. */
+  pick(name: string, text: string, { from = this.person, isGroup = false } = {}): void {
+    const command = this.fake.commands.find((one) => one.name === name);
+    const options = (command.options ?? []).map((one: { name: string; type: number }) => ({
+      ...one,
+      value: text,
+    }));
+    const user = { id: from, username: `user${from}` };
+    const channel = isGroup ? "-5" : `D${from}`;
+    this.fake.channels.set(channel, { type: isGroup ? 0 : 1 });
+    this.fake.press({
+      id: this.fake.id(),
+      token: `interaction-${this.#next++}`,
+      type: 2,
+      channel_id: channel,
+      ...(isGroup ? { guild_id: "900", member: { nick: null, user } } : { user }),
+      data: { id: command.id, name, type: 1, ...(options.length === 0 ? {} : { options }) },
+    });
+  }
+
   loseAnswer(): void {
     this.fake.modes.push("lost");
   }

@@ -1,0 +1,84 @@
+// The commands that Discord itself offers when somebody types `/` (contract 10.7).
+import { expect, it } from "vitest";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { eventually } from "../harness/wait.ts";
+import { DiscordWorld } from "./worlds/discord.ts";
+
+async function open(world: DiscordWorld, allow = ["7"]): Promise<App> {
+  const guild = { ...world.config, worker: "Ada", allow };
+  return await openApp({ config: { engines: fakeEngines(), platforms: { guild: guild as never } } });
+}
+
+const offered = (world: DiscordWorld) =>
+  eventually("six commands", () => world.fake.commands.filter(({ type }) => type === 1).length === 6);
+const hears = (world: DiscordWorld, text: string) =>
+  eventually(text, () => world.sent().some((one) => one.text.includes(text)));
+const told = (world: DiscordWorld) => world.fake.callbacks.map(({ data }) => data.content);
+
+it("are made once, beside what others made for the bot, and again when they are other ones", async () => {
+  await using world = new DiscordWorld();
+  const { fake } = world;
+  fake.commands.push({ id: "1", name: "menu", type: 2 }, {
+    id: "2",
+    name: "help",
+    description: "old",
+    type: 1,
+  });
+  {
+    await using _app = await open(world);
+    await eventually("all of them", () => fake.commandsMade === 6);
+  }
+  expect(fake.commands.map(({ name }) => name)).toEqual([
+    ...["menu", "help", "workers", "status", "stop", "new", "answer"],
+  ]);
+  await using _again = await open(world);
+  await eventually("it listens again", () => fake.gateway.listening === 1);
+  await world.say("/help");
+  await hears(world, "what you can say here");
+  expect(fake.commandsMade).toBe(6);
+  expect(world.faults()).toEqual([]);
+});
+
+it("are heard in direct chats and channels as if they were typed, and answered in the chat", async () => {
+  await using world = new DiscordWorld();
+  await using app = await open(world);
+  await offered(world);
+  await app.call("POST /api/workers", { name: "Ada" });
+  world.pick("workers", "");
+  await hears(world, "@Ada");
+  world.pick("status", "", { isGroup: true });
+  await hears(world, "Nothing");
+  expect(world.sent().map(({ chat }) => chat)).toEqual(["7", "-5"]);
+  await world.say("say begun");
+  await hears(world, "begun");
+  await app.settle();
+  const [message] = await app.call("GET /api/messages/inbound?session_key=guild:D7");
+  const { id } = await app.call("POST /api/questions", { message_id: message.id, text: "Which colour?" });
+  await hears(world, "Which colour?");
+  world.pick("answer", "dark green");
+  await eventually(
+    "it is answered",
+    async () => (await app.call(`GET /api/questions/${id}`)).answer === "dark green",
+  );
+  await eventually("each is told", () => told(world).length === 3);
+  expect(told(world)).toEqual(["> /workers", "> /status", "> /answer dark green"]);
+  expect(world.faults()).toEqual([]);
+});
+
+it("are not heard of strangers, and a bot that may not have any works without them", async () => {
+  await using world = new DiscordWorld();
+  await using app = await open(world);
+  await offered(world);
+  world.pick("stop", "", { from: "66", isGroup: true });
+  await eventually("it is said", () => told(world).length === 1);
+  expect(told(world)).toEqual(["You may not say this here."]);
+  expect(await app.call("GET /api/messages/inbound")).toEqual([]);
+  expect(world.sent()).toEqual([]);
+  await using other = new DiscordWorld();
+  other.fake.isWithoutCommands = true;
+  await using _app = await open(other);
+  await other.say("!help");
+  await hears(other, "what you can say here");
+  expect(other.faults()).toEqual([]);
+});
