@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { FakeTelegram } from "../test/platform/fakes/telegram.ts";
 import { percentile, type Row } from "./measure.ts";
+import { stepRows, type Times } from "./platform_steps.ts";
 import { BenchService } from "./service.ts";
 
 const TIMES = 200;
@@ -15,14 +16,6 @@ IFS= read -r -d '' prompt
 echo done
 echo "$began $EPOCHREALTIME" >> "$BENCH_TIMES"
 `;
-
-/** When things happened to one message, Unix ms. */
-interface Times {
-  said: number;
-  began: number;
-  ended: number;
-  sent: number;
-}
 
 /**
  * From an event to the worker's process, and from its end to the sent reply, over a quiet fake; then the same while another platform
@@ -48,6 +41,7 @@ export async function benchPlatform(): Promise<Row[]> {
   for (const name of ["Ada", "Bob"]) await service.call("POST /api/workers", { name });
   const spawns = await spawned(agent, log);
   const alone = await replies(quiet, log);
+  const steps = await stepRows(service, alone);
   const beside = await besideFlood(loud, () => replies(quiet, log));
   await Deno.remove(folder, { recursive: true });
   const row = (what: string, values: number[], bare: number[] | null, percent: number): Row => {
@@ -65,27 +59,34 @@ export async function benchPlatform(): Promise<Row[]> {
   };
   const starts = (all: Times[]) => all.map(({ said, began }) => began - said);
   const ends = (all: Times[]) => all.map(({ ended, sent }) => sent - ended);
-  return [50, 99].flatMap((percent) => [
+  const figures = [50, 99].flatMap((percent) => [
     { ...row("event -> worker's process", starts(alone), spawns, percent), beside: "spawning it" },
     row("its end -> sent reply", ends(alone), null, percent),
     row("the first beside a flood that takes nothing", starts(beside), starts(alone), percent),
     row("the second beside it", ends(beside), ends(alone), percent),
   ]);
+  return [...figures, ...steps];
 }
 
 const now = () => performance.timeOrigin + performance.now();
+
+// Who said something: nobody speaks twice.
+let people = 1_000;
 
 async function replies(fake: FakeTelegram, log: string): Promise<Times[]> {
   const all: Times[] = [];
   for (let at = -WARM; at < TIMES; at++) {
     const arrived = Promise.withResolvers<number>();
     fake.onSent = () => arrived.resolve(now());
+    let confirmed = NaN;
+    fake.onPoll = () => confirmed = Number.isNaN(confirmed) ? now() : confirmed;
     const said = now();
     // Each in a conversation of its own.
-    fake.say("go on", { chat: 1_000 + at, from: 1_000 + at });
+    const chat = ++people;
+    fake.say("go on", { chat, from: chat });
     const sent = await arrived.promise;
     const [began = 0, ended = 0] = await lastTimes(log);
-    if (at >= 0) all.push({ said, began, ended, sent });
+    if (at >= 0) all.push({ sessionKey: `quiet:${chat}`, said, confirmed, began, ended, sent });
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   return all;

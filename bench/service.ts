@@ -48,7 +48,11 @@ export class BenchService implements AsyncDisposable {
     const [method = "GET", path = ""] = route.split(" ");
     const response = await fetch(this.url + path, {
       method,
-      headers: { authorization: `Bearer ${this.token}`, "content-type": "application/json" },
+      headers: {
+        authorization: `Bearer ${this.token}`,
+        accept: "application/json",
+        "content-type": "application/json",
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     if (!response.ok) throw new Error(`${route}: ${response.status} ${await response.text()}`);

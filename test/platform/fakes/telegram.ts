@@ -11,6 +11,8 @@ export class FakeTelegram {
   readonly faults: string[] = [];
   /** Called with each message of the bot as soon as it is there. */
   onSent: () => void = () => {};
+  /** The bot asks for updates: all that it got before are stored. */
+  onPoll: () => void = () => {};
   /** Another service polls with the same token. */
   hasRival = false;
   /** Takes nothing, and never answers. */
@@ -109,6 +111,7 @@ export class FakeTelegram {
 
   async #poll({ offset = 0, allowed_updates }: Json, signal: AbortSignal): Promise<Json[]> {
     this.polls++;
+    this.onPoll();
     this.#updates = this.#updates.filter(({ update_id }) => update_id >= offset);
     const wanted = () => this.#updates.filter((one) => allowed_updates.some((kind: string) => kind in one));
     if (wanted().length === 0) {
