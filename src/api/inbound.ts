@@ -1,6 +1,7 @@
 import { newId } from "../base/id.ts";
 import { invalid } from "../domain/error.ts";
-import { byteLength, CONTENT_MAX_BYTES } from "../domain/field.ts";
+import { byteLength } from "../base/bytes.ts";
+import { CONTENT_MAX_BYTES } from "../domain/field.ts";
 import {
   furtherId,
   ownMessageId,

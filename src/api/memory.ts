@@ -1,5 +1,5 @@
 import { conflict, notFound, ServiceError } from "../domain/error.ts";
-import { byteLength } from "../domain/field.ts";
+import { byteLength } from "../base/bytes.ts";
 import { GLOBAL_SCOPE, MEMORY_ENTRIES_MAX, type MemoryEntry, type MemorySave } from "../domain/memory.ts";
 import type { Deleted } from "../domain/deleted.ts";
 import type { Page } from "../domain/page.ts";

@@ -1,3 +1,10 @@
+import { Buffer } from "node:buffer";
+
+/** The length of a text in UTF-8 bytes, the unit of every limit of text (contract 1.8). Nothing is made on the way. */
+export function byteLength(text: string): number {
+  return Buffer.byteLength(text);
+}
+
 /** The pieces joined; a single piece is returned as it is, not copied. */
 export function joined(parts: readonly Uint8Array[]): Uint8Array {
   const [first = new Uint8Array()] = parts;

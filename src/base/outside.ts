@@ -4,6 +4,7 @@ import { request as tlsRequest } from "node:https";
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { isPublicAddress } from "./address.ts";
+import { byteLength } from "./bytes.ts";
 
 /** Finds the addresses of a name; a test has its own. */
 type Resolve = (name: string) => Promise<string[]>;
@@ -116,7 +117,7 @@ function send(
       headers: {
         ...headers,
         host: url.host,
-        ...(body === undefined ? {} : { "content-length": String(byteLength(body)) }),
+        ...(body === undefined ? {} : { "content-length": String(sizeOf(body)) }),
       },
       ...(isTls ? { servername: isIP(host) === 0 ? host : "" } : {}),
     }, (message: IncomingMessage) => {
@@ -164,8 +165,8 @@ function plainHeaders(message: IncomingMessage): Record<string, string> {
   return Object.fromEntries(Object.entries(message.headers).map(([name, value]) => [name, String(value)]));
 }
 
-function byteLength(body: string | Uint8Array): number {
-  return typeof body === "string" ? new TextEncoder().encode(body).length : body.length;
+function sizeOf(body: string | Uint8Array): number {
+  return typeof body === "string" ? byteLength(body) : body.length;
 }
 
 function wordsOf(error: unknown): string {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { byteLength } from "../base/bytes.ts";
 import { text } from "./field.ts";
 
 /** Words of a command, bytes of one, and of all: lists show commands whole. */
@@ -8,10 +9,9 @@ const COMMAND_MAX_BYTES = 8_000;
 const COMMAND_TIMEOUT_DEFAULT_MS = 600_000;
 const COMMAND_TIMEOUT_MAX_MS = 86_400_000;
 
-const encoder = new TextEncoder();
 const word = text(WORD_MAX_BYTES).refine((word) => word !== "", { error: "must not be empty" });
 const argv = z.array(word).min(1, { error: "must name a program" }).max(COMMAND_MAX_WORDS).refine(
-  (words) => words.reduce((sum, word) => sum + encoder.encode(word).length, 0) <= COMMAND_MAX_BYTES,
+  (words) => words.reduce((sum, word) => sum + byteLength(word), 0) <= COMMAND_MAX_BYTES,
   { error: `must be at most ${COMMAND_MAX_BYTES} bytes in all` },
 ).meta({
   description: "the program and its arguments; no shell reads them",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { byteLength } from "../base/bytes.ts";
 import { remembered } from "../base/remembered.ts";
 
 // Messages for every schema that has none of its own: they say what a value has to be (contract 1.7).
@@ -33,13 +34,6 @@ function inOurWords(issue: z.core.$ZodRawIssue): string | undefined {
     default:
       return undefined;
   }
-}
-
-const encoder = new TextEncoder();
-
-/** The length of `text` in UTF-8 bytes, the unit of every text limit (contract 1.8). */
-export function byteLength(text: string): number {
-  return encoder.encode(text).length;
 }
 
 /** Limits of text fields in UTF-8 bytes (contract 1.8). */

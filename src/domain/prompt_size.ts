@@ -1,3 +1,5 @@
+import { byteLength } from "../base/bytes.ts";
+
 /** One part of a prompt. */
 interface PromptPart {
   text: string;
@@ -36,8 +38,4 @@ export function fitted(parts: readonly PromptPart[], maxBytes: number): string {
 function startOf(text: string, bytes: number): string {
   // The last character may be cut in half.
   return decoder.decode(encoder.encode(text).subarray(0, bytes)).replace(/\ufffd+$/, "");
-}
-
-function byteLength(text: string): number {
-  return encoder.encode(text).length;
 }

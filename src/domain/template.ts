@@ -1,5 +1,6 @@
 import { invalid } from "./error.ts";
-import { byteLength, CONTENT_MAX_BYTES } from "./field.ts";
+import { byteLength } from "../base/bytes.ts";
+import { CONTENT_MAX_BYTES } from "./field.ts";
 
 const INSERTION = /\{\{\s*(\/[^{}]*?|)\s*\}\}/g;
 

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from "node:util";
+import { byteLength } from "../base/bytes.ts";
 import type { Usage } from "../domain/execution.ts";
 import type { AgentEvent } from "./adapter.ts";
 import type { RunLog } from "./run_log.ts";
@@ -28,7 +29,7 @@ export class Transcript {
     } else if (event.kind === "tool_end") {
       const output = plain(event.output).trimEnd();
       const short = shortened(output, OUTPUT_MAX_CHARACTERS, OUTPUT_MAX_LINES);
-      const size = byteSize(new TextEncoder().encode(event.output).length);
+      const size = byteSize(byteLength(event.output));
       this.#line(`< ${event.ok ? "" : "failed: "}${short === "" ? "" : `${indented(short)} `}(${size})`);
     } else if (event.kind === "notice") this.#line(`[${plain(event.text)}]`);
     else if (event.kind === "session" && event.id !== null) this.#line(`[session ${event.id}]`);

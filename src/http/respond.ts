@@ -1,6 +1,10 @@
 import type { Answer, NextPage } from "../api/answer.ts";
 import { totalText } from "../domain/page.ts";
 import type { AnyRoute } from "./route.ts";
+import { textStream } from "./text_stream.ts";
+
+/** Longer texts go out in pieces. */
+const WHOLE_MAX_CHARS = 512 * 1024;
 
 /** The answer of an operation as a response: the status comes from the route, what is not the body goes into headers (contract 1.4). */
 export function respond(answer: Answer<unknown>, route: AnyRoute, url: URL): Response {
@@ -19,7 +23,7 @@ export function respond(answer: Answer<unknown>, route: AnyRoute, url: URL): Res
     const rows = JSON.parse(json) as unknown[];
     return new Response(rows.map((row) => `${JSON.stringify(row)}\n`).join(""), { status, headers });
   }
-  return new Response(json, { status, headers });
+  return new Response(json.length > WHOLE_MAX_CHARS ? textStream(json) : json, { status, headers });
 }
 
 // The token is not repeated in a link (reliability SEC-1).

@@ -1,3 +1,4 @@
+import { byteLength } from "../base/bytes.ts";
 import { callOutside, type OutsideAnswer } from "../base/outside.ts";
 import { standardHeaders } from "./signature.ts";
 import { retryAfter } from "./retry_after.ts";
@@ -67,6 +68,6 @@ function bodyOf({ kind, at, data }: WebhookEvent): string {
   const body = (shown: Record<string, unknown>) =>
     JSON.stringify({ type: kind, timestamp: new Date(at).toISOString(), data: shown });
   const whole = body(data);
-  if (new TextEncoder().encode(whole).length <= EVENT_MAX_BYTES) return whole;
+  if (byteLength(whole) <= EVENT_MAX_BYTES) return whole;
   return body({ ...data, data: {}, truncated: true });
 }

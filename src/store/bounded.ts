@@ -1,3 +1,4 @@
+import { byteLength } from "../base/bytes.ts";
 import { turn } from "../base/turn.ts";
 import type { Json } from "../domain/json.ts";
 import type { Database, Row, Value } from "./database.ts";
@@ -48,8 +49,6 @@ const JSON_BYTES_PER_BYTE = 6;
 const FRAME_BYTES = 4_000;
 // Backspace, tab, line feed, form feed, carriage return: a backslash and a letter.
 const SHORT_ESCAPES = new Set([0x08, 0x09, 0x0a, 0x0c, 0x0d]);
-
-const encoder = new TextEncoder();
 
 /**
  * The objects of a slice, with at most `maxBytes` of text in all. `end`: it ends earlier, behind one object at least. `cut`: it has all
@@ -120,7 +119,7 @@ async function readUntil<T>(
     if (rows.length > 0 && bytes > left) return { rows, ended: true };
     const json = await readOne(db, objects, id);
     if (json === null) continue;
-    left -= encoder.encode(json).length;
+    left -= byteLength(json);
     if (rows.length > 0 && left < 0) return { rows, ended: true };
     rows.push({ id, json });
   }
@@ -143,7 +142,7 @@ async function readCut<T>(
       ? await readOne(db, objects, id)
       : await readShortened(db, objects, id, share);
     if (json === null) continue;
-    left -= encoder.encode(json).length;
+    left -= byteLength(json);
     read.set(id, json);
   }
   return sizes.flatMap(({ id }) => {
@@ -190,7 +189,7 @@ async function readShortened<T>(
     const cut = cutToJson(text, Math.floor(left / (byLength.length - index)));
     object[name] = cut.text;
     left -= cut.jsonBytes;
-    kept += encoder.encode(cut.text).length;
+    kept += byteLength(cut.text);
   }
   return JSON.stringify(kept < row.bytes ? { ...object, truncated: true } : object) as Json<T>;
 }
