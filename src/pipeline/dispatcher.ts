@@ -46,6 +46,8 @@ const log = logger("dispatcher");
 
 // Their instructions are read at once, up to 256 KiB each.
 const INSTANT_MAX = 64;
+// A large one would make that commit a long turn for everybody (reliability BYT-1).
+const INSTANT_MAX_BYTES = 16 * 1024;
 
 /** A task that may start, in its lane. */
 interface Chosen {
@@ -141,10 +143,10 @@ export class Dispatcher {
 
   // An engine inside this process is done at once: there is nothing to record before it is. Whatever is unusual takes the long way.
   #isInstant({ task }: Chosen): boolean {
-    const { type, verify, held, attempt } = task;
+    const { type, verify, held, attempt, bytes } = task;
     const engine = this.#options.engines.find(task.engine);
     return engine?.external === false && type === "immediate" && verify === "null" && held === "" &&
-      attempt === 0;
+      attempt === 0 && bytes <= INSTANT_MAX_BYTES;
   }
 
   #startInstant(chosen: readonly Chosen[], now: number): void {

@@ -24,6 +24,8 @@ export interface WaitingTask extends Row {
   held_until: number | null;
   /** 1 when no person waits for it: a schedule, or a task that an agent made (contract 14). */
   patient: number;
+  /** Of its instruction. */
+  bytes: number;
 }
 
 /** What no person waits for. */
@@ -32,7 +34,7 @@ export const IS_PATIENT = "(task.type <> 'immediate' or task.created_by like 'wo
 const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, worker.work_dir, worker.engine,
   task.message_id, task.session_key, task.attempt, task.due_at, task.type, task.cron, task.time_zone,
   task.deliver_to, iif(task.verify = 'null', worker.verify, task.verify) as verify,
-  task.held, task.held_until, ${IS_PATIENT} as patient`;
+  task.held, task.held_until, ${IS_PATIENT} as patient, octet_length(task.instruction) as bytes`;
 
 /**
  * The first due task of each worker that is not paused and that nothing holds, oldest first. The query steps from worker to worker through the index, so its cost grows with the workers that have work and

@@ -13,6 +13,7 @@ export interface Written {
 
 // Writes that queued up during a commit share one transaction, and so one disk sync.
 const GROUP_MAX_STATEMENTS = 400;
+const GROUP_MAX_CHARACTERS = 512 * 1024;
 // A commit so soon after the one before is a sign of load.
 const BUSY_WITHIN_MS = 2;
 
@@ -97,9 +98,11 @@ export class Writer {
   #takeGroup(): Job[] {
     const group: Job[] = [];
     let statements = 0;
+    let characters = 0;
     while (this.#queue[0] !== undefined) {
       statements += this.#queue[0].statements.length;
-      if (group.length > 0 && statements > GROUP_MAX_STATEMENTS) break;
+      characters += charactersOf(this.#queue[0].statements);
+      if (group.length > 0 && (statements > GROUP_MAX_STATEMENTS || characters > GROUP_MAX_CHARACTERS)) break;
       group.push(this.#queue.shift() as Job);
     }
     return group;
@@ -133,6 +136,14 @@ export class Writer {
     this.onCommit(statements.flatMap(({ bell = [] }) => bell));
     return all.slice(fence.length);
   }
+}
+
+function charactersOf(statements: readonly Statement[]): number {
+  let sum = 0;
+  for (const { args } of statements) {
+    for (const arg of args) if (typeof arg === "string") sum += arg.length;
+  }
+  return sum;
 }
 
 function settleFailed(job: Job | undefined, error: unknown): void {
