@@ -95,6 +95,22 @@ describe("runs inside the service, from claim to outcome in one commit (decision
     await expectCounters(app.db);
   });
 
+  it("do not take place for a large text: its commit would hold everybody else up", async () => {
+    await using app = await openApp();
+    let instants = 0;
+    atInstants(app, () => Promise.resolve(void instants++));
+    const worker = await app.call("POST /api/workers", { name: "Ada", engine: "echo" });
+    const results: string[] = [];
+    for (const size of [16_384, 16_385]) {
+      const id = await give(app, worker.id, "x".repeat(size));
+      await app.settle();
+      const { execution_id } = await app.call(`GET /api/tasks/${id}`);
+      results.push((await app.call(`GET /api/executions/${execution_id}`)).result);
+    }
+    expect(results.map((result) => result.length)).toEqual([16_384, 16_385]);
+    expect(instants).toBe(1);
+  });
+
   it("answer a conversation, once", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada", engine: "echo" });

@@ -54,6 +54,14 @@ it("write() puts at most 400 statements into one commit, and never splits one wr
   expect(driver.batches.map((batch) => batch.length)).toEqual([400, 1, 500, 2]);
 });
 
+it("write() puts at most 512 K characters into one commit, beside a first one that may be larger", async () => {
+  const { driver, writer } = prepared();
+  const sizes = [300_000, 200_000, 100_000, 600_000, 1];
+  const large = (size: number, index: number) => [{ sql: `j${index}`, args: [1, "x".repeat(size)] }];
+  await Promise.all(sizes.map((size, index) => writer.write(large(size, index))));
+  expect(driver.batches).toEqual([["j0", "j1"], ["j2"], ["j3"], ["j4"]]);
+});
+
 it("what waits is known, and is refused when nothing may be written any more", async () => {
   const { driver, connection, writer } = prepared();
   expect(writer.waiting).toEqual({ writes: 0, oldestMs: 0 });
