@@ -285,6 +285,7 @@ async function tryRun(world: World, label: string): Promise<void> {
     held: "",
     held_until: null,
     patient: 0,
+    bytes: 0,
   };
   const targets = [
     "global",
