@@ -7,6 +7,8 @@ const HELP = `svc runs AI worker agents: messages in, tasks out, replies back.
 Usage:
   svc serve [-c config.yaml] [--no-console] [--standby]
                                     Run the service, with the web console at / or without, or wait to take over
+  svc runner --url https://host --token-file <path> [-c runner.yaml]
+                                    Run workers of a service that is on another machine
   svc ctl <group> <command> ...     Control a running service
   svc restore <file> [-c config.yaml] [--yes] [--new-key] [--paused]
                                     Put a backup in the place of the data, with the service stopped
@@ -35,6 +37,13 @@ async function main(args: string[]): Promise<number> {
         import.meta.url,
       );
       return await serve(rest);
+    }
+    case "runner": {
+      const { runner } = await load<typeof import("./src/boot/runner.ts")>(
+        "./src/boot/runner.ts",
+        import.meta.url,
+      );
+      return await runner(rest);
     }
     case "ctl":
       return await control(rest);

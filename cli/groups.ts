@@ -92,6 +92,10 @@ export const GROUPS: Record<string, Group> = {
     about: "Engines: the programs that run as agents, and whether they can be used",
     load: async () => (await commands<typeof import("./commands/engine.ts")>("engine")).engineCommands,
   },
+  runner: {
+    about: "Runners: other machines that run workers",
+    load: async () => (await commands<typeof import("./commands/runner.ts")>("runner")).runnerCommands,
+  },
   budget: {
     about: "Budgets: what runs may use",
     load: async () => (await commands<typeof import("./commands/budget.ts")>("budget")).budgetCommands,

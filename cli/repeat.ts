@@ -23,6 +23,7 @@ export const CREATING = [
   "POST /api/tokens",
   "POST /api/webhooks",
   "POST /api/budgets",
+  "POST /api/runners",
 ] as const satisfies (keyof Api)[];
 
 const PAUSE: Backoff = { firstMs: 100, lastMs: 2_000 };

@@ -39,6 +39,12 @@ const ATTRIBUTES = {
     type: "words",
     mayBeEmpty: true,
   },
+  runsOn: {
+    flags: "--runs-on <labels>",
+    about: "labels of the runners that run it, comma-separated; empty for the service's own machine",
+    type: "words",
+    mayBeEmpty: true,
+  },
   engineArgs: {
     flags: "--engine-args <engine=args>",
     about: "its own arguments for an engine",
@@ -202,6 +208,21 @@ export const workerCommands: AnyCommand[] = [
     options: {},
     examples: ["worker resume 01a1fd23-4a4c-746f-99ac-8860e2641168"],
     run: (context) => setPaused(context, false),
+  }),
+  command({
+    name: "rehome",
+    about: "Say on which runner a worker's directory is; nothing is copied",
+    args: ["id"],
+    refs: { id: "worker" },
+    options: {
+      to: { flags: "--to <runner>", about: "left out: the first that runs it next", type: "text" },
+    },
+    examples: ["worker rehome 01a1fd23-4a4c-746f-99ac-8860e2641168 --to mac2"],
+    async run({ client, out, args: [id = ""], options: { to } }) {
+      const body = to === undefined ? {} : { home: to };
+      const { json, value } = await client.call("POST /api/workers/:id/rehome", { params: { id }, body });
+      out.object(json, value);
+    },
   }),
   command({
     name: "delete",

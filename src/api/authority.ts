@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../base/clock.ts";
-import { type Claims, OPERATOR_KEY_VERSION } from "../base/token.ts";
+import { type Claims, OPERATOR_KEY_VERSION, RUNNER_SCOPES } from "../base/token.ts";
 import { verifyToken } from "../base/token_verify.ts";
 import { ALL_SCOPES, BEE_SCOPES, BEE_SUBJECT, type Caller, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
 import { scopesWithin } from "../domain/token.ts";
@@ -8,6 +8,7 @@ import { ROLE_SCOPES } from "../domain/user.ts";
 import { findBeeGrant } from "../store/bee_run.ts";
 import type { Database } from "../store/database.ts";
 import { findRunGrant } from "../store/execution.ts";
+import { findRunnerGrant, type RunnerGrant } from "../store/runner.ts";
 import { findTokenGrant, noteTokenUse, type TokenGrant } from "../store/token.ts";
 import { findUserById, type UserRow } from "../store/user.ts";
 
@@ -49,7 +50,7 @@ export class Authority {
   readonly #clock: Clock;
   // Verifying a signature costs more than most reads; what was verified once stays verified until it expires.
   readonly #verified = new LRUCache<string, Claims>({ max: REMEMBERED_TOKENS_MAX });
-  readonly #rows: LRUCache<string, { row: Promise<UserRow | TokenGrant | null> }>;
+  readonly #rows: LRUCache<string, { row: Promise<UserRow | TokenGrant | RunnerGrant | null> }>;
 
   constructor({ key, instance, operator, db, clock }: AuthorityOptions) {
     this.key = key;
@@ -105,6 +106,8 @@ export class Authority {
         return await this.#run(claims);
       case "token":
         return await this.#token(claims);
+      case "runner":
+        return await this.#runner(claims);
       case "access":
         return /^operator:/.test(claims.sub) || claims.sub === `user:${this.operatorId}`
           ? this.#operator(claims)
@@ -149,6 +152,12 @@ export class Authority {
     };
   }
 
+  async #runner({ sub }: Claims): Promise<Caller | null> {
+    const runner = await this.#row(sub, () => findRunnerGrant(this.#db, sub.slice("runner:".length)));
+    if (runner === null) return null;
+    return { subject: `runner:${runner.name}`, scopes: RUNNER_SCOPES, run: null, person: null, runner };
+  }
+
   // A token never reaches further than whoever made it does now.
   async #token({ jti, sub }: Claims): Promise<Caller | null> {
     const token = await this.#row(`token:${jti}`, () => findTokenGrant(this.#db, jti));
@@ -172,7 +181,10 @@ export class Authority {
   }
 
   // Many requests of one caller, also at once, look once a second.
-  #row<T extends UserRow | TokenGrant>(key: string, find: () => Promise<T | null>): Promise<T | null> {
+  #row<T extends UserRow | TokenGrant | RunnerGrant>(
+    key: string,
+    find: () => Promise<T | null>,
+  ): Promise<T | null> {
     const known = this.#rows.get(key);
     if (known !== undefined) return known.row as Promise<T | null>;
     const row = find();

@@ -10,11 +10,13 @@ import type { Catalog } from "../engine/catalog.ts";
  */
 export function checkEngines(
   engines: Catalog,
-  input: Pick<WorkerUpdate, "engine" | "engine_args">,
+  input: Pick<WorkerUpdate, "engine" | "engine_args" | "runs_on">,
   prefix = "",
 ): void {
   const known = engines.names;
-  if (input.engine !== undefined && engines.find(input.engine) === null) {
+  // An engine may be one that only a runner has (contract 18).
+  const isElsewhere = (input.runs_on ?? []).length > 0;
+  if (input.engine !== undefined && engines.find(input.engine) === null && !isElsewhere) {
     throw invalid(
       `${prefix}engine`,
       `no engine is called ${JSON.stringify(input.engine)}; known: ${known.join(", ")}`,
@@ -22,7 +24,9 @@ export function checkEngines(
   }
   for (const [name, text] of Object.entries(input.engine_args ?? {})) {
     const path = `${prefix}engine_args.${name}`;
-    if (!known.includes(name)) throw invalid(path, `no engine is called that; known: ${known.join(", ")}`);
+    if (!known.includes(name) && !isElsewhere) {
+      throw invalid(path, `no engine is called that; known: ${known.join(", ")}`);
+    }
     const flag = reservedFlag(engines.find(name)?.kind ?? "", argsIn(path, text));
     if (flag !== null) throw invalid(path, `cannot have ${flag}: the service itself decides this`);
   }

@@ -148,7 +148,8 @@ function changeWorker(
       ...insertWorker({ ...fields, id, name, work_dir, created_at: now, updated_at: now }, departmentIds),
       record(now, { kind: "worker.created", worker_id: id, actor, data: { name } }),
     );
-    workDirs.push(work_dir);
+    // That of a runner is made there.
+    if (fields.runs_on.length === 0) workDirs.push(work_dir);
   } else if (action === "update") {
     const names = changed.map((one) => one.name);
     const change = Object.fromEntries(

@@ -52,6 +52,8 @@ import { readMetrics } from "./metrics.ts";
 import { pair } from "./pairing.ts";
 import type { Parts } from "./parts.ts";
 import { resendMessage, resendMessages } from "./resend.ts";
+import { appendRunLog, beatRuns, claimRun, endRun, enterRunner, reportRun } from "./run.ts";
+import { createRunner, deleteRunner, drainRunner, getRunner, listRunners } from "./runner.ts";
 import { getPlatform, listPlatforms, listSenders, revokeSender, testPlatform } from "./platform.ts";
 import { listSchedules, previewSchedule, updateTask } from "./schedule.ts";
 import { clearSession, clearWorkerContext, listContexts } from "./session.ts";
@@ -70,6 +72,7 @@ import {
 } from "./webhook.ts";
 import { createWorker, getWorker, listWorkers, updateWorker } from "./worker.ts";
 import { deleteWorker } from "./worker_deletion.ts";
+import { rehomeWorker } from "./worker_home.ts";
 import { getWorkerStatus } from "./worker_status.ts";
 
 /** Every operation by noun and verb, as the route table calls them. */
@@ -96,6 +99,7 @@ export function createOperations(parts: Parts) {
       status: getWorkerStatus,
       update: updateWorker,
       delete: deleteWorker,
+      rehome: rehomeWorker,
     }),
     task: bound(parts, {
       create: createTask,
@@ -125,6 +129,21 @@ export function createOperations(parts: Parts) {
       lift: liftBudget,
     }),
     fleet: bound(parts, { export: exportFleet, plan: planOfFleet, apply: applyFleet }),
+    runner: bound(parts, {
+      list: listRunners,
+      create: createRunner,
+      get: getRunner,
+      delete: deleteRunner,
+      drain: drainRunner,
+    }),
+    run: bound(parts, {
+      enter: enterRunner,
+      claim: claimRun,
+      beat: beatRuns,
+      log: appendRunLog,
+      events: reportRun,
+      end: endRun,
+    }),
     inbox: bound(parts, { list: listInbox }),
     question: bound(parts, {
       ask: askQuestion,

@@ -10,6 +10,7 @@ import type { DatabaseWatch } from "../store/watch.ts";
 import type { Authority } from "./authority.ts";
 import type { Platforms } from "./platforms.ts";
 import type { LoginLimits } from "./login_limit.ts";
+import type { RemoteRuns } from "./remote.ts";
 import type { RunLimits } from "./run_limit.ts";
 import type { SignIn } from "./sign_in.ts";
 
@@ -51,6 +52,8 @@ export interface Parts {
   interruptRun: (executionId: string) => Promise<void>;
   /** Ends what the bee is doing for a conversation, and resolves when it is over. */
   interruptRouting: (sessionKey: string) => Promise<void>;
+  /** The runs that runners have. */
+  remote: () => RemoteRuns;
 }
 
 /** A database on a libSQL server that this process holds (contract 18). */

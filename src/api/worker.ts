@@ -1,10 +1,10 @@
-import { join } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import { invalid, notFound, ServiceError } from "../domain/error.ts";
 import { type Json, valueOf } from "../domain/json.ts";
 import type { Listing } from "../domain/page.ts";
 import { type Caller, grants, idleScopes, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
 import type { Worker, WorkerCreate, WorkerFilter, WorkerUpdate } from "../domain/worker.ts";
-import { stateDirOf } from "../base/paths.ts";
+import { type DataPaths, stateDirOf } from "../base/paths.ts";
 import { newId } from "../base/id.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { findDepartmentRef, listDescendantIds } from "../store/department.ts";
@@ -35,6 +35,7 @@ const OPERATOR_FIELDS = [
   "work_dir",
   "constraints",
   "departments",
+  "runs_on",
 ] as const;
 
 /** POST /api/workers (interface 4.1, contract 3, Worker). Makes the work directory. Throws `invalid_request`, `forbidden`. */
@@ -50,7 +51,7 @@ export async function createWorker(
     checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
     const id = newId();
     const now = clock.now();
-    const workDir = input.work_dir === "" ? join(paths.workers, id) : resolveWorkDir(input.work_dir, paths);
+    const workDir = workDirOf(id, input, paths);
     const departments = await resolveDepartments(db, input.departments);
     const response: Worker = {
       id,
@@ -64,13 +65,16 @@ export async function createWorker(
       scopes: input.scopes,
       verify: input.verify,
       work_dir: workDir,
+      runs_on: input.runs_on,
+      home: "",
       status: input.paused ? "paused" : "idle",
       paused: input.paused,
       created_at: now,
       updated_at: now,
     };
-    await makeWorkDir(workDir);
-    const own = input.work_dir === "";
+    const away = input.runs_on.length > 0;
+    if (!away) await makeWorkDir(workDir);
+    const own = input.work_dir === "" && !away;
     return {
       // A directory that was made for this worker is removed again; one that was named may belong to others.
       ...(own ? { undo: () => Deno.remove(workDir).catch(() => {}) } : {}),
@@ -89,6 +93,14 @@ export async function createWorker(
   return { ...created, ...await warningOf({ engines, paths }, created, input.scopes) };
 }
 
+// On another machine a path is what it says there.
+function workDirOf(id: string, { work_dir, runs_on }: WorkerCreate, paths: DataPaths): string {
+  if (work_dir === "") return join(paths.workers, id);
+  if (runs_on.length === 0) return resolveWorkDir(work_dir, paths);
+  if (!isAbsolute(work_dir)) throw invalid("work_dir", "must be absolute: it is a path of the runner");
+  return resolve(work_dir);
+}
+
 // A scope that grants nothing, or an engine that cannot be used, is most likely a mistake: it is stored, and answered with a
 // warning (contract 2.6, contract 8.17).
 async function warningOf(
@@ -97,8 +109,11 @@ async function warningOf(
   scopes: readonly string[] = [],
 ): Promise<{ warning?: string }> {
   const idle = idleScopes(scopes);
-  const { id, engine } = valueOf(json);
-  const found = await engines.probeOne(engine, (one) => stateDirOf(paths, id, one));
+  const { id, engine, runs_on } = valueOf(json);
+  // Whether a runner can use its engine, the runner says.
+  const found = runs_on.length > 0
+    ? { usable: true, detail: "" }
+    : await engines.probeOne(engine, (one) => stateDirOf(paths, id, one));
   const words = [
     ...(idle.length === 0 ? [] : [`no route asks for ${idle.join(", ")}, so it grants nothing`]),
     ...(found.usable ? [] : [`its engine ${engine || engines.defaultName} cannot be used: ${found.detail}`]),
@@ -173,7 +188,11 @@ async function changeWorker(
   const change = changed(worker, input);
   checkAuthority(call.caller, OPERATOR_FIELDS.filter((name) => change[name] !== undefined));
   if (change.scopes !== undefined) checkGrant(call.caller, change.scopes, worker.scopes);
-  checkEngines(engines, change);
+  checkEngines(engines, { ...change, runs_on: change.runs_on ?? worker.runs_on });
+  // Back on this machine, it needs an engine of this machine.
+  if (change.runs_on !== undefined) {
+    checkEngines(engines, { engine: change.engine ?? worker.engine, runs_on: change.runs_on });
+  }
   const engine = change.engine ?? worker.engine;
   checkCommands({ call, engines, engine }, { verify: change.verify });
   // Another engine may need to be told how a command is run.
@@ -212,8 +231,15 @@ function changed(
       "cannot be changed, because what agents remember belongs to it; make a new worker",
     );
   }
-  const { id: _id, status: _status, created_at: _created, updated_at: _updated, work_dir: _dir, ...fields } =
-    input;
+  const {
+    id: _id,
+    status: _status,
+    created_at: _created,
+    updated_at: _updated,
+    work_dir: _dir,
+    home: _home,
+    ...fields
+  } = input;
   const shown = { ...worker, departments: worker.departments.map((department) => department.id) };
   const entries = Object.entries(fields).filter(([name, value]) =>
     value !== undefined && JSON.stringify(value) !== JSON.stringify(shown[name as keyof typeof shown])

@@ -22,6 +22,8 @@ export async function shownWorkers<T extends Worker | Worker[]>(
   if (doubtful.size === 0) return json;
   const value = valueOf<Worker | Worker[]>(json);
   for (const worker of [value].flat()) {
+    // Whether a runner can use its engine, the runner says.
+    if (worker.runs_on.length > 0) continue;
     if (worker.status !== "idle" || !doubtful.has(worker.engine)) continue;
     // A login may be the worker's own.
     const { usable } = await engines.probeOne(worker.engine, (one) => stateDirOf(paths, worker.id, one));

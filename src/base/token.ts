@@ -3,8 +3,8 @@ import { SignJWT } from "jose/jwt/sign";
 
 /** Claims of every token of ours (contract 2). */
 export interface Claims {
-  typ: "access" | "run" | "token";
-  /** `operator:<name>`, `user:<id>`, `worker:<id>` or `bee`. */
+  typ: "access" | "run" | "token" | "runner";
+  /** `operator:<name>`, `user:<id>`, `runner:<id>`, `worker:<id>` or `bee`. */
   sub: string;
   /** Scopes, space separated. What counts is what stands in the database at each request. */
   scope: string;
@@ -16,8 +16,10 @@ export interface Claims {
   jti: string;
   /** Tokens that `ctl` signs itself: the running service that takes them (contract 8.14). */
   instance?: string;
-  /** Logins only: the name of the user, for whoever shows it. */
+  /** Of logins and runners: the name, for whoever shows it. */
   name?: string;
+  /** Runners only. */
+  labels?: string[];
   /** Run tokens only. */
   execution_id?: string;
   attempt?: number;
@@ -67,6 +69,32 @@ export function signNamedToken(
     jti: token.id,
   });
 }
+
+/** Signs the token of a runner, which counts while its row is there (contract 18). It names itself and its labels, for whoever reads it. */
+export function signRunnerToken(
+  key: Uint8Array,
+  { id, name, labels, created_at }: {
+    id: string;
+    name: string;
+    labels: readonly string[];
+    created_at: number;
+  },
+): Promise<string> {
+  return sign(key, {
+    typ: "runner",
+    sub: `runner:${id}`,
+    scope: RUNNER_SCOPES.join(" "),
+    ver: 1,
+    iat: Math.floor(created_at / 1000),
+    exp: NEVER_S,
+    jti: id,
+    name,
+    labels: [...labels],
+  });
+}
+
+/** What a runner may do. */
+export const RUNNER_SCOPES = ["write:runs"];
 
 function sign(key: Uint8Array, { sub, iat, exp, jti, ...rest }: Claims): Promise<string> {
   return new SignJWT(rest)

@@ -24,9 +24,10 @@ function isClaims(payload: object): payload is Claims {
   // A token is for this service only, and each type has its own kind of subject.
   if ("aud" in claims) return false;
   if (typ === "run") {
-    return !/^(operator|user):/.test(sub) && typeof claims.execution_id === "string" &&
+    return !/^(operator|user|runner):/.test(sub) && typeof claims.execution_id === "string" &&
       typeof claims.attempt === "number";
   }
+  if (typ === "runner") return sub.startsWith("runner:");
   if (typ === "token") return sub.startsWith("user:") && typeof claims.jti === "string";
   if (typ !== "access") return false;
   if (ver !== OPERATOR_KEY_VERSION) return /^(operator|user):/.test(sub);

@@ -49,7 +49,7 @@ interface Process {
 export function partsOf(
   { loaded, paths, db, key, operator, clock, owner, platforms }: Foundation,
   { bells, umask, stopping }: Process,
-  running: Needs<"stages" | "interruptRun" | "interruptRouting">,
+  running: Needs<"stages" | "interruptRun" | "interruptRouting" | "remote">,
   listensAt: () => string,
 ): Parts {
   const { auth, bee, limits, server: network, retention, scheduler, database } = loaded.config;

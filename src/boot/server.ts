@@ -18,7 +18,7 @@ import { logger, redact } from "../base/log.ts";
 import { Admission } from "../pipeline/admission.ts";
 import { Bee } from "../pipeline/bee.ts";
 import { Dispatcher } from "../pipeline/dispatcher.ts";
-import { createEnvironments } from "../run/environment.ts";
+import { createEnvironments, signRunToken } from "../run/environment.ts";
 import { Executor } from "../run/executor.ts";
 import { createIntake } from "../pipeline/intake.ts";
 import type { Stage } from "../pipeline/loop.ts";
@@ -30,6 +30,8 @@ import { removePartials } from "../files/uploads.ts";
 import { installShim } from "./shim.ts";
 import { record } from "../store/journal.ts";
 import { createUpkeep } from "./upkeep.ts";
+import { createRemote, type Remote } from "./remote.ts";
+import { LEASE_TIMES, type LeaseTimes } from "../domain/runner.ts";
 import { BELL, Bells } from "../base/bells.ts";
 
 const log = logger("server");
@@ -50,6 +52,7 @@ export interface ServerParts {
   umask?: number;
   /** Waits while another server holds the database, until this aborts (contract 18). */
   standby?: AbortSignal;
+  leaseTimes?: LeaseTimes;
 }
 
 /** The whole service: opened, started, drained and stopped in order. */
@@ -63,6 +66,7 @@ export class Server {
   /** The password made at the very first start, to be shown once; else null. */
   readonly generatedPassword: string | null;
   readonly #rescuer: Rescuer;
+  readonly #remote: Remote;
   readonly #bee: Bee;
   readonly #sending: ReturnType<typeof createSending>;
   readonly #listener: Listener;
@@ -83,8 +87,11 @@ export class Server {
     const machine = { umask: replaced.umask ?? 0o022, stopping: this.#stopping.signal };
     this.parts = partsOf(foundation, { bells, ...machine }, {
       stages: () => this.stages,
-      interruptRun: (executionId) => this.executor.interrupt(executionId),
+      interruptRun: async (executionId) => {
+        await Promise.all([this.executor.interrupt(executionId), this.#remote.interrupt(executionId)]);
+      },
       interruptRouting: (sessionKey) => this.#bee.interrupt(sessionKey),
+      remote: () => this.#remote,
     }, () => this.#listener.url);
     const { engines, authority, lifecycle, timeZone, network, waits, interruptRun } = this.parts;
     this.config = config;
@@ -95,9 +102,8 @@ export class Server {
     const rules = { defaultZone: timeZone, maxAttempts: config.limits.max_attempts };
     const base = { db, clock, bells };
     const environmentOf = createEnvironments({
-      clock,
       paths,
-      key: () => authority.key,
+      tokenOf: (run) => signRunToken(authority.key, run, clock.now()),
       timeZone,
       url: () => this.#listener.url,
       inherited: Deno.env.toObject(),
@@ -111,11 +117,13 @@ export class Server {
     });
     const steps = new Steps();
     this.executor = new Executor({ ...running, rules, logBell, waits, steps });
+    this.#remote = createRemote(this.parts, { rules, steps, times: replaced.leaseTimes ?? LEASE_TIMES });
     this.dispatcher = new Dispatcher({
       ...base,
       engines,
       waits,
       admission,
+      placement: this.#remote.placement,
       maxConcurrentRuns: config.limits.max_concurrent_runs,
       maxAttempts: config.limits.max_attempts,
       executor: this.executor,
@@ -138,6 +146,7 @@ export class Server {
       ...createUpkeep(this.parts, config, async (executionId, words) => {
         await Promise.all([
           this.executor.stopFor(executionId, words),
+          this.#remote.stopFor(executionId, words),
           this.#bee.stopFor(executionId, words),
         ]);
       }),
@@ -184,6 +193,7 @@ export class Server {
       removePartials(parts.paths.uploads),
       Deno.remove(parts.paths.backup, { recursive: true }).catch(() => {}),
     ]);
+    await this.#remote.renew();
     await this.#rescuer.rescue();
     await this.#rescuer.rescueBee();
     await Deno.remove(parts.paths.runs, { recursive: true }).catch(() => {});

@@ -1,7 +1,7 @@
-import { isMap, isPair, isScalar, type Node } from "yaml";
 import { z } from "zod";
 import { absolutePath, ConfigError, type ConfigSource, readConfigSource, readSecretFile } from "./file.ts";
-import { applyEnvironment, inside, type Shape } from "./environment.ts";
+import { applyEnvironment, type Shape } from "./environment.ts";
+import { problems, where } from "./problem.ts";
 import { adapterOf, ADAPTERS, needsNoConfiguration, reservedFlag } from "../engine/adapters.ts";
 import type { EngineConfig } from "../engine/config.ts";
 import { noticesSchema } from "./notices.ts";
@@ -144,7 +144,11 @@ export async function loadConfig(
   const fromEnvironment = applyEnvironment(input, env, inputShape);
   readSecretFiles(input, source.base);
   const result = configSchema.safeParse(input);
-  if (!result.success) throw new ConfigError(problems(result.error, source, fromEnvironment).join("\n"));
+  if (!result.success) {
+    throw new ConfigError(
+      problems(result.error, source, { schema: configSchema, fromEnvironment }).join("\n"),
+    );
+  }
   const config = result.data;
   config.data_dir = absolutePath(fromEnvironment.has("data_dir") ? Deno.cwd() : source.base, config.data_dir);
   config.database.url = databaseUrl(config.database.url, config.data_dir, source.base);
@@ -156,7 +160,7 @@ export async function loadConfig(
     : absolutePath(fromEnvironment.has("backup.dir") ? Deno.cwd() : source.base, config.backup.dir);
   checkBackup(config, source);
   checkFiles(config, source);
-  checkEngines(config, source);
+  checkEngines(config.engines, source, config.bee.engine);
   const passwordFile = env.SVC_AUTH_PASSWORD_FILE;
   const password = env.SVC_AUTH_PASSWORD ??
     (passwordFile ? readSecretFile("SVC_AUTH_PASSWORD_FILE", passwordFile) : "");
@@ -188,8 +192,9 @@ function checkFiles({ files_dir, data_dir, database }: Config, source: ConfigSou
   );
 }
 
-function checkEngines(config: Config, source: ConfigSource): void {
-  const { default: defaultName, ...engines } = config.engines;
+/** Throws ConfigError for an engine that cannot be; completes kinds and commands. `beeEngine`: the coordinator's, where there is one. */
+export function checkEngines(given: Config["engines"], source: ConfigSource, beeEngine = "rules"): void {
+  const { default: defaultName, ...engines } = given;
   const known = new Set(ENGINES_DEFAULT);
   for (const [name, engine] of Object.entries(engines)) {
     const at = `${where(source, ["engines", name])}engines.${name}`;
@@ -215,7 +220,7 @@ function checkEngines(config: Config, source: ConfigSource): void {
     engine.kind = kind;
     known.add(name);
   }
-  for (const [key, name] of [["engines.default", defaultName], ["bee.engine", config.bee.engine]] as const) {
+  for (const [key, name] of [["engines.default", defaultName], ["bee.engine", beeEngine]] as const) {
     if (known.has(name) || (key === "bee.engine" && name === "rules")) continue;
     const names = [...known].sort().join(", ");
     throw new ConfigError(
@@ -224,45 +229,6 @@ function checkEngines(config: Config, source: ConfigSource): void {
   }
 }
 
-function problems(error: z.ZodError, source: ConfigSource, fromEnvironment: Map<string, string>): string[] {
-  return error.issues.flatMap((issue) => {
-    const path = issue.path.map(String);
-    if (issue.code === "unrecognized_keys") {
-      return issue.keys.map((key) => {
-        const full = [...path, key];
-        const name = fromEnvironment.get(full.join("."));
-        const known = Object.keys(shapeAt(path)?.properties ?? {}).join(", ");
-        return `${name ? `${name}: ` : where(source, full, true)}${
-          full.join(".")
-        }: no such key; known here: ${known}`;
-      });
-    }
-    const name = fromEnvironment.get(path.join("."));
-    return [`${name ? `${name}: ` : where(source, path)}${path.join(".")}: ${issue.message}`];
-  });
-}
-
-function shapeAt(path: string[]): Shape | undefined {
-  return path.reduce<Shape | undefined>(inside, inputShape());
-}
-
 function inputShape(): Shape {
   return z.toJSONSchema(configSchema, { io: "input" }) as Shape;
-}
-
-/** `file:line:column: ` of a key's value (or of the key itself), "" when it is not in the file. */
-function where(source: ConfigSource, path: string[], atKey = false): string {
-  if (source.path === null || source.document === null) return "";
-  const parent = source.document.getIn(path.slice(0, -1), true);
-  let node = source.document.getIn(path, true) as Node | undefined;
-  if (atKey && isMap(parent)) {
-    const pair = parent.items.find((item) =>
-      isPair(item) && isScalar(item.key) && String(item.key.value) === path.at(-1)
-    );
-    node = pair?.key as Node | undefined;
-  }
-  const offset = node?.range?.[0];
-  if (offset === undefined) return `${source.path}: `;
-  const { line, column } = source.position(offset);
-  return `${source.path}:${line}:${column}: `;
 }

@@ -8,9 +8,10 @@ export interface Rule {
   access: Access;
   /**
    * `people`: no run, whatever its scopes are. `own`: whoever logged in may, for what is their own. `unbound`: of the
-   * runs only those that hold `*:*` and so are not bound to a conversation.
+   * runs only those that hold `*:*` and so are not bound to a conversation. `runners`: other machines that run workers, and these
+   * nothing else (contract 18).
    */
-  only?: "people" | "own" | "unbound";
+  only?: "people" | "own" | "unbound" | "runners";
 }
 
 /**
@@ -157,12 +158,12 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["GET /api/runners/:id_or_name", "read:runners"],
   ["DELETE /api/runners/:id_or_name", "write:runners"],
   ["POST /api/runners/:id_or_name/drain", "write:runners"],
-  ["POST /api/runners/claim", "write:runs"],
-  ["POST /api/runs/:id/beat", "write:runs"],
-  ["POST /api/runs/:id/log", "write:runs"],
-  ["POST /api/runs/:id/events", "write:runs"],
-  ["POST /api/runs/:id/end", "write:runs"],
-  ["GET /api/runs/:id/media/:name", "write:runs"],
+  ["POST /api/runners/claim", "write:runs", "runners"],
+  ["POST /api/runners/beat", "write:runs", "runners"],
+  ["POST /api/runs/:id/log", "write:runs", "runners"],
+  ["POST /api/runs/:id/events", "write:runs", "runners"],
+  ["POST /api/runs/:id/end", "write:runs", "runners"],
+  ["GET /api/runs/:id/media/:name", "write:runs", "runners"],
 ];
 
 /** The rules by operation, `GET /api/workers/:id`. */

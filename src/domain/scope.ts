@@ -87,13 +87,21 @@ export function idleScopes(scopes: readonly string[]): string[] {
 
 /** Who calls, and what they may do. Every operation takes one. */
 export interface Caller {
-  /** `user:<name>`, `token:<name>`, `worker:<id>` or `bee`; goes into the journal as the actor (contract 9). */
+  /** `user:<name>`, `token:<name>`, `runner:<name>`, `worker:<id>` or `bee`; goes into the journal as the actor (contract 9). */
   subject: string;
   scopes: readonly string[];
   /** Set for a run token: what the run is bound to. */
   run: RunBinding | null;
   /** Set for people, and for the tokens that they gave to programs. */
   person: Person | null;
+  /** Set for another machine that runs workers; it may call nothing but what is for runners. */
+  runner?: RunnerBinding;
+}
+
+/** The runner that a token belongs to (contract 18). */
+export interface RunnerBinding {
+  id: string;
+  name: string;
 }
 
 /** A user who calls (contract 9). */

@@ -196,6 +196,9 @@ export const EVENT_KINDS = [
   "webhook.replayed",
   "webhook.disabled",
   "notice.raised",
+  "runner.created",
+  "runner.updated",
+  "runner.deleted",
   "system.started",
   "system.stopped",
   "system.backup",
@@ -240,6 +243,9 @@ export type BudgetState = (typeof BUDGET_STATES)[number];
 
 /** What can hold a pending task (contract 14). */
 export const HOLD_KINDS = ["budget", "engine", "run_limit", "runner"] as const;
+
+/** What a runner is to the service (contract 18). */
+export const RUNNER_STATES = ["online", "silent", "draining"] as const;
 
 /** What a scope may ask to do (contract 2.6). */
 export const VERBS = ["read", "write"] as const;

@@ -16,6 +16,7 @@ import {
   truncated,
 } from "./field.ts";
 import { pageQuery, WORKER_PAGE_SIZE_MAX } from "./page.ts";
+import { labels } from "./runner.ts";
 import { scope } from "./scope.ts";
 import { SHOWN_WORKER_STATUSES } from "./vocabulary.ts";
 
@@ -37,6 +38,12 @@ export const workerSchema = z.strictObject({
   scopes: z.array(z.string()),
   verify: verifySchema.nullable().meta({ description: "checks the work of tasks that name no check" }),
   work_dir: z.string().meta({ description: "absolute path" }),
+  runs_on: z.array(z.string()).meta({
+    description: "labels of the runners that run it; empty: the service's own machine",
+  }),
+  home: z.string().meta({
+    description: "the runner that has its directory; empty until its first run there",
+  }),
   status: z.enum(SHOWN_WORKER_STATUSES),
   paused: z.boolean(),
   created_at: time,
@@ -85,6 +92,7 @@ const attributes = {
   engine_args: engineArgs,
   scopes,
   verify: verifySchema.nullable().meta({ description: "checks the work of tasks that name no check" }),
+  runs_on: labels,
   paused: z.boolean(),
 };
 
@@ -100,6 +108,7 @@ export const workerCreateSchema = z.strictObject({
   departments: departments.default([]),
   scopes: attributes.scopes.default([]),
   verify: attributes.verify.default(null),
+  runs_on: attributes.runs_on.default([]),
   paused: attributes.paused.default(false),
 }).meta({ id: "WorkerCreate", examples: [{ name: "Ada" }] });
 
@@ -111,6 +120,7 @@ export const workerUpdateSchema = z.strictObject({
   departments: departmentsAsShown,
   ...attributes,
   work_dir: z.string(),
+  home: z.unknown(),
   id: z.unknown(),
   status: z.unknown(),
   created_at: z.unknown(),
@@ -118,6 +128,15 @@ export const workerUpdateSchema = z.strictObject({
 }).partial().meta({ id: "WorkerUpdate", examples: [{ description: "Writes the newsletter" }] });
 
 export type WorkerUpdate = z.output<typeof workerUpdateSchema>;
+
+/** Body of POST /api/workers/:id/rehome. */
+export const workerRehomeSchema = z.strictObject({
+  home: text(NAME_MAX_BYTES).default("").meta({
+    description: "id or name of a runner; empty: the first that runs it next",
+  }),
+}).meta({ id: "WorkerRehome" });
+
+export type WorkerRehome = z.output<typeof workerRehomeSchema>;
 
 /** Query of GET /api/workers (interface 4.2, worker list). */
 export const workerListQuery = {

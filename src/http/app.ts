@@ -5,6 +5,7 @@ import { ServiceError } from "../domain/error.ts";
 import { load } from "../base/load.ts";
 import { logger } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
+import { authorize } from "./authorize.ts";
 import { authenticate, checkHost, isLoopback, tokenOf } from "./authenticate.ts";
 import { CONSOLE_PATHS, mountConsole } from "./console.ts";
 import { DOCS_PATHS, mountDocs } from "./docs.ts";
@@ -37,6 +38,7 @@ import { questionRoutes } from "./routes/question.ts";
 import { queueRoutes } from "./routes/queue.ts";
 import { scheduleRoutes } from "./routes/schedule.ts";
 import { sessionRoutes } from "./routes/session.ts";
+import { runnerRoutes } from "./routes/runner.ts";
 import { systemRoutes } from "./routes/system.ts";
 import { taskRoutes } from "./routes/task.ts";
 import { usageRoutes } from "./routes/usage.ts";
@@ -73,6 +75,7 @@ export const ROUTES = [
   ...platformRoutes,
   ...hookRoutes,
   ...webhookRoutes,
+  ...runnerRoutes,
 ] as const;
 
 /** The API as a type, for the command line's client. */
@@ -142,6 +145,7 @@ function mountMcp(app: App, { authority, lifecycle, clock }: Door): void {
     const url = new URL(c.req.url);
     const { caller } = await authenticate(authority, c.req.raw, url);
     c.env.onCaller?.(caller);
+    if (caller.runner !== undefined) authorize(caller, { access: "token" });
     const bytes = await readBody(c.req.raw, BODY_MAX_BYTES, clock);
     const body = bytes.length === 0 ? null : bytes as Uint8Array<ArrayBuffer>;
     answering ??= load<typeof import("./mcp.ts")>("./mcp.ts", import.meta.url)

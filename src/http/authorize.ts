@@ -10,7 +10,11 @@ export function authorize(caller: Caller, rule: Rule): void {
   if (mayEnter(caller, rule)) return;
   throw new ServiceError(
     "forbidden",
-    caller.run !== null && isForPeople(rule)
+    caller.runner !== undefined
+      ? "Cannot do this with the token of a runner: it is good for claiming runs and reporting them, and for nothing else"
+      : rule.only === "runners"
+      ? "Cannot do this: it is for runners, with the token that svc ctl runner add prints"
+      : caller.run !== null && isForPeople(rule)
       ? "Cannot do this from a run: it is for people, whatever scopes the worker has"
       : rule.only === "unbound" && boundTo(caller) !== null
       ? "Cannot do this from a run: it is bound to its conversation; only a worker with the scope *:* may"
@@ -23,6 +27,7 @@ export function authorize(caller: Caller, rule: Rule): void {
 export function mayEnter(caller: Caller, rule: Rule): boolean {
   const { access, only } = rule;
   if (access === "public") return true;
+  if ((caller.runner !== undefined) !== (rule.only === "runners")) return false;
   if (caller.run !== null && isForPeople(rule)) return false;
   if (rule.only === "unbound" && boundTo(caller) !== null) return false;
   // Whose own it is, the operation itself looks at.

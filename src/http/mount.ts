@@ -76,7 +76,8 @@ async function headOf(response: Response, streamed: boolean): Promise<Response> 
 
 // While runs are drained, agents may still finish their work; new work of people has to wait for the next start.
 function checkStopping(lifecycle: Lifecycle, route: AnyRoute, identity: Authentication | null): void {
-  if (lifecycle.state !== "stopping" || route.method === "GET" || identity?.caller.run) return;
+  if (lifecycle.state !== "stopping" || route.method === "GET") return;
+  if (identity?.caller.run || identity?.caller.runner !== undefined) return;
   throw new ServiceError("unavailable", "Cannot take this now: the service is stopping; try again", {
     retry_after_s: 5,
   });

@@ -3,22 +3,21 @@ import type { Clock } from "../base/clock.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import type { Gate } from "../domain/command.ts";
-import type { Hold } from "../domain/hold.ts";
 import { newId } from "../base/id.ts";
-import { logger } from "../base/log.ts";
 import { askGate, type Claim, startRun } from "../run/claim.ts";
 import type { InstantClaim } from "../run/instant.ts";
 import type { Waits } from "../base/waits.ts";
 import type { Database, Statement } from "../store/database.ts";
 import type { NewExecution } from "../store/execution.ts";
-import { listInstructions } from "../store/instant_run.ts";
 import { reserve } from "../store/ledger.ts";
-import { tellRunLimit } from "../store/run_limit.ts";
 import { findWork } from "../store/task.ts";
-import { holdTasks, releaseTasks } from "../store/task_move.ts";
-import { listHeldHeads, listLaneHeads, nextDueAt, type WaitingTask } from "../store/task_queue.ts";
+import { releaseTasks } from "../store/task_move.ts";
+import { nextDueAt, type WaitingTask } from "../store/task_queue.ts";
 import { BELL, type Bells } from "../base/bells.ts";
-import type { Admission, Reservation } from "./admission.ts";
+import type { Admission } from "./admission.ts";
+import type { Placement, PlacementRound, Spot } from "./placement.ts";
+import { type Chosen, laneOf, listHeads, noteOf } from "./heads.ts";
+import { Instants } from "./instants.ts";
 import { Stage } from "./loop.ts";
 
 /** What the dispatcher works with. */
@@ -30,6 +29,7 @@ interface DispatcherOptions {
   /** The runs that wait for a person: they hold their lane, and no slot. */
   waits: Waits;
   admission: Admission;
+  placement: Placement;
   maxConcurrentRuns: number;
   maxAttempts: number;
   executor: {
@@ -42,18 +42,21 @@ interface DispatcherOptions {
   };
 }
 
-const log = logger("dispatcher");
-
-// Their instructions are read at once, up to 256 KiB each.
-const INSTANT_MAX = 64;
 // A large one would make that commit a long turn for everybody (reliability BYT-1).
 const INSTANT_MAX_BYTES = 16 * 1024;
 
-/** A task that may start, in its lane. */
-interface Chosen {
-  task: WaitingTask;
-  lane: string;
-  reservation: Reservation;
+/** A claim that is stored; with a gate, that is asked first. */
+interface Claimed {
+  execution: NewExecution;
+  gate: Gate | null;
+}
+
+/** What a round has found out so far. */
+interface Looked {
+  chosen: Chosen[];
+  notes: Statement[];
+  /** When something that holds a task ends. */
+  nextAt: number;
 }
 
 /** Claims due tasks for free lanes, oldest first: one run per work directory, and at most `maxConcurrentRuns` (contract 4.5). */
@@ -63,15 +66,21 @@ export class Dispatcher {
   /** Work directories, as real paths, with a run in progress. */
   readonly #lanes = new Set<string>();
   readonly #runs = new Set<Promise<void>>();
-  /** Runs that begin and end in one commit, and how many they are. */
-  readonly #batches = new Set<Promise<void>>();
-  #instant = 0;
+  readonly #instants: Instants;
   #lastChance = false;
   #draining = false;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    const { clock, bells } = options;
+    const { db, clock, bells, executor } = options;
+    this.#instants = new Instants({
+      db,
+      executor,
+      wake: () => this.stage.wake(),
+      executionOf: (task, instruction, now) => this.#executionOf(task, instruction, now),
+      release: ({ task, lane }) => this.#release(task, lane),
+      claimAll: (chosen, now) => this.#claimAll(chosen, now),
+    });
     this.stage = new Stage({
       name: "dispatcher",
       bell: BELL.dispatcher,
@@ -88,52 +97,93 @@ export class Dispatcher {
 
   /** How many runs are in progress. */
   get running(): number {
-    return this.#runs.size + this.#instant;
+    return this.#runs.size + this.#instants.running;
   }
 
   /** Resolves when no run is in progress. */
   async settled(): Promise<void> {
-    while (this.running > 0) await Promise.allSettled([...this.#runs, ...this.#batches]);
+    while (this.running > 0) await Promise.allSettled([...this.#runs, ...this.#instants.batches]);
   }
 
   async #step(): Promise<number> {
-    const { db, clock, admission, maxConcurrentRuns } = this.#options;
-    const free = maxConcurrentRuns - this.#slotsTaken();
+    const { db, clock, placement } = this.#options;
     // The end of a run rings the bell, so this round can be skipped.
-    if (this.#draining || free <= 0) return Infinity;
+    if (this.#draining || this.#free() <= 0 && !placement.wanted) return Infinity;
     const now = clock.now();
-    // Of a lane whose run ends while we look at others, we have seen what was before.
-    const busy = new Set(this.#lanes);
-    const heads = await listHeads(db, now);
-    const round = heads.length === 0 ? null : await admission.round(now);
-    const chosen: Chosen[] = [];
-    const notes: Statement[] = [];
-    let nextAt = Infinity;
-    for (const task of heads) {
-      const lane = laneOf(task.work_dir);
-      if (chosen.length === free || busy.has(lane) || this.#lanes.has(lane) || round === null) continue;
-      const verdict = await round.judge(task);
-      if (verdict.hold !== null) {
-        nextAt = Math.min(nextAt, verdict.hold.until ?? Infinity);
-        notes.push(...noteOf(task, verdict.hold, now));
-        continue;
-      }
-      if (this.#isLastChance(task)) {
-        if (this.#lastChance) continue;
-        this.#lastChance = true;
-      }
-      this.#lanes.add(lane);
-      chosen.push({ task, lane, reservation: verdict.reservation });
-    }
-    const instant = round?.hasBudgets ? [] : chosen.filter((one) => this.#isInstant(one));
-    for (let at = 0; at < instant.length; at += INSTANT_MAX) {
-      this.#startInstant(instant.slice(at, at + INSTANT_MAX), now);
-    }
+    const { chosen, notes, nextAt, hasBudgets } = await this.#look(now);
+    const instant = hasBudgets ? [] : chosen.filter((one) => this.#isInstant(one));
+    this.#instants.start(instant, now);
     await this.#claimAll(chosen.filter((one) => !instant.includes(one)), now);
     // Behind what is held now there may be a task that nothing holds.
     if (notes.length > 0) return await db.write(notes).then(() => 0);
-    nextAt = Math.min(await nextDueAt(db, now) ?? Infinity, nextAt);
-    return Math.max(0, nextAt - clock.now());
+    return Math.max(0, Math.min(await nextDueAt(db, now) ?? Infinity, nextAt) - clock.now());
+  }
+
+  #free(): number {
+    return this.#options.maxConcurrentRuns - this.#slotsTaken();
+  }
+
+  async #look(now: number): Promise<Looked & { hasBudgets: boolean }> {
+    const { db, admission, placement } = this.#options;
+    // Of a lane whose run ends while we look at others, we have seen what was before.
+    const busy = new Set(this.#lanes);
+    const heads = await listHeads(db, now);
+    const looked: Looked = { chosen: [], notes: [], nextAt: Infinity };
+    if (heads.length === 0) return { ...looked, hasBudgets: false };
+    const [round, places] = await Promise.all([admission.round(now), placement.round(heads, now)]);
+    let free = this.#free();
+    for (const task of heads) {
+      const place = this.#placeOf(task, places, { busy, free, now });
+      if (place === null) continue;
+      if (place.kind === "note") {
+        looked.notes.push(...place.notes);
+        continue;
+      }
+      const verdict = await round.judge(task);
+      if (verdict.hold !== null) {
+        looked.nextAt = Math.min(looked.nextAt, verdict.hold.until ?? Infinity);
+        looked.notes.push(...noteOf(task, verdict.hold, now));
+        continue;
+      }
+      const { lane, spot } = place;
+      if (spot === null && this.#isLastChance(task)) {
+        if (this.#lastChance) continue;
+        this.#lastChance = true;
+      }
+      if (spot === null) {
+        this.#lanes.add(lane);
+        free--;
+      } else places.take(spot);
+      looked.chosen.push({ task, lane, spot, reservation: verdict.reservation });
+    }
+    places.done();
+    return { ...looked, hasBudgets: round.hasBudgets };
+  }
+
+  // Whether it could start now, here or on a runner; null: its turn comes.
+  #placeOf(
+    task: WaitingTask,
+    places: PlacementRound,
+    { busy, free, now }: { busy: ReadonlySet<string>; free: number; now: number },
+  ): { kind: "start"; lane: string; spot: Spot | null } | { kind: "note"; notes: Statement[] } | null {
+    if (task.runs_on === "[]") {
+      const lane = laneOf(task.work_dir);
+      return free <= 0 || busy.has(lane) || this.#lanes.has(lane)
+        ? null
+        : { kind: "start", lane, spot: null };
+    }
+    const place = places.placeOf(task);
+    switch (place.kind) {
+      case "spot":
+        return { kind: "start", lane: "", spot: place.spot };
+      case "hold":
+        return { kind: "note", notes: noteOf(task, place.hold, now) };
+      case "later": {
+        // What was missing is there now; it waits for its turn like others.
+        const isOver = task.held.startsWith("runner:");
+        return isOver ? { kind: "note", notes: [releaseTasks(task.worker_id, task.held, now)] } : null;
+      }
+    }
   }
 
   async #claimAll(chosen: readonly Chosen[], now: number): Promise<void> {
@@ -142,42 +192,12 @@ export class Dispatcher {
   }
 
   // An engine inside this process is done at once: there is nothing to record before it is. Whatever is unusual takes the long way.
-  #isInstant({ task }: Chosen): boolean {
+  #isInstant({ task, spot }: Chosen): boolean {
+    if (spot !== null) return false;
     const { type, verify, held, attempt, bytes } = task;
     const engine = this.#options.engines.find(task.engine);
     return engine?.external === false && type === "immediate" && verify === "null" && held === "" &&
       attempt === 0 && bytes <= INSTANT_MAX_BYTES;
-  }
-
-  #startInstant(chosen: readonly Chosen[], now: number): void {
-    const ended = this.#runInstant(chosen, now).finally(() => {
-      this.#batches.delete(ended);
-      this.#instant -= chosen.length;
-    }).then(() => this.stage.wake(), (error) => {
-      // The rows are as they were, and the next round finds them again.
-      log.error("Cannot claim tasks: {error}", { error });
-    });
-    this.#instant += chosen.length;
-    this.#batches.add(ended);
-  }
-
-  async #runInstant(chosen: readonly Chosen[], now: number): Promise<void> {
-    const { db, executor } = this.#options;
-    let left = chosen;
-    try {
-      const instructions = await listInstructions(db, chosen.map(({ task }) => task.id));
-      const claims = new Map(chosen.map((one): [InstantClaim, Chosen] => {
-        const { task, reservation: { targets } } = one;
-        const execution = this.#executionOf(task, instructions.get(task.id) ?? "", now);
-        return [{ execution, task, workDir: task.work_dir, targets }, one];
-      }));
-      const unstored = await executor.executeInstant([...claims.keys()]);
-      left = unstored.flatMap((claim) => claims.get(claim) ?? []);
-    } catch (error) {
-      log.warning("Cannot run tasks in one commit, and claims them one by one: {error}", { error });
-    }
-    for (const one of chosen) if (!left.includes(one)) this.#release(one.task, one.lane);
-    await this.#claimAll(left, now);
   }
 
   // As many runs as there are slots may wait beside those that work: more would be processes without a bound.
@@ -197,26 +217,43 @@ export class Dispatcher {
     if (this.#isLastChance(task)) this.#lastChance = false;
   }
 
-  async #claim({ task, lane, reservation }: Chosen, now: number): Promise<void> {
-    const { db } = this.#options;
-    let won = false;
-    let execution: NewExecution;
-    let gate: Gate | null;
+  async #claim(chosen: Chosen, now: number): Promise<void> {
+    const { task, lane, spot } = chosen;
+    if (spot !== null) return await this.#options.placement.give(spot, this.#claimFor(chosen, spot, now));
+    let claimed: Claimed | null = null;
     try {
-      const work = await findWork(db, task.id);
-      // What its gate has let through is not asked again (contract 15).
-      gate = work === null || work.passed !== null ? null : JSON.parse(work.gate) as Gate | null;
-      execution = this.#executionOf(task, work?.passed ?? work?.instruction ?? "", now);
-      ({ won } = await db.write([
-        ...(gate === null ? startRun(execution, task.type) : askGate(execution)),
-        reserve(execution.execution_id, reservation.targets, reservation.expected),
-        ...(task.held === "" ? [] : [releaseTasks(task.worker_id, task.held, now)]),
-      ]));
+      claimed = await this.#store(chosen, () => [], now);
     } finally {
-      if (!won) this.#release(task, lane);
+      if (claimed === null) this.#release(task, lane);
     }
-    if (won) faultPoint("claim.post");
-    if (won) this.#run({ execution, task, workDir: task.work_dir }, gate, lane);
+    if (claimed !== null) faultPoint("claim.post");
+    if (claimed !== null) {
+      this.#run({ execution: claimed.execution, task, workDir: task.work_dir }, claimed.gate, lane);
+    }
+  }
+
+  async #claimFor(chosen: Chosen, spot: Spot, now: number): Promise<void> {
+    const { placement } = this.#options;
+    if (await this.#store(chosen, placement.claimOf(spot), now) !== null) faultPoint("claim.post");
+  }
+
+  async #store(
+    { task, reservation, spot }: Chosen,
+    lease: (execution: NewExecution) => Statement[],
+    now: number,
+  ): Promise<Claimed | null> {
+    const { db } = this.#options;
+    const work = await findWork(db, task.id);
+    // What its gate has let through is not asked again (contract 15).
+    const gate = work === null || work.passed !== null ? null : JSON.parse(work.gate) as Gate | null;
+    const execution = this.#executionOf(task, work?.passed ?? work?.instruction ?? "", now);
+    const { won } = await db.write([
+      ...(gate === null || spot !== null ? startRun(execution, task.type) : askGate(execution)),
+      ...lease(execution),
+      reserve(execution.execution_id, reservation.targets, reservation.expected),
+      ...(task.held === "" ? [] : [releaseTasks(task.worker_id, task.held, now)]),
+    ]);
+    return won ? { execution, gate } : null;
   }
 
   #executionOf(task: WaitingTask, instruction: string, now: number): NewExecution {
@@ -245,32 +282,5 @@ export class Dispatcher {
       this.stage.wake();
     });
     this.#runs.add(run);
-  }
-}
-
-// The oldest first, whether something held them or not: what is over lets the oldest through.
-async function listHeads(db: Database, now: number): Promise<WaitingTask[]> {
-  const [free, held] = await Promise.all([listLaneHeads(db, now), listHeldHeads(db)]);
-  if (held.length === 0) return free;
-  return [...free, ...held].sort((a, b) => a.due_at - b.due_at || (a.id < b.id ? -1 : 1));
-}
-
-/** What has to be written so that the tasks of this lane say what holds them; nothing when they do. */
-function noteOf(task: WaitingTask, hold: Hold, now: number): Statement[] {
-  if (task.held === hold.held && task.held_until === hold.until) return [];
-  const { worker_id, session_key, message_id, id: task_id } = task;
-  const often = { worker_id, session_key, message_id, task_id };
-  return [
-    ...(hold.held.startsWith("run_limit:") ? tellRunLimit(often, hold, now) : []),
-    holdTasks(task, hold, now),
-  ];
-}
-
-/** The lane of a work directory: its real path, so that two names of one directory are one lane. */
-function laneOf(workDir: string): string {
-  try {
-    return Deno.realPathSync(workDir);
-  } catch {
-    return workDir;
   }
 }

@@ -1,4 +1,4 @@
-// Ends runs whose server has died; run/ending.ts decides what happens to the task
+// Ends runs whose server or runner has died; run/ending.ts decides what happens to the task
 import type { Clock } from "../base/clock.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import { sweep } from "../engine/isolation.ts";
@@ -6,9 +6,10 @@ import { logger } from "../base/log.ts";
 import { finishBeeRun, listOpenBeeRuns } from "../store/bee_run.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { type ExecutionEnd, listOpenExecutions, type OpenExecution } from "../store/execution.ts";
+import { firstLeaseEnd, loseLease } from "../store/remote_run.ts";
 import { findTask } from "../store/task.ts";
 import { BELL, type Bells } from "../base/bells.ts";
-import { endRun, type Rules } from "../run/ending.ts";
+import { endRun, type Rules, RUNNER_LOST } from "../run/ending.ts";
 import { endOfGate, storeGateEnd } from "../run/gate_end.ts";
 import { listOpenGates } from "../store/occurrence.ts";
 import { Stage } from "./loop.ts";
@@ -25,6 +26,7 @@ interface RescuerOptions {
   running: () => string[];
 }
 
+const SERVICE_LOST = "the service died while this was running";
 const POLL_MS = 30_000;
 // A claim is stored shortly before the executor knows the run.
 const CLAIM_GRACE_MS = 10_000;
@@ -43,23 +45,29 @@ export class Rescuer {
     const step = async () => {
       await this.rescue(CLAIM_GRACE_MS);
       await this.rescueBee(CLAIM_GRACE_MS);
-      return Infinity;
+      const leaseEnd = await firstLeaseEnd(options.db);
+      return leaseEnd === null ? Infinity : Math.max(0, leaseEnd - clock.now());
     };
     this.stage = new Stage({ name: "rescuer", bell: BELL.rescuer, clock, bells, pollMs: POLL_MS, step });
   }
 
   /** Rescues every open run that is older than `graceMs` and not ours. Returns how many. */
   async rescue(graceMs = 0): Promise<number> {
-    const { db } = this.#options;
+    const { db, clock } = this.#options;
     const isLost = this.#isLost(graceMs);
-    const lost = (await listOpenExecutions(db)).filter(isLost);
+    const open = await listOpenExecutions(db, clock.now());
+    // What a runner had is lost when its lease is over, whenever it was claimed.
+    const lost = open.filter((run) => run.remote === 1 || isLost(run));
     await this.#rescueGates(graceMs);
     if (lost.length === 0) return 0;
     const ended = await sweep(new Set(lost.map((run) => run.run_id)));
-    log.warning("{count} runs were lost with their server; {ended} of their processes were still there", {
-      count: lost.length,
-      ended,
-    });
+    log.warning(
+      "{count} runs were lost with their server or runner; {ended} of their processes were still here",
+      {
+        count: lost.length,
+        ended,
+      },
+    );
     for (const run of lost) await db.write(await this.#statements(run));
     return lost.length;
   }
@@ -117,11 +125,15 @@ export class Rescuer {
       status: "failed",
       session_id: run.session_id,
       result: "",
-      error: cancelled ? "the run was cancelled" : "the service died while this was running",
+      error: cancelled ? "the run was cancelled" : run.remote === 1 ? RUNNER_LOST : SERVICE_LOST,
       failure: cancelled ? "cancelled" : "server_lost",
       exit_code: null,
       usage: USAGE_UNKNOWN,
     };
-    return endRun(run, end, await findTask(db, run.task_id), rules, clock.now());
+    const now = clock.now();
+    return [
+      ...(run.remote === 1 ? loseLease(run.execution_id, now) : []),
+      ...endRun(run, end, await findTask(db, run.task_id), rules, now),
+    ];
   }
 }

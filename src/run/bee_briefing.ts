@@ -1,4 +1,5 @@
 // What the coordinator is told about one message: the people, what is remembered, and the conversation before it
+import type { Config } from "../config/schema.ts";
 import type { BeeContext } from "../domain/bee_prompt.ts";
 import type { Media } from "../domain/message.ts";
 import { CONVERSATION_MAX_MESSAGES, type Said } from "../domain/prompt.ts";
@@ -23,7 +24,8 @@ interface MessagePart {
   media: Media | null;
 }
 
-interface BeeBriefingOptions extends Pick<EngineRunOptions, "config" | "paths"> {
+interface BeeBriefingOptions extends Pick<EngineRunOptions, "paths"> {
+  config: Config;
   db: Database;
   timeZone: string;
 }

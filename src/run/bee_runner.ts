@@ -1,4 +1,5 @@
 // A run of the coordinator on its engine: the question and what the answer means; pipeline/routing.ts stores the outcome
+import type { Config } from "../config/schema.ts";
 import { join } from "node:path";
 import { type BeePlan, PLAN_JSON_SCHEMA, readPlan } from "../domain/bee_plan.ts";
 import { type BeeContext, beePrompt, type Correction } from "../domain/bee_prompt.ts";
@@ -16,6 +17,7 @@ import type { Failure } from "../domain/vocabulary.ts";
 
 /** What the runs of the coordinator need. */
 export interface BeeRunnerOptions extends EngineRunOptions {
+  config: Config;
   db: Database;
   engines: Catalog;
 }

@@ -33,7 +33,7 @@ export async function grantOf(db: Database, { execution: { worker_id } }: Claim)
 export async function brief(
   db: Database,
   claim: Claim,
-  engine: Engine,
+  engine: Pick<Engine, "name" | "agent">,
   { ctl, maxPromptBytes: maxBytes }: { ctl: string; maxPromptBytes: number },
 ): Promise<Briefing> {
   const { execution, workDir } = claim;
@@ -92,7 +92,11 @@ export async function brief(
 
 // Only immediate tasks continue a conversation, and only in the directory where it began, because most engines look
 // for a session in their work directory (contract 3, Session context; facts, engines 2.11).
-async function sessionOf(db: Database, claim: Claim, engine: Engine): Promise<EngineSession | null> {
+async function sessionOf(
+  db: Database,
+  claim: Claim,
+  engine: Pick<Engine, "name" | "agent">,
+): Promise<EngineSession | null> {
   if (!engine.agent || claim.task.type !== "immediate") return null;
   const { session_key, worker_id, task_id } = claim.execution;
   const asked = await findAskedSession(db, task_id, engine.name);

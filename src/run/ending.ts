@@ -46,6 +46,9 @@ export interface Rules {
 /** A run that ended because the service was stopped in order: it uses up no attempt (reliability SHD-2). */
 export const STOPPED = "the service was stopped; the task runs again after the next start";
 
+/** A run that ended because nobody heard of its runner any more, or because the runner heard of nobody (contract 18). */
+export const RUNNER_LOST = "its runner and the service did not hear of each other any more";
+
 /**
  * Everything that is stored when a run ends, for one batch: outcome, next status of the task, reply, journal. The guard of
  * the execution makes the first outcome count: a second one writes nothing.
@@ -105,7 +108,8 @@ function tryAgain(
     return [...again, endOccurrence(run.execution_id, "pending", now)];
   }
   if (run.attempt >= rules.maxAttempts) return null;
-  const reason = `attempt ${run.attempt} of ${rules.maxAttempts} was lost with the service`;
+  const whom = end.error === RUNNER_LOST ? "its runner" : "the service";
+  const reason = `attempt ${run.attempt} of ${rules.maxAttempts} was lost with ${whom}`;
   const retry = retryTask(run, now + retryDelayMs(run.attempt), reason, now);
   return [
     ...moved(retry, now, { kind: "task.requeued", ...keys, data: { reason } }),

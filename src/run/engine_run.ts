@@ -17,7 +17,7 @@ import { verified } from "./verify.ts";
 /** What every run of an engine needs. */
 export interface EngineRunOptions {
   clock: Clock;
-  config: Config;
+  config: Pick<Config, "limits">;
   paths: DataPaths;
   environmentOf: EnvironmentOf;
   /** The umask that the service was started with. */

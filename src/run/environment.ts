@@ -1,5 +1,4 @@
 import { delimiter, join } from "node:path";
-import type { Clock } from "../base/clock.ts";
 import type { Engine } from "../engine/engine.ts";
 import { ctlPath, type DataPaths } from "../base/paths.ts";
 import { signToken } from "../base/token.ts";
@@ -32,15 +31,42 @@ interface RunEnvironment {
 
 /** What environments are made from. */
 interface EnvironmentOptions {
-  clock: Clock;
   paths: DataPaths;
-  /** The signing key; another one after it was rotated. */
-  key: () => Uint8Array;
+  /** Makes the token of a run, good for so many seconds. */
+  tokenOf: (run: TokenRequest) => Promise<string>;
   timeZone: string;
   /** The server's address as agents reach it. */
   url: () => string;
   /** The server's own environment, from which only what is listed is passed on. */
   inherited: Record<string, string | undefined>;
+}
+
+/** For which run a token is made. */
+interface TokenRequest {
+  identity: RunIdentity;
+  grant: Grant;
+  lifeS: number;
+}
+
+/** The token of a run: it counts while the run is going on, and `lifeS` at most (contract 2.7). */
+export function signRunToken(
+  key: Uint8Array,
+  { identity, grant, lifeS }: TokenRequest,
+  now: number,
+): Promise<string> {
+  const { execution_id, attempt, worker_id, session_key, message_id } = identity;
+  return signToken(
+    key,
+    {
+      typ: "run",
+      sub: grant.subject,
+      scope: grant.scopes.join(" "),
+      ver: 1,
+      ...{ execution_id, attempt, worker_id, session_key, message_id },
+    },
+    lifeS,
+    now,
+  );
 }
 
 // The token must live longer than the run, which ends at its time limit.
@@ -54,26 +80,11 @@ export type EnvironmentOf = (request: EnvironmentRequest) => Promise<RunEnvironm
  * token or the operator's password (contract 4.8, reliability CHD-10).
  */
 export function createEnvironments(options: EnvironmentOptions): EnvironmentOf {
-  const { clock, paths, key, timeZone, url, inherited } = options;
+  const { paths, tokenOf, timeZone, url, inherited } = options;
   return async ({ identity, grant, engine, runDir, contextPath, lifeMs = engine.config.timeout }) => {
     const { config } = engine;
-    const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id } = identity;
-    const token = await signToken(
-      key(),
-      {
-        typ: "run",
-        sub: grant.subject,
-        scope: grant.scopes.join(" "),
-        ver: 1,
-        execution_id,
-        attempt,
-        worker_id,
-        session_key,
-        message_id,
-      },
-      Math.ceil(lifeMs / 1000) + TOKEN_MARGIN_S,
-      clock.now(),
-    );
+    const { session_key, worker_id, task_id, execution_id, message_id, run_id } = identity;
+    const token = await tokenOf({ identity, grant, lifeS: Math.ceil(lifeMs / 1000) + TOKEN_MARGIN_S });
     const own = { ...picked(inherited, engine.passes), ...config.env };
     const env: Record<string, string> = {
       HOME: inherited.HOME ?? runDir,

@@ -6,7 +6,7 @@ import type { OutcomeWriter } from "./outcome_writer.ts";
 const log = logger("run");
 
 /** Why a run was ended before it was done; a budget says its words behind it. */
-export type Interruption = "cancelled" | "shutdown" | "late" | `budget: ${string}`;
+export type Interruption = "cancelled" | "shutdown" | "late" | "lost" | `budget: ${string}`;
 
 /** One claimed run: what to do, and where its outcome goes. */
 export interface Run<Outcome> {

@@ -163,19 +163,23 @@ export interface OpenExecution extends Row, RunIdentity {
   since: number;
   /** Of its task. */
   task_status: string;
+  /** 1 when a runner had it. */
+  remote: number;
 }
 
-/** Every execution that is pending or running. */
-export function listOpenExecutions(db: Database): Promise<OpenExecution[]> {
+/** Every execution that is pending or running, but for those that belong to a runner. */
+export function listOpenExecutions(db: Database, now: number): Promise<OpenExecution[]> {
   return db.read<OpenExecution>(
     `select execution.id as execution_id, execution.task_id, execution.worker_id, execution.session_key,
       execution.message_id, execution.session_id, execution.attempt, execution.run_id, execution.cancelled_by,
       execution.worker_name, execution.created_at as since,
-      task.status as task_status
+      task.status as task_status, lease.execution_id is not null as remote
     from execution
     join task on task.id = execution.task_id
-    where execution.status ${EXECUTION_IS_OPEN}
+    left join remote_run as lease on lease.execution_id = execution.id
+    where execution.status ${EXECUTION_IS_OPEN} and coalesce(lease.lease_until, 0) <= ?
     order by execution.id`,
+    [now],
   );
 }
 

@@ -12,6 +12,7 @@ import { FLEET } from "./migrations/0004_fleet.ts";
 import { LOGS } from "./migrations/0004_logs.ts";
 import { NOTICES } from "./migrations/0004_notices.ts";
 import { QUESTIONS } from "./migrations/0004_questions.ts";
+import { RUNNERS } from "./migrations/0004_runners.ts";
 import { RUN_NUMBERS } from "./migrations/0004_run_numbers.ts";
 import { PLATFORMS } from "./migrations/0004_platforms.ts";
 import { SCHEDULES } from "./migrations/0004_schedules.ts";
@@ -44,6 +45,7 @@ export const MIGRATIONS: readonly Migration[] = [
       ...WAITING,
       ...LOGS,
       ...STANDBY,
+      ...RUNNERS,
     ],
   },
 ];

@@ -22,6 +22,13 @@ export interface WaitingTask extends Row {
   /** What held it when it was looked at last, and until when; '' when nothing did. */
   held: string;
   held_until: number | null;
+  /** JSON list of labels: where its worker runs; and the runner that has its directory. */
+  runs_on: string;
+  home: string;
+  /** 1 when a gate decides about it first. */
+  gated: number;
+  /** 1 when its worker holds *:*. */
+  admin: number;
   /** 1 when no person waits for it: a schedule, or a task that an agent made (contract 14). */
   patient: number;
   /** Of its instruction. */
@@ -34,7 +41,9 @@ export const IS_PATIENT = "(task.type <> 'immediate' or task.created_by like 'wo
 const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, worker.work_dir, worker.engine,
   task.message_id, task.session_key, task.attempt, task.due_at, task.type, task.cron, task.time_zone,
   task.deliver_to, iif(task.verify = 'null', worker.verify, task.verify) as verify,
-  task.held, task.held_until, ${IS_PATIENT} as patient, octet_length(task.instruction) as bytes`;
+  task.held, task.held_until, worker.runs_on, worker.home, task.gate <> 'null' as gated,
+  iif(worker.runs_on = '[]', 0, exists (select 1 from json_each(worker.scopes) where value = '*:*')) as admin,
+  ${IS_PATIENT} as patient, octet_length(task.instruction) as bytes`;
 
 /**
  * The first due task of each worker that is not paused and that nothing holds, oldest first. The query steps from worker to worker through the index, so its cost grows with the workers that have work and

@@ -21,6 +21,7 @@ const WORKER_JSON = shown("worker", workerSchema, {
       where worker_id = worker.id
       order by name_key)), json('[]'))`,
   scopes: "json(worker.scopes)",
+  runs_on: "json(worker.runs_on)",
   verify: "json(worker.verify)",
   status: `case
     when exists (
@@ -38,15 +39,15 @@ const WORKER_JSON = shown("worker", workerSchema, {
 const WORKER_TEXTS = ["description", "memory", "constraints"];
 
 /** What is stored of a worker. */
-type WorkerRow = Omit<Worker, "status" | "departments">;
+type WorkerRow = Omit<Worker, "status" | "departments" | "home">;
 
 /** Statements that store a new worker and its departments (by id). */
 export function insertWorker(worker: WorkerRow, departmentIds: string[]): Statement[] {
   return [
     {
       sql: `insert into worker (id, name, name_key, description, memory, constraints, engine, engine_args,
-          scopes, verify, work_dir, paused, created_at, updated_at)
-        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+          scopes, verify, runs_on, work_dir, paused, created_at, updated_at)
+        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       args: [
         worker.id,
         worker.name,
@@ -58,6 +59,7 @@ export function insertWorker(worker: WorkerRow, departmentIds: string[]): Statem
         JSON.stringify(worker.engine_args),
         JSON.stringify(worker.scopes),
         JSON.stringify(worker.verify),
+        JSON.stringify(worker.runs_on),
         worker.work_dir,
         worker.paused,
         worker.created_at,
@@ -80,6 +82,7 @@ export type WorkerChange = Partial<
     | "engine_args"
     | "scopes"
     | "verify"
+    | "runs_on"
     | "paused"
   >
 >;
@@ -106,7 +109,7 @@ export function updateWorker(
     set.push("name = ?", "name_key = ?");
     args.push(change.name, nameKey(change.name));
   }
-  for (const name of ["scopes", "verify"] as const) {
+  for (const name of ["scopes", "verify", "runs_on"] as const) {
     if (change[name] === undefined) continue;
     set.push(`${name} = ?`);
     args.push(JSON.stringify(change[name]));
@@ -120,7 +123,8 @@ export function updateWorker(
     args.push(JSON.stringify(Object.fromEntries(patch)));
   }
   // Tasks may have waited for this: the worker was paused, or its engine has to wait for its provider.
-  const bell = change.paused === false || change.engine !== undefined ? BELL.dispatcher : undefined;
+  const isAwaited = change.paused === false || change.engine !== undefined || change.runs_on !== undefined;
+  const bell = isAwaited ? BELL.dispatcher : undefined;
   return [
     ...guarded(`update worker set ${set.join(", ")} where id = ?`, [...args, id], bell),
     ...(departmentIds === null ? [] : [
@@ -128,6 +132,11 @@ export function updateWorker(
       ...joinDepartments(id, departmentIds),
     ]),
   ];
+}
+
+/** The directory of a worker is on another runner from here on; "" means on the first that runs it next. Guarded by its existence. */
+export function setWorkerHome(id: string, home: string, now: number): Statement[] {
+  return guarded("update worker set home = ?, updated_at = ? where id = ?", [home, now, id], BELL.dispatcher);
 }
 
 /** Statements that delete a worker with its memberships and contexts, guarded by its existence. */

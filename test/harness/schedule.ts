@@ -83,6 +83,7 @@ export class ScheduleBench {
       engine_args: {},
       scopes: [],
       verify: null,
+      runs_on: [],
       work_dir: "/tmp",
       paused: false,
       created_at: 0,

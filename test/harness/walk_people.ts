@@ -50,6 +50,7 @@ export async function walkQueue(world: World, worker: string, execution: string)
   await world.run("budget update", ["Day", "--limit", "2000", "--soft", "90"]);
   await world.run("budget lift", ["Day", "--for", "1m"]);
   await world.run("budget delete", ["Day"]);
+  await walkRunners(world);
   await world.run("execution retry", [execution]);
   await world.run("ask", ["Which colour?", "--option", "Red", "--timeout", "1h"]);
   await world.run("inbox");
@@ -66,6 +67,16 @@ export async function walkQueue(world: World, worker: string, execution: string)
   await world.run("apply", ["-f", "-"], /^$/, fleet);
   await world.run("diff", ["-f", "-"], /^$/, fleet);
   await world.settle();
+}
+
+async function walkRunners(world: World): Promise<void> {
+  await world.run("runner add", ["mac1", "--labels", "macos,gpu"]);
+  await world.run("runner list");
+  await world.run("runner get", ["mac1"]);
+  await world.run("runner drain", ["mac1"]);
+  const worker = await world.call("POST /api/workers", { name: "Away", runs_on: ["gpu"] });
+  await world.run("worker rehome", [worker.id, "--to", "mac1"]);
+  await world.run("runner remove", ["mac1"]);
 }
 
 /** The commands about platforms, once each (contract 10). */

@@ -60,6 +60,8 @@ const INSIDE = new Set([
   ...["SAID_MAX_CHARACTERS", "VALUE_MAX_CHARACTERS", "PROMPT_MAX_BYTES"],
   // The end of what a gate printed, in the words about its failure.
   "ERROR_TAIL_MAX_CHARACTERS",
+  // A log's own last line, what a refusal may say, and how many reports go at once.
+  ...["BEYOND_MAX_BYTES", "DETAIL_MAX_CHARACTERS", "PER_REQUEST_MAX"],
   // Steps in which more is read.
   ...["ROOM_MAX_ROWS", "LIST_MAX_BYTES", "WAITING_MAX_BYTES", "DESCRIPTIONS_MAX_BYTES"],
 ]);

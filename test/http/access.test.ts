@@ -71,6 +71,7 @@ async function kindsOf(app: App): Promise<Kind[]> {
   const token = await someToken(app, "ci", ["read:tasks", "write:memory"], admin.headers);
   const all = await someToken(app, "all", ["*:*"], admin.headers);
   const lent = await someToken(app, "lent", ["read:*"], viewer.headers);
+  const { token: runner } = await app.call("POST /api/runners", { name: "mac1", allow_admin: true });
   const defaults = [
     "read:workers",
     "read:departments",
@@ -82,7 +83,7 @@ async function kindsOf(app: App): Promise<Kind[]> {
     "write:questions",
   ];
   const bee = ["write:tasks", "write:memory", "write:sessions", "write:messages"];
-  return [
+  const others: Kind[] = [
     { name: "nobody", headers: {}, may: () => false },
     { name: "ctl beside its key", headers: bearer(await app.token()), may: () => true },
     login("a viewer", viewer.headers, (access) => /^read:/.test(access)),
@@ -96,6 +97,14 @@ async function kindsOf(app: App): Promise<Kind[]> {
     run("a run with read:*", reader.headers, (access) => FIRST_PART.test(access)),
     run("a run with two scopes", narrow.headers, (access) => ["read:tasks", "write:memory"].includes(access)),
     run("the bee", await beeHeaders(app), (access) => bee.includes(access) || FIRST_PART.test(access)),
+  ];
+  // What is for runners is for nobody else, and nothing else is for runners (reliability RUN-2).
+  return [
+    ...others.map((kind) => ({
+      ...kind,
+      may: (access: string, only: string | undefined) => only !== "runners" && kind.may(access, only),
+    })),
+    { name: "a runner", headers: bearer(runner), may: (_access, only) => only === "runners" },
   ];
 }
 

@@ -228,6 +228,21 @@ const MUTATIONS: Mutation[] = [
     "budget.deleted",
     (app, { budget }) => app.call(`DELETE /api/budgets/${budget.id}`),
   ],
+  ["POST /api/runners", "runner.created", (app) => app.call("POST /api/runners", { name: "mac1" })],
+  [
+    "POST /api/runners/:id_or_name/drain",
+    "runner.updated",
+    (app) => app.call("POST /api/runners/mac1/drain", {}),
+  ],
+  [
+    "POST /api/workers/:id/rehome",
+    "worker.updated",
+    async (app) => {
+      const away = await app.call("POST /api/workers", { name: "Away", runs_on: ["gpu"] });
+      await app.call(`POST /api/workers/${away.id}/rehome`, { home: "mac1" });
+    },
+  ],
+  ["DELETE /api/runners/:id_or_name", "runner.deleted", (app) => app.call("DELETE /api/runners/mac1")],
   ["POST /api/engines/:name/lift", "engine.lifted", (app) => app.call("POST /api/engines/echo/lift")],
   [
     "POST /api/users",
@@ -327,6 +342,12 @@ const CHANGES_NOTHING = [
   "POST /api/messages/explain",
   "POST /api/auth/refresh",
   "POST /api/auth/console",
+  // What a runner reports is recorded as the run's own events are.
+  "POST /api/runners/claim",
+  "POST /api/runners/beat",
+  "POST /api/runs/:id/log",
+  "POST /api/runs/:id/events",
+  "POST /api/runs/:id/end",
 ];
 
 describe("the audit trail (contract 4, Journal)", () => {

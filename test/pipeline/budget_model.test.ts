@@ -284,6 +284,10 @@ async function tryRun(world: World, label: string): Promise<void> {
     verify: "null",
     held: "",
     held_until: null,
+    runs_on: "[]",
+    home: "",
+    gated: 0,
+    admin: 0,
     patient: 0,
     bytes: 0,
   };

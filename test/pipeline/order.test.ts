@@ -241,7 +241,7 @@ describe("dispatch", () => {
 /** Takes every open run away, as a server does that believes them lost with another server; their programs continue. */
 async function takeAway(app: App): Promise<number> {
   const { db, clock } = app.server.parts;
-  const open = await listOpenExecutions(db);
+  const open = await listOpenExecutions(db, 0);
   const end = {
     status: "failed" as const,
     session_id: "",

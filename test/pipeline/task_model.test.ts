@@ -218,6 +218,7 @@ async function makeWorker(server: Server): Promise<string> {
     departments: [],
     scopes: [],
     verify: null,
+    runs_on: [],
     paused: false,
   };
   return valueOf((await server.api.worker.create(CALL, input)).json).id;

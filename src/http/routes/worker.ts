@@ -4,6 +4,7 @@ import { deletedSchema } from "../../domain/deleted.ts";
 import {
   workerCreateSchema,
   workerListQuery,
+  workerRehomeSchema,
   workerSchema,
   workerStatusSchema,
   workerUpdateSchema,
@@ -70,6 +71,19 @@ export const workerRoutes = [
     status: 200,
     response: workerSchema,
     handle: ({ api, call, params, body }) => api.worker.update(call, params.id, body),
+  }),
+  route({
+    method: "POST",
+    path: "/api/workers/:id/rehome",
+    access: "write:workers",
+    operation: "worker.rehome",
+    summary: "Say on which runner the directory of a worker is; nothing is copied",
+    params: { id },
+    body: workerRehomeSchema,
+    status: 200,
+    response: workerSchema,
+    refusals: [409],
+    handle: ({ api, call, params, body }) => api.worker.rehome(call, params.id, body),
   }),
   route({
     method: "DELETE",

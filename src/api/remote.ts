@@ -1,0 +1,21 @@
+import type {
+  RunEnd,
+  RunEvents,
+  RunLogged,
+  RunLogPart,
+  RunnerBeat,
+  RunnerClaim,
+  RunnerClaimed,
+  RunnerHeard,
+} from "../domain/runner.ts";
+import type { RunnerBinding } from "../domain/scope.ts";
+
+/** The runs that runners have: what `boot` hands over to the operations (contract 18). */
+export interface RemoteRuns {
+  enter(runner: RunnerBinding, claim: RunnerClaim): Promise<unknown>;
+  claim(runner: RunnerBinding, claim: RunnerClaim, signal: AbortSignal): Promise<RunnerClaimed>;
+  beat(runner: RunnerBinding, beat: RunnerBeat): Promise<RunnerHeard>;
+  log(runner: RunnerBinding, id: string, part: RunLogPart, bytes: Uint8Array): Promise<RunLogged>;
+  report(runner: RunnerBinding, id: string, events: RunEvents): Promise<void>;
+  end(runner: RunnerBinding, id: string, end: RunEnd): Promise<void>;
+}

@@ -1,0 +1,93 @@
+// What runners call: they claim runs and report them (contract 18)
+import { ServiceError } from "../domain/error.ts";
+import type {
+  RunEnd,
+  RunEvents,
+  RunLogged,
+  RunLogPart,
+  RunnerBeat,
+  RunnerClaim,
+  RunnerClaimed,
+  RunnerHeard,
+  RunStored,
+} from "../domain/runner.ts";
+import type { RunnerBinding } from "../domain/scope.ts";
+import { type Answer, answer } from "./answer.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./parts.ts";
+
+const STORED: RunStored = { status: "stored" };
+
+/**
+ * POST /api/runners/claim, before it waits: the process that asks is the one of its runner from here on (contract 18). Throws `conflict`
+ * when another one is, or when this one is too old; `unavailable` while the service starts or stops.
+ */
+export async function enterRunner(
+  { remote, lifecycle }: Needs<"remote" | "lifecycle">,
+  call: Call,
+  claim: RunnerClaim,
+): Promise<void> {
+  if (lifecycle.state !== "ready") {
+    throw new ServiceError("unavailable", `Cannot give runs now: the service is ${lifecycle.state}`, {
+      retry_after_s: 1,
+    });
+  }
+  await remote().enter(runnerOf(call), claim);
+}
+
+/** POST /api/runners/claim: waits for a run, and answers it with its lease (contract 18). Throws what enterRunner() does. */
+export async function claimRun(
+  { remote, lifecycle }: Needs<"remote" | "lifecycle">,
+  call: Call,
+  claim: RunnerClaim,
+  signal: AbortSignal,
+): Promise<Answer<RunnerClaimed>> {
+  const left = AbortSignal.any([signal, lifecycle.stopping]);
+  return answer(await remote().claim(runnerOf(call), claim, left));
+}
+
+/** POST /api/runners/beat. Throws `conflict` when another process runs as this runner. */
+export async function beatRuns(
+  { remote }: Needs<"remote">,
+  call: Call,
+  beat: RunnerBeat,
+): Promise<Answer<RunnerHeard>> {
+  return answer(await remote().beat(runnerOf(call), beat));
+}
+
+/** POST /api/runs/:id/log. Throws `conflict` when the run belongs to the caller no longer. */
+export async function appendRunLog(
+  { remote }: Needs<"remote">,
+  call: Call,
+  id: string,
+  { part, bytes }: { part: RunLogPart; bytes: Uint8Array },
+): Promise<Answer<RunLogged>> {
+  return answer(await remote().log(runnerOf(call), id, part, bytes));
+}
+
+/** POST /api/runs/:id/events. Throws `conflict` when the run belongs to the caller no longer. */
+export async function reportRun(
+  { remote }: Needs<"remote">,
+  call: Call,
+  id: string,
+  events: RunEvents,
+): Promise<Answer<RunStored>> {
+  await remote().report(runnerOf(call), id, events);
+  return answer(STORED);
+}
+
+/** POST /api/runs/:id/end: the same report again is answered alike. Throws `conflict` when the run belongs to the caller no longer. */
+export async function endRun(
+  { remote }: Needs<"remote">,
+  call: Call,
+  id: string,
+  end: RunEnd,
+): Promise<Answer<RunStored>> {
+  await remote().end(runnerOf(call), id, end);
+  return answer(STORED);
+}
+
+function runnerOf({ caller: { runner } }: Call): RunnerBinding {
+  if (runner === undefined) throw new ServiceError("forbidden", "Cannot do this: it is for runners");
+  return runner;
+}

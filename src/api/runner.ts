@@ -1,0 +1,126 @@
+import { newId } from "../base/id.ts";
+import { signRunnerToken } from "../base/token.ts";
+import { conflict, notFound } from "../domain/error.ts";
+import type { Deleted } from "../domain/deleted.ts";
+import { jsonOf, valueOf } from "../domain/json.ts";
+import {
+  type RunnerCreate,
+  type RunnerCreated,
+  type RunnerFilter,
+  RUNNERS_MAX,
+  type RunnerShown,
+} from "../domain/runner.ts";
+import type { EventKind } from "../domain/vocabulary.ts";
+import { isDuplicate, type Statement } from "../store/database.ts";
+import { record } from "../store/journal.ts";
+import {
+  deleteRunner as deleteRunnerRow,
+  findRunner,
+  insertRunner,
+  listRunners as listRunnerRows,
+  setDraining,
+} from "../store/runner.ts";
+import { type Answer, answer, DELETED, page } from "./answer.ts";
+import type { Call } from "./call.ts";
+import { create } from "./create.ts";
+import type { Needs } from "./parts.ts";
+
+/** GET /api/runners, newest first (contract 18). */
+export async function listRunners(
+  { db, clock }: Needs<"db" | "clock">,
+  filter: RunnerFilter,
+): Promise<Answer<RunnerShown[]>> {
+  return page(await listRunnerRows(db, filter, clock.now()));
+}
+
+/** GET /api/runners/:id_or_name. Throws `not_found`. */
+export async function getRunner(needs: Needs<"db" | "clock">, who: string): Promise<Answer<RunnerShown>> {
+  return answer(await find(needs, who));
+}
+
+async function find({ db, clock }: Needs<"db" | "clock">, who: string): Promise<RunnerShown> {
+  const runner = await findRunner(db, who, clock.now());
+  if (runner === null) throw notFound("runner", who);
+  return runner;
+}
+
+/**
+ * POST /api/runners: its token is in the answer and stored nowhere; the same request again gets the same (contract 18). Throws
+ * `conflict` for a name that is taken.
+ */
+export async function createRunner(
+  { db, clock, authority }: Needs<"db" | "clock" | "authority">,
+  call: Call,
+  input: RunnerCreate,
+): Promise<Answer<RunnerCreated>> {
+  const created = await create<RunnerShown>({ db, clock }, call, () => {
+    const now = clock.now();
+    const runner: RunnerShown = {
+      id: newId(),
+      ...input,
+      state: "silent",
+      version: "",
+      engines: [],
+      max_runs: 0,
+      running: 0,
+      last_seen_at: null,
+      created_at: now,
+    };
+    return Promise.resolve({
+      statements: [...insertRunner(runner), changed("runner.created", runner, call, now)],
+      response: runner,
+      lost: () => conflict(`Cannot add the runner: there are ${RUNNERS_MAX} already`),
+    });
+  }).catch((error) => {
+    throw isDuplicate(error)
+      ? conflict(`Cannot add a runner called ${JSON.stringify(input.name)}: there is one, in whatever case`)
+      : error;
+  });
+  const runner = valueOf(created.json);
+  return { ...created, json: jsonOf({ ...runner, token: await signRunnerToken(authority.key, runner) }) };
+}
+
+/** POST /api/runners/:id_or_name/drain: its runs may end, and it gets no more; or it gets some again. Throws `not_found`. */
+export async function drainRunner(
+  needs: Needs<"db" | "clock">,
+  call: Call,
+  who: string,
+  draining: boolean,
+): Promise<Answer<RunnerShown>> {
+  const { db, clock } = needs;
+  const runner = await find(needs, who);
+  await db.writeOr(
+    [
+      ...setDraining(runner.id, draining),
+      changed("runner.updated", runner, call, clock.now(), { draining }),
+    ],
+    () => notFound("runner", who),
+  );
+  return answer(await find(needs, runner.id));
+}
+
+/** DELETE /api/runners/:id_or_name: its token counts no longer, and its runs are lost. Throws `not_found`. */
+export async function deleteRunner(
+  needs: Needs<"db" | "clock" | "authority">,
+  call: Call,
+  who: string,
+): Promise<Answer<Deleted>> {
+  const { db, clock, authority } = needs;
+  const runner = await find(needs, who);
+  await db.writeOr(
+    [...deleteRunnerRow(runner.id), changed("runner.deleted", runner, call, clock.now())],
+    () => notFound("runner", who),
+  );
+  authority.forget();
+  return DELETED;
+}
+
+function changed(
+  kind: EventKind,
+  { id, name }: Pick<RunnerShown, "id" | "name">,
+  { caller }: Call,
+  now: number,
+  data: Record<string, unknown> = {},
+): Statement {
+  return record(now, { kind, actor: caller.subject, data: { runner_id: id, name, ...data } });
+}

@@ -1,0 +1,43 @@
+import type { Answer } from "./answer.ts";
+import { conflict, invalid, notFound } from "../domain/error.ts";
+import type { Worker, WorkerRehome } from "../domain/worker.ts";
+import { listOpenExecutionIds } from "../store/execution.ts";
+import { record } from "../store/journal.ts";
+import { findRunner } from "../store/runner.ts";
+import { deleteForeignContexts } from "../store/session.ts";
+import { findWorker, setWorkerHome } from "../store/worker.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./parts.ts";
+import { getWorker } from "./worker.ts";
+
+/**
+ * POST /api/workers/:id/rehome: its directory is on another runner from here on; "" means on the first that runs it next. Nothing is
+ * copied, and what its agents remember is forgotten (contract 18). Throws `not_found`, `invalid_request`, and `conflict` while it runs.
+ */
+export async function rehomeWorker(
+  needs: Needs<"db" | "clock" | "engines" | "paths">,
+  call: Call,
+  id: string,
+  { home }: WorkerRehome,
+): Promise<Answer<Worker>> {
+  const { db, clock } = needs;
+  const worker = await findWorker(db, id);
+  if (worker === null) throw notFound("worker", id);
+  const now = clock.now();
+  const runner = home === "" ? null : await findRunner(db, home, now);
+  if (home !== "" && runner === null) throw invalid("home", `no runner is called ${JSON.stringify(home)}`);
+  if ((await listOpenExecutionIds(db, id)).length > 0) {
+    throw conflict(`Cannot rehome ${worker.name} while it runs: cancel its run, or wait for its end`);
+  }
+  await db.writeOr([
+    ...setWorkerHome(id, runner?.name ?? "", now),
+    deleteForeignContexts(id, ""),
+    record(now, {
+      kind: "worker.updated",
+      worker_id: id,
+      actor: call.caller.subject,
+      data: { fields: ["home"], from: worker.home, to: runner?.name ?? "" },
+    }),
+  ], () => notFound("worker", id));
+  return await getWorker(needs, id);
+}

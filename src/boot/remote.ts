@@ -1,0 +1,74 @@
+// The service's side of runners: who claims, who reports, and where tasks go
+import type { Parts } from "../api/parts.ts";
+import type { RemoteRuns } from "../api/remote.ts";
+import { type Clock, sleep } from "../base/clock.ts";
+import type { Steps } from "../base/steps.ts";
+import { BELL } from "../base/bells.ts";
+import type { LeaseTimes } from "../domain/runner.ts";
+import { logBell } from "../http/log_file.ts";
+import { Placement } from "../pipeline/placement.ts";
+import type { Rules } from "../run/ending.ts";
+import { Polls } from "../run/polls.ts";
+import { Recorder } from "../run/recorder.ts";
+import { RemoteClaims } from "../run/remote_claims.ts";
+import { RemoteReports } from "../run/remote_reports.ts";
+import type { Database } from "../store/database.ts";
+import { isRemote, renewAllLeases, stopRemote } from "../store/remote_run.ts";
+
+/** What the service has for its runners (contract 18). */
+export interface Remote extends RemoteRuns {
+  placement: Placement;
+  /** Lets a runner end a run that it has; resolves when it has, or after a while: its next beat tells it. */
+  interrupt: (executionId: string) => Promise<void>;
+  /** Ends a run because a budget is used up; `words` say which. */
+  stopFor: (executionId: string, words: string) => Promise<void>;
+  /** Renews every lease: while the service was away, it could hear nobody. */
+  renew: () => Promise<void>;
+}
+
+// A beat comes every ten seconds, and an engine may take some to end.
+const INTERRUPT_MAX_MS = 30_000;
+const LOOK_EVERY_MS = 250;
+
+/** Builds it. */
+export function createRemote(
+  parts: Omit<Parts, "stages">,
+  { rules, steps, times }: { rules: Rules; steps: Steps; times: LeaseTimes },
+): Remote {
+  const { db, clock, bells, paths, engines, authority, timeZone, limits, waits } = parts;
+  const polls = new Polls();
+  const recorder = new Recorder({ db, clock, engines, rules });
+  const finish = async (executionId: string, reason: string) => {
+    if (!await isRemote(db, executionId)) return;
+    await db.write([stopRemote(executionId, reason)]);
+    await ended(db, clock, executionId);
+  };
+  const claims = new RemoteClaims({
+    ...{ db, clock, polls, times, timeZone, limits },
+    key: () => authority.key,
+    wakeDispatcher: () => bells.ring(BELL.dispatcher),
+  });
+  const reports = new RemoteReports({
+    ...{ db, clock, bells, paths, recorder, times, waits, steps, logBell },
+    maxLogBytes: limits.max_log_bytes,
+  });
+  return {
+    enter: (...given) => claims.enter(...given),
+    claim: (...given) => claims.claim(...given),
+    beat: (...given) => reports.beat(...given),
+    log: (...given) => reports.log(...given),
+    report: (...given) => reports.report(...given),
+    end: (...given) => reports.end(...given),
+    placement: new Placement({ db, clock, paths, engines, polls, times }),
+    interrupt: (executionId) => finish(executionId, "cancelled"),
+    stopFor: (executionId, words) => finish(executionId, `budget: ${words}`),
+    async renew() {
+      await db.write([renewAllLeases(clock.now() + times.lease_ms)]);
+    },
+  };
+}
+
+async function ended(db: Database, clock: Clock, executionId: string): Promise<void> {
+  const until = clock.monotonic() + INTERRUPT_MAX_MS;
+  while (clock.monotonic() < until && await isRemote(db, executionId)) await sleep(clock, LOOK_EVERY_MS);
+}

@@ -1,0 +1,150 @@
+import { parseArgs } from "node:util";
+import { join } from "node:path";
+import { systemClock } from "../base/clock.ts";
+import { dataPaths } from "../base/paths.ts";
+import { configureLog, logger } from "../base/log.ts";
+import { ConfigError, readSecretFile } from "../config/file.ts";
+import { loadRunnerConfig, type RunnerConfig } from "../config/runner.ts";
+import { engineSchema } from "../config/schema.ts";
+import { Catalog } from "../engine/catalog.ts";
+import { keepDescriptors } from "../engine/descriptors.ts";
+import { Leftovers } from "../runner/leftovers.ts";
+import { Link, Refused } from "../runner/link.ts";
+import { RunnerLoop } from "../runner/loop.ts";
+import { openDataDirectory } from "./first_start.ts";
+import { lockDataDirectory, LockedError } from "./lock.ts";
+import { installShim } from "./shim.ts";
+
+const EXIT_DONE = 0;
+const EXIT_UNEXPECTED = 1;
+const EXIT_CONFIG = 2;
+const EXIT_REFUSED = 4;
+const EXIT_IN_USE = 5;
+const STOP_GRACE_MS = 30_000;
+
+const log = logger("runner");
+
+/** What a runner is started with. */
+interface Given {
+  url: string;
+  token: string;
+  config: RunnerConfig;
+}
+
+/** `svc runner`: runs workers of a service that is elsewhere, until SIGTERM or SIGINT (contract 18). Returns the exit code. */
+export async function runner(args: readonly string[]): Promise<number> {
+  let given: Given;
+  try {
+    given = await givenBy(args);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    console.error(error.message);
+    return EXIT_CONFIG;
+  }
+  await configureLog("info", Deno.stderr.isTerminal() ? "pretty" : "json");
+  const umask = Deno.umask(0o077);
+  keepDescriptors();
+  try {
+    return await serveRuns(given, umask);
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error));
+    return error instanceof LockedError
+      ? EXIT_IN_USE
+      : error instanceof Refused
+      ? EXIT_REFUSED
+      : EXIT_UNEXPECTED;
+  }
+}
+
+async function serveRuns({ url, token, config }: Given, umask: number): Promise<number> {
+  const paths = dataPaths(await openDataDirectory(config.work_root));
+  const lock = await lockDataDirectory(paths.lock, null);
+  try {
+    await Deno.remove(paths.runs, { recursive: true }).catch(() => {});
+    await installShim(paths.bin);
+    const clock = systemClock;
+    const { default: defaultName, ...configured } = config.engines;
+    const defaultsFor = (kind: string) => engineSchema.parse({ kind });
+    const loop = new RunnerLoop({
+      link: new Link({ url, token, clock }),
+      ...{ clock, paths, config, umask },
+      engines: new Catalog({ defaultName, configured, defaultsFor }, {
+        path: Deno.env.get("PATH") ?? "",
+        inherited: Deno.env.toObject(),
+        root: Deno.uid() === 0,
+        umask,
+        stopGraceMs: config.limits.stop_grace,
+      }),
+      leftovers: new Leftovers(paths.root),
+      maxRuns: config.max_runs,
+      place: placeOf(paths.root),
+    });
+    stopOnSignals(loop);
+    await loop.run();
+    return EXIT_DONE;
+  } finally {
+    lock.close();
+  }
+}
+
+function stopOnSignals(loop: RunnerLoop): void {
+  const hurried = new AbortController();
+  let stopping = false;
+  const stop = (signal: Deno.Signal) => {
+    if (stopping) return hurried.abort();
+    stopping = true;
+    log.info("{signal}: stopping with {runs} runs in progress", { signal, runs: loop.running });
+    void loop.stop(STOP_GRACE_MS, hurried.signal);
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, () => stop(signal));
+}
+
+// Names the directory, however often the process in it is another one.
+function placeOf(root: string): string {
+  const path = join(root, "place");
+  try {
+    return Deno.readTextFileSync(path).trim();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+  const place = crypto.randomUUID();
+  Deno.writeTextFileSync(path, `${place}\n`, { mode: 0o600 });
+  return place;
+}
+
+async function givenBy(args: readonly string[]): Promise<Given> {
+  const usage = "it is: svc runner --url https://host --token-file <path> [-c runner.yaml]";
+  let values: { url?: string; "token-file"?: string; config?: string };
+  try {
+    ({ values } = parseArgs({
+      args: [...args],
+      options: {
+        url: { type: "string" },
+        "token-file": { type: "string" },
+        config: { type: "string", short: "c" },
+      },
+    }));
+  } catch (error) {
+    throw new ConfigError(`svc runner: ${error instanceof Error ? error.message : error}; ${usage}`);
+  }
+  if (values.url === undefined) throw new ConfigError(`svc runner: --url is missing; ${usage}`);
+  if (values["token-file"] === undefined) {
+    throw new ConfigError(`svc runner: --token-file is missing; ${usage}`);
+  }
+  const token = readSecretFile("--token-file", values["token-file"]).trim();
+  if (token === "") throw new ConfigError("--token-file: the file is empty");
+  return { url: urlOf(values.url), token, config: await loadRunnerConfig(values.config) };
+}
+
+// A token that travels in the clear is everybody's.
+function urlOf(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new ConfigError(`--url: ${JSON.stringify(text)} must look like https://host`);
+  }
+  const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
+  if (url.protocol === "http:" && !isHere) {
+    throw new ConfigError("--url: must begin with https:, because the token travels with each request");
+  }
+  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+}

@@ -1,0 +1,48 @@
+import { isMap, isPair, isScalar, type Node } from "yaml";
+import { z } from "zod";
+import { inside, type Shape } from "./environment.ts";
+import type { ConfigSource } from "./file.ts";
+
+/** What is wrong with a file, each with its place; `fromEnvironment` has the names of variables by key. */
+export function problems(
+  error: z.ZodError,
+  source: ConfigSource,
+  { schema, fromEnvironment = new Map() }: { schema: z.ZodType; fromEnvironment?: Map<string, string> },
+): string[] {
+  return error.issues.flatMap((issue) => {
+    const path = issue.path.map(String);
+    if (issue.code === "unrecognized_keys") {
+      return issue.keys.map((key) => {
+        const full = [...path, key];
+        const name = fromEnvironment.get(full.join("."));
+        const known = Object.keys(shapeAt(schema, path)?.properties ?? {}).join(", ");
+        return `${name ? `${name}: ` : where(source, full, true)}${
+          full.join(".")
+        }: no such key; known here: ${known}`;
+      });
+    }
+    const name = fromEnvironment.get(path.join("."));
+    return [`${name ? `${name}: ` : where(source, path)}${path.join(".")}: ${issue.message}`];
+  });
+}
+
+function shapeAt(schema: z.ZodType, path: string[]): Shape | undefined {
+  return path.reduce<Shape | undefined>(inside, z.toJSONSchema(schema, { io: "input" }) as Shape);
+}
+
+/** `file:line:column: ` of a key's value (or of the key itself), "" when it is not in the file. */
+export function where(source: ConfigSource, path: string[], atKey = false): string {
+  if (source.path === null || source.document === null) return "";
+  const parent = source.document.getIn(path.slice(0, -1), true);
+  let node = source.document.getIn(path, true) as Node | undefined;
+  if (atKey && isMap(parent)) {
+    const pair = parent.items.find((item) =>
+      isPair(item) && isScalar(item.key) && String(item.key.value) === path.at(-1)
+    );
+    node = pair?.key as Node | undefined;
+  }
+  const offset = node?.range?.[0];
+  if (offset === undefined) return `${source.path}: `;
+  const { line, column } = source.position(offset);
+  return `${source.path}:${line}:${column}: `;
+}

@@ -1,0 +1,40 @@
+import { z } from "zod";
+import { absolutePath, ConfigError, readConfigSource } from "./file.ts";
+import { problems } from "./problem.ts";
+import { checkEngines, configSchema } from "./schema.ts";
+import { count } from "./value.ts";
+import { RUNS_PER_RUNNER_MAX } from "../domain/runner.ts";
+
+/** Every key of `runner.yaml` with its default (contract 18). */
+const runnerConfigSchema = z.strictObject({
+  work_root: z.string().min(1).default("runner"),
+  max_runs: count(4, 1, RUNS_PER_RUNNER_MAX),
+  engines: configSchema.shape.engines,
+});
+
+/** What a runner is set to, with absolute paths. */
+export interface RunnerConfig extends z.output<typeof runnerConfigSchema> {
+  /** How programs are ended, and how much they may write: as a service that sets nothing. */
+  limits: z.output<typeof configSchema>["limits"];
+}
+
+/** Reads the file that `-c` names, or takes the defaults. Throws ConfigError with file, line, column and the way out. */
+export async function loadRunnerConfig(flag: string | undefined): Promise<RunnerConfig> {
+  const { limits } = configSchema.parse({});
+  if (flag === undefined) {
+    const config = runnerConfigSchema.parse({});
+    return { ...config, limits, work_root: absolutePath(Deno.cwd(), config.work_root) };
+  }
+  const source = await readConfigSource(flag);
+  const input = source.document?.toJS() ?? {};
+  if (typeof input !== "object" || Array.isArray(input)) {
+    throw new ConfigError(`${source.path}:1:1: must be a map of keys, such as "work_root:"`);
+  }
+  const result = runnerConfigSchema.safeParse(input);
+  if (!result.success) {
+    throw new ConfigError(problems(result.error, source, { schema: runnerConfigSchema }).join("\n"));
+  }
+  const config = result.data;
+  checkEngines(config.engines, source);
+  return { ...config, limits, work_root: absolutePath(source.base, config.work_root) };
+}

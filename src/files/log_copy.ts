@@ -1,0 +1,48 @@
+import { dirname } from "node:path";
+import { conflict } from "../domain/error.ts";
+
+// The line that says that a log was cut comes behind its limit.
+const BEYOND_MAX_BYTES = 4_096;
+
+/** Logs that come in parts from elsewhere: a part that is there already changes nothing (contract 18). */
+export class LogCopies {
+  readonly #maxBytes: number;
+  /** Two parts of one log, one after the other. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes + BEYOND_MAX_BYTES;
+  }
+
+  /**
+   * Appends what of these bytes, which begin at `offset`, is not there yet, up to the limit of a log; answers how much of
+   * the log is taken care of. Throws `conflict` when a part before it is missing.
+   */
+  append(path: string, offset: number, bytes: Uint8Array): Promise<number> {
+    const done = (this.#turns.get(path) ?? Promise.resolve()).catch(() => {})
+      .then(() => this.#append(path, offset, bytes));
+    this.#turns.set(path, done);
+    const forget = () => {
+      if (this.#turns.get(path) === done) this.#turns.delete(path);
+    };
+    done.then(forget, forget);
+    return done;
+  }
+
+  async #append(path: string, offset: number, bytes: Uint8Array): Promise<number> {
+    const open = () => Deno.open(path, { append: true, create: true, mode: 0o600 });
+    using file = await open().catch(async (error) => {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+      await Deno.mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      return await open();
+    });
+    const { size } = await file.stat();
+    const end = offset + bytes.length;
+    // What is beyond the limit is dropped, as in a log of this machine.
+    if (size >= this.#maxBytes) return end;
+    if (offset > size) throw conflict(`Cannot append at ${offset}: the log has ${size} bytes`);
+    const fresh = bytes.subarray(size - offset, Math.max(size - offset, this.#maxBytes - offset));
+    for (let at = 0; at < fresh.length;) at += await file.write(fresh.subarray(at));
+    return Math.max(size, end);
+  }
+}

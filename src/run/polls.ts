@@ -1,0 +1,43 @@
+import type { RunnerClaim } from "../domain/runner.ts";
+import type { RunnerRow } from "../store/runner.ts";
+
+/** A claim of a runner that waits for a run. */
+export interface Poll {
+  runner: Pick<RunnerRow, "id" | "name" | "epoch">;
+  claim: RunnerClaim;
+  /** The placement that is about to give it a run; the row decides whether it did. */
+  giving: Promise<unknown> | null;
+  /** Lets the claim look at the rows. */
+  wake: () => void;
+}
+
+/** The claims of runners that wait. A claim that is lost here is repeated, and answered from its row. */
+export class Polls {
+  readonly #open = new Set<Poll>();
+  /** Whether there were tasks for which no claim waited, when tasks were looked at last. */
+  unplaced = true;
+
+  /** Those that nobody is about to give a run, the longest waiting first. */
+  get free(): Poll[] {
+    return [...this.#open].filter(({ giving }) => giving === null);
+  }
+
+  add(poll: Poll): void {
+    this.#open.add(poll);
+  }
+
+  remove(poll: Poll): void {
+    this.#open.delete(poll);
+  }
+
+  /** Gives it a run: `giving` writes the claim. */
+  async give(poll: Poll, giving: Promise<unknown>): Promise<void> {
+    poll.giving = giving;
+    try {
+      await giving;
+    } finally {
+      poll.giving = null;
+      poll.wake();
+    }
+  }
+}

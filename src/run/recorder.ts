@@ -1,0 +1,138 @@
+// pending -> running when the engine has started; running -> its end: what is stored of a run, wherever it runs
+import type { Clock } from "../base/clock.ts";
+import type { Verified } from "../domain/command.ts";
+import { nextLimit } from "../domain/rate_limit.ts";
+import { keysOf, type RunIdentity } from "../domain/run_identity.ts";
+import type { Catalog } from "../engine/catalog.ts";
+import type { EngineOutcome, EngineSession } from "../engine/engine.ts";
+import { resetTime } from "../engine/reset_time.ts";
+import type { Database, Statement } from "../store/database.ts";
+import { countLimitedRuns, type ExecutionEnd, setSession, startExecution } from "../store/execution.ts";
+import { moved, record } from "../store/journal.ts";
+import { findLimit, forgetLimit } from "../store/rate_limit.ts";
+import { keepContext } from "../store/session.ts";
+import { findTask } from "../store/task.ts";
+import type { Claim } from "./claim.ts";
+import { type EndedTask, endRun, type MetLimit, type Rules, RUNNER_LOST, STOPPED } from "./ending.ts";
+import { priced } from "./meter.ts";
+import type { Interruption } from "./runner.ts";
+
+/** What the recorder works with. */
+interface RecorderOptions {
+  db: Database;
+  clock: Clock;
+  engines: Catalog;
+  rules: Rules;
+}
+
+/** An outcome, and what checks of the work came to, where there were any. */
+export type RunOutcome = EngineOutcome & { verify?: Verified };
+
+/** When a run started, and whether that is in the database already. */
+export interface Start {
+  at: number | null;
+  stored: boolean;
+}
+
+/** Makes the statements of what becomes of a run; whoever runs it, and wherever, writes them. */
+export class Recorder {
+  readonly #options: RecorderOptions;
+
+  constructor(options: RecorderOptions) {
+    this.#options = options;
+  }
+
+  /** pending -> running. Guarded. */
+  started({ execution }: Claim, at: number): Statement[] {
+    return [...startExecution(execution.execution_id, at), started(execution, at)];
+  }
+
+  /** Stored at once: if whoever runs it dies, the next attempt resumes this session. */
+  session(claim: Claim, session: EngineSession): Statement[] {
+    const { execution_id: id } = claim.execution;
+    return [setSession(id, session.id), ...contextOf(claim, session, this.#options.clock.now())];
+  }
+
+  /** Everything that is stored when a run ends: outcome, task, reply, journal. Guarded: the first outcome counts. */
+  async end(
+    claim: Claim,
+    outcome: RunOutcome,
+    start: Start,
+    interruption: Interruption | null,
+  ): Promise<Statement[]> {
+    const { clock, rules, engines } = this.#options;
+    const { execution } = claim;
+    const now = clock.now();
+    const ended = endOf(execution.session_key, outcome, interruption);
+    const met = ended.failure === "rate_limited" ? await this.#metLimit(claim, outcome, now) : null;
+    const usage = priced(ended.usage, engines.find(execution.engine)?.config.prices);
+    const end = { ...ended, usage, started_at: start.at, met };
+    const statements = [
+      ...contextOf(claim, { id: outcome.sessionId, usage: outcome.sessionUsage }, now),
+      ...(end.status === "completed" ? engineBack(execution, now) : []),
+      ...endRun(execution, end, await this.#taskOf(claim), rules, now),
+    ];
+    if (start.at !== null && !start.stored) statements.unshift(started(execution, start.at));
+    return statements;
+  }
+
+  async #metLimit(claim: Claim, outcome: EngineOutcome, now: number): Promise<MetLimit> {
+    const { db, rules } = this.#options;
+    const { engine, task_id } = claim.execution;
+    const resetsAt = outcome.reset === null ? null : resetTime(outcome.reset, now, rules.defaultZone);
+    const [before, runsBefore] = await Promise.all([findLimit(db, engine), countLimitedRuns(db, task_id)]);
+    return { limit: nextLimit(engine, before, resetsAt, now), runsBefore };
+  }
+
+  // A schedule may have been changed while it ran; of an immediate task nothing but its type counts.
+  async #taskOf({ execution, task }: Claim): Promise<EndedTask | null> {
+    return task.type === "immediate"
+      ? { type: "immediate", deliver_to: task.deliver_to }
+      : await findTask(this.#options.db, execution.task_id);
+  }
+}
+
+function contextOf(claim: Claim, { id, usage }: EngineSession, now: number): Statement[] {
+  if (claim.task.type !== "immediate" || id === "") return [];
+  const context = { session_id: id, work_dir: claim.workDir, usage };
+  return [keepContext(claim.execution.execution_id, context, now)];
+}
+
+// A limit that was met, and is over: the engine works again.
+function engineBack(run: RunIdentity & { engine: string }, now: number): Statement[] {
+  const { engine } = run;
+  return moved(forgetLimit(engine, now), now, { kind: "engine.back", ...keysOf(run), data: { engine } });
+}
+
+function started(run: RunIdentity, at: number): Statement {
+  return record(at, { kind: "execution.started", ...keysOf(run) });
+}
+
+/** How an execution ended. When we ended the run, our failure counts, whatever the engine reports (facts, engines 2.4). */
+export function endOf(
+  sessionKey: string,
+  outcome: RunOutcome,
+  interruption: Interruption | null,
+): ExecutionEnd {
+  const { status, text, error, failure, exitCode, usage, sessionId, verify } = outcome;
+  return {
+    status,
+    session_id: sessionId || sessionKey,
+    result: text,
+    error,
+    failure,
+    exit_code: exitCode,
+    usage,
+    verify,
+    ...(status === "completed" || interruption === null ? {} : failureOf(interruption)),
+  };
+}
+
+function failureOf(interruption: Interruption): Partial<ExecutionEnd> {
+  if (interruption === "lost") return { failure: "server_lost", error: RUNNER_LOST };
+  if (interruption === "shutdown") return { failure: "server_lost", error: STOPPED };
+  if (interruption.startsWith("budget: ")) {
+    return { failure: "budget", error: interruption.slice("budget: ".length) };
+  }
+  return { failure: "cancelled", error: "the run was cancelled" };
+}

@@ -1,0 +1,188 @@
+// Runners enter, claim a run, and get the same run again when they repeat the claim (contract 18)
+import { type Clock, sleep } from "../base/clock.ts";
+import { logger } from "../base/log.ts";
+import { VERSION } from "../base/version.ts";
+import type { Verify } from "../domain/command.ts";
+import { conflict, ServiceError } from "../domain/error.ts";
+import {
+  type LeaseTimes,
+  RUNNER_PROTOCOL,
+  type RunnerClaim,
+  type RunnerClaimed,
+  type WireOrder,
+} from "../domain/runner.ts";
+import type { RunnerBinding } from "../domain/scope.ts";
+import type { Database } from "../store/database.ts";
+import { findClaimedRun, type RemoteRunRow, renewLeases } from "../store/remote_run.ts";
+import { findRunnerRow, type RunnerRow, seeRunner, takeRunner } from "../store/runner.ts";
+import { brief, grantOf } from "./briefing.ts";
+import type { Claim } from "./claim.ts";
+import { signRunToken } from "./environment.ts";
+import type { Poll, Polls } from "./polls.ts";
+
+const log = logger("runner");
+
+/** What claims of runners are answered with. */
+interface RemoteClaimsOptions {
+  db: Database;
+  clock: Clock;
+  polls: Polls;
+  times: LeaseTimes;
+  /** The signing key; another one after it was rotated. */
+  key: () => Uint8Array;
+  timeZone: string;
+  limits: { max_prompt_bytes: number; max_log_bytes: number };
+  /** Lets the dispatcher look for a task. */
+  wakeDispatcher: () => void;
+}
+
+// A run may take longer than its engine's time limit says, and its token ends with it, whatever stands here.
+const TOKEN_LIFE_S = 31 * 24 * 60 * 60;
+// A runner that is there is noted so often at most.
+const SEEN_EVERY_MS = 10_000;
+
+/** Answers the claims of runners. */
+export class RemoteClaims {
+  readonly #options: RemoteClaimsOptions;
+
+  constructor(options: RemoteClaimsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Waits for a run for this runner, and answers it with its lease; `run` is null when there was none in time. Throws `conflict` when
+   * another process runs as this runner, or when this one is older than the service.
+   */
+  async claim(binding: RunnerBinding, claim: RunnerClaim, signal: AbortSignal): Promise<RunnerClaimed> {
+    const { clock, times, polls, wakeDispatcher } = this.#options;
+    const runner = await this.enter(binding, claim);
+    const answer = async (row: RemoteRunRow | null): Promise<RunnerClaimed> => ({
+      epoch: runner.epoch,
+      version: VERSION,
+      ...times,
+      run: row === null ? null : await this.#orderOf(row, runner, claim),
+    });
+    const earlier = await this.#find(runner, claim);
+    if (earlier !== null) return await answer(earlier);
+    const bell = new AbortController();
+    const poll: Poll = { runner, claim, giving: null, wake: () => bell.abort() };
+    polls.add(poll);
+    try {
+      if (polls.unplaced) wakeDispatcher();
+      await sleep(clock, claim.wait_ms, AbortSignal.any([bell.signal, signal]));
+    } finally {
+      polls.remove(poll);
+    }
+    // Somebody may be about to give it a run: what became of that the row says.
+    await poll.giving?.catch(() => {});
+    return await answer(await this.#find(runner, claim));
+  }
+
+  async #find(runner: RunnerRow, { request_id }: RunnerClaim): Promise<RemoteRunRow | null> {
+    const { db, clock, times } = this.#options;
+    const row = await findClaimedRun(db, runner.id, request_id);
+    if (row === null) return null;
+    const renewed = renewLeases(
+      { runner_id: runner.id, epoch: runner.epoch },
+      [row.execution_id],
+      clock.now() + times.lease_ms,
+    );
+    await db.write([renewed]);
+    // It may have ended meanwhile: then there is nothing to do.
+    return row.lease_until === null || row.lease_until === 0 || row.epoch !== runner.epoch ? null : row;
+  }
+
+  /** Notes that a process runs as this runner, and answers its row. Throws `conflict` when another one does. */
+  async enter(binding: RunnerBinding, claim: RunnerClaim): Promise<RunnerRow> {
+    const { db, clock } = this.#options;
+    if (claim.protocol !== RUNNER_PROTOCOL) {
+      throw conflict(
+        `Cannot give runs to svc ${claim.version}: this service is ${VERSION}, and they do not understand each other; ` +
+          `install ${VERSION} on the runner`,
+      );
+    }
+    const row = await findRunnerRow(db, binding.id);
+    if (row === null) throw gone();
+    const now = clock.now();
+    if (row.process === claim.process) {
+      if (claim.epoch !== 0 && claim.epoch !== row.epoch) throw replaced(row);
+      if (now - (row.last_seen_at ?? 0) >= SEEN_EVERY_MS || isChanged(row, claim)) {
+        await db.writeOr(seeRunner(row.id, row.epoch, now, claim), () => replaced(row));
+      }
+      return row;
+    }
+    if (claim.epoch !== 0) throw replaced(row);
+    const silentMs = now - (row.last_seen_at ?? 0);
+    if (row.place !== "" && row.place !== claim.place && silentMs < this.#options.times.lease_ms) {
+      throw conflict(
+        `Cannot run as ${row.name}: another process does, in ${row.work_root}. Give each machine a name and a token of its own: ` +
+          "svc ctl runner add <name>",
+      );
+    }
+    await db.writeOr(takeRunner(row, claim, now), () => replaced(row));
+    log.info("Runner {name} has come: svc {version}, {runs} runs at a time", {
+      name: row.name,
+      version: claim.version,
+      runs: claim.max_runs,
+    });
+    const taken = await findRunnerRow(db, binding.id);
+    if (taken === null) throw gone();
+    return taken;
+  }
+
+  async #orderOf(row: RemoteRunRow, runner: RunnerRow, { engines }: RunnerClaim): Promise<WireOrder> {
+    const { db, clock, key, timeZone, limits } = this.#options;
+    const claim = claimOf(row);
+    const { execution } = claim;
+    const engine = engines.find(({ name }) => name === execution.engine);
+    const grant = await grantOf(db, claim);
+    const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id, instruction } =
+      execution;
+    return {
+      execution: {
+        ...{ session_key, worker_id, task_id, execution_id, message_id, attempt, run_id, instruction },
+        engine: execution.engine,
+      },
+      work_dir: claim.workDir,
+      verify: JSON.parse(row.verify) as Verify | null,
+      time_zone: timeZone,
+      max_log_bytes: limits.max_log_bytes,
+      grant: { subject: grant.subject, scopes: [...grant.scopes] },
+      token: await signRunToken(key(), { identity: execution, grant, lifeS: TOKEN_LIFE_S }, clock.now()),
+      briefing: engine?.external !== true ? null : await brief(db, claim, engine, {
+        ctl: `${runner.work_root}/bin/svc`,
+        maxPromptBytes: limits.max_prompt_bytes,
+      }),
+    };
+  }
+}
+
+/** The claim of a run that a runner has, as the dispatcher made it. */
+export function claimOf(row: RemoteRunRow): Claim {
+  const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id } = row;
+  const { worker_name, session_id, engine, instruction, created_at } = row;
+  const { type, cron, time_zone, deliver_to, verify } = row;
+  return {
+    execution: {
+      ...{ session_key, worker_id, task_id, execution_id, message_id, attempt, run_id },
+      ...{ worker_name, session_id, engine, instruction, created_at },
+    },
+    task: { type, cron, time_zone, deliver_to, verify, attempt: row.task_attempt },
+    workDir: row.work_dir,
+  };
+}
+
+function isChanged(row: RunnerRow, { max_runs, engines, version }: RunnerClaim): boolean {
+  return row.max_runs !== max_runs || row.version !== version || row.engines !== JSON.stringify(engines);
+}
+
+/** The refusal of a process that another one has replaced. */
+export function replaced({ name }: { name: string }): ServiceError {
+  return conflict(
+    `Cannot go on as ${name}: another process runs as this runner now, and has taken its runs over`,
+  );
+}
+
+function gone(): ServiceError {
+  return new ServiceError("unauthenticated", "Cannot accept this token: its runner was removed");
+}

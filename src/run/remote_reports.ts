@@ -1,0 +1,167 @@
+// pending -> running -> its end, of runs that runners have: what they report is stored as that of a run of this machine is
+import type { Bells } from "../base/bells.ts";
+import type { Clock } from "../base/clock.ts";
+import { logger } from "../base/log.ts";
+import { type DataPaths, eventsPath, logPath } from "../base/paths.ts";
+import type { Steps } from "../base/steps.ts";
+import type { Waits } from "../base/waits.ts";
+import { conflict } from "../domain/error.ts";
+import type {
+  LeaseTimes,
+  RunEnd,
+  RunEvents,
+  RunLogged,
+  RunLogPart,
+  RunnerBeat,
+  RunnerHeard,
+  RunReport,
+} from "../domain/runner.ts";
+import type { RunnerBinding } from "../domain/scope.ts";
+import { faultPoint } from "../base/fault_point.ts";
+import { LogCopies } from "../files/log_copy.ts";
+import type { Database, Statement } from "../store/database.ts";
+import { saveWindow } from "../store/engine_window.ts";
+import { countUse } from "../store/ledger.ts";
+import {
+  endLease,
+  findRemoteRun,
+  listHeldRuns,
+  noteReports,
+  type RemoteRunRow,
+  renewLeases,
+} from "../store/remote_run.ts";
+import { findRunnerRow, seeRunner } from "../store/runner.ts";
+import { claimOf, replaced } from "./remote_claims.ts";
+import type { Recorder } from "./recorder.ts";
+import type { Interruption } from "./runner.ts";
+
+const log = logger("runner");
+
+/** What reports of runners are stored with. */
+interface RemoteReportsOptions {
+  db: Database;
+  clock: Clock;
+  bells: Bells;
+  paths: DataPaths;
+  recorder: Recorder;
+  times: LeaseTimes;
+  waits: Waits;
+  steps: Steps;
+  maxLogBytes: number;
+  /** Name of the bell that rings when a log grows. */
+  logBell: (executionId: string) => string;
+}
+
+/** Takes what runners report of their runs. Everything may come twice, and late: what does not belong here any more is `conflict`. */
+export class RemoteReports {
+  readonly #options: RemoteReportsOptions;
+  readonly #logs: LogCopies;
+
+  constructor(options: RemoteReportsOptions) {
+    this.#options = options;
+    this.#logs = new LogCopies(options.maxLogBytes);
+  }
+
+  /** Renews the leases of the runs that a runner has, and answers which these are and what is to be ended. Throws `conflict`. */
+  async beat(binding: RunnerBinding, { process, epoch, running }: RunnerBeat): Promise<RunnerHeard> {
+    const { db, clock, times, waits } = this.#options;
+    const row = await findRunnerRow(db, binding.id);
+    if (row === null || row.process !== process || row.epoch !== epoch) throw replaced(binding);
+    const now = clock.now();
+    await db.writeOr([
+      ...seeRunner(row.id, epoch, now),
+      renewLeases({ runner_id: row.id, epoch }, running, now + times.lease_ms),
+    ], () => replaced(binding));
+    const held = await listHeldRuns(db, row.id, epoch);
+    const asked = new Set(running);
+    return {
+      runs: held.filter(({ id }) => asked.has(id))
+        .map(({ id, stop }) => ({ id, stop, waited_ms: waits.waitedMs(id) })),
+    };
+  }
+
+  /** Appends a part of a log that is not there yet, and answers how much there is. Throws `conflict`. */
+  async log(binding: RunnerBinding, id: string, part: RunLogPart, bytes: Uint8Array): Promise<RunLogged> {
+    const { bells, logBell, paths } = this.#options;
+    await this.#held(binding, id, part.epoch);
+    const path = part.kind === "log" ? logPath(paths, id) : eventsPath(paths, id);
+    const size = await this.#logs.append(path, part.offset, bytes);
+    bells.ring(logBell(id));
+    return { size };
+  }
+
+  /** Stores what a run says while it goes on. Throws `conflict`. */
+  async report(binding: RunnerBinding, id: string, { epoch, events }: RunEvents): Promise<void> {
+    const row = await this.#held(binding, id, epoch);
+    const fresh = events.filter(({ no }) => no > row.events);
+    const last = fresh.at(-1);
+    if (last === undefined) return;
+    const { won } = await this.#options.db.write([
+      ...noteReports(id, { epoch, from: row.events, to: last.no }),
+      ...fresh.flatMap((event) => this.#statementsOf(row, event)),
+    ]);
+    if (!won) throw conflict(`Cannot store reports of run ${id}: others came meanwhile, or it has ended`);
+    for (const event of fresh) if (event.kind === "step") this.#options.steps.note(id, event.words);
+  }
+
+  #statementsOf(row: RemoteRunRow, event: RunReport): Statement[] {
+    const { recorder, clock } = this.#options;
+    switch (event.kind) {
+      case "started":
+        // Its own clock may be wrong.
+        return row.started_at === null ? recorder.started(claimOf(row), clock.now()) : [];
+      case "session":
+        return recorder.session(claimOf(row), { id: event.id, usage: event.usage });
+      case "usage":
+        return [countUse(row.execution_id, event.usage)];
+      case "windows": {
+        const seen_at = clock.now();
+        return event.windows.map((window) => saveWindow({ ...window, engine: row.engine, seen_at }));
+      }
+      case "step":
+        return [];
+    }
+  }
+
+  /** Stores how a run ended. The same report again changes nothing. Throws `conflict` when it belongs to the runner no longer. */
+  async end(binding: RunnerBinding, id: string, end: RunEnd): Promise<void> {
+    const { db, clock, recorder, waits, steps } = this.#options;
+    const row = await this.#find(binding, id, end.epoch);
+    if (row.reported === 1) return;
+    const now = clock.now();
+    const at = end.ran_ms === null ? null : Math.max(row.created_at, Math.trunc(now - end.ran_ms));
+    const start = { at: row.started_at ?? at, stored: row.started_at !== null };
+    const { verify, ...outcome } = end.outcome;
+    const statements = await recorder.end(
+      claimOf(row),
+      verify === undefined ? outcome : { ...outcome, verify },
+      start,
+      end.interruption as Interruption | null,
+    );
+    faultPoint("outcome.pre-commit");
+    const { won } = await db.write([...endLease(id, end.epoch), ...statements]);
+    faultPoint("outcome.post-commit");
+    waits.forget(id);
+    steps.forget(id);
+    // Of two reports at once the other one was first.
+    if (!won && (await this.#find(binding, id, end.epoch)).reported === 0) throw over(id);
+    if (!won) log.info("The end of run {id} was told twice", { id });
+  }
+
+  async #held(binding: RunnerBinding, id: string, epoch: number): Promise<RemoteRunRow> {
+    const row = await this.#find(binding, id, epoch);
+    if (row.lease_until === null || row.lease_until === 0) throw over(id);
+    return row;
+  }
+
+  // A run of another runner is answered as one that does not exist: a runner learns nothing but its own.
+  async #find(binding: RunnerBinding, id: string, epoch: number): Promise<RemoteRunRow> {
+    const row = await findRemoteRun(this.#options.db, binding.id, id);
+    if (row === null || row.epoch !== epoch) throw over(id);
+    return row;
+  }
+}
+
+function over(id: string) {
+  return conflict(`Cannot take this: run ${id} does not belong to this runner, or does so no longer`);
+}

@@ -1,0 +1,91 @@
+import { joined } from "../base/bytes.ts";
+import { logger } from "../base/log.ts";
+import { LOG_CHUNK_MAX_BYTES } from "../domain/runner.ts";
+import type { Link } from "./link.ts";
+
+const log = logger("runner");
+
+const SEND_TIMEOUT_MS = 30_000;
+
+/** Where a log lies, and which of a run's it is. */
+interface LogOptions {
+  link: Link;
+  executionId: string;
+  epoch: number;
+  kind: "log" | "events";
+  path: string;
+  /** Aborts when the run belongs to the runner no longer. */
+  signal: AbortSignal;
+}
+
+/** Sends the log of one run as it grows, part by part; what was sent twice is there once. */
+export class LogSender {
+  readonly #options: LogOptions;
+  #sent = 0;
+  #grown = false;
+  #sending: Promise<void> | null = null;
+
+  constructor(options: LogOptions) {
+    this.#options = options;
+  }
+
+  /** There is more of it. */
+  grew(): void {
+    this.#grown = true;
+    this.#sending ??= this.#send().finally(() => {
+      this.#sending = null;
+      // It may have grown after the last look.
+      if (this.#grown) this.grew();
+    });
+  }
+
+  /** Resolves when all of it was sent, or cannot be. Never throws. */
+  async settled(): Promise<void> {
+    this.grew();
+    while (this.#sending !== null) await this.#sending;
+  }
+
+  async #send(): Promise<void> {
+    const { link, executionId, epoch, kind, path, signal } = this.#options;
+    try {
+      while (this.#grown) {
+        if (signal.aborted) return void (this.#grown = false);
+        this.#grown = false;
+        const bytes = await partOf(path, this.#sent);
+        if (bytes.length === 0) continue;
+        const query = `epoch=${epoch}&offset=${this.#sent}&kind=${kind}`;
+        await link.insist(`/api/runs/${executionId}/log?${query}`, bytes, {
+          timeoutMs: SEND_TIMEOUT_MS,
+          signal,
+        });
+        this.#sent += bytes.length;
+        this.#grown = true;
+      }
+    } catch (error) {
+      // The run goes on; whether it still belongs here, a beat says.
+      if (!signal.aborted) {
+        log.warning("The log of run {id} cannot be sent: {error}", { id: executionId, error });
+      }
+      this.#grown = false;
+    }
+  }
+}
+
+async function partOf(path: string, offset: number): Promise<Uint8Array> {
+  const file = await Deno.open(path, { read: true }).catch(() => null);
+  if (file === null) return new Uint8Array();
+  try {
+    await file.seek(offset, Deno.SeekMode.Start);
+    const parts: Uint8Array[] = [];
+    for (let room = LOG_CHUNK_MAX_BYTES; room > 0;) {
+      const part = new Uint8Array(room);
+      const count = await file.read(part);
+      if (count === null) break;
+      parts.push(part.subarray(0, count));
+      room -= count;
+    }
+    return joined(parts);
+  } finally {
+    file.close();
+  }
+}

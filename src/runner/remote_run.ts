@@ -1,0 +1,138 @@
+// One run of this runner: it is run as in the service, and everything about it is told to the service
+import type { Clock } from "../base/clock.ts";
+import type { DataPaths } from "../base/paths.ts";
+import { eventsPath, logPath } from "../base/paths.ts";
+import type { RunEnd, WireOrder } from "../domain/runner.ts";
+import type { Catalog } from "../engine/catalog.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { EngineRunOptions } from "../run/engine_run.ts";
+import { createEnvironments } from "../run/environment.ts";
+import { priced } from "../run/meter.ts";
+import type { RunOutcome } from "../run/recorder.ts";
+import type { Interruption } from "../run/runner.ts";
+import { runWorker } from "../run/worker_run.ts";
+import type { Lease } from "./lease.ts";
+import { type Link, Refused } from "./link.ts";
+import { LogSender } from "./log_sender.ts";
+import { ReportSender } from "./report_sender.ts";
+
+const END_TIMEOUT_MS = 30_000;
+
+/** What every run of a runner needs. */
+export interface RemoteRunOptions extends Omit<EngineRunOptions, "environmentOf"> {
+  link: Link;
+  clock: Clock;
+  paths: DataPaths;
+  engines: Catalog;
+}
+
+/** A run, and what is known of it beside its order. */
+export class RemoteRun {
+  readonly order: WireOrder;
+  readonly lease: Lease;
+  /** How long it has waited for a person, as the service said last. */
+  waitedMs = 0;
+  readonly #options: RemoteRunOptions;
+  readonly #epoch: number;
+  readonly #gone = new AbortController();
+  readonly #reports: ReportSender;
+  readonly #logs: LogSender[];
+  #startedAt: number | null = null;
+
+  constructor(
+    options: RemoteRunOptions,
+    order: WireOrder,
+    { epoch, lease }: { epoch: number; lease: Lease },
+  ) {
+    const { link, paths } = options;
+    const { execution_id: executionId } = order.execution;
+    const { signal } = this.#gone;
+    const sending = { link, executionId, epoch, signal };
+    this.order = order;
+    this.lease = lease;
+    this.#options = options;
+    this.#epoch = epoch;
+    this.#reports = new ReportSender(sending);
+    this.#logs = [
+      new LogSender({ ...sending, kind: "log", path: logPath(paths, executionId) }),
+      new LogSender({ ...sending, kind: "events", path: eventsPath(paths, executionId) }),
+    ];
+  }
+
+  get id(): string {
+    return this.order.execution.execution_id;
+  }
+
+  /** It belongs to this runner no longer: nothing more is told. */
+  disown(): void {
+    this.#gone.abort();
+  }
+
+  /** Runs it to its outcome. */
+  run(signal: AbortSignal): Promise<RunOutcome> {
+    const { execution, work_dir: workDir, verify, briefing, grant, max_log_bytes } = this.order;
+    const { config: { limits } } = this.#options;
+    const options = {
+      ...this.#options,
+      config: { limits: { ...limits, max_log_bytes } },
+      environmentOf: this.#environmentOf(),
+    };
+    const brief = () =>
+      briefing === null
+        ? Promise.reject(new Error("the service sent no briefing for a program"))
+        : Promise.resolve(briefing);
+    return runWorker(options, { execution, workDir, verify, grant: () => Promise.resolve(grant), brief }, {
+      signal,
+      reports: {
+        onWrite: () => this.#logs.forEach((log) => log.grew()),
+        waitedMs: () => this.waitedMs,
+        onStart: (engine) => this.#onStart(engine),
+        onStep: (words) => this.#reports.add({ kind: "step", words: words.slice(0, 500) }),
+        onSession: ({ id, usage }) => this.#reports.add({ kind: "session", id, usage }),
+        onUsage: (usage, engine) =>
+          this.#reports.add({ kind: "usage", usage: priced(usage, engine.config.prices) }),
+        onWindows: (windows) => this.#reports.add({ kind: "windows", windows }),
+      },
+    });
+  }
+
+  // The token comes with the order: a runner has no key.
+  #environmentOf() {
+    const { paths, link } = this.#options;
+    const { token, time_zone: timeZone } = this.order;
+    return createEnvironments({
+      paths,
+      tokenOf: () => Promise.resolve(token),
+      timeZone,
+      url: () => link.url,
+      inherited: Deno.env.toObject(),
+    });
+  }
+
+  #onStart(engine: Engine): void {
+    if (this.#startedAt !== null) return;
+    this.#startedAt = this.#options.clock.monotonic();
+    if (engine.external) this.#reports.add({ kind: "started" });
+  }
+
+  /** Tells how it ended, once its log and its reports are there. Returns when that is stored, or when nobody wants to know. Throws when it has to be tried again. */
+  async tell(outcome: RunOutcome, interruption: Interruption | null): Promise<void> {
+    const { link, clock, engines } = this.#options;
+    const { signal } = this.#gone;
+    await Promise.all([this.#reports.settled(), ...this.#logs.map((log) => log.settled())]);
+    if (signal.aborted) return;
+    const { execution: { engine } } = this.order;
+    const end: RunEnd = {
+      epoch: this.#epoch,
+      ran_ms: this.#startedAt === null ? null : Math.max(0, clock.monotonic() - this.#startedAt),
+      interruption,
+      outcome: { ...outcome, usage: priced(outcome.usage, engines.find(engine)?.config.prices) },
+    };
+    try {
+      await link.post(`/api/runs/${this.id}/end`, end, { timeoutMs: END_TIMEOUT_MS, signal });
+    } catch (error) {
+      if (error instanceof Refused || signal.aborted) return;
+      throw error;
+    }
+  }
+}

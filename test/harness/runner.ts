@@ -1,0 +1,98 @@
+import { join } from "node:path";
+import type { App } from "./app.ts";
+import { SVC } from "./process.ts";
+import { eventually } from "./wait.ts";
+
+/** How a runner of a test is started. */
+export interface RunnerOptions {
+  token: string;
+  /** Where the service is, as the runner sees it. */
+  url: string;
+  root: string;
+  /** Lines of runner.yaml beside work_root. */
+  config?: string;
+  env?: Record<string, string>;
+}
+
+/** A real `svc runner` in a process of its own. */
+export class RunnerProcess {
+  readonly child: Deno.ChildProcess;
+  readonly root: string;
+  #said = "";
+
+  constructor(child: Deno.ChildProcess, root: string) {
+    this.child = child;
+    this.root = root;
+    void this.#read();
+  }
+
+  /** Its output so far. */
+  get stderr(): string {
+    return this.#said;
+  }
+
+  async #read(): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const chunk of this.child.stderr) this.#said += decoder.decode(chunk, { stream: true });
+  }
+
+  /** Sends a signal and waits for the end; answers the exit code. */
+  async end(signal: Deno.Signal = "SIGTERM"): Promise<number> {
+    try {
+      this.child.kill(signal);
+    } catch {
+      // It has ended by itself.
+    }
+    return (await this.child.status).code;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.end("SIGKILL");
+  }
+}
+
+/** Starts `svc runner`; it need not be connected yet. */
+export async function startRunner(options: RunnerOptions): Promise<RunnerProcess> {
+  const { token, url, root, config = "", env = {} } = options;
+  await Deno.mkdir(root, { recursive: true });
+  const tokenFile = join(root, "..", `${root.split("/").at(-1)}.token`);
+  await Deno.writeTextFile(tokenFile, token, { mode: 0o600 });
+  const file = join(root, "..", `${root.split("/").at(-1)}.yaml`);
+  await Deno.writeTextFile(file, `work_root: ${root}\n${config}`);
+  const [command = "", ...rest] = SVC;
+  const child = new Deno.Command(command, {
+    args: [...rest, "runner", "--url", url, "--token-file", tokenFile, "-c", file],
+    cwd: root,
+    env,
+    stdin: "null",
+    stdout: "null",
+    stderr: "piped",
+  }).spawn();
+  return new RunnerProcess(child, root);
+}
+
+/** Resolves when the service hears of this runner. */
+export async function online(app: Pick<App, "call">, name: string): Promise<void> {
+  await eventually(
+    `${name} comes`,
+    async () => (await app.call(`GET /api/runners/${name}`)).state === "online",
+  );
+}
+
+/** Lines of runner.yaml for an engine `fake` that writes a ledger. */
+export function ledgerEngine(command: string, ledger = ""): string {
+  const env = ledger === "" ? "" : `, env: { FAKE_LEDGER: ${ledger} }`;
+  return `engines:\n  default: fake\n  fake: { kind: command, command: ${command}${env} }\n`;
+}
+
+/** The id of a new worker for runners with the label `x`. */
+export async function awayWorker(app: Pick<App, "call">, engine: string, more: object = {}): Promise<string> {
+  const name = `away ${crypto.randomUUID().slice(0, 8)}`;
+  return (await app.call("POST /api/workers", { name, engine, runs_on: ["x"], ...more })).id;
+}
+
+/** The id of a new task for it. */
+export async function taskFor(app: Pick<App, "call">, worker: string, instruction: string): Promise<string> {
+  const body = { worker_id: worker, message_id: "script", type: "immediate", instruction };
+  return (await app.call("POST /api/tasks", body)).id;
+}

@@ -1,0 +1,41 @@
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { FAKE_AGENT } from "../harness/agents.ts";
+import { openApp } from "../harness/app.ts";
+import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/runner.ts";
+import { readLedger } from "../harness/agents.ts";
+import { eventually } from "../harness/wait.ts";
+
+it("a run of a runner goes on while the service is stopped and started, and is stored once (reliability RUN-3)", async () => {
+  const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
+  await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(dataDir, { recursive: true }) };
+  const ledger = join(dataDir, "ledger");
+  const open = join(dataDir, "open");
+  const app = await openApp({ dataDir });
+  const url = app.url;
+  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
+  const config = ledgerEngine(FAKE_AGENT, ledger);
+  await using runner = await startRunner({ token, url, root: join(dataDir, "r1"), config });
+  await online(app, "r1");
+  const worker = await awayWorker(app, "fake");
+  const task = await taskFor(app, worker, `until ${open}`);
+  await eventually("it starts", async () => (await readLedger(ledger)).length === 1);
+  const [before] = await app.call(`GET /api/executions?worker_id=${worker}`);
+  await app.server.stop();
+
+  const port = Number(new URL(url).port);
+  await using again = await openApp({ dataDir, config: { server: { port } } });
+  expect((await again.call(`GET /api/tasks/${task}`)).status).toBe("running");
+  await Deno.writeTextFile(open, "");
+  await eventually(
+    "it ends",
+    async () => (await again.call(`GET /api/tasks/${task}`)).status === "completed",
+  );
+  const executions = await again.call(`GET /api/executions?worker_id=${worker}`);
+  expect(executions).toMatchObject([{ id: before.id, status: "completed", attempt: 1 }]);
+  expect((await readLedger(ledger)).map(({ word }) => word)).toEqual(["start", "end"]);
+  expect(await again.call(`GET /api/executions/${before.id}/logs`)).toMatch(
+    /starts in[\s\S]*found[\s\S]*completed/,
+  );
+  expect(runner.stderr).not.toContain("lost");
+});
