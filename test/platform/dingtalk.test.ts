@@ -1,28 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { type Clock, systemClock } from "../../src/base/clock.ts";
+import type { Clock } from "../../src/base/clock.ts";
 import { markdownOf } from "../../src/platform/dingtalk/format.ts";
 import { messageOf } from "../../src/platform/dingtalk/message.ts";
 import { sendable } from "../../src/platform/dingtalk/zip.ts";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
+import type { App } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { unzipped } from "./fakes/zip.ts";
 import { DingTalkWorld } from "./worlds/dingtalk.ts";
+import { openWorld } from "./worlds/open.ts";
 
-async function open(
-  world: DingTalkWorld,
-  more: Record<string, unknown> = {},
-  clock: Clock = systemClock,
-): Promise<App> {
-  const ding = { ...world.config, worker: "Ada", allow: ["*"], ...more };
-  const app = await openApp({
-    clock,
-    config: { engines: fakeEngines(), platforms: { ding: ding as never } },
-  });
-  await app.call("POST /api/workers", { name: "Ada" });
-  return app;
-}
+const open = (world: DingTalkWorld, more: Record<string, unknown> = {}, clock?: Clock) =>
+  openWorld("ding", world, { more, ...(clock === undefined ? {} : { clock }) });
 
 const texts = (world: DingTalkWorld) =>
   world.sent().filter(({ deleted }) => !deleted).map(({ text }) => text);

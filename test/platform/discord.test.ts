@@ -4,20 +4,13 @@ import { createDiscord } from "../../src/platform/discord/discord.ts";
 import { DISCORD_MARKDOWN, plainText } from "../../src/platform/discord/format.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
 import type { Heard, Incoming, Receive } from "../../src/platform/platform.ts";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
+import type { App } from "../harness/app.ts";
 import { eventually } from "../harness/wait.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
+import { openWorld } from "./worlds/open.ts";
 
-async function open(world: DiscordWorld, clock: Clock = systemClock): Promise<App> {
-  const guild = { ...world.config, worker: "Ada", allow: ["*"] };
-  const app = await openApp({
-    clock,
-    config: { engines: fakeEngines(), platforms: { guild: guild as never } },
-  });
-  await app.call("POST /api/workers", { name: "Ada" });
-  return app;
-}
+const open = (world: DiscordWorld, clock?: Clock) =>
+  openWorld("guild", world, clock === undefined ? {} : { clock });
 
 const hears = (world: DiscordWorld, text: string) =>
   eventually(text, () => world.sent().some((one) => one.text === text));

@@ -1,30 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { type Clock, systemClock } from "../../src/base/clock.ts";
+import type { Clock } from "../../src/base/clock.ts";
 import { FEISHU_MARKDOWN } from "../../src/platform/feishu/format.ts";
 import { Frame } from "../../src/platform/feishu/frame.ts";
 import { type FeishuEvent, incomingOf } from "../../src/platform/feishu/message.ts";
 import { Pieces } from "../../src/platform/feishu/pieces.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
+import type { App } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { frameBytes, readFrame } from "./fakes/feishu_frame.ts";
 import { FeishuWorld } from "./worlds/feishu.ts";
+import { openWorld } from "./worlds/open.ts";
 
-async function open(
-  world: FeishuWorld,
-  more: Record<string, unknown> = {},
-  clock: Clock = systemClock,
-): Promise<App> {
-  const lark = { ...world.config, worker: "Ada", allow: ["*"], ...more };
-  const app = await openApp({
-    clock,
-    config: { engines: fakeEngines(), platforms: { lark: lark as never } },
-  });
-  await app.call("POST /api/workers", { name: "Ada" });
-  return app;
-}
+const open = (world: FeishuWorld, more: Record<string, unknown> = {}, clock?: Clock) =>
+  openWorld("lark", world, { more, ...(clock === undefined ? {} : { clock }) });
 
 const texts = (world: FeishuWorld) => world.sent().filter(({ deleted }) => !deleted).map(({ text }) => text);
 const hears = (world: FeishuWorld, text: string) => eventually(text, () => texts(world).includes(text));

@@ -1,22 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { type Clock, systemClock } from "../../src/base/clock.ts";
+import type { Clock } from "../../src/base/clock.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
 import { plainText, SLACK_MRKDWN } from "../../src/platform/slack/format.ts";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
+import type { App } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { SlackWorld } from "./worlds/slack.ts";
+import { openWorld } from "./worlds/open.ts";
 
-async function open(world: SlackWorld, clock: Clock = systemClock): Promise<App> {
-  const team = { ...world.config, worker: "Ada", allow: ["*"] };
-  const app = await openApp({
-    clock,
-    config: { engines: fakeEngines(), platforms: { team: team as never } },
-  });
-  await app.call("POST /api/workers", { name: "Ada" });
-  return app;
-}
+const open = (world: SlackWorld, clock?: Clock) =>
+  openWorld("team", world, clock === undefined ? {} : { clock });
 
 const hears = (world: SlackWorld, text: string) =>
   eventually(text, () => world.sent().some((one) => one.text === text));

@@ -5,21 +5,14 @@ import type { Incoming } from "../../src/platform/platform.ts";
 import { WECOM_MARKDOWN } from "../../src/platform/wecom/format.ts";
 import { messageOf } from "../../src/platform/wecom/message.ts";
 import { createWeCom } from "../../src/platform/wecom/wecom.ts";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
+import type { App } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { WeComWorld } from "./worlds/wecom.ts";
+import { openWorld } from "./worlds/open.ts";
 
-async function open(world: WeComWorld, clock: Clock = systemClock): Promise<App> {
-  const corp = { ...world.config, worker: "Ada", allow: ["*"] };
-  const app = await openApp({
-    clock,
-    config: { engines: fakeEngines(), platforms: { corp: corp as never } },
-  });
-  await app.call("POST /api/workers", { name: "Ada" });
-  return app;
-}
+const open = (world: WeComWorld, clock?: Clock) =>
+  openWorld("corp", world, clock === undefined ? {} : { clock });
 
 const hears = (world: WeComWorld, text: string) =>
   eventually(text, () => world.sent().some((one) => one.text === text));

@@ -1,7 +1,5 @@
 import { unzipped } from "./zip.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import { FakeServer, type Json, lost } from "./server.ts";
 
 const CLIENT_ID = "dingclient";
 const SECRET = "secret-of-dingtalk";
@@ -18,17 +16,12 @@ interface Waiting {
 }
 
 /** A server of DingTalk's interfaces and its stream, strict about what it takes, with the switches that tests need. */
-export class FakeDingTalk {
+export class FakeDingTalk extends FakeServer {
   readonly clientId = CLIENT_ID;
   readonly secret = SECRET;
   readonly template = TEMPLATE;
-  /** Messages and cards that the robot sent, as they are now. */
-  readonly sent: Json[] = [];
-  readonly faults: string[] = [];
   /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. */
   readonly modes: ("lost" | { status: number; code: string })[] = [];
-  /** People who get too much: an answer that looks like a success. */
-  readonly limited = new Set<string>();
   /** People who are not there any more: also an answer that looks like a success. */
   readonly gone = new Set<string>();
   /** Emotions on messages, as `<conversation> <message>`: all that were given, and those that are there. */
@@ -39,30 +32,16 @@ export class FakeDingTalk {
   readonly files = new Map<string, Uint8Array<ArrayBuffer> | number>();
   /** Where files are downloaded from; "" is here. */
   fileHost = "";
-  revoked = false;
   /** Emotions are not permitted. */
   isPlain = false;
   tokens = 0;
   opened = 0;
-  readonly sockets = new Set<WebSocket>();
   /** What was not acknowledged, by message. */
   readonly waiting = new Map<string, Waiting>();
   #token = "";
   #next = 1;
   #tickets = new Set<string>();
   #stored = new Map<string, { name: string; bytes: Uint8Array }>();
-  #server: Deno.HttpServer<Deno.NetAddr>;
-
-  constructor() {
-    this.#server = Deno.serve(
-      { port: 0, hostname: "127.0.0.1", onListen: () => {} },
-      (request) => this.#answer(request),
-    );
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.#server.addr.port}`;
-  }
 
   /** The token of the app ends. */
   expire(): void {
@@ -102,10 +81,6 @@ export class FakeDingTalk {
     this.#push({ type: "EVENT", topic: "*", data: "{}" });
   }
 
-  drop(): void {
-    for (const socket of this.sockets) socket.close();
-  }
-
   #callback(topic: string, data: Json): void {
     this.#push({ type: "CALLBACK", topic, data: JSON.stringify(data) });
   }
@@ -122,7 +97,7 @@ export class FakeDingTalk {
     socket.send(JSON.stringify({ specVersion: "1.0", type, headers, data }));
   }
 
-  async #answer(request: Request): Promise<Response> {
+  protected async answer(request: Request): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url);
     if (pathname === "/stream") return this.#upgrade(request, searchParams.get("ticket") ?? "");
     if (pathname.startsWith("/files/")) return this.#file(pathname.slice(7), request);
@@ -213,11 +188,7 @@ export class FakeDingTalk {
     if (said instanceof Response) return said;
     const id = `q${this.#next++}`;
     this.sent.push({ id, chat, deleted: false, params: {}, ...said });
-    if (mode === "lost") {
-      return new Response(new ReadableStream({ start: (one) => one.error(new Error("lost")) }), {
-        headers: { "content-length": "10" },
-      });
-    }
+    if (mode === "lost") return lost();
     return Response.json({
       processQueryKey: id,
       ...(isPerson ? { invalidStaffIdList: [], flowControlledStaffIdList: [] } : {}),
@@ -333,15 +304,12 @@ export class FakeDingTalk {
 
   #upgrade(request: Request, ticket: string): Response {
     if (!this.#tickets.delete(ticket)) return new Response("used", { status: 401 });
-    const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: 0 });
-    socket.onopen = () => {
-      this.sockets.add(socket);
-      for (const [id, frame] of this.waiting) this.#send(socket, id, frame);
-    };
-    socket.onmessage = ({ data }) => this.#acknowledged(JSON.parse(data));
-    socket.onclose = () => this.sockets.delete(socket);
-    socket.onerror = () => this.sockets.delete(socket);
-    return response;
+    return this.accept(request, {
+      greet: (socket) => {
+        for (const [id, frame] of this.waiting) this.#send(socket, id, frame);
+      },
+      take: (data) => this.#acknowledged(JSON.parse(data)),
+    });
   }
 
   #acknowledged(answer: Json): void {
@@ -368,11 +336,6 @@ export class FakeDingTalk {
     if (this.#change({ outTrackId, ...given.response }).status !== 200) {
       this.faults.push("a card after a press");
     }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.drop();
-    await this.#server.shutdown();
   }
 }
 

@@ -1,7 +1,5 @@
 import { FakeGateway } from "./discord_gateway.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import { FakeServer, type Json, lost } from "./server.ts";
 
 const BOT = { id: "99", username: "svc", bot: true };
 const TOKEN = "discord-token-1";
@@ -19,17 +17,12 @@ const FIELDS = [
 const BURST = 5;
 
 /** A server of Discord's API and gateway, strict about what it takes, with the switches that tests need. */
-export class FakeDiscord {
+export class FakeDiscord extends FakeServer {
   readonly token = TOKEN;
   readonly bot = BOT.id;
   readonly gateway: FakeGateway;
-  /** Messages that the bot sent, as they are now. */
-  readonly sent: Json[] = [];
-  readonly faults: string[] = [];
   /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. `slow`: taken, answered late. */
   readonly modes: ("lost" | "slow" | "global" | number)[] = [];
-  /** Channels that say "too much". */
-  readonly limited = new Set<string>();
   /** What was refused because more came than Discord takes. */
   tooMany = 0;
   readonly typing: string[] = [];
@@ -46,7 +39,6 @@ export class FakeDiscord {
   commandsMade = 0;
   /** Commands cannot be made. */
   isWithoutCommands = false;
-  revoked = false;
   /** So many histories are not there at first. */
   broken = 0;
   /** Sessions that may still begin today. */
@@ -56,22 +48,14 @@ export class FakeDiscord {
   #next = 1;
   readonly #buckets = new Map<string, { left: number; until: number }>();
   readonly #interactions = new Map<string, { token: string; at: number; message: string }>();
-  readonly #server: Deno.HttpServer<Deno.NetAddr>;
 
   constructor() {
+    super();
     this.gateway = new FakeGateway(
       BOT,
       () => this.revoked ? "" : TOKEN,
       () => `${this.url.replace("http", "ws")}/gateway/`,
     );
-    this.#server = Deno.serve(
-      { port: 0, hostname: "127.0.0.1", onListen: () => {} },
-      (request) => this.#answer(request),
-    );
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.#server.addr.port}`;
   }
 
   /** An id as Discord makes them: the time, and a number. */
@@ -85,7 +69,7 @@ export class FakeDiscord {
     this.gateway.event("INTERACTION_CREATE", interaction);
   }
 
-  async #answer(request: Request): Promise<Response> {
+  protected async answer(request: Request): Promise<Response> {
     const url = new URL(request.url);
     if (url.pathname === "/gateway/") return this.gateway.upgrade(request, url);
     const authorization = request.headers.get("authorization");
@@ -188,11 +172,7 @@ export class FakeDiscord {
         message.file = file.name;
       }
     }
-    if (mode === "lost") {
-      return new Response(new ReadableStream({ start: (one) => one.error(new Error("lost")) }), {
-        headers: { "content-length": "10" },
-      });
-    }
+    if (mode === "lost") return lost();
     if (mode === "slow") await new Promise((resolve) => setTimeout(resolve, 1_500));
     const now = this.#buckets.get(channel);
     return Response.json(message, {
@@ -249,9 +229,9 @@ export class FakeDiscord {
     return file === undefined ? new Response("no", { status: 404 }) : new Response(file);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  override async [Symbol.asyncDispose](): Promise<void> {
     this.gateway.close();
-    await this.#server.shutdown();
+    await super[Symbol.asyncDispose]();
   }
 }
 

@@ -1,7 +1,5 @@
 import { frameBytes, readFrame } from "./feishu_frame.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import { FakeServer, type Json, lost } from "./server.ts";
 
 const APP_ID = "cli_0123456789abcdef";
 const SECRET = "secret-of-feishu";
@@ -18,19 +16,14 @@ interface Event {
 }
 
 /** A server of the Open API and the long connection of Feishu, strict about what it takes, with the switches that tests need. */
-export class FakeFeishu {
+export class FakeFeishu extends FakeServer {
   readonly appId = APP_ID;
   readonly secret = SECRET;
   readonly bot = BOT;
-  /** Messages that the bot sent, as they are now. */
-  readonly sent: Json[] = [];
   /** What people said, by id: it can be answered. `gone`: taken back. */
   readonly said = new Map<string, { chat: string; thread: string; gone?: boolean }>();
-  readonly faults: string[] = [];
   /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. */
   readonly modes: ("lost" | { status: number; code: number; reset?: number })[] = [];
-  /** Chats that say "too much". */
-  readonly limited = new Set<string>();
   /** Reactions that were given, as `<message> <emoji>`, and how many there are now. */
   readonly reactions: string[] = [];
   readonly reactionsNow = new Map<string, string>();
@@ -41,7 +34,6 @@ export class FakeFeishu {
   readonly toasts: Json[] = [];
   /** Acknowledgements that were no 200, which come again. */
   readonly refusals: number[] = [];
-  revoked = false;
   tokens = 0;
   pings = 0;
   opened = 0;
@@ -49,7 +41,6 @@ export class FakeFeishu {
   isSilent = false;
   /** How often a ping is wanted, in seconds. */
   pingS = 120;
-  readonly sockets = new Set<WebSocket>();
   /** Events that were not acknowledged. */
   readonly waiting = new Map<string, Event>();
   #token = "";
@@ -57,18 +48,6 @@ export class FakeFeishu {
   #tickets = new Set<string>();
   #keys = new Map<string, string>();
   #stored = new Map<string, { name: string; text: string }>();
-  #server: Deno.HttpServer<Deno.NetAddr>;
-
-  constructor() {
-    this.#server = Deno.serve(
-      { port: 0, hostname: "127.0.0.1", onListen: () => {} },
-      (request) => this.#answer(request),
-    );
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.#server.addr.port}`;
-  }
 
   /** The token of the app ends: it is not known any more. */
   expire(): void {
@@ -83,10 +62,6 @@ export class FakeFeishu {
     const key = [...this.waiting.keys()].at(-1) ?? "";
     const socket = [...this.sockets].at(-1);
     if (socket !== undefined) this.#push(socket, key, given);
-  }
-
-  drop(): void {
-    for (const socket of this.sockets) socket.close();
   }
 
   #push(socket: WebSocket, key: string, { json, pieces }: Event): void {
@@ -111,7 +86,7 @@ export class FakeFeishu {
     for (const frame of frames.reverse()) socket.send(frame);
   }
 
-  async #answer(request: Request): Promise<Response> {
+  protected async answer(request: Request): Promise<Response> {
     const url = new URL(request.url);
     if (url.pathname === "/ws") return this.#upgrade(request, url.searchParams);
     if (url.pathname === "/callback/ws/endpoint") return this.#endpoint(await this.#body(request));
@@ -319,19 +294,15 @@ export class FakeFeishu {
     if (!this.#tickets.delete(query.get("ticket") ?? "")) {
       return new Response(null, { status: 403, headers: { "handshake-status": "403" } });
     }
-    const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: 0 });
-    socket.binaryType = "arraybuffer";
-    socket.onopen = () => {
-      this.sockets.add(socket);
-      for (const [key, event] of this.waiting) this.#push(socket, key, event);
-    };
-    socket.onmessage = ({ data }) => {
-      if (typeof data === "string") this.faults.push("a frame of text");
-      else this.#take(socket, new Uint8Array(data));
-    };
-    socket.onclose = () => this.sockets.delete(socket);
-    socket.onerror = () => this.sockets.delete(socket);
-    return response;
+    return this.accept(request, {
+      greet: (socket) => {
+        for (const [key, event] of this.waiting) this.#push(socket, key, event);
+      },
+      take: (data, socket) => {
+        if (typeof data === "string") this.faults.push("a frame of text");
+        else this.#take(socket, new Uint8Array(data));
+      },
+    });
   }
 
   #take(socket: WebSocket, bytes: Uint8Array): void {
@@ -367,11 +338,6 @@ export class FakeFeishu {
     if (said instanceof Response) this.faults.push("the card after a press");
     else Object.assign(message, { old: message.old ?? message.buttons, ...said });
   }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.drop();
-    await this.#server.shutdown();
-  }
 }
 
 function entities(text: string): string {
@@ -380,12 +346,6 @@ function entities(text: string): string {
     /&(?:#(\d+)|(\w+));/g,
     (all, number, name) => number === undefined ? names[name] ?? all : String.fromCharCode(Number(number)),
   );
-}
-
-/** Taken, and the connection is dropped before the answer. */
-function lost(): Response {
-  const broken = new ReadableStream({ start: (one) => one.error(new Error("lost")) });
-  return new Response(broken, { headers: { "content-length": "10" } });
 }
 
 function yes(data: Json): Response {

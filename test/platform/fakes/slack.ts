@@ -1,48 +1,27 @@
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import { FakeServer, type Json, lost } from "./server.ts";
 
 const BOT_TOKEN = "xoxb-1";
 const APP_TOKEN = "xapp-1";
 const BOT = "UBOT";
 
 /** A server of Slack's Web API and Socket Mode, strict about what it takes, with the switches that tests need. */
-export class FakeSlack {
+export class FakeSlack extends FakeServer {
   readonly appToken = APP_TOKEN;
   readonly botToken = BOT_TOKEN;
   readonly bot = BOT;
-  /** Messages that the bot sent, as they are now. */
-  readonly sent: Json[] = [];
-  readonly faults: string[] = [];
   /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. */
   readonly modes: ("lost" | number)[] = [];
-  /** Chats that say "too much". */
-  readonly limited = new Set<string>();
   readonly reactions: string[] = [];
   readonly uploads: { name: string; text: string; chat: string }[] = [];
   readonly files = new Map<string, Uint8Array<ArrayBuffer>>();
-  revoked = false;
   /** Files cannot be read: a page that asks for a login comes instead. */
   isUnscoped = false;
   opened = 0;
-  /** Sockets that are open. */
-  readonly sockets = new Set<WebSocket>();
   /** What was not acknowledged, by envelope. */
   readonly waiting = new Map<string, Json>();
   #next = 1;
   #tickets = new Set<string>();
   #pending = new Map<string, { name: string; bytes: Uint8Array }>();
-  #server: Deno.HttpServer<Deno.NetAddr>;
-
-  constructor() {
-    this.#server = Deno.serve(
-      { port: 0, hostname: "127.0.0.1", onListen: () => {} },
-      (request) => this.#answer(request),
-    );
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.#server.addr.port}`;
-  }
 
   /** What was said while nobody listened: `channel`, `ts`, `user`, `text`. */
   readonly history: Json[] = [];
@@ -73,7 +52,7 @@ export class FakeSlack {
     }
   }
 
-  async #answer(request: Request): Promise<Response> {
+  protected async answer(request: Request): Promise<Response> {
     const url = new URL(request.url);
     if (url.pathname === "/link") return this.#upgrade(request, url.searchParams.get("ticket") ?? "");
     const [, folder = "", name = ""] = /^\/(api|upload|files)\/([\w.]+)$/.exec(url.pathname) ?? [];
@@ -167,11 +146,7 @@ export class FakeSlack {
     }
     const ts = `1700000000.${String(this.#next++).padStart(6, "0")}`;
     this.sent.push({ channel, text, thread_ts, ts, blocks, deleted: false });
-    if (mode === "lost") {
-      return new Response(new ReadableStream({ start: (one) => one.error(new Error("lost")) }), {
-        headers: { "content-length": "10" },
-      });
-    }
+    if (mode === "lost") return lost();
     return yes({ channel, ts });
   }
 
@@ -210,23 +185,15 @@ export class FakeSlack {
 
   #upgrade(request: Request, ticket: string): Response {
     if (!this.#tickets.delete(ticket)) return new Response("used", { status: 403 });
-    const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: 0 });
-    socket.onopen = () => {
-      this.sockets.add(socket);
-      socket.send(JSON.stringify({ type: "hello", num_connections: this.sockets.size }));
-      for (const envelope of this.waiting.values()) {
-        socket.send(JSON.stringify({ ...envelope, retry_attempt: 1 }));
-      }
-    };
-    socket.onmessage = ({ data }) => this.waiting.delete(JSON.parse(data).envelope_id);
-    socket.onclose = () => this.sockets.delete(socket);
-    socket.onerror = () => this.sockets.delete(socket);
-    return response;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.sockets) socket.close();
-    await this.#server.shutdown();
+    return this.accept(request, {
+      greet: (socket) => {
+        socket.send(JSON.stringify({ type: "hello", num_connections: this.sockets.size }));
+        for (const envelope of this.waiting.values()) {
+          socket.send(JSON.stringify({ ...envelope, retry_attempt: 1 }));
+        }
+      },
+      take: (data) => this.waiting.delete(JSON.parse(data).envelope_id),
+    });
   }
 }
 

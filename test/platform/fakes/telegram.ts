@@ -1,14 +1,10 @@
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import { FakeServer, type Json, lost } from "./server.ts";
 
 const TOKEN = "123:abc";
 
 /** A server of the Bot API, strict about what it takes, with the switches that tests need. */
-export class FakeTelegram {
+export class FakeTelegram extends FakeServer {
   readonly token = TOKEN;
-  /** Messages that the bot sent, as they were taken. */
-  readonly sent: Json[] = [];
-  readonly faults: string[] = [];
   /** Called with each message of the bot as soon as it is there. */
   onSent: () => void = () => {};
   /** The bot asks for updates: all that it got before are stored. */
@@ -19,9 +15,6 @@ export class FakeTelegram {
   hangs = false;
   /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. */
   readonly modes: ("lost" | { code: number; retryAfter?: number })[] = [];
-  revoked = false;
-  /** Chats that say "too much". */
-  readonly limited = new Set<string>();
   retryAfter = 60;
   polls = 0;
   /** Signs that somebody types, as `chat`. */
@@ -38,18 +31,6 @@ export class FakeTelegram {
   #next = 1;
   #wake: (() => void)[] = [];
   readonly #over = Promise.withResolvers<void>();
-  #server: Deno.HttpServer<Deno.NetAddr>;
-
-  constructor() {
-    this.#server = Deno.serve(
-      { port: 0, hostname: "127.0.0.1", onListen: () => {} },
-      (request) => this.#answer(request),
-    );
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.#server.addr.port}`;
-  }
 
   /** Somebody says something; answers the message's id. */
   say(
@@ -82,7 +63,7 @@ export class FakeTelegram {
     });
   }
 
-  async #answer(request: Request): Promise<Response> {
+  protected async answer(request: Request): Promise<Response> {
     const [, fileToken, file] = /^\/file\/bot([^/]+)\/files\/(\w+)$/.exec(new URL(request.url).pathname) ??
       [];
     if (file !== undefined) return fileToken === TOKEN ? this.#download(file) : refuse(401, "Unauthorized");
@@ -141,11 +122,7 @@ export class FakeTelegram {
     const sent = { ...body, message_id: 1001 + this.sent.length };
     this.sent.push(sent);
     this.onSent();
-    if (mode === "lost") {
-      return new Response(new ReadableStream({ start: (one) => one.error(new Error("lost")) }), {
-        headers: { "content-length": "10" },
-      });
-    }
+    if (mode === "lost") return lost();
     for (const { text: label, callback_data } of (body.reply_markup?.inline_keyboard ?? []).flat()) {
       const isButton = label !== "" && new TextEncoder().encode(callback_data).length <= 64;
       if (!isButton) this.faults.push(`button ${label}`);
@@ -207,10 +184,10 @@ export class FakeTelegram {
     return ok({ message_id: sent.message_id, chat: { id: chat } });
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  override async [Symbol.asyncDispose](): Promise<void> {
     this.#over.resolve();
     for (const wake of this.#wake.splice(0)) wake();
-    await this.#server.shutdown();
+    await super[Symbol.asyncDispose]();
   }
 }
 

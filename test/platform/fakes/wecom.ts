@@ -1,7 +1,5 @@
 import { createCipheriv, createHash, randomBytes } from "node:crypto";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import { FakeServer, type Json } from "./server.ts";
 
 const BOT_ID = "aib-1";
 const SECRET = "wecom-secret-1";
@@ -26,18 +24,12 @@ interface Upload {
 }
 
 /** A server of WeCom's long connection for smart bots, strict about what it takes, with the switches that tests need. */
-export class FakeWeCom {
+export class FakeWeCom extends FakeServer {
   readonly botId = BOT_ID;
   readonly secret = SECRET;
-  /** Messages that the bot sent, as they are now. */
-  readonly sent: Json[] = [];
-  readonly faults: string[] = [];
   /** How the next sends are answered; then they are taken. `lost`: taken, and the socket is dropped. `slow`: taken, answered late. */
   readonly modes: ("taken" | "lost" | "slow" | number)[] = [];
-  /** Chats that say "too much". */
-  readonly limited = new Set<string>();
   readonly uploads: { name: string; text: string; chat: string }[] = [];
-  revoked = false;
   /** Pings are not answered. */
   isDeaf = false;
   pings = 0;
@@ -46,25 +38,12 @@ export class FakeWeCom {
   socket: WebSocket | null = null;
   /** How long an address of a file counts is over. */
   isExpired = false;
-  readonly #sockets = new Set<WebSocket>();
   readonly #callbacks = new Map<string, { task: string; at: number }>();
   readonly #streams = new Map<string, { callback: string; message: Json }>();
   readonly #files = new Map<string, { name: string; bytes: Uint8Array<ArrayBuffer> }>();
   readonly #uploads = new Map<string, Upload>();
   readonly #media = new Map<string, { name: string; bytes: Uint8Array }>();
   #next = 1;
-  readonly #server: Deno.HttpServer<Deno.NetAddr>;
-
-  constructor() {
-    this.#server = Deno.serve(
-      { port: 0, hostname: "127.0.0.1", onListen: () => {} },
-      (request) => this.#answer(request),
-    );
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.#server.addr.port}`;
-  }
 
   /** Something that a person said, or that happened; whoever does not listen never gets it. */
   push(cmd: "aibot_msg_callback" | "aibot_event_callback", body: Json): void {
@@ -86,7 +65,7 @@ export class FakeWeCom {
     return { url: `${this.url}/files/${id}`, aeskey: key.toString("base64") };
   }
 
-  drop(): void {
+  override drop(): void {
     const dropped = this.socket;
     this.socket = null;
     dropped?.close();
@@ -97,7 +76,7 @@ export class FakeWeCom {
     this.socket = null;
   }
 
-  #answer(request: Request): Response {
+  protected answer(request: Request): Response {
     const [, id = ""] = /^\/files\/(\w+)$/.exec(new URL(request.url).pathname) ?? [];
     const file = this.#files.get(id);
     if (file !== undefined && !this.isExpired) {
@@ -107,14 +86,12 @@ export class FakeWeCom {
       });
     }
     if (request.headers.get("upgrade") !== "websocket") return new Response("no", { status: 403 });
-    const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: 0 });
-    socket.onopen = () => this.#sockets.add(socket);
-    socket.onmessage = ({ data }) => this.#take(socket, JSON.parse(data));
-    socket.onclose = () => {
-      this.#sockets.delete(socket);
-      if (this.socket === socket) this.socket = null;
-    };
-    return response;
+    return this.accept(request, {
+      take: (data, socket) => this.#take(socket, JSON.parse(data)),
+      gone: (socket) => {
+        if (this.socket === socket) this.socket = null;
+      },
+    });
   }
 
   #take(socket: WebSocket, { cmd, headers, body }: Json): void {
@@ -255,11 +232,6 @@ export class FakeWeCom {
     message.buttons = card.button_list ?? [];
     message.text = `${textOf(card)}\n> ${card.quote_area?.quote_text ?? ""}`;
     return {};
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#sockets) socket.close();
-    await this.#server.shutdown();
   }
 }
 

@@ -1,13 +1,10 @@
 import { FakeDingTalk } from "../fakes/dingtalk.ts";
-import type { Ability, Sent, Told, World } from "./world.ts";
+import { ChatWorld } from "./chat.ts";
+import type { Ability, Sent, Told } from "./world.ts";
 
 /** DingTalk and its fake: people are <n>, groups cidgroup<n>, and a file is a message of its own. */
-export class DingTalkWorld implements World {
+export class DingTalkWorld extends ChatWorld<FakeDingTalk> {
   readonly kind = "dingtalk";
-  readonly person = "7";
-  readonly direct = "7";
-  // It has no key against doubles.
-  readonly copiesOfLost = 2;
   readonly can: ReadonlySet<Ability> = new Set<Ability>([
     "groups",
     "files in",
@@ -19,8 +16,11 @@ export class DingTalkWorld implements World {
     "progress",
     "limits",
   ]);
-  readonly fake = new FakeDingTalk();
   #next = 100;
+
+  constructor() {
+    super(new FakeDingTalk());
+  }
 
   get config() {
     const { clientId: client_id, secret: client_secret, url: base_url, template: card_template } = this.fake;
@@ -68,10 +68,6 @@ export class DingTalkWorld implements World {
     }));
   }
 
-  uploads() {
-    return this.fake.uploads;
-  }
-
   signs(): number {
     return this.fake.emotions.length;
   }
@@ -80,23 +76,6 @@ export class DingTalkWorld implements World {
     const { params } = this.fake.sent.find((one) => one.id === id);
     const number = [1, 2, 3, 4].find((one) => (params.old ?? params)[`b${one}`] === label) ?? 0;
     this.fake.press(id, from, number);
-  }
-
-  loseAnswer(): void {
-    this.fake.modes.push("lost");
-  }
-
-  limit(chat: string, isOn: boolean): void {
-    if (isOn) this.fake.limited.add(chat);
-    else this.fake.limited.delete(chat);
-  }
-
-  faults(): string[] {
-    return this.fake.faults;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.fake[Symbol.asyncDispose]();
   }
 }
 

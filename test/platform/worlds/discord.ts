@@ -1,38 +1,31 @@
 import { eventually } from "../../harness/wait.ts";
 import { FakeDiscord } from "../fakes/discord.ts";
-import type { Ability, Sent, Told, World } from "./world.ts";
+import { CHAT, ChatWorld } from "./chat.ts";
+import type { Ability, Sent, Told } from "./world.ts";
 
 /** Discord and its fake: the direct chat of a person is the channel D<n>, a thread is a channel below another. */
-export class DiscordWorld implements World {
+export class DiscordWorld extends ChatWorld<FakeDiscord> {
   readonly kind = "discord";
-  readonly person = "7";
-  readonly direct = "D7";
   // The same nonce is the same message.
-  readonly copiesOfLost = 1;
-  readonly can: ReadonlySet<Ability> = new Set<Ability>([
-    "threads",
-    "groups",
-    "files in",
-    "files out",
-    "buttons",
-    "replies",
-    "commands",
-    "pairing",
-    "progress",
-    "limits",
-    "edits",
-    "answers",
-  ]);
-  readonly fake = new FakeDiscord();
+  override readonly copiesOfLost = 1;
+  readonly can: ReadonlySet<Ability> = new Set<Ability>([...CHAT, "answers"]);
   #next = 1;
+
+  constructor() {
+    super(new FakeDiscord());
+  }
 
   get config() {
     return { kind: "discord", token: this.fake.token, base_url: `${this.fake.url}/api` };
   }
 
+  protected override chatOf(person: string): string {
+    return `D${person}`;
+  }
+
   async say(text: string, told: Told = {}): Promise<string> {
     const { chat, from = this.person, isGroup = false, isMention = false, isBot = false } = told;
-    const place = chat ?? (isGroup ? "-5" : `D${from}`);
+    const place = chat ?? (isGroup ? "-5" : this.chatOf(from));
     const channel = told.thread ?? place;
     if (told.thread !== undefined) this.fake.channels.set(channel, { type: 11, parent_id: place });
     this.fake.channels.set(place, { type: isGroup ? 0 : 1 });
@@ -84,10 +77,6 @@ export class DiscordWorld implements World {
     });
   }
 
-  uploads() {
-    return this.fake.uploads;
-  }
-
   signs(): number {
     return this.fake.typing.length;
   }
@@ -119,7 +108,7 @@ export class DiscordWorld implements World {
       value: text,
     }));
     const user = { id: from, username: `user${from}` };
-    const channel = isGroup ? "-5" : `D${from}`;
+    const channel = isGroup ? "-5" : this.chatOf(from);
     this.fake.channels.set(channel, { type: isGroup ? 0 : 1 });
     this.fake.press({
       id: this.fake.id(),
@@ -131,20 +120,7 @@ export class DiscordWorld implements World {
     });
   }
 
-  loseAnswer(): void {
-    this.fake.modes.push("lost");
-  }
-
-  limit(chat: string, isOn: boolean): void {
-    if (isOn) this.fake.limited.add(`D${chat}`);
-    else this.fake.limited.delete(`D${chat}`);
-  }
-
-  faults(): string[] {
+  override faults(): string[] {
     return [...this.fake.faults, ...this.fake.gateway.faults];
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.fake[Symbol.asyncDispose]();
   }
 }

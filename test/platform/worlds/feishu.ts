@@ -1,36 +1,28 @@
 import { FakeFeishu } from "../fakes/feishu.ts";
-import type { Ability, Sent, Told, World } from "./world.ts";
+import { CHAT, ChatWorld } from "./chat.ts";
+import type { Ability, Sent, Told } from "./world.ts";
 
 /** Feishu and its fake: people are <n>, direct chats oc_p<n>, and a file is a message of its own. */
-export class FeishuWorld implements World {
+export class FeishuWorld extends ChatWorld<FakeFeishu> {
   readonly kind = "feishu";
-  readonly person = "7";
-  readonly direct = "oc_p7";
   // It has a key against doubles.
-  readonly copiesOfLost = 1;
-  readonly can: ReadonlySet<Ability> = new Set<Ability>([
-    "threads",
-    "groups",
-    "files in",
-    "files alone",
-    "files out",
-    "buttons",
-    "replies",
-    "commands",
-    "pairing",
-    "progress",
-    "limits",
-    "edits",
-    "answers",
-  ]);
-  readonly fake = new FakeFeishu();
+  override readonly copiesOfLost = 1;
+  readonly can: ReadonlySet<Ability> = new Set<Ability>([...CHAT, "files alone", "answers"]);
   /** In how many frames an event comes. */
   pieces = 1;
   #next = 100;
 
+  constructor() {
+    super(new FakeFeishu());
+  }
+
   get config() {
     const { appId: app_id, secret: app_secret, url: base_url } = this.fake;
     return { kind: "feishu", app_id, app_secret, base_url };
+  }
+
+  protected override chatOf(person: string): string {
+    return `oc_p${person}`;
   }
 
   say(text: string, told: Told & { isGone?: boolean } = {}): Promise<string> {
@@ -49,7 +41,7 @@ export class FeishuWorld implements World {
   #message(message_type: string, content: object, told: Told, event = "im.message.receive_v1"): string {
     const { from = this.person, isGroup = false, isMention = false, isBot = false } = told;
     const { thread, repliesTo } = told;
-    const chat = isGroup ? told.chat ?? "oc_group" : `oc_p${from}`;
+    const chat = isGroup ? told.chat ?? "oc_group" : this.chatOf(from);
     const message_id = told.id ?? `om_${this.#next++}`;
     const mention = { key: "@_user_1", id: { open_id: this.fake.bot }, name: "svc" };
     this.fake.said.set(message_id, { chat, thread: thread ?? "" });
@@ -84,10 +76,6 @@ export class FeishuWorld implements World {
     }));
   }
 
-  uploads() {
-    return this.fake.uploads;
-  }
-
   signs(): number {
     return this.fake.reactions.length;
   }
@@ -103,23 +91,5 @@ export class FeishuWorld implements World {
       host: "im_message",
       context: { open_message_id: id, open_chat_id: message.chat },
     });
-  }
-
-  loseAnswer(): void {
-    this.fake.modes.push("lost");
-  }
-
-  limit(chat: string, isOn: boolean): void {
-    const name = `oc_p${chat}`;
-    if (isOn) this.fake.limited.add(name);
-    else this.fake.limited.delete(name);
-  }
-
-  faults(): string[] {
-    return this.fake.faults;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.fake[Symbol.asyncDispose]();
   }
 }

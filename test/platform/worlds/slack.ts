@@ -1,32 +1,24 @@
 import { FakeSlack } from "../fakes/slack.ts";
-import type { Ability, Sent, Told, World } from "./world.ts";
+import { CHAT, ChatWorld } from "./chat.ts";
+import type { Ability, Sent, Told } from "./world.ts";
 
 /** Slack and its fake: people are U<n>, direct chats D<n>, channels C<n>. */
-export class SlackWorld implements World {
+export class SlackWorld extends ChatWorld<FakeSlack> {
   readonly kind = "slack";
-  readonly person = "7";
-  readonly direct = "D7";
-  // It has no key against doubles.
-  readonly copiesOfLost = 2;
-  readonly can: ReadonlySet<Ability> = new Set<Ability>([
-    "threads",
-    "groups",
-    "files in",
-    "files out",
-    "buttons",
-    "replies",
-    "commands",
-    "pairing",
-    "progress",
-    "limits",
-    "edits",
-  ]);
-  readonly fake = new FakeSlack();
+  readonly can: ReadonlySet<Ability> = new Set(CHAT);
   #next = 100;
+
+  constructor() {
+    super(new FakeSlack());
+  }
 
   get config() {
     const { appToken: app_token, botToken: bot_token, url } = this.fake;
     return { kind: "slack", app_token, bot_token, base_url: `${url}/api/` };
+  }
+
+  protected override chatOf(person: string): string {
+    return `D${person}`;
   }
 
   say(text: string, told: Told = {}): Promise<string> {
@@ -35,7 +27,7 @@ export class SlackWorld implements World {
     const said = `${isMention ? `<@${this.fake.bot}> ` : ""}${text}`;
     const event: Record<string, unknown> = {
       type: "message",
-      channel: chat ?? (isGroup ? "-5" : `D${from}`),
+      channel: chat ?? (isGroup ? "-5" : this.chatOf(from)),
       channel_type: isGroup ? "channel" : "im",
       user: from,
       text: said.replaceAll("&", "&amp;").replaceAll(/<(?!@)/g, "&lt;"),
@@ -81,10 +73,6 @@ export class SlackWorld implements World {
     }));
   }
 
-  uploads() {
-    return this.fake.uploads;
-  }
-
   signs(): number {
     return this.fake.reactions.length;
   }
@@ -104,22 +92,5 @@ export class SlackWorld implements World {
         actions: [{ ...button, action_ts: `16.${this.#next++}` }],
       },
     });
-  }
-
-  loseAnswer(): void {
-    this.fake.modes.push("lost");
-  }
-
-  limit(chat: string, isOn: boolean): void {
-    if (isOn) this.fake.limited.add(`D${chat}`);
-    else this.fake.limited.delete(`D${chat}`);
-  }
-
-  faults(): string[] {
-    return this.fake.faults;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.fake[Symbol.asyncDispose]();
   }
 }

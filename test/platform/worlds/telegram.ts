@@ -1,31 +1,15 @@
 import { FakeTelegram } from "../fakes/telegram.ts";
-import type { Ability, Sent, Told, World } from "./world.ts";
+import { CHAT, ChatWorld } from "./chat.ts";
+import type { Ability, Sent, Told } from "./world.ts";
 
 /** Telegram and its fake. */
-export class TelegramWorld implements World {
+export class TelegramWorld extends ChatWorld<FakeTelegram> {
   readonly kind = "telegram";
-  readonly person = "7";
-  readonly direct = "7";
-  // It has no key against doubles.
-  readonly copiesOfLost = 2;
-  readonly can: ReadonlySet<Ability> = new Set<Ability>([
-    "threads",
-    "groups",
-    "files in",
-    "files out",
-    "buttons",
-    "replies",
-    "commands",
-    "pairing",
-    "progress",
-    "limits",
-    "edits",
-    "answers",
-  ]);
-  readonly fake = new FakeTelegram();
+  readonly can: ReadonlySet<Ability> = new Set<Ability>([...CHAT, "answers"]);
   #next = 100;
 
   constructor() {
+    super(new FakeTelegram());
     this.fake.retryAfter = 1;
   }
 
@@ -73,10 +57,6 @@ export class TelegramWorld implements World {
     }));
   }
 
-  uploads() {
-    return this.fake.uploads;
-  }
-
   signs(): number {
     return this.fake.typing.length;
   }
@@ -85,22 +65,5 @@ export class TelegramWorld implements World {
     const message = this.fake.sent.find(({ message_id }) => String(message_id) === id);
     const type = chat.startsWith("-") ? "supergroup" : "private";
     this.fake.press(message, label, { from: Number(from), chat: Number(chat), type });
-  }
-
-  loseAnswer(): void {
-    this.fake.modes.push("lost");
-  }
-
-  limit(chat: string, isOn: boolean): void {
-    if (isOn) this.fake.limited.add(chat);
-    else this.fake.limited.delete(chat);
-  }
-
-  faults(): string[] {
-    return this.fake.faults;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.fake[Symbol.asyncDispose]();
   }
 }

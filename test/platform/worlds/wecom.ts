@@ -1,14 +1,11 @@
 import { eventually } from "../../harness/wait.ts";
 import { FakeWeCom } from "../fakes/wecom.ts";
-import type { Ability, Sent, Told, World } from "./world.ts";
+import { ChatWorld } from "./chat.ts";
+import type { Ability, Sent, Told } from "./world.ts";
 
 /** WeCom and its fake: the direct chat of a person has their id, and in groups a bot hears only what mentions it. */
-export class WeComWorld implements World {
+export class WeComWorld extends ChatWorld<FakeWeCom> {
   readonly kind = "wecom";
-  readonly person = "7";
-  readonly direct = "7";
-  // It has no key against doubles.
-  readonly copiesOfLost = 2;
   // It has no threads, no edits, and tells neither what is replied to nor how to reply.
   readonly can: ReadonlySet<Ability> = new Set<Ability>([
     "groups",
@@ -23,8 +20,11 @@ export class WeComWorld implements World {
     "limits",
     "lost meanwhile",
   ]);
-  readonly fake = new FakeWeCom();
   #next = 1;
+
+  constructor() {
+    super(new FakeWeCom());
+  }
 
   get config() {
     const { botId: bot_id, secret, url: base_url } = this.fake;
@@ -63,10 +63,6 @@ export class WeComWorld implements World {
     }));
   }
 
-  uploads() {
-    return this.fake.uploads;
-  }
-
   signs(): number {
     return 0;
   }
@@ -84,22 +80,5 @@ export class WeComWorld implements World {
         template_card_event: { card_type: "button_interaction", event_key: key, task_id: id },
       },
     });
-  }
-
-  loseAnswer(): void {
-    this.fake.modes.push("lost");
-  }
-
-  limit(chat: string, isOn: boolean): void {
-    if (isOn) this.fake.limited.add(chat);
-    else this.fake.limited.delete(chat);
-  }
-
-  faults(): string[] {
-    return this.fake.faults;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.fake[Symbol.asyncDispose]();
   }
 }

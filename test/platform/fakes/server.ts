@@ -1,0 +1,66 @@
+// deno-lint-ignore no-explicit-any
+export type Json = any;
+
+/** What becomes of a socket. */
+interface Attended {
+  /** When it is open. */
+  greet?: (socket: WebSocket) => void;
+  take: (data: Json, socket: WebSocket) => void;
+  gone?: (socket: WebSocket) => void;
+}
+
+/** A platform on loopback: what it was sent, and what the real one would not have taken. */
+export abstract class FakeServer implements AsyncDisposable {
+  /** Messages that the bot sent, as they are now. */
+  readonly sent: Json[] = [];
+  readonly faults: string[] = [];
+  /** Chats that say "too much". */
+  readonly limited = new Set<string>();
+  /** The key does not count any more. */
+  revoked = false;
+  /** Sockets that are open. */
+  readonly sockets = new Set<WebSocket>();
+  readonly #server = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+    (request) => this.answer(request),
+  );
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.addr.port}`;
+  }
+
+  protected abstract answer(request: Request): Response | Promise<Response>;
+
+  /** Closes what is open. */
+  drop(): void {
+    for (const socket of this.sockets) socket.close();
+  }
+
+  protected accept(request: Request, { greet, take, gone }: Attended): Response {
+    const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: 0 });
+    const close = () => {
+      this.sockets.delete(socket);
+      gone?.(socket);
+    };
+    socket.binaryType = "arraybuffer";
+    socket.onopen = () => {
+      this.sockets.add(socket);
+      greet?.(socket);
+    };
+    socket.onmessage = ({ data }) => take(data, socket);
+    socket.onclose = close;
+    socket.onerror = close;
+    return response;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.sockets) socket.close();
+    await this.#server.shutdown();
+  }
+}
+
+/** Taken, and the connection is dropped before the answer. */
+export function lost(): Response {
+  const broken = new ReadableStream({ start: (one) => one.error(new Error("lost")) });
+  return new Response(broken, { headers: { "content-length": "10" } });
+}
