@@ -79,6 +79,7 @@ export interface Order {
   sessionId: string;
   resume: boolean;
   prompt: string;
+  workDir: string;
   /** A private directory for files of this run only. */
   runDir: string;
   /** Where the engine keeps the logins and sessions of this worker; null: in its default place, shared by all. */
@@ -119,6 +120,25 @@ export interface AgentCommand {
   files: EngineFile[];
   /** The file to which the engine writes its usage when it ends. */
   usageFile: string | null;
+}
+
+/** What an agent that waits for lines on stdin is told by. */
+export interface Link {
+  /** Writes to its stdin. */
+  say: (text: string) => void;
+  /** Ends its stdin, behind what was said. */
+  close: () => void;
+  /** Takes events that come without a line. */
+  take: (events: AgentEvent[]) => void;
+}
+
+/** A conversation with one process, in lines both ways. */
+export interface Dialogue {
+  hear(line: Line): AgentEvent[];
+  /** The run is being ended. */
+  cancel(): void;
+  /** The process has ended. */
+  close(): void;
 }
 
 /** The end of a process that sent no final event. */
@@ -181,8 +201,8 @@ export interface Adapter {
   program: string;
   /** Lines of stderr that appear in every run and mean nothing. */
   noise?: RegExp;
-  /** The package and version that this was tested with; `release` where the package has another version than the program. */
-  measured: { package: string; version: string; release?: string };
+  /** The package and version that this was tested with, null where any program may be named; `release` where the package has another version than the program. */
+  measured: { package: string; version: string; release?: string } | null;
   /** What it says of its use: tokens while it runs, and the cost in US dollars. */
   counts: { live: boolean; cost: boolean };
   /** How to get that version, in the words behind `install it with`. */
@@ -198,6 +218,8 @@ export interface Adapter {
    */
   reservedFlags: readonly string[];
   command(order: Order): AgentCommand;
+  /** Begins to talk with a process, for engines that take their prompt in a conversation; its lines then go there. */
+  converse?(order: Order, link: Link): Dialogue;
   events(line: Line): AgentEvent[];
   /** What a line of stderr means, for engines that report there that they have to wait. */
   stderrEvents?(line: string): AgentEvent[];

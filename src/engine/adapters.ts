@@ -1,4 +1,5 @@
 import type { AnyAdapter } from "./adapter.ts";
+import { acp } from "./adapters/acp.ts";
 import { claude } from "./adapters/claude.ts";
 import { codex } from "./adapters/codex.ts";
 import { command } from "./adapters/command.ts";
@@ -21,6 +22,7 @@ export const ADAPTERS: readonly AnyAdapter[] = [
   qwen,
   copilot,
   goose,
+  acp,
   command,
   echo,
 ];

@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import type { EngineConfig } from "./config.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
-import type { Adapter, AgentCommand, AgentEvent, Order, ProviderWindow } from "./adapter.ts";
+import type { Adapter, AgentCommand, AgentEvent, Dialogue, Order, ProviderWindow } from "./adapter.ts";
 import { splitArgs } from "./arguments.ts";
 import type { EngineRun, Machine } from "./engine.ts";
 import { detectIsolation } from "./isolation.ts";
@@ -40,11 +40,14 @@ const LIMIT_WAIT_MAX_MS = 60_000;
 export async function runAgentProcess(parts: AgentParts, run: EngineRun, start: Start): Promise<Ran> {
   const { config, machine, adapter } = parts;
   const program = findProgram(config.command || adapter.program, machine.path);
-  const command = adapter.command(orderOf(parts, run, start));
+  const order = orderOf(parts, run, start);
+  const command = adapter.command(order);
   writeFiles(command, run.stateDir);
   const watch = new Watch(run, start);
+  let dialogue: Dialogue | undefined;
   const reading = new Reading({
     adapter,
+    hear: adapter.converse && ((line) => dialogue?.hear(line) ?? []),
     sessionId: start.sessionId,
     log: run.log,
     events: run.events,
@@ -62,7 +65,13 @@ export async function runAgentProcess(parts: AgentParts, run: EngineRun, start: 
     args: command.args,
     cwd: run.workDir,
     env: environmentOf(config, run, command),
-    stdin: command.stdin,
+    stdin: (adapter.converse && ((input) => {
+      dialogue = adapter.converse?.(order, {
+        say: (text) => input.write(text),
+        close: () => input.close(),
+        take: (events) => reading.take(events),
+      });
+    })) ?? command.stdin,
     isolation: await detectIsolation(),
     umask: machine.umask,
     timeoutMs: config.timeout,
@@ -72,9 +81,13 @@ export async function runAgentProcess(parts: AgentParts, run: EngineRun, start: 
     finished: watch.finished.signal,
     waitedMs: run.waitedMs,
     onStart: run.onStart,
-    onEnding: () => watch.end(),
+    onEnding: () => {
+      watch.end();
+      dialogue?.cancel();
+    },
     onOutput: (stream, chunk) => reading.add(stream, chunk),
   });
+  dialogue?.close();
   watch.end();
   const { usageFile } = command;
   reading.end(usageFile === null ? null : await Deno.readTextFile(usageFile).catch(() => null));
@@ -161,6 +174,7 @@ class Watch {
 function orderOf({ config, machine }: AgentParts, run: EngineRun, start: Start): Order {
   return {
     ...start,
+    workDir: run.workDir,
     runDir: run.runDir,
     stateDir: run.stateDir,
     ctl: run.env.SVC_CTL ?? "svc",

@@ -16,7 +16,6 @@ export async function probeAgent(
   stateDir: string | null,
 ): Promise<Availability> {
   const { config, machine, adapter } = parts;
-  const { version: measured } = adapter.measured;
   const command = config.command || adapter.program;
   let program: string;
   try {
@@ -25,6 +24,9 @@ export async function probeAgent(
     const words = error instanceof Error ? error.message : String(error);
     return { usable: false, version: "", detail: `${words}; ${adviceFor(name, parts)}` };
   }
+  // Any program may be named: what its version would have to be, nobody knows.
+  if (adapter.measured === null) return { usable: true, version: "", detail: program };
+  const { version: measured } = adapter.measured;
   const version = await versionOf(program, machine.inherited);
   if (version === null) {
     return {

@@ -2,6 +2,7 @@ import { delimiter, isAbsolute, join } from "node:path";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
 import { findMarked, isolated, type Isolation, signal as send, sweep } from "./isolation.ts";
+import { OpenInput, type ProcessInput } from "./open_input.ts";
 import { paced } from "./pace.ts";
 
 const log = logger("engine");
@@ -15,7 +16,8 @@ export interface ProcessSpec {
   args: string[];
   cwd: string;
   env: Record<string, string>;
-  stdin: string;
+  /** What it reads; a function talks with it as long as it runs. */
+  stdin: string | ((input: ProcessInput) => void);
   isolation: Isolation;
   umask: number;
   timeoutMs: number;
@@ -71,7 +73,8 @@ export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
     read(child.stdout, (chunk) => ending.heard(() => spec.onOutput("stdout", chunk))),
     read(child.stderr, (chunk) => ending.heard(() => spec.onOutput("stderr", chunk))),
   ]);
-  void feed(child.stdin, spec.stdin);
+  if (typeof spec.stdin === "string") void feed(child.stdin, spec.stdin);
+  else spec.stdin(new OpenInput(child.stdin));
   const status = await child.status;
   faultPoint("exit.seen");
   await ending.finish();

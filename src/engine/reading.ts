@@ -1,5 +1,5 @@
 import type { Usage } from "../domain/execution.ts";
-import type { Adapter, AgentEvent, EngineFailure } from "./adapter.ts";
+import type { Adapter, AgentEvent, EngineFailure, Line } from "./adapter.ts";
 import { isObject } from "./line.ts";
 import { LineSplitter } from "./line_splitter.ts";
 import type { RunLog } from "./run_log.ts";
@@ -9,6 +9,8 @@ import { UsageCount } from "./usage_count.ts";
 /** What is needed to read a process. */
 interface ReadingParts {
   adapter: Adapter;
+  /** What a line means, where the adapter has a conversation. */
+  hear?: ((line: Line) => AgentEvent[]) | undefined;
   /** The requested session. */
   sessionId: string;
   /** The log for people. */
@@ -82,6 +84,11 @@ export class Reading {
     this.#out.add(chunk);
   }
 
+  /** Takes events that the adapter made. */
+  take(events: readonly AgentEvent[]): void {
+    for (const event of events) this.#take(event);
+  }
+
   /** The process has ended; `usageFile` is the text of its usage file. */
   end(usageFile: string | null): void {
     this.#out.end();
@@ -95,7 +102,8 @@ export class Reading {
   #line(line: string): void {
     const parsed = parse(line);
     if (parsed === null) return this.#transcript.other(line);
-    for (const event of this.#parts.adapter.events(parsed)) this.#take(event);
+    const { adapter, hear = (line) => adapter.events(line) } = this.#parts;
+    this.take(hear(parsed));
   }
 
   #errorLine(line: string): void {

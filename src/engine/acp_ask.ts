@@ -1,0 +1,164 @@
+// What an agent asks for becomes a question to a person, whose default is to refuse (contract 12, contract 17)
+import type { Line, Order } from "./adapter.ts";
+import { inputText, isObject, listAt, objectAt, textAt } from "./line.ts";
+
+/** Kinds of tool calls that need no person, by what the engine is permitted. */
+const FREE: Record<Order["permissions"], ReadonlySet<string> | null> = {
+  read: new Set(["read", "search", "think"]),
+  edit: new Set(["read", "search", "think", "edit", "delete", "move"]),
+  full: null,
+};
+
+const CANCELLED = { outcome: "cancelled" };
+const DECLINE = "Decline";
+const OPTIONS_MAX = 10;
+const OPTION_MAX_CHARACTERS = 50;
+const TEXT_MAX_CHARACTERS = 4_000;
+const WAIT_MS = 60_000;
+const CANCEL_MAX_MS = 5_000;
+/** Forms with more fields are declined. */
+const FIELDS_MAX = 5;
+
+/** The outcome of a `session/request_permission`: allowed by the engine's permissions, else what a person says. Never throws. */
+export async function permitted(order: Order, params: Line, signal: AbortSignal): Promise<Line> {
+  const call = objectAt(params, "toolCall");
+  const options = listAt(params, "options");
+  const allow = choice(options, "allow_once") ?? choice(options, "allow_always");
+  const free = FREE[order.permissions];
+  const input = inputText(call.rawInput);
+  if (allow !== null && (free === null || free.has(textAt(call, "kind")) || isOwn(order, input))) {
+    return selected(allow);
+  }
+  const reject = choice(options, "reject_once") ?? choice(options, "reject_always");
+  const refusal = reject === null ? CANCELLED : selected(reject);
+  const names = options.map((option) => cut(textAt(option, "name"), OPTION_MAX_CHARACTERS));
+  const refused = reject === null ? DECLINE : names[options.indexOf(reject)] || DECLINE;
+  const title = textAt(call, "title") || textAt(call, "kind") || "a tool";
+  const text = `May the agent do this? ${title}${
+    input === "" || title.includes(input) ? "" : `\n\n${input}`
+  }`;
+  const answer = await ask(
+    order,
+    { text, options: offered(names, refused), default: refused },
+    signal,
+  );
+  if (signal.aborted) return CANCELLED;
+  const chosen = answer === null ? undefined : options[names.indexOf(answer)];
+  return chosen === undefined ? refusal : selected(chosen);
+}
+
+/** The answer to an `elicitation/create`: each field of its form is a question. Never throws. */
+export async function elicited(order: Order, params: Line, signal: AbortSignal): Promise<Line> {
+  const fields = Object.entries(objectAt(objectAt(params, "requestedSchema"), "properties"));
+  if (textAt(params, "mode") !== "form" || fields.length === 0 || fields.length > FIELDS_MAX) {
+    return { action: "decline" };
+  }
+  const content: Line = {};
+  for (const [name, schema] of fields) {
+    const field = isObject(schema) ? schema : {};
+    const choices = choicesOf(field);
+    const label = textAt(field, "title") || textAt(field, "description") || name;
+    const text = `${textAt(params, "message")}\n\n${label}`;
+    const few = choices.length > 0 && choices.length < OPTIONS_MAX;
+    const asked = few ? { text, options: [...choices, DECLINE], default: DECLINE } : { text };
+    const answer = await ask(order, asked, signal);
+    const value = answer === null || answer === DECLINE ? undefined : valueOf(field, answer);
+    if (value === undefined) return { action: answer === null ? "cancel" : "decline" };
+    content[name] = value;
+  }
+  return { action: "accept", content };
+}
+
+function choicesOf(field: Line): string[] {
+  if (field.type === "boolean") return ["Yes", "No"];
+  const values = Array.isArray(field.enum) ? field.enum.filter((value) => typeof value === "string") : [];
+  const fit = values.every((value) =>
+    value !== DECLINE && value !== "" && value.length <= OPTION_MAX_CHARACTERS
+  );
+  return fit ? unique(values) : [];
+}
+
+function valueOf(field: Line, answer: string): unknown {
+  if (field.type === "boolean") return /^(y|yes|true|1)$/i.test(answer);
+  if (field.type === "number" || field.type === "integer") {
+    const number = Number(answer);
+    return Number.isFinite(number) && (field.type === "number" || Number.isInteger(number))
+      ? number
+      : undefined;
+  }
+  if (Array.isArray(field.enum) && !field.enum.includes(answer)) return undefined;
+  return answer;
+}
+
+function choice(options: readonly Line[], kind: string): Line | null {
+  return options.find((option) => option.kind === kind) ?? null;
+}
+
+function selected(option: Line): Line {
+  return { outcome: "selected", optionId: textAt(option, "optionId") };
+}
+
+// One call of svc ctl and nothing else: what it may do, its token decides.
+function isOwn({ ctl }: Order, input: string): boolean {
+  const [program = "", group = ""] = input.split(" ");
+  return (program === "svc" || program === ctl) && group === "ctl" && !/[;&|<>$`()\\\n\r]/.test(input);
+}
+
+// What refuses is always among them.
+function offered(names: readonly string[], refused: string): string[] {
+  return unique([
+    ...names.filter((name) => name !== "" && name !== refused).slice(0, OPTIONS_MAX - 1),
+    refused,
+  ]);
+}
+
+function unique(texts: readonly string[]): string[] {
+  return [...new Set(texts)];
+}
+
+function cut(text: string, max: number): string {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length <= max ? line : `${line.slice(0, max - 1)}…`;
+}
+
+/** A question of the run, and the answer of a person; null when there is none. It ends with the run. */
+async function ask(
+  { env }: Order,
+  question: { text: string; options?: string[]; default?: string },
+  signal: AbortSignal,
+): Promise<string | null> {
+  const call = async (method: string, path: string, body: unknown, until: AbortSignal): Promise<Line> => {
+    const response = await fetch(`${env.SVC_URL}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${env.SVC_TOKEN}`, "content-type": "application/json" },
+      ...(body === null ? {} : { body: JSON.stringify(body) }),
+      signal: until,
+    });
+    const answer: unknown = await response.json();
+    if (!response.ok || !isObject(answer)) throw new Error(`${method} ${path} answered ${response.status}`);
+    return answer;
+  };
+  let id = "";
+  try {
+    const text = question.text.slice(0, TEXT_MAX_CHARACTERS);
+    const asked = await call(
+      "POST",
+      "/api/questions",
+      { message_id: env.SVC_MESSAGE_ID, ...question, text },
+      signal,
+    );
+    id = textAt(asked, "id");
+    while (true) {
+      const now = await call("GET", `/api/questions/${id}/wait?timeout_ms=${WAIT_MS}`, null, signal);
+      if (now.status !== "open") return now.status === "answered" ? textAt(now, "answer") : null;
+    }
+  } catch {
+    // Nobody can be asked, or the run ends: that is no permission, and an answer would come too late.
+    if (id !== "") {
+      void call("POST", `/api/questions/${id}/cancel`, {}, AbortSignal.timeout(CANCEL_MAX_MS)).catch(
+        () => {},
+      );
+    }
+    return null;
+  }
+}

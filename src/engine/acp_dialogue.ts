@@ -1,0 +1,243 @@
+import { VERSION } from "../base/version.ts";
+import { elicited, permitted } from "./acp_ask.ts";
+import { updateEvents } from "./acp_events.ts";
+import type { AgentEvent, Dialogue, EngineFailure, Line, Link, Order } from "./adapter.ts";
+import { failureFrom, failureOfKind } from "./failure.ts";
+import { isObject, numberAt, objectAt, textAt } from "./line.ts";
+
+const PROTOCOL_VERSION = 1;
+const INITIALIZE_MAX_MS = 60_000;
+const SESSION_MAX_MS = 120_000;
+/** After a session was loaded, some agents tell its past a moment longer (facts, ACP 1.4). */
+const REPLAY_QUIET_MS = 300;
+const AUTH_REQUIRED = -32_000;
+const METHOD_NOT_FOUND = -32_601;
+
+/** What is done with the answer to a request. */
+interface Asked {
+  answered: (result: Line) => AgentEvent[];
+  refused: (error: Line) => AgentEvent[];
+  timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+/** One turn of an agent that speaks the Agent Client Protocol, version 1, on stdin and stdout (decision 0098). */
+export class AcpDialogue implements Dialogue {
+  readonly #order: Order;
+  readonly #link: Link;
+  readonly #asked = new Map<number, Asked>();
+  /** Aborts when nobody is asked anything any more. */
+  readonly #stopped = new AbortController();
+  #ended = false;
+  #capabilities: Line = {};
+  #sessionId = "";
+  #lastId = 0;
+  #replay: ReturnType<typeof setTimeout> | undefined;
+  #replaying = false;
+
+  constructor(order: Order, link: Link) {
+    this.#order = order;
+    this.#link = link;
+    this.#request("initialize", {
+      protocolVersion: PROTOCOL_VERSION,
+      clientCapabilities: {
+        fs: { readTextFile: false, writeTextFile: false },
+        terminal: false,
+        elicitation: { form: {} },
+      },
+      clientInfo: { name: "svc", version: VERSION },
+    }, { answered: (result) => this.#initialized(result), maxMs: INITIALIZE_MAX_MS });
+  }
+
+  /** What a line of the agent means. */
+  hear(line: Line): AgentEvent[] {
+    const { id, method } = line;
+    if (typeof method === "string") {
+      const params = objectAt(line, "params");
+      if (id === undefined || id === null) return this.#notified(method, params);
+      void this.#answer(id, method, params);
+      return [];
+    }
+    const asked = typeof id === "number" ? this.#asked.get(id) : undefined;
+    if (asked === undefined) return [];
+    this.#asked.delete(Number(id));
+    clearTimeout(asked.timer);
+    return isObject(line.error) ? asked.refused(line.error) : asked.answered(objectAt(line, "result"));
+  }
+
+  /** Asks the agent to end its turn; it is ended by signals as well. */
+  cancel(): void {
+    this.#stopped.abort();
+    if (this.#sessionId === "") return;
+    this.#say({ method: "session/cancel", params: { sessionId: this.#sessionId } });
+  }
+
+  /** The process has ended: nobody waits for anything any more. */
+  close(): void {
+    this.#ended = true;
+    this.#stopped.abort();
+    clearTimeout(this.#replay);
+    for (const { timer } of this.#asked.values()) clearTimeout(timer);
+    this.#asked.clear();
+  }
+
+  #initialized(result: Line): AgentEvent[] {
+    const version = result.protocolVersion;
+    if (version !== PROTOCOL_VERSION) {
+      return this.#failed(
+        failureOfKind("setup", `it speaks version ${version} of the Agent Client Protocol; 1 is needed`),
+      );
+    }
+    this.#capabilities = objectAt(result, "agentCapabilities");
+    return this.#order.resume ? this.#resume() : this.#begin();
+  }
+
+  #begin(): AgentEvent[] {
+    this.#request("session/new", this.#place(), {
+      answered: (result) => {
+        const id = textAt(result, "sessionId");
+        if (id === "") return this.#failed(failureOfKind("setup", "it began a session without an id"));
+        this.#sessionId = id;
+        this.#prompt();
+        return [{ kind: "session", id }];
+      },
+      maxMs: SESSION_MAX_MS,
+    });
+    return [];
+  }
+
+  #resume(): AgentEvent[] {
+    const { sessionId } = this.#order;
+    const resumes = isObject(objectAt(this.#capabilities, "sessionCapabilities").resume);
+    if (!resumes && this.#capabilities.loadSession !== true) {
+      return this.#failed(failureOfKind("unknown_session", "it cannot go on with a session"));
+    }
+    this.#replaying = !resumes;
+    this.#request(resumes ? "session/resume" : "session/load", { sessionId, ...this.#place() }, {
+      answered: () => {
+        this.#sessionId = sessionId;
+        if (resumes) this.#prompt();
+        else this.#waitForQuiet();
+        return [{ kind: "session", id: sessionId }];
+      },
+      refused: ({ code, message }) => {
+        const words = String(message);
+        return this.#failed(
+          code === AUTH_REQUIRED ? failureOfKind("auth", words) : failureOfKind("unknown_session", words),
+        );
+      },
+      maxMs: SESSION_MAX_MS,
+    });
+    return [];
+  }
+
+  #waitForQuiet(): void {
+    clearTimeout(this.#replay);
+    this.#replay = setTimeout(() => {
+      this.#replaying = false;
+      this.#prompt();
+    }, REPLAY_QUIET_MS);
+  }
+
+  #prompt(): void {
+    this.#request("session/prompt", {
+      sessionId: this.#sessionId,
+      prompt: [{ type: "text", text: this.#order.prompt }],
+    }, { answered: (result) => this.#done(result) });
+  }
+
+  #done(result: Line): AgentEvent[] {
+    const reason = textAt(result, "stopReason");
+    const failure = FAILED_TURNS.has(reason)
+      ? failureOfKind("model", `it ended its turn with ${reason}`)
+      : null;
+    this.#link.close();
+    const notice: AgentEvent[] = failure === null && reason !== "end_turn"
+      ? [{ kind: "notice", text: `it ended its turn with ${reason}` }]
+      : [];
+    return [...notice, ...usageOf(result), { kind: "done", ok: failure === null, text: null, failure }];
+  }
+
+  #failed(failure: EngineFailure): AgentEvent[] {
+    this.#link.close();
+    return [{ kind: "done", ok: false, text: null, failure }];
+  }
+
+  #notified(method: string, params: Line): AgentEvent[] {
+    if (method !== "session/update" || textAt(params, "sessionId") !== this.#sessionId) return [];
+    if (!this.#replaying) return updateEvents(objectAt(params, "update"));
+    this.#waitForQuiet();
+    return [];
+  }
+
+  async #answer(id: unknown, method: string, params: Line): Promise<void> {
+    const { signal } = this.#stopped;
+    if (method === "session/request_permission") {
+      const outcome = await permitted(this.#order, params, signal);
+      return this.#say({ id, result: { outcome } });
+    }
+    if (method === "elicitation/create") {
+      return this.#say({ id, result: await elicited(this.#order, params, signal) });
+    }
+    this.#say({ id, error: { code: METHOD_NOT_FOUND, message: `${method} is not offered` } });
+  }
+
+  #place(): Line {
+    const { tools, workDir } = this.#order;
+    const http = objectAt(this.#capabilities, "mcpCapabilities").http === true;
+    const servers = tools === null || !http ? [] : [{
+      type: "http",
+      name: "svc",
+      url: tools.url,
+      headers: [{ name: "Authorization", value: `Bearer ${tools.token}` }],
+    }];
+    return { cwd: workDir, mcpServers: servers };
+  }
+
+  #request(
+    method: string,
+    params: Line,
+    { answered, refused = (error) => this.#failed(failureOf(error)), maxMs }: {
+      answered: Asked["answered"];
+      refused?: Asked["refused"];
+      maxMs?: number;
+    },
+  ): void {
+    const id = ++this.#lastId;
+    const late = () => {
+      this.#asked.delete(id);
+      const words = `it did not answer ${method} within ${(maxMs ?? 0) / 1_000} s`;
+      this.#link.take(this.#failed(failureOfKind("setup", words)));
+    };
+    const timer = maxMs === undefined ? undefined : setTimeout(late, maxMs);
+    this.#asked.set(id, { answered, refused, timer });
+    this.#say({ id, method, params });
+  }
+
+  #say(message: Line): void {
+    if (!this.#ended) this.#link.say(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  }
+}
+
+const FAILED_TURNS = new Set(["refusal", "cancelled"]);
+
+function failureOf(error: Line): EngineFailure {
+  const { code, data } = error;
+  const more = data === undefined ? "" : `: ${typeof data === "string" ? data : JSON.stringify(data)}`;
+  const words = `${textAt(error, "message")}${more}`;
+  return code === AUTH_REQUIRED ? failureOfKind("auth", words) : failureFrom(words, "model");
+}
+
+// No version of the protocol has settled it yet: totals of the session, or of this prompt (facts, ACP 1.9).
+function usageOf(result: Line): AgentEvent[] {
+  const total = objectAt(result, "usage");
+  const own = objectAt(objectAt(objectAt(result, "_meta"), "quota"), "token_count");
+  const events: AgentEvent[] = [];
+  if (typeof total.inputTokens === "number") {
+    const usage = { input_tokens: total.inputTokens, output_tokens: numberAt(total, "outputTokens") };
+    events.push({ kind: "usage", span: "session", usage });
+  } else if (typeof own.input_tokens === "number") {
+    const usage = { input_tokens: own.input_tokens, output_tokens: numberAt(own, "output_tokens") };
+    events.push({ kind: "usage", span: "run", usage });
+  }
+  return events;
+}

@@ -1,0 +1,221 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { permitted } from "../../src/engine/acp_ask.ts";
+import type { Order } from "../../src/engine/adapter.ts";
+import { type App, openApp } from "../harness/app.ts";
+
+const FAKE = new URL("../harness/fake_acp.ts", import.meta.url).pathname;
+
+/** An app whose engine is the strict fake of an agent that speaks the protocol, and one conversation with it. */
+async function talk(can: string, engine: object = {}) {
+  const state = await Deno.makeTempDir({ prefix: "svc-test-acp-" });
+  const app = await openApp({
+    config: {
+      limits: { stop_grace: "300ms" },
+      engines: {
+        default: "mine",
+        mine: {
+          kind: "acp",
+          command: Deno.execPath(),
+          args: ["run", "--quiet", "-A", FAKE],
+          env: { FAKE_ACP: can, FAKE_ACP_STATE: state },
+          ...engine,
+        },
+      },
+    },
+  });
+  const worker = await app.call("POST /api/workers", { name: "Ada" });
+  const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+  const send = (words: string) =>
+    app.call(`POST /api/local/sessions/${session.id}/messages`, { content: `<do>${words}</do>` });
+  const latest = async () => {
+    const [execution] = await app.call("GET /api/executions");
+    const log: string = await app.call(`GET /api/executions/${execution.id}/logs`);
+    return { execution, log };
+  };
+  const say = async (words: string) => {
+    await send(words);
+    await app.settle();
+    return await latest();
+  };
+  // deno-lint-ignore no-explicit-any
+  const heard = (method: string): any[] =>
+    Deno.readTextFileSync(join(state, "heard.jsonl")).trimEnd().split("\n").map((line) => JSON.parse(line))
+      .filter((line) => line.method === method);
+  return {
+    ...{ app, state, session, worker, send, latest, say, heard },
+    async [Symbol.asyncDispose]() {
+      await app[Symbol.asyncDispose]();
+      await Deno.remove(state, { recursive: true });
+    },
+  };
+}
+
+/** Waits for a question of the run, and answers it. */
+async function answerQuestion(app: App, answer: string) {
+  await app.until("question.opened", 1, 60_000);
+  const [question] = await app.call("GET /api/questions?status=open");
+  await app.call(`POST /api/questions/${question.id}/answer`, { answer });
+  return question;
+}
+
+describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
+  it("answers in pieces, shows tools without thoughts, and counts its use", async () => {
+    await using it = await talk("load,mcp");
+    const { execution, log } = await it.say("tool ls; say hello there");
+    expect(execution, log).toMatchObject({
+      status: "completed",
+      result: "hello there",
+      usage: { input_tokens: 10, output_tokens: 5 },
+      session_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    });
+    expect(log).toMatch(/> Run: ls[^]*< ran ls/);
+    expect(log).not.toMatch(/secret thought/);
+    const [begun] = it.heard("session/new");
+    expect(begun.params.cwd).toBe((await it.app.call(`GET /api/workers/${it.worker.id}`)).work_dir);
+    const [server] = begun.params.mcpServers;
+    expect(server).toMatchObject({ type: "http", name: "svc", url: `${it.app.url}/mcp` });
+    expect(server.headers[0].value).toMatch(/^Bearer .{40,}/);
+    // The token is in no log.
+    expect(log).not.toContain(server.headers[0].value.slice(7));
+  });
+
+  it.each([["resume", "session/resume"], ["load", "session/load"]])(
+    "goes on with a session by %s, and what is told again is no answer",
+    async (can, method) => {
+      await using it = await talk(can);
+      const first = await it.say("say one");
+      const second = await it.say("recall; say two");
+      expect(second.execution, second.log).toMatchObject({
+        status: "completed",
+        session_id: first.execution.session_id,
+        result: "say onetwo",
+        // Of the session's 20 tokens, 10 were used before.
+        usage: { input_tokens: 10, output_tokens: 0 },
+      });
+      expect(second.log).not.toMatch(/replayed/);
+      expect(it.heard(method)).toHaveLength(1);
+    },
+  );
+
+  it("an agent that cannot go on with a session, or has lost it, is told everything once more", async () => {
+    await using none = await talk("nothing");
+    await none.say("say one");
+    const second = await none.say("say two");
+    expect(second.execution, second.log).toMatchObject({ status: "completed", result: "two" });
+    expect(none.heard("session/prompt").at(-1).params.prompt[0].text).toMatch(/say one[^]*say two/);
+    await using lost = await talk("resume");
+    const { execution } = await lost.say("say one");
+    await Deno.remove(join(lost.state, `session-${execution.session_id}.jsonl`));
+    expect((await lost.say("say two")).execution).toMatchObject({ status: "completed", result: "two" });
+  });
+
+  it.each([["full", "execute"], ["edit", "edit"], ["read", "search"], [
+    "read",
+    "execute svc ctl worker list -n 'a b'",
+  ]])(
+    "with permissions %s a tool that does %s needs nobody",
+    async (permissions, kind) => {
+      await using it = await talk("load", { permissions });
+      const { execution, log } = await it.say(`permit ${kind}`);
+      expect(execution.result, log).toBe('permission {"outcome":{"outcome":"selected","optionId":"a-2"}}');
+    },
+  );
+
+  it.each([["Always", "a-1"], ["2", "a-2"], ["No", "r-1"], ["what?", "r-1"]])(
+    "else a person is asked: %s is %s",
+    async (answer, optionId) => {
+      await using it = await talk("load", { permissions: "edit" });
+      await it.send("permit execute");
+      const question = await answerQuestion(it.app, answer);
+      expect(question).toMatchObject({
+        text: "May the agent do this? Delete it all\n\nrm -r x",
+        options: ["Always", "Yes, once", "No"],
+        default: "No",
+      });
+      await it.app.settle();
+      const { execution, log } = await it.latest();
+      expect(execution.result, log).toBe(
+        `permission {"outcome":{"outcome":"selected","optionId":"${optionId}"}}`,
+      );
+      expect(await it.app.call("GET /api/executions")).toHaveLength(1);
+    },
+  );
+
+  it.each([
+    "svc ctl x $(rm -r x)",
+    "svc ctl x && rm -r x",
+    "svc ctl x\nrm -r x",
+    "svc ctlx",
+    "/tmp/svc ctl x",
+  ])(
+    "what only looks like a call of svc needs somebody: %s",
+    async (command) => {
+      const order = { permissions: "edit", ctl: "/data/bin/svc", env: { SVC_URL: "http://127.0.0.1:9" } };
+      const params = {
+        toolCall: { kind: "execute", title: "Run", rawInput: { command } },
+        options: [{ optionId: "yes", name: "Yes", kind: "allow_once" }, {
+          optionId: "no",
+          name: "No",
+          kind: "reject_once",
+        }],
+      };
+      const outcome = await permitted(order as unknown as Order, params, new AbortController().signal);
+      expect(outcome).toEqual({ outcome: "selected", optionId: "no" });
+    },
+  );
+
+  it("a form is questions, field by field; who declines gives nothing", async () => {
+    for (
+      const [answer, words] of [["blue", '{"action":"accept","content":{"colour":"blue"}}'], [
+        "Decline",
+        '{"action":"decline"}',
+      ]] as const
+    ) {
+      await using it = await talk("load");
+      await it.send("elicit");
+      const question = await answerQuestion(it.app, answer);
+      expect(question).toMatchObject({
+        text: "I need to know\n\nWhich colour?",
+        options: ["red", "blue", "Decline"],
+      });
+      await it.app.settle();
+      expect((await it.latest()).execution.result).toBe(`elicited ${words}`);
+    }
+  });
+
+  it("a run that is cancelled ends the turn, the question and the process", async () => {
+    await using it = await talk("load", { permissions: "read" });
+    await it.send("permit execute; hang");
+    await it.app.until("question.opened", 1, 60_000);
+    const [running] = await it.app.call("GET /api/executions");
+    await it.app.call(`POST /api/executions/${running.id}/cancel`, {});
+    await it.app.settle();
+    const { execution } = await it.latest();
+    expect(execution).toMatchObject({ status: "failed", failure: "cancelled" });
+    expect(it.heard("session/cancel")).toHaveLength(1);
+    const [question] = await it.app.call("GET /api/questions");
+    expect(question.status).not.toBe("open");
+  });
+
+  it.each([
+    ["v2", "say x", /setup: it speaks version 2 of the Agent Client Protocol; 1 is needed/],
+    ["nologin", "say x", /auth: Authentication required \(log in with the agent's own command\)/],
+    ["load", "fail 429 too many requests", /rate_limited: 429 too many requests/],
+    ["load", "fail it broke", /model: it broke/],
+    ["load", "stop refusal", /model: it ended its turn with refusal/],
+    ["load", "die", /crashed/],
+    ["load", "stop end_turn", /crashed: it said and did nothing/],
+  ])("%s, %s: a failure that is named", async (can, words, error) => {
+    await using it = await talk(can);
+    const { execution, log } = await it.say(words);
+    expect(execution.status, log).not.toBe("completed");
+    expect(execution.error).toMatch(error);
+  });
+
+  it("gives the agent no files and no terminal of ours, and its turn goes on", async () => {
+    await using it = await talk("load");
+    const { execution, log } = await it.say("write; say ok");
+    expect(execution.result, log).toBe("write -32601ok");
+  });
+});
