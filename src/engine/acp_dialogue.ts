@@ -9,7 +9,7 @@ const PROTOCOL_VERSION = 1;
 const INITIALIZE_MAX_MS = 60_000;
 const SESSION_MAX_MS = 120_000;
 /** After a session was loaded, some agents tell its past a moment longer (facts, ACP 1.4). */
-const REPLAY_QUIET_MS = 300;
+const REPLAY_QUIET_MS = 500;
 const AUTH_REQUIRED = -32_000;
 const METHOD_NOT_FOUND = -32_601;
 

@@ -52,6 +52,8 @@ export interface RigOptions {
   permissions?: "read" | "edit" | "full";
   timeout?: string;
   env?: Record<string, string>;
+  /** Arguments by which it speaks the Agent Client Protocol, instead of its adapter's own way. */
+  acp?: string[];
   /** The engine is the coordinator, and two workers repeat their instructions. */
   bee?: boolean;
   clock?: Clock;
@@ -88,7 +90,8 @@ export class Rig implements AsyncDisposable {
   static async open(pin: Pin, options: RigOptions = {}): Promise<Rig> {
     const model = await startModel();
     const { permissions = "full", timeout = "100s" } = options;
-    const { env, ...rest } = pointedAt(pin.kind, model.url);
+    const { env, ...own } = pointedAt(pin.kind, model.url);
+    const rest = options.acp === undefined ? own : { kind: "acp", args: options.acp };
     // A home of its own, kept between tests: some CLIs unpack themselves there.
     const home = join(ROOT, ".cache", "engines", "home");
     await Deno.mkdir(home, { recursive: true });

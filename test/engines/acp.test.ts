@@ -1,0 +1,68 @@
+import { describe, expect, it } from "vitest";
+import { PINS } from "./pins.ts";
+import { Rig } from "./rig.ts";
+
+// Real CLIs that speak the Agent Client Protocol, against a scripted model; `make test-engines` sets the variables.
+const SPEAK: Record<string, { args: string[] }> = {
+  gemini: { args: ["--acp", "--model", "gemini-2.5-pro"] },
+  opencode: { args: ["acp"] },
+  copilot: { args: ["--acp"] },
+};
+const named = ["SVC_TEST_ENGINES", "SVC_TEST_ENGINES_BRIEF"].flatMap((name) =>
+  (Deno.env.get(name) ?? "").split(",")
+);
+const engines = PINS.filter(({ kind }) => kind in SPEAK && (named[0] === "all" || named.includes(kind)));
+const PATIENCE_MS = 600_000;
+
+describe.skipIf(engines.length > 0)("agents that speak the Agent Client Protocol", () => {
+  it.skip("real CLIs: run make test-engines", () => {});
+});
+
+describe.each(engines)("$kind $version by the Agent Client Protocol (decision 0098)", {
+  timeout: 2 * PATIENCE_MS,
+}, (pin) => {
+  it("answers, uses its tools and svc, and goes on with its session after a restart", async () => {
+    const acp = SPEAK[pin.kind]?.args ?? [];
+    await using rig = await Rig.open(pin, { acp, timeout: "9m" });
+    const first = await rig.say(
+      "This is [[id:first-word]]. [[tool:svc ctl whoami > out.txt; echo made]] [[text:I am here.]]",
+    );
+    expect(first.execution, first.log).toMatchObject({ status: "completed" });
+    expect(first.execution.result, first.log).toMatch(/I am here\./);
+    expect(await Deno.readTextFile(rig.file("out.txt"))).toMatch(/Ada/);
+    expect(first.execution.session_id).not.toBe("");
+    await rig.restart();
+    const second = await rig.say("What did I say? [[recall]]");
+    expect(second.execution, second.log).toMatchObject({
+      status: "completed",
+      session_id: first.execution.session_id,
+    });
+    expect(second.execution.result, second.log).toMatch(/recall: first-word \| user texts: 2/);
+    expect(second.execution.result).not.toMatch(/I am here/);
+    expect(await rig.leftovers()).toEqual([]);
+  });
+
+  it("asks a person before what its permissions do not cover, and is ended in the middle of a turn", async () => {
+    const acp = SPEAK[pin.kind]?.args ?? [];
+    await using rig = await Rig.open(pin, {
+      acp,
+      timeout: "9m",
+      permissions: "edit",
+      ...(pin.kind === "opencode" ? { env: { OPENCODE_PERMISSION: JSON.stringify({ bash: "ask" }) } } : {}),
+    });
+    await rig.send("[[tool:echo no > made.txt]] [[text:So be it.]]");
+    await rig.app.until("question.opened", 1, PATIENCE_MS);
+    const [question] = await rig.app.call("GET /api/questions");
+    expect(question).toMatchObject({ status: "open", text: expect.stringContaining("made.txt") });
+    await rig.app.call(`POST /api/questions/${question.id}/answer`, { answer: question.default });
+    await rig.app.settle(PATIENCE_MS);
+    await expect(Deno.stat(rig.file("made.txt"))).rejects.toThrow(Deno.errors.NotFound);
+    await rig.send("[[tool:echo again > made.txt]] [[text:Good.]]");
+    await rig.app.until("question.opened", 2, PATIENCE_MS);
+    const { execution } = await rig.latest();
+    await rig.app.call(`POST /api/executions/${execution.id}/cancel`, {});
+    await rig.app.settle(PATIENCE_MS);
+    expect((await rig.latest()).execution).toMatchObject({ status: "failed", failure: "cancelled" });
+    expect(await rig.leftovers()).toEqual([]);
+  });
+});
