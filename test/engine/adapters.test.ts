@@ -10,7 +10,11 @@ import { opencode } from "../../src/engine/adapters/opencode.ts";
 import { qwen } from "../../src/engine/adapters/qwen.ts";
 import { PINS } from "../engines/pins.ts";
 
-const ADAPTERS = ALL.filter((adapter) => adapter.driver === "agent");
+type Measured = Adapter & { measured: NonNullable<Adapter["measured"]> };
+// Of kind acp any program may be named; test/engine/acp.test.ts is about that.
+const ADAPTERS = ALL.filter((adapter): adapter is Measured =>
+  adapter.driver === "agent" && adapter.measured !== null
+);
 
 /** Lines that the real CLI wrote with the scripted model, without paths and without fields that nothing reads. */
 function recorded(kind: string, wanted: string): Record<string, unknown>[] {
@@ -258,6 +262,7 @@ const ORDER: Order = {
   sessionId: "8092a207-ff21-4972-a350-ef4222416ef3",
   resume: false,
   prompt: "-- the prompt 'quoted'",
+  workDir: "/work",
   runDir: "/run",
   stateDir: "/state",
   ctl: "/data/bin/svc",
@@ -277,7 +282,7 @@ describe("adapters: the list (architecture)", () => {
     expect(ALL.map(({ kind }) => kind).sort()).toEqual(files.sort());
   });
 
-  it("knows which engines need no configuration: all but the one whose program the configuration names", () => {
+  it("knows which engines need no configuration: all but those whose program the configuration names", () => {
     expect(ALL.filter((adapter) => !needsNoConfiguration(adapter)).map(({ kind }) => kind)).toEqual([
       "command",
     ]);
