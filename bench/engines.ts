@@ -211,6 +211,7 @@ async function start(
     sessionId: crypto.randomUUID(),
     resume: false,
     prompt: "hello",
+    workDir: home,
     runDir,
     stateDir: join(home, "state"),
     ctl: "svc",

@@ -284,6 +284,7 @@ describe("adapters: the list (architecture)", () => {
 
   it("knows which engines need no configuration: all but those whose program the configuration names", () => {
     expect(ALL.filter((adapter) => !needsNoConfiguration(adapter)).map(({ kind }) => kind)).toEqual([
+      "acp",
       "command",
     ]);
   });
