@@ -8,7 +8,7 @@ import { isObject, numberAt, objectAt, textAt } from "./line.ts";
 const PROTOCOL_VERSION = 1;
 const INITIALIZE_MAX_MS = 60_000;
 const SESSION_MAX_MS = 120_000;
-/** After a session was loaded, some agents tell its past a moment longer (facts, ACP 1.4). */
+/** After a session was loaded, some agents tell its past a moment longer (decision 0098). */
 const REPLAY_QUIET_MS = 500;
 const AUTH_REQUIRED = -32_000;
 const METHOD_NOT_FOUND = -32_601;
@@ -227,7 +227,7 @@ function failureOf(error: Line): EngineFailure {
   return code === AUTH_REQUIRED ? failureOfKind("auth", words) : failureFrom(words, "model");
 }
 
-// No version of the protocol has settled it yet: totals of the session, or of this prompt (facts, ACP 1.9).
+// No version of the protocol has settled it yet: totals of the session, or of this prompt (decision 0098).
 function usageOf(result: Line): AgentEvent[] {
   const total = objectAt(result, "usage");
   const own = objectAt(objectAt(objectAt(result, "_meta"), "quota"), "token_count");
