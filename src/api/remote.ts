@@ -10,6 +10,14 @@ import type {
 } from "../domain/runner.ts";
 import type { RunnerBinding } from "../domain/scope.ts";
 
+/** A file on its way to a runner. The caller closes it. */
+export interface RunFile {
+  file: Deno.FsFile;
+  size: number;
+  mime: string;
+  originalName: string;
+}
+
 /** The runs that runners have: what `boot` hands over to the operations (contract 18). */
 export interface RemoteRuns {
   enter(runner: RunnerBinding, claim: RunnerClaim): Promise<unknown>;
@@ -17,5 +25,6 @@ export interface RemoteRuns {
   beat(runner: RunnerBinding, beat: RunnerBeat): Promise<RunnerHeard>;
   log(runner: RunnerBinding, id: string, part: RunLogPart, bytes: Uint8Array): Promise<RunLogged>;
   report(runner: RunnerBinding, id: string, events: RunEvents): Promise<void>;
+  media(runner: RunnerBinding, id: string, name: string): Promise<RunFile>;
   end(runner: RunnerBinding, id: string, end: RunEnd): Promise<void>;
 }

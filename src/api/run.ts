@@ -14,6 +14,7 @@ import type {
 import type { RunnerBinding } from "../domain/scope.ts";
 import { type Answer, answer } from "./answer.ts";
 import type { Call } from "./call.ts";
+import type { RunFile } from "./remote.ts";
 import type { Needs } from "./parts.ts";
 
 const STORED: RunStored = { status: "stored" };
@@ -85,6 +86,16 @@ export async function endRun(
 ): Promise<Answer<RunStored>> {
   await remote().end(runnerOf(call), id, end);
   return answer(STORED);
+}
+
+/** GET /api/runs/:id/media/:name: a file of the message of a run. Throws `not_found`; `conflict` when the run belongs to the caller no longer. */
+export function openRunMedia(
+  { remote }: Needs<"remote">,
+  call: Call,
+  id: string,
+  name: string,
+): Promise<RunFile> {
+  return remote().media(runnerOf(call), id, name);
 }
 
 function runnerOf({ caller: { runner } }: Call): RunnerBinding {

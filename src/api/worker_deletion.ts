@@ -31,6 +31,13 @@ export async function deleteWorker(
 ): Promise<Answer<Deleted>> {
   const worker = await findWorker(db, id);
   if (worker === null) throw notFound("worker", id);
+  if (deleteWorkDir && worker.runs_on.length > 0) {
+    throw conflict(
+      `Cannot delete the work directory ${worker.work_dir}: it is on ${
+        worker.home === "" ? "no machine yet" : `the runner ${worker.home}`
+      }. Nothing was deleted; leave out delete_work_dir`,
+    );
+  }
   if (deleteWorkDir) checkDeletable(worker.work_dir, paths, await listWorkDirs(db, id));
   const removal = deleteWorkDir ? planRemoval(worker.work_dir) : null;
   await db.writeOr(

@@ -1,11 +1,15 @@
 import { notFound } from "../domain/error.ts";
 import { waitReason } from "../domain/rate_limit.ts";
-import type { WorkerStatus } from "../domain/worker.ts";
+import type { Worker, WorkerStatus } from "../domain/worker.ts";
 import { stateDirOf } from "../base/paths.ts";
 import { listOpenExecutionIds } from "../store/execution.ts";
 import { findLimit } from "../store/rate_limit.ts";
 import { countTasksByStatus } from "../store/task.ts";
+import { listRunnerRows } from "../store/runner.ts";
 import { findWorker } from "../store/worker.ts";
+import type { Availability } from "../engine/engine.ts";
+import type { Database } from "../store/database.ts";
+import { RUNNER_SILENT_MS } from "../domain/runner.ts";
 import { type Answer, answer } from "./answer.ts";
 import type { Needs } from "./parts.ts";
 import { workDirFault } from "./work_dir.ts";
@@ -18,11 +22,14 @@ export async function getWorkerStatus(
   const worker = await findWorker(db, id);
   if (worker === null) throw notFound("worker", id);
   const engine = engines.find(worker.engine);
-  const found = await engines.probeOne(worker.engine, (engine) => stateDirOf(paths, id, engine));
+  const away = worker.runs_on.length > 0;
+  const found = away
+    ? await lookAtRunners(db, worker, clock.now())
+    : await engines.probeOne(worker.engine, (engine) => stateDirOf(paths, id, engine));
   const name = engine?.name ?? worker.engine;
   const limit = await findLimit(db, name);
   const waits = limit !== null && limit.until > clock.now() ? limit : null;
-  const fault = await workDirFault(worker.work_dir) ??
+  const fault = (away ? null : await workDirFault(worker.work_dir)) ??
     (found.usable && waits !== null ? waitReason(waits) : null);
   const counts = await countTasksByStatus(db, id);
   return answer({
@@ -40,4 +47,18 @@ export async function getWorkerStatus(
     scheduled: counts.scheduled ?? 0,
     execution_ids: await listOpenExecutionIds(db, id),
   });
+}
+
+// Which of the runners with its labels are there; whether they have its engine, a task that waits says (contract 18).
+async function lookAtRunners(db: Database, { runs_on, home }: Worker, now: number): Promise<Availability> {
+  const online = (await listRunnerRows(db)).filter(({ name, labels, draining, last_seen_at }) =>
+    draining === 0 && (last_seen_at ?? 0) > now - RUNNER_SILENT_MS &&
+    (home === "" ? runs_on.every((label) => (JSON.parse(labels) as string[]).includes(label)) : name === home)
+  );
+  const who = home === "" ? `a runner with the labels ${runs_on.join(", ")}` : `its home, the runner ${home}`;
+  return online.length === 0 ? { usable: false, version: "", detail: `${who} is not online` } : {
+    usable: true,
+    version: "",
+    detail: `runs on ${online.map(({ name }) => name).slice(0, 5).join(", ")}`,
+  };
 }

@@ -1,6 +1,6 @@
 const STEPS_KEPT_MAX = 2;
 
-/** The latest steps of the runs that are going on. Memory is enough: no run outlives the server. */
+/** The latest steps of the runs that are going on. Memory is enough: they are only shown. */
 export class Steps {
   readonly #runs = new Map<string, string[]>();
 

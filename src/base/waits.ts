@@ -11,7 +11,7 @@ interface Wait {
 
 /**
  * Which runs wait for a person at the moment, and for how long they have. While one does, its idle time-out stands still and its
- * slot is free (contract 12). Memory is enough: no run outlives the server.
+ * slot is free (contract 12). Memory is enough: a wait is a request, and ends with the server.
  */
 export class Waits {
   readonly #clock: Clock;
@@ -43,11 +43,9 @@ export class Waits {
     this.#runs.delete(executionId);
   }
 
-  /** How many runs wait. */
-  get size(): number {
-    let count = 0;
-    for (const { open } of this.#runs.values()) if (open > 0) count++;
-    return count;
+  /** How many of these runs wait. */
+  countOf(executionIds: readonly string[]): number {
+    return executionIds.filter((id) => (this.#runs.get(id)?.open ?? 0) > 0).length;
   }
 
   /** How long the run has waited in all, in ms. */

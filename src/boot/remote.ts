@@ -58,6 +58,7 @@ export function createRemote(
     beat: (...given) => reports.beat(...given),
     log: (...given) => reports.log(...given),
     report: (...given) => reports.report(...given),
+    media: (...given) => reports.media(...given),
     end: (...given) => reports.end(...given),
     placement: new Placement({ db, clock, paths, engines, polls, times }),
     interrupt: (executionId) => finish(executionId, "cancelled"),

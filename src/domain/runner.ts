@@ -120,6 +120,9 @@ const wireOrderSchema = z.strictObject({
   max_log_bytes: z.int(),
   grant: z.strictObject({ subject: z.string(), scopes: z.array(scope) }),
   token: z.string().meta({ description: "the run's own; it ends with the run" }),
+  files: z.array(z.string()).meta({
+    description: "of the message: they belong into <work_root>/files/<execution id>/ before it starts",
+  }),
   briefing: z.strictObject({
     context: z.string(),
     prompt: z.string(),

@@ -33,6 +33,7 @@ interface DispatcherOptions {
   maxConcurrentRuns: number;
   maxAttempts: number;
   executor: {
+    readonly running: readonly { execution_id: string }[];
     /** Runs an execution to its end; never throws. */
     execute: (claim: Claim) => Promise<void>;
     /** The same behind its gate, which decides whether there is one (contract 15). */
@@ -202,8 +203,9 @@ export class Dispatcher {
 
   // As many runs as there are slots may wait beside those that work: more would be processes without a bound.
   #slotsTaken(): number {
-    const { waits, maxConcurrentRuns } = this.#options;
-    return this.running - Math.min(waits.size, maxConcurrentRuns);
+    const { waits, executor, maxConcurrentRuns } = this.#options;
+    const waiting = waits.countOf(executor.running.map(({ execution_id }) => execution_id));
+    return this.running - Math.min(waiting, maxConcurrentRuns);
   }
 
   // Tasks on their last attempt run one at a time: if one of them crashes the service, it does not use up the last attempt

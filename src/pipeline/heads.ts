@@ -25,7 +25,9 @@ export async function listHeads(db: Database, now: number): Promise<WaitingTask[
 
 /** What has to be written so that the tasks of this lane say what holds them; nothing when they do. */
 export function noteOf(task: WaitingTask, hold: Hold, now: number): Statement[] {
-  if (task.held === hold.held && task.held_until === hold.until) return [];
+  // What is missing of a runner changes while it is the same runner; other reasons have figures that always change.
+  const isNewReason = hold.held.startsWith("runner:") && task.reason !== hold.reason;
+  if (task.held === hold.held && task.held_until === hold.until && !isNewReason) return [];
   const { worker_id, session_key, message_id, id: task_id } = task;
   const often = { worker_id, session_key, message_id, task_id };
   return [

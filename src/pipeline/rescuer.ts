@@ -60,7 +60,9 @@ export class Rescuer {
     const lost = open.filter((run) => run.remote === 1 || isLost(run));
     await this.#rescueGates(graceMs);
     if (lost.length === 0) return 0;
-    const ended = await sweep(new Set(lost.map((run) => run.run_id)));
+    // What a runner left, that runner ends.
+    const here = lost.filter((run) => run.remote === 0);
+    const ended = await sweep(new Set(here.map((run) => run.run_id)));
     log.warning(
       "{count} runs were lost with their server or runner; {ended} of their processes were still here",
       {

@@ -34,7 +34,12 @@ export async function brief(
   db: Database,
   claim: Claim,
   engine: Pick<Engine, "name" | "agent">,
-  { ctl, maxPromptBytes: maxBytes }: { ctl: string; maxPromptBytes: number },
+  { ctl, maxPromptBytes: maxBytes, pathOf = (path) => path }: {
+    ctl: string;
+    maxPromptBytes: number;
+    /** Where a file of the message is for the agent. */
+    pathOf?: (path: string) => string;
+  },
 ): Promise<Briefing> {
   const { execution, workDir } = claim;
   const [worker, task, global, memory, parts, history, runs, session, asked] = await Promise.all([
@@ -63,7 +68,8 @@ export async function brief(
     message: {
       id: execution.message_id,
       session_key: execution.session_key,
-      attachments: parts.map((part) => part.media).filter((media): media is Media => media !== null),
+      attachments: parts.map((part) => part.media).filter((media): media is Media => media !== null)
+        .map((media) => ({ ...media, path: pathOf(media.path) })),
     },
     memory: { global: global.entries, session: memory.entries },
     ...(global.left + memory.left === 0

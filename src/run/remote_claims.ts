@@ -1,4 +1,5 @@
 // Runners enter, claim a run, and get the same run again when they repeat the claim (contract 18)
+import { basename, join } from "node:path";
 import { type Clock, sleep } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
@@ -13,6 +14,7 @@ import {
 } from "../domain/runner.ts";
 import type { RunnerBinding } from "../domain/scope.ts";
 import type { Database } from "../store/database.ts";
+import { listParts } from "../store/inbound_part.ts";
 import { findClaimedRun, type RemoteRunRow, renewLeases } from "../store/remote_run.ts";
 import { findRunnerRow, type RunnerRow, seeRunner, takeRunner } from "../store/runner.ts";
 import { brief, grantOf } from "./briefing.ts";
@@ -149,12 +151,19 @@ export class RemoteClaims {
       max_log_bytes: limits.max_log_bytes,
       grant: { subject: grant.subject, scopes: [...grant.scopes] },
       token: await signRunToken(key(), { identity: execution, grant, lifeS: TOKEN_LIFE_S }, clock.now()),
+      files: engine?.external !== true ? [] : await listFiles(db, message_id),
       briefing: engine?.external !== true ? null : await brief(db, claim, engine, {
+        pathOf: (path) => join(runner.work_root, "files", execution_id, basename(path)),
         ctl: `${runner.work_root}/bin/svc`,
         maxPromptBytes: limits.max_prompt_bytes,
       }),
     };
   }
+}
+
+async function listFiles(db: Database, messageId: string): Promise<string[]> {
+  const parts = await listParts(db, messageId);
+  return parts.flatMap(({ media }) => media === null ? [] : [basename(media.path)]);
 }
 
 /** The claim of a run that a runner has, as the dispatcher made it. */

@@ -1,11 +1,12 @@
 // pending -> running -> its end, of runs that runners have: what they report is stored as that of a run of this machine is
+import { basename } from "node:path";
 import type { Bells } from "../base/bells.ts";
 import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 import { type DataPaths, eventsPath, logPath } from "../base/paths.ts";
 import type { Steps } from "../base/steps.ts";
 import type { Waits } from "../base/waits.ts";
-import { conflict } from "../domain/error.ts";
+import { conflict, notFound } from "../domain/error.ts";
 import type {
   LeaseTimes,
   RunEnd,
@@ -19,8 +20,10 @@ import type {
 import type { RunnerBinding } from "../domain/scope.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { LogCopies } from "../files/log_copy.ts";
+import { openInside } from "../files/uploads.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { saveWindow } from "../store/engine_window.ts";
+import { listParts } from "../store/inbound_part.ts";
 import { countUse } from "../store/ledger.ts";
 import {
   endLease,
@@ -50,6 +53,14 @@ interface RemoteReportsOptions {
   maxLogBytes: number;
   /** Name of the bell that rings when a log grows. */
   logBell: (executionId: string) => string;
+}
+
+/** A file on its way to a runner. The caller closes it. */
+interface RunFile {
+  file: Deno.FsFile;
+  size: number;
+  mime: string;
+  originalName: string;
 }
 
 /** Takes what runners report of their runs. Everything may come twice, and late: what does not belong here any more is `conflict`. */
@@ -121,6 +132,18 @@ export class RemoteReports {
       case "step":
         return [];
     }
+  }
+
+  /** Opens a file of the message of a run that the runner has. Throws `not_found`, `conflict`. */
+  async media(binding: RunnerBinding, id: string, name: string): Promise<RunFile> {
+    const { db, paths } = this.#options;
+    const row = await findRemoteRun(db, binding.id, id);
+    if (row === null || row.lease_until === null || row.lease_until === 0) throw over(id);
+    const media = (await listParts(db, row.message_id)).map((part) => part.media)
+      .find((one) => one !== null && basename(one.path) === name);
+    const found = media === undefined || media === null ? null : await openInside(paths.uploads, media.path);
+    if (found === null) throw notFound("file", name);
+    return { file: found.file, size: found.size, mime: media?.mime ?? "", originalName: name };
   }
 
   /** Stores how a run ended. The same report again changes nothing. Throws `conflict` when it belongs to the runner no longer. */

@@ -63,6 +63,11 @@ export class Link {
     this.#clock = clock;
   }
 
+  /** What says who asks. */
+  get headers(): { authorization: string } {
+    return { authorization: `Bearer ${this.#token}` };
+  }
+
   /** Sends once. Throws Refused or Unanswered, and nothing else. */
   async post<T>(path: string, body: object | Uint8Array, sending: Sending): Promise<Answered<T>> {
     const sentAt = momentOf(this.#clock);
@@ -75,7 +80,7 @@ export class Link {
         method: "POST",
         redirect: "error",
         headers: {
-          authorization: `Bearer ${this.#token}`,
+          ...this.headers,
           "content-type": isBytes ? "application/octet-stream" : "application/json",
         },
         body: isBytes ? body as Uint8Array<ArrayBuffer> : JSON.stringify(body),
@@ -110,6 +115,30 @@ export class Link {
         await sleep(this.#clock, backoffMs(RETRY, attempt), sending.signal);
       }
     }
+  }
+}
+
+/** What a download is written to. */
+interface Target {
+  path: string;
+  signal: AbortSignal;
+}
+
+const DOWNLOAD_MAX_MS = 600_000;
+
+/** Downloads a file, which must not be there yet. Throws when it does not come whole. */
+export async function download(link: Link, from: string, { path, signal }: Target): Promise<void> {
+  const response = await fetch(`${link.url}${from}`, {
+    redirect: "error",
+    headers: link.headers,
+    signal: AbortSignal.any([signal, AbortSignal.timeout(DOWNLOAD_MAX_MS)]),
+  });
+  if (!response.ok || response.body === null) {
+    throw new Refused(response.status, detailOf(await boundedText(response)));
+  }
+  using file = await Deno.open(path, { write: true, createNew: true, mode: 0o600 });
+  for await (const chunk of response.body) {
+    for (let at = 0; at < chunk.length;) at += await file.write(chunk.subarray(at));
   }
 }
 

@@ -1,4 +1,5 @@
 // One run of this runner: it is run as in the service, and everything about it is told to the service
+import { basename, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { DataPaths } from "../base/paths.ts";
 import { eventsPath, logPath } from "../base/paths.ts";
@@ -12,7 +13,7 @@ import type { RunOutcome } from "../run/recorder.ts";
 import type { Interruption } from "../run/runner.ts";
 import { runWorker } from "../run/worker_run.ts";
 import type { Lease } from "./lease.ts";
-import { type Link, Refused } from "./link.ts";
+import { download, type Link, Refused } from "./link.ts";
 import { LogSender } from "./log_sender.ts";
 import { ReportSender } from "./report_sender.ts";
 
@@ -68,8 +69,29 @@ export class RemoteRun {
     this.#gone.abort();
   }
 
-  /** Runs it to its outcome. */
-  run(signal: AbortSignal): Promise<RunOutcome> {
+  /** Runs it to its outcome. Throws when its files do not come. */
+  async run(signal: AbortSignal): Promise<RunOutcome> {
+    const folder = join(this.#options.paths.root, "files", this.id);
+    try {
+      await this.#fetchFiles(folder, signal);
+      return await this.#run(signal);
+    } finally {
+      await Deno.remove(folder, { recursive: true }).catch(() => {});
+    }
+  }
+
+  async #fetchFiles(folder: string, signal: AbortSignal): Promise<void> {
+    const { files } = this.order;
+    if (files.length === 0) return;
+    await Deno.remove(folder, { recursive: true }).catch(() => {});
+    await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+    for (const name of new Set(files.map((file) => basename(file)))) {
+      const from = `/api/runs/${this.id}/media/${encodeURIComponent(name)}`;
+      await download(this.#options.link, from, { path: join(folder, name), signal });
+    }
+  }
+
+  #run(signal: AbortSignal): Promise<RunOutcome> {
     const { execution, work_dir: workDir, verify, briefing, grant, max_log_bytes } = this.order;
     const { config: { limits } } = this.#options;
     const options = {

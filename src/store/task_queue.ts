@@ -22,6 +22,7 @@ export interface WaitingTask extends Row {
   /** What held it when it was looked at last, and until when; '' when nothing did. */
   held: string;
   held_until: number | null;
+  reason: string;
   /** JSON list of labels: where its worker runs; and the runner that has its directory. */
   runs_on: string;
   home: string;
@@ -41,7 +42,7 @@ export const IS_PATIENT = "(task.type <> 'immediate' or task.created_by like 'wo
 const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, worker.work_dir, worker.engine,
   task.message_id, task.session_key, task.attempt, task.due_at, task.type, task.cron, task.time_zone,
   task.deliver_to, iif(task.verify = 'null', worker.verify, task.verify) as verify,
-  task.held, task.held_until, worker.runs_on, worker.home, task.gate <> 'null' as gated,
+  task.held, task.held_until, task.reason, worker.runs_on, worker.home, task.gate <> 'null' as gated,
   iif(worker.runs_on = '[]', 0, exists (select 1 from json_each(worker.scopes) where value = '*:*')) as admin,
   ${IS_PATIENT} as patient, octet_length(task.instruction) as bytes`;
 

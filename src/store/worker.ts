@@ -211,14 +211,17 @@ export async function listCandidates(db: Database): Promise<Candidate[]> {
   return rows.map((row) => JSON.parse(row.json));
 }
 
-/** Ids and work directories of all workers but one. */
+/** Ids and work directories of all workers of this machine but one. */
 export async function listWorkDirs(
   db: Database,
   exceptId: string,
 ): Promise<{ id: string; work_dir: string }[]> {
-  return await db.read<{ id: string; work_dir: string }>("select id, work_dir from worker where id <> ?", [
-    exceptId,
-  ]);
+  return await db.read<{ id: string; work_dir: string }>(
+    "select id, work_dir from worker where id <> ? and runs_on = '[]'",
+    [
+      exceptId,
+    ],
+  );
 }
 
 /** Ids of the worker with this id, else of those with this name, in whatever case; two at most. */

@@ -96,3 +96,75 @@ export async function taskFor(app: Pick<App, "call">, worker: string, instructio
   const body = { worker_id: worker, message_id: "script", type: "immediate", instruction };
   return (await app.call("POST /api/tasks", body)).id;
 }
+
+const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
+
+/** A runner that is nothing but its requests, so that a test says each of them. */
+export class FakeRunner {
+  readonly token: string;
+  readonly place: string;
+  readonly #app: App;
+  readonly #process = crypto.randomUUID();
+  #epoch = 0;
+
+  constructor(app: App, token: string, place: string = crypto.randomUUID()) {
+    this.#app = app;
+    this.token = token;
+    this.place = place;
+  }
+
+  /** Claims a run, and keeps the epoch of the answer. */
+  async claim(change: object = {}) {
+    const reply = await this.#send("POST /api/runners/claim", {
+      request_id: crypto.randomUUID(),
+      process: this.#process,
+      place: this.place,
+      epoch: this.#epoch,
+      protocol: 1,
+      version: "4.9.0",
+      work_root: "/nowhere",
+      max_runs: 4,
+      engines: [{ name: "echo", agent: false, external: false }],
+      ...change,
+    });
+    if (reply.status === 200) this.#epoch = reply.body.epoch;
+    return reply;
+  }
+
+  beat(running: string[]) {
+    return this.#send("POST /api/runners/beat", { process: this.#process, epoch: this.#epoch, running });
+  }
+
+  log(id: string, offset: number, text: string, { epoch = this.#epoch } = {}) {
+    const query = `epoch=${epoch}&offset=${offset}&kind=log`;
+    return this.#send(`POST /api/runs/${id}/log?${query}`, text, {
+      "content-type": "application/octet-stream",
+    });
+  }
+
+  events(id: string, events: object[]) {
+    return this.#send(`POST /api/runs/${id}/events`, { epoch: this.#epoch, events });
+  }
+
+  end(id: string, change: object = {}, interruption: string | null = null) {
+    const outcome = {
+      status: "completed",
+      text: "done",
+      failure: "",
+      error: "",
+      exitCode: 0,
+      usage: NO_USAGE,
+    };
+    const rest = { sessionId: "", sessionUsage: NO_USAGE, reset: null };
+    return this.#send(`POST /api/runs/${id}/end`, {
+      epoch: this.#epoch,
+      ran_ms: 5,
+      interruption,
+      outcome: { ...outcome, ...rest, ...change },
+    });
+  }
+
+  #send(route: string, body: unknown, headers: Record<string, string> = {}) {
+    return this.#app.send(route, body, { authorization: `Bearer ${this.token}`, ...headers });
+  }
+}

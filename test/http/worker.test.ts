@@ -22,6 +22,8 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       verify: null,
       work_dir: join(app.server.parts.paths.workers, reply.body.id),
       status: "idle",
+      runs_on: [],
+      home: "",
       paused: false,
       created_at: expect.any(Number),
       updated_at: reply.body.created_at,

@@ -284,6 +284,7 @@ async function tryRun(world: World, label: string): Promise<void> {
     verify: "null",
     held: "",
     held_until: null,
+    reason: "",
     runs_on: "[]",
     home: "",
     gated: 0,

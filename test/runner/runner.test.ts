@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { openApp } from "../harness/app.ts";
 import { FAKE_AGENT } from "../harness/agents.ts";
-import { online, startRunner } from "../harness/runner.ts";
+import { awayWorker, online, startRunner } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 const ENGINES = `engines:
@@ -41,4 +41,45 @@ it("a worker with labels runs on the runner that has them, and its outcome and l
     expect((await app.call(`GET /api/workers/${worker.id}`)).home).toBe("mac1");
   }
   expect(runner.stderr).not.toMatch(/error/i);
+});
+
+it("files of a message come down to the runner, and an agent there sends one back (contract 18)", async () => {
+  await using app = await openApp();
+  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
+  const root = join(app.dataDir, "r1");
+  await using _runner = await startRunner({ token, url: app.url, root, config: ENGINES });
+  await online(app, "r1");
+  const worker = await awayWorker(app, "fake");
+  const session = await app.call("POST /api/local/sessions", { worker_id: worker });
+  const form = new FormData();
+  form.set("file", new File(["what is in it"], "note.txt"));
+  const response = await fetch(`${app.url}/api/local/sessions/${session.id}/media`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${await app.token()}` },
+    body: form,
+  });
+  const media = await response.json();
+  const send = (content: string, more: object = {}) =>
+    app.call(`POST /api/local/sessions/${session.id}/messages`, { content, ...more });
+  const replies = async () =>
+    (await app.call(`GET /api/local/sessions/${session.id}/messages`)).filter(({ role }: { role: string }) =>
+      role === "bee"
+    );
+  await send(`svc version > /dev/null; cat "${root}"/files/*/*`, { media_path: media.path });
+  await eventually("it replies", async () => (await replies()).length === 1);
+  const [first] = await app.call(`GET /api/executions?worker_id=${worker}`);
+  expect(await app.call(`GET /api/executions/${first.id}/logs`)).toContain("what is in it");
+  expect((await replies())[0].content).toBe("what is in it");
+  // An agent on the runner calls the service: a file goes up, and its own rights hold there as here.
+  await send("svc ctl message send --message-id $SVC_MESSAGE_ID --media-path $SVC_CONTEXT_FILE");
+  const sent = async () =>
+    (await replies()).find((reply: { media: { name: string } | null }) => reply.media !== null);
+  await eventually("a file comes", async () => await sent() !== undefined, 30_000);
+  expect((await sent()).media.name).toContain("context.json");
+  await send("svc ctl whoami");
+  await eventually(
+    "it says who it is",
+    async () => JSON.stringify(await replies()).includes(`worker:${worker}`),
+    30_000,
+  );
 });

@@ -16,8 +16,8 @@ import { mediaSchema } from "../../domain/message.ts";
 import { CONVERSATION_EVENTS } from "../../domain/stream.ts";
 import { conversationStream } from "../conversation.ts";
 import { parse } from "../input.ts";
-import type { OpenMedia } from "../../api/media.ts";
 import { withForm } from "../form_call.ts";
+import { download } from "../download.ts";
 import { route } from "../route.ts";
 import { clientOf } from "../stream.ts";
 import { readForm } from "../upload.ts";
@@ -168,22 +168,3 @@ export const chatRoutes = [
     },
   }),
 ] as const;
-
-// Always as an attachment and never sniffed: an uploaded file must not run as a page of this server (reliability UPL-4).
-function download({ file, size, mime, originalName: name }: OpenMedia): Response {
-  const ascii = name.replace(/[^\x20-\x7e]|["\\%/]/g, "_").slice(0, 150) || "file";
-  const exact = encodeURIComponent(name.slice(0, 150).toWellFormed()).replace(
-    /['()*]/g,
-    (c) => `%${c.charCodeAt(0).toString(16)}`,
-  );
-  return new Response(file.readable, {
-    headers: {
-      "content-type": mime,
-      "content-length": String(size),
-      "content-disposition": `attachment; filename="${ascii}"; filename*=UTF-8''${exact}`,
-      "x-content-type-options": "nosniff",
-      "content-security-policy": "default-src 'none'; sandbox",
-      "cache-control": "private, no-store",
-    },
-  });
-}

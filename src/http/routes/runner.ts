@@ -19,6 +19,7 @@ import {
   runnerSchema,
   runStoredSchema,
 } from "../../domain/runner.ts";
+import { download } from "../download.ts";
 import { readBody } from "../input.ts";
 import { lateJson } from "../late_json.ts";
 import { route } from "../route.ts";
@@ -158,5 +159,19 @@ export const runnerRoutes = [
     response: runStoredSchema,
     refusals: [409],
     handle: ({ api, call, params, body }) => api.run.end(call, params.id, body),
+  }),
+  route({
+    method: "GET",
+    path: "/api/runs/:id/media/:name",
+    access: "write:runs",
+    operation: "run.media",
+    summary: "Download a file of the message of a run",
+    description: "For runners.",
+    params: { id, name: z.string().min(1).max(300) },
+    status: 200,
+    response: z.string(),
+    responseType: "*/*",
+    refusals: [409],
+    handle: async ({ api, call, params }) => download(await api.run.openMedia(call, params.id, params.name)),
   }),
 ] as const;

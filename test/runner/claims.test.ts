@@ -1,0 +1,162 @@
+import { expect, it } from "vitest";
+import { type App, openApp } from "../harness/app.ts";
+import { awayWorker, FakeRunner, taskFor } from "../harness/runner.ts";
+import { eventually } from "../harness/wait.ts";
+
+/** A runner that is only requests, with a task for it. */
+async function world(app: App, name = "r1"): Promise<FakeRunner> {
+  const { token } = await app.call("POST /api/runners", { name, labels: ["x"] });
+  return new FakeRunner(app, token);
+}
+
+it("a claim that is repeated answers the same run, and only that runner gets it (contract 18)", async () => {
+  await using app = await openApp();
+  const one = await world(app);
+  const other = await world(app, "r2");
+  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  const first = await one.claim({ request_id: ID });
+  expect(first.body.run).toMatchObject({ execution: { instruction: "hello", engine: "echo", attempt: 1 } });
+  const again = await one.claim({ request_id: ID });
+  expect(again.body.run.execution).toEqual(first.body.run.execution);
+  expect((await other.claim({ wait_ms: 0 })).body.run).toBeNull();
+  // Two at once, as when an answer is on its way while the request is sent again.
+  const id = first.body.run.execution.execution_id;
+  expect((await one.end(id)).status).toBe(200);
+  expect((await one.claim({ request_id: ID, wait_ms: 0 })).body.run).toBeNull();
+});
+
+it("what a runner reports twice counts once, and what belongs to another is refused (reliability RUN-1)", async () => {
+  await using app = await openApp();
+  const one = await world(app);
+  const other = await world(app, "r2");
+  const worker = await awayWorker(app, "echo");
+  const task = await taskFor(app, worker, "hello");
+  const id = (await one.claim()).body.run.execution.execution_id;
+  await other.claim({ wait_ms: 0 });
+
+  for (let time = 0; time < 2; time++) {
+    expect((await one.log(id, 0, "first\n")).body).toEqual({ size: time === 0 ? 6 : 13 });
+    expect((await one.log(id, 6, "second\n")).body).toEqual({ size: 13 });
+    const events = [{ no: 1, kind: "started" }, { no: 2, kind: "session", id: "s1", usage: NO_USAGE }];
+    expect((await one.events(id, events)).status).toBe(200);
+  }
+  expect((await one.log(id, 3, "st\nsecond\nthird\n")).body).toEqual({ size: 19 });
+  expect((await one.log(id, 30, "a gap")).status).toBe(409);
+  expect((await one.log(id, 0, "not mine", { epoch: 7 })).status).toBe(409);
+  for (const reply of [await other.log(id, 0, "lies\n"), await other.events(id, []), await other.end(id)]) {
+    expect(reply.status).toBe(409);
+  }
+  const started = await app.db.read("select 1 from journal where kind = 'execution.started'");
+  expect(started).toHaveLength(1);
+
+  expect((await one.end(id, { text: "mine" })).status).toBe(200);
+  expect((await one.end(id, { text: "again" })).status).toBe(200);
+  expect((await one.log(id, 19, "late\n")).status).toBe(409);
+  expect(await app.call(`GET /api/executions/${id}`)).toMatchObject({ status: "completed", result: "mine" });
+  expect((await app.call(`GET /api/tasks/${task}`)).status).toBe("completed");
+  expect(await app.call(`GET /api/executions/${id}/logs`)).toBe("first\nsecond\nthird\n");
+});
+
+it("after its lease a run is another one's, and what its runner says then changes nothing (reliability RUN-1)", async () => {
+  await using app = await openApp();
+  const runner = await world(app);
+  const worker = await awayWorker(app, "echo");
+  const task = await taskFor(app, worker, "hello");
+  const id = (await runner.claim()).body.run.execution.execution_id;
+  expect((await runner.beat([id])).body.runs).toMatchObject([{ id, stop: "" }]);
+  await app.db.write([{ sql: "update remote_run set lease_until = 1", args: [], bell: "rescuer" }]);
+  await eventually(
+    "it is lost",
+    async () => (await app.call(`GET /api/executions/${id}`)).status === "failed",
+  );
+  expect(await app.call(`GET /api/executions/${id}`)).toMatchObject({ failure: "server_lost" });
+  expect((await runner.beat([id])).body.runs).toEqual([]);
+  expect((await runner.end(id, { text: "too late" })).status).toBe(409);
+  expect(await app.call(`GET /api/tasks/${task}`)).toMatchObject({ status: "pending", attempt: 1 });
+  const next = await runner.claim();
+  expect(next.body.run.execution).toMatchObject({ task_id: task, attempt: 2 });
+});
+
+it("one process at a time is a runner; one that was replaced, and one that is too old, get nothing (contract 18)", async () => {
+  await using app = await openApp();
+  const one = await world(app);
+  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  const id = (await one.claim()).body.run.execution.execution_id;
+  const elsewhere = await new FakeRunner(app, one.token).claim({ wait_ms: 0 });
+  expect([elsewhere.status, elsewhere.body.detail]).toEqual([
+    409,
+    expect.stringContaining("another process does"),
+  ]);
+  expect((await one.beat([id])).body.runs).toHaveLength(1);
+  // The same directory: the process before has ended, and what it had is lost.
+  const restarted = new FakeRunner(app, one.token, one.place);
+  expect((await restarted.claim({ wait_ms: 0 })).status).toBe(200);
+  for (const reply of [await one.beat([id]), await one.claim({ wait_ms: 0 }), await one.end(id)]) {
+    expect(reply.status).toBe(409);
+  }
+  await eventually(
+    "it is lost",
+    async () => (await app.call(`GET /api/executions/${id}`)).status === "failed",
+  );
+  const old = await restarted.claim({ protocol: 1_000, wait_ms: 0 });
+  expect([old.status, old.body.detail]).toEqual([409, expect.stringContaining("install")]);
+});
+
+it("a task says what is missing while no runner can have it, and other lanes go on (contract 18)", async () => {
+  await using app = await openApp();
+  const away = await awayWorker(app, "echo");
+  const task = await taskFor(app, away, "hello");
+  const reason = async () => (await app.call(`GET /api/tasks/${task}`)).reason as string;
+  await eventually("it is held", async () => /no runner with the labels x is known/.test(await reason()));
+  expect((await app.call(`GET /api/tasks/${task}`)).held_by).toMatchObject({ kind: "runner", id: "x" });
+  const here = (await app.call("POST /api/workers", { name: "Here" })).id;
+  const other = await taskFor(app, here, "hi");
+  await eventually(
+    "here goes on",
+    async () => (await app.call(`GET /api/tasks/${other}`)).status === "completed",
+  );
+
+  const runner = await world(app);
+  await eventually("it is known", async () => /has the engine echo/.test(await reason()));
+  await app.call("POST /api/runners/r1/drain", {});
+  expect((await runner.claim({ wait_ms: 0 })).body.run).toBeNull();
+  await eventually("it drains", async () => /draining/.test(await reason()));
+  await app.call("POST /api/runners/r1/drain", { draining: false });
+  expect((await runner.claim()).body.run.execution.task_id).toBe(task);
+
+  const admin = await awayWorker(app, "echo", { scopes: ["*:*"] });
+  const barred = await taskFor(app, admin, "hello");
+  await eventually(
+    "it may not",
+    async () => /allow-admin/.test((await app.call(`GET /api/tasks/${barred}`)).reason),
+  );
+});
+
+it("a worker's tasks go to its home and nowhere else, until it has another one (contract 18)", async () => {
+  await using app = await openApp();
+  const [one, two] = [await world(app), await world(app, "r2")];
+  const worker = await awayWorker(app, "echo");
+  await taskFor(app, worker, "first");
+  const first = await one.claim();
+  expect((await app.call(`GET /api/workers/${worker}`)).home).toBe("r1");
+  expect((await app.send(`POST /api/workers/${worker}/rehome`, { home: "r2" })).status).toBe(409);
+  await one.end(first.body.run.execution.execution_id);
+  const task = await taskFor(app, worker, "second");
+  expect((await two.claim({ wait_ms: 300 })).body.run).toBeNull();
+  await app.call(`POST /api/workers/${worker}/rehome`, { home: "r2" });
+  expect((await two.claim()).body.run.execution.task_id).toBe(task);
+});
+
+it("a run that is cancelled is ended by its runner, told with its next beat (contract 18)", async () => {
+  await using app = await openApp();
+  const runner = await world(app);
+  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  const id = (await runner.claim()).body.run.execution.execution_id;
+  const cancelled = app.call(`POST /api/executions/${id}/cancel`, {});
+  await eventually("it is told", async () => (await runner.beat([id])).body.runs[0]?.stop === "cancelled");
+  await runner.end(id, { status: "failed", failure: "cancelled" }, "cancelled");
+  expect(await cancelled).toMatchObject({ status: "failed", failure: "cancelled" });
+});
+
+const ID = "01a1fd23-4a4c-746f-99ac-8860e2641168";
+const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };

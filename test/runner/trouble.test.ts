@@ -1,0 +1,107 @@
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { FAKE_AGENT, readLedger } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { patient } from "../harness/patience.ts";
+import { Proxy } from "../harness/proxy.ts";
+import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/runner.ts";
+import { eventually } from "../harness/wait.ts";
+
+// A runner ends a run 5 s of stop_grace, 2 s of patience and the margin before its lease is over.
+const SHORT = { lease_ms: 12_000, beat_ms: 500, margin_ms: 500 };
+
+/** A service with one runner `r1` to come, and a task of an agent that ticks into a ledger and ends by force only. */
+async function world(app: App) {
+  const ledger = join(app.dataDir, "ledger");
+  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
+  const start = (url: string) =>
+    startRunner({ token, url, root: join(app.dataDir, "r1"), config: ledgerEngine(FAKE_AGENT, ledger) });
+  const worker = await awayWorker(app, "fake");
+  const begin = async () => {
+    await online(app, "r1");
+    const task = await taskFor(app, worker, "tick");
+    await eventually(
+      "it ticks",
+      async () => (await readLedger(ledger)).some(({ word }) => word === "tick"),
+      60_000,
+    );
+    return task;
+  };
+  const attempts = async () => (await readLedger(ledger)).filter(({ word }) => word === "start").length;
+  /** The second attempt begins, and the first has ended before it, with everything that it started. */
+  const second = async () => {
+    await eventually("it is tried again", async () => await attempts() === 2, 90_000);
+    const lines = await readLedger(ledger);
+    expect(lines.filter(({ word }) => word === "OVERLAP")).toEqual([]);
+    const at = lines.findLastIndex(({ word }) => word === "start");
+    expect(lines.slice(at).filter(({ attempt }) => attempt === 1)).toEqual([]);
+    const executions = await app.call(`GET /api/executions?worker_id=${worker}`);
+    expect(executions[1]).toMatchObject({ attempt: 1, status: "failed", failure: "server_lost" });
+    expect(executions[0]).toMatchObject({ attempt: 2, status: "running" });
+  };
+  return { ledger, start, begin, second, attempts };
+}
+
+it(
+  "a runner that is killed and started again ends what it left, and the task is tried again (reliability RUN-1)",
+  async () => {
+    await using app = await openApp();
+    const { start, begin, second } = await world(app);
+    const first = await start(app.url);
+    await begin();
+    await first.end("SIGKILL");
+    await using _again = await start(app.url);
+    await second();
+  },
+  patient(180_000),
+);
+
+it(
+  "a runner that is stopped and woken when its run is another one's ends it before it goes on (reliability RUN-1)",
+  async () => {
+    await using app = await openApp();
+    const { start, begin, second, ledger, attempts } = await world(app);
+    await using runner = await start(app.url);
+    const task = await begin();
+    runner.child.kill("SIGSTOP");
+    // As if the lease were over: the service has not heard of it for so long.
+    await app.db.write([
+      { sql: "update runner set last_seen_at = 1", args: [] },
+      { sql: "update remote_run set lease_until = 1", args: [], bell: "rescuer" },
+    ]);
+    await eventually(
+      "it is lost",
+      async () => /r1/.test((await app.call(`GET /api/tasks/${task}`)).reason),
+      60_000,
+    );
+    const before = (await readLedger(ledger)).length;
+    await eventually("its agent goes on", async () => (await readLedger(ledger)).length > before + 3);
+    expect(await attempts()).toBe(1);
+    runner.child.kill("SIGCONT");
+    await second();
+  },
+  patient(180_000),
+);
+
+it(
+  "a runner that is cut off ends its run before the lease is over, and comes back (reliability RUN-1)",
+  async () => {
+    await using app = await openApp({ leaseTimes: SHORT });
+    using proxy = new Proxy(app.url);
+    const { start, begin, second, ledger } = await world(app);
+    await using _runner = await start(proxy.url);
+    const task = await begin();
+    proxy.mode = "refuse";
+    proxy.cut();
+    const lost = async () => (await app.call(`GET /api/tasks/${task}`)).status === "pending";
+    await eventually("the service gives it up", lost, 60_000);
+    const seen = (await readLedger(ledger)).length;
+    const lastAt = (await readLedger(ledger)).at(-1)?.at ?? 0;
+    // The agent was gone when the service gave its run up: nothing comes any more.
+    expect(Date.now() - lastAt).toBeGreaterThan(150);
+    expect((await readLedger(ledger)).length).toBe(seen);
+    proxy.mode = "pass";
+    await second();
+  },
+  patient(180_000),
+);
