@@ -7,7 +7,7 @@ RUN apt-get update \
   && apt-get install --yes --no-install-recommends ca-certificates tini \
   && rm -rf /var/lib/apt/lists/* \
   && useradd --uid 10001 --user-group --home-dir /data --no-create-home --shell /usr/sbin/nologin svc \
-  && install --directory --owner svc --group svc --mode 0700 /data
+  && install --directory --owner svc --group svc --mode 0700 /data /files
 
 # dist/svc, or for several kinds of machine at once (PER_MACHINE=yes) dist/amd64/svc and dist/arm64/svc.
 ARG TARGETARCH

@@ -25,6 +25,7 @@ Flags:
   --run-as <account>      Account that it runs as, made when missing (default svc); with --system only
   --env-file <path>       NAME=value lines for it and its engines (default: environment, beside the configuration)
   --writable <path>       Another directory in which workers may write; repeatable
+  --standby               Wait while another machine serves, and take over: svc serve --standby
   --program <path>        The executable (default: this one)
   --name <name>           Name of the service, for a second one (default svc)
   --json                  With status: one JSON object
@@ -40,6 +41,7 @@ const OPTIONS = {
   writable: { type: "string", multiple: true },
   program: { type: "string" },
   name: { type: "string" },
+  standby: { type: "boolean" },
   json: { type: "boolean" },
   help: { type: "boolean", short: "h" },
 } as const;
@@ -173,6 +175,7 @@ async function planOf(given: Given, io: Io, machine: Machine, withProgram: boole
     environmentFile: given["env-file"] === undefined
       ? join(places.config, "environment")
       : path("--env-file", given["env-file"]),
+    standby: given.standby === true,
     writable: (given.writable ?? []).map((one) => path("--writable", one)),
   };
 }

@@ -11,6 +11,8 @@ export interface ServicePlan {
   account: string;
   /** `NAME=value` lines for it and its engines; need not exist. */
   environmentFile: string;
+  /** Whether it waits while another machine serves (contract 18). */
+  standby: boolean;
   /** Directories beside the data directory in which workers may write. */
   writable: readonly string[];
 }
@@ -20,9 +22,7 @@ const HOMES = /^\/(home|root|run\/user)(\/|$)/;
 /** The systemd unit of a plan (decision 0042, which also says what is missing on purpose). */
 export function systemdUnit(plan: ServicePlan): string {
   const system = plan.scope === "system";
-  const serve = [plan.program, "serve", "-c", plan.config].map(
-    commandWord,
-  );
+  const serve = serveOf(plan).map(commandWord);
   return `# Made by svc service. After a change of data_dir in ${plan.config}: svc service install, again.
 [Unit]
 Description=svc: AI worker agents, messages in, tasks out, replies back
@@ -58,6 +58,10 @@ ${system ? systemHardening(plan) : ""}
 [Install]
 WantedBy=${system ? "multi-user.target" : "default.target"}
 `;
+}
+
+function serveOf({ program, config, standby }: ServicePlan): string[] {
+  return [program, "serve", "-c", config, ...(standby ? ["--standby"] : [])];
 }
 
 function directories(plan: ServicePlan): string {
@@ -119,7 +123,7 @@ function wholeLine(path: string): string {
 
 /** The launchd property list of a plan. launchd has no file of variables: they go into EnvironmentVariables. */
 export function launchdPlist(plan: ServicePlan): string {
-  const serve = [plan.program, "serve", "-c", plan.config];
+  const serve = serveOf(plan);
   const account = plan.scope === "system"
     ? `  <key>UserName</key><string>${xml(plan.account)}</string>\n`
     : "";

@@ -63,6 +63,7 @@ export const TOP: Record<string, TopCommand> = {
       value("--run-as <account>", "account that it runs as, made when missing"),
       value("--env-file <path>", "NAME=value lines for it and its engines"),
       { ...value("--writable <path>", "another directory in which workers may write"), type: "list" },
+      flag("--standby", "serve --standby: wait while another machine serves (docs/machines.md)"),
       value("--program <path>", "the executable"),
       value("--name <name>", "name of the service, for a second one"),
       flag("--json", "with status: one JSON object"),

@@ -121,7 +121,6 @@ export class DatabaseOwner {
    * run left when that one takes over.
    */
   start(): void {
-    this.#hear();
     void this.#beat();
     this.#look();
   }

@@ -133,6 +133,8 @@ async function prepare({ loaded, paths, clock, db, owner, marker }: Taken): Prom
   if (db.remote) await checkShared(db, paths, secret);
   await upgrade(db, paths, clock);
   await owner?.fence();
+  // A start on a busy machine takes its time, and others wait.
+  owner?.start();
   await marker.write(db);
   if (db.remote) await claimFiles(db, paths);
   const key = db.remote ? await sharedKey(db, paths, secret) : await loadKey(secret, paths.secretKey);

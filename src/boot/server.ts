@@ -203,7 +203,6 @@ export class Server {
     startPlatforms(parts);
     await parts.db.write([record(parts.clock.now(), { kind: "system.started" })]);
     parts.watch?.start();
-    this.#owner?.start();
     if (parts.lifecycle.state === "starting") parts.lifecycle.state = "ready";
   }
 

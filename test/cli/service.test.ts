@@ -48,6 +48,11 @@ describe("svc service print (contract 6)", () => {
     expect(out).toContain("\nWantedBy=multi-user.target\n");
   });
 
+  it("writes the unit of a standby when it is asked to (contract 18)", async () => {
+    const { out } = await call(["print", "--standby"]);
+    expect(out).toContain("\nExecStart=/usr/local/bin/svc serve -c /etc/svc/config.yaml --standby\n");
+  });
+
   it("leaves out what would stop V8 or prevent the namespaces of runs (facts, Deno 5; decision 0042)", async () => {
     const { out } = await call(["print"]);
     const lines = out.split("\n").filter((line) => !line.startsWith("#"));

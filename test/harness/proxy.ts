@@ -1,9 +1,12 @@
 /** What happens to what goes through a proxy. */
-type Mode = "pass" | "hold-answers" | "cut-answers" | "refuse" | "trickle";
+type Mode = "pass" | "hold" | "hold-writes" | "hold-answers" | "cut-answers" | "refuse" | "trickle";
 
 /** A TCP proxy on loopback in front of a server, which the test makes slow, silent or cut off. */
 export class Proxy implements Disposable {
-  /** `hold-answers`: requests arrive, nothing comes back. `cut-answers`: the connection ends instead of an answer. `refuse`: no new connections. */
+  /**
+   * `hold`: nothing passes, either way, as when a cable is pulled out. `hold-writes`: as a libSQL server that takes no writes any more.
+   * `hold-answers`: requests arrive, nothing comes back. `cut-answers`: the connection ends instead of an answer. `refuse`: no new connections.
+   */
   mode: Mode = "pass";
   /** How often an answer was cut off or held. */
   lost = 0;
@@ -47,7 +50,7 @@ export class Proxy implements Disposable {
     if (server === null) return close(client);
     this.#open.add(client).add(server);
     await Promise.all([
-      copy(client, server, () => Promise.resolve(this.mode !== "refuse")),
+      copy(client, server, (bytes) => this.#mayAsk(bytes)),
       copy(server, client, () => this.#mayAnswer(client)),
     ]);
     for (const connection of [client, server]) {
@@ -56,11 +59,17 @@ export class Proxy implements Disposable {
     }
   }
 
+  async #mayAsk(bytes: Uint8Array): Promise<boolean> {
+    const writes = this.mode === "hold-writes" && /begin immediate/i.test(new TextDecoder().decode(bytes));
+    while (this.mode === "hold" || writes && this.mode === "hold-writes") await pause();
+    return this.mode !== "refuse";
+  }
+
   async #mayAnswer(client: Deno.TcpConn): Promise<boolean> {
     if (this.mode === "trickle") await new Promise((resolve) => setTimeout(resolve, 200));
     if (this.mode === "hold-answers" || this.mode === "cut-answers") this.lost++;
     if (this.mode === "cut-answers") close(client);
-    while (this.mode === "hold-answers") await new Promise((resolve) => setTimeout(resolve, 20));
+    while (this.mode === "hold-answers" || this.mode === "hold") await pause();
     return this.mode !== "refuse";
   }
 }
@@ -68,12 +77,12 @@ export class Proxy implements Disposable {
 async function copy(
   from: Deno.TcpConn,
   to: Deno.TcpConn,
-  mayPass: () => Promise<boolean>,
+  mayPass: (bytes: Uint8Array) => Promise<boolean>,
 ): Promise<void> {
   const buffer = new Uint8Array(64 * 1024);
   try {
     for (let size = await from.read(buffer); size !== null; size = await from.read(buffer)) {
-      if (!await mayPass()) return;
+      if (!await mayPass(buffer.subarray(0, size))) return;
       for (let sent = 0; sent < size;) sent += await to.write(buffer.subarray(sent, size));
     }
   } catch {
@@ -89,4 +98,8 @@ function close(connection: Deno.TcpConn): void {
   } catch {
     // It was closed before.
   }
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 20));
 }

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { fakeEnvironment } from "./agents.ts";
+import { fakeEnvironment, readLedger } from "./agents.ts";
 import { type ServerProcess, startServer } from "./process.ts";
 import { Place } from "./sqld.ts";
 
@@ -46,6 +46,11 @@ export class Machines implements AsyncDisposable {
     });
     this.#started.push(server);
     return server;
+  }
+
+  /** How often an agent was started. */
+  async starts(): Promise<number> {
+    return (await readLedger(this.ledger)).filter(({ word }) => word === "start").length;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
