@@ -101,6 +101,7 @@ export class Executor {
         "spawn_failed",
         "Cannot run this: the service could not prepare it; its log tells more",
       ),
+      lost: failedOutcome("server_lost", "The database could not be reached when this run began"),
       store: (outcome, interruption) => this.#store(claim, outcome, start, interruption),
     });
   }

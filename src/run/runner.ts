@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 import type { RunIdentity, RunKeys } from "../domain/run_identity.ts";
+import { isOutOfReach } from "../store/database.ts";
 import type { OutcomeWriter } from "./outcome_writer.ts";
 
 const log = logger("run");
@@ -18,6 +19,8 @@ export interface Run<Outcome> {
   work: (signal: AbortSignal) => Promise<Outcome>;
   /** The outcome when `work` throws: the service itself could not do its part. */
   broken: Outcome;
+  /** The same when it threw because the database was out of reach: the run is lost with it, and tried again. Without it that is `broken`, too. */
+  lost?: Outcome;
   /** Stores the outcome. It is called again after an error, as OutcomeWriter promises. */
   store: (outcome: Outcome, interruption: Interruption | null) => Promise<void>;
 }
@@ -73,7 +76,7 @@ export class Runner {
   }
 
   async #run<Outcome>(run: Run<Outcome>, abort: AbortController): Promise<void> {
-    const { identity: { execution_id: id }, timeoutMs, work, broken, store } = run;
+    const { identity: { execution_id: id }, timeoutMs, work, broken, lost, store } = run;
     const cancelTimer = timeoutMs === undefined
       ? () => {}
       : this.#clock.after(timeoutMs, () => abort.abort("late" satisfies Interruption));
@@ -82,7 +85,7 @@ export class Runner {
       outcome = await work(abort.signal);
     } catch (error) {
       log.error("The run {id} broke: {error}", { id, error });
-      outcome = broken;
+      outcome = isOutOfReach(error) ? lost ?? broken : broken;
     }
     cancelTimer();
     const interruption = abort.signal.aborted ? abort.signal.reason as Interruption : null;

@@ -1,5 +1,5 @@
 import { logger } from "../base/log.ts";
-import { isBusy, isDamage, isFencedOff, mapped, TAKEN_OVER } from "./database_error.ts";
+import { isBusy, isDamage, isFencedOff, isRefused, mapped, TAKEN_OVER } from "./database_error.ts";
 import type { Driver, Row, Statement } from "./driver.ts";
 
 const log = logger("database");
@@ -81,12 +81,15 @@ export class Connection {
       } catch (error) {
         if (isDamage(error)) this.break("it is damaged", error);
         if (isFencedOff(error)) this.break(TAKEN_OVER, error);
-        if (!isBusy(error) || this.remote) throw mapped(error);
-        this.busy++;
-        // After one BUSY this connection cannot write any more; only a new one can.
-        await this.#driver.reconnect().catch(() => {});
+        if (!isBusy(error) && !isRefused(error)) throw mapped(error);
+        if (!this.remote) {
+          this.busy++;
+          // After one BUSY this connection cannot write any more; only a new one can.
+          await this.#driver.reconnect().catch(() => {});
+        }
         if (performance.now() - since > BUSY_WAIT_MAX_MS || this.broken !== null) throw mapped(error);
-        log.warning("Database is locked by another process, trying again");
+        // On a server others write, too, and nothing of this was executed (facts, libSQL server 3).
+        if (!this.remote) log.warning("Database is locked by another process, trying again");
         const pause = BUSY_PAUSE_MIN_MS + Math.random() * (BUSY_PAUSE_MAX_MS - BUSY_PAUSE_MIN_MS);
         await new Promise((resolve) => setTimeout(resolve, pause));
       }

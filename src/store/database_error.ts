@@ -11,6 +11,11 @@ export function isBusy(error: unknown): boolean {
   return /SQLITE_(BUSY|LOCKED)|SQL statements in progress/.test(words(error));
 }
 
+/** Whether a libSQL server had no connection free, and executed nothing (facts, libSQL server 3). */
+export function isRefused(error: unknown): boolean {
+  return /HTTP status 429/.test(words(error));
+}
+
 /** Whether a wait for a foreign lock was given up. */
 export function isLockedOut(error: unknown): boolean {
   return error instanceof ServiceError && isBusy(error.extras.cause);
@@ -66,7 +71,7 @@ export function mapped(error: unknown): unknown {
   }
   if (isDamage(error)) return damaged("it is damaged", error);
   const lost = isBusy(error) ||
-    /fetch|network|connect|timed? ?out|SERVER_ERROR|HTTP status 5|IOERR|READONLY|CANTOPEN/i.test(text);
+    /fetch|network|connect|timed? ?out|SERVER_ERROR|HTTP status (5|429)|IOERR|READONLY|CANTOPEN/i.test(text);
   if (!lost) return error;
   return new ServiceError("unavailable", "Cannot reach the database at the moment; try again", {
     cause: error,

@@ -122,4 +122,37 @@ describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () =
     },
     120_000,
   );
+
+  it(
+    "that has no connection free answers 429 and executes nothing: the service asks again (facts, libSQL server 3)",
+    async () => {
+      let refusals = 0;
+      let refused = 0;
+      await using busy = Deno.serve(
+        { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+        async (request) => {
+          if (refusals > 0) {
+            refusals--;
+            refused++;
+            return new Response("too many", { status: 429 });
+          }
+          const { pathname } = new URL(request.url);
+          return await fetch(place.sqld.url + pathname, {
+            method: request.method,
+            headers: request.headers,
+            ...(request.method === "GET" ? {} : { body: await request.text() }),
+          });
+        },
+      );
+      await using app = await openApp({
+        config: { ...place.config, database: { url: `http://127.0.0.1:${busy.addr.port}` } },
+      });
+      const name = `Refused-${RUN}`;
+      refusals = 3;
+      expect((await app.send("POST /api/workers", { name })).status).toBe(201);
+      expect(refused).toBe(3);
+      expect((await names(app)).filter((one) => one === name)).toEqual([name]);
+    },
+    60_000,
+  );
 });

