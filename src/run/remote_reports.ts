@@ -97,6 +97,7 @@ export class RemoteReports {
     await this.#held(binding, id, part.epoch);
     const path = part.kind === "log" ? logPath(paths, id) : eventsPath(paths, id);
     const size = await this.#logs.append(path, part.offset, bytes);
+    faultPoint("log.append");
     bells.ring(logBell(id));
     return { size };
   }
@@ -112,6 +113,7 @@ export class RemoteReports {
       ...fresh.flatMap((event) => this.#statementsOf(row, event)),
     ]);
     if (!won) throw conflict(`Cannot store reports of run ${id}: others came meanwhile, or it has ended`);
+    faultPoint("pid.recorded");
     for (const event of fresh) if (event.kind === "step") this.#options.steps.note(id, event.words);
   }
 

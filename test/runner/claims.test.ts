@@ -46,6 +46,9 @@ it("what a runner reports twice counts once, and what belongs to another is refu
   for (const reply of [await other.log(id, 0, "lies\n"), await other.events(id, []), await other.end(id)]) {
     expect(reply.status).toBe(409);
   }
+  // One that comes late, behind those that are stored.
+  expect((await one.events(id, [{ no: 1, kind: "session", id: "old", usage: NO_USAGE }])).status).toBe(200);
+  expect((await app.call(`GET /api/executions/${id}`)).session_id).toBe("s1");
   const started = await app.db.read("select 1 from journal where kind = 'execution.started'");
   expect(started).toHaveLength(1);
 

@@ -4,6 +4,7 @@ import { FAKE_AGENT } from "../harness/agents.ts";
 import { openApp } from "../harness/app.ts";
 import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/runner.ts";
 import { readLedger } from "../harness/agents.ts";
+import { Database } from "../../src/store/database.ts";
 import { eventually } from "../harness/wait.ts";
 
 it("a run of a runner goes on while the service is stopped and started, and is stored once (reliability RUN-3)", async () => {
@@ -23,6 +24,10 @@ it("a run of a runner goes on while the service is stopped and started, and is s
   const [before] = await app.call(`GET /api/executions?worker_id=${worker}`);
   await app.server.stop();
 
+  // It was away for longer than the lease: while it was, it could hear nobody.
+  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+  await db.write([{ sql: "update remote_run set lease_until = 1000", args: [] }]);
+  await db.close();
   const port = Number(new URL(url).port);
   await using again = await openApp({ dataDir, config: { server: { port } } });
   expect((await again.call(`GET /api/tasks/${task}`)).status).toBe("running");
