@@ -33,6 +33,18 @@ export const TOP: Record<string, TopCommand> = {
       "1 when the port is taken or another server took the database over, 5 when another server uses the data directory.\n" +
       "With --standby (a database on a libSQL server) it answers /livez, and 503 to all else, until it takes over: docs/machines.md.",
   },
+  runner: {
+    about: "Run workers of a service that is on another machine, until SIGTERM or SIGINT",
+    usage: "runner --url https://host --token-file <path> [-c runner.yaml]",
+    options: [
+      value("--url <url>", "where the service is"),
+      value("--token-file <path>", "the token that svc ctl runner add prints"),
+      value("-c, --config <path>", "work_root, max_runs and engines of this machine"),
+    ],
+    files: true,
+    more:
+      "Exit codes: 2 for a wrong configuration, 4 when the service refuses it, 5 when another one works in work_root.",
+  },
   ctl: { about: "Control a running service", usage: "ctl <group> <command> ..." },
   restore: {
     about: "Put a backup in the place of the data, with the service stopped",

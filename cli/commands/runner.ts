@@ -19,26 +19,6 @@ const COLUMNS: Column[] = [
 const WHO = "id|name";
 
 export const runnerCommands: AnyCommand[] = [
-  listCommand({
-    name: "list",
-    about: "List the other machines that run workers, newest first",
-    options: pageOptions(100),
-    examples: ["runner list"],
-    endpoint: "GET /api/runners",
-    columns: COLUMNS,
-  }),
-  command({
-    name: "get",
-    about: "Show a runner",
-    args: [WHO],
-    options: {},
-    examples: ["runner get mac1"],
-    async run({ client, out, args: [who = ""] }) {
-      const params = { id_or_name: who };
-      const { json, value } = await client.call("GET /api/runners/:id_or_name", { params });
-      out.object(json, value);
-    },
-  }),
   command({
     name: "add",
     about: "Add a machine that runs workers, and print its token, once",
@@ -60,7 +40,7 @@ export const runnerCommands: AnyCommand[] = [
         type: "text",
       },
     },
-    examples: ["runner add mac1 --labels macos,gpu", "runner add mac1 --token-file mac1.token"],
+    examples: ["runner add mac1 --labels macos,gpu", "runner add mac2 --token-file mac2.token"],
     async run({ client, out, io, args: [name = ""], options: { tokenFile, ...rest } }) {
       const path = tokenFile === undefined ? null : resolve(io.cwd, tokenFile);
       if (path !== null && await Deno.lstat(path).then(() => true, () => false)) {
@@ -71,6 +51,26 @@ export const runnerCommands: AnyCommand[] = [
       const { token, ...shown } = value;
       await Deno.writeTextFile(path, token + "\n", { mode: 0o600, createNew: true });
       out.object(JSON.stringify(shown), shown);
+    },
+  }),
+  listCommand({
+    name: "list",
+    about: "List the other machines that run workers, newest first",
+    options: pageOptions(100),
+    examples: ["runner list"],
+    endpoint: "GET /api/runners",
+    columns: COLUMNS,
+  }),
+  command({
+    name: "get",
+    about: "Show a runner",
+    args: [WHO],
+    options: {},
+    examples: ["runner get mac1"],
+    async run({ client, out, args: [who = ""] }) {
+      const params = { id_or_name: who };
+      const { json, value } = await client.call("GET /api/runners/:id_or_name", { params });
+      out.object(json, value);
     },
   }),
   command({

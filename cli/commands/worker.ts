@@ -217,7 +217,7 @@ export const workerCommands: AnyCommand[] = [
     options: {
       to: { flags: "--to <runner>", about: "left out: the first that runs it next", type: "text" },
     },
-    examples: ["worker rehome 01a1fd23-4a4c-746f-99ac-8860e2641168 --to mac2"],
+    examples: ["worker rehome 01a1fd23-4a4c-746f-99ac-8860e2641168"],
     async run({ client, out, args: [id = ""], options: { to } }) {
       const body = to === undefined ? {} : { home: to };
       const { json, value } = await client.call("POST /api/workers/:id/rehome", { params: { id }, body });
