@@ -15,6 +15,24 @@ export type Usage = z.output<typeof usageSchema>;
 /** Nothing is known about what a run used. */
 export const USAGE_UNKNOWN: Usage = { input_tokens: null, output_tokens: null, cost_usd: null };
 
+/** What one run may count at most: sums of many of them are still whole numbers that every reader can hold (contract 14). */
+const TOKENS_MAX = 1e12;
+const COST_MAX_USD = 1e4;
+
+/** The use as it may be counted, whatever an engine or a runner says: no figure is negative, broken or without a bound (contract 14). */
+export function sane({ input_tokens, output_tokens, cost_usd }: Usage): Usage {
+  const tokens = (value: number | null) => bounded(value === null ? null : Math.round(value), TOKENS_MAX);
+  return {
+    input_tokens: tokens(input_tokens),
+    output_tokens: tokens(output_tokens),
+    cost_usd: bounded(cost_usd, COST_MAX_USD),
+  };
+}
+
+function bounded(value: number | null, most: number): number | null {
+  return value === null || !Number.isFinite(value) ? null : Math.min(Math.max(value, 0), most);
+}
+
 /** What two parts of one run used together; what neither knows stays unknown. */
 export function sumOfUsage(one: Usage, other: Usage): Usage {
   const sum = (name: keyof Usage) =>

@@ -1,4 +1,4 @@
-import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
+import { sane, type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { UsageSpan } from "./adapter.ts";
 
 const FIELDS = ["input_tokens", "output_tokens", "cost_usd"] as const;
@@ -19,10 +19,16 @@ export class UsageCount {
   /** Counts a figure. Of the steps with one key only the last counts: an engine may repeat itself with more. */
   add(span: UsageSpan, usage: Partial<Usage>, key?: string): void {
     const before = key === undefined ? {} : this.#steps.get(key) ?? {};
-    if (key !== undefined) this.#steps.set(key, { ...before, ...usage });
-    for (const field of FIELDS) {
-      const figure = usage[field];
-      if (figure === undefined || figure === null) continue;
+    const figures = sane(byField((field) => usage[field] ?? null));
+    const known = FIELDS.filter((field) => figures[field] !== null);
+    if (key !== undefined) {
+      this.#steps.set(key, {
+        ...before,
+        ...Object.fromEntries(known.map((field) => [field, figures[field]])),
+      });
+    }
+    for (const field of known) {
+      const figure = figures[field] ?? 0;
       const value = span === "step" ? figure - (before[field] ?? 0) : figure;
       if (span === "session") this.#session[field] = value;
       else this.#run[field] = span === "step" ? (this.#run[field] ?? 0) + value : value;
@@ -31,13 +37,13 @@ export class UsageCount {
 
   /** The usage of this run. */
   get run(): Usage {
-    return byField((field) => {
+    return sane(byField((field) => {
       const total = this.#session[field];
       if (total === null) return rounded(this.#run[field]);
       const before = this.#before[field] ?? 0;
       // A total below the last one means that the engine counts from zero again.
       return rounded(total < before ? total : total - before);
-    });
+    }));
   }
 
   /** The session's totals after this run, as far as the engine reports them. */

@@ -4,7 +4,7 @@ import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import { sweep } from "../engine/isolation.ts";
 import { logger } from "../base/log.ts";
 import { finishBeeRun, listOpenBeeRuns } from "../store/bee_run.ts";
-import type { Database, Statement } from "../store/database.ts";
+import { type Database, isOutOfReach, type Statement } from "../store/database.ts";
 import { type ExecutionEnd, listOpenExecutions, type OpenExecution } from "../store/execution.ts";
 import { firstLeaseEnd, loseLease } from "../store/remote_run.ts";
 import { findTask } from "../store/task.ts";
@@ -38,15 +38,18 @@ const CLAIM_GRACE_MS = 10_000;
 export class Rescuer {
   readonly stage: Stage;
   readonly #options: RescuerOptions;
+  /** A run could not be ended in this round: the next one is not begun at once. */
+  #stuck = false;
 
   constructor(options: RescuerOptions) {
     this.#options = options;
     const { clock, bells } = options;
     const step = async () => {
+      this.#stuck = false;
       await this.rescue(CLAIM_GRACE_MS);
       await this.rescueBee(CLAIM_GRACE_MS);
       const leaseEnd = await firstLeaseEnd(options.db);
-      return leaseEnd === null ? Infinity : Math.max(0, leaseEnd - clock.now());
+      return leaseEnd === null || this.#stuck ? Infinity : Math.max(0, leaseEnd - clock.now());
     };
     this.stage = new Stage({ name: "rescuer", bell: BELL.rescuer, clock, bells, pollMs: POLL_MS, step });
   }
@@ -70,7 +73,16 @@ export class Rescuer {
         ended,
       },
     );
-    for (const run of lost) await db.write(await this.#statements(run));
+    for (const run of lost) {
+      try {
+        await db.write(await this.#statements(run));
+      } catch (error) {
+        if (isOutOfReach(error)) throw error;
+        // A row that cannot be ended stops neither those behind it nor the start.
+        this.#stuck = true;
+        log.error("Cannot end the run {id}, which was lost: {error}", { id: run.execution_id, error });
+      }
+    }
     return lost.length;
   }
 

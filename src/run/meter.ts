@@ -1,7 +1,7 @@
 // What a run uses, and what its engine says of its provider, while it runs
 import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
-import type { Usage } from "../domain/execution.ts";
+import { sane, type Usage } from "../domain/execution.ts";
 import type { ProviderWindow } from "../engine/adapter.ts";
 import type { EngineConfig } from "../engine/config.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -17,7 +17,7 @@ const MILLION = 1_000_000;
 export function priced(usage: Usage, prices: EngineConfig["prices"]): Usage {
   if (prices === undefined || usage.input_tokens === null && usage.output_tokens === null) return usage;
   const cost = (usage.input_tokens ?? 0) * prices.input + (usage.output_tokens ?? 0) * prices.output;
-  return { ...usage, cost_usd: Number((cost / MILLION).toFixed(9)) };
+  return sane({ ...usage, cost_usd: Number((cost / MILLION).toFixed(9)) });
 }
 
 /**

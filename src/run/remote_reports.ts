@@ -6,7 +6,8 @@ import { logger } from "../base/log.ts";
 import { type DataPaths, eventsPath, logPath } from "../base/paths.ts";
 import type { Steps } from "../base/steps.ts";
 import type { Waits } from "../base/waits.ts";
-import { conflict, notFound } from "../domain/error.ts";
+import { conflict, notFound, ServiceError } from "../domain/error.ts";
+import { sane } from "../domain/execution.ts";
 import type {
   LeaseTimes,
   RunEnd,
@@ -19,10 +20,10 @@ import type {
 } from "../domain/runner.ts";
 import type { RunnerBinding } from "../domain/scope.ts";
 import { faultPoint } from "../base/fault_point.ts";
+import { cutResult } from "../engine/result.ts";
 import { LogCopies } from "../files/log_copy.ts";
 import { openInside } from "../files/uploads.ts";
 import type { Database, Statement } from "../store/database.ts";
-import { saveWindow } from "../store/engine_window.ts";
 import { listParts } from "../store/inbound_part.ts";
 import { countUse } from "../store/ledger.ts";
 import {
@@ -93,7 +94,11 @@ export class RemoteReports {
 
   /** Appends a part of a log that is not there yet, and answers how much there is. Throws `conflict`. */
   async log(binding: RunnerBinding, id: string, part: RunLogPart, bytes: Uint8Array): Promise<RunLogged> {
-    const { bells, logBell, paths } = this.#options;
+    const { db, bells, logBell, paths } = this.#options;
+    // Files may be shared with the server that has taken over.
+    if (db.broken !== null) {
+      throw new ServiceError("unavailable", `Cannot store anything: ${db.broken}`, { retry_after_s: 1 });
+    }
     await this.#held(binding, id, part.epoch);
     const path = part.kind === "log" ? logPath(paths, id) : eventsPath(paths, id);
     const size = await this.#logs.append(path, part.offset, bytes);
@@ -112,7 +117,11 @@ export class RemoteReports {
       ...noteReports(id, { epoch, from: row.events, to: last.no }),
       ...fresh.flatMap((event) => this.#statementsOf(row, event)),
     ]);
-    if (!won) throw conflict(`Cannot store reports of run ${id}: others came meanwhile, or it has ended`);
+    if (!won) {
+      // The same request came twice at once, and the other one was first.
+      if ((await this.#held(binding, id, epoch)).events >= last.no) return;
+      throw conflict(`Cannot store reports of run ${id}: others came meanwhile`);
+    }
     faultPoint("pid.recorded");
     for (const event of fresh) if (event.kind === "step") this.#options.steps.note(id, event.words);
   }
@@ -123,15 +132,15 @@ export class RemoteReports {
       case "started":
         // Its own clock may be wrong.
         return row.started_at === null ? recorder.started(claimOf(row), clock.now()) : [];
-      case "session":
-        return recorder.session(claimOf(row), { id: event.id, usage: event.usage });
-      case "usage":
-        return [countUse(row.execution_id, event.usage)];
-      case "windows": {
-        const seen_at = clock.now();
-        return event.windows.map((window) => saveWindow({ ...window, engine: row.engine, seen_at }));
+      case "session": {
+        const id = sessionOf(event.id);
+        return id === "" ? [] : recorder.session(claimOf(row), { id, usage: sane(event.usage) });
       }
+      case "usage":
+        return [countUse(row.execution_id, sane(event.usage))];
+      case "windows":
       case "step":
+        // A runner has a login of its own: what its provider says of windows holds nothing here.
         return [];
     }
   }
@@ -156,7 +165,15 @@ export class RemoteReports {
     const now = clock.now();
     const at = end.ran_ms === null ? null : Math.max(row.created_at, Math.trunc(now - end.ran_ms));
     const start = { at: row.started_at ?? at, stored: row.started_at !== null };
-    const { verify, ...outcome } = end.outcome;
+    const { verify, ...told } = end.outcome;
+    const outcome = {
+      ...told,
+      text: cutResult(told.text),
+      error: cutError(told.error),
+      usage: sane(told.usage),
+      sessionId: sessionOf(told.sessionId),
+      sessionUsage: sane(told.sessionUsage),
+    };
     const statements = await recorder.end(
       claimOf(row),
       verify === undefined ? outcome : { ...outcome, verify },
@@ -185,6 +202,21 @@ export class RemoteReports {
     if (row === null || row.epoch !== epoch) throw over(id);
     return row;
   }
+}
+
+// A session of an engine becomes an argument of a program, on this machine too.
+const SESSION_ID = /^[A-Za-z0-9][\w.:-]{0,199}$/;
+
+function sessionOf(id: string): string {
+  return SESSION_ID.test(id) ? id : "";
+}
+
+const ERROR_MAX_BYTES = 4_096;
+
+function cutError(text: string): string {
+  const bytes = new TextEncoder().encode(text.replaceAll("\0", "\ufffd"));
+  if (bytes.length <= ERROR_MAX_BYTES) return text.replaceAll("\0", "\ufffd");
+  return new TextDecoder().decode(bytes.subarray(0, ERROR_MAX_BYTES)).replace(/\ufffd+$/, "");
 }
 
 function over(id: string) {

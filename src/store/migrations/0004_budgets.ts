@@ -2,16 +2,24 @@
 const FAILURES = `'', 'exit_code', 'engine_error', 'timeout', 'idle_timeout', 'cancelled', 'spawn_failed',
   'server_lost', 'rate_limited', 'budget', 'verify_failed'`;
 
+// A figure that is out of all bounds must not keep an outcome from being stored, here or later: sums stay below 2^53.
+const SUM_MAX = 9_000_000_000_000_000;
+
+function counted(before: string, column: string, scale: number, most: number): string {
+  const figure = `cast(round(min(max(coalesce(new.${column}, 0), 0), ${most}) * ${scale}) as integer)`;
+  return `min(${before} + ${figure}, ${SUM_MAX})`;
+}
+
 // In the batch of the outcome, whoever writes it: what the run used goes to all that it counts for.
 function settle(table: string, startedAt: string, ended: string): string {
   return `create trigger ${table}_settled after update of status on ${table}
   when ${ended} begin
     insert into ledger (target, at, runs, tokens, ms, nano_usd)
       select one.value, max(new.completed_at, coalesce(last.at, 0)), coalesce(last.runs, 0) + 1,
-        coalesce(last.tokens, 0) + coalesce(new.input_tokens, 0) + coalesce(new.output_tokens, 0),
+        ${counted(counted("coalesce(last.tokens, 0)", "input_tokens", 1, 1e12), "output_tokens", 1, 1e12)},
         coalesce(last.ms, 0) + max(0, new.completed_at - coalesce(${startedAt}, new.completed_at)
           - waited_ms - max(0, new.completed_at - coalesce(waiting_since, new.completed_at))),
-        coalesce(last.nano_usd, 0) + cast(round(coalesce(new.cost_usd, 0) * 1e9) as integer)
+        ${counted("coalesce(last.nano_usd, 0)", "cost_usd", 1e9, 1e4)}
       from reservation
       join json_each(reservation.targets) as one
       left join ledger as last on (last.target, last.at, last.runs) = (
