@@ -1,5 +1,4 @@
 import { dirname } from "node:path";
-import { conflict } from "../domain/error.ts";
 
 // The line that says that a log was cut comes behind its limit.
 const BEYOND_MAX_BYTES = 4_096;
@@ -16,7 +15,7 @@ export class LogCopies {
 
   /**
    * Appends what of these bytes, which begin at `offset`, is not there yet, up to the limit of a log; answers how much of
-   * the log is taken care of. Throws `conflict` when a part before it is missing.
+   * the log is taken care of. When a part before it is missing, that is where the next one has to begin.
    */
   append(path: string, offset: number, bytes: Uint8Array): Promise<number> {
     const done = (this.#turns.get(path) ?? Promise.resolve()).catch(() => {})
@@ -30,7 +29,7 @@ export class LogCopies {
   }
 
   async #append(path: string, offset: number, bytes: Uint8Array): Promise<number> {
-    const open = () => Deno.open(path, { append: true, create: true, mode: 0o600 });
+    const open = () => Deno.open(path, { write: true, create: true, mode: 0o600 });
     using file = await open().catch(async (error) => {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
       await Deno.mkdir(dirname(path), { recursive: true, mode: 0o700 });
@@ -40,8 +39,10 @@ export class LogCopies {
     const end = offset + bytes.length;
     // What is beyond the limit is dropped, as in a log of this machine.
     if (size >= this.#maxBytes) return end;
-    if (offset > size) throw conflict(`Cannot append at ${offset}: the log has ${size} bytes`);
+    if (offset > size) return size;
     const fresh = bytes.subarray(size - offset, Math.max(size - offset, this.#maxBytes - offset));
+    // Not at whatever is the end by now: another server may have written the same part meanwhile.
+    await file.seek(size, Deno.SeekMode.Start);
     for (let at = 0; at < fresh.length;) at += await file.write(fresh.subarray(at));
     return Math.max(size, end);
   }
