@@ -12,6 +12,8 @@ export interface Claim {
     verify: string;
   };
   workDir: string;
+  /** A runner has it. */
+  remote?: true;
 }
 
 /** The statements by which a run begins. Guarded. */

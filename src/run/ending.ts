@@ -13,7 +13,7 @@ import { insertNotice } from "../store/notice.ts";
 import { sendMessage } from "../store/outbound.ts";
 import { endQuestions } from "../store/question_move.ts";
 import { setLimit } from "../store/rate_limit.ts";
-import { finishTask, postponeTask, requeueTask, retryTask } from "../store/task_move.ts";
+import { delayTask, finishTask, postponeTask, requeueTask, retryTask } from "../store/task_move.ts";
 import { type EndedSchedule, endOfSchedule } from "./schedule_end.ts";
 
 /** The run that ended. */
@@ -32,6 +32,8 @@ export interface MetLimit {
   limit: RateLimit;
   /** How many runs of the task met one before. */
   runsBefore: number;
+  /** What waits until it is over. */
+  parks: "engine" | "task";
 }
 
 /** How a run ended, and which rate limit it met. */
@@ -71,7 +73,7 @@ export function endRun(
     const again = tryAgain(run, end, rules, now, keys);
     if (again !== null) return [...ended, ...again];
   }
-  const limited = end.met ? parked(end.met, now, keys) : [];
+  const limited = end.met?.parks === "engine" ? parked(end.met, now, keys) : [];
   if (end.met && end.met.runsBefore + 1 < LIMITED_RUNS_MAX && task?.type !== "scheduled") {
     return [...ended, ...limited, ...postpone(run, end.met, now, keys)];
   }
@@ -123,10 +125,18 @@ function parked({ limit }: MetLimit, now: number, keys: RunKeys): Statement[] {
   return [setLimit(limit), record(now, { kind: "engine.limited", ...keys, data: { engine, until } })];
 }
 
-function postpone(run: EndedRun, { limit, runsBefore }: MetLimit, now: number, keys: RunKeys): Statement[] {
+function postpone(
+  run: EndedRun,
+  { limit, runsBefore, parks }: MetLimit,
+  now: number,
+  keys: RunKeys,
+): Statement[] {
   const reason = waitReason(limit);
+  const move = parks === "engine"
+    ? postponeTask(run, holdOf(limit), now)
+    : delayTask(run, limit.until, reason, now);
   const waiting = [
-    ...moved(postponeTask(run, holdOf(limit), now), now, {
+    ...moved(move, now, {
       kind: "task.requeued",
       ...keys,
       data: { reason },

@@ -69,7 +69,7 @@ export class Recorder {
     const end = { ...ended, usage, started_at: start.at, met };
     const statements = [
       ...contextOf(claim, { id: outcome.sessionId, usage: outcome.sessionUsage }, now),
-      ...(end.status === "completed" ? engineBack(execution, now) : []),
+      ...(end.status === "completed" && claim.remote !== true ? engineBack(execution, now) : []),
       ...endRun(execution, end, await this.#taskOf(claim), rules, now),
     ];
     if (start.at !== null && !start.stored) statements.unshift(started(execution, start.at));
@@ -80,8 +80,17 @@ export class Recorder {
     const { db, rules } = this.#options;
     const { engine, task_id } = claim.execution;
     const resetsAt = outcome.reset === null ? null : resetTime(outcome.reset, now, rules.defaultZone);
-    const [before, runsBefore] = await Promise.all([findLimit(db, engine), countLimitedRuns(db, task_id)]);
-    return { limit: nextLimit(engine, before, resetsAt, now), runsBefore };
+    const runsBefore = await countLimitedRuns(db, task_id);
+    // A runner has a login of its own: its limit parks this task, and no engine (contract 18).
+    if (claim.remote === true) {
+      const before = { engine, until: now, strikes: runsBefore };
+      return { limit: nextLimit(engine, before, resetsAt, now), runsBefore, parks: "task" };
+    }
+    return {
+      limit: nextLimit(engine, await findLimit(db, engine), resetsAt, now),
+      runsBefore,
+      parks: "engine",
+    };
   }
 
   // A schedule may have been changed while it ran; of an immediate task nothing but its type counts.

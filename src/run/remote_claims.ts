@@ -56,20 +56,23 @@ export class RemoteClaims {
    * another process runs as this runner, or when this one is older than the service.
    */
   async claim(binding: RunnerBinding, claim: RunnerClaim, signal: AbortSignal): Promise<RunnerClaimed> {
-    const { clock, times, polls, wakeDispatcher } = this.#options;
+    const { db, clock, times, polls, wakeDispatcher } = this.#options;
     const runner = await this.enter(binding, claim);
     const answer = async (row: RemoteRunRow | null): Promise<RunnerClaimed> => ({
       epoch: runner.epoch,
       version: VERSION,
       ...times,
-      run: row === null ? null : await this.#orderOf(row, runner, claim),
+      run: row === null || isOver(row, runner) ? null : await this.#order(row, runner, claim),
     });
-    const earlier = await this.#find(runner, claim);
+    const find = () => findClaimedRun(db, runner.id, claim.request_id);
+    const earlier = await find();
     if (earlier !== null) return await answer(earlier);
     const bell = new AbortController();
     const poll: Poll = { runner, claim, giving: null, wake: () => bell.abort() };
-    polls.add(poll);
+    const replaced = await polls.add(poll);
     try {
+      const given = replaced ? await find() : null;
+      if (given !== null) return await answer(given);
       if (polls.unplaced) wakeDispatcher();
       await sleep(clock, claim.wait_ms, AbortSignal.any([bell.signal, signal]));
     } finally {
@@ -77,21 +80,16 @@ export class RemoteClaims {
     }
     // Somebody may be about to give it a run: what became of that the row says.
     await poll.giving?.catch(() => {});
-    return await answer(await this.#find(runner, claim));
+    return await answer(await find());
   }
 
-  async #find(runner: RunnerRow, { request_id }: RunnerClaim): Promise<RemoteRunRow | null> {
+  // The lease is renewed when there is an order: a run whose order cannot be made is lost, and tried again.
+  async #order(row: RemoteRunRow, runner: RunnerRow, claim: RunnerClaim): Promise<WireOrder> {
     const { db, clock, times } = this.#options;
-    const row = await findClaimedRun(db, runner.id, request_id);
-    if (row === null) return null;
-    const renewed = renewLeases(
-      { runner_id: runner.id, epoch: runner.epoch },
-      [row.execution_id],
-      clock.now() + times.lease_ms,
-    );
-    await db.write([renewed]);
-    // It may have ended meanwhile: then there is nothing to do.
-    return row.lease_until === null || row.lease_until === 0 || row.epoch !== runner.epoch ? null : row;
+    const order = await this.#orderOf(row, runner, claim);
+    const { id: runner_id, epoch } = runner;
+    await db.write([renewLeases({ runner_id, epoch }, [row.execution_id], clock.now(), times.lease_ms)]);
+    return order;
   }
 
   /** Notes that a process runs as this runner, and answers its row. Throws `conflict` when another one does. */
@@ -178,7 +176,13 @@ export function claimOf(row: RemoteRunRow): Claim {
     },
     task: { type, cron, time_zone, deliver_to, verify, attempt: row.task_attempt },
     workDir: row.work_dir,
+    remote: true,
   };
+}
+
+// What has ended, and what another process had, is not run again.
+function isOver({ lease_until, epoch }: RemoteRunRow, runner: RunnerRow): boolean {
+  return lease_until === null || lease_until === 0 || epoch !== runner.epoch;
 }
 
 function isChanged(row: RunnerRow, { max_runs, engines, version }: RunnerClaim): boolean {

@@ -82,7 +82,7 @@ export class RemoteReports {
     const now = clock.now();
     await db.writeOr([
       ...seeRunner(row.id, epoch, now),
-      renewLeases({ runner_id: row.id, epoch }, running, now + times.lease_ms),
+      renewLeases({ runner_id: row.id, epoch }, running, now, times.lease_ms),
     ], () => replaced(binding));
     const held = await listHeldRuns(db, row.id, epoch);
     const asked = new Set(running);

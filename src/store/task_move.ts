@@ -85,6 +85,17 @@ export function postponeTask(run: TaskRun, hold: Hold, now: number): Statement {
   };
 }
 
+/** running -> pending: where it ran, its engine's provider refuses it until `dueAt`. This does not count as an attempt. */
+export function delayTask(run: TaskRun, dueAt: number, reason: string, now: number): Statement {
+  return {
+    sql: `update task
+      set status = 'pending', due_at = ?, reason = ?, attempt = attempt - 1, updated_at = ?
+      where id = ? and status = 'running' and execution_id = ?`,
+    args: [dueAt, reason, now, run.task_id, run.execution_id],
+    bell: BELL.dispatcher,
+  };
+}
+
 /** Tasks of one lane that one statement holds or lets go: some milliseconds of work. */
 const HELD_BATCH_ROWS = 500;
 

@@ -46,3 +46,51 @@ it("a lost run that cannot be ended stops neither those behind it nor the start 
   );
   expect((await app.call(`GET /api/executions/${bad}`)).failure).toBe("");
 });
+
+it("a rate limit that a runner meets delays its task and holds nobody else (contract 18)", async () => {
+  await using app = await openApp();
+  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
+  const runner = new FakeRunner(app, token);
+  const task = await taskFor(app, await awayWorker(app, "echo"), "one");
+  const id = (await runner.claim()).body.run.execution.execution_id;
+  const reset = { inMs: 7 * 86_400_000 };
+  await runner.end(id, { status: "failed", failure: "rate_limited", error: "enough", reset });
+  expect(await app.call(`GET /api/tasks/${task}`)).toMatchObject({
+    status: "pending",
+    attempt: 0,
+    held_by: null,
+    reason: expect.stringContaining("rate limited"),
+  });
+  expect(await app.db.read("select 1 from rate_limit")).toEqual([]);
+  const here = (await app.call("POST /api/workers", { name: "Here", engine: "echo" })).id;
+  const other = await taskFor(app, here, "two");
+  await eventually(
+    "here goes on",
+    async () => (await app.call(`GET /api/tasks/${other}`)).status === "completed",
+  );
+  expect((await runner.claim({ wait_ms: 0 })).body.run).toBeNull();
+});
+
+it("session ids of runners have a form, and results and errors the limits of local runs (contract 18)", async () => {
+  await using app = await openApp();
+  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
+  const runner = new FakeRunner(app, token);
+  const worker = await awayWorker(app, "echo");
+  await taskFor(app, worker, "one");
+  const id = (await runner.claim()).body.run.execution.execution_id;
+  const told = { kind: "session", usage: NO_USAGE };
+  await runner.events(id, [{ no: 1, ...told, id: "good-1" }, { no: 2, ...told, id: "--exec=evil" }]);
+  expect((await app.call(`GET /api/executions/${id}`)).session_id).toBe("good-1");
+  const long = { text: "r".repeat(300_000), error: "e".repeat(10_000) };
+  await runner.end(id, { ...long, sessionId: "../../evil" });
+  const { result, error, session_id } = await app.call(`GET /api/executions/${id}`);
+  expect([result.length < 210_000, error.length, session_id]).toEqual([true, 4_096, "cli:script"]);
+  const contexts = await app.db.read("select session_id from session_context where worker_id = ?", [worker]);
+  expect(contexts).toEqual([{ session_id: "good-1" }]);
+  // Another place: what it remembers stays where it was.
+  await app.call(`PUT /api/workers/${worker}`, { runs_on: ["y"] });
+  expect(await app.db.read("select 1 from session_context where worker_id = ?", [worker])).toEqual([]);
+  expect((await app.call(`GET /api/workers/${worker}`)).home).toBe("");
+});
+
+const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
