@@ -89,7 +89,7 @@ export const runnerCommands: AnyCommand[] = [
   }),
   command({
     name: "remove",
-    about: "Remove a runner: its token counts no longer, and its runs are lost",
+    about: "Remove a runner: its token counts no longer, and its runs are lost when their leases are over",
     args: [WHO],
     options: {},
     examples: ["runner remove mac1"],

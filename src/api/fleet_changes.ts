@@ -13,7 +13,7 @@ import { deleteDepartment, insertDepartment, updateDepartment } from "../store/d
 import { manage } from "../store/fleet.ts";
 import { record } from "../store/journal.ts";
 import { deleteMemory, saveMemory } from "../store/memory.ts";
-import { deleteForeignContexts } from "../store/session.ts";
+import { deleteForeignContexts, forgetWorkerContexts } from "../store/session.ts";
 import { deleteWebhook, insertWebhook, updateWebhook } from "../store/webhook.ts";
 import { insertWorker, updateWorker, type WorkerChange } from "../store/worker.ts";
 import { scheduleStatements } from "./fleet_schedule.ts";
@@ -167,6 +167,9 @@ function changeWorker(
       ...updateWorker(id, change, names.includes("departments") ? departmentIds : null, now),
       record(now, { kind: "worker.updated", worker_id: id, actor, data: { fields: names } }),
     );
+    if (change.runs_on !== undefined) {
+      statements.push(deleteForeignContexts(id, ""), forgetWorkerContexts(id));
+    }
     if (change.engine !== undefined) {
       statements.push(deleteForeignContexts(id, needs.engines.find(change.engine)?.name ?? change.engine));
     }

@@ -99,7 +99,7 @@ export async function drainRunner(
   return answer(await find(needs, runner.id));
 }
 
-/** DELETE /api/runners/:id_or_name: its token counts no longer, and its runs are lost. Throws `not_found`. */
+/** DELETE /api/runners/:id_or_name: its token counts no longer, and its runs are lost when their leases are over. Throws `not_found`. */
 export async function deleteRunner(
   needs: Needs<"db" | "clock" | "authority">,
   call: Call,

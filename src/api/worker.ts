@@ -9,7 +9,7 @@ import { newId } from "../base/id.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { findDepartmentRef, listDescendantIds } from "../store/department.ts";
 import { record } from "../store/journal.ts";
-import { deleteForeignContexts } from "../store/session.ts";
+import { deleteForeignContexts, forgetWorkerContexts } from "../store/session.ts";
 import {
   findWorker,
   findWorkerJson,
@@ -214,6 +214,8 @@ async function changeWorker(
       data: { fields: Object.keys(change) },
     }),
   ];
+  // What its agents remember stays where its directory was (contract 18).
+  if (change.runs_on !== undefined) statements.push(deleteForeignContexts(id, ""), forgetWorkerContexts(id));
   if (change.engine !== undefined) {
     statements.push(deleteForeignContexts(id, engines.find(change.engine)?.name ?? change.engine));
   }

@@ -40,7 +40,7 @@ export function createRemote(
   const recorder = new Recorder({ db, clock, engines, rules });
   const finish = async (executionId: string, reason: string) => {
     if (!await isRemote(db, executionId)) return;
-    await db.write([stopRemote(executionId, reason)]);
+    await db.write([stopRemote(executionId, reason, clock.now())]);
     await ended(db, clock, executionId);
   };
   const claims = new RemoteClaims({

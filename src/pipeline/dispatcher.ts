@@ -7,7 +7,7 @@ import { newId } from "../base/id.ts";
 import { askGate, type Claim, startRun } from "../run/claim.ts";
 import type { InstantClaim } from "../run/instant.ts";
 import type { Waits } from "../base/waits.ts";
-import type { Database, Statement } from "../store/database.ts";
+import { type Database, isDuplicate, type Statement } from "../store/database.ts";
 import type { NewExecution } from "../store/execution.ts";
 import { reserve } from "../store/ledger.ts";
 import { findWork } from "../store/task.ts";
@@ -221,7 +221,10 @@ export class Dispatcher {
 
   async #claim(chosen: Chosen, now: number): Promise<void> {
     const { task, lane, spot } = chosen;
-    if (spot !== null) return await this.#options.placement.give(spot, this.#claimFor(chosen, spot, now));
+    const { placement } = this.#options;
+    // It may have gone while others were looked at: the next one that comes wakes us.
+    if (spot !== null && !placement.isOpen(spot)) return;
+    if (spot !== null) return await placement.give(spot, this.#claimFor(chosen, spot, now));
     let claimed: Claimed | null = null;
     try {
       claimed = await this.#store(chosen, () => [], now);
@@ -236,7 +239,12 @@ export class Dispatcher {
 
   async #claimFor(chosen: Chosen, spot: Spot, now: number): Promise<void> {
     const { placement } = this.#options;
-    if (await this.#store(chosen, placement.claimOf(spot), now) !== null) faultPoint("claim.post");
+    try {
+      if (await this.#store(chosen, placement.claimOf(spot), now) !== null) faultPoint("claim.post");
+    } catch (error) {
+      // The runner's request has a run already: lost, as any other guard.
+      if (!isDuplicate(error)) throw error;
+    }
   }
 
   async #store(
@@ -248,9 +256,11 @@ export class Dispatcher {
     const work = await findWork(db, task.id);
     // What its gate has let through is not asked again (contract 15).
     const gate = work === null || work.passed !== null ? null : JSON.parse(work.gate) as Gate | null;
+    // Its schedule got a gate after we looked: it runs on this machine only.
+    if (gate !== null && spot !== null) return null;
     const execution = this.#executionOf(task, work?.passed ?? work?.instruction ?? "", now);
     const { won } = await db.write([
-      ...(gate === null || spot !== null ? startRun(execution, task.type) : askGate(execution)),
+      ...(gate === null ? startRun(execution, task.type) : askGate(execution)),
       ...lease(execution),
       reserve(execution.execution_id, reservation.targets, reservation.expected),
       ...(task.held === "" ? [] : [releaseTasks(task.worker_id, task.held, now)]),

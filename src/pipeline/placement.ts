@@ -8,7 +8,7 @@ import type { Catalog } from "../engine/catalog.ts";
 import type { Poll, Polls } from "../run/polls.ts";
 import type { Database, Statement } from "../store/database.ts";
 import type { NewExecution } from "../store/execution.ts";
-import { insertLease, listBusyPlaces, setHome } from "../store/remote_run.ts";
+import { type BusyPlace, insertLease, listBusyPlaces, setHome } from "../store/remote_run.ts";
 import { listRunnerRows, type RunnerRow } from "../store/runner.ts";
 import type { WaitingTask } from "../store/task_queue.ts";
 
@@ -55,7 +55,7 @@ export class Placement {
     return new PlacementRound(
       this.#options,
       runners,
-      busy.map(({ runner_id, work_dir }) => laneOn(runner_id, work_dir)),
+      busy,
       now,
     );
   }
@@ -76,6 +76,11 @@ export class Placement {
     ];
   }
 
+  /** Whether the claim still waits: a run that is given to one that does not is lost. */
+  isOpen({ poll }: Spot): boolean {
+    return this.#options.polls.isOpen(poll);
+  }
+
   /** Lets the claim wait until `giving` has written it, and look at its row then. */
   give(spot: Spot, giving: Promise<void>): Promise<void> {
     return this.#options.polls.give(spot.poll, giving);
@@ -87,14 +92,17 @@ export class PlacementRound {
   readonly #options: PlacementOptions;
   readonly #runners: RunnerRow[];
   readonly #busy: Set<string>;
+  /** How many runs each runner has. */
+  readonly #runs = new Map<string, number>();
   readonly #heardAfter: number;
   readonly #free: Poll[];
   #unplaced = false;
 
-  constructor(options: PlacementOptions, runners: RunnerRow[], busy: readonly string[], now: number) {
+  constructor(options: PlacementOptions, runners: RunnerRow[], busy: readonly BusyPlace[], now: number) {
     this.#options = options;
     this.#runners = runners;
-    this.#busy = new Set(busy);
+    this.#busy = new Set(busy.map(({ runner_id, work_dir }) => laneOn(runner_id, work_dir)));
+    for (const { runner_id } of busy) this.#count(runner_id);
     this.#heardAfter = now - RUNNER_SILENT_MS;
     this.#free = options.polls.free;
   }
@@ -120,7 +128,7 @@ export class PlacementRound {
     const own = task.work_dir === join(paths.workers, task.worker_id);
     for (const poll of this.#free) {
       const runner = online.find(({ id, epoch }) => id === poll.runner.id && epoch === poll.runner.epoch);
-      if (runner === undefined) continue;
+      if (runner === undefined || (this.#runs.get(runner.id) ?? 0) >= runner.max_runs) continue;
       // A directory that the service chose is below the runner's own.
       const workDir = own ? join(runner.work_root, "workers", task.worker_id) : task.work_dir;
       if (!this.#busy.has(laneOn(runner.id, workDir))) return { kind: "spot", spot: { poll, workDir } };
@@ -132,6 +140,11 @@ export class PlacementRound {
   take({ poll, workDir }: Spot): void {
     this.#free.splice(this.#free.indexOf(poll), 1);
     this.#busy.add(laneOn(poll.runner.id, workDir));
+    this.#count(poll.runner.id);
+  }
+
+  #count(runnerId: string): void {
+    this.#runs.set(runnerId, (this.#runs.get(runnerId) ?? 0) + 1);
   }
 
   /** All tasks were looked at: a claim that comes later wakes the dispatcher if some found none. */

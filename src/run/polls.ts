@@ -22,8 +22,27 @@ export class Polls {
     return [...this.#open].filter(({ giving }) => giving === null);
   }
 
-  add(poll: Poll): void {
+  /** A runner has one that waits: an older one is woken, and what it is about to get is waited for. Answers whether there was one. */
+  async add(poll: Poll): Promise<boolean> {
+    const { id } = poll.runner;
+    let older = this.#of(id);
+    const replaced = older !== undefined;
+    for (; older !== undefined; older = this.#of(id)) {
+      this.#open.delete(older);
+      older.wake();
+      await older.giving?.catch(() => {});
+    }
     this.#open.add(poll);
+    return replaced;
+  }
+
+  #of(runnerId: string): Poll | undefined {
+    return [...this.#open].find(({ runner }) => runner.id === runnerId);
+  }
+
+  /** Whether it still waits for a run: one that has gone has answered that there is none. */
+  isOpen(poll: Poll): boolean {
+    return this.#open.has(poll) && poll.giving === null;
   }
 
   remove(poll: Poll): void {

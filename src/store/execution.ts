@@ -243,7 +243,10 @@ interface RunGrant extends Row, RunBinding {
   scopes: string;
 }
 
-/** The grant of a run that is still going on with this attempt, else null (reliability SCP-5, SCP-6). */
+/**
+ * The grant of a run that is still going on with this attempt, else null (reliability SCP-5, SCP-6); also null when its runner was removed,
+ * or when its worker was given *:* while it runs where no such worker may (contract 18).
+ */
 export function findRunGrant(db: Database, executionId: string, attempt: number): Promise<RunGrant | null> {
   return db.first<RunGrant>(
     `select execution.id as execution_id, execution.attempt, execution.task_id, execution.worker_id,
@@ -251,7 +254,12 @@ export function findRunGrant(db: Database, executionId: string, attempt: number)
     from execution
     join worker on worker.id = execution.worker_id
     join task on task.id = execution.task_id
-    where execution.id = ? and execution.attempt = ? and execution.status ${EXECUTION_IS_OPEN}`,
+    where execution.id = ? and execution.attempt = ? and execution.status ${EXECUTION_IS_OPEN} and not exists (
+      select 1
+      from remote_run
+      left join runner on runner.id = remote_run.runner_id
+      where remote_run.execution_id = execution.id and (runner.id is null or runner.allow_admin = 0 and exists (
+        select 1 from json_each(worker.scopes) where value = '*:*')))`,
     [executionId, attempt],
   );
 }

@@ -95,24 +95,34 @@ export function setHome(workerId: string, home: string): Statement[] {
   return guarded("update worker set home = ? where id = ? and home in ('', ?)", [home, workerId, home]);
 }
 
-/** Renews the leases that this process of a runner has on these runs. */
+/** A run that is to be ended keeps its lease so long: a runner that does not end it loses it. */
+export const STOP_MAX_MS = 5 * 60_000;
+
+/** Renews the leases that this process of a runner has on these runs, but for those that should have ended STOP_MAX_MS ago. */
 export function renewLeases(
   { runner_id, epoch }: { runner_id: string; epoch: number },
   executionIds: readonly string[],
-  until: number,
+  now: number,
+  leaseMs: number,
 ): Statement {
   return {
     sql: `update remote_run
       set lease_until = ?
       where runner_id = ? and epoch = ? and lease_until > 0
-        and execution_id in (select value from json_each(?))`,
-    args: [until, runner_id, epoch, JSON.stringify(executionIds)],
+        and execution_id in (select value from json_each(?))
+        and (stopped_at is null or stopped_at > ?)`,
+    args: [now + leaseMs, runner_id, epoch, JSON.stringify(executionIds), now - STOP_MAX_MS],
   };
 }
 
 /** After a start of the service: while it was away, no runner could be heard. */
 export function renewAllLeases(until: number): Statement {
-  return { sql: "update remote_run set lease_until = ? where lease_until > 0", args: [until] };
+  return {
+    sql: `update remote_run
+      set lease_until = ?
+      where lease_until > 0 and exists (select 1 from runner where id = remote_run.runner_id)`,
+    args: [until],
+  };
 }
 
 /** A run that a runner has, as a beat answers it. */
@@ -135,9 +145,15 @@ export function listHeldRuns(db: Database, runnerId: string, epoch: number): Pro
   );
 }
 
+/** A directory that has a run. */
+export interface BusyPlace extends Row {
+  runner_id: string;
+  work_dir: string;
+}
+
 /** The directories that have a run, by runner. There are no more than runners have slots. */
-export function listBusyPlaces(db: Database): Promise<{ runner_id: string; work_dir: string }[]> {
-  return db.read<Row & { runner_id: string; work_dir: string }>(
+export function listBusyPlaces(db: Database): Promise<BusyPlace[]> {
+  return db.read<BusyPlace>(
     "select runner_id, work_dir from remote_run where lease_until is not null",
   );
 }
@@ -174,10 +190,12 @@ export function loseLease(executionId: string, now: number): Statement[] {
 }
 
 /** Says to its runner that a run is to be ended, and why. */
-export function stopRemote(executionId: string, reason: string): Statement {
+export function stopRemote(executionId: string, reason: string, now: number): Statement {
   return {
-    sql: "update remote_run set stop = ? where execution_id = ? and lease_until is not null and stop = ''",
-    args: [reason, executionId],
+    sql: `update remote_run
+      set stop = ?, stopped_at = ?
+      where execution_id = ? and lease_until is not null and stop = ''`,
+    args: [reason, now, executionId],
   };
 }
 

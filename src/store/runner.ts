@@ -56,16 +56,12 @@ export function setDraining(id: string, draining: boolean): Statement[] {
   return guarded("update runner set draining = ? where id = ?", [draining, id], BELL.dispatcher);
 }
 
-/** Forgets a runner; its token counts no longer, and its runs are lost. Guarded by its existence. */
+/**
+ * Forgets a runner; its token counts no longer. Its runs keep their leases, which nothing renews: until those are over, its machine
+ * may still be running them. Guarded by its existence.
+ */
 export function deleteRunner(id: string): Statement[] {
-  return [
-    ...guarded("delete from runner where id = ?", [id], BELL.dispatcher),
-    {
-      sql: "update remote_run set lease_until = 0 where runner_id = ? and lease_until is not null",
-      args: [id],
-      bell: BELL.rescuer,
-    },
-  ];
+  return guarded("delete from runner where id = ?", [id], BELL.dispatcher);
 }
 
 /** What a token of a runner stands for. */

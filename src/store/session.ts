@@ -52,6 +52,14 @@ export function forgetContexts(sessionKey: string, workerId = ""): Statement {
   };
 }
 
+/** The same for every conversation of a worker. */
+export function forgetWorkerContexts(workerId: string): Statement {
+  return {
+    sql: `update execution set keeps_context = 0 where status ${EXECUTION_IS_OPEN} and worker_id = ?`,
+    args: [workerId],
+  };
+}
+
 /** What an engine's session is resumed with. */
 interface StoredContext {
   session_id: string;

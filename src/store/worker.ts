@@ -109,6 +109,8 @@ export function updateWorker(
     set.push("name = ?", "name_key = ?");
     args.push(change.name, nameKey(change.name));
   }
+  // Its directory is on another machine now.
+  if (change.runs_on !== undefined) set.push("home = ''");
   for (const name of ["scopes", "verify", "runs_on"] as const) {
     if (change[name] === undefined) continue;
     set.push(`${name} = ?`);

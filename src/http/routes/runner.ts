@@ -67,7 +67,7 @@ export const runnerRoutes = [
     path: "/api/runners/:id_or_name",
     access: "write:runners",
     operation: "runner.delete",
-    summary: "Remove a runner: its token counts no longer, and its runs are lost",
+    summary: "Remove a runner: its token counts no longer, and its runs are lost when their leases are over",
     params: { id_or_name: who },
     status: 200,
     response: deletedSchema,

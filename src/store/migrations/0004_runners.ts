@@ -35,6 +35,7 @@ export const RUNNERS: string[] = [
     events integer not null default 0,
     -- Why it is to be ended, where its rows do not say so.
     stop text not null default '',
+    stopped_at integer,
     -- 1 when the runner itself told how it ended.
     reported integer not null default 0 check (reported in (0, 1))
   ) strict, without rowid`,

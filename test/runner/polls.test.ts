@@ -1,0 +1,122 @@
+import { expect, it } from "vitest";
+import { openApp } from "../harness/app.ts";
+import { awayWorker, FakeRunner, taskFor } from "../harness/runner.ts";
+import { eventually } from "../harness/wait.ts";
+import { type Poll, Polls } from "../../src/run/polls.ts";
+
+const REQUEST = "01a1fd23-4a4c-746f-99ac-8860e2641168";
+
+function poll(woken: string[], name: string): Poll {
+  const runner = { id: "r1", name: "r1", epoch: 1 };
+  return { runner, claim: {} as Poll["claim"], giving: null, wake: () => woken.push(name) };
+}
+
+it("a runner has one claim that waits: a new one ends an older one, and waits for what that is given (contract 18)", async () => {
+  const polls = new Polls();
+  const woken: string[] = [];
+  const older = poll(woken, "older");
+  const newer = poll(woken, "newer");
+  expect(await polls.add(older)).toBe(false);
+  let given = () => {};
+  const giving = polls.give(older, new Promise<void>((resolve) => given = resolve));
+  const added = polls.add(newer);
+  expect([woken, polls.isOpen(older), polls.free]).toEqual([["older"], false, []]);
+  given();
+  await giving;
+  expect([await added, polls.isOpen(newer), polls.free]).toEqual([true, true, [newer]]);
+  polls.remove(newer);
+  expect(polls.isOpen(newer)).toBe(false);
+});
+
+it("no run is given to a claim that has gone while others were looked at (contract 18)", async () => {
+  await using app = await openApp();
+  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
+  const runner = new FakeRunner(app, token);
+  await runner.claim({ wait_ms: 0 });
+  const worker = await awayWorker(app, "echo");
+  const { read } = app.db;
+  let goOn = () => {};
+  const gone = new Promise<void>((resolve) => goOn = resolve);
+  // The dispatcher has seen the claim, and looks at what the task counts for until the claim has gone.
+  let looked = 0;
+  app.db.read = async (sql, ...more) => {
+    if (sql.includes("worker_department") && looked++ === 0) await gone;
+    return await read.call(app.db, sql, ...more) as never;
+  };
+  const claim = runner.claim({ wait_ms: 500 });
+  const task = await taskFor(app, worker, "hello");
+  expect((await claim).body.run).toBeNull();
+  expect(looked).toBe(1);
+  goOn();
+  await app.settle();
+  app.db.read = read;
+  expect(await app.db.read("select 1 from remote_run")).toEqual([]);
+  expect((await runner.claim()).body.run.execution).toMatchObject({ task_id: task, attempt: 1 });
+});
+
+it("two claims with one request get one run, and a request that was used gets none at once (contract 18)", async () => {
+  await using app = await openApp();
+  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
+  const runner = new FakeRunner(app, token);
+  await runner.claim({ wait_ms: 0 });
+  const both = [runner.claim({ request_id: REQUEST }), runner.claim({ request_id: REQUEST })];
+  for (const text of ["one", "two"]) await taskFor(app, await awayWorker(app, "echo"), text);
+  const runs = (await Promise.all(both)).map(({ body }) => body.run).filter((run) => run !== null);
+  expect(new Set(runs.map(({ execution }) => execution.execution_id)).size).toBe(1);
+  await runner.end(runs[0].execution.execution_id);
+  // It would wait for 20 s, and the other task with it.
+  const started = performance.now();
+  expect((await runner.claim({ request_id: REQUEST })).body.run).toBeNull();
+  expect(performance.now() - started).toBeLessThan(15_000);
+  expect((await runner.claim()).body.run.execution).toMatchObject({ instruction: "two" });
+});
+
+it("a runner gets no more runs than it said, and what should have ended long ago is not kept (contract 18)", async () => {
+  await using app = await openApp();
+  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
+  const runner = new FakeRunner(app, token);
+  for (const text of ["one", "two"]) await taskFor(app, await awayWorker(app, "echo"), text);
+  const id = (await runner.claim({ max_runs: 1 })).body.run.execution.execution_id;
+  expect((await runner.claim({ max_runs: 1, wait_ms: 500 })).body.run).toBeNull();
+  const leaseOf = () => app.db.first("select lease_until from remote_run where execution_id = ?", [id]);
+  const stopped = (at: number) =>
+    app.db.write([{
+      sql: "update remote_run set stop = 'x', stopped_at = ?, lease_until = 9e15",
+      args: [at],
+    }]);
+  await stopped(1);
+  await runner.beat([id]);
+  expect(await leaseOf()).toEqual({ lease_until: 9e15 });
+  await stopped(Date.now());
+  await runner.beat([id]);
+  expect(await leaseOf()).not.toEqual({ lease_until: 9e15 });
+});
+
+it("a removed runner's run is nobody else's before its lease is over, and has no rights (contract 18)", async () => {
+  await using app = await openApp();
+  const runners: FakeRunner[] = [];
+  for (const name of ["r1", "r2"]) {
+    runners.push(new FakeRunner(app, (await app.call("POST /api/runners", { name, labels: ["x"] })).token));
+  }
+  const [one, two] = runners as [FakeRunner, FakeRunner];
+  const worker = await awayWorker(app, "echo");
+  await taskFor(app, worker, "hello");
+  const { execution: { execution_id: id }, token } = (await one.claim()).body.run;
+  const whoami = async () =>
+    (await app.send("GET /api/auth/whoami", undefined, { authorization: `Bearer ${token}` })).status;
+  expect(await whoami()).toBe(200);
+  // A worker that becomes an administrator has no rights where none may run.
+  await app.call(`PUT /api/workers/${worker}`, { scopes: ["*:*"] });
+  expect(await whoami()).toBe(401);
+  await app.call(`PUT /api/workers/${worker}`, { scopes: [] });
+  expect(await whoami()).toBe(200);
+  await app.call("DELETE /api/runners/r1");
+  expect([await whoami(), (await one.beat([id])).status]).toEqual([401, 401]);
+  expect((await two.claim({ wait_ms: 500 })).body.run).toBeNull();
+  expect((await app.call(`GET /api/executions/${id}`)).failure).toBe("");
+  await app.db.write([{ sql: "update remote_run set lease_until = 1", args: [], bell: "rescuer" }]);
+  await eventually(
+    "it is lost",
+    async () => (await app.call(`GET /api/executions/${id}`)).failure === "server_lost",
+  );
+});
