@@ -16,8 +16,8 @@ export type Usage = z.output<typeof usageSchema>;
 export const USAGE_UNKNOWN: Usage = { input_tokens: null, output_tokens: null, cost_usd: null };
 
 /** What one run may count at most: sums of many of them are still whole numbers that every reader can hold (contract 14). */
-const TOKENS_MAX = 1e12;
-const COST_MAX_USD = 1e4;
+const TOKENS_MAX = 1_000_000_000_000;
+const COST_MAX_USD = 10_000;
 
 /** The use as it may be counted, whatever an engine or a runner says: no figure is negative, broken or without a bound (contract 14). */
 export function sane({ input_tokens, output_tokens, cost_usd }: Usage): Usage {

@@ -242,7 +242,7 @@ export class Dispatcher {
     try {
       if (await this.#store(chosen, placement.claimOf(spot), now) !== null) faultPoint("claim.post");
     } catch (error) {
-      // The runner's request has a run already: lost, as any other guard.
+      // The runner's request has a run already.
       if (!isDuplicate(error)) throw error;
     }
   }

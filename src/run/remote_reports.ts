@@ -211,7 +211,7 @@ function sessionOf(id: string): string {
   return SESSION_ID.test(id) ? id : "";
 }
 
-const ERROR_MAX_BYTES = 4_096;
+const ERROR_MAX_BYTES = 4 * 1024;
 
 function cutError(text: string): string {
   const bytes = new TextEncoder().encode(text.replaceAll("\0", "\ufffd"));

@@ -96,9 +96,9 @@ export function setHome(workerId: string, home: string): Statement[] {
 }
 
 /** A run that is to be ended keeps its lease so long: a runner that does not end it loses it. */
-export const STOP_MAX_MS = 5 * 60_000;
+const STOPPED_MAX_MS = 300_000;
 
-/** Renews the leases that this process of a runner has on these runs, but for those that should have ended STOP_MAX_MS ago. */
+/** Renews the leases that this process of a runner has on these runs, but for those that should have ended STOPPED_MAX_MS ago. */
 export function renewLeases(
   { runner_id, epoch }: { runner_id: string; epoch: number },
   executionIds: readonly string[],
@@ -111,7 +111,7 @@ export function renewLeases(
       where runner_id = ? and epoch = ? and lease_until > 0
         and execution_id in (select value from json_each(?))
         and (stopped_at is null or stopped_at > ?)`,
-    args: [now + leaseMs, runner_id, epoch, JSON.stringify(executionIds), now - STOP_MAX_MS],
+    args: [now + leaseMs, runner_id, epoch, JSON.stringify(executionIds), now - STOPPED_MAX_MS],
   };
 }
 

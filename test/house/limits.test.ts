@@ -57,6 +57,8 @@ const INSIDE = new Set([
   // Parts of a prompt, which is bounded as a whole.
   ...["ANSWER_MAX_CHARACTERS", "DEPARTMENTS_SHOWN_MAX", "DESCRIPTION_MAX_CHARACTERS", "ENTRIES_MAX"],
   ...["ASKED_MAX_CHARACTERS"],
+  // Windows of a provider, and sums that stay whole numbers.
+  ...["NAMES_MAX", "NAME_MAX_CHARACTERS", "UTILIZATION_MAX", "SUM_MAX"],
   // What a notice shows of an instruction, and by how much clocks are set.
   ...["TITLE_MAX_CHARACTERS", "CHANGE_MAX_MS"],
   ...["SAID_MAX_CHARACTERS", "VALUE_MAX_CHARACTERS", "PROMPT_MAX_BYTES"],
