@@ -1,4 +1,5 @@
 // What an agent asks for becomes a question to a person, whose default is to refuse (contract 12, contract 17)
+import { setTimeout as pause } from "node:timers/promises";
 import type { Line, Order } from "./adapter.ts";
 import { inputText, isObject, listAt, objectAt, textAt } from "./line.ts";
 
@@ -9,6 +10,8 @@ const FREE: Record<Order["permissions"], ReadonlySet<string> | null> = {
   full: null,
 };
 
+/** Keys of a command and of what is said about it. */
+const PLAIN = new Set(["command", "description", "timeout"]);
 const CANCELLED = { outcome: "cancelled" };
 const DECLINE = "Decline";
 const OPTIONS_MAX = 10;
@@ -16,6 +19,7 @@ const OPTION_MAX_CHARACTERS = 50;
 const TEXT_MAX_CHARACTERS = 4_000;
 const WAIT_MS = 60_000;
 const CANCEL_MAX_MS = 5_000;
+const AGAIN_MS = 1_000;
 /** Forms with more fields are declined. */
 const FIELDS_MAX = 5;
 
@@ -25,8 +29,8 @@ export async function permitted(order: Order, params: Line, signal: AbortSignal)
   const options = listAt(params, "options");
   const allow = choice(options, "allow_once") ?? choice(options, "allow_always");
   const free = FREE[order.permissions];
-  const input = inputText(call.rawInput);
-  if (allow !== null && (free === null || free.has(textAt(call, "kind")) || isOwn(order, input))) {
+  const input = shownInput(call.rawInput);
+  if (allow !== null && (free === null || free.has(textAt(call, "kind")) || isOwn(order, call))) {
     return selected(allow);
   }
   const reject = choice(options, "reject_once") ?? choice(options, "reject_always");
@@ -99,9 +103,21 @@ function selected(option: Line): Line {
 }
 
 // One call of svc ctl and nothing else: what it may do, its token decides.
-function isOwn({ ctl }: Order, input: string): boolean {
+function isOwn({ ctl }: Order, { kind, rawInput }: Line): boolean {
+  if (kind !== "execute" || !isObject(rawInput) || !Object.keys(rawInput).every((key) => PLAIN.has(key))) {
+    return false;
+  }
+  const input = inputText(rawInput);
   const [program = "", group = ""] = input.split(" ");
   return (program === "svc" || program === ctl) && group === "ctl" && !/[;&|<>$`()\\\n\r]/.test(input);
+}
+
+// Everything is shown: beside a harmless key there may be one that counts.
+function shownInput(input: unknown): string {
+  if (isObject(input) && Object.keys(input).some((key) => !PLAIN.has(key))) {
+    return JSON.stringify(input, null, 1);
+  }
+  return inputText(input);
 }
 
 // What refuses is always among them.
@@ -127,38 +143,63 @@ async function ask(
   question: { text: string; options?: string[]; default?: string },
   signal: AbortSignal,
 ): Promise<string | null> {
-  const call = async (method: string, path: string, body: unknown, until: AbortSignal): Promise<Line> => {
-    const response = await fetch(`${env.SVC_URL}${path}`, {
-      method,
-      headers: { authorization: `Bearer ${env.SVC_TOKEN}`, "content-type": "application/json" },
-      ...(body === null ? {} : { body: JSON.stringify(body) }),
-      signal: until,
-    });
-    const answer: unknown = await response.json();
-    if (!response.ok || !isObject(answer)) throw new Error(`${method} ${path} answered ${response.status}`);
-    return answer;
-  };
+  const text = question.text.slice(0, TEXT_MAX_CHARACTERS).toWellFormed();
+  const key = crypto.randomUUID();
   let id = "";
   try {
-    const text = question.text.slice(0, TEXT_MAX_CHARACTERS);
-    const asked = await call(
-      "POST",
-      "/api/questions",
-      { message_id: env.SVC_MESSAGE_ID, ...question, text },
-      signal,
-    );
+    const body = { message_id: env.SVC_MESSAGE_ID, ...question, text };
+    const asked = await insist(env, { method: "POST", path: "/api/questions", body, key }, signal);
     id = textAt(asked, "id");
     while (true) {
-      const now = await call("GET", `/api/questions/${id}/wait?timeout_ms=${WAIT_MS}`, null, signal);
+      const path = `/api/questions/${id}/wait?timeout_ms=${WAIT_MS}`;
+      const now = await insist(env, { method: "GET", path }, signal);
       if (now.status !== "open") return now.status === "answered" ? textAt(now, "answer") : null;
     }
   } catch {
     // Nobody can be asked, or the run ends: that is no permission, and an answer would come too late.
-    if (id !== "") {
-      void call("POST", `/api/questions/${id}/cancel`, {}, AbortSignal.timeout(CANCEL_MAX_MS)).catch(
-        () => {},
-      );
-    }
+    const cancel = { method: "POST", path: `/api/questions/${id}/cancel`, body: {} };
+    if (id !== "") void insist(env, cancel, AbortSignal.timeout(CANCEL_MAX_MS)).catch(() => {});
     return null;
   }
+}
+
+/** A request to the service with the run's own token. */
+interface OwnRequest {
+  method: string;
+  path: string;
+  body?: unknown;
+  /** With it the request may be repeated. */
+  key?: string;
+}
+
+// The service may be stopped and started meanwhile, or out of reach for a while: the agent waits.
+async function insist(env: Order["env"], request: OwnRequest, signal: AbortSignal): Promise<Line> {
+  while (true) {
+    const response = await send(env, request, signal).catch(() => null);
+    signal.throwIfAborted();
+    if (response !== null && response.status < 500 && response.status !== 429) {
+      const answer: unknown = await response.json();
+      if (response.ok && isObject(answer)) return answer;
+      throw new Error(`${request.path} answered ${response.status}`);
+    }
+    await response?.body?.cancel();
+    await pause(AGAIN_MS, undefined, { signal });
+  }
+}
+
+function send(
+  env: Order["env"],
+  { method, path, body, key }: OwnRequest,
+  signal: AbortSignal,
+): Promise<Response> {
+  return fetch(`${env.SVC_URL}${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${env.SVC_TOKEN}`,
+      "content-type": "application/json",
+      ...(key === undefined ? {} : { "idempotency-key": key }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS + AGAIN_MS * 10)]),
+  });
 }

@@ -10,6 +10,7 @@ const INITIALIZE_MAX_MS = 60_000;
 const SESSION_MAX_MS = 120_000;
 /** After a session was loaded, some agents tell its past a moment longer (decision 0098). */
 const REPLAY_QUIET_MS = 500;
+const SHOWN_MAX = 1_000;
 const AUTH_REQUIRED = -32_000;
 const METHOD_NOT_FOUND = -32_601;
 
@@ -28,6 +29,8 @@ export class AcpDialogue implements Dialogue {
   /** Aborts when nobody is asked anything any more. */
   readonly #stopped = new AbortController();
   #ended = false;
+  /** Tools that were shown when the agent asked for them. */
+  readonly #shown = new Set<string>();
   #capabilities: Line = {};
   #sessionId = "";
   #lastId = 0;
@@ -163,15 +166,31 @@ export class AcpDialogue implements Dialogue {
   }
 
   #notified(method: string, params: Line): AgentEvent[] {
-    if (method !== "session/update" || textAt(params, "sessionId") !== this.#sessionId) return [];
-    if (!this.#replaying) return updateEvents(objectAt(params, "update"));
+    const own = this.#sessionId !== "" && textAt(params, "sessionId") === this.#sessionId;
+    if (method !== "session/update" || !own) return [];
+    if (!this.#replaying) return this.#updated(objectAt(params, "update"));
     this.#waitForQuiet();
     return [];
+  }
+
+  // Some agents show a tool for the first time when they ask for it.
+  #updated(update: Line): AgentEvent[] {
+    const id = textAt(update, "toolCallId");
+    if (textAt(update, "sessionUpdate") !== "tool_call" || id === "") return updateEvents(update);
+    return this.#shown.delete(id) ? updateEvents(update).slice(1) : updateEvents(update);
+  }
+
+  #show(call: Line): void {
+    const id = textAt(call, "toolCallId");
+    if (id === "" || this.#shown.size >= SHOWN_MAX) return;
+    this.#shown.add(id);
+    this.#link.take(updateEvents({ ...call, sessionUpdate: "tool_call" }).slice(0, 1));
   }
 
   async #answer(id: unknown, method: string, params: Line): Promise<void> {
     const { signal } = this.#stopped;
     if (method === "session/request_permission") {
+      this.#show(objectAt(params, "toolCall"));
       const outcome = await permitted(this.#order, params, signal);
       return this.#say({ id, result: { outcome } });
     }

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { permitted } from "../../src/engine/acp_ask.ts";
 import type { Order } from "../../src/engine/adapter.ts";
 import { type App, openApp } from "../harness/app.ts";
@@ -142,28 +142,43 @@ describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
     },
   );
 
-  it.each([
-    "svc ctl x $(rm -r x)",
-    "svc ctl x && rm -r x",
-    "svc ctl x\nrm -r x",
-    "svc ctlx",
-    "/tmp/svc ctl x",
-  ])(
-    "what only looks like a call of svc needs somebody: %s",
-    async (command) => {
-      const order = { permissions: "edit", ctl: "/data/bin/svc", env: { SVC_URL: "http://127.0.0.1:9" } };
-      const params = {
-        toolCall: { kind: "execute", title: "Run", rawInput: { command } },
-        options: [{ optionId: "yes", name: "Yes", kind: "allow_once" }, {
-          optionId: "no",
-          name: "No",
-          kind: "reject_once",
-        }],
-      };
-      const outcome = await permitted(order as unknown as Order, params, new AbortController().signal);
-      expect(outcome).toEqual({ outcome: "selected", optionId: "no" });
-    },
-  );
+  describe("what only looks like a call of svc", () => {
+    // Nobody may ask here: that is a refusal.
+    const door = Deno.serve(
+      { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+      () => new Response("{}", { status: 403 }),
+    );
+    const url = () => `http://127.0.0.1:${door.addr.port}`;
+    afterAll(() => door.shutdown());
+
+    it.each([
+      "svc ctl x $(rm -r x)",
+      "svc ctl x && rm -r x",
+      "svc ctl x\nrm -r x",
+      "svc ctlx",
+      "/tmp/svc ctl x",
+      '{"command":"svc ctl x","script":"rm -r x"}',
+    ])(
+      "needs somebody: %s",
+      async (command) => {
+        const order = { permissions: "edit", ctl: "/data/bin/svc", env: { SVC_URL: url() } };
+        const params = {
+          toolCall: {
+            kind: "execute",
+            title: "Run",
+            rawInput: command.startsWith("{") ? JSON.parse(command) : { command },
+          },
+          options: [{ optionId: "yes", name: "Yes", kind: "allow_once" }, {
+            optionId: "no",
+            name: "No",
+            kind: "reject_once",
+          }],
+        };
+        const outcome = await permitted(order as unknown as Order, params, new AbortController().signal);
+        expect(outcome).toEqual({ outcome: "selected", optionId: "no" });
+      },
+    );
+  });
 
   it("a form is questions, field by field; who declines gives nothing", async () => {
     for (

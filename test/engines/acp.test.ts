@@ -3,8 +3,9 @@ import { PINS } from "./pins.ts";
 import { Rig } from "./rig.ts";
 
 // Real CLIs that speak the Agent Client Protocol, against a scripted model; `make test-engines` sets the variables.
-const SPEAK: Record<string, { args: string[] }> = {
-  gemini: { args: ["--acp", "--model", "gemini-2.5-pro"] },
+// Gemini does not find the session of an earlier process, says so, and is told what was said.
+const SPEAK: Record<string, { args: string[]; forgets?: boolean }> = {
+  gemini: { args: ["--acp", "--model", "gemini-2.5-pro"], forgets: true },
   opencode: { args: ["acp"] },
   copilot: { args: ["--acp"] },
 };
@@ -29,16 +30,18 @@ describe.each(engines)("$kind $version by the Agent Client Protocol (decision 00
     );
     expect(first.execution, first.log).toMatchObject({ status: "completed" });
     expect(first.execution.result, first.log).toMatch(/I am here\./);
-    expect(await Deno.readTextFile(rig.file("out.txt"))).toMatch(/Ada/);
+    expect(first.log).toMatch(/^\S+ > /m);
+    expect(await Deno.readTextFile(rig.file("out.txt"))).toContain(rig.worker.id);
     expect(first.execution.session_id).not.toBe("");
     await rig.restart();
     const second = await rig.say("What did I say? [[recall]]");
-    expect(second.execution, second.log).toMatchObject({
-      status: "completed",
-      session_id: first.execution.session_id,
-    });
-    expect(second.execution.result, second.log).toMatch(/recall: first-word \| user texts: 2/);
-    expect(second.execution.result).not.toMatch(/I am here/);
+    expect(second.execution, second.log).toMatchObject({ status: "completed" });
+    expect(second.execution.result, second.log).toMatch(/recall: first-word \| user texts: \d/);
+    if (SPEAK[pin.kind]?.forgets) expect(second.log).toMatch(/a new one begins, told what was said before/);
+    else {
+      expect(second.execution.session_id).toBe(first.execution.session_id);
+      expect(second.execution.result).not.toMatch(/I am here/);
+    }
     expect(await rig.leftovers()).toEqual([]);
   });
 

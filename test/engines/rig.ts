@@ -12,6 +12,7 @@ const KEY = "stub-key-0123456789";
 export function pointedAt(
   kind: string,
   url: string,
+  acp = false,
 ): { env: Record<string, string>; args?: string[]; model?: string } {
   const v1 = `${url}/v1`;
   switch (kind) {
@@ -37,14 +38,21 @@ export function pointedAt(
         env: { GOOSE_PROVIDER: "openai", GOOSE_MODEL: "stub", OPENAI_HOST: url, OPENAI_API_KEY: KEY },
       };
     default:
-      return { env: { OPENCODE_CONFIG_CONTENT: opencodeConfig(v1) }, model: "stub/m" };
+      return {
+        env: { OPENCODE_CONFIG_CONTENT: opencodeConfig(v1, acp ? "stub/m" : undefined) },
+        model: "stub/m",
+      };
   }
 }
 
-function opencodeConfig(baseURL: string): string {
+/** Its configuration; `model` where it is not an argument. */
+function opencodeConfig(baseURL: string, model?: string): string {
   const models = { m: { limit: { context: 200_000, output: 8_000 }, cost: { input: 3, output: 15 } } };
   const options = { baseURL, apiKey: KEY };
-  return JSON.stringify({ provider: { stub: { npm: "@ai-sdk/openai-compatible", options, models } } });
+  return JSON.stringify({
+    ...(model === undefined ? {} : { model, small_model: model }),
+    provider: { stub: { npm: "@ai-sdk/openai-compatible", options, models } },
+  });
 }
 
 /** How a test wants its engine. */
@@ -90,7 +98,7 @@ export class Rig implements AsyncDisposable {
   static async open(pin: Pin, options: RigOptions = {}): Promise<Rig> {
     const model = await startModel();
     const { permissions = "full", timeout = "100s" } = options;
-    const { env, ...own } = pointedAt(pin.kind, model.url);
+    const { env, ...own } = pointedAt(pin.kind, model.url, options.acp !== undefined);
     const rest = options.acp === undefined ? own : { kind: "acp", args: options.acp };
     // A home of its own, kept between tests: some CLIs unpack themselves there.
     const home = join(ROOT, ".cache", "engines", "home");
