@@ -427,7 +427,7 @@ describe("ids in paths (reliability PTH-5)", () => {
     ];
     let tried = 0;
     for (
-      const { method, path } of (ROUTES as readonly AnyRoute[]).filter((route) =>
+      const { method, path, access } of (ROUTES as readonly AnyRoute[]).filter((route) =>
         /\/:(id|worker_id)\b/.test(route.path)
       )
     ) {
@@ -442,7 +442,12 @@ describe("ids in paths (reliability PTH-5)", () => {
         const response = await app.server.fetch(request);
         const text = await response.text();
         // A bad body is refused before the object is looked for.
-        const expected = method === "PUT" || method === "POST" ? [400, 404, 415] : [404];
+        // What is for runners is refused before anything is looked at.
+        const expected = access === "write:runs"
+          ? [403, 404]
+          : method === "PUT" || method === "POST"
+          ? [400, 404, 415]
+          : [404];
         expect(expected, `${method} ${url} ${text}`).toContain(response.status);
         expect(text).not.toMatch(/os error|SQLITE|no such table|\.ts:/);
         tried++;
