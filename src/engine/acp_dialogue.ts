@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { VERSION } from "../base/version.ts";
 import { elicited, permitted } from "./acp_ask.ts";
 import { updateEvents } from "./acp_events.ts";
@@ -10,7 +11,7 @@ const INITIALIZE_MAX_MS = 60_000;
 const SESSION_MAX_MS = 120_000;
 /** After a session was loaded, some agents tell its past a moment longer (decision 0098). */
 const REPLAY_QUIET_MS = 500;
-const SHOWN_MAX = 1_000;
+const TOOLS_KNOWN_MAX = 1_000;
 const AUTH_REQUIRED = -32_000;
 const METHOD_NOT_FOUND = -32_601;
 
@@ -30,7 +31,7 @@ export class AcpDialogue implements Dialogue {
   readonly #stopped = new AbortController();
   #ended = false;
   /** Tools that were shown when the agent asked for them. */
-  readonly #shown = new Set<string>();
+  readonly #shown = new LRUCache<string, true>({ max: TOOLS_KNOWN_MAX });
   #capabilities: Line = {};
   #sessionId = "";
   #lastId = 0;
@@ -182,8 +183,8 @@ export class AcpDialogue implements Dialogue {
 
   #show(call: Line): void {
     const id = textAt(call, "toolCallId");
-    if (id === "" || this.#shown.size >= SHOWN_MAX) return;
-    this.#shown.add(id);
+    if (id === "") return;
+    this.#shown.set(id, true);
     this.#link.take(updateEvents({ ...call, sessionUpdate: "tool_call" }).slice(0, 1));
   }
 

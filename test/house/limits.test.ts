@@ -6,7 +6,7 @@ const INSIDE = new Set([
   // Caches and groups.
   ...["ROUTES_MAX", "CHANNELS_KNOWN_MAX", "SENT_MAX"],
   // What an agent asks for and does not read.
-  ...["CANCEL_MAX_MS", "UNREAD_MAX_CHARACTERS", "OPTIONS_MAX", "OPTION_MAX_CHARACTERS"],
+  ...["CANCEL_MAX_MS", "UNREAD_MAX_CHARACTERS", "OPTIONS_MAX", "OPTION_MAX_CHARACTERS", "TOOLS_KNOWN_MAX"],
   ...["SEEN_MAX", "STEPS_KEPT_MAX", "LINES_MAX", "FENCE_MAX_CHARACTERS"],
   ...[
     "REMEMBERED_TOKENS_MAX",
