@@ -1,6 +1,6 @@
 import { joined } from "../base/bytes.ts";
 import { logger } from "../base/log.ts";
-import { LOG_CHUNK_MAX_BYTES } from "../domain/runner.ts";
+import { LOG_CHUNK_MAX_BYTES, type RunLogged } from "../domain/runner.ts";
 import type { Link } from "./link.ts";
 
 const log = logger("runner");
@@ -53,12 +53,16 @@ export class LogSender {
         this.#grown = false;
         const bytes = await partOf(path, this.#sent);
         if (bytes.length === 0) continue;
-        const query = `epoch=${epoch}&offset=${this.#sent}&kind=${kind}`;
-        await link.insist(`/api/runs/${executionId}/log?${query}`, bytes, {
+        const offset = this.#sent;
+        const query = `epoch=${epoch}&offset=${offset}&kind=${kind}`;
+        const { value: { size } } = await link.insist<RunLogged>(`/api/runs/${executionId}/log?${query}`, bytes, {
           timeoutMs: SEND_TIMEOUT_MS,
           signal,
+          ofRun: true,
         });
-        this.#sent += bytes.length;
+        const end = offset + bytes.length;
+        // Where a log was lost there, it begins again; an answer that takes nothing in would be asked for ever.
+        this.#sent = size === offset ? end : Math.min(size, end);
         this.#grown = true;
       }
     } catch (error) {

@@ -1,11 +1,12 @@
 // One run of this runner: it is run as in the service, and everything about it is told to the service
 import { basename, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
+import { logger } from "../base/log.ts";
 import type { DataPaths } from "../base/paths.ts";
 import { eventsPath, logPath } from "../base/paths.ts";
 import type { RunEnd, WireOrder } from "../domain/runner.ts";
 import type { Catalog } from "../engine/catalog.ts";
-import type { Engine } from "../engine/engine.ts";
+import { type Engine, failedOutcome } from "../engine/engine.ts";
 import type { EngineRunOptions } from "../run/engine_run.ts";
 import { createEnvironments } from "../run/environment.ts";
 import { priced } from "../run/meter.ts";
@@ -13,11 +14,17 @@ import type { RunOutcome } from "../run/recorder.ts";
 import type { Interruption } from "../run/runner.ts";
 import { runWorker } from "../run/worker_run.ts";
 import type { Lease } from "./lease.ts";
-import { download, type Link, Refused } from "./link.ts";
+import { type Link, Refused } from "./link.ts";
 import { LogSender } from "./log_sender.ts";
 import { ReportSender } from "./report_sender.ts";
 
+const log = logger("runner");
+
 const END_TIMEOUT_MS = 30_000;
+const REFUSED = failedOutcome(
+  "engine_error",
+  "The service refused the outcome that the runner sent; the runner's log tells why",
+);
 
 /** What every run of a runner needs. */
 export interface RemoteRunOptions extends Omit<EngineRunOptions, "environmentOf"> {
@@ -87,7 +94,7 @@ export class RemoteRun {
     await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
     for (const name of new Set(files.map((file) => basename(file)))) {
       const from = `/api/runs/${this.id}/media/${encodeURIComponent(name)}`;
-      await download(this.#options.link, from, { path: join(folder, name), signal });
+      await this.#options.link.download(from, { path: join(folder, name), signal });
     }
   }
 
@@ -150,11 +157,17 @@ export class RemoteRun {
       interruption,
       outcome: { ...outcome, usage: priced(outcome.usage, engines.find(engine)?.config.prices) },
     };
-    try {
-      await link.post(`/api/runs/${this.id}/end`, end, { timeoutMs: END_TIMEOUT_MS, signal });
-    } catch (error) {
-      if (error instanceof Refused || signal.aborted) return;
-      throw error;
+    // An outcome that the service cannot take is a failure with its own words: without any end the run would seem to go on (contract 18.6).
+    for (const said of [end, { ...end, outcome: REFUSED }]) {
+      try {
+        await link.post(`/api/runs/${this.id}/end`, said, { timeoutMs: END_TIMEOUT_MS, signal, ofRun: true });
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!(error instanceof Refused)) throw error;
+        log.warning("The service refuses the end of run {id}: {error}", { id: this.id, error: error.message });
+        if (error.final) return;
+      }
     }
   }
 }

@@ -66,6 +66,7 @@ export class ReportSender {
         await link.insist(`/api/runs/${executionId}/events`, { epoch, events }, {
           timeoutMs: SEND_TIMEOUT_MS,
           signal,
+          ofRun: true,
         });
       }
     } catch (error) {

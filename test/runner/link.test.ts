@@ -1,0 +1,90 @@
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
+import { Lease } from "../../src/runner/lease.ts";
+import { Refused } from "../../src/runner/link.ts";
+import { LogSender } from "../../src/runner/log_sender.ts";
+import { RemoteRun } from "../../src/runner/remote_run.ts";
+import { FakeService, problem, runOptionsOf, wireOrder } from "../harness/fake_service.ts";
+
+async function temporary() {
+  const root = await Deno.makeTempDir({ prefix: "svc-test-" });
+  return { root, [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+}
+
+it("only the service itself can refuse: a 4xx of anything on the way is asked again (contract 18.6)", async () => {
+  const onTheWay = [
+    new Response("<h1>Forbidden</h1>", { status: 403 }),
+    new Response('{"error":"no"}', { status: 401 }),
+    problem(400, "invalid_request"),
+  ];
+  await using service = new FakeService(({ path }, times) =>
+    path === "/gone" ? problem(403, "forbidden") : onTheWay[times - 1] ?? Response.json({ fine: true })
+  );
+  const sending = { timeoutMs: 10_000 };
+  expect((await service.link.insist("/claim", {}, sending)).value).toEqual({ fine: true });
+  expect(service.asked.length).toBe(onTheWay.length + 1);
+  await expect(service.link.insist("/gone", {}, sending)).rejects.toThrow(Refused);
+});
+
+it("a file of a message is asked for until it is there as a whole (contract 18.6)", async () => {
+  const cut = () =>
+    new ReadableStream({
+      start(controller) {
+        controller.enqueue(new TextEncoder().encode("a part that is longer than the whole"));
+        setTimeout(() => controller.error(new Error("cut")), 20);
+      },
+    });
+  await using service = new FakeService(({ path }, times) => {
+    if (path === "/gone") return problem(404, "not_found");
+    return times === 1
+      ? new Response("bad gateway", { status: 502 })
+      : new Response(times === 2 ? cut() : "the whole");
+  });
+  await using folder = await temporary();
+  const path = join(folder.root, "file");
+  const { signal } = new AbortController();
+  await service.link.download("/file", { path, signal });
+  expect(await Deno.readTextFile(path)).toBe("the whole");
+  await expect(service.link.download("/gone", { path, signal })).rejects.toThrow("not_found");
+});
+
+it("an outcome that the service cannot take is told as a failure; texts are whole characters (contract 18.6)", async () => {
+  await using service = new FakeService(({ path, text }) => {
+    if (path.includes("/log?")) return Response.json({ size: 1_000_000 });
+    return JSON.parse(text).outcome.failure === "" ? problem(400, "invalid_request") : Response.json({});
+  });
+  await using folder = await temporary();
+  const order = wireOrder(folder.root);
+  const sentAt = { wall: Date.now(), monotonic: 0 };
+  const lease = new Lease(systemClock, 60_000, sentAt);
+  const run = new RemoteRun(runOptionsOf(service.link, folder.root), order, { epoch: 3, lease });
+  await Deno.mkdir(order.work_dir, { recursive: true });
+  const outcome = await run.run(new AbortController().signal);
+  await run.tell({ ...outcome, text: "half \ud83d and \0" }, null);
+  const [whole, reduced, ...more] = service.of("/end").map(({ text }) => JSON.parse(text));
+  expect(whole.outcome).toMatchObject({ status: "completed", text: "half \ufffd and \ufffd" });
+  expect(reduced).toMatchObject({ epoch: 3, outcome: { status: "failed", failure: "engine_error", text: "" } });
+  expect(reduced.outcome.error).toContain("refused");
+  expect(more).toEqual([]);
+});
+
+it("where the service has lost a log, it gets it again from where it is (contract 18.6)", async () => {
+  let kept = "";
+  await using service = new FakeService(({ path, text }, times) => {
+    if (times === 2) kept = "";
+    const offset = Number(new URLSearchParams(path.split("?")[1]).get("offset"));
+    if (offset <= kept.length) kept = kept.slice(0, offset) + text;
+    return Response.json({ size: kept.length });
+  });
+  await using folder = await temporary();
+  const path = join(folder.root, "log");
+  const { signal } = new AbortController();
+  const sender = new LogSender({ link: service.link, executionId: "e", epoch: 1, kind: "log", path, signal });
+  await Deno.writeTextFile(path, "one ");
+  await sender.settled();
+  expect(kept).toBe("one ");
+  await Deno.writeTextFile(path, "two", { append: true });
+  await sender.settled();
+  expect(kept).toBe("one two");
+});
