@@ -75,7 +75,7 @@ async function serveRuns({ url, token, config }: Given, umask: number): Promise<
         umask,
         stopGraceMs: config.limits.stop_grace,
       }),
-      leftovers: new Leftovers(paths.root),
+      leftovers: new Leftovers(paths),
       maxRuns: config.max_runs,
       place: placeOf(paths.root),
     });

@@ -57,8 +57,8 @@ export interface EngineRun {
   signal: AbortSignal;
   /** How long the run has waited for a person so far, in ms: its idle time-out stands still meanwhile. */
   waitedMs: () => number;
-  /** Called when the engine has started; again for each further process. */
-  onStart: () => void;
+  /** Called when the engine has started, with its process where it has one; again for each further process. */
+  onStart: (pid?: number) => void;
   /** Called with what the run has used so far, where the engine tells while it runs. */
   onUsage: (usage: Usage) => void;
   /** Called with what the engine says of its provider's windows. */

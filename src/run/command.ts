@@ -15,6 +15,8 @@ export interface CommandPlace {
   umask: number;
   stopGraceMs: number;
   signal: AbortSignal;
+  /** Called when it has started. */
+  onStart?: (pid: number) => void;
 }
 
 /** A command, how long it may take, and who hears what it prints. */
@@ -47,7 +49,7 @@ export function withShell({ config }: Engine, command: string[]): string[] {
  * Its output is read to the end, however much there is. A program that is missing is an end, too.
  */
 export async function runCommand(
-  { runId, workDir, env, umask, stopGraceMs, signal }: CommandPlace,
+  { runId, workDir, env, umask, stopGraceMs, signal, onStart = () => {} }: CommandPlace,
   { words: [program = "", ...args], timeout_ms, onOutput }: CommandRequest,
 ): Promise<CommandEnd> {
   let tail: Uint8Array = new Uint8Array();
@@ -66,7 +68,7 @@ export async function runCommand(
       waitedMs: () => 0,
       stopGraceMs,
       signal,
-      onStart: () => {},
+      onStart,
       onOutput(stream, chunk) {
         tail = joined([tail, chunk.subarray(-TAIL_BYTES)]).slice(-TAIL_BYTES);
         onOutput(stream, chunk);

@@ -39,8 +39,8 @@ interface EngineRequest
   onWrite?: () => void;
   /** How long the run has waited for a person so far, in ms. */
   waitedMs?: () => number;
-  /** Called when the engine has started; again for each further process. */
-  onStart?: () => void;
+  /** Called when the engine has started, with its process where it has one; again for each further process. */
+  onStart?: (pid?: number) => void;
   /** Called with what the run has used so far, where the engine tells while it runs. */
   onUsage?: (usage: Usage) => void;
   /** Called with what the engine says of its provider's windows. */
@@ -84,7 +84,7 @@ export async function runEngine(
         events,
         signal,
         waitedMs: () => request.waitedMs?.() ?? 0,
-        onStart: () => request.onStart?.(),
+        onStart: (pid) => request.onStart?.(pid),
         onUsage: (usage) => request.onUsage?.(usage),
         onWindows: (windows) => request.onWindows?.(windows),
         onStep: (tool, input) => request.onStep?.(maskedText(secrets, stepWords(tool, input))),
@@ -117,7 +117,7 @@ async function startChecked(
 ): Promise<EngineOutcome & { verify?: Verified }> {
   const first = await engine.start(run);
   if (verify === null) return first;
-  const { runId, workDir, log, signal } = run;
+  const { runId, workDir, log, signal, onStart } = run;
   const env = withoutKeys(run.env, secrets, run);
   const stopGraceMs = config.limits.stop_grace;
   const again = (words: string, { sessionId: id, sessionUsage: usage, usage: before }: EngineOutcome) => {
@@ -132,7 +132,7 @@ async function startChecked(
     });
   };
   return await verified(
-    { runId, engine, workDir, env, umask, stopGraceMs, log, signal, again },
+    { runId, engine, workDir, env, umask, stopGraceMs, log, signal, onStart, again },
     verify,
     first,
   );

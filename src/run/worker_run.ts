@@ -29,8 +29,8 @@ interface RunReports {
   onWrite: () => void;
   /** How long the run has waited for a person so far, in ms. */
   waitedMs: () => number;
-  /** Called when the engine has started; again for each further process. */
-  onStart: (engine: Engine) => void;
+  /** Called when the engine has started, with its process where it has one; again for each further process. */
+  onStart: (engine: Engine, pid?: number) => void;
   onStep: (words: string) => void;
   onSession: (session: EngineSession) => void;
   onUsage: (usage: Usage, engine: Engine) => void;
@@ -76,7 +76,7 @@ export async function runWorker(
     closing: lastLine,
     onWrite: reports.onWrite,
     waitedMs: reports.waitedMs,
-    onStart: () => reports.onStart(engine),
+    onStart: (pid) => reports.onStart(engine, pid),
     onStep: reports.onStep,
     onSession: reports.onSession,
     onUsage: (usage) => reports.onUsage(usage, engine),

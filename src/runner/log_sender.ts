@@ -55,11 +55,15 @@ export class LogSender {
         if (bytes.length === 0) continue;
         const offset = this.#sent;
         const query = `epoch=${epoch}&offset=${offset}&kind=${kind}`;
-        const { value: { size } } = await link.insist<RunLogged>(`/api/runs/${executionId}/log?${query}`, bytes, {
-          timeoutMs: SEND_TIMEOUT_MS,
-          signal,
-          ofRun: true,
-        });
+        const { value: { size } } = await link.insist<RunLogged>(
+          `/api/runs/${executionId}/log?${query}`,
+          bytes,
+          {
+            timeoutMs: SEND_TIMEOUT_MS,
+            signal,
+            ofRun: true,
+          },
+        );
         const end = offset + bytes.length;
         // Where a log was lost there, it begins again; an answer that takes nothing in would be asked for ever.
         this.#sent = size === offset ? end : Math.min(size, end);

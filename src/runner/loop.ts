@@ -2,6 +2,7 @@
 import { sleep } from "../base/clock.ts";
 import { newId } from "../base/id.ts";
 import { logger } from "../base/log.ts";
+import { realPath } from "../base/paths.ts";
 import { VERSION } from "../base/version.ts";
 import {
   CLAIM_WAIT_MAX_MS,
@@ -17,7 +18,6 @@ import { failedOutcome } from "../engine/engine.ts";
 import { OutcomeWriter } from "../run/outcome_writer.ts";
 import { type Interruption, Runner } from "../run/runner.ts";
 import { Lease } from "./lease.ts";
-import type { Leftovers } from "./leftovers.ts";
 import { type Moment, Refused } from "./link.ts";
 import { RemoteRun, type RemoteRunOptions } from "./remote_run.ts";
 
@@ -25,7 +25,6 @@ const log = logger("runner");
 
 /** What the loop works with. */
 interface LoopOptions extends RemoteRunOptions {
-  leftovers: Leftovers;
   maxRuns: number;
   /** Of its work_root; the same after a restart. */
   place: string;
@@ -146,10 +145,13 @@ export class RunnerLoop {
     const run = new RemoteRun(this.#options, order, { epoch: this.#epoch, lease });
     this.#runs.set(run.id, run);
     // The service gives a directory one run at a time; after a lease that was lost it may not know what is still going on here.
-    const before = this.#lanes.get(order.work_dir) ?? Promise.resolve();
+    const lane = realPath(order.work_dir);
+    const before = this.#lanes.get(lane) ?? Promise.resolve();
     const ended = before.then(() => {
+      // While it waited it may have become another one's.
+      if (run.disowned) return;
       leftovers.begin(run.id, order.execution.run_id);
-      return this.#runner.start({
+      const done = this.#runner.start({
         identity: order.execution,
         work: (signal) => run.run(signal),
         broken: failedOutcome(
@@ -158,13 +160,16 @@ export class RunnerLoop {
         ),
         store: (outcome, interruption) => run.tell(outcome, interruption),
       });
+      // Those that had begun may end; this one had not, and goes back to the queue.
+      if (this.#stopping.signal.aborted) this.#interrupt(run.id, "shutdown");
+      return done;
     }).catch((error) => log.error("The run {id} broke: {error}", { id: run.id, error })).then(() => {
       leftovers.end(run.id);
       this.#runs.delete(run.id);
-      if (this.#lanes.get(order.work_dir) === ended) this.#lanes.delete(order.work_dir);
+      if (this.#lanes.get(lane) === ended) this.#lanes.delete(lane);
       this.#freed();
     });
-    this.#lanes.set(order.work_dir, ended);
+    this.#lanes.set(lane, ended);
   }
 
   async #beats(): Promise<void> {

@@ -14,6 +14,7 @@ import type { RunOutcome } from "../run/recorder.ts";
 import type { Interruption } from "../run/runner.ts";
 import { runWorker } from "../run/worker_run.ts";
 import type { Lease } from "./lease.ts";
+import { filesOf, type Leftovers } from "./leftovers.ts";
 import { type Link, Refused } from "./link.ts";
 import { LogSender } from "./log_sender.ts";
 import { ReportSender } from "./report_sender.ts";
@@ -32,6 +33,7 @@ export interface RemoteRunOptions extends Omit<EngineRunOptions, "environmentOf"
   clock: Clock;
   paths: DataPaths;
   engines: Catalog;
+  leftovers: Leftovers;
 }
 
 /** A run, and what is known of it beside its order. */
@@ -71,6 +73,11 @@ export class RemoteRun {
     return this.order.execution.execution_id;
   }
 
+  /** Whether it belongs to this runner no longer. */
+  get disowned(): boolean {
+    return this.#gone.signal.aborted;
+  }
+
   /** It belongs to this runner no longer: nothing more is told. */
   disown(): void {
     this.#gone.abort();
@@ -78,7 +85,7 @@ export class RemoteRun {
 
   /** Runs it to its outcome. Throws when its files do not come. */
   async run(signal: AbortSignal): Promise<RunOutcome> {
-    const folder = join(this.#options.paths.root, "files", this.id);
+    const folder = filesOf(this.#options.paths, this.id);
     try {
       await this.#fetchFiles(folder, signal);
       return await this.#run(signal);
@@ -115,7 +122,7 @@ export class RemoteRun {
       reports: {
         onWrite: () => this.#logs.forEach((log) => log.grew()),
         waitedMs: () => this.waitedMs,
-        onStart: (engine) => this.#onStart(engine),
+        onStart: (engine, pid) => this.#onStart(engine, pid),
         onStep: (words) => this.#reports.add({ kind: "step", words: words.slice(0, 500) }),
         onSession: ({ id, usage }) => this.#reports.add({ kind: "session", id, usage }),
         onUsage: (usage, engine) =>
@@ -138,7 +145,8 @@ export class RemoteRun {
     });
   }
 
-  #onStart(engine: Engine): void {
+  #onStart(engine: Engine, pid?: number): void {
+    if (pid !== undefined) this.#options.leftovers.started(this.id, pid);
     if (this.#startedAt !== null) return;
     this.#startedAt = this.#options.clock.monotonic();
     if (engine.external) this.#reports.add({ kind: "started" });
@@ -165,7 +173,10 @@ export class RemoteRun {
       } catch (error) {
         if (signal.aborted) return;
         if (!(error instanceof Refused)) throw error;
-        log.warning("The service refuses the end of run {id}: {error}", { id: this.id, error: error.message });
+        log.warning("The service refuses the end of run {id}: {error}", {
+          id: this.id,
+          error: error.message,
+        });
         if (error.final) return;
       }
     }

@@ -4,6 +4,7 @@ import { dataPaths } from "../../src/base/paths.ts";
 import { configSchema, engineSchema } from "../../src/config/schema.ts";
 import type { WireOrder } from "../../src/domain/runner.ts";
 import { Catalog } from "../../src/engine/catalog.ts";
+import { Leftovers } from "../../src/runner/leftovers.ts";
 import { Link } from "../../src/runner/link.ts";
 
 /** A request as the service got it. */
@@ -55,6 +56,7 @@ export function runOptionsOf(link: Link, root: string) {
   return {
     ...{ link, clock: systemClock, paths: dataPaths(root), umask: 0o022 },
     config: configSchema.parse({}),
+    leftovers: new Leftovers(dataPaths(root)),
     engines: new Catalog({ defaultName: "echo", configured: {}, defaultsFor }, machine),
   };
 }

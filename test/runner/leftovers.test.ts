@@ -1,5 +1,7 @@
+import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
-import { Leftovers } from "../../src/runner/leftovers.ts";
+import { dataPaths, logPath } from "../../src/base/paths.ts";
+import { filesOf, Leftovers } from "../../src/runner/leftovers.ts";
 
 it("what a runner left is ended by the next one in its directory, and nothing else is (reliability RUN-1)", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
@@ -9,16 +11,46 @@ it("what a runner left is ended by the next one in its directory, and nothing el
   const [left, own] = [crypto.randomUUID(), crypto.randomUUID()];
   const [leftover, stranger] = [start(left), start(own)];
   try {
-    const before = new Leftovers(root);
+    const paths = dataPaths(root);
+    const before = new Leftovers(paths);
     before.begin("one", left);
     before.begin("two", own);
     before.end("two");
-    await new Leftovers(root).sweep();
+    await new Leftovers(paths).sweep();
     expect((await leftover.status).signal).toBe("SIGKILL");
     expect([...Deno.readDirSync(`${root}/open`)]).toEqual([]);
     expect(await Deno.readTextFile(`/proc/${stranger.pid}/comm`)).toContain("sleep");
   } finally {
     stranger.kill("SIGKILL");
     await stranger.status;
+  }
+});
+
+it("where marks cannot be read, the groups of what a runner left are ended, and no other process (reliability RUN-1)", async () => {
+  const root = await Deno.makeTempDir({ prefix: "svc-test-" });
+  await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+  const paths = dataPaths(root);
+  const start = () =>
+    new Deno.Command("sh", { args: ["-c", "sleep 300 & wait"], detached: true, stdin: "null" }).spawn();
+  const [leftover, reused] = [start(), start()];
+  try {
+    const before = new Leftovers(paths, false);
+    before.begin("one", "run");
+    before.started("one", leftover.pid);
+    // As if the number had been given to another process since.
+    const line = `${reused.pid} Thu Jan  1 00:00:00 1970\n`;
+    await Deno.writeTextFile(join(root, "open", "one"), line, { append: true });
+    await Deno.mkdir(filesOf(paths, "one"), { recursive: true });
+    await Deno.mkdir(dirname(logPath(paths, "one")), { recursive: true });
+    await Deno.writeTextFile(logPath(paths, "one"), "said");
+    await new Leftovers(paths, false).sweep();
+    expect((await leftover.status).signal).toBe("SIGKILL");
+    expect(await Deno.readTextFile(`/proc/${reused.pid}/comm`)).toContain("sh");
+    for (const path of [logPath(paths, "one"), filesOf(paths, "one"), join(root, "open", "one")]) {
+      await expect(Deno.lstat(path)).rejects.toThrow(Deno.errors.NotFound);
+    }
+  } finally {
+    Deno.kill(-reused.pid, "SIGKILL");
+    await reused.status;
   }
 });

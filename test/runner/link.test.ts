@@ -64,7 +64,10 @@ it("an outcome that the service cannot take is told as a failure; texts are whol
   await run.tell({ ...outcome, text: "half \ud83d and \0" }, null);
   const [whole, reduced, ...more] = service.of("/end").map(({ text }) => JSON.parse(text));
   expect(whole.outcome).toMatchObject({ status: "completed", text: "half \ufffd and \ufffd" });
-  expect(reduced).toMatchObject({ epoch: 3, outcome: { status: "failed", failure: "engine_error", text: "" } });
+  expect(reduced).toMatchObject({
+    epoch: 3,
+    outcome: { status: "failed", failure: "engine_error", text: "" },
+  });
   expect(reduced.outcome.error).toContain("refused");
   expect(more).toEqual([]);
 });
