@@ -24,13 +24,22 @@ const BEAT_MS = 5_000;
 const LOOK_MS = 1_000;
 // Longer than a pause of the machine or the network, and short enough for another machine to take over soon.
 const STALE_MS = 30_000;
-// An owner that knows of a standby has ended its runs before that one may take over: this long after it was last heard of it begins.
+// An owner that knows of a standby has ended its runs before that one may take over: at the latest this long after it was last heard of it begins.
 const GIVE_UP_MS = 20_000;
+// Earlier, a report that is slow would do.
+const GIVE_UP_MIN_MS = 12_000;
+// What ending runs takes beside their stop_grace.
+const ENDING_MS = 5_000;
+// A standby that is restarted or out of reach now may be back before the owner hears of it.
+const STANDBY_KNOWN_MS = 3_600_000;
 const MISSES_TO_TELL = 2;
 
 /** What is wrong when a database server answers what is read, and nothing that is written, and its cure (facts, libSQL server 1). */
 export const WEDGED =
   "the database server reads and does not write any more: restart it (sqld), and start it with --max-concurrent-connections 4";
+
+/** The longest stop_grace with which runs are ended before a standby may take over. */
+export const STANDBY_STOP_GRACE_MAX_MS = STALE_MS - ENDING_MS - GIVE_UP_MIN_MS;
 
 /** Whether the database is another server's by now, or may be, for this reason. */
 export function isLost(reason: string): boolean {
@@ -40,6 +49,15 @@ export function isLost(reason: string): boolean {
 /** Why a server ends its runs although nobody told it to. */
 const UNHEARD = "it has not been heard of for so long that its standby may take over";
 
+/** How a database is owned. */
+interface OwnerOptions {
+  clock: Clock;
+  /** Where this data directory keeps the id under which it owns databases; it is made when it is missing. */
+  idPath: string;
+  /** How long the end of a run may take: limits.stop_grace. */
+  stopGraceMs: number;
+}
+
 /**
  * Reserves a database on a libSQL server for this process, as the lock of the data directory reserves a file: a second
  * server is refused or waits, and a server that was silent until another one took over cannot write any more (decisions 0060, 0089).
@@ -47,26 +65,30 @@ const UNHEARD = "it has not been heard of for so long that its standby may take 
 export class DatabaseOwner {
   /** What is wrong with the database server, or null. */
   fault: string | null = null;
-  /** Who waits to take over, as of the last heartbeat. */
+  /** Who waits to take over, as of the last heartbeat. One that waited within the last hour counts as if it did. */
   standbys: FoundStandby[] = [];
   readonly #db: Database;
   readonly #clock: Clock;
   readonly #who: Owner;
+  readonly #stopGraceMs: number;
   #heardAt = { monotonic: 0, wall: 0 };
+  /** When a standby was last known; monotonic. */
+  #standbyAt = -Infinity;
   #misses = 0;
   #reporting = false;
   #cancels: (() => void)[] = [];
   #released = false;
 
-  private constructor(db: Database, clock: Clock, id: string) {
+  private constructor(db: Database, { clock, stopGraceMs }: OwnerOptions, id: string) {
     this.#db = db;
     this.#clock = clock;
+    this.#stopGraceMs = stopGraceMs;
     this.#who = { id, fence: crypto.randomUUID(), host: hostname(), pid: Deno.pid };
   }
 
-  /** `idPath`: where this data directory keeps the id under which it owns databases; it is made when it is missing. */
-  static async open(db: Database, idPath: string, clock: Clock): Promise<DatabaseOwner> {
-    return new DatabaseOwner(db, clock, await ownId(idPath));
+  /** The owner that this data directory is. */
+  static async open(db: Database, options: OwnerOptions): Promise<DatabaseOwner> {
+    return new DatabaseOwner(db, options, await ownId(options.idPath));
   }
 
   /** Takes the database, unless it is new and has no table for that. Throws LockedError that names the owner. */
@@ -135,7 +157,7 @@ export class DatabaseOwner {
     this.#reporting = true;
     const sent = this.#now();
     try {
-      this.standbys = await beatOwner(this.#db);
+      this.#know(await beatOwner(this.#db), sent.monotonic);
       this.#heardAt = sent;
       this.#misses = 0;
       if (this.fault !== null) log.info("The database server writes again");
@@ -149,6 +171,19 @@ export class DatabaseOwner {
     }
   }
 
+  #know(standbys: FoundStandby[], at: number): void {
+    this.standbys = standbys;
+    if (standbys.length === 0) return;
+    if (this.#standbyAt === -Infinity && this.#stopGraceMs > STANDBY_STOP_GRACE_MAX_MS) {
+      log.error(
+        "A standby waits, and limits.stop_grace is {seconds} s: runs that do not end when they are told to may go on while it takes over. " +
+          "Set it to at most {most} s and restart",
+        { seconds: this.#stopGraceMs / 1_000, most: STANDBY_STOP_GRACE_MAX_MS / 1_000 },
+      );
+    }
+    this.#standbyAt = at;
+  }
+
   async #miss(): Promise<void> {
     if (++this.#misses < MISSES_TO_TELL) return;
     const before = this.fault;
@@ -159,9 +194,11 @@ export class DatabaseOwner {
   // The monotonic clock stands still while a machine sleeps; after a sleep one report says whether it is still the owner.
   #look(): void {
     const { monotonic, wall } = this.#now();
-    if (this.standbys.length > 0 && this.#db.broken === null) {
-      if (monotonic - this.#heardAt.monotonic >= GIVE_UP_MS) this.#db.break(UNHEARD);
-      else if (wall - this.#heardAt.wall >= GIVE_UP_MS) void this.#afterSleep();
+    // As of the last report: one that was being restarted then may be back.
+    const known = this.#heardAt.monotonic - this.#standbyAt <= STANDBY_KNOWN_MS;
+    if (known && this.#db.broken === null) {
+      if (monotonic - this.#heardAt.monotonic >= this.#giveUpMs) this.#db.break(UNHEARD);
+      else if (wall - this.#heardAt.wall >= this.#giveUpMs) void this.#afterSleep();
     }
     this.#after(LOOK_MS, () => this.#look());
   }
@@ -169,7 +206,11 @@ export class DatabaseOwner {
   async #afterSleep(): Promise<void> {
     if (this.#reporting) return;
     await this.#report();
-    if (this.#now().wall - this.#heardAt.wall >= GIVE_UP_MS) this.#db.break(UNHEARD);
+    if (this.#now().wall - this.#heardAt.wall >= this.#giveUpMs) this.#db.break(UNHEARD);
+  }
+
+  get #giveUpMs(): number {
+    return Math.max(GIVE_UP_MIN_MS, Math.min(GIVE_UP_MS, STALE_MS - this.#stopGraceMs - ENDING_MS));
   }
 
   #after(ms: number, call: () => void): void {

@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 import { type DataPaths, dataPaths } from "../base/paths.ts";
+import { ConfigError } from "../config/file.ts";
 import type { LoadedConfig } from "../config/schema.ts";
 import type { Connections } from "../http/connections.ts";
 import { bindPort, limitsOf } from "../http/listener.ts";
@@ -8,7 +9,7 @@ import { answerAsStandby } from "../http/standby.ts";
 import type { Platform } from "../platform/platform.ts";
 import { keepAddonIn } from "../store/addon.ts";
 import { Database } from "../store/database.ts";
-import { DatabaseOwner } from "./database_owner.ts";
+import { DatabaseOwner, STANDBY_STOP_GRACE_MAX_MS } from "./database_owner.ts";
 import { DataMarker, filePath } from "./data_marker.ts";
 import { ensureCredential, loadKey, openDataDirectory } from "./first_start.ts";
 import { lockDataDirectory } from "./lock.ts";
@@ -47,6 +48,7 @@ export async function openFoundation(
   { clock = systemClock, standby, platforms }: Replaced,
 ): Promise<Foundation> {
   const { config } = loaded;
+  if (standby !== undefined) checkStopGrace(config.limits.stop_grace);
   const root = await openDataDirectory(config.data_dir);
   const apart = config.files_dir !== config.data_dir;
   const paths = dataPaths(root, apart ? await openDataDirectory(config.files_dir, "files_dir") : root);
@@ -73,11 +75,13 @@ export async function openFoundation(
 type Opened = Pick<Foundation, "db" | "key" | "operator" | "owner" | "taken">;
 
 async function openDatabase({ loaded, paths, clock }: Ground): Promise<Opened> {
-  const { database } = loaded.config;
+  const { database, limits } = loaded.config;
   const marker = await DataMarker.read(paths, database.url);
   keepAddonIn(paths.addon);
   const db = await Database.open(database.url, database.auth_token);
-  const owner = db.remote ? await DatabaseOwner.open(db, paths.ownerId, clock) : null;
+  const owner = db.remote
+    ? await DatabaseOwner.open(db, ownerOptions(paths, clock, limits.stop_grace))
+    : null;
   try {
     await owner?.take();
     return { ...await prepare({ loaded, paths, clock, db, owner, marker }), taken: null };
@@ -89,7 +93,7 @@ async function openDatabase({ loaded, paths, clock }: Ground): Promise<Opened> {
 
 /** Answers as a standby until nobody else holds the database, and then opens it; no connection is refused in between (contract 18). */
 async function standBy({ loaded, paths, clock, port }: Ground, ended: AbortSignal): Promise<Opened> {
-  const { server, database, auth } = loaded.config;
+  const { server, database, auth, limits } = loaded.config;
   const announced = { path: paths.serverFile, instance: crypto.randomUUID() };
   const taken = answerAsStandby(port, limitsOf(server), announced);
   let owner: DatabaseOwner | null = null;
@@ -98,7 +102,7 @@ async function standBy({ loaded, paths, clock, port }: Ground, ended: AbortSigna
     const db = await openPatiently(database.url, database.auth_token, { clock, ended });
     const check = () => checkShared(db, paths, auth.jwt_secret);
     await check();
-    owner = await DatabaseOwner.open(db, paths.ownerId, clock);
+    owner = await DatabaseOwner.open(db, ownerOptions(paths, clock, limits.stop_grace));
     log.info("Standing by: this server takes over when the one that holds the database is gone");
     feedWatchdog();
     void tellManager("READY=1", "STATUS=standby: another server holds the database");
@@ -110,6 +114,21 @@ async function standBy({ loaded, paths, clock, port }: Ground, ended: AbortSigna
     await giveUp(taken, paths);
     throw error;
   }
+}
+
+function ownerOptions(paths: DataPaths, clock: Clock, stopGraceMs: number) {
+  return { idPath: paths.ownerId, clock, stopGraceMs };
+}
+
+// Whoever was a standby once is the owner of another one later, and has to end its runs before that one begins.
+function checkStopGrace(stopGraceMs: number): void {
+  if (stopGraceMs <= STANDBY_STOP_GRACE_MAX_MS) return;
+  throw new ConfigError(
+    `limits.stop_grace: must be at most ${
+      STANDBY_STOP_GRACE_MAX_MS / 1_000
+    }s with --standby: runs have to be over ` +
+      "before another service may take over",
+  );
 }
 
 async function giveUp(taken: Connections, paths: DataPaths): Promise<void> {
