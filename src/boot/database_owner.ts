@@ -38,8 +38,8 @@ const MISSES_TO_TELL = 2;
 export const WEDGED =
   "the database server reads and does not write any more: restart it (sqld), and start it with --max-concurrent-connections 4";
 
-/** The longest stop_grace with which runs are ended before a standby may take over. */
-export const STANDBY_STOP_GRACE_MAX_MS = STALE_MS - ENDING_MS - GIVE_UP_MIN_MS;
+/** The longest stop_grace with which runs are ended before a standby may take over: GIVE_UP_MIN_MS and ENDING_MS before STALE_MS. */
+export const STANDBY_STOP_GRACE_MAX_MS = 13_000;
 
 /** Whether the database is another server's by now, or may be, for this reason. */
 export function isLost(reason: string): boolean {

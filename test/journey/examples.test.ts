@@ -11,6 +11,8 @@ import { textOf } from "../harness/tree.ts";
 const CANNOT: [command: RegExp, reason: string][] = [
   [/^(cd \/var\/lib\/svc && )?sudo |^docker |&& docker /, "changes the machine: systemd, users, containers"],
   [/^svc service status$/, "asks systemd"],
+  [/^sqld /, "the database server, an executable of its own: test/harness/sqld.ts starts it"],
+  [/^curl .*http:\/\/10\.0\.0\.3:/, "asks a database server on another machine"],
   [/^make /, "targets for developers; CI runs them"],
   [/^export PATH="\$PWD\/data\/bin:/, "svc is on the PATH here"],
   // The world of these examples has none of them yet; the commands themselves are walked.
