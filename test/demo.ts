@@ -1,10 +1,11 @@
 // `make demo`: a temporary service on a free port with an empty data directory, three messages, and their results.
 // Where an agent CLI is installed and logged in, it is asked, too; SVC_DEMO_AGENT names one, or none.
 import { join } from "node:path";
-import { ADAPTERS } from "../src/engine/adapters.ts";
+import { ADAPTERS, needsNoConfiguration } from "../src/engine/adapters.ts";
 import { startServer, svc } from "./harness/process.ts";
 
-const AGENTS = ADAPTERS.filter(({ driver }) => driver === "agent").map(({ kind }) => kind);
+const AGENTS = ADAPTERS.filter((adapter) => adapter.driver === "agent" && needsNoConfiguration(adapter))
+  .map(({ kind }) => kind);
 
 const folder = await Deno.makeTempDir({ prefix: "svc-demo-" });
 const program = Deno.env.get("SVC_PROGRAM")?.split(" ");
