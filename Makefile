@@ -69,7 +69,7 @@ pictures: $(DEPS) ## Make pictures of every page of the console (ARGS='/tmp/pict
 	@$(DENO) run -A test/pictures.ts $(ARGS)
 
 .PHONY: torture
-torture: $(DEPS) ## Kill the service at random under load for 15 minutes, then check that nothing is lost (ARGS='--seconds=60 --seed=7 --hostile')
+torture: $(DEPS) ## Kill the service at random under load for 15 minutes, then check that nothing is lost (ARGS='--seconds=60 --seed=7 --hostile'; with --runners=3 runners, too; with --warm agents that stay open)
 	@$(DENO) run -A test/torture/torture.ts $(ARGS)
 
 .PHONY: mutants

@@ -15,6 +15,7 @@ Usage:
   svc service <command>             Run it under systemd or launchd: print, install, uninstall, status
   svc doctor [-c config.yaml] [--fix]
                                     Check the service, or this machine when it does not run
+  svc mcp                           Tools of the service for an agent, over stdin and stdout
   svc health [-c config.yaml]       Exit 0 when the service is ready, 6 when not
   svc completion bash|zsh|fish      Print the completion script of a shell
   svc version [--json]              Print the version, or with --json all that is inside
@@ -47,6 +48,10 @@ async function main(args: string[]): Promise<number> {
     }
     case "ctl":
       return await control(rest);
+    case "mcp": {
+      const { mcp } = await load<typeof import("./cli/mcp.ts")>("./cli/mcp.ts", import.meta.url);
+      return await mcp(rest, await processIo());
+    }
     case "doctor":
       return await control(["system", "doctor", ...rest]);
     case "completion":

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Order } from "../src/engine/adapter.ts";
+import type { AgentCommand, Order } from "../src/engine/adapter.ts";
 import { adapterOf } from "../src/engine/adapters.ts";
 import { type Model, startModel } from "../test/engines/model.ts";
 import { type Pin, PINS, programOf } from "../test/engines/pins.ts";
@@ -9,13 +9,15 @@ import { BenchService } from "./service.ts";
 
 const STARTS = 50;
 const REAL_STARTS = 5;
-const AGENTS = 50;
+const AGENTS = 200;
 const STREAM_SECONDS = 10;
 const LIVEZ_PAUSE_MS = 10;
+// A process for each turn: `warm` measures those that stay.
+const COLD = { max: 0 };
 
 /**
  * Agents: how long from a message to the engine's process, and to its first model request, beside the same CLI
- * started by hand; what a running agent costs the service, and how it answers while fifty of them talk.
+ * started by hand; what a running agent costs the service, and how it answers while two hundred of them talk.
  */
 export async function benchEngines(): Promise<Row[]> {
   const rows = [await starts(), ...await crowd()];
@@ -53,7 +55,7 @@ async function fakeAgent(): Promise<{ folder: string; program: string; ledger: s
 /** From the request with a message to the start of its agent's process. */
 async function starts(): Promise<Row> {
   const { folder, program, ledger } = await fakeAgent();
-  const engine = { command: program, env: { BENCH_LEDGER: ledger, BENCH_PAUSE: "1" } };
+  const engine = { command: program, warm: COLD, env: { BENCH_LEDGER: ledger, BENCH_PAUSE: "1" } };
   await using service = await BenchService.start({}, { engines: { default: "claude", claude: engine } });
   const session = await newConversation(service, "Ada");
   const sent = new Map<string, number>();
@@ -85,8 +87,8 @@ async function crowd(): Promise<Row[]> {
   const { folder, program, ledger } = await fakeAgent();
   const base = { BENCH_LEDGER: ledger, BENCH_PAUSE: "0.02" };
   const engines = {
-    silent: { kind: "claude", command: program, env: { ...base, BENCH_HANG: "1" } },
-    talking: { kind: "claude", command: program, env: { ...base, BENCH_LINES: "50" } },
+    silent: { kind: "claude", command: program, warm: COLD, env: { ...base, BENCH_HANG: "1" } },
+    talking: { kind: "claude", command: program, warm: COLD, env: { ...base, BENCH_LINES: "50" } },
   };
   const config = { engines, limits: { max_concurrent_runs: AGENTS } };
   const memory = await withAgents(config, "silent", async (service, before) => {
@@ -135,9 +137,7 @@ async function withAgents<T>(
   for (const session of sessions) {
     await service.call(`POST /api/local/sessions/${session}/messages`, { content: "go" });
   }
-  while ((await service.call("GET /api/executions?status=running&page_size=100")).length < AGENTS) {
-    await pause(20);
-  }
+  while ((await tasksOf(service)).running < AGENTS) await pause(20);
   return await work(service, before);
 }
 
@@ -162,7 +162,7 @@ async function firstRequest(pin: Pin): Promise<Row> {
   const byHand: number[] = [];
   {
     await using service = await BenchService.start({}, {
-      engines: { default: pin.kind, [pin.kind]: engine },
+      engines: { default: pin.kind, [pin.kind]: { ...engine, warm: COLD } },
     });
     const session = await newConversation(service, "Ada");
     // In turns, so that other load on the machine affects both alike. The first of each is a warm-up.
@@ -190,7 +190,10 @@ async function firstRequest(pin: Pin): Promise<Row> {
 }
 
 /** Ms until the model's first request; then waits for the end of the program. */
-async function untilRequest(model: Model, begin: () => Promise<Promise<unknown> | unknown>): Promise<number> {
+export async function untilRequest(
+  model: Model,
+  begin: () => Promise<Promise<unknown> | unknown>,
+): Promise<number> {
   const started = performance.now();
   let first = NaN;
   model.onRequest = () => {
@@ -206,8 +209,28 @@ async function start(
   engine: { command: string; args?: string[]; model?: string; env: Record<string, string> },
   home: string,
 ): Promise<void> {
+  const adapter = adapterOf(pin.kind);
+  if (adapter?.driver !== "agent") return;
   const runDir = await Deno.makeTempDir({ dir: home });
-  const order: Order = {
+  const command = adapter.command(orderByHand(engine, home, runDir));
+  await Deno.mkdir(join(home, "state", ".gemini"), { recursive: true });
+  for (const { path, content, executable } of command.files) {
+    await Deno.writeTextFile(path, content(null), { mode: executable ? 0o700 : 0o600 });
+  }
+  const child = spawned(command, engine, runDir);
+  const writer = child.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(command.stdin));
+  await writer.close();
+  await child.status;
+}
+
+/** What a run of the service would ask for. */
+export function orderByHand(
+  engine: { args?: string[]; model?: string; env: Record<string, string> },
+  home: string,
+  runDir: string,
+): Order {
+  return {
     sessionId: crypto.randomUUID(),
     resume: false,
     prompt: "hello",
@@ -223,16 +246,18 @@ async function start(
     tools: null,
     schema: null,
   };
-  const adapter = adapterOf(pin.kind);
-  if (adapter?.driver !== "agent") return;
-  const command = adapter.command(order);
-  await Deno.mkdir(join(home, "state", ".gemini"), { recursive: true });
-  for (const { path, content, executable } of command.files) {
-    await Deno.writeTextFile(path, content(null), { mode: executable ? 0o700 : 0o600 });
-  }
-  const child = new Deno.Command(engine.command, {
+}
+
+/** A CLI as the service would start it, but for isolation, tools and tokens. */
+export function spawned(
+  command: AgentCommand,
+  engine: { command: string; env: Record<string, string> },
+  cwd: string,
+  stdout: "null" | "piped" = "null",
+): Deno.ChildProcess {
+  return new Deno.Command(engine.command, {
     args: command.args,
-    cwd: runDir,
+    cwd,
     clearEnv: true,
     env: {
       PATH: Deno.env.get("PATH") ?? "",
@@ -244,24 +269,27 @@ async function start(
       ...command.fixedEnv,
     },
     stdin: "piped",
-    stdout: "null",
+    stdout,
     stderr: "null",
   }).spawn();
-  const writer = child.stdin.getWriter();
-  await writer.write(new TextEncoder().encode(command.stdin));
-  await writer.close();
-  await child.status;
 }
 
-async function newConversation(service: BenchService, name: string, engine = ""): Promise<string> {
+/** A worker and a conversation with it; answers the id of that. */
+export async function newConversation(service: BenchService, name: string, engine = ""): Promise<string> {
   const worker = await service.call("POST /api/workers", { name, engine });
   return (await service.call("POST /api/local/sessions", { worker_id: worker.id })).id;
 }
 
-async function untilEnded(service: BenchService, count: number): Promise<void> {
-  while ((await service.call("GET /api/executions?status=completed,failed&page_size=100")).length < count) {
-    await pause(5);
+/** Waits until so many runs have ended. */
+export async function untilEnded(service: BenchService, count: number): Promise<void> {
+  for (let ended = 0; ended < count; await pause(5)) {
+    const { completed, failed } = await tasksOf(service);
+    ended = completed + failed;
   }
+}
+
+async function tasksOf(service: BenchService): Promise<Record<"running" | "completed" | "failed", number>> {
+  return (await service.call("GET /api/system/overview")).tasks;
 }
 
 /** Waits until memory of finished work is freed. */

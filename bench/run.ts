@@ -1,5 +1,6 @@
 // `make bench`: every figure beside its baseline, measured in the same run. `make bench ARGS='rest start'` for some.
 import { benchConsole } from "./console.ts";
+import { benchConsoleScroll } from "./console_scroll.ts";
 import { benchEngines } from "./engines.ts";
 import { benchFleet } from "./fleet.ts";
 import { benchLists } from "./lists.ts";
@@ -8,15 +9,19 @@ import { benchOneFile } from "./one_file.ts";
 import { benchPlatform } from "./platform.ts";
 import { benchReply } from "./reply.ts";
 import { benchRest } from "./rest.ts";
+import { benchRunnerFleet } from "./runner_fleet.ts";
+import { benchRunners } from "./runners.ts";
 import { benchSoak } from "./soak.ts";
 import { benchStart } from "./start.ts";
 import { benchSystem } from "./system.ts";
 import { benchTasks } from "./tasks.ts";
 import { benchTokens } from "./tokens.ts";
 import { benchTurns } from "./turns.ts";
+import { benchWarm } from "./warm.ts";
 
 const BENCHES: Record<string, () => Promise<Row[]>> = {
   console: benchConsole,
+  "console-scroll": benchConsoleScroll,
   engines: benchEngines,
   fleet: benchFleet,
   lists: benchLists,
@@ -24,15 +29,17 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   platform: benchPlatform,
   reply: benchReply,
   rest: benchRest,
+  runners: benchRunners,
   start: benchStart,
   system: benchSystem,
   tasks: benchTasks,
   tokens: benchTokens,
   turns: benchTurns,
+  warm: benchWarm,
 };
 
-// Ten minutes (SVC_BENCH_SECONDS=60 for less): only when it is named.
-const LONG: Record<string, () => Promise<Row[]>> = { soak: benchSoak };
+// Minutes (SVC_BENCH_SECONDS=60 for less of soak, SVC_BENCH_RUNNERS and SVC_BENCH_WORKERS for a smaller fleet): only when they are named.
+const LONG: Record<string, () => Promise<Row[]>> = { runner_fleet: benchRunnerFleet, soak: benchSoak };
 
 const wanted = Deno.args.length === 0 ? Object.keys(BENCHES) : Deno.args;
 const rows: Row[] = [];

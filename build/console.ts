@@ -16,6 +16,8 @@ export interface BuiltConsole {
 
 const HOME = join(ROOT, "console");
 const STYLES = ["tokens", "base", "layout", "parts", "pages"];
+// One file for what pages share: each file more is asked for, and what it imports after that. Not what is large and of a few pages.
+const SHARED = /\/console\/(live|parts)\/(?!ansi|chart|markdown)|\/lucide-preact\//;
 const TYPES: Record<string, string> = {
   js: "text/javascript; charset=utf-8",
   css: "text/css; charset=utf-8",
@@ -72,6 +74,7 @@ async function bundleScripts() {
     minify: true,
     entryFileNames: names,
     chunkFileNames: names,
+    codeSplitting: { groups: [{ name: "shared", test: SHARED, minShareCount: 2 }] },
   });
   await build.close();
   const chunks = output.filter((file) => file.type === "chunk");

@@ -137,6 +137,23 @@ export class Client {
     throw response.status === 401 && token === null ? this.#credential.missing(address) : problem;
   }
 
+  /** Sends a body to what is no route, in our name, and answers the response as it comes. */
+  async post(path: string, headers: Record<string, string>, body: string): Promise<Response> {
+    this.#credential.check();
+    const address = await this.url();
+    const url = new URL(address + path);
+    const token = await this.#credential.token(address);
+    const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
+    const { signal } = this.#io;
+    const request = new Request(url, {
+      method: "POST",
+      headers: { ...headers, ...authorization },
+      body,
+      signal,
+    });
+    return await this.#transport.send(request, url);
+  }
+
   /** Whether a token that ends may be followed by another one: after a login. */
   get renews(): boolean {
     return this.#credential.renews;

@@ -37,8 +37,8 @@ export class Credential {
 
   /** Throws `unauthenticated` in a run without a token. */
   check(): void {
-    const { SVC_TOKEN, SVC_RUN_ID } = this.#io.env;
-    if (SVC_TOKEN || !SVC_RUN_ID) return;
+    const { SVC_TOKEN, SVC_TOKEN_FILE, SVC_RUN_ID } = this.#io.env;
+    if (SVC_TOKEN || SVC_TOKEN_FILE || !SVC_RUN_ID) return;
     throw new ServiceError(
       "unauthenticated",
       "Cannot log in: this is an agent's run and its SVC_TOKEN is missing",
@@ -109,6 +109,18 @@ export class Credential {
       instance: running.instance,
     };
     return await signToken(keyBytes(key), claims, OPERATOR_KEY_TTL_S, Date.now());
+  }
+}
+
+/** The message of an agent's run, "" when there is none. An agent that stays open between runs finds it in its token (contract 19). */
+export function runMessage({ SVC_MESSAGE_ID, SVC_RUN_ID, SVC_TOKEN_FILE }: Io["env"]): string {
+  if (SVC_MESSAGE_ID || !SVC_RUN_ID || !SVC_TOKEN_FILE) return SVC_MESSAGE_ID ?? "";
+  const [, claims = ""] = readToken(SVC_TOKEN_FILE).split(".");
+  try {
+    const text = new TextDecoder().decode(Uint8Array.fromBase64(claims, { alphabet: "base64url" }));
+    return String(JSON.parse(text).message_id ?? "");
+  } catch {
+    return "";
   }
 }
 

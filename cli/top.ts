@@ -87,6 +87,13 @@ export const TOP: Record<string, TopCommand> = {
     options: [CONFIG],
     more: "For the health checks of containers and scripts: needs no token.",
   },
+  mcp: {
+    about: "Tools of the service for an agent, over stdin and stdout (Model Context Protocol)",
+    usage: "mcp",
+    more:
+      "For agents that take no tool server over HTTP, and for those that stay open between runs: SVC_URL says where the service is,\n" +
+      "SVC_TOKEN or the file SVC_TOKEN_FILE, which is read for each call, in whose name.",
+  },
   doctor: {
     about: "Check the service, or this machine when it does not run, and say what to do",
     usage: "doctor [-c config.yaml] [--fix] [--json]",

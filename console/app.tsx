@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { Route, Switch } from "wouter-preact";
 import { followEvents } from "./live/events.ts";
 import { followInbox } from "./live/inbox.ts";
@@ -33,7 +33,7 @@ export function App() {
 let following = false;
 
 function SignedIn() {
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (following) return;
     following = true;
     followEvents();

@@ -13,6 +13,7 @@ import {
   Mails,
   MessageCircle,
   Plug,
+  Server,
   Users,
 } from "lucide-preact";
 import { useEffect, useState } from "preact/hooks";
@@ -88,6 +89,13 @@ const PLACES: readonly Place[] = [
     icon: Plug,
     covers: /^\/console\/platforms/,
     scope: "read:platforms",
+  },
+  {
+    href: "/console/runners",
+    name: "Runners",
+    icon: Server,
+    covers: /^\/console\/runners/,
+    scope: "read:runners",
   },
   { href: "/console/system", name: "System", icon: Cpu, covers: /^\/console\/system/, scope: "read:system" },
 ];

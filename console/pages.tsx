@@ -1,5 +1,5 @@
 import type { ComponentType } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useReducer, useState } from "preact/hooks";
 import { Empty, Loading } from "./parts/notice.tsx";
 
 /** What a page is given: the named parts of its address. */
@@ -67,6 +67,7 @@ export const PAGES: readonly Page[] = [
     path: "/console/platforms",
     load: async () => (await import("./pages/platforms/platforms.tsx")).PlatformsPage,
   },
+  { path: "/console/runners", load: async () => (await import("./pages/runners/runners.tsx")).RunnersPage },
   { path: "/console/memory", load: async () => (await import("./pages/memory/memory.tsx")).MemoryPage },
   { path: "/console/system", load: async () => (await import("./pages/system/overview.tsx")).OverviewPage },
   {
@@ -101,22 +102,34 @@ export const PAGES: readonly Page[] = [
 ];
 
 const RELOADED = "svc.reloaded";
+const loaded = new Map<string, ComponentType<PageProps>>();
+
+async function load(page: Page): Promise<void> {
+  loaded.set(page.path, await page.load());
+  sessionStorage.removeItem(RELOADED);
+}
+
+/** Begins to load the page at this address, beside what has to be asked for before it can be shown. */
+export function loadAhead(address: string): void {
+  const page = PAGES.find(({ path }) =>
+    new RegExp(`^${path.replace(/\/:\w+\?/, "(/[^/]+)?").replace(/:\w+/, "[^/]+")}/?$`).test(address)
+  );
+  // What fails now is asked for again, and told, when it is shown.
+  if (page !== undefined) load(page).catch(() => {});
+}
 
 /** Shows a page when its code is here. After an upgrade an open tab asks for code that is gone: then it is loaded anew, once. */
 export function LazyPage({ page, params }: { page: Page; params: PageProps["params"] }) {
-  const [loaded, setLoaded] = useState<{ path: string; Body: ComponentType<PageProps> } | null>(null);
+  const [, redraw] = useReducer((drawn: number) => drawn + 1, 0);
   const [failed, setFailed] = useState(false);
-  useEffect(() => {
-    let gone = false;
-    page.load().then((Body) => {
-      sessionStorage.removeItem(RELOADED);
-      if (!gone) setLoaded({ path: page.path, Body });
-    }, () => {
+  const Body = loaded.get(page.path);
+  useLayoutEffect(() => {
+    if (Body !== undefined) return;
+    load(page).then(() => redraw(0), () => {
       if (sessionStorage.getItem(RELOADED) !== null) return setFailed(true);
       sessionStorage.setItem(RELOADED, "yes");
       location.reload();
     });
-    return () => gone = true;
   }, [page.path]);
   if (failed) {
     return (
@@ -125,6 +138,5 @@ export function LazyPage({ page, params }: { page: Page; params: PageProps["para
       </Empty>
     );
   }
-  if (loaded === null || loaded.path !== page.path) return <Loading />;
-  return <loaded.Body params={params} />;
+  return Body === undefined ? <Loading /> : <Body params={params} />;
 }

@@ -51,7 +51,9 @@ const browser = await chromium.launch({
 try {
   const views = [DESK, PHONE].flatMap((view) => [{ ...view, dark: false }, { ...view, dark: true }]);
   // What somebody sees who has just begun.
-  for (const view of views) await picture(view, { welcome: "/", "chat-none": "/console/chat" });
+  for (const view of views) {
+    await picture(view, { welcome: "/", "chat-none": "/console/chat", "runners-none": "/console/runners" });
+  }
   const pages = await furnish(server.url, PASSWORD);
   for (const view of views) await picture(view, pages);
   console.log(`The pictures are in ${folder}`);

@@ -9,6 +9,7 @@ export async function furnish(url: string, password: string): Promise<Record<str
   const chat = await talk(call, ada.id);
   await schedules(call, ada.id);
   await others(call, ada.id, chat);
+  const { runner, away } = await machines(url, call);
   const [failed] = await call("GET /api/executions?status=failed");
   const [done] = await call("GET /api/executions?status=completed");
   const [schedule] = await call("GET /api/queue?status=scheduled");
@@ -36,6 +37,9 @@ export async function furnish(url: string, password: string): Promise<Record<str
     budgets: "/console/budgets",
     "budget-new": "/console/budgets?for=global",
     platforms: "/console/platforms",
+    runners: "/console/runners",
+    runner: `/console/runners?runner=${runner}`,
+    "worker-away": `/console/workers/${away}`,
     system: "/console/system",
     usage: "/console/system/usage",
     events: "/console/system/events",
@@ -153,6 +157,41 @@ async function others(call: Call, worker: string, chat: string): Promise<void> {
     period: "24h",
   });
   await call("POST /api/budgets", { ...budget, name: "Trials", unit: "minutes", limit: 600, period: "7d" });
+}
+
+/** Two runners that were heard of, one that was not yet, and a worker that is at home on one. */
+async function machines(url: string, call: Call): Promise<{ runner: string; away: string }> {
+  const plans: [name: string, labels: string[], engines: string[]][] = [
+    ["render1", ["gpu", "linux"], ["codex", "whisper"]],
+    ["mac1", ["macos", "xcode"], ["claude"]],
+  ];
+  let runner = "";
+  for (const [name, labels, engines] of plans) {
+    const { id, token } = await call("POST /api/runners", { name, labels });
+    const [process, place] = [crypto.randomUUID(), crypto.randomUUID()];
+    const claim = () =>
+      send(url, token, "POST /api/runners/claim", {
+        request_id: crypto.randomUUID(),
+        ...{ process, place, epoch: 0, protocol: 1, version: "4.9.0", work_root: "/var/lib/svc-runner" },
+        max_runs: 4,
+        engines: engines.map((engine) => ({ name: engine, agent: true, external: true })),
+        wait_ms: 0,
+      });
+    await claim();
+    // As long as pictures are made it is there.
+    Deno.unrefTimer(setInterval(() => void claim().catch(() => {}), 10_000));
+    runner = id;
+  }
+  await call("POST /api/runners/render1/drain", {});
+  await call("POST /api/runners", { name: "mac2", labels: ["macos"] });
+  const { id: away } = await call("POST /api/workers", {
+    name: "Lin",
+    engine: "claude",
+    description: "Builds the app for phones",
+    runs_on: ["macos"],
+  });
+  await call(`POST /api/workers/${away}/rehome`, { home: "mac1" });
+  return { runner, away };
 }
 
 async function finished(call: Call, task: object): Promise<void> {

@@ -2,6 +2,7 @@ import type { Api } from "../../src/http/app.ts";
 import { type AnyCommand, command, type Context } from "../command.ts";
 import { durationOf } from "../duration.ts";
 import { EXIT, Exit, usage } from "../exit.ts";
+import { runMessage } from "../credential.ts";
 import { readText } from "../prompt.ts";
 import { resumed } from "../repeat.ts";
 import { visible } from "../visible.ts";
@@ -60,7 +61,7 @@ export const askCommand: AnyCommand = command({
     const waitMs = options.wait === undefined ? null : durationOf(options.wait, "--wait", 0);
     if (waitMs !== null && waitMs > WAIT_MAX_MS) throw usage("--wait: must be at most 90s");
     const body = {
-      message_id: options.messageId ?? (io.env.SVC_MESSAGE_ID || `ask-${crypto.randomUUID()}`),
+      message_id: options.messageId ?? (runMessage(io.env) || `ask-${crypto.randomUUID()}`),
       text,
       options: options.option ?? [],
       ...(options.default === undefined ? {} : { default: options.default }),

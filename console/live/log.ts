@@ -16,6 +16,8 @@ const LINE_MAX_CHARACTERS = 10_000;
 const NONE: Log = { lines: [], ended: false, refusal: null };
 const RETRY_MS = 2_000;
 const SHOW_MS = 100;
+// The pieces of a long log are all here at once: after so long others have their turn.
+const SLICE_MS = 8;
 
 /** The log of an execution, live until it ends. Only while the tab is seen: a stream costs one of six connections. */
 export function useLog(executionId: string, options: { raw?: boolean; tail?: number } = {}): Log {
@@ -64,9 +66,14 @@ async function read(url: string, signal: AbortSignal, show: (log: Log) => void):
   if (!response.ok) throw refusalFrom(response.status, await response.json().catch(() => null));
   const gathered = new Lines();
   let shownAt = 0;
+  let sliceAt = performance.now();
   const decoder = new TextDecoderStream() as unknown as TransformStream<Uint8Array, string>;
   for await (const text of response.body?.pipeThrough(decoder) ?? []) {
     gathered.add(text);
+    if (performance.now() - sliceAt > SLICE_MS) {
+      await new Promise((resolve) => setTimeout(resolve));
+      sliceAt = performance.now();
+    }
     if (Date.now() - shownAt < SHOW_MS) continue;
     shownAt = Date.now();
     show({ lines: gathered.all(), ended: false, refusal: null });

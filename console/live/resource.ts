@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type JournalEvent, type Page, type Refusal, refusalOf } from "./api.ts";
 import { onEvent, onReset } from "./events.ts";
 
@@ -30,7 +30,8 @@ export function useResource<T>(
   const latest = useRef({ load, touches });
   latest.current = { load, touches };
   const reload = useRef(() => {});
-  useEffect(() => {
+  // Not useEffect(), which waits until the page without its data was drawn.
+  useLayoutEffect(() => {
     const gone = new AbortController();
     const reading = gathered(async () => {
       try {
@@ -66,34 +67,25 @@ export interface LiveList<T> extends Resource<T[]> {
   more: () => void;
 }
 
-/** As useResource(), for a list of rows with ids, newest first. */
+/** As useResource(), for a list of rows with ids, newest first. Another page costs the same, however many there are. */
 export function useList<T extends { id: string }>(
   key: string,
   load: (cursor: string | undefined, signal: AbortSignal) => Promise<Page<T>>,
   touches: (event: JournalEvent) => boolean = () => false,
 ): LiveList<T> {
-  const older = useRef<Older<T> | null>(null);
+  const grown = useRef<Grown<T> | null>(null);
   const [, redraw] = useState(0);
-  const first = useResource(key, (signal) => load(undefined, signal), touches);
-  if (older.current?.key !== key) older.current = null;
-  const start = first.data?.items ?? [];
-  const last = start.at(-1)?.id;
-  const tail = (first.data?.next ?? null) === null || last === undefined
-    ? []
-    : older.current?.items.filter((item) => item.id < last) ?? [];
-  const next = older.current === null ? first.data?.next ?? null : older.current.next;
+  const { data: first, refusal, reload } = useResource(key, (signal) => load(undefined, signal), touches);
+  if (grown.current?.key !== key || (first?.next ?? null) === null) grown.current = null;
+  if (grown.current !== null && first !== undefined) renew(grown.current, first);
   async function more(): Promise<void> {
-    if (next === null || older.current?.reading) return;
-    const mine: Older<T> = older.current = {
-      key,
-      // What stood at the end of the first page may be pushed out of it by newer rows.
-      items: [...start, ...tail],
-      next,
-      reading: true,
-    };
+    if (first === undefined || first.next === null) return;
+    const mine = grown.current ??= { key, first, items: [...first.items], next: first.next, reading: false };
+    if (mine.next === null || mine.reading) return;
+    mine.reading = true;
     try {
-      const page = await load(next, new AbortController().signal);
-      mine.items = [...mine.items, ...page.items];
+      const page = await load(mine.next, new AbortController().signal);
+      mine.items.push(...page.items);
       mine.next = page.next;
     } catch {
       // The next wish for more tries again.
@@ -102,19 +94,30 @@ export function useList<T extends { id: string }>(
     redraw((count) => count + 1);
   }
   return {
-    data: first.data === undefined ? undefined : [...start, ...tail],
-    refusal: first.refusal,
-    reload: first.reload,
-    total: first.data?.total ?? "",
+    data: grown.current?.items ?? first?.items,
+    refusal,
+    reload,
+    total: first?.total ?? "",
     more: () => void more(),
   };
 }
 
-interface Older<T> {
+/** The first page and those behind it, in one array that only grows. */
+interface Grown<T> {
   key: string;
+  first: Page<T>;
   items: T[];
   next: string | null;
   reading: boolean;
+}
+
+/** Puts the first page, read again, in front. What stood at its end may have been pushed out of it by newer rows, and stays. */
+function renew<T extends { id: string }>(grown: Grown<T>, first: Page<T>): void {
+  if (grown.first === first) return;
+  grown.first = first;
+  const last = first.items.at(-1)?.id ?? "";
+  const behind = grown.items.findIndex(({ id }) => id < last);
+  grown.items.splice(0, behind === -1 ? grown.items.length : behind, ...first.items);
 }
 
 /** Work that is wanted often and done seldom: at once, and then once per burst of wishes. */

@@ -94,3 +94,8 @@ export function Tick({ label, checked, onChange, children }: {
     </label>
   );
 }
+
+/** The words of a field that takes many: there are spaces, line breaks or commas between them. */
+export function wordsIn(text: string): string[] {
+  return text.split(/[\s,]+/).filter(Boolean);
+}

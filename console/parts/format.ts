@@ -45,46 +45,53 @@ export function agoText(at: number, now: number): string {
 }
 
 /** A time in full, in the reader's own zone. */
-export function timeText(at: number): string {
-  return new Date(at).toLocaleString(undefined, {
-    weekday: "short",
-    day: "numeric",
-    month: "short",
-    year: "numeric",
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-    timeZoneName: "short",
-  });
-}
+export const timeText = timeFormat({
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  timeZoneName: "short",
+});
 
 /** A time to come, in the reader's own zone: by the minute, which is how it was planned. */
-export function plannedText(at: number): string {
-  return new Date(at).toLocaleString(undefined, {
-    weekday: "short",
-    day: "numeric",
-    month: "short",
-    year: "numeric",
-    hour: "2-digit",
-    minute: "2-digit",
-    timeZoneName: "short",
-  });
-}
+export const plannedText = timeFormat({
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  timeZoneName: "short",
+});
 
 /** The hour and minute of a time. */
-export function clockText(at: number): string {
-  return new Date(at).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
-}
+export const clockText = timeFormat({ hour: "2-digit", minute: "2-digit" });
+
+/** Hour, minute and second of a time, as a log has them. */
+export const stampText = timeFormat({ hour: "2-digit", minute: "2-digit", second: "2-digit" }, "en-GB");
+
+const dayOfYear = timeFormat({ day: "numeric", month: "short" });
+const dayInFull = timeFormat({ day: "numeric", month: "short", year: "numeric" });
 
 /** The day of a time, with its year when that is not this one. */
 export function dayText(at: number, now: number): string {
-  const date = new Date(at);
-  const sameYear = date.getFullYear() === new Date(now).getFullYear();
-  return date.toLocaleDateString(undefined, {
-    day: "numeric",
-    month: "short",
-    ...(sameYear ? {} : { year: "numeric" }),
-  });
+  const sameYear = new Date(at).getFullYear() === new Date(now).getFullYear();
+  return sameYear ? dayOfYear(at) : dayInFull(at);
+}
+
+/** Times in words. The formatter is made once: to make one costs a hundred times what using it does, and then it is garbage. */
+export function timeFormat(options: Intl.DateTimeFormatOptions, locale?: string): (at: number) => string {
+  let format: Intl.DateTimeFormat | undefined;
+  return (at) => {
+    const date = new Date(at);
+    // What is no time, such as a line of a log that only looks like one, is no error.
+    if (Number.isNaN(date.getTime())) return String(date);
+    format ??= new Intl.DateTimeFormat(locale, options);
+    return format.format(date);
+  };
 }
 
 /** A size in bytes: `340 B`, `12 KB`, `1.4 MB`. */

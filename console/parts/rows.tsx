@@ -1,6 +1,5 @@
-import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core";
 import type { ComponentChildren } from "preact";
-import { useEffect, useReducer, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 interface RowsProps {
   /** What the rows are, read out. */
@@ -18,44 +17,54 @@ interface RowsProps {
   class?: string;
 }
 
-const OVERSCAN = 12;
+// Drawn on either side of what is in sight, so that a scroll shows no gap; a fast one pays for them in every frame.
+const BESIDE_PX = 160;
+// More is asked for before the end is reached.
+const NEAR_END_ROWS = 20;
 const NEAR_END_PX = 40;
 
-/** A list of any length: only the rows in sight are elements (facts, console 3.1). */
+/** A list of any length: only the rows in sight are elements, and where they stand is a sum (facts, console 3.1). */
 export function Rows(props: RowsProps) {
   const { label, count, height, row, onEnd, sticky = false, target } = props;
   const box = useRef<HTMLDivElement>(null);
-  const virtualizer = useRef<Virtualizer<HTMLDivElement, Element> | null>(null);
-  const [, redraw] = useReducer((drawn: number) => drawn + 1, 0);
   const atEnd = useRef(true);
-  const list = virtualizer.current ??= new Virtualizer({
-    count,
-    getScrollElement: () => box.current,
-    estimateSize: () => height,
-    overscan: OVERSCAN,
-    scrollToFn: elementScroll,
-    observeElementRect,
-    observeElementOffset,
-    onChange: () => redraw(0),
-  });
-  list.setOptions({ ...list.options, count, estimateSize: () => height });
-  useEffect(() => list._didMount(), []);
+  const [top, setTop] = useState(0);
+  const [room, setRoom] = useState(0);
+  function look(): void {
+    const { scrollTop = 0, clientHeight = 0 } = box.current ?? {};
+    setTop(Math.floor(scrollTop / height));
+    setRoom(Math.ceil(clientHeight / height) + 1);
+  }
+  function scrollTo(px: number): void {
+    if (box.current !== null) box.current.scrollTop = px;
+  }
+  useLayoutEffect(() => {
+    if (box.current === null) return;
+    look();
+    const size = new ResizeObserver(look);
+    size.observe(box.current);
+    return () => size.disconnect();
+  }, [height]);
   useEffect(() => {
-    list._willUpdate();
-    if (sticky && atEnd.current && count > 0) list.scrollToIndex(count - 1, { align: "end" });
-    redraw(0);
+    if (sticky && atEnd.current) scrollTo(count * height);
   }, [count]);
   useEffect(() => {
-    if (target !== undefined && target < count) list.scrollToIndex(target, { align: "center" });
+    if (target !== undefined && target < count) {
+      scrollTo(target * height - ((box.current?.clientHeight ?? 0) - height) / 2);
+    }
   }, [target, target !== undefined && target < count]);
-  const shown = list.getVirtualItems();
-  const last = shown.at(-1)?.index ?? -1;
+  // A list that has become shorter is drawn before the browser has said where it stands now.
+  const beside = Math.ceil(BESIDE_PX / height);
+  const first = Math.max(0, Math.min(top, count - room) - beside);
+  const shown = Math.max(0, Math.min(top + room + beside, count) - first);
+  const last = first + shown - 1;
   useEffect(() => {
-    if (count > 0 && last >= count - OVERSCAN) onEnd?.();
+    if (count > 0 && last >= count - NEAR_END_ROWS) onEnd?.();
   }, [last, count]);
-  function noteEnd(): void {
+  function onScroll(): void {
     const { scrollTop = 0, clientHeight = 0, scrollHeight = 0 } = box.current ?? {};
     atEnd.current = scrollTop + clientHeight >= scrollHeight - NEAR_END_PX;
+    look();
   }
   return (
     <div
@@ -64,19 +73,23 @@ export function Rows(props: RowsProps) {
       tabIndex={0}
       role="list"
       aria-label={label}
-      onScroll={noteEnd}
+      onScroll={onScroll}
     >
-      <div class="rows-space" style={{ height: `${list.getTotalSize()}px` }} role="presentation">
-        {shown.map(({ index, start }) => (
+      <div
+        class="rows-space"
+        style={{ height: `${count * height}px`, paddingBlockStart: `${first * height}px` }}
+        role="presentation"
+      >
+        {Array.from({ length: shown }, (_, at) => (
           <div
-            key={index}
+            key={first + at}
             class="row-place"
             role="listitem"
             aria-setsize={count}
-            aria-posinset={index + 1}
-            style={{ height: `${height}px`, transform: `translateY(${start}px)` }}
+            aria-posinset={first + at + 1}
+            style={{ height: `${height}px` }}
           >
-            {row(index)}
+            {row(first + at)}
           </div>
         ))}
       </div>

@@ -52,6 +52,10 @@ const LOOKS: Record<string, [LucideIcon, Tone, string]> = {
   retrying: [TriangleAlert, "warn", "tries again"],
   passed: [CircleCheck, "good", "passed"],
   rejected: [OctagonX, "bad", "not passed"],
+  online: [CircleCheck, "good", "online"],
+  silent: [TriangleAlert, "warn", "not heard of"],
+  awaited: [CircleDashed, "quiet", "not here yet"],
+  draining: [CirclePause, "quiet", "draining"],
   active: [CircleCheck, "good", "may sign in"],
   disabled: [CircleSlash, "quiet", "may not sign in"],
 };

@@ -52,6 +52,7 @@ async function probe({ engines, db, clock }: EngineNeeds): Promise<EngineShown[]
     version: found[name]?.version ?? "",
     detail: found[name]?.detail ?? "",
     live_usage: engines.find(name)?.counts.live ?? false,
+    stays_open: engines.find(name)?.staysOpen ?? 0,
     windows: windows.filter(({ engine }) => engine === name).map(({ engine: _engine, ...window }) => window),
     limited_until: limits.find((limit) => limit.engine === name)?.until ?? null,
   }));

@@ -1,6 +1,6 @@
 import { newId } from "../base/id.ts";
 import { invalid } from "../domain/error.ts";
-import { byteLength } from "../base/bytes.ts";
+import { byteLength, cutToBytes } from "../base/bytes.ts";
 import { CONTENT_MAX_BYTES } from "../domain/field.ts";
 import {
   furtherId,
@@ -181,6 +181,5 @@ function cleaned(incoming: Incoming, { threads }: PlatformRules): Incoming {
 
 function cutToLimit(text: string): string {
   if (byteLength(text) <= CONTENT_MAX_BYTES) return text;
-  const bytes = new TextEncoder().encode(text).subarray(0, CONTENT_MAX_BYTES - byteLength(CUT_NOTE));
-  return new TextDecoder().decode(bytes).replace(/\uFFFD+$/, "") + CUT_NOTE;
+  return cutToBytes(text, CONTENT_MAX_BYTES - byteLength(CUT_NOTE)) + CUT_NOTE;
 }

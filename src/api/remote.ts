@@ -1,5 +1,6 @@
 import type {
   RunEnd,
+  RunEnds,
   RunEvents,
   RunLogged,
   RunLogPart,
@@ -20,11 +21,14 @@ export interface RunFile {
 
 /** The runs that runners have: what `boot` hands over to the operations (contract 18). */
 export interface RemoteRuns {
-  enter(runner: RunnerBinding, claim: RunnerClaim): Promise<unknown>;
-  claim(runner: RunnerBinding, claim: RunnerClaim, signal: AbortSignal): Promise<RunnerClaimed>;
+  claim(
+    runner: RunnerBinding,
+    claim: RunnerClaim,
+  ): Promise<(signal: AbortSignal) => Promise<RunnerClaimed>>;
   beat(runner: RunnerBinding, beat: RunnerBeat): Promise<RunnerHeard>;
   log(runner: RunnerBinding, id: string, part: RunLogPart, bytes: Uint8Array): Promise<RunLogged>;
   report(runner: RunnerBinding, id: string, events: RunEvents): Promise<void>;
   media(runner: RunnerBinding, id: string, name: string): Promise<RunFile>;
   end(runner: RunnerBinding, id: string, end: RunEnd): Promise<void>;
+  endAll(runner: RunnerBinding, ends: RunEnds["ends"]): Promise<string[]>;
 }

@@ -2,6 +2,8 @@
 import { ServiceError } from "../domain/error.ts";
 import type {
   RunEnd,
+  RunEnds,
+  RunEndsStored,
   RunEvents,
   RunLogged,
   RunLogPart,
@@ -20,31 +22,22 @@ import type { Needs } from "./parts.ts";
 const STORED: RunStored = { status: "stored" };
 
 /**
- * POST /api/runners/claim, before it waits: the process that asks is the one of its runner from here on (contract 18). Throws `conflict`
- * when another one is, or when this one is too old; `unavailable` while the service starts or stops.
+ * POST /api/runners/claim: the process that asks is the one of its runner from here on. Answers what waits for a run and answers it with
+ * its lease (contract 18). Throws `conflict` when another process runs as this runner, or when this one is too old; `unavailable` while the
+ * service starts or stops.
  */
-export async function enterRunner(
+export async function claimRun(
   { remote, lifecycle }: Needs<"remote" | "lifecycle">,
   call: Call,
   claim: RunnerClaim,
-): Promise<void> {
+): Promise<(signal: AbortSignal) => Promise<Answer<RunnerClaimed>>> {
   if (lifecycle.state !== "ready") {
     throw new ServiceError("unavailable", `Cannot give runs now: the service is ${lifecycle.state}`, {
       retry_after_s: 1,
     });
   }
-  await remote().enter(runnerOf(call), claim);
-}
-
-/** POST /api/runners/claim: waits for a run, and answers it with its lease (contract 18). Throws what enterRunner() does. */
-export async function claimRun(
-  { remote, lifecycle }: Needs<"remote" | "lifecycle">,
-  call: Call,
-  claim: RunnerClaim,
-  signal: AbortSignal,
-): Promise<Answer<RunnerClaimed>> {
-  const left = AbortSignal.any([signal, lifecycle.stopping]);
-  return answer(await remote().claim(runnerOf(call), claim, left));
+  const wait = await remote().claim(runnerOf(call), claim);
+  return async (signal) => answer(await wait(AbortSignal.any([signal, lifecycle.stopping])));
 }
 
 /** POST /api/runners/beat. Throws `conflict` when another process runs as this runner. */
@@ -86,6 +79,15 @@ export async function endRun(
 ): Promise<Answer<RunStored>> {
   await remote().end(runnerOf(call), id, end);
   return answer(STORED);
+}
+
+/** POST /api/runs/outcomes: stores those that nothing is unusual about, and answers which; the others, and all that are refused, are told one by one. */
+export async function endRuns(
+  { remote }: Needs<"remote">,
+  call: Call,
+  { ends }: RunEnds,
+): Promise<Answer<RunEndsStored>> {
+  return answer({ stored: await remote().endAll(runnerOf(call), ends) });
 }
 
 /** GET /api/runs/:id/media/:name: a file of the message of a run. Throws `not_found`; `conflict` when the run belongs to the caller no longer. */

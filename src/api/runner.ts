@@ -59,6 +59,7 @@ export async function createRunner(
       id: newId(),
       ...input,
       state: "silent",
+      draining: false,
       version: "",
       engines: [],
       max_runs: 0,

@@ -24,7 +24,7 @@ import { checkDeletable } from "./work_dir.ts";
  * Worker). Throws `not_found`, and `conflict`, before anything is changed, when the directory may not be deleted.
  */
 export async function deleteWorker(
-  { db, clock, paths, interruptRun }: Needs<"db" | "clock" | "paths" | "interruptRun">,
+  { db, clock, paths, engines, interruptRun }: Needs<"db" | "clock" | "paths" | "engines" | "interruptRun">,
   call: Call,
   id: string,
   deleteWorkDir: boolean,
@@ -44,7 +44,7 @@ export async function deleteWorker(
     await workerDeletion(db, worker, call.caller.subject, clock.now()),
     () => notFound("worker", id),
   );
-  await endRuns({ db, paths, interruptRun }, id);
+  await endRuns({ db, paths, engines, interruptRun }, id);
   if (removal !== null) await removeDirectory(removal, worker.work_dir);
   return DELETED;
 }
@@ -79,12 +79,13 @@ export async function workerDeletion(
 
 /** Ends the runs of a deleted worker, and removes what its engines kept. */
 export async function endRuns(
-  { db, paths, interruptRun }: Needs<"db" | "paths" | "interruptRun">,
+  { db, paths, engines, interruptRun }: Needs<"db" | "paths" | "engines" | "interruptRun">,
   id: string,
 ): Promise<void> {
   // Nothing can be claimed after the commit, so these are all.
   const open = await listOpenExecutionIds(db, id);
   await Promise.all(open.map((executionId) => interruptRun(executionId)));
+  await engines.release(id);
   // The state of its engines is of no use any more.
   await Deno.remove(join(paths.state, id), { recursive: true }).catch(() => {});
 }

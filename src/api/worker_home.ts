@@ -26,10 +26,10 @@ export async function rehomeWorker(
   const now = clock.now();
   const runner = home === "" ? null : await findRunner(db, home, now);
   if (home !== "" && runner === null) throw invalid("home", `no runner is called ${JSON.stringify(home)}`);
-  if ((await listOpenExecutionIds(db, id)).length > 0) {
-    throw conflict(`Cannot rehome ${worker.name} while it runs: cancel its run, or wait for its end`);
-  }
-  await db.writeOr([
+  const runs = () =>
+    conflict(`Cannot rehome ${worker.name} while it runs: cancel its run, or wait for its end`);
+  if ((await listOpenExecutionIds(db, id)).length > 0) throw runs();
+  const { won } = await db.write([
     ...setWorkerHome(id, runner?.name ?? "", now),
     deleteForeignContexts(id, ""),
     record(now, {
@@ -38,6 +38,8 @@ export async function rehomeWorker(
       actor: call.caller.subject,
       data: { fields: ["home"], from: worker.home, to: runner?.name ?? "" },
     }),
-  ], () => notFound("worker", id));
+  ]);
+  // It has begun to run since, or was deleted.
+  if (!won) throw await findWorker(db, id) === null ? notFound("worker", id) : runs();
   return await getWorker(needs, id);
 }

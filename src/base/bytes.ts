@@ -5,6 +5,16 @@ export function byteLength(text: string): number {
   return Buffer.byteLength(text);
 }
 
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** The start of a text in at most `max` bytes of UTF-8, without a character that was cut in half. */
+export function cutToBytes(text: string, max: number): string {
+  if (byteLength(text) <= max) return text;
+  // No character is less than a byte, so that what lies behind need not be made into bytes.
+  return decoder.decode(encoder.encode(text.slice(0, max)).subarray(0, max)).replace(/\ufffd+$/, "");
+}
+
 /** The pieces joined; a single piece is returned as it is, not copied. */
 export function joined(parts: readonly Uint8Array[]): Uint8Array {
   const [first = new Uint8Array()] = parts;

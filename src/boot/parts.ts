@@ -17,6 +17,7 @@ import { filePath } from "./data_marker.ts";
 import type { DatabaseOwner } from "./database_owner.ts";
 import type { Operator } from "./first_start.ts";
 import type { DataLock } from "./lock.ts";
+import { machineOf } from "./machine.ts";
 
 /** What a server stands on once its data directory is taken and its database is open. */
 export interface Foundation {
@@ -42,13 +43,15 @@ interface Process {
   bells: Bells;
   /** File mode mask of the programs that are started. */
   umask: number;
+  /** What may be used of its memory; absent: as the machine says. */
+  memoryBytes: number | undefined;
   stopping: AbortSignal;
 }
 
 /** Everything that operations are made of; `running` is what the server adds once its stages are there, and `listensAt` its address. */
 export function partsOf(
   { loaded, paths, db, key, operator, clock, owner, platforms }: Foundation,
-  { bells, umask, stopping }: Process,
+  { bells, umask, memoryBytes, stopping }: Process,
   running: Needs<"stages" | "interruptRun" | "interruptRouting" | "remote">,
   listensAt: () => string,
 ): Parts {
@@ -69,13 +72,10 @@ export function partsOf(
     clock,
     bells,
     paths,
-    engines: new Catalog({ defaultName, configured, defaultsFor }, {
-      path: Deno.env.get("PATH") ?? "",
-      inherited: Deno.env.toObject(),
-      root: Deno.uid() === 0,
-      umask,
-      stopGraceMs: limits.stop_grace,
-    }),
+    engines: new Catalog(
+      { defaultName, configured, defaultsFor },
+      machineOf({ umask, stopGraceMs: limits.stop_grace, memoryBytes }),
+    ),
     authority,
     signIn: createSignIn({
       oidc: auth.oidc,

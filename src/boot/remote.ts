@@ -11,6 +11,7 @@ import type { Rules } from "../run/ending.ts";
 import { Polls } from "../run/polls.ts";
 import { Recorder } from "../run/recorder.ts";
 import { RemoteClaims } from "../run/remote_claims.ts";
+import { RemoteEnds } from "../run/remote_ends.ts";
 import { RemoteReports } from "../run/remote_reports.ts";
 import type { Database } from "../store/database.ts";
 import { isRemote, renewAllLeases, stopRemote } from "../store/remote_run.ts";
@@ -52,14 +53,18 @@ export function createRemote(
     ...{ db, clock, bells, paths, recorder, times, waits, steps, logBell },
     maxLogBytes: limits.max_log_bytes,
   });
+  const ends = new RemoteEnds({
+    ...{ db, clock, bells, waits, steps, logBell },
+    maxLogBytes: limits.max_log_bytes,
+  });
   return {
-    enter: (...given) => claims.enter(...given),
     claim: (...given) => claims.claim(...given),
     beat: (...given) => reports.beat(...given),
     log: (...given) => reports.log(...given),
     report: (...given) => reports.report(...given),
     media: (...given) => reports.media(...given),
     end: (...given) => reports.end(...given),
+    endAll: (...given) => ends.store(...given),
     placement: new Placement({ db, clock, paths, engines, polls, times }),
     interrupt: (executionId) => finish(executionId, "cancelled"),
     stopFor: (executionId, words) => finish(executionId, `budget: ${words}`),

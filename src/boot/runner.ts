@@ -7,12 +7,14 @@ import { ConfigError, readSecretFile } from "../config/file.ts";
 import { loadRunnerConfig, type RunnerConfig } from "../config/runner.ts";
 import { engineSchema } from "../config/schema.ts";
 import { Catalog } from "../engine/catalog.ts";
+import { endOpenProcesses } from "../engine/open_process.ts";
 import { keepDescriptors } from "../engine/descriptors.ts";
 import { Leftovers } from "../runner/leftovers.ts";
 import { Link, Refused } from "../runner/link.ts";
 import { RunnerLoop } from "../runner/loop.ts";
 import { openDataDirectory } from "./first_start.ts";
 import { lockDataDirectory, LockedError } from "./lock.ts";
+import { machineOf } from "./machine.ts";
 import { installShim } from "./shim.ts";
 
 const EXIT_DONE = 0;
@@ -60,27 +62,29 @@ async function serveRuns({ url, token, config }: Given, umask: number): Promise<
   const paths = dataPaths(await openDataDirectory(config.work_root));
   const lock = await lockDataDirectory(paths.lock, null);
   try {
-    await Deno.remove(paths.runs, { recursive: true }).catch(() => {});
+    await endOpenProcesses(paths.runs);
     await installShim(paths.bin);
     const clock = systemClock;
     const { default: defaultName, ...configured } = config.engines;
     const defaultsFor = (kind: string) => engineSchema.parse({ kind });
+    const engines = new Catalog(
+      { defaultName, configured, defaultsFor },
+      machineOf({ umask, stopGraceMs: config.limits.stop_grace }),
+    );
     const loop = new RunnerLoop({
       link: new Link({ url, token, clock }),
       ...{ clock, paths, config, umask },
-      engines: new Catalog({ defaultName, configured, defaultsFor }, {
-        path: Deno.env.get("PATH") ?? "",
-        inherited: Deno.env.toObject(),
-        root: Deno.uid() === 0,
-        umask,
-        stopGraceMs: config.limits.stop_grace,
-      }),
+      engines,
       leftovers: new Leftovers(paths),
       maxRuns: config.max_runs,
       place: placeOf(paths.root),
     });
     stopOnSignals(loop);
-    await loop.run();
+    try {
+      await loop.run();
+    } finally {
+      await engines.release("");
+    }
     return EXIT_DONE;
   } finally {
     lock.close();

@@ -11,7 +11,7 @@ import { LockedError } from "./lock.ts";
 import { configureLog, logger } from "../base/log.ts";
 import { feedWatchdog, tellManager } from "./notify.ts";
 import { filePath } from "./data_marker.ts";
-import { Server } from "./server.ts";
+import { Server, type ServerParts } from "./server.ts";
 import { StandbyEnded } from "./standby.ts";
 import { sqliteVersion } from "../store/health.ts";
 import { endOnUncaught } from "./uncaught.ts";
@@ -33,8 +33,11 @@ const NO_STANDBY =
   "--standby needs a database that another machine can take over: set database.url to a libSQL server " +
   "(docs/machines.md)";
 
-/** `svc serve`: runs until SIGTERM or SIGINT. Returns the exit code (contract 6). */
-export async function serve(args: readonly string[]): Promise<number> {
+/** `svc serve`: runs until SIGTERM or SIGINT; a test may replace its leases. Returns the exit code (contract 6). */
+export async function serve(
+  args: readonly string[],
+  replaced: Pick<ServerParts, "leaseTimes"> = {},
+): Promise<number> {
   if (Deno.build.os === "windows") {
     console.error(
       "Cannot serve on Windows: agents are started, held together and ended by means of Unix; use WSL 2 or a container. " +
@@ -75,7 +78,11 @@ export async function serve(args: readonly string[]): Promise<number> {
   const standby = args.includes(STANDBY) ? signals.listen() : undefined;
   let server: Server;
   try {
-    server = await Server.open(loaded, { umask, ...(standby === undefined ? {} : { standby }) });
+    server = await Server.open(loaded, {
+      ...replaced,
+      umask,
+      ...(standby === undefined ? {} : { standby }),
+    });
   } catch (error) {
     return startFault(error);
   }

@@ -4,6 +4,7 @@ import { Steps } from "../base/steps.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
 import { detectIsolation, type Isolation } from "../engine/isolation.ts";
+import { endOpenProcesses } from "../engine/open_process.ts";
 import { openConsole } from "./console.ts";
 import { type DatabaseOwner, isLost } from "./database_owner.ts";
 import { openFoundation } from "./foundation.ts";
@@ -50,6 +51,8 @@ export interface ServerParts {
   platforms?: readonly Platform[];
   /** File mode mask of the programs that are started. */
   umask?: number;
+  /** What may be used of the machine's memory. */
+  memoryBytes?: number;
   /** Waits while another server holds the database, until this aborts (contract 18). */
   standby?: AbortSignal;
   leaseTimes?: LeaseTimes;
@@ -84,8 +87,8 @@ export class Server {
       bells.ring(BELL.journal);
     };
     db.onBroken = (reason, cause) => void this.#failStop(reason, cause);
-    const machine = { umask: replaced.umask ?? 0o022, stopping: this.#stopping.signal };
-    this.parts = partsOf(foundation, { bells, ...machine }, {
+    const machine = { umask: replaced.umask ?? 0o022, memoryBytes: replaced.memoryBytes };
+    this.parts = partsOf(foundation, { bells, ...machine, stopping: this.#stopping.signal }, {
       stages: () => this.stages,
       interruptRun: async (executionId) => {
         await Promise.all([this.executor.interrupt(executionId), this.#remote.interrupt(executionId)]);
@@ -196,7 +199,7 @@ export class Server {
     await this.#remote.renew();
     await this.#rescuer.rescue();
     await this.#rescuer.rescueBee();
-    await Deno.remove(parts.paths.runs, { recursive: true }).catch(() => {});
+    await endOpenProcesses(parts.paths.runs);
     await storeWebhooks(parts, this.config);
     if (parts.lifecycle.state !== "starting") return;
     for (const stage of this.stages) stage.start();
@@ -281,6 +284,7 @@ export class Server {
     }
     await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);
     await this.dispatcher.settled();
+    await parts.engines.release("");
     await Promise.all(this.stages.map((stage) => stage.stop()));
     await this.#sending.settled();
     await parts.db.write([record(parts.clock.now(), { kind: "system.stopped" })]).catch(() => {});

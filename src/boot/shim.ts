@@ -1,3 +1,4 @@
+import { shellWord } from "../base/shell.ts";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -25,16 +26,12 @@ function fromSource(): string {
   const caches = XDG_CACHE_HOME ??
     (HOME && join(HOME, Deno.build.os === "darwin" ? "Library/Caches" : ".cache"));
   const cache = DENO_DIR ?? (caches && join(caches, "deno"));
-  const setting = cache ? `DENO_DIR=${quoted(cache)} ` : "";
-  return `${setting}DENO_NO_UPDATE_CHECK=1 exec ${quoted(Deno.execPath())} run -A --quiet ${
-    quoted(mainPath())
+  const setting = cache ? `DENO_DIR=${shellWord(cache)} ` : "";
+  return `${setting}DENO_NO_UPDATE_CHECK=1 exec ${shellWord(Deno.execPath())} run -A --quiet ${
+    shellWord(mainPath())
   }`;
 }
 
 function mainPath(): string {
   return fileURLToPath(new URL("../../main.ts", import.meta.url));
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -36,6 +36,13 @@ export const engineSchema = z.strictObject({
   state: z.enum(["per_worker", "shared"]).default("per_worker"),
   reserve: share("0%"),
   prices: z.strictObject({ input: price, output: price }).optional(),
+  warm: z.strictObject({
+    keep: duration("10m", 1_000),
+    max: count(2, 0, 1_000),
+    max_turns: count(50, 1, 1_000_000),
+    max_age: duration("6h", 1_000),
+    max_rss_mb: count(1_024, 1, 1_048_576),
+  }).optional(),
   timeout: duration("30m", 1),
   idle_timeout: duration("10m", 1),
   shell: z.array(z.string()).optional(),
@@ -214,6 +221,14 @@ export function checkEngines(given: Config["engines"], source: ConfigSource, bee
       const place = where(source, ["engines", name, "args"]);
       throw new ConfigError(
         `${place}engines.${name}.args: cannot have ${flag}: the service itself decides this`,
+      );
+    }
+    const canStay = adapter.driver === "agent" && adapter.open !== undefined;
+    if (engine.warm !== undefined && engine.warm.max > 0 && !canStay) {
+      throw new ConfigError(
+        `${
+          where(source, ["engines", name, "warm"])
+        }engines.${name}.warm: ${kind} ends after each turn; take it away`,
       );
     }
     if (engine.command.includes("/")) engine.command = absolutePath(source.base, engine.command);

@@ -11,6 +11,10 @@ export const engineSchema = z.strictObject({
   version: z.string(),
   detail: z.string().meta({ description: "the program found, or what is missing" }),
   live_usage: z.boolean().meta({ description: "whether it tells its tokens while it runs" }),
+  stays_open: z.int().meta({
+    description:
+      "how many of its processes wait at most for the next message of their conversation; 0: each ends after its turn",
+  }),
   windows: z.array(z.strictObject({
     name: z.string(),
     utilization: z.number().meta({ description: "the part that is used, 0 to 1" }),

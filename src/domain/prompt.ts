@@ -1,3 +1,4 @@
+import { shellWord } from "../base/shell.ts";
 import { hasConversation, type Media } from "./message.ts";
 import { fitted, PROMPT_MAX_BYTES } from "./prompt_size.ts";
 import type { ChatRole } from "./vocabulary.ts";
@@ -100,7 +101,7 @@ const INTERRUPTED = "You began this task before and were interrupted. Look first
 
 function entries(memory: Record<string, string>, scope: string, leftOut: number): string {
   const lines: string[] = [];
-  const more = `(there is more: svc ctl memory get --scope ${word(scope)})`;
+  const more = `(there is more: svc ctl memory get --scope ${shellWord(scope)})`;
   let left = MEMORY_MAX_CHARACTERS;
   for (const [key, value] of Object.entries(memory)) {
     if (left <= 0) return [...lines, more].join("\n");
@@ -113,13 +114,13 @@ function entries(memory: Record<string, string>, scope: string, leftOut: number)
 
 // Without variables: some engines refuse commands that contain any, unless they have full permissions.
 function service({ id, session_key }: RunContext["message"], ctl: string): string {
-  const scope = `--scope ${word(session_key)}`;
+  const scope = `--scope ${shellWord(session_key)}`;
   const talk = hasConversation(session_key)
     ? [
       "- tell something before you are done, such as progress (not your answer: that is sent by itself):",
-      `  echo "half of it is done" | svc ctl message send --message-id ${word(id)} --stdin`,
+      `  echo "half of it is done" | svc ctl message send --message-id ${shellWord(id)} --stdin`,
       "- send a file, one per call:",
-      `  svc ctl message send --message-id ${word(id)} --media-path report.pdf`,
+      `  svc ctl message send --message-id ${shellWord(id)} --media-path report.pdf`,
     ]
     : [];
   return [
@@ -135,11 +136,6 @@ function service({ id, session_key }: RunContext["message"], ctl: string): strin
     `  svc ctl memory get ${scope}`,
     "- see what else there is: svc ctl --help",
   ].join("\n");
-}
-
-/** The text as one word of a shell. */
-function word(text: string): string {
-  return /^[\w:.@/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
 function quoted({ role, content, ts }: Said): string {

@@ -1,4 +1,4 @@
-import { byteLength } from "../base/bytes.ts";
+import { byteLength, cutToBytes } from "../base/bytes.ts";
 
 /** One part of a prompt. */
 interface PromptPart {
@@ -12,9 +12,6 @@ export const PROMPT_MAX_BYTES = 1024 * 1024;
 
 const LEFT_OUT = "\n(The rest is left out: the prompt would be larger than limits.max_prompt_bytes.)\n";
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
-
 /** The parts as one prompt of at most `maxBytes`, as far as those that give way allow it; it says where something is left out (contract 8.18). */
 export function fitted(parts: readonly PromptPart[], maxBytes: number): string {
   const given = parts.filter(({ text }) => text !== "");
@@ -27,15 +24,10 @@ export function fitted(parts: readonly PromptPart[], maxBytes: number): string {
     if (over <= 0) break;
     const text = texts[index] ?? "";
     const bytes = byteLength(text);
-    const shorter = startOf(text, Math.max(0, bytes - over - byteLength(LEFT_OUT))) + LEFT_OUT;
+    const shorter = cutToBytes(text, Math.max(0, bytes - over - byteLength(LEFT_OUT))) + LEFT_OUT;
     if (byteLength(shorter) >= bytes) continue;
     texts[index] = shorter;
     over -= bytes - byteLength(shorter);
   }
   return texts.join("\n");
-}
-
-function startOf(text: string, bytes: number): string {
-  // The last character may be cut in half.
-  return decoder.decode(encoder.encode(text).subarray(0, bytes)).replace(/\ufffd+$/, "");
 }

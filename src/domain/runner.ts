@@ -12,9 +12,17 @@ const LABELS_MAX = 20;
 /** Runs that one runner may have at a time. */
 export const RUNS_PER_RUNNER_MAX = 1_000;
 const ENGINES_MAX = 100;
+/** Runs that one claim may get. */
+export const RUNS_PER_CLAIM_MAX = 32;
+/** Runs with longer instructions come and end one by one. */
+export const SHORT_RUN_MAX_BYTES = 16 * 1024;
+/** Outcomes in one request. */
+export const ENDS_PER_REQUEST_MAX = 64;
 /** Reports in one request, and bytes of a log in one. */
 const EVENTS_PER_REQUEST_MAX = 100;
 export const LOG_CHUNK_MAX_BYTES = 512 * 1024;
+/** The log of a run that goes with its outcome, because nothing of it was sent before. */
+export const RUN_END_LOG_MAX_BYTES = 32 * 1024;
 /** The outcome of a run, with a result of 256 KiB in the longest form that JSON has. */
 export const RUN_END_MAX_BYTES = 4 * 1024 * 1024;
 
@@ -49,6 +57,7 @@ export const runnerSchema = z.strictObject({
   labels: z.array(z.string()),
   allow_admin: z.boolean().meta({ description: "whether it may run workers that hold *:*" }),
   state: z.enum(RUNNER_STATES),
+  draining: z.boolean().meta({ description: "it gets no runs, whether it is heard of or not" }),
   version: z.string(),
   engines: z.array(z.string()),
   max_runs: z.int(),
@@ -86,6 +95,9 @@ export type RunnerFilter = z.output<z.ZodObject<typeof runnerListQuery>>;
 /** Body of POST /api/runners/claim. */
 export const runnerClaimSchema = z.strictObject({
   request_id: id.meta({ description: "repeated, it answers the same run" }),
+  more: z.array(id).max(RUNS_PER_CLAIM_MAX - 1).default([]).meta({
+    description: "further request ids: each may get a short run of an engine inside the runner",
+  }),
   process: id.meta({ description: "of the process that asks" }),
   place: id.meta({ description: "of its work_root" }),
   epoch: z.int().min(0).meta({ description: "as the last answer said; 0 after a start" }),
@@ -142,6 +154,7 @@ export const runnerClaimedSchema = z.strictObject({
   beat_ms: z.int(),
   margin_ms: z.int(),
   run: wireOrderSchema.nullable(),
+  more: z.array(wireOrderSchema).meta({ description: "what `more` of the claim got" }),
 }).meta({ id: "RunnerClaimed" });
 
 export type RunnerClaimed = z.output<typeof runnerClaimedSchema>;
@@ -215,6 +228,9 @@ export const runEndSchema = z.strictObject({
   epoch: z.int().min(1),
   ran_ms: z.number().min(0).nullable().meta({ description: "since its engine started; null: it did not" }),
   interruption: text(WORDS_MAX_BYTES).nullable(),
+  log: text(RUN_END_LOG_MAX_BYTES).optional().meta({
+    description: "the whole log, where nothing of it was sent before",
+  }),
   outcome: z.strictObject({
     status: z.enum(["completed", "failed"]),
     text: text(RESULT_TEXT_MAX_BYTES),
@@ -234,6 +250,20 @@ export const runEndSchema = z.strictObject({
 }).meta({ id: "RunEnd" });
 
 export type RunEnd = z.output<typeof runEndSchema>;
+
+/** Body of POST /api/runs/outcomes. */
+export const runEndsSchema = z.strictObject({
+  ends: z.array(runEndSchema.extend({ id })).min(1).max(ENDS_PER_REQUEST_MAX),
+}).meta({ id: "RunEnds" });
+
+export type RunEnds = z.output<typeof runEndsSchema>;
+
+/** Its answer. */
+export const runEndsStoredSchema = z.strictObject({
+  stored: z.array(id).meta({ description: "the others are told one by one" }),
+}).meta({ id: "RunEndsStored" });
+
+export type RunEndsStored = z.output<typeof runEndsStoredSchema>;
 
 /** Answer of the reports of a run. */
 export const runStoredSchema = z.strictObject({ status: z.literal("stored") }).meta({ id: "RunStored" });

@@ -2,9 +2,19 @@ import { LRUCache } from "lru-cache";
 import { VERSION } from "../base/version.ts";
 import { elicited, permitted } from "./acp_ask.ts";
 import { updateEvents } from "./acp_events.ts";
-import type { AgentEvent, Dialogue, EngineFailure, Line, Link, Order } from "./adapter.ts";
+import {
+  type AgentEvent,
+  BRIDGE_VARIABLES,
+  type Dialogue,
+  type EngineFailure,
+  type Line,
+  type Link,
+  type OpenDialogue,
+  type Order,
+} from "./adapter.ts";
 import { failureFrom, failureOfKind } from "./failure.ts";
 import { isObject, numberAt, objectAt, textAt } from "./line.ts";
+import { Requests } from "./requests.ts";
 
 const PROTOCOL_VERSION = 1;
 const INITIALIZE_MAX_MS = 60_000;
@@ -15,32 +25,29 @@ const TOOLS_KNOWN_MAX = 1_000;
 const AUTH_REQUIRED = -32_000;
 const METHOD_NOT_FOUND = -32_601;
 
-/** What is done with the answer to a request. */
-interface Asked {
-  answered: (result: Line) => AgentEvent[];
-  refused: (error: Line) => AgentEvent[];
-  timer: ReturnType<typeof setTimeout> | undefined;
-}
-
-/** One turn of an agent that speaks the Agent Client Protocol, version 1, on stdin and stdout (decision 0098). */
-export class AcpDialogue implements Dialogue {
-  readonly #order: Order;
-  readonly #link: Link;
-  readonly #asked = new Map<number, Asked>();
+/**
+ * An agent that speaks the Agent Client Protocol, version 1, on stdin and stdout: one turn, or with `stays` one after the other
+ * (decisions 0098, 0102).
+ */
+export class AcpDialogue implements Dialogue, OpenDialogue {
+  #order: Order;
+  #link: Link;
+  readonly #stays: boolean;
+  readonly #requests = new Requests((message) => this.#say(message));
   /** Aborts when nobody is asked anything any more. */
-  readonly #stopped = new AbortController();
+  #stopped = new AbortController();
   #ended = false;
   /** Tools that were shown when the agent asked for them. */
   readonly #shown = new LRUCache<string, true>({ max: TOOLS_KNOWN_MAX });
   #capabilities: Line = {};
   #sessionId = "";
-  #lastId = 0;
   #replay: ReturnType<typeof setTimeout> | undefined;
   #replaying = false;
 
-  constructor(order: Order, link: Link) {
+  constructor(order: Order, link: Link, stays = false) {
     this.#order = order;
     this.#link = link;
+    this.#stays = stays;
     this.#request("initialize", {
       protocolVersion: PROTOCOL_VERSION,
       clientCapabilities: {
@@ -61,11 +68,21 @@ export class AcpDialogue implements Dialogue {
       void this.#answer(id, method, params);
       return [];
     }
-    const asked = typeof id === "number" ? this.#asked.get(id) : undefined;
-    if (asked === undefined) return [];
-    this.#asked.delete(Number(id));
-    clearTimeout(asked.timer);
-    return isObject(line.error) ? asked.refused(line.error) : asked.answered(objectAt(line, "result"));
+    return this.#requests.hear(line);
+  }
+
+  turn(order: Order, take: Link["take"]): void {
+    this.#order = order;
+    this.#link = { ...this.#link, take };
+    this.#stopped = new AbortController();
+    // The first one begins when there is a session.
+    if (this.#sessionId === "") return;
+    take([{ kind: "session", id: this.#sessionId }]);
+    this.#prompt();
+  }
+
+  interrupt(): void {
+    this.cancel();
   }
 
   /** Asks the agent to end its turn; it is ended by signals as well. */
@@ -80,8 +97,7 @@ export class AcpDialogue implements Dialogue {
     this.#ended = true;
     this.#stopped.abort();
     clearTimeout(this.#replay);
-    for (const { timer } of this.#asked.values()) clearTimeout(timer);
-    this.#asked.clear();
+    this.#requests.close();
   }
 
   #initialized(result: Line): AgentEvent[] {
@@ -154,7 +170,7 @@ export class AcpDialogue implements Dialogue {
     const failure = FAILED_TURNS.has(reason)
       ? failureOfKind("model", `it ended its turn with ${reason}`)
       : null;
-    this.#link.close();
+    if (!this.#stays) this.#link.close();
     const notice: AgentEvent[] = failure === null && reason !== "end_turn"
       ? [{ kind: "notice", text: `it ended its turn with ${reason}` }]
       : [];
@@ -203,6 +219,7 @@ export class AcpDialogue implements Dialogue {
 
   #place(): Line {
     const { tools, workDir } = this.#order;
+    if (this.#stays) return { cwd: workDir, mcpServers: tools === null ? [] : [this.#bridge()] };
     const http = objectAt(this.#capabilities, "mcpCapabilities").http === true;
     const servers = tools === null || !http ? [] : [{
       type: "http",
@@ -213,24 +230,24 @@ export class AcpDialogue implements Dialogue {
     return { cwd: workDir, mcpServers: servers };
   }
 
+  // Its own process has the environment of its first run: the bridge reads the token of each.
+  #bridge(): Line {
+    const { ctl, env } = this.#order;
+    const own = BRIDGE_VARIABLES.map((name) => ({ name, value: env[name] ?? "" }));
+    return { name: "svc", command: ctl, args: ["mcp"], env: own };
+  }
+
   #request(
     method: string,
     params: Line,
     { answered, refused = (error) => this.#failed(failureOf(error)), maxMs }: {
-      answered: Asked["answered"];
-      refused?: Asked["refused"];
+      answered: (result: Line) => AgentEvent[];
+      refused?: (error: Line) => AgentEvent[];
       maxMs?: number;
     },
   ): void {
-    const id = ++this.#lastId;
-    const late = () => {
-      this.#asked.delete(id);
-      const words = `it did not answer ${method} within ${(maxMs ?? 0) / 1_000} s`;
-      this.#link.take(this.#failed(failureOfKind("setup", words)));
-    };
-    const timer = maxMs === undefined ? undefined : setTimeout(late, maxMs);
-    this.#asked.set(id, { answered, refused, timer });
-    this.#say({ id, method, params });
+    const late = (words: string) => this.#link.take(this.#failed(failureOfKind("setup", words)));
+    this.#requests.ask(method, params, { answered, refused, maxMs, late });
   }
 
   #say(message: Line): void {

@@ -122,6 +122,33 @@ export interface AgentCommand {
   usageFile: string | null;
 }
 
+/** What `svc mcp` needs of an agent's environment, where the agent does not pass all of it on. */
+export const BRIDGE_VARIABLES = ["PATH", "SVC_URL", "SVC_TOKEN_FILE", "SVC_RUN_ID"] as const;
+
+/** How an agent is talked with whose process stays open between turns (contract 19). */
+export interface OpenTalk {
+  /** How it is started, with no prompt: nothing is asked of a model before the first words. Its tools read the token from SVC_TOKEN_FILE. */
+  command(order: Order): AgentCommand;
+  /** Whether its process may stay open with these arguments of an operator; absent: with any. */
+  takes?(args: readonly string[]): boolean;
+  /** Whether it says something before it asks a model: then silence means that nothing was asked, and another process may do the turn. */
+  speaksFirst: boolean;
+  /** Begins to talk with a process that has been started, by what `say` writes to its stdin. `order` is that of its first turn. */
+  begin(order: Order, say: (text: string) => void): OpenDialogue;
+}
+
+/** A conversation with a process that stays open, turn by turn. */
+export interface OpenDialogue {
+  /** Asks for a turn; `take` gets events that come without a line. */
+  turn(order: Order, take: (events: AgentEvent[]) => void): void;
+  /** What a line means. */
+  hear(line: Line): AgentEvent[];
+  /** Ends the turn, and leaves the process. */
+  interrupt(): void;
+  /** The process has ended. */
+  close(): void;
+}
+
 /** What an agent that waits for lines on stdin is told by. */
 export interface Link {
   /** Writes to its stdin. */
@@ -218,6 +245,8 @@ export interface Adapter {
    */
   reservedFlags: readonly string[];
   command(order: Order): AgentCommand;
+  /** For engines whose process may stay open between turns. */
+  open?: OpenTalk;
   /** Begins to talk with a process, for engines that take their prompt in a conversation; its lines then go there. */
   converse?(order: Order, link: Link): Dialogue;
   events(line: Line): AgentEvent[];

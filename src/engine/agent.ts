@@ -1,17 +1,25 @@
 import type { EngineConfig } from "./config.ts";
 import type { Adapter, EngineFailure, EngineFailureKind } from "./adapter.ts";
-import { type AgentParts, type Ran, runAgentProcess, type Start } from "./agent_process.ts";
+import { splitArgs } from "./arguments.ts";
+import { type Ran, runAgentProcess } from "./agent_process.ts";
+import type { AgentParts, Start } from "./launch.ts";
 import { probeAgent } from "./availability.ts";
 import { type Engine, type EngineOutcome, type EngineRun, failedOutcome, type Machine } from "./engine.ts";
 import { endedByUs } from "./ended_by_us.ts";
 import { failureFrom, failureOfKind, lastWords } from "./failure.ts";
 import { SpawnError } from "./process.ts";
 import { cutResult } from "./result.ts";
+import { staysOf } from "./stays.ts";
+import { WarmPool } from "./warm_pool.ts";
+import { hasConversation } from "../domain/message.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 
 /** An agent CLI as an engine. This driver is the same for all; the differences are in the adapters (facts, engines 12). */
 export function agentEngine(name: string, config: EngineConfig, machine: Machine, adapter: Adapter): Engine {
   const parts = { config, machine, adapter };
+  const { open } = adapter;
+  const stays = open === undefined ? null : staysOf(config, machine.stays);
+  const pool = open === undefined || stays === null ? null : new WarmPool({ ...parts, open, ...stays });
   return {
     name,
     kind: adapter.kind,
@@ -19,23 +27,27 @@ export function agentEngine(name: string, config: EngineConfig, machine: Machine
     external: true,
     agent: true,
     counts: adapter.counts,
+    staysOpen: stays?.warm.max ?? 0,
     passes: [...adapter.variables, ...adapter.login.variables, ...config.pass_env],
     probe: (stateDir) => probeAgent(name, parts, stateDir),
-    start: (run) => runAgent(parts, run),
+    start: (run) => runAgent(parts, run, pool),
+    release: (workerId) => pool?.release(workerId) ?? Promise.resolve(),
   };
 }
 
 // A lost session is replaced by a new one once, and a session whose id is in use is resumed once.
 const STARTS_MAX = 3;
 
-async function runAgent(parts: AgentParts, run: EngineRun): Promise<EngineOutcome> {
+async function runAgent(parts: AgentParts, run: EngineRun, pool: WarmPool | null): Promise<EngineOutcome> {
   const { adapter } = parts;
   let start: Start = run.session === null
     ? { sessionId: newSessionId(adapter), resume: false, prompt: run.prompt }
     : { sessionId: run.session.id, resume: true, prompt: run.prompt };
   try {
     for (let starts = 1;; starts++) {
-      const ran = await runAgentProcess(parts, run, start);
+      const ran = pool !== null && mayStayOpen(parts, run)
+        ? await pool.run(run, start)
+        : await runAgentProcess(parts, run, start);
       const next = starts < STARTS_MAX ? nextStart(adapter, run, ran) : null;
       if (next === null) return outcomeOf(parts, ran);
       start = next;
@@ -44,6 +56,12 @@ async function runAgent(parts: AgentParts, run: EngineRun): Promise<EngineOutcom
     if (!(error instanceof SpawnError)) throw error;
     return failedOutcome("spawn_failed", `Cannot start ${adapter.kind}: ${error.message}`);
   }
+}
+
+// What belongs to a conversation goes on in it; a schema is said when the process starts.
+function mayStayOpen({ adapter, config }: AgentParts, { env, schema, extraArgs }: EngineRun): boolean {
+  const takes = adapter.open?.takes?.([...config.args, ...splitArgs(extraArgs)]) ?? true;
+  return takes && schema === null && hasConversation(env.SVC_SESSION_KEY ?? "");
 }
 
 function newSessionId(adapter: Adapter): string {

@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import { join } from "node:path";
 import { logger } from "../base/log.ts";
 import type { Login } from "./adapter.ts";
-import type { AgentParts } from "./agent_process.ts";
+import type { AgentParts } from "./launch.ts";
 import type { Availability } from "./engine.ts";
 import { findProgram } from "./process.ts";
 

@@ -13,6 +13,7 @@ export function builtInEngine(name: string, config: EngineConfig, adapter: Built
     agent: false,
     // It uses nothing.
     counts: { live: true, cost: true },
+    staysOpen: 0,
     passes: [],
     probe: () => Promise.resolve({ usable: true, version: "", detail: "built in" }),
     start(run) {

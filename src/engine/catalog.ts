@@ -54,6 +54,11 @@ export class Catalog {
     return await engine.probe(stateDirOf(engine));
   }
 
+  /** Ends what engines keep open between runs: of this worker, or "" for all. Resolves when it has ended. */
+  async release(workerId: string): Promise<void> {
+    await Promise.all([...this.#engines.values()].map((engine) => engine.release?.(workerId)));
+  }
+
   /** Whether each engine can be started, by name. One after the other, since each starts a program. */
   async probe(): Promise<Record<string, Availability>> {
     const found: Record<string, Availability> = {};

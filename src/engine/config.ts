@@ -1,3 +1,14 @@
+/** What is kept open between turns (contract 19). Times in ms. */
+export interface WarmConfig {
+  /** How long a process waits for its next turn. */
+  keep: number;
+  /** How many wait at most; 0: none stays. */
+  max: number;
+  max_turns: number;
+  max_age: number;
+  max_rss_mb: number;
+}
+
 /** What is set for one engine (contract 7). The configuration checks it. */
 export interface EngineConfig {
   kind?: string | undefined;
@@ -14,6 +25,8 @@ export interface EngineConfig {
   reserve: number;
   /** US dollars for a million tokens; without them what the engine itself says counts, if it says anything. */
   prices?: { input: number; output: number } | undefined;
+  /** How processes stay open after a turn; absent: as the machine's memory allows (contract 19). */
+  warm?: WarmConfig | undefined;
   timeout: number;
   idle_timeout: number;
   /** Words in front of gates and checks, for an engine of kind `command`; absent: none may be set (contract 13). */

@@ -3,6 +3,7 @@ import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { ProviderWindow, ToolServer } from "./adapter.ts";
 import type { Reset } from "./reset.ts";
 import type { RunLog } from "./run_log.ts";
+import type { Stays } from "./stays.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 
 /** What every program that is started gets from the machine. */
@@ -16,6 +17,8 @@ export interface Machine {
   stopGraceMs: number;
   /** Whether the service runs as root. */
   root: boolean;
+  /** What engines keep open that say nothing of it; null: nothing. */
+  stays: Stays | null;
 }
 
 /** A session of an engine. */
@@ -118,9 +121,13 @@ export interface Engine {
   readonly agent: boolean;
   /** What it says of its use: `live` while it runs, `cost` in US dollars. */
   readonly counts: { live: boolean; cost: boolean };
+  /** How many of its processes wait for their next message at most; 0: each ends after its turn. */
+  readonly staysOpen: number;
   /** Variables of the service's environment that are passed on to its runs. */
   readonly passes: readonly string[];
   /** Whether it can be started for the worker with this state directory; null: for any worker. */
   probe(stateDir: string | null): Promise<Availability>;
   start(run: EngineRun): Promise<EngineOutcome>;
+  /** Ends what stays open between runs: of this worker, or "" for all. Resolves when it has ended. */
+  release?(workerId: string): Promise<void>;
 }

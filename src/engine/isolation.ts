@@ -9,11 +9,16 @@ const log = logger("engine");
  */
 export type Isolation = "namespace" | "group";
 
+/** What stands for a line break in the order to a waiting namespace, which is one line. */
+export const ORDER_NEWLINE = "svc_newline";
+
 // When memory runs out, the kernel kills agents before the service (reliability CHD-13).
 const FIRST_TO_GO = "{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null; ";
 // The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM as every process 1 does, and returns
 // the exit code. When it ends, all others end.
 const FIRST_PROCESS = FIRST_TO_GO + 'umask "$0"; "$@"; exit $?';
+const WAITING = FIRST_TO_GO +
+  `IFS= read -r svc_order || exit 0; ${ORDER_NEWLINE}='\n'; eval "$svc_order"; exit $?`;
 const LEADER = FIRST_TO_GO + 'umask "$0"; exec "$@"';
 // Without a namespace, a child of the program watches it. The kernel signals this child when the program ends (and the
 // program ends with the server); then the child kills every process that the program left. It does not read the program's
@@ -63,6 +68,13 @@ export function isolated(isolation: Isolation, umask: number, command: string, a
     : { command: setsid, args: leader, detached: false };
 }
 
+/** How to make a namespace, in a session of its own, that reads on its stdin what it has to start; null where `setsid` is missing. */
+export function waitingNamespace(): Launch | null {
+  const setsid = tool("setsid");
+  if (setsid === null) return null;
+  return { command: setsid, args: [...namespace(), "/bin/sh", "-c", WAITING], detached: false };
+}
+
 function group(mask: string, command: string, args: string[]): string[] {
   const setpriv = Deno.build.os === "linux" ? tool("setpriv") : null;
   if (setpriv === null) return ["/bin/sh", "-c", LEADER, mask, command, ...args];
@@ -83,6 +95,9 @@ function namespace(): string[] {
     "--fork",
     "--kill-child=SIGKILL",
     "--mount-proc",
+    // What is mounted later is seen inside, too.
+    "--propagation",
+    "slave",
     "--",
   ];
 }

@@ -2,8 +2,10 @@ import { delimiter, isAbsolute, join } from "node:path";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
 import { findMarked, isolated, type Isolation, signal as send, sweep } from "./isolation.ts";
+import { Limits } from "./limits.ts";
 import { OpenInput, type ProcessInput } from "./open_input.ts";
 import { paced } from "./pace.ts";
+import { startReserved } from "./reserve.ts";
 
 const log = logger("engine");
 
@@ -56,8 +58,6 @@ const INTERRUPT_GRACE_MS = 2_000;
 const LINGER_MAX_MS = 3_000;
 // A process that escaped can keep the pipes open.
 const PIPES_MAX_MS = 2_000;
-// A longer timer fires at once.
-const TIMER_MAX_MS = 2_147_483_647;
 
 /**
  * Runs a program until it and all processes that it started have ended. Output is read as it comes. Throws SpawnError
@@ -84,6 +84,8 @@ export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
 }
 
 function spawn(spec: ProcessSpec): Deno.ChildProcess {
+  const reserved = spec.isolation === "namespace" ? startReserved(spec) : null;
+  if (reserved !== null) return reserved;
   const { command, args, detached } = isolated(spec.isolation, spec.umask, spec.command, spec.args);
   try {
     return new Deno.Command(command, {
@@ -102,73 +104,40 @@ function spawn(spec: ProcessSpec): Deno.ChildProcess {
   }
 }
 
-// A timer that is so late says that the service itself was stopped, by a signal or with its machine (reliability CHD-9).
-const STOPPED_MIN_MS = 1_000;
-
 /** Ends the process tree on request, after its time limit, or after too long without output. */
 class Ending {
   reason: ProcessEnd["reason"] = "exited";
   readonly #spec: ProcessSpec;
   readonly #pid: number;
-  readonly #deadline: number;
+  readonly #limits: Limits;
   readonly #onAbort = () => this.#end("aborted");
   readonly #onFinished = () => this.#linger ??= setTimeout(() => this.#end("lingered"), LINGER_MAX_MS);
   #linger: ReturnType<typeof setTimeout> | undefined;
-  #idle: ReturnType<typeof setTimeout>;
-  #total: ReturnType<typeof setTimeout>;
-  #heardAt = performance.now();
-  /** How long it had waited for a person then. */
-  #waitedThen = 0;
   #over = false;
   #escalation: Promise<void> | null = null;
 
   constructor(spec: ProcessSpec, pid: number) {
     this.#spec = spec;
     this.#pid = pid;
-    this.#deadline = performance.now() + spec.timeoutMs;
-    this.#total = setTimeout(() => this.#checkTotal(), Math.min(spec.timeoutMs, TIMER_MAX_MS));
-    this.#idle = setTimeout(() => this.#checkIdle(), Math.min(spec.idleTimeoutMs, TIMER_MAX_MS));
+    this.#limits = new Limits(spec, (reason) => this.#end(reason));
     spec.signal.addEventListener("abort", this.#onAbort, { once: true });
     if (spec.signal.aborted) this.#onAbort();
     spec.finished?.addEventListener("abort", this.#onFinished, { once: true });
   }
 
   heard(pass: () => void): void {
-    this.#heardAt = performance.now();
-    this.#waitedThen = this.#spec.waitedMs();
+    this.#limits.heard();
     pass();
   }
 
   /** The process has ended: sends no more signals. */
   async finish(): Promise<void> {
     this.#over = true;
-    clearTimeout(this.#total);
-    clearTimeout(this.#idle);
+    this.#limits.end();
     clearTimeout(this.#linger);
     this.#spec.finished?.removeEventListener("abort", this.#onFinished);
     this.#spec.signal.removeEventListener("abort", this.#onAbort);
     await this.#escalation;
-  }
-
-  // The end of a run that came while the service itself was stopped is noticed first.
-  #checkTotal(): void {
-    const late = performance.now() - this.#deadline > STOPPED_MIN_MS;
-    if (late) this.#total = setTimeout(() => this.#end("timeout"), STOPPED_MIN_MS);
-    else this.#end("timeout");
-  }
-
-  // One timer for the whole run instead of one per piece of output.
-  #checkIdle(): void {
-    const now = performance.now();
-    const waited = this.#spec.waitedMs() - this.#waitedThen;
-    let left = this.#heardAt + waited + this.#spec.idleTimeoutMs - now;
-    if (left < -STOPPED_MIN_MS) {
-      // The service was stopped and could not hear anything: the silence begins anew.
-      this.heard(() => {});
-      left = this.#spec.idleTimeoutMs;
-    }
-    if (left <= 0) this.#end("idle_timeout");
-    else if (performance.now() < this.#deadline) this.#idle = setTimeout(() => this.#checkIdle(), left);
   }
 
   #end(reason: ProcessEnd["reason"]): void {

@@ -36,6 +36,7 @@ export function programEngine(
     external: true,
     agent: false,
     counts: { live: false, cost: false },
+    staysOpen: 0,
     passes: config.pass_env,
     probe() {
       try {

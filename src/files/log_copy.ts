@@ -1,7 +1,10 @@
 import { dirname } from "node:path";
+import { logger } from "../base/log.ts";
 
-// The line that says that a log was cut comes behind its limit.
-const BEYOND_MAX_BYTES = 4_096;
+const log = logger("runner");
+
+/** The line that says that a log was cut comes behind its limit. */
+export const LOG_BEYOND_MAX_BYTES = 4_096;
 
 /** Logs that come in parts from elsewhere: a part that is there already changes nothing (contract 18). */
 export class LogCopies {
@@ -10,7 +13,7 @@ export class LogCopies {
   readonly #turns = new Map<string, Promise<unknown>>();
 
   constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes + BEYOND_MAX_BYTES;
+    this.#maxBytes = maxBytes + LOG_BEYOND_MAX_BYTES;
   }
 
   /**
@@ -26,6 +29,19 @@ export class LogCopies {
     };
     done.then(forget, forget);
     return done;
+  }
+
+  /** Resolves when what there is of it is on the disk, or cannot be: on a full disk only the log ends (reliability DBF-2). Never throws. */
+  async sync(path: string): Promise<void> {
+    await this.#turns.get(path)?.catch(() => {});
+    try {
+      using file = await Deno.open(path, { write: true });
+      await file.syncData();
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) {
+        log.warning("The log {path} could not be synced: {error}", { path, error });
+      }
+    }
   }
 
   async #append(path: string, offset: number, bytes: Uint8Array): Promise<number> {

@@ -60,7 +60,7 @@ export class Listener {
   readonly #options: ListenerOptions;
   readonly #announced: Announced;
   #connections: Connections | null = null;
-  #inFlight = 0;
+  readonly #inFlight = new Set<Promise<Response>>();
 
   constructor(app: App, options: ListenerOptions, announced: Announced) {
     this.#app = app;
@@ -94,12 +94,13 @@ export class Listener {
     this.#connections = taken ?? new Connections(port, limitsOf(this.#options), handler);
   }
 
-  async handle(
-    request: Request,
-    peer: string,
-    onCaller: (caller: Caller) => void = () => {},
-  ): Promise<Response> {
-    this.#inFlight++;
+  handle(request: Request, peer: string, onCaller: (caller: Caller) => void = () => {}): Promise<Response> {
+    const answer = this.#answer(request, peer, onCaller).finally(() => this.#inFlight.delete(answer));
+    this.#inFlight.add(answer);
+    return answer;
+  }
+
+  async #answer(request: Request, peer: string, onCaller: (caller: Caller) => void): Promise<Response> {
     try {
       const address = clientAddress(
         peer,
@@ -113,21 +114,19 @@ export class Listener {
       const response = toProblem(error, requestId);
       response.headers.set("x-request-id", requestId);
       return response;
-    } finally {
-      this.#inFlight--;
     }
   }
 
   /**
-   * Lets requests finish, then closes the port. The server's own shutdown breaks bodies that are still being read,
-   * so it comes last (reliability SHD-5).
+   * Lets requests finish that were there, then closes the port. Those that come meanwhile are not waited for, or clients that ask again
+   * and again would keep it open. The server's own shutdown breaks bodies that are still being read, so it comes last (reliability SHD-5).
    */
   async close(): Promise<void> {
     await Deno.remove(this.#announced.path).catch(() => {});
-    const until = performance.now() + FINISH_MAX_MS;
-    while (this.#inFlight > 0 && performance.now() < until) {
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise((resolve) => timer = setTimeout(resolve, FINISH_MAX_MS));
+    await Promise.race([Promise.allSettled([...this.#inFlight]), late]);
+    clearTimeout(timer);
     const connections = this.#connections ?? this.#options.taken;
     if (connections === null) this.#options.port.close();
     else await connections.close(FINISH_MAX_MS);

@@ -15,8 +15,8 @@ interface LogRequest {
   ended: boolean;
   follow: boolean;
   tail: number | undefined;
-  /** Asks again whether it has ended. */
-  hasEnded: () => Promise<boolean>;
+  /** Asks again whether it has ended, and for its text. */
+  again: () => Promise<{ ended: boolean; text: string | null }>;
 }
 
 /** The bell that rings when a log grows. */
@@ -68,12 +68,15 @@ class LogReader implements BodySource {
     const { clock, lifecycle: { stopping } } = this.#parts;
     while (!this.#closed) {
       // Asked before reading, so that everything that was written before the end is read.
-      const over = !this.#request.follow || this.#request.ended || stopping.aborted ||
-        await this.#request.hasEnded();
+      const known = !this.#request.follow || this.#request.ended || stopping.aborted;
+      const { ended, text } = known ? { ended: true, text: null } : await this.#request.again();
       const block = await this.#read();
       if (this.#closed) return;
       if (block !== null) return controller.enqueue(block);
-      if (over) {
+      if (ended) {
+        // A short log may have come with the outcome, and is no file.
+        const whole = this.#file === null && text !== null ? tailOf(text, this.#request.tail) : "";
+        if (whole !== "") controller.enqueue(new TextEncoder().encode(whole));
         this.close();
         return controller.close();
       }

@@ -78,16 +78,14 @@ export class Admission {
   /** Looks at what is used now. */
   async round(now: number): Promise<Round> {
     const { db } = this.#options;
-    const [limits, windows, open, budgets] = await Promise.all([
+    const [limits, windows, budgets] = await Promise.all([
       listLimits(db, now),
       listWindows(db),
-      listOpenRuns(db, now),
       hasBudgets(db),
     ]);
     return new Round(this.#options, now, {
       limits: new Map(limits.map(({ engine, until }) => [engine, until])),
       windows,
-      open,
       budgets,
       month: this.#months.of(now),
     });
@@ -98,7 +96,6 @@ export class Admission {
 interface Seen {
   limits: ReadonlyMap<string, number>;
   windows: readonly EngineWindow[];
-  open: OpenUse[];
   budgets: boolean;
   month: { start: number; end: number };
 }
@@ -110,6 +107,9 @@ class Round {
   readonly #seen: Seen;
   /** Budgets that nothing more may start under, whatever it is expected to use, with what they count. */
   readonly #full = new Map<string, { hold: Hold; target: string }>();
+  /** What has started since the look at the open runs. */
+  readonly #started: OpenUse[] = [];
+  #open: OpenUse[] | null = null;
 
   constructor(options: AdmissionOptions, now: number, seen: Seen) {
     this.#options = options;
@@ -122,6 +122,16 @@ class Round {
     return this.#seen.budgets;
   }
 
+  // There may be thousands, and most looks start nothing that they matter for. Read before what has ended: a run that ends between both
+  // is counted twice, and not left out.
+  async #readOpen(): Promise<void> {
+    this.#open ??= await listOpenRuns(this.#options.db, this.#now);
+  }
+
+  get #openRuns(): OpenUse[] {
+    return [...this.#open ?? [], ...this.#started];
+  }
+
   /** Whether this task may start. When it may, it counts as started for the rest of the round. */
   async judge(task: WaitingTask): Promise<Verdict> {
     const { db, engines } = this.#options;
@@ -129,11 +139,14 @@ class Round {
     const name = engine?.name ?? task.engine;
     const known = this.#full.get(task.held);
     if (known !== undefined && await this.#isUnder(known.target, task, name)) return { hold: known.hold };
-    const parked = this.#parked(name) ??
+    // A runner has a login of its own: what the provider says of ours holds nothing there (contract 18).
+    const parked = task.runs_on !== "[]" ? null : this.#parked(name) ??
       (task.patient === 1 ? this.#reserved(name, engine?.config.reserve ?? 0) : null);
     if (parked !== null) return { hold: parked };
+    const isInside = engine?.external === false;
+    if (!isInside || this.#seen.budgets) await this.#readOpen();
     const counted = await listTargets(db, { ...task, engine: name }, this.#now - HOUR_MS);
-    const often = engine?.external === false ? null : await this.#tooOften(task, counted);
+    const often = isInside ? null : await this.#tooOften(task, counted);
     if (often !== null) return { hold: often };
     return await this.#underBudgets(task, counted);
   }
@@ -147,6 +160,7 @@ class Round {
 
   /** Whether the coordinator may run: budgets count its runs, too, and nothing else holds them. */
   async judgeCoordinator(run: { session_key: string; engine: string }): Promise<Verdict> {
+    await this.#readOpen();
     const counted = { ...run, worker_id: BEE_SUBJECT };
     const targets = await listTargets(this.#options.db, counted, this.#now - HOUR_MS);
     return await this.#underBudgets(counted, targets);
@@ -164,7 +178,7 @@ class Round {
       if (hold !== null) return { hold };
     }
     const reservation = { targets, expected };
-    this.#seen.open.push({ ...reservation, counted: NOTHING_USED });
+    this.#started.push({ ...reservation, counted: NOTHING_USED });
     return { hold: null, reservation };
   }
 
@@ -200,7 +214,7 @@ class Round {
     const { db, maxRunsPerHour } = this.#options;
     for (const { target, runs } of counted) {
       if (target !== `worker:${task.worker_id}` && target !== `session:${task.session_key}`) continue;
-      const open = this.#seen.open.filter(({ targets }) => targets.includes(target)).length;
+      const open = this.#openRuns.filter(({ targets }) => targets.includes(target)).length;
       if (runs + open < maxRunsPerHour) continue;
       const most = Math.max(0, maxRunsPerHour - 1 - open);
       const at = await findRoom(db, { target, unit: "runs", settled: runs }, most, this.#now - HOUR_MS);
@@ -236,7 +250,7 @@ class Round {
 
   async #heldBy(budget: MeasuredBudget, expected: Amounts, run: CountedRun): Promise<Hold | null> {
     if (isLifted(budget, this.#now)) return null;
-    const standing = standingOf(budget, this.#seen.open, this.#options.engines.tells(budget));
+    const standing = standingOf(budget, this.#openRuns, this.#options.engines.tells(budget));
     const more = amountOf(expected, budget.unit);
     if (mayStart(budget, standing, more)) return null;
     const until = await this.#roomAt(budget, standing, more);

@@ -3,8 +3,9 @@ import type { Clock } from "../base/clock.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import type { Gate } from "../domain/command.ts";
-import { newId } from "../base/id.ts";
-import { askGate, type Claim, startRun } from "../run/claim.ts";
+import { realPath } from "../base/paths.ts";
+import { turn } from "../base/turn.ts";
+import { askGate, type Claim, executionOf, startRun } from "../run/claim.ts";
 import type { InstantClaim } from "../run/instant.ts";
 import type { Waits } from "../base/waits.ts";
 import { type Database, isDuplicate, type Statement } from "../store/database.ts";
@@ -16,8 +17,9 @@ import { nextDueAt, type WaitingTask } from "../store/task_queue.ts";
 import { BELL, type Bells } from "../base/bells.ts";
 import type { Admission } from "./admission.ts";
 import type { Placement, PlacementRound, Spot } from "./placement.ts";
-import { type Chosen, laneOf, listHeads, noteOf } from "./heads.ts";
-import { Instants } from "./instants.ts";
+import { type Chosen, Heads, noteOf } from "./heads.ts";
+import { INSTANT_MAX_BYTES, Instants } from "./instants.ts";
+import { startOnRunners } from "./remote_starts.ts";
 import { Stage } from "./loop.ts";
 
 /** What the dispatcher works with. */
@@ -43,9 +45,6 @@ interface DispatcherOptions {
   };
 }
 
-// A large one would make that commit a long turn for everybody (reliability BYT-1).
-const INSTANT_MAX_BYTES = 16 * 1024;
-
 /** A claim that is stored; with a gate, that is asked first. */
 interface Claimed {
   execution: NewExecution;
@@ -58,6 +57,9 @@ interface Looked {
   notes: Statement[];
   /** When something that holds a task ends. */
   nextAt: number;
+  hasBudgets: boolean;
+  /** Whether there are lanes that this round has not looked at. */
+  more: boolean;
 }
 
 /** Claims due tasks for free lanes, oldest first: one run per work directory, and at most `maxConcurrentRuns` (contract 4.5). */
@@ -68,17 +70,21 @@ export class Dispatcher {
   readonly #lanes = new Set<string>();
   readonly #runs = new Set<Promise<void>>();
   readonly #instants: Instants;
+  readonly #heads: Heads;
+  readonly #starts: Parameters<typeof startOnRunners>[0];
   #lastChance = false;
   #draining = false;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
     const { db, clock, bells, executor } = options;
+    this.#heads = new Heads(db);
+    const executionOf = this.#executionOf.bind(this);
+    const claimOne = this.#claimFor.bind(this);
+    this.#starts = { db, executionOf, claimOne, placement: options.placement };
     this.#instants = new Instants({
-      db,
-      executor,
+      ...{ db, executor, executionOf },
       wake: () => this.stage.wake(),
-      executionOf: (task, instruction, now) => this.#executionOf(task, instruction, now),
       release: ({ task, lane }) => this.#release(task, lane),
       claimAll: (chosen, now) => this.#claimAll(chosen, now),
     });
@@ -111,12 +117,14 @@ export class Dispatcher {
     // The end of a run rings the bell, so this round can be skipped.
     if (this.#draining || this.#free() <= 0 && !placement.wanted) return Infinity;
     const now = clock.now();
-    const { chosen, notes, nextAt, hasBudgets } = await this.#look(now);
+    const { chosen, notes, nextAt, hasBudgets, more } = await this.#look(now);
     const instant = hasBudgets ? [] : chosen.filter((one) => this.#isInstant(one));
     this.#instants.start(instant, now);
     await this.#claimAll(chosen.filter((one) => !instant.includes(one)), now);
     // Behind what is held now there may be a task that nothing holds.
     if (notes.length > 0) return await db.write(notes).then(() => 0);
+    // Those that come next are looked at after others had their turn.
+    if (more) return await turn().then(() => 0);
     return Math.max(0, Math.min(await nextDueAt(db, now) ?? Infinity, nextAt) - clock.now());
   }
 
@@ -124,14 +132,18 @@ export class Dispatcher {
     return this.#options.maxConcurrentRuns - this.#slotsTaken();
   }
 
-  async #look(now: number): Promise<Looked & { hasBudgets: boolean }> {
-    const { db, admission, placement } = this.#options;
+  async #look(now: number): Promise<Looked> {
+    const { admission, placement } = this.#options;
     // Of a lane whose run ends while we look at others, we have seen what was before.
     const busy = new Set(this.#lanes);
-    const heads = await listHeads(db, now);
-    const looked: Looked = { chosen: [], notes: [], nextAt: Infinity };
-    if (heads.length === 0) return { ...looked, hasBudgets: false };
+    const { tasks: heads, more, whole } = await this.#heads.look(now);
+    const looked: Looked = { chosen: [], notes: [], nextAt: Infinity, hasBudgets: false, more };
+    if (heads.length === 0) {
+      if (whole) placement.nothingWaits();
+      return looked;
+    }
     const [round, places] = await Promise.all([admission.round(now), placement.round(heads, now)]);
+    looked.hasBudgets = round.hasBudgets;
     let free = this.#free();
     for (const task of heads) {
       const place = this.#placeOf(task, places, { busy, free, now });
@@ -157,8 +169,8 @@ export class Dispatcher {
       } else places.take(spot);
       looked.chosen.push({ task, lane, spot, reservation: verdict.reservation });
     }
-    places.done();
-    return { ...looked, hasBudgets: round.hasBudgets };
+    if (whole) places.done();
+    return looked;
   }
 
   // Whether it could start now, here or on a runner; null: its turn comes.
@@ -168,7 +180,8 @@ export class Dispatcher {
     { busy, free, now }: { busy: ReadonlySet<string>; free: number; now: number },
   ): { kind: "start"; lane: string; spot: Spot | null } | { kind: "note"; notes: Statement[] } | null {
     if (task.runs_on === "[]") {
-      const lane = laneOf(task.work_dir);
+      // Two names of one directory are one lane.
+      const lane = realPath(task.work_dir);
       return free <= 0 || busy.has(lane) || this.#lanes.has(lane)
         ? null
         : { kind: "start", lane, spot: null };
@@ -188,7 +201,12 @@ export class Dispatcher {
   }
 
   async #claimAll(chosen: readonly Chosen[], now: number): Promise<void> {
-    const claims = await Promise.allSettled(chosen.map((one) => this.#claim(one, now)));
+    const placed = chosen.flatMap(({ spot, ...one }) => spot === null ? [] : [{ ...one, spot }]);
+    const here = chosen.filter(({ spot }) => spot === null);
+    const claims = await Promise.allSettled([
+      startOnRunners(this.#starts, placed, now),
+      ...here.map((one) => this.#claim(one, now)),
+    ]);
     for (const claim of claims) if (claim.status === "rejected") throw claim.reason;
   }
 
@@ -220,11 +238,7 @@ export class Dispatcher {
   }
 
   async #claim(chosen: Chosen, now: number): Promise<void> {
-    const { task, lane, spot } = chosen;
-    const { placement } = this.#options;
-    // It may have gone while others were looked at: the next one that comes wakes us.
-    if (spot !== null && !placement.isOpen(spot)) return;
-    if (spot !== null) return await placement.give(spot, this.#claimFor(chosen, spot, now));
+    const { task, lane } = chosen;
     let claimed: Claimed | null = null;
     try {
       claimed = await this.#store(chosen, () => [], now);
@@ -269,20 +283,8 @@ export class Dispatcher {
   }
 
   #executionOf(task: WaitingTask, instruction: string, now: number): NewExecution {
-    return {
-      session_key: task.session_key,
-      worker_id: task.worker_id,
-      task_id: task.id,
-      execution_id: newId(),
-      message_id: task.message_id,
-      attempt: task.attempt + 1,
-      run_id: crypto.randomUUID(),
-      worker_name: task.worker_name,
-      session_id: task.session_key,
-      engine: this.#options.engines.find(task.engine)?.name ?? task.engine,
-      instruction,
-      created_at: now,
-    };
+    const engine = this.#options.engines.find(task.engine)?.name ?? task.engine;
+    return executionOf(task, { engine, instruction }, now);
   }
 
   #run(claim: Claim, gate: Gate | null, lane: string): void {

@@ -9,7 +9,10 @@ import type { Chosen } from "./heads.ts";
 
 const log = logger("dispatcher");
 
-// Their instructions are read at once, up to 256 KiB each.
+/** The largest instruction that is run so: a large one would make its commit a long turn for everybody (reliability BYT-1). */
+export const INSTANT_MAX_BYTES = 16 * 1024;
+
+// Their instructions are read at once.
 const INSTANT_MAX = 64;
 
 /** What runs that are over at once need of the dispatcher. */

@@ -3,12 +3,18 @@ import type { Clock } from "../base/clock.ts";
 import { join } from "node:path";
 import type { DataPaths } from "../base/paths.ts";
 import type { Hold } from "../domain/hold.ts";
-import { type LeaseTimes, RUNNER_SILENT_MS } from "../domain/runner.ts";
+import { type LeaseTimes, RUNNER_SILENT_MS, SHORT_RUN_MAX_BYTES } from "../domain/runner.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import type { Poll, Polls } from "../run/polls.ts";
 import type { Database, Statement } from "../store/database.ts";
 import type { NewExecution } from "../store/execution.ts";
-import { type BusyPlace, insertLease, listBusyPlaces, setHome } from "../store/remote_run.ts";
+import {
+  type BusyPlace,
+  insertLease,
+  listBusyPlaces,
+  type NewRemoteRun,
+  setHome,
+} from "../store/remote_run.ts";
 import { listRunnerRows, type RunnerRow } from "../store/runner.ts";
 import type { WaitingTask } from "../store/task_queue.ts";
 
@@ -39,41 +45,53 @@ export class Placement {
     this.#options = options;
   }
 
+  /** No task waits at all: one that comes rings the dispatcher's bell, and a claim need not. */
+  nothingWaits(): void {
+    this.#options.polls.unplaced = false;
+  }
+
   /** Whether a runner waits for a task. */
   get wanted(): boolean {
-    return this.#options.polls.free.length > 0;
+    return this.#options.polls.hasFree;
   }
 
   /** Looks at who is there, if one of these tasks needs a runner. */
   async round(tasks: readonly WaitingTask[], now: number): Promise<PlacementRound> {
     const { db } = this.#options;
-    const needed = tasks.some(({ runs_on }) => runs_on !== "[]");
+    const away = tasks.filter(({ runs_on }) => runs_on !== "[]");
     // Who comes while this looks may have come too late for it.
     this.#options.polls.unplaced = true;
-    if (!needed) return new PlacementRound(this.#options, [], [], now);
-    const [runners, busy] = await Promise.all([listRunnerRows(db), listBusyPlaces(db)]);
-    return new PlacementRound(
-      this.#options,
-      runners,
-      busy,
-      now,
-    );
+    if (away.length === 0) return new PlacementRound(this.#options, [], [], now);
+    // Most workers have a home, and their tasks may go nowhere else: the others of a thousand runners are not read for them.
+    const homes = away.every(({ home }) => home !== "") ? [...new Set(away.map(({ home }) => home))] : null;
+    const runners = await listRunnerRows(db, homes);
+    const busy = await listBusyPlaces(db, runners.map(({ id }) => id));
+    return new PlacementRound(this.#options, runners, busy, now);
   }
 
   /** The statements that make a run that of a runner. Guarded by its being there still. */
-  claimOf({ poll: { runner, claim }, workDir }: Spot): (execution: NewExecution) => Statement[] {
+  claimOf(spot: Spot): (execution: NewExecution) => Statement[] {
+    return (execution) => {
+      const { lease, home } = this.leaseOf(spot, execution);
+      return [...insertLease(lease), ...setHome(execution.worker_id, home)];
+    };
+  }
+
+  /** The lease by which a run becomes one of a runner, and where its worker's directory is from then on. */
+  leaseOf(
+    { poll: { runner, claim }, workDir }: Spot,
+    { execution_id }: NewExecution,
+  ): Pick<NewRemoteRun, "lease" | "home"> {
     const { clock, times } = this.#options;
-    return ({ execution_id, worker_id }) => [
-      ...insertLease({
-        execution_id,
-        runner_id: runner.id,
-        request_id: claim.request_id,
-        epoch: runner.epoch,
-        work_dir: workDir,
-        lease_until: clock.now() + times.lease_ms,
-      }),
-      ...setHome(worker_id, runner.name),
-    ];
+    const lease = {
+      execution_id,
+      runner_id: runner.id,
+      request_id: claim.request_id,
+      epoch: runner.epoch,
+      work_dir: workDir,
+      lease_until: clock.now() + times.lease_ms,
+    };
+    return { lease, home: runner.name };
   }
 
   /** Whether the claim still waits: a run that is given to one that does not is lost. */
@@ -87,48 +105,68 @@ export class Placement {
   }
 }
 
+/** A runner with what its texts say. */
+interface KnownRunner {
+  row: RunnerRow;
+  labels: ReadonlySet<string>;
+  engines: ReadonlySet<string>;
+  /** Those of them that are inside its process. */
+  inside: ReadonlySet<string>;
+}
+
+/** Who could run a task, in the order in which somebody would look for what is missing. */
+interface Candidates {
+  wanted: readonly string[];
+  engine: string;
+  labelled: KnownRunner[];
+  allowed: KnownRunner[];
+  able: KnownRunner[];
+  online: ReadonlyMap<string, KnownRunner>;
+}
+
 /** One look at the runners. */
 export class PlacementRound {
   readonly #options: PlacementOptions;
-  readonly #runners: RunnerRow[];
+  readonly #runners: KnownRunner[];
+  readonly #byName: ReadonlyMap<string, KnownRunner>;
   readonly #busy: Set<string>;
   /** How many runs each runner has. */
   readonly #runs = new Map<string, number>();
   readonly #heardAfter: number;
-  readonly #free: Poll[];
+  readonly #free: Set<Poll>;
+  /** The same by runner: of a home there is one among many. */
+  readonly #freeOf: ReadonlyMap<string, Poll[]>;
+  /** Most workers ask for the same as others. */
+  readonly #candidates = new Map<string, Candidates>();
   #unplaced = false;
 
   constructor(options: PlacementOptions, runners: RunnerRow[], busy: readonly BusyPlace[], now: number) {
     this.#options = options;
-    this.#runners = runners;
+    this.#runners = known(runners);
+    this.#byName = new Map(this.#runners.map((runner) => [runner.row.name, runner]));
     this.#busy = new Set(busy.map(({ runner_id, work_dir }) => laneOn(runner_id, work_dir)));
     for (const { runner_id } of busy) this.#count(runner_id);
     this.#heardAfter = now - RUNNER_SILENT_MS;
-    this.#free = options.polls.free;
+    const { free } = options.polls;
+    // A runner whose claims take many gets one of those that may go anywhere before it gets the next.
+    this.#free = new Set(free.toSorted((a, b) => a.nth - b.nth));
+    this.#freeOf = Map.groupBy(free, ({ runner }) => runner.id);
   }
 
   /** Where this task could start. */
   placeOf(task: WaitingTask): Place {
-    const { engines, paths } = this.#options;
-    const wanted = JSON.parse(task.runs_on) as string[];
     if (task.gated === 1) return { kind: "hold", hold: GATED };
-    const engine = engines.find(task.engine)?.name ?? task.engine;
-    const labelled = this.#runners.filter(({ name, labels }) =>
-      task.home === "" ? isWithin(wanted, JSON.parse(labels)) : name === task.home
-    );
-    const allowed = labelled.filter(({ allow_admin }) => task.admin === 0 || allow_admin === 1);
-    const able = allowed.filter(({ engines: known }) =>
-      (JSON.parse(known) as { name: string }[]).some(({ name }) => name === engine)
-    );
-    const online = able.filter((runner) => this.#isOnline(runner));
+    const candidates = this.#candidatesFor(task);
     this.#unplaced = true;
-    if (online.length === 0) {
-      return { kind: "hold", hold: holdOf(task, wanted, { engine, labelled, allowed, able }) };
-    }
-    const own = task.work_dir === join(paths.workers, task.worker_id);
-    for (const poll of this.#free) {
-      const runner = online.find(({ id, epoch }) => id === poll.runner.id && epoch === poll.runner.epoch);
-      if (runner === undefined || (this.#runs.get(runner.id) ?? 0) >= runner.max_runs) continue;
+    const { online, engine } = candidates;
+    if (online.size === 0) return { kind: "hold", hold: holdOf(task, candidates) };
+    const own = task.work_dir === join(this.#options.paths.workers, task.worker_id);
+    for (const poll of this.#pollsOf(online)) {
+      const known = online.get(poll.runner.id);
+      if (!this.#free.has(poll) || known?.row.epoch !== poll.runner.epoch) continue;
+      if (poll.nth > 0 && !(known.inside.has(engine) && task.bytes <= SHORT_RUN_MAX_BYTES)) continue;
+      const runner = known.row;
+      if ((this.#runs.get(runner.id) ?? 0) >= runner.max_runs) continue;
       // A directory that the service chose is below the runner's own.
       const workDir = own ? join(runner.work_root, "workers", task.worker_id) : task.work_dir;
       if (!this.#busy.has(laneOn(runner.id, workDir))) return { kind: "spot", spot: { poll, workDir } };
@@ -136,9 +174,38 @@ export class PlacementRound {
     return { kind: "later" };
   }
 
+  // The longest waiting first.
+  #pollsOf(online: ReadonlyMap<string, KnownRunner>): Iterable<Poll> {
+    const [only] = online.keys();
+    return online.size === 1 && only !== undefined ? this.#freeOf.get(only) ?? [] : this.#free;
+  }
+
+  #candidatesFor(task: WaitingTask): Candidates {
+    const { engines } = this.#options;
+    const engine = engines.find(task.engine)?.name ?? task.engine;
+    const key = JSON.stringify([task.home, task.runs_on, task.admin, engine]);
+    const before = this.#candidates.get(key);
+    if (before !== undefined) return before;
+    const wanted = JSON.parse(task.runs_on) as string[];
+    const home = this.#byName.get(task.home);
+    const labelled = task.home === ""
+      ? this.#runners.filter(({ labels }) => wanted.every((one) => labels.has(one)))
+      : home === undefined
+      ? []
+      : [home];
+    const allowed = labelled.filter(({ row }) => task.admin === 0 || row.allow_admin === 1);
+    const able = allowed.filter((one) => one.engines.has(engine));
+    const online = new Map(
+      able.flatMap((one) => this.#isOnline(one.row) ? [[one.row.id, one] as const] : []),
+    );
+    const found = { wanted, engine, labelled, allowed, able, online };
+    this.#candidates.set(key, found);
+    return found;
+  }
+
   /** It gets a task: in this round it gets no other. */
   take({ poll, workDir }: Spot): void {
-    this.#free.splice(this.#free.indexOf(poll), 1);
+    this.#free.delete(poll);
     this.#busy.add(laneOn(poll.runner.id, workDir));
     this.#count(poll.runner.id);
   }
@@ -169,20 +236,36 @@ function laneOn(runnerId: string, workDir: string): string {
   return `${runnerId}\0${workDir}`;
 }
 
-function isWithin(wanted: readonly string[], labels: readonly string[]): boolean {
-  return wanted.every((one) => labels.includes(one));
+// Many runners say the same: each text is read once.
+function known(rows: readonly RunnerRow[]): KnownRunner[] {
+  const labels = onceFor((text) => new Set(JSON.parse(text) as string[]));
+  const engines = onceFor((text) => {
+    const all = JSON.parse(text) as { name: string; external: boolean }[];
+    const inside = all.filter(({ external }) => !external);
+    return { engines: namesOf(all), inside: namesOf(inside) };
+  });
+  return rows.map((row) => ({ row, labels: labels(row.labels), ...engines(row.engines) }));
+}
+
+function namesOf(engines: readonly { name: string }[]): Set<string> {
+  return new Set(engines.map(({ name }) => name));
+}
+
+function onceFor<T>(read: (text: string) => T): (text: string) => T {
+  const before = new Map<string, T>();
+  return (text) => {
+    const found = before.get(text);
+    if (found !== undefined) return found;
+    const made = read(text);
+    before.set(text, made);
+    return made;
+  };
 }
 
 /** What is missing, in the order in which somebody would look for it. */
 function holdOf(
   { home, runs_on }: WaitingTask,
-  wanted: readonly string[],
-  { engine, labelled, allowed, able }: {
-    engine: string;
-    labelled: RunnerRow[];
-    allowed: RunnerRow[];
-    able: RunnerRow[];
-  },
+  { wanted, engine, labelled, allowed, able }: Candidates,
 ): Hold {
   const who = home === "" ? `runner with the labels ${wanted.join(", ")}` : `runner ${home}`;
   const only = labelled.length === 1 || home !== "";
@@ -194,8 +277,8 @@ function holdOf(
     ? `no ${who} may run a worker that holds *:*; such a runner is added with --allow-admin`
     : able.length === 0
     ? `no ${who} has the engine ${engine}`
-    : able.some(({ draining }) => draining === 1)
-    ? `${only ? `the runner ${able[0]?.name} is` : `every ${who} is`} draining or silent`
+    : able.some(({ row }) => row.draining === 1)
+    ? `${only ? `the runner ${able[0]?.row.name} is` : `every ${who} is`} draining or silent`
     : home === ""
     ? `no ${who} is online`
     : `its home, the ${who}, is not online`;

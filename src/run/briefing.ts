@@ -24,9 +24,12 @@ import type { Grant } from "./environment.ts";
 
 /** The rights of a worker's run: the worker's own scopes, else the default ones (contract 2). */
 export async function grantOf(db: Database, { execution: { worker_id } }: Claim): Promise<Grant> {
-  const worker = await findWorker(db, worker_id);
-  const scopes = worker === null || worker.scopes.length === 0 ? WORKER_SCOPES_DEFAULT : worker.scopes;
-  return { subject: `worker:${worker_id}`, scopes };
+  return grantWith(worker_id, (await findWorker(db, worker_id))?.scopes ?? []);
+}
+
+/** The same of a worker whose own scopes are known. */
+export function grantWith(workerId: string, own: readonly string[]): Grant {
+  return { subject: `worker:${workerId}`, scopes: own.length === 0 ? WORKER_SCOPES_DEFAULT : own };
 }
 
 /** Gathers what a worker's run has to know: the worker, memory, the conversation, attachments (contract 4.7). */

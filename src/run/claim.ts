@@ -1,8 +1,10 @@
+import { newId } from "../base/id.ts";
 import type { Task } from "../domain/task.ts";
 import type { Statement } from "../store/database.ts";
 import { insertExecution, type NewExecution } from "../store/execution.ts";
 import { endGate, startGate, startOccurrence } from "../store/occurrence.ts";
 import { claimTask, noteGate } from "../store/task_move.ts";
+import type { WaitingTask } from "../store/task_queue.ts";
 
 /** A claimed run, ready to be executed. */
 export interface Claim {
@@ -14,6 +16,25 @@ export interface Claim {
   workDir: string;
   /** A runner has it. */
   remote?: true;
+}
+
+/** The run that a waiting task is about to get, which nobody has stored yet. */
+export function executionOf(
+  task: WaitingTask,
+  { engine, instruction }: { engine: string; instruction: string },
+  now: number,
+): NewExecution {
+  const { id: task_id, session_key, worker_id, worker_name, message_id, attempt } = task;
+  return {
+    ...{ session_key, worker_id, task_id, message_id, worker_name },
+    execution_id: newId(),
+    attempt: attempt + 1,
+    run_id: crypto.randomUUID(),
+    session_id: session_key,
+    engine,
+    instruction,
+    created_at: now,
+  };
 }
 
 /** The statements by which a run begins. Guarded. */

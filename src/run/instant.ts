@@ -22,6 +22,9 @@ export interface InstantEnd {
   log: string;
 }
 
+/** What is told of an end. */
+type Told = Pick<InstantEnd, "end"> & { claim: Claim };
+
 /**
  * Stores runs from their beginning to their end, all or none. The answer is false, and then nothing of them is left, when one of
  * the tasks was not pending any more.
@@ -36,16 +39,20 @@ export async function storeInstants(
     ...{ end, log },
   }));
   faultPoint("outcome.pre-commit");
-  const { won } = await db.write([
-    ...storeInstantRuns(runs, now),
-    recordAll(ends.flatMap((one) => eventsOf(one, now))),
-    ...ends.flatMap((one) => wordsOf(one, now)),
-  ]);
+  const { won } = await db.write([...storeInstantRuns(runs, now), ...tellEnds(ends, now)]);
   if (won) { for (const point of ["claim.post", "outcome.post-commit"] as const) faultPoint(point); }
   return won;
 }
 
-function eventsOf({ claim: { execution }, end }: InstantEnd, now: number): Happened[] {
+/** What journal and conversations have of immediate tasks that were completed, none of which had said that it started. */
+export function tellEnds(ends: readonly Told[], now: number): Statement[] {
+  return [
+    recordAll(ends.flatMap((one) => eventsOf(one, now))),
+    ...ends.flatMap((one) => wordsOf(one, now)),
+  ];
+}
+
+function eventsOf({ claim: { execution }, end }: Told, now: number): Happened[] {
   const keys = keysOf(execution);
   return [
     [end.started_at, { kind: "execution.started", ...keys }],
@@ -54,6 +61,6 @@ function eventsOf({ claim: { execution }, end }: InstantEnd, now: number): Happe
   ];
 }
 
-function wordsOf({ claim: { execution, task }, end }: InstantEnd, now: number): Statement[] {
+function wordsOf({ claim: { execution, task }, end }: Told, now: number): Statement[] {
   return closing(execution, end, { type: "immediate", deliver_to: task.deliver_to }, now);
 }

@@ -1,19 +1,25 @@
 import type { RunnerClaim } from "../domain/runner.ts";
 import type { RunnerRow } from "../store/runner.ts";
 
-/** A claim of a runner that waits for a run. */
+/** A claim of a runner that waits for a run; a request may have several. */
 export interface Poll {
   runner: Pick<RunnerRow, "id" | "name" | "epoch">;
-  claim: RunnerClaim;
+  claim: Pick<RunnerClaim, "request_id">;
+  /** Its place in the request; behind the first one it waits for short runs of engines inside the runner only (contract 18.6). */
+  nth: number;
   /** The placement that is about to give it a run; the row decides whether it did. */
   giving: Promise<unknown> | null;
   /** Lets the claim look at the rows. */
   wake: () => void;
 }
 
+/** How many requests of one runner wait at a time; one more ends the oldest (contract 18.6). */
+const CLAIMS_WAITING_MAX = 4;
+
 /** The claims of runners that wait. A claim that is lost here is repeated, and answered from its row. */
 export class Polls {
   readonly #open = new Set<Poll>();
+  readonly #ofRunner = new Map<string, Set<Poll>>();
   /** Whether there were tasks for which no claim waited, when tasks were looked at last. */
   unplaced = true;
 
@@ -22,22 +28,40 @@ export class Polls {
     return [...this.#open].filter(({ giving }) => giving === null);
   }
 
-  /** A runner has one that waits: an older one is woken, and what it is about to get is waited for. Answers whether there was one. */
+  /** Whether there is such a one. */
+  get hasFree(): boolean {
+    for (const { giving } of this.#open) if (giving === null) return true;
+    return false;
+  }
+
+  /**
+   * Lets it wait. The claim that it repeats, one of a process before, and the oldest of too many are woken, and what they are about
+   * to get is waited for. Answers whether there was one.
+   */
   async add(poll: Poll): Promise<boolean> {
-    const { id } = poll.runner;
-    let older = this.#of(id);
-    const replaced = older !== undefined;
-    for (; older !== undefined; older = this.#of(id)) {
-      this.#open.delete(older);
+    let replaced = false;
+    for (let older = this.#endedBy(poll); older !== null; older = this.#endedBy(poll)) {
+      replaced = true;
+      this.remove(older);
       older.wake();
       await older.giving?.catch(() => {});
     }
     this.#open.add(poll);
+    const { id } = poll.runner;
+    const same = this.#ofRunner.get(id);
+    if (same === undefined) this.#ofRunner.set(id, new Set([poll]));
+    else same.add(poll);
     return replaced;
   }
 
-  #of(runnerId: string): Poll | undefined {
-    return [...this.#open].find(({ runner }) => runner.id === runnerId);
+  #endedBy({ runner, claim, nth }: Poll): Poll | null {
+    const same = [...this.#ofRunner.get(runner.id) ?? []];
+    const found = same.find((one) =>
+      one.claim.request_id === claim.request_id || one.runner.epoch < runner.epoch
+    );
+    if (found !== undefined) return found;
+    const first = same.filter(({ nth }) => nth === 0);
+    return nth === 0 && first.length >= CLAIMS_WAITING_MAX ? first[0] ?? null : null;
   }
 
   /** Whether it still waits for a run: one that has gone has answered that there is none. */
@@ -47,6 +71,10 @@ export class Polls {
 
   remove(poll: Poll): void {
     this.#open.delete(poll);
+    const { id } = poll.runner;
+    const same = this.#ofRunner.get(id);
+    same?.delete(poll);
+    if (same?.size === 0) this.#ofRunner.delete(id);
   }
 
   /** Gives it a run: `giving` writes the claim. */

@@ -8,6 +8,7 @@ import { conflict, ServiceError } from "../domain/error.ts";
 import {
   type LeaseTimes,
   RUNNER_PROTOCOL,
+  RUNNER_SILENT_MS,
   type RunnerClaim,
   type RunnerClaimed,
   type WireOrder,
@@ -15,12 +16,13 @@ import {
 import type { RunnerBinding } from "../domain/scope.ts";
 import type { Database } from "../store/database.ts";
 import { listParts } from "../store/inbound_part.ts";
-import { findClaimedRun, type RemoteRunRow, renewLeases } from "../store/remote_run.ts";
+import { listClaimedRuns, type RemoteRunRow, renewLeases } from "../store/remote_run.ts";
 import { findRunnerRow, type RunnerRow, seeRunner, takeRunner } from "../store/runner.ts";
-import { brief, grantOf } from "./briefing.ts";
+import { brief, grantWith } from "./briefing.ts";
 import type { Claim } from "./claim.ts";
 import { signRunToken } from "./environment.ts";
 import type { Poll, Polls } from "./polls.ts";
+import { SeenRunners } from "./seen_runners.ts";
 
 const log = logger("runner");
 
@@ -40,60 +42,84 @@ interface RemoteClaimsOptions {
 
 // A run may take longer than its engine's time limit says, and its token ends with it, whatever stands here.
 const TOKEN_LIFE_S = 31 * 24 * 60 * 60;
+// Leases count from the sending of a claim: with the longest wait, and the times of this service, that is 20 s of 120.
+const WAIT_SHARE = 1 / 6;
 // A runner that is there is noted so often at most.
 const SEEN_EVERY_MS = 10_000;
 
 /** Answers the claims of runners. */
 export class RemoteClaims {
   readonly #options: RemoteClaimsOptions;
+  readonly #seen: SeenRunners;
 
   constructor(options: RemoteClaimsOptions) {
     this.#options = options;
+    this.#seen = new SeenRunners(options);
   }
 
   /**
-   * Waits for a run for this runner, and answers it with its lease; `run` is null when there was none in time. Throws `conflict` when
-   * another process runs as this runner, or when this one is older than the service.
+   * Lets this runner in, and answers what waits for runs for it: these runs with their lease; `run` is null when there was none in time.
+   * Throws `conflict` when another process runs as this runner, or when this one is older than the service.
    */
-  async claim(binding: RunnerBinding, claim: RunnerClaim, signal: AbortSignal): Promise<RunnerClaimed> {
-    const { db, clock, times, polls, wakeDispatcher } = this.#options;
-    const runner = await this.enter(binding, claim);
-    const answer = async (row: RemoteRunRow | null): Promise<RunnerClaimed> => ({
-      epoch: runner.epoch,
-      version: VERSION,
-      ...times,
-      run: row === null || isOver(row, runner) ? null : await this.#order(row, runner, claim),
-    });
-    const find = () => findClaimedRun(db, runner.id, claim.request_id);
-    const earlier = await find();
-    if (earlier !== null) return await answer(earlier);
-    const bell = new AbortController();
-    const poll: Poll = { runner, claim, giving: null, wake: () => bell.abort() };
-    const replaced = await polls.add(poll);
-    try {
-      const given = replaced ? await find() : null;
-      if (given !== null) return await answer(given);
-      if (polls.unplaced) wakeDispatcher();
-      await sleep(clock, claim.wait_ms, AbortSignal.any([bell.signal, signal]));
-    } finally {
-      polls.remove(poll);
-    }
-    // Somebody may be about to give it a run: what became of that the row says.
-    await poll.giving?.catch(() => {});
-    return await answer(await find());
+  async claim(
+    binding: RunnerBinding,
+    claim: RunnerClaim,
+  ): Promise<(signal: AbortSignal) => Promise<RunnerClaimed>> {
+    const since = this.#options.clock.now();
+    const runner = await this.#enter(binding, claim);
+    return async (signal) => {
+      const rows = await this.#runsOf(runner, claim, signal);
+      const open = rows.filter((row) => !isOver(row, runner));
+      const [run = null, ...more] = await Promise.all(
+        open.map((row) => this.#order(row, runner, { claim, since })),
+      );
+      return { epoch: runner.epoch, version: VERSION, ...this.#options.times, run, more };
+    };
   }
 
-  // The lease is renewed when there is an order: a run whose order cannot be made is lost, and tried again.
-  async #order(row: RemoteRunRow, runner: RunnerRow, claim: RunnerClaim): Promise<WireOrder> {
+  async #runsOf(runner: RunnerRow, claim: RunnerClaim, signal: AbortSignal): Promise<RemoteRunRow[]> {
+    const { db, clock, polls, times, wakeDispatcher } = this.#options;
+    const requests = [claim.request_id, ...claim.more];
+    const bell = new AbortController();
+    const waiting = requests.map((request_id, nth): Poll => ({
+      ...{ runner, claim: { request_id }, nth, giving: null },
+      wake: () => bell.abort(),
+    }));
+    try {
+      // Where the same claim waits already, it waits no longer from here on, and what it is about to get is there.
+      for (const poll of waiting) await polls.add(poll);
+      if ((await listClaimedRuns(db, runner.id, requests)).length === 0) {
+        if (polls.unplaced) wakeDispatcher();
+        const waitMs = Math.min(claim.wait_ms, times.lease_ms * WAIT_SHARE);
+        await sleep(clock, waitMs, AbortSignal.any([bell.signal, signal]));
+      }
+    } finally {
+      for (const poll of waiting) polls.remove(poll);
+    }
+    // Somebody may be about to give it runs: what became of that the rows say.
+    await Promise.allSettled(waiting.map(({ giving }) => giving));
+    return await listClaimedRuns(db, runner.id, requests);
+  }
+
+  /**
+   * The lease is renewed when there is an order: a run whose order cannot be made is lost, and tried again. It lasts from when the claim
+   * came, which is after it was sent: one that began later need not be written again.
+   */
+  async #order(
+    row: RemoteRunRow,
+    runner: RunnerRow,
+    { claim, since }: { claim: RunnerClaim; since: number },
+  ): Promise<WireOrder> {
     const { db, clock, times } = this.#options;
     const order = await this.#orderOf(row, runner, claim);
+    if ((row.lease_until ?? 0) >= since + times.lease_ms) return order;
     const { id: runner_id, epoch } = runner;
     await db.write([renewLeases({ runner_id, epoch }, [row.execution_id], clock.now(), times.lease_ms)]);
     return order;
   }
 
   /** Notes that a process runs as this runner, and answers its row. Throws `conflict` when another one does. */
-  async enter(binding: RunnerBinding, claim: RunnerClaim): Promise<RunnerRow> {
+  async #enter(binding: RunnerBinding, claim: RunnerClaim): Promise<RunnerRow> {
     const { db, clock } = this.#options;
     if (claim.protocol !== RUNNER_PROTOCOL) {
       throw conflict(
@@ -104,15 +130,16 @@ export class RemoteClaims {
     const row = await findRunnerRow(db, binding.id);
     if (row === null) throw gone();
     const now = clock.now();
+    const silentMs = now - (row.last_seen_at ?? 0);
     if (row.process === claim.process) {
       if (claim.epoch !== 0 && claim.epoch !== row.epoch) throw replaced(row);
-      if (now - (row.last_seen_at ?? 0) >= SEEN_EVERY_MS || isChanged(row, claim)) {
+      // One that seems silent, or is about to, can get a run at once.
+      if (silentMs >= RUNNER_SILENT_MS - SEEN_EVERY_MS || isChanged(row, claim)) {
         await db.writeOr(seeRunner(row.id, row.epoch, now, claim), () => replaced(row));
-      }
+      } else if (silentMs >= SEEN_EVERY_MS) this.#seen.note(row.id, row.epoch);
       return row;
     }
     if (claim.epoch !== 0) throw replaced(row);
-    const silentMs = now - (row.last_seen_at ?? 0);
     if (row.place !== "" && row.place !== claim.place && silentMs < this.#options.times.lease_ms) {
       throw conflict(
         `Cannot run as ${row.name}: another process does, in ${row.work_root}. Give each machine a name and a token of its own: ` +
@@ -135,7 +162,7 @@ export class RemoteClaims {
     const claim = claimOf(row);
     const { execution } = claim;
     const engine = engines.find(({ name }) => name === execution.engine);
-    const grant = await grantOf(db, claim);
+    const grant = grantWith(execution.worker_id, JSON.parse(row.scopes) as string[]);
     const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id, instruction } =
       execution;
     return {

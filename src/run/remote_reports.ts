@@ -1,5 +1,6 @@
 // pending -> running -> its end, of runs that runners have: what they report is stored as that of a run of this machine is
 import { basename } from "node:path";
+import { cutToBytes } from "../base/bytes.ts";
 import type { Bells } from "../base/bells.ts";
 import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
@@ -21,10 +22,11 @@ import type {
 import type { RunnerBinding } from "../domain/scope.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { cutResult } from "../engine/result.ts";
-import { LogCopies } from "../files/log_copy.ts";
+import { LOG_BEYOND_MAX_BYTES, LogCopies } from "../files/log_copy.ts";
 import { openInside } from "../files/uploads.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { listParts } from "../store/inbound_part.ts";
+import { insertLogText } from "../store/instant_run.ts";
 import { countUse } from "../store/ledger.ts";
 import {
   endLease,
@@ -138,9 +140,9 @@ export class RemoteReports {
       }
       case "usage":
         return [countUse(row.execution_id, sane(event.usage))];
+      // Windows are those of the runner's own login, which holds nothing here.
       case "windows":
       case "step":
-        // A runner has a login of its own: what its provider says of windows holds nothing here.
         return [];
     }
   }
@@ -159,7 +161,7 @@ export class RemoteReports {
 
   /** Stores how a run ended. The same report again changes nothing. Throws `conflict` when it belongs to the runner no longer. */
   async end(binding: RunnerBinding, id: string, end: RunEnd): Promise<void> {
-    const { db, clock, recorder, waits, steps } = this.#options;
+    const { db, clock, bells, recorder, waits, steps, logBell } = this.#options;
     const row = await this.#find(binding, id, end.epoch);
     if (row.reported === 1) return;
     const now = clock.now();
@@ -169,7 +171,7 @@ export class RemoteReports {
     const outcome = {
       ...told,
       text: cutResult(told.text),
-      error: cutError(told.error),
+      error: cutToBytes(told.error.replaceAll("\0", "\ufffd"), ERROR_MAX_BYTES),
       usage: sane(told.usage),
       sessionId: sessionOf(told.sessionId),
       sessionUsage: sane(told.sessionUsage),
@@ -180,14 +182,24 @@ export class RemoteReports {
       start,
       end.interruption as Interruption | null,
     );
+    const whole = await this.#wholeLog(id, end.log);
     faultPoint("outcome.pre-commit");
-    const { won } = await db.write([...endLease(id, end.epoch), ...statements]);
+    const { won } = await db.write([...endLease(id, end.epoch), ...statements, ...whole]);
     faultPoint("outcome.post-commit");
+    bells.ring(logBell(id));
     waits.forget(id);
     steps.forget(id);
     // Of two reports at once the other one was first.
     if (!won && (await this.#find(binding, id, end.epoch)).reported === 0) throw over(id);
     if (!won) log.info("The end of run {id} was told twice", { id });
+  }
+
+  // A short log is in the commit of its outcome; the others are on the disk before it (reliability DUR-9).
+  async #wholeLog(id: string, text: string | undefined): Promise<Statement[]> {
+    const { paths, maxLogBytes } = this.#options;
+    if (text !== undefined) return [insertLogText(id, cutToBytes(text, maxLogBytes + LOG_BEYOND_MAX_BYTES))];
+    await Promise.all([logPath(paths, id), eventsPath(paths, id)].map((path) => this.#logs.sync(path)));
+    return [];
   }
 
   async #held(binding: RunnerBinding, id: string, epoch: number): Promise<RemoteRunRow> {
@@ -212,12 +224,6 @@ function sessionOf(id: string): string {
 }
 
 const ERROR_MAX_BYTES = 4 * 1024;
-
-function cutError(text: string): string {
-  const bytes = new TextEncoder().encode(text.replaceAll("\0", "\ufffd"));
-  if (bytes.length <= ERROR_MAX_BYTES) return text.replaceAll("\0", "\ufffd");
-  return new TextDecoder().decode(bytes.subarray(0, ERROR_MAX_BYTES)).replace(/\ufffd+$/, "");
-}
 
 function over(id: string) {
   return conflict(`Cannot take this: run ${id} does not belong to this runner, or does so no longer`);

@@ -73,13 +73,13 @@ interface Target {
 /** Sends requests to one service with the token of one runner. */
 export class Link {
   readonly url: string;
+  readonly clock: Clock;
   readonly #token: string;
-  readonly #clock: Clock;
 
   constructor({ url, token, clock }: { url: string; token: string; clock: Clock }) {
     this.url = url;
+    this.clock = clock;
     this.#token = token;
-    this.#clock = clock;
   }
 
   /** What says who asks. */
@@ -89,7 +89,7 @@ export class Link {
 
   /** Sends once. Throws Refused or Unanswered, and nothing else. */
   async post<T>(path: string, body: object | Uint8Array, sending: Sending): Promise<Answered<T>> {
-    const sentAt = momentOf(this.#clock);
+    const sentAt = momentOf(this.clock);
     const isBytes = body instanceof Uint8Array;
     const timeout = AbortSignal.timeout(sending.timeoutMs);
     let response: Response;
@@ -140,7 +140,7 @@ export class Link {
         if (attempt === 4) {
           log.warning("The service does not answer, trying on: {error}", { error: error.message });
         }
-        await sleep(this.#clock, backoffMs(RETRY, attempt), signal);
+        await sleep(this.clock, backoffMs(RETRY, attempt), signal);
       }
     }
   }

@@ -1,6 +1,6 @@
-import { joined } from "../base/bytes.ts";
+import { sleep } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
-import { LOG_CHUNK_MAX_BYTES, type RunLogged } from "../domain/runner.ts";
+import { LOG_CHUNK_MAX_BYTES, RUN_END_LOG_MAX_BYTES, type RunLogged } from "../domain/runner.ts";
 import type { Link } from "./link.ts";
 
 const log = logger("runner");
@@ -18,11 +18,21 @@ interface LogOptions {
   signal: AbortSignal;
 }
 
+// An agent that says many small things one after the other is not many requests.
+const GATHER_MS = 100;
+
 /** Sends the log of one run as it grows, part by part; what was sent twice is there once. */
 export class LogSender {
   readonly #options: LogOptions;
+  readonly #hurried = new AbortController();
   #sent = 0;
   #grown = false;
+  /** The last part was as large as one may be: there is more behind it. */
+  #isFull = false;
+  /** Whether a part was sent, though nobody may have answered. */
+  #begun = false;
+  /** All of it, where somebody else sends it. */
+  #whole: string | null = null;
   #sending: Promise<void> | null = null;
 
   constructor(options: LogOptions) {
@@ -39,8 +49,23 @@ export class LogSender {
     });
   }
 
+  /**
+   * All of it, when it is short and nothing of it was sent: then it goes with the outcome, and not from here; null otherwise. To be asked
+   * when nothing more is written.
+   */
+  async whole(): Promise<string | null> {
+    if (this.#begun || this.#whole !== null) return this.#whole;
+    const { path } = this.#options;
+    this.#whole = textOf(await partOf(path, 0, RUN_END_LOG_MAX_BYTES + 1));
+    // While it was read a part went out.
+    if (this.#begun) this.#whole = null;
+    return this.#whole;
+  }
+
   /** Resolves when all of it was sent, or cannot be. Never throws. */
   async settled(): Promise<void> {
+    this.#whole = null;
+    this.#hurried.abort();
     this.grew();
     while (this.#sending !== null) await this.#sending;
   }
@@ -49,10 +74,15 @@ export class LogSender {
     const { link, executionId, epoch, kind, path, signal } = this.#options;
     try {
       while (this.#grown) {
-        if (signal.aborted) return void (this.#grown = false);
+        if (!this.#isFull) await sleep(link.clock, GATHER_MS, this.#hurried.signal);
         this.#grown = false;
-        const bytes = await partOf(path, this.#sent);
+        if (signal.aborted || this.#whole !== null) return;
+        const bytes = await partOf(path, this.#sent, LOG_CHUNK_MAX_BYTES);
+        // It may have been taken meanwhile.
+        if (this.#whole !== null) return;
+        this.#isFull = bytes.length === LOG_CHUNK_MAX_BYTES;
         if (bytes.length === 0) continue;
+        this.#begun = true;
         const offset = this.#sent;
         const query = `epoch=${epoch}&offset=${offset}&kind=${kind}`;
         const { value: { size } } = await link.insist<RunLogged>(
@@ -79,21 +109,29 @@ export class LogSender {
   }
 }
 
-async function partOf(path: string, offset: number): Promise<Uint8Array> {
+async function partOf(path: string, offset: number, maxBytes: number): Promise<Uint8Array> {
   const file = await Deno.open(path, { read: true }).catch(() => null);
   if (file === null) return new Uint8Array();
   try {
     await file.seek(offset, Deno.SeekMode.Start);
-    const parts: Uint8Array[] = [];
-    for (let room = LOG_CHUNK_MAX_BYTES; room > 0;) {
-      const part = new Uint8Array(room);
-      const count = await file.read(part);
-      if (count === null) break;
-      parts.push(part.subarray(0, count));
-      room -= count;
+    const part = new Uint8Array(maxBytes);
+    let size = 0;
+    for (let count: number | null = 0; count !== null && size < maxBytes; size += count ?? 0) {
+      count = await file.read(part.subarray(size));
     }
-    return joined(parts);
+    return part.subarray(0, size);
   } finally {
     file.close();
+  }
+}
+
+/** A short log as a text that a request can have; null for one that is long, and for one that has other bytes. */
+function textOf(bytes: Uint8Array): string | null {
+  if (bytes.length > RUN_END_LOG_MAX_BYTES) return null;
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    return text.includes("\0") ? null : text;
+  } catch {
+    return null;
   }
 }

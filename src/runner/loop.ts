@@ -1,25 +1,25 @@
 // Claims runs, keeps their leases, and ends what belongs here no longer
 import { sleep } from "../base/clock.ts";
-import { newId } from "../base/id.ts";
 import { logger } from "../base/log.ts";
 import { realPath } from "../base/paths.ts";
-import { VERSION } from "../base/version.ts";
 import {
   CLAIM_WAIT_MAX_MS,
   LEASE_TIMES,
   type LeaseTimes,
-  RUNNER_PROTOCOL,
-  type RunnerClaim,
   type RunnerClaimed,
   type RunnerHeard,
+  RUNS_PER_CLAIM_MAX,
   type WireOrder,
 } from "../domain/runner.ts";
 import { failedOutcome } from "../engine/engine.ts";
 import { OutcomeWriter } from "../run/outcome_writer.ts";
 import { type Interruption, Runner } from "../run/runner.ts";
+import { claimOf } from "./claim.ts";
+import { EndBundle } from "./end_bundle.ts";
 import { Lease } from "./lease.ts";
 import { type Moment, Refused } from "./link.ts";
 import { RemoteRun, type RemoteRunOptions } from "./remote_run.ts";
+import { Room } from "./room.ts";
 
 const log = logger("runner");
 
@@ -32,29 +32,45 @@ interface LoopOptions extends RemoteRunOptions {
 
 // An engine is asked to end, and then told to, before it is ended by force.
 const ENDING_MS = 2_000;
+// So long a stop tries to tell how runs have ended.
+const TELLING_MS = 10_000;
 const LOOK_EVERY_MS = 250;
 const CLAIM_TIMEOUT_MS = CLAIM_WAIT_MAX_MS + 10_000;
 const REFUSED_PAUSE_MS = 5_000;
+
+const NOT_BEGUN = failedOutcome("spawn_failed", "Cannot begin: the runner cannot write into its directory");
+// A run that came so soon was waiting: there may be more of them.
+const AT_ONCE_MS = 500;
 
 /** The work of a runner from its start to its stop. */
 export class RunnerLoop {
   readonly #options: LoopOptions;
   readonly #process = crypto.randomUUID();
   readonly #runner: Runner;
+  readonly #room: Room;
+  readonly #ends: EndBundle;
   readonly #runs = new Map<string, RemoteRun>();
   /** The end of the latest run in each directory. */
   readonly #lanes = new Map<string, Promise<void>>();
   readonly #stopping = new AbortController();
   readonly #ended = new AbortController();
+  /** Resolves when the service has said how often it wants to hear of runs. */
+  readonly #entered = Promise.withResolvers<void>();
+  /** Whether the last claim got a run at once. */
+  #isBusy = false;
+  /** 0: the next claim is that of a process that has just started. */
   #epoch = 0;
+  #hasComeBack = false;
   #times: LeaseTimes = LEASE_TIMES;
   /** Called when a slot may be free. */
   #freed: () => void = () => {};
 
   constructor(options: LoopOptions) {
     this.#options = options;
-    const { clock } = options;
+    const { clock, paths } = options;
     this.#runner = new Runner(clock, new OutcomeWriter(clock, () => false));
+    this.#room = new Room(paths.root, clock);
+    this.#ends = new EndBundle(options.link);
   }
 
   /** How many runs are in progress. */
@@ -68,14 +84,13 @@ export class RunnerLoop {
     const beats = this.#beats();
     const watch = this.#watch();
     try {
-      while (!this.#stopping.signal.aborted) {
-        await this.#slot();
-        if (!this.#stopping.signal.aborted) await this.#claim();
-      }
+      await this.#claims();
     } finally {
       if (!this.#stopping.signal.aborted) await this.#abandon();
+      this.#stopping.abort();
       await Promise.all([...this.#lanes.values()]);
       this.#ended.abort();
+      this.#entered.resolve();
       await Promise.all([beats, watch]);
     }
   }
@@ -84,9 +99,24 @@ export class RunnerLoop {
   async stop(graceMs: number, hurried: AbortSignal): Promise<void> {
     this.#stopping.abort();
     this.#freed();
+    const { clock, config } = this.#options;
     const all = Promise.all([...this.#lanes.values()]);
-    if (this.#runs.size > 0) await Promise.race([all, sleep(this.#options.clock, graceMs, hurried)]);
-    await this.#runner.stopAll();
+    if (this.#runs.size > 0) await Promise.race([all, sleep(clock, graceMs, hurried)]);
+    const told = new AbortController();
+    const rest = Promise.all([...this.#lanes.values()]).then(() => told.abort());
+    void this.#runner.stopAll();
+    // A service that cannot be reached would be told for ever: that they are lost it learns from the next process here, or from their leases.
+    await sleep(clock, config.limits.stop_grace + ENDING_MS + TELLING_MS, told.signal);
+    for (const run of this.#runs.values()) run.disown();
+    await rest;
+  }
+
+  async #claims(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      await this.#slot();
+      await this.#room.wait(this.#stopping.signal);
+      if (!this.#stopping.signal.aborted) await this.#claim();
+    }
   }
 
   async #slot(): Promise<void> {
@@ -95,41 +125,39 @@ export class RunnerLoop {
     }
   }
 
+  // Where runs come at once there are more of them.
+  #wanted(): number {
+    return this.#isBusy ? Math.min(RUNS_PER_CLAIM_MAX, this.#options.maxRuns - this.#runs.size) : 1;
+  }
+
   async #claim(): Promise<void> {
     const { link, clock } = this.#options;
-    const request = this.#request();
+    const request = claimOf(this.#options, this.#process, { epoch: this.#epoch, more: this.#wanted() - 1 });
     const sending = { timeoutMs: CLAIM_TIMEOUT_MS, signal: this.#stopping.signal };
     try {
       const { value, sentAt } = await link.insist<RunnerClaimed>("/api/runners/claim", request, sending);
       this.#enter(value);
-      if (value.run !== null) this.#start(value.run, new Lease(clock, value.lease_ms, sentAt));
+      this.#isBusy = value.run !== null && clock.monotonic() - sentAt.monotonic < AT_ONCE_MS;
+      const runs = value.run === null ? [] : [value.run, ...value.more ?? []];
+      for (const run of runs) this.#start(run, new Lease(clock, value.lease_ms, sentAt));
     } catch (error) {
       if (this.#stopping.signal.aborted) return;
-      if (!(error instanceof Refused)) throw error;
-      // Another process may run under this name, and end soon; a process that was replaced never claims again.
-      if (error.status !== 409 || this.#epoch !== 0) throw error;
-      log.warning("The service refuses this runner, and is asked again: {error}", { error: error.message });
+      if (!(error instanceof Refused) || error.status !== 409 || this.#hasComeBack) throw error;
+      const { message } = error;
+      if (this.#epoch !== 0) return await this.#comeBack(message);
+      // Another process may run under this name, and end soon.
+      log.warning("The service refuses this runner, and is asked again: {error}", { error: message });
       await sleep(clock, REFUSED_PAUSE_MS, this.#stopping.signal);
     }
   }
 
-  #request(): RunnerClaim {
-    const { engines, paths, maxRuns, place } = this.#options;
-    return {
-      request_id: newId(),
-      process: this.#process,
-      place,
-      epoch: this.#epoch,
-      protocol: RUNNER_PROTOCOL,
-      version: VERSION,
-      work_root: paths.root,
-      max_runs: maxRuns,
-      engines: engines.names.flatMap((name) => {
-        const engine = engines.find(name);
-        return engine === null ? [] : [{ name, agent: engine.agent, external: engine.external }];
-      }),
-      wait_ms: CLAIM_WAIT_MAX_MS,
-    };
+  // Nobody else works in this directory, which this process has locked: the claim of one that has ended may have come late, and then
+  // this one may take over from it. Once: elsewhere there may be a copy of the directory.
+  async #comeBack(error: string): Promise<void> {
+    log.warning("The service takes this runner for replaced, and is asked once more: {error}", { error });
+    this.#hasComeBack = true;
+    this.#epoch = 0;
+    await this.#abandon();
   }
 
   #enter({ epoch, version, lease_ms, beat_ms, margin_ms }: RunnerClaimed): void {
@@ -138,11 +166,12 @@ export class RunnerLoop {
     }
     this.#epoch = epoch;
     this.#times = { lease_ms, beat_ms, margin_ms };
+    this.#entered.resolve();
   }
 
   #start(order: WireOrder, lease: Lease): void {
     const { leftovers } = this.#options;
-    const run = new RemoteRun(this.#options, order, { epoch: this.#epoch, lease });
+    const run = new RemoteRun(this.#options, order, { epoch: this.#epoch, lease, ends: this.#ends });
     this.#runs.set(run.id, run);
     // The service gives a directory one run at a time; after a lease that was lost it may not know what is still going on here.
     const lane = realPath(order.work_dir);
@@ -150,21 +179,23 @@ export class RunnerLoop {
     const ended = before.then(() => {
       // While it waited it may have become another one's.
       if (run.disowned) return;
-      leftovers.begin(run.id, order.execution.run_id);
+      const noted = run.isInside || this.#note(run);
       const done = this.#runner.start({
         identity: order.execution,
-        work: (signal) => run.run(signal),
+        work: (signal) => noted ? run.run(signal) : Promise.resolve(NOT_BEGUN),
         broken: failedOutcome(
           "spawn_failed",
           "Cannot run this: the runner could not prepare it; its log tells more",
         ),
         store: (outcome, interruption) => run.tell(outcome, interruption),
       });
-      // Those that had begun may end; this one had not, and goes back to the queue.
-      if (this.#stopping.signal.aborted) this.#interrupt(run.id, "shutdown");
+      // Those that had begun may end; this one had not, and goes back to the queue. Nor does one begin whose order came late, or
+      // whose turn, so that its lease is about to be over: somebody else may begin it then (contract 18.7).
+      if (this.#stopping.signal.aborted || !noted) this.#interrupt(run.id, "shutdown");
+      else if (this.#isEnding(run)) this.#interrupt(run.id, "lost");
       return done;
     }).catch((error) => log.error("The run {id} broke: {error}", { id: run.id, error })).then(() => {
-      leftovers.end(run.id);
+      if (!run.isInside) leftovers.end(run.id);
       this.#runs.delete(run.id);
       if (this.#lanes.get(lane) === ended) this.#lanes.delete(lane);
       this.#freed();
@@ -172,11 +203,24 @@ export class RunnerLoop {
     this.#lanes.set(lane, ended);
   }
 
+  // What is noted nowhere would not be ended by the next process here, and so does not begin.
+  #note({ id, order: { execution } }: RemoteRun): boolean {
+    try {
+      this.#options.leftovers.begin(id, execution.run_id);
+      return true;
+    } catch (error) {
+      this.#room.doubt();
+      log.error("Cannot begin run {id}, which goes back to the queue: {error}", { id, error });
+      return false;
+    }
+  }
+
   async #beats(): Promise<void> {
     const { clock } = this.#options;
+    await this.#entered.promise;
     while (!this.#ended.signal.aborted) {
       await sleep(clock, this.#times.beat_ms, this.#ended.signal);
-      if (this.#runs.size > 0 && !this.#ended.signal.aborted) await this.#beat();
+      if (this.#runs.size > 0 && this.#epoch !== 0 && !this.#ended.signal.aborted) await this.#beat();
     }
   }
 
@@ -213,12 +257,14 @@ export class RunnerLoop {
 
   // Ends runs whose leases are about to be over: when they are, somebody else may begin.
   async #watch(): Promise<void> {
-    const { clock, config } = this.#options;
     while (!this.#ended.signal.aborted) {
-      await sleep(clock, LOOK_EVERY_MS, this.#ended.signal);
-      const neededMs = this.#times.margin_ms + config.limits.stop_grace + ENDING_MS;
-      for (const [id, { lease }] of this.#runs) if (lease.leftMs < neededMs) this.#interrupt(id, "lost");
+      await sleep(this.#options.clock, LOOK_EVERY_MS, this.#ended.signal);
+      for (const run of this.#runs.values()) if (this.#isEnding(run)) this.#interrupt(run.id, "lost");
     }
+  }
+
+  #isEnding({ lease }: RemoteRun): boolean {
+    return lease.leftMs < this.#times.margin_ms + this.#options.config.limits.stop_grace + ENDING_MS;
   }
 
   #interrupt(id: string, reason: Interruption): void {

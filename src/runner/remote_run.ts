@@ -1,5 +1,6 @@
 // One run of this runner: it is run as in the service, and everything about it is told to the service
 import { basename, join } from "node:path";
+import { byteLength } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 import type { DataPaths } from "../base/paths.ts";
@@ -7,12 +8,14 @@ import { eventsPath, logPath } from "../base/paths.ts";
 import type { RunEnd, WireOrder } from "../domain/runner.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { type Engine, failedOutcome } from "../engine/engine.ts";
+import { LogText } from "../engine/run_log.ts";
 import type { EngineRunOptions } from "../run/engine_run.ts";
 import { createEnvironments } from "../run/environment.ts";
 import { priced } from "../run/meter.ts";
 import type { RunOutcome } from "../run/recorder.ts";
 import type { Interruption } from "../run/runner.ts";
 import { runWorker } from "../run/worker_run.ts";
+import type { EndBundle } from "./end_bundle.ts";
 import type { Lease } from "./lease.ts";
 import { filesOf, type Leftovers } from "./leftovers.ts";
 import { type Link, Refused } from "./link.ts";
@@ -22,6 +25,8 @@ import { ReportSender } from "./report_sender.ts";
 const log = logger("runner");
 
 const END_TIMEOUT_MS = 30_000;
+// A run inside this process with so long an instruction at most has no file: its log goes with its outcome.
+const KEPT_MAX_BYTES = 8 * 1024;
 const REFUSED = failedOutcome(
   "engine_error",
   "The service refused the outcome that the runner sent; the runner's log tells why",
@@ -44,29 +49,41 @@ export class RemoteRun {
   waitedMs = 0;
   readonly #options: RemoteRunOptions;
   readonly #epoch: number;
+  readonly #ends: EndBundle;
   readonly #gone = new AbortController();
   readonly #reports: ReportSender;
-  readonly #logs: LogSender[];
+  readonly #log: LogSender;
+  readonly #events: LogSender | null;
+  /** Its log, where it is no file. */
+  readonly #keptLog: LogText | null;
   #startedAt: number | null = null;
 
   constructor(
     options: RemoteRunOptions,
     order: WireOrder,
-    { epoch, lease }: { epoch: number; lease: Lease },
+    { epoch, lease, ends }: { epoch: number; lease: Lease; ends: EndBundle },
   ) {
-    const { link, paths } = options;
-    const { execution_id: executionId } = order.execution;
+    const { link, paths, engines } = options;
+    const { execution_id: executionId, engine, instruction } = order.execution;
     const { signal } = this.#gone;
     const sending = { link, executionId, epoch, signal };
     this.order = order;
     this.lease = lease;
     this.#options = options;
     this.#epoch = epoch;
+    this.#ends = ends;
     this.#reports = new ReportSender(sending);
-    this.#logs = [
-      new LogSender({ ...sending, kind: "log", path: logPath(paths, executionId) }),
-      new LogSender({ ...sending, kind: "events", path: eventsPath(paths, executionId) }),
-    ];
+    this.#log = new LogSender({ ...sending, kind: "log", path: logPath(paths, executionId) });
+    const found = engines.find(engine);
+    const events = { ...sending, kind: "events" as const, path: eventsPath(paths, executionId) };
+    this.#events = found?.agent === true ? new LogSender(events) : null;
+    const isInside = found?.external === false && order.verify === null;
+    this.#keptLog = isInside && byteLength(instruction) <= KEPT_MAX_BYTES ? new LogText() : null;
+  }
+
+  /** Whether it happens in this process only, and is over at once: it leaves no process and no file behind. */
+  get isInside(): boolean {
+    return this.#keptLog !== null;
   }
 
   get id(): string {
@@ -85,6 +102,7 @@ export class RemoteRun {
 
   /** Runs it to its outcome. Throws when its files do not come. */
   async run(signal: AbortSignal): Promise<RunOutcome> {
+    if (this.order.files.length === 0) return await this.#run(signal);
     const folder = filesOf(this.#options.paths, this.id);
     try {
       await this.#fetchFiles(folder, signal);
@@ -96,7 +114,6 @@ export class RemoteRun {
 
   async #fetchFiles(folder: string, signal: AbortSignal): Promise<void> {
     const { files } = this.order;
-    if (files.length === 0) return;
     await Deno.remove(folder, { recursive: true }).catch(() => {});
     await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
     for (const name of new Set(files.map((file) => basename(file)))) {
@@ -119,17 +136,25 @@ export class RemoteRun {
         : Promise.resolve(briefing);
     return runWorker(options, { execution, workDir, verify, grant: () => Promise.resolve(grant), brief }, {
       signal,
+      keptLog: this.#keptLog ?? undefined,
       reports: {
-        onWrite: () => this.#logs.forEach((log) => log.grew()),
+        onWrite: () => this.#onWrite(),
         waitedMs: () => this.waitedMs,
         onStart: (engine, pid) => this.#onStart(engine, pid),
         onStep: (words) => this.#reports.add({ kind: "step", words: words.slice(0, 500) }),
         onSession: ({ id, usage }) => this.#reports.add({ kind: "session", id, usage }),
         onUsage: (usage, engine) =>
           this.#reports.add({ kind: "usage", usage: priced(usage, engine.config.prices) }),
-        onWindows: (windows) => this.#reports.add({ kind: "windows", windows }),
+        // They are those of the runner's own login, and hold nothing at the service.
+        onWindows: () => {},
       },
     });
+  }
+
+  #onWrite(): void {
+    if (this.#keptLog !== null) return;
+    this.#log.grew();
+    this.#events?.grew();
   }
 
   // The token comes with the order: a runner has no key.
@@ -156,29 +181,42 @@ export class RemoteRun {
   async tell(outcome: RunOutcome, interruption: Interruption | null): Promise<void> {
     const { link, clock, engines } = this.#options;
     const { signal } = this.#gone;
-    await Promise.all([this.#reports.settled(), ...this.#logs.map((log) => log.settled())]);
+    const wholeLog = this.#keptLog?.text ?? await this.#log.whole();
+    await Promise.all([
+      this.#reports.settled(),
+      this.#events?.settled(),
+      wholeLog === null ? this.#log.settled() : null,
+    ]);
     if (signal.aborted) return;
     const { execution: { engine } } = this.order;
     const end: RunEnd = {
       epoch: this.#epoch,
       ran_ms: this.#startedAt === null ? null : Math.max(0, clock.monotonic() - this.#startedAt),
       interruption,
+      ...(wholeLog === null ? {} : { log: wholeLog }),
       outcome: { ...outcome, usage: priced(outcome.usage, engines.find(engine)?.config.prices) },
     };
+    const isPlain = this.isInside && interruption === null && outcome.status === "completed";
+    if (isPlain && await this.#ends.tell(this.id, end, signal)) return;
     // An outcome that the service cannot take is a failure with its own words: without any end the run would seem to go on (contract 18.6).
-    for (const said of [end, { ...end, outcome: REFUSED }]) {
-      try {
-        await link.post(`/api/runs/${this.id}/end`, said, { timeoutMs: END_TIMEOUT_MS, signal, ofRun: true });
-        return;
-      } catch (error) {
-        if (signal.aborted) return;
-        if (!(error instanceof Refused)) throw error;
-        log.warning("The service refuses the end of run {id}: {error}", {
-          id: this.id,
-          error: error.message,
-        });
-        if (error.final) return;
-      }
+    if (await this.#accepted(link, end) || signal.aborted) return;
+    // What is refused may be its log.
+    const { log: _, ...rest } = end;
+    if (this.#keptLog === null) await this.#log.settled();
+    await this.#accepted(link, { ...this.#keptLog === null ? rest : end, outcome: REFUSED });
+  }
+
+  /** Whether this end is the last word: it is stored, or nobody wants to know. Throws when it has to be sent again. */
+  async #accepted(link: Link, end: RunEnd): Promise<boolean> {
+    const { signal } = this.#gone;
+    try {
+      await link.post(`/api/runs/${this.id}/end`, end, { timeoutMs: END_TIMEOUT_MS, signal, ofRun: true });
+      return true;
+    } catch (error) {
+      if (signal.aborted) return true;
+      if (!(error instanceof Refused)) throw error;
+      log.warning("The service refuses the end of run {id}: {error}", { id: this.id, error: error.message });
+      return error.final;
     }
   }
 }

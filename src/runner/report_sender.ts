@@ -1,3 +1,4 @@
+import { sleep } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 import type { RunReport } from "../domain/runner.ts";
 import type { Link } from "./link.ts";
@@ -10,8 +11,15 @@ const PER_REQUEST_MAX = 50;
 /** A report without its number. */
 type Unnumbered<R> = R extends RunReport ? Omit<R, "no"> : never;
 
+// What comes so soon after the first goes with it.
+const GATHER_MS = 50;
+
+type Kind = RunReport["kind"];
+
 // Of these only the latest word counts.
-const LATEST: readonly RunReport["kind"][] = ["usage", "windows", "step"];
+const LATEST: readonly Kind[] = ["usage", "step"];
+// What the end of a run says, too, or what nobody asks for any more after it.
+const OVER_WITH_THE_END: readonly Kind[] = ["started", "step"];
 
 /** Of which run reports are sent. */
 interface ReportOptions {
@@ -28,6 +36,7 @@ export class ReportSender {
   #waiting: Unnumbered<RunReport>[] = [];
   #last = 0;
   #sending: Promise<void> | null = null;
+  readonly #hurried = new AbortController();
 
   constructor(options: ReportOptions) {
     this.#options = options;
@@ -49,8 +58,10 @@ export class ReportSender {
     });
   }
 
-  /** Resolves when all was sent, or cannot be. Never throws. */
+  /** The run has ended. Resolves when all was sent that its end does not say, or cannot be. Never throws. */
   async settled(): Promise<void> {
+    this.#waiting = this.#waiting.filter(({ kind }) => !OVER_WITH_THE_END.includes(kind));
+    this.#hurried.abort();
     while (this.#sending !== null) await this.#sending;
   }
 
@@ -58,7 +69,9 @@ export class ReportSender {
     const { link, executionId, epoch, signal } = this.#options;
     try {
       while (this.#waiting.length > 0) {
+        await sleep(link.clock, GATHER_MS, this.#hurried.signal);
         if (signal.aborted) return void (this.#waiting = []);
+        if (this.#waiting.length === 0) return;
         const events = this.#waiting.splice(0, PER_REQUEST_MAX).map((report) => ({
           ...report,
           no: ++this.#last,

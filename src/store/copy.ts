@@ -3,6 +3,8 @@ import { turn } from "../base/turn.ts";
 
 // 512 KB and about 2 ms of this thread: then others go on.
 const PAGES_AT_ONCE = 128n;
+// So much may wait for the disk: what lies before a commit on its way there holds the commit up.
+const UNSYNCED_BYTES = 8 * 1024 * 1024;
 // Of a page's first bytes, those that say whether the file has a WAL file beside it: 1 no, 2 yes.
 const FORMAT_VERSIONS = [18, 19];
 
@@ -26,6 +28,7 @@ export async function copyPages(from: string, to: string, signal: AbortSignal): 
       select cast(group_concat(data, '') as blob) from numbers cross join sqlite_dbpage on pgno = number`,
     ).raw(true);
     const last = BigInt(pages);
+    let unsynced = 0;
     for (let page = 1n; page <= last; page += PAGES_AT_ONCE) {
       // A write to a file alone lets no timer and no request in.
       await turn();
@@ -35,6 +38,10 @@ export async function copyPages(from: string, to: string, signal: AbortSignal): 
       const bytes = new Uint8Array(data);
       if (page === 1n) { for (const at of FORMAT_VERSIONS) bytes[at] = 1; }
       for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
+      unsynced += bytes.length;
+      if (unsynced < UNSYNCED_BYTES) continue;
+      await file.syncData();
+      unsynced = 0;
     }
   } finally {
     if (db.inTransaction) db.exec("rollback");

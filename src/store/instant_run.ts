@@ -23,12 +23,20 @@ export async function listInstructions(db: Database, ids: readonly string[]): Pr
   return new Map(rows.map(({ id, instruction }) => [id, instruction]));
 }
 
-/** The log of a run that began and ended in one commit; null for every other one, whose log is a file. */
+/** The log of a run that was stored with its outcome; null for every other one, whose log is a file. */
 export async function findLogText(db: Database, executionId: string): Promise<string | null> {
   const row = await db.first<{ text: string }>("select text from execution_log where execution_id = ?", [
     executionId,
   ]);
   return row?.text ?? null;
+}
+
+/** Stores the log of a run with its outcome; one that is there already stays. */
+export function insertLogText(executionId: string, text: string): Statement {
+  return {
+    sql: "insert into execution_log (execution_id, text) values (?, ?) on conflict do nothing",
+    args: [executionId, text],
+  };
 }
 
 /**
@@ -38,7 +46,7 @@ export async function findLogText(db: Database, executionId: string): Promise<st
 export function storeInstantRuns(runs: readonly InstantRun[], now: number): Statement[] {
   return [
     ...guardedRows(runs.length, endTasks(runs, now)),
-    insertAll(runs),
+    insertExecutions(runs.map(({ execution }) => execution)),
     // Only now: how long each has waited was read as its execution came.
     {
       sql: "update task set due_at = null where id in (select value from json_each(?))",
@@ -49,11 +57,7 @@ export function storeInstantRuns(runs: readonly InstantRun[], now: number): Stat
         select value ->> 0, value ->> 1, 0, 0, 0 from json_each(?)`,
       args: [rowsOf(runs, ({ execution, targets }) => [execution.execution_id, JSON.stringify(targets)])],
     },
-    endAll(runs, now),
-    {
-      sql: `insert into execution_log (execution_id, text) select value ->> 0, value ->> 1 from json_each(?)`,
-      args: [rowsOf(runs, ({ execution, log }) => [execution.execution_id, log])],
-    },
+    ...endExecutions(runs, now),
   ];
 }
 
@@ -74,8 +78,8 @@ const COLUMNS = [
   ...["session_id", "engine", "instruction", "created_at"] as const,
 ] satisfies (keyof NewExecution)[];
 
-// First as every execution begins, and then as it ends: the counters and the ledger live on these changes.
-function insertAll(runs: readonly InstantRun[]): Statement {
+/** Stores executions as they begin, each with the number of the run that its task is at. Also of what ends at once: counters and ledger live on these changes. */
+export function insertExecutions(executions: readonly NewExecution[]): Statement {
   return {
     sql: `insert into execution (id, ${COLUMNS.join(", ")}, status, run_no)
       select ${["id", ...COLUMNS].map((_, at) => `one.value ->> ${at}`).join(", ")}, 'pending', task.run_no
@@ -83,13 +87,16 @@ function insertAll(runs: readonly InstantRun[]): Statement {
       cross join task on task.id = one.value ->> 1
       order by one.key`,
     args: [
-      rowsOf(runs, ({ execution }) => [execution.execution_id, ...COLUMNS.map((name) => execution[name])]),
+      JSON.stringify(
+        executions.map((execution) => [execution.execution_id, ...COLUMNS.map((name) => execution[name])]),
+      ),
     ],
   };
 }
 
-function endAll(runs: readonly InstantRun[], now: number): Statement {
-  return {
+/** pending -> completed, for many executions at once, each with its log. Guarded by all of them being pending. */
+export function endExecutions(runs: readonly Omit<InstantRun, "targets">[], now: number): Statement[] {
+  const end = {
     sql: `update execution
       set status = 'completed', session_id = one.value ->> 1, result = one.value ->> 2, exit_code = one.value ->> 3,
         started_at = one.value ->> 4, completed_at = ?
@@ -107,8 +114,15 @@ function endAll(runs: readonly InstantRun[], now: number): Statement {
     ],
     bell: BELL.budget,
   };
+  return [
+    ...guardedRows(runs.length, end),
+    {
+      sql: `insert into execution_log (execution_id, text) select value ->> 0, value ->> 1 from json_each(?)`,
+      args: [rowsOf(runs, ({ execution, log }) => [execution.execution_id, log])],
+    },
+  ];
 }
 
-function rowsOf(runs: readonly InstantRun[], row: (run: InstantRun) => Value[]): string {
+function rowsOf<R>(runs: readonly R[], row: (run: R) => Value[]): string {
   return JSON.stringify(runs.map(row));
 }

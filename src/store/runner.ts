@@ -19,6 +19,7 @@ function runnerJson(now: number): JsonSql<RunnerShown> {
   return shown("runner", runnerSchema, {
     labels: "json(runner.labels)",
     allow_admin: "json(iif(runner.allow_admin, 'true', 'false'))",
+    draining: "json(iif(runner.draining, 'true', 'false'))",
     state: `case
       when coalesce(runner.last_seen_at, 0) <= ${heard} then 'silent'
       when runner.draining then 'draining'
@@ -102,9 +103,13 @@ export function findRunnerRow(db: Database, id: string): Promise<RunnerRow | nul
   return db.first<RunnerRow>(`select ${ROW} from runner where id = ?`, [id]);
 }
 
-/** All runners, the oldest first. There are RUNNERS_MAX at most. */
-export function listRunnerRows(db: Database): Promise<RunnerRow[]> {
-  return db.read<RunnerRow>(`select ${ROW} from runner order by id`);
+/** Those runners of these names that there are, or with null all, the oldest first. There are RUNNERS_MAX at most. */
+export function listRunnerRows(db: Database, names: readonly string[] | null = null): Promise<RunnerRow[]> {
+  if (names === null) return db.read<RunnerRow>(`select ${ROW} from runner order by id`);
+  return db.read<RunnerRow>(
+    `select ${ROW} from runner where name_key in (select value from json_each(?)) order by id`,
+    [JSON.stringify(names.map(nameKey))],
+  );
 }
 
 /** A runner was heard of, by the process that has this epoch; with a claim, it says what it can do. Guarded by the epoch. */
@@ -123,6 +128,24 @@ export function seeRunner(id: string, epoch: number, now: number, claim?: Runner
       epoch,
     ],
   );
+}
+
+/** When a process of a runner was heard of. */
+export interface SeenRunner {
+  id: string;
+  epoch: number;
+  at: number;
+}
+
+/** Runners were heard of; one whose epoch is another one by now was not. */
+export function seeRunners(seen: readonly SeenRunner[]): Statement {
+  return {
+    sql: `update runner
+      set last_seen_at = one.value ->> 2
+      from json_each(?) as one
+      where runner.id = one.value ->> 0 and epoch = one.value ->> 1 and last_seen_at < one.value ->> 2`,
+    args: [JSON.stringify(seen.map(({ id, epoch, at }) => [id, epoch, at]))],
+  };
 }
 
 /** Another process runs as this runner from here on: what the one before it had is lost. Guarded by the epoch before. */

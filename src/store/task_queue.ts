@@ -36,6 +36,9 @@ export interface WaitingTask extends Row {
   bytes: number;
 }
 
+/** How many lanes are looked at in one round. */
+export const LANES_AT_ONCE = 250;
+
 /** What no person waits for. */
 export const IS_PATIENT = "(task.type <> 'immediate' or task.created_by like 'worker:%')";
 
@@ -46,62 +49,135 @@ const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, wo
   iif(worker.runs_on = '[]', 0, exists (select 1 from json_each(worker.scopes) where value = '*:*')) as admin,
   ${IS_PATIENT} as patient, octet_length(task.instruction) as bytes`;
 
+/** Where a look begins, and how many rows it has at most; the lanes that are behind them come with the next one. */
+interface Window<From> {
+  after: From;
+  limit: number;
+}
+
+/** What a look has found, and where the next one begins; null when there is nothing behind it. */
+interface Found<From> {
+  heads: WaitingTask[];
+  next: From | null;
+}
+
+// The lane is there, and perhaps none of its tasks may start: then there is no task, or no worker.
+function headsOf<T extends WaitingTask>(rows: readonly T[]): WaitingTask[] {
+  return rows.filter(({ id, worker_id }: { id: string | null; worker_id: string | null }) =>
+    id !== null && worker_id !== null
+  );
+}
+
+const LANE_HEAD = `task.id = (
+      select id
+      from task
+      where status = 'pending' and held = '' and worker_id = lane.worker_id and due_at <= ?
+      order by due_at, id
+      limit 1)`;
+
 /**
- * The first due task of each worker that is not paused and that nothing holds, oldest first. The query steps from worker to worker through the index, so its cost grows with the workers that have work and
- * not with the number of tasks.
+ * The first due task of each worker that is not paused and that nothing holds, oldest first, of so many workers. The query steps from
+ * worker to worker through the index, so its cost grows with the workers that have work and not with the number of tasks.
  */
-export function listLaneHeads(db: Database, now: number): Promise<WaitingTask[]> {
-  return db.read<WaitingTask>(
+export async function listLaneHeads(
+  db: Database,
+  now: number,
+  { after, limit }: Window<string> = { after: "", limit: LANES_AT_ONCE },
+): Promise<Found<string>> {
+  const rows = await db.read<WaitingTask & { lane: string | null }>(
     `with recursive lane (worker_id) as (
-      select min(worker_id) from task where status = 'pending' and held = ''
+      select min(worker_id) from task where status = 'pending' and held = '' and worker_id > ?
       union all
       select (
         select min(worker_id) from task where status = 'pending' and held = '' and worker_id > lane.worker_id)
       from lane
       where lane.worker_id is not null
+      limit ?
+    )
+    select lane.worker_id as lane, ${COLUMNS}
+    from lane
+    left join worker on worker.id = lane.worker_id and worker.paused = 0
+    left join task on ${LANE_HEAD}
+    order by task.due_at, task.id`,
+    [after, limit, now],
+  );
+  const last = rows.reduce((most, { lane }) => lane !== null && lane > most ? lane : most, "");
+  // The step behind the last lane finds none.
+  const isWhole = rows.some(({ lane }) => lane === null);
+  return { heads: headsOf(rows), next: isWhole ? null : last };
+}
+
+/** Of the workers that have the oldest tasks that nothing holds, the first due task of each, oldest first: as far as so many tasks go. */
+export function listOldestHeads(db: Database, now: number, limit: number): Promise<WaitingTask[]> {
+  return db.read<WaitingTask>(
+    `with lane (worker_id) as (
+      select distinct worker_id
+      from (
+        select worker_id, held
+        from task
+        where status = 'pending' and due_at <= ?
+        order by due_at
+        limit ?)
+      where held = ''
     )
     select ${COLUMNS}
     from lane
     join worker on worker.id = lane.worker_id and worker.paused = 0
-    join task on task.id = (
-      select id
-      from task
-      where status = 'pending' and held = '' and worker_id = lane.worker_id and due_at <= ?
-      order by due_at, id
-      limit 1)
+    join task on ${LANE_HEAD}
     order by task.due_at, task.id`,
-    [now],
+    [now, limit, now],
   );
 }
 
+/** A place in the order of the tasks that something holds. */
+export interface HeldPlace {
+  held: string;
+  worker_id: string;
+}
+
+/** Before all of them. */
+export const FIRST_HELD: HeldPlace = { held: "", worker_id: "" };
+
 /**
- * Of the tasks that something holds, the first of each worker for each thing that holds: when that one may start, the thing
- * is over. However many wait behind them, they cost nothing.
+ * Of the tasks that something holds, the first of each worker for each thing that holds, so many of them: when that one may start, the
+ * thing is over. However many wait behind them, they cost nothing.
  */
-export async function listHeldHeads(db: Database): Promise<WaitingTask[]> {
+export async function listHeldHeads(
+  db: Database,
+  { after, limit }: Window<HeldPlace> = { after: FIRST_HELD, limit: LANES_AT_ONCE },
+): Promise<Found<HeldPlace>> {
   const any = await db.first("select 1 as one from task where status = 'pending' and held <> '' limit 1");
   // Most of the time nothing is held, and this is asked before every claim.
-  if (any === null) return [];
-  return await db.read<WaitingTask>(
-    `with recursive head (id) as (
+  if (any === null) return { heads: [], next: null };
+  const rows = await db.read<WaitingTask & { place: number; lane: string }>(
+    `with recursive head (id, place) as (
       select (
-        select id from task where status = 'pending' and held <> '' order by held, worker_id, due_at, id limit 1)
+        select id
+        from task
+        where status = 'pending' and held <> '' and (held, worker_id) > (?, ?)
+        order by held, worker_id, due_at, id
+        limit 1), 1
       union all
       select (
         select later.id
         from task as later
         where later.status = 'pending' and later.held <> '' and (later.held, later.worker_id) > (now.held, now.worker_id)
         order by later.held, later.worker_id, later.due_at, later.id
-        limit 1)
+        limit 1), place + 1
       from head
       join task as now on now.id = head.id
+      limit ?
     )
-    select ${COLUMNS}
+    select head.place, task.worker_id as lane, ${COLUMNS}
     from head
     join task on task.id = head.id
-    join worker on worker.id = task.worker_id and worker.paused = 0
+    left join worker on worker.id = task.worker_id and worker.paused = 0
     order by task.due_at, task.id`,
+    [after.held, after.worker_id, limit],
   );
+  const last = rows.find(({ place }) => place === limit);
+  const next = last === undefined ? null : { held: last.held, worker_id: last.lane };
+  return { heads: headsOf(rows), next };
 }
 
 /** When the next pending task falls due after `now`, or null. */

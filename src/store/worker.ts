@@ -136,9 +136,15 @@ export function updateWorker(
   ];
 }
 
-/** The directory of a worker is on another runner from here on; "" means on the first that runs it next. Guarded by its existence. */
+/** The directory of a worker is on another runner from here on; "" means on the first that runs it next. Guarded by its not running. */
 export function setWorkerHome(id: string, home: string, now: number): Statement[] {
-  return guarded("update worker set home = ?, updated_at = ? where id = ?", [home, now, id], BELL.dispatcher);
+  return guarded(
+    `update worker set home = ?, updated_at = ?
+    where id = ?
+      and not exists (select 1 from execution where worker_id = worker.id and status ${EXECUTION_IS_OPEN})`,
+    [home, now, id],
+    BELL.dispatcher,
+  );
 }
 
 /** Statements that delete a worker with its memberships and contexts, guarded by its existence. */

@@ -4,6 +4,7 @@ import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp, PASSWORD, type TestSettings } from "../harness/app.ts";
 import { findBrowser, launch, Visitor } from "../harness/browser.ts";
 import { Keyboard } from "../harness/keyboard.ts";
+import { FakeRunner } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 
@@ -166,6 +167,30 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     await keys.press("Shut out User 7");
     await keys.press("Shut them out");
     await page.getByText("1 person let in").waitFor({ state: "detached" });
+  });
+
+  it("a runner is added, drained, given runs again and removed", async () => {
+    await using one = await begin("/console/runners");
+    const { app, page, keys } = one;
+    await keys.press("Add a runner");
+    await keys.write("Name", "mac1");
+    await keys.write("Labels", "macos gpu");
+    await keys.press("Make its token");
+    const token = await page.locator(".secret code").first().textContent() ?? "";
+    await keys.press("I have it");
+    await new FakeRunner(app, token).claim({ wait_ms: 0 });
+    await page.getByText("0 of 4 runs").waitFor();
+    await keys.press(/mac1/);
+    await keys.press("Drain");
+    await page.getByText("It gets no more runs").waitFor();
+    await keys.press("Give it runs again");
+    await page.getByRole("button", { name: "Drain" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await keys.press(/mac1/);
+    await keys.press("Remove");
+    await keys.press("Remove the runner");
+    await page.getByText("Every worker runs on the service's own machine.").waitFor();
   });
 
   it("a question is answered, failed runs are run again by their filter, and a worker forgets a conversation", async () => {

@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type App, openApp, type TestSettings } from "../harness/app.ts";
+import { FakeRunner } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 import { DESK, findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
@@ -84,6 +85,7 @@ async function fill(app: App, fake: FakeTelegram): Promise<string[]> {
     events: ["task.*"],
   });
   await app.call(`POST /api/webhooks/${webhook.id}/test`, {});
+  const away = await elsewhere(app, name);
   await strange(app, fake);
   await app.settle();
   const executions = await app.call("GET /api/executions") as {
@@ -134,6 +136,9 @@ async function fill(app: App, fake: FakeTelegram): Promise<string[]> {
     `/console/schedules/${schedule.id}`,
     `/console/schedules/${schedule.id}/edit`,
     "/console/platforms",
+    "/console/runners",
+    `/console/runners?runner=${away.runner}&find=${encodeURIComponent(HOSTILE.slice(0, 20))}`,
+    `/console/workers/${away.worker}`,
     `/console/memory?scope=local:${chat.id}`,
     `/console/system/events?kind=${encodeURIComponent(HOSTILE)}`,
     `/console/workers?name=${encodeURIComponent(HOSTILE)}`,
@@ -141,6 +146,21 @@ async function fill(app: App, fake: FakeTelegram): Promise<string[]> {
     `/console/executions?session=${encodeURIComponent(HOSTILE)}`,
     "/console/no-such-page",
   ];
+}
+
+/** A runner that says of itself whatever it likes, and a worker whose directory is there. */
+async function elsewhere(app: App, name: string): Promise<{ runner: string; worker: string }> {
+  const { id, token } = await app.call("POST /api/runners", { name: name.slice(0, 100), labels: ["x"] });
+  await new FakeRunner(app, token).claim({
+    wait_ms: 0,
+    version: HOSTILE.slice(0, 100),
+    work_root: HOSTILE,
+    engines: [{ name: HOSTILE.slice(0, 64), agent: false, external: false }],
+  });
+  const away = { name: `${name.slice(0, 100)}3`, engine: HOSTILE.slice(0, 64), runs_on: ["x"] };
+  const worker = await app.call("POST /api/workers", away);
+  await app.call(`POST /api/workers/${worker.id}/rehome`, { home: id });
+  return { runner: id, worker: worker.id };
 }
 
 const STRANGE_KEY = "phone:4711";

@@ -173,6 +173,20 @@ describe.skipIf(path === null)("the console in trouble (contract 17)", () => {
       }).toBe(String(100 * (pages + 1)));
     }
     expect(await rows.getByRole("listitem").count()).toBeLessThan(60);
+    // What comes meanwhile stands in front of what was read, once.
+    await app.call("POST /api/tasks", {
+      message_id: "later",
+      worker_id: ada.id,
+      instruction: "came meanwhile",
+      type: "scheduled",
+      cron: "0 5 1 1 *",
+    });
+    await expect.poll(() => rows.getByRole("listitem").last().getAttribute("aria-setsize"), {
+      timeout: 30_000,
+    }).toBe("501");
+    await rows.evaluate((box) => box.scrollTo(0, 0));
+    await rows.locator("[aria-posinset='1']").getByText("came meanwhile").waitFor();
+    await rows.locator("[aria-posinset='2']").getByText("once a year").waitFor();
     // What cannot be cancelled in one request is not offered.
     expect(await page.getByRole("button", { name: "Cancel all" }).count()).toBe(0);
     expect(visitor.complaints).toEqual([]);
@@ -232,6 +246,7 @@ describe.skipIf(path === null)("the console in trouble (contract 17)", () => {
         "/console/memory",
         "/console/budgets",
         "/console/platforms",
+        "/console/runners",
         "/console/system",
       ]
     ) {

@@ -60,6 +60,28 @@ async function answerQuestion(app: App, answer: string) {
 }
 
 describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
+  it("stays open with a session that it could not find again, asks in the name of each run, and outlives a cancel", async () => {
+    await using it = await talk("", { warm: {} });
+    const first = await it.say("say hello");
+    await it.send("permit execute; recall");
+    const question = await answerQuestion(it.app, "Yes, once");
+    await it.app.settle();
+    const second = await it.latest();
+    expect(second.execution, second.log).toMatchObject({
+      status: "completed",
+      session_id: first.execution.session_id,
+      result: expect.stringMatching(/permission .*a-2.*say hello/),
+    });
+    expect(question.execution_id).toBe(second.execution.id);
+    await it.send("hang");
+    await it.app.until("execution.started", 3, 60_000);
+    const { execution } = await it.latest();
+    await it.app.call(`POST /api/executions/${execution.id}/cancel`, {});
+    const last = await it.say("recall");
+    expect(last.execution.result, last.log).toMatch(/say hello .*hang/);
+    expect([it.heard("initialize"), it.heard("session/new")].map(({ length }) => length)).toEqual([1, 1]);
+  });
+
   it("answers in pieces, shows tools without thoughts, and counts its use", async () => {
     await using it = await talk("load,mcp");
     const { execution, log } = await it.say("tool ls; say hello there");

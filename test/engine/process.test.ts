@@ -5,6 +5,8 @@ import { findProgram, type ProcessSpec, runProcess, SpawnError } from "../../src
 import { FAKE_AGENT } from "../harness/agents.ts";
 import { patient } from "../harness/patience.ts";
 
+// As `svc serve` does at its start.
+keepDescriptors();
 const best = await detectIsolation();
 const LEVELS: Isolation[] = best === "namespace" ? ["namespace", "group"] : ["group"];
 
@@ -134,8 +136,6 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
       !/^(PWD|OLDPWD|SHLVL|_)$/.test(name ?? "")
     );
     expect(names.sort()).toEqual(["PATH", "SVC_RUN_ID"]);
-    // As `svc serve` does at its start.
-    keepDescriptors();
     const file = await Deno.open(FAKE_AGENT);
     const descriptors = await run(level, ["fd-dump"]);
     file.close();

@@ -71,8 +71,7 @@ describe.each(engines)("$kind $version asks (contract 12)", { timeout: 4 * PATIE
     expect(await rig.app.call("GET /api/executions")).toHaveLength(1);
   });
 
-  // goose cannot send a header, and a token in an address is visible in the list of processes.
-  it.skipIf(pin.kind === "goose")("asks with its tool over MCP", async () => {
+  it("asks with its tool over MCP", async () => {
     await using rig = await Rig.open(pin, { timeout: TIMEOUT });
     // Codex does not wait for the tools of a server in its first run with a fresh state, on a busy machine.
     await say(rig, "Say hello.");

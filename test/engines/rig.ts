@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
 import { findMarked } from "../../src/engine/isolation.ts";
 import { type App, type AppOptions, openApp } from "../harness/app.ts";
+import { processesOf } from "../harness/marked.ts";
 import { ROOT } from "../harness/tree.ts";
 import { type Model, startModel } from "./model.ts";
 import { type Pin, programOf } from "./pins.ts";
@@ -56,12 +57,29 @@ function opencodeConfig(baseURL: string, model?: string): string {
 }
 
 /** How a test wants its engine. */
-export interface RigOptions {
+interface EngineWishes {
   permissions?: "read" | "edit" | "full";
   timeout?: string;
   env?: Record<string, string>;
   /** Arguments by which it speaks the Agent Client Protocol, instead of its adapter's own way. */
   acp?: string[];
+}
+
+/** What a configuration says of a real CLI that asks the scripted model. */
+export async function settingsOf(pin: WarmPin, modelUrl: string, wishes: EngineWishes = {}): Promise<object> {
+  const { permissions = "full", timeout = "100s", acp } = wishes;
+  const { env, ...own } = pointedAt(pin.kind, modelUrl, acp !== undefined);
+  const rest = acp === undefined ? own : { kind: "acp", args: acp };
+  // A home of its own, kept between tests: some CLIs unpack themselves there.
+  const home = join(ROOT, ".cache", "engines", "home");
+  await Deno.mkdir(home, { recursive: true });
+  const command = programOf(pin);
+  const warm = pin.warm === undefined ? {} : { warm: pin.warm };
+  return { command, permissions, timeout, ...warm, ...rest, env: { HOME: home, ...env, ...wishes.env } };
+}
+
+/** How a test wants its engine and its service. */
+export interface RigOptions extends EngineWishes {
   /** The engine is the coordinator, and two workers repeat their instructions. */
   bee?: boolean;
   clock?: Clock;
@@ -69,6 +87,9 @@ export interface RigOptions {
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
+
+/** A CLI, and how it stays open between turns where it does. */
+export type WarmPin = Pin & { warm?: object };
 
 /** One outcome, with its log. */
 export interface Said {
@@ -84,10 +105,12 @@ export class Rig implements AsyncDisposable {
   readonly session: Json;
   readonly kind: string;
   readonly #options: AppOptions;
+  readonly #staysOpen: boolean;
 
-  private constructor(kind: string, options: AppOptions, app: App, model: Model, made: Record<string, Json>) {
+  private constructor(pin: WarmPin, options: AppOptions, app: App, model: Model, made: Record<string, Json>) {
     const { worker, session } = made;
-    this.kind = kind;
+    this.kind = pin.kind;
+    this.#staysOpen = pin.warm !== undefined;
     this.#options = options;
     this.app = app;
     this.model = model;
@@ -95,21 +118,9 @@ export class Rig implements AsyncDisposable {
     this.session = session;
   }
 
-  static async open(pin: Pin, options: RigOptions = {}): Promise<Rig> {
+  static async open(pin: WarmPin, options: RigOptions = {}): Promise<Rig> {
     const model = await startModel();
-    const { permissions = "full", timeout = "100s" } = options;
-    const { env, ...own } = pointedAt(pin.kind, model.url, options.acp !== undefined);
-    const rest = options.acp === undefined ? own : { kind: "acp", args: options.acp };
-    // A home of its own, kept between tests: some CLIs unpack themselves there.
-    const home = join(ROOT, ".cache", "engines", "home");
-    await Deno.mkdir(home, { recursive: true });
-    const engine = {
-      command: programOf(pin),
-      permissions,
-      timeout,
-      ...rest,
-      env: { HOME: home, ...env, ...options.env },
-    };
+    const engine = await settingsOf(pin, model.url, options);
     const engines = { default: options.bee ? "echo" : pin.kind, [pin.kind]: engine };
     const bee = options.bee ? { bee: { engine: pin.kind, timeout: "90s", max_attempts: 1 } } : {};
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
@@ -119,7 +130,7 @@ export class Rig implements AsyncDisposable {
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     if (options.bee) await app.call("POST /api/workers", { name: "Grace" });
     const session = await app.call("POST /api/local/sessions", options.bee ? {} : { worker_id: worker.id });
-    return new Rig(pin.kind, wanted, app, model, { worker, session });
+    return new Rig(pin, wanted, app, model, { worker, session });
   }
 
   /** Stops the service in order and starts it again on the same data. */
@@ -182,14 +193,19 @@ export class Rig implements AsyncDisposable {
     }
   }
 
-  /** Processes with the mark of any run so far. */
+  /** Processes with the mark of any run so far; of an engine that stays open, all of the worker but for one that waits. */
   async leftovers(): Promise<number[]> {
+    if (this.#staysOpen) {
+      await this.app.server.parts.engines.release(this.worker.id);
+      return processesOf(this.worker.id);
+    }
     const rows = await this.app.db.read<{ run_id: string }>("select run_id from execution");
     return await findMarked(new Set(rows.map((row) => row.run_id)));
   }
 
   /** Deletes everything that the engine keeps for the worker. */
   async forget(): Promise<void> {
+    await this.app.server.parts.engines.release(this.worker.id);
     await Deno.remove(join(this.app.dataDir, "state", this.worker.id), { recursive: true });
   }
 

@@ -33,6 +33,7 @@ export interface LedgerLine {
   word: string;
   task: string;
   attempt: number;
+  execution: string;
   /** Unix ms. */
   at: number;
 }
@@ -41,8 +42,8 @@ export interface LedgerLine {
 export async function readLedger(path: string): Promise<LedgerLine[]> {
   const text = await Deno.readTextFile(path).catch(() => "");
   return text.split("\n").filter((line) => line !== "").map((line) => {
-    const [word = "", task = "", attempt = "0", , at = "0"] = line.split(" ");
-    return { word, task, attempt: Number(attempt), at: Number(at) / 1e6 };
+    const [word = "", task = "", attempt = "0", , at = "0", execution = ""] = line.split(" ");
+    return { word, task, attempt: Number(attempt), execution, at: Number(at) / 1e6 };
   });
 }
 

@@ -223,7 +223,8 @@ export async function openApp(options: AppOptions = {}): Promise<App> {
   const dataDir = options.dataDir ?? await Deno.makeTempDir({ prefix: "svc-test-" });
   const loaded = testConfig(dataDir, options.config, options.password);
   if (options.inMemory) loaded.config.database.url = ":memory:";
-  const server = await Server.open(loaded, options);
+  // What stays open between turns, a test says itself: it must not depend on the machine.
+  const server = await Server.open(loaded, { memoryBytes: 0, ...options });
   await server.start();
   return new App(server, dataDir, options.dataDir === undefined);
 }

@@ -1,17 +1,19 @@
 #!/bin/sh
 # An agent for tests. `fake_agent.sh MODE [ARGUMENT]`, or without arguments: the instruction on stdin is the mode.
-# With FAKE_LEDGER it writes "start <task> <attempt> <pid> <ns>" and "end ..." with one write each, and holds a lock
-# per task while it lives, so that two runs of one task at once leave an OVERLAP.
+# With FAKE_LEDGER it writes "start <task> <attempt> <pid> <ns> <execution>" and "end ..." with one write each, and holds a lock
+# per task while it lives, so that two runs of one task at once leave an OVERLAP. With FAKE_LANES, too, the same per work directory.
 if [ $# -eq 0 ]; then
   read -r mode argument
 else
   mode=$1 argument=${2:-}
   cat > /dev/null
 fi
+# What follows it makes an instruction unique.
+count=${argument%% *}
 
 attempt=$(sed -n 's/.*"attempt": \([0-9]*\).*/\1/p' "${SVC_CONTEXT_FILE:-/dev/null}" 2>/dev/null)
 note() {
-  [ -z "$FAKE_LEDGER" ] || echo "$1 ${SVC_TASK_ID:-none} ${attempt:-0} $$ $(date +%s%N)" >> "$FAKE_LEDGER"
+  [ -z "$FAKE_LEDGER" ] || echo "$1 ${SVC_TASK_ID:-none} ${attempt:-0} $$ $(date +%s%N) ${SVC_EXECUTION_ID:-none}" >> "$FAKE_LEDGER"
 }
 leave() {
   note end
@@ -21,6 +23,10 @@ if [ -n "$FAKE_LEDGER" ]; then
   mkdir -p "$FAKE_LEDGER.d"
   exec 9> "$FAKE_LEDGER.d/${SVC_TASK_ID:-none}"
   flock --nonblock 9 || note OVERLAP
+  if [ -n "$FAKE_LANES" ]; then
+    exec 8> "$FAKE_LEDGER.d/lane$(pwd | tr / _)"
+    flock --nonblock 8 || note OVERLAP-OF-LANE
+  fi
   note start
 fi
 
@@ -29,9 +35,11 @@ case $mode in
   say) echo "$argument" ;;
   silent) ;;
   both) echo out; echo err >&2 ;;
-  exit) echo "about to exit $argument" >&2; leave "$argument" ;;
+  exit) echo "about to exit $argument" >&2; leave "$count" ;;
   until) while [ ! -e "$argument" ]; do sleep 0.02; done; echo "found $argument" ;;
-  sleep) sleep "$argument"; echo "slept $argument" ;;
+  sleep) sleep "$count"; echo "slept $argument" ;;
+  mark) sleep "$count"; echo "mark $SVC_EXECUTION_ID $attempt" ;;
+  mark-stubborn) trap '' INT TERM; sleep "$count"; echo "mark $SVC_EXECUTION_ID $attempt" ;;
   ignore-term)
     trap '' INT TERM
     for _ in 1 2 3; do (trap '' INT TERM; while :; do sleep 1; done) & done
@@ -50,7 +58,7 @@ case $mode in
     echo ready
     sleep 300 ;;
   hold-stdout) setsid sleep 300 & echo held ;;
-  flood) yes "flood flood flood flood flood flood flood flood" | head -c "${argument:-1000000000}" ;;
+  flood) yes "flood flood flood flood flood flood flood flood" | head -c "${count:-1000000000}" ;;
   euros) yes € | head -n "$argument" | tr -d '\n' ;;
   bad-utf8) printf 'ok \377\376 \303 \000 end\n' ;;
   long-line) head -c "${argument:-10000000}" /dev/zero | tr '\0' x; echo ;;
@@ -58,7 +66,7 @@ case $mode in
   env-dump-stderr) env >&2; echo done ;;
   fd-dump) ls -l /proc/self/fd ;;
   mem-hog) head -c "${argument:-500000000}" /dev/zero | tail | wc -c ;;
-  fork-storm) i=0; while [ $i -lt "${argument:-64}" ]; do setsid sleep 300 > /dev/null 2>&1 & i=$((i + 1)); done; echo storm ;;
+  fork-storm) i=0; while [ $i -lt "${count:-64}" ]; do setsid sleep 300 > /dev/null 2>&1 & i=$((i + 1)); done; echo storm ;;
   stdin) cat; echo "end of input" ;;
   context) cat "$SVC_CONTEXT_FILE" ;;
   pwd) pwd ;;

@@ -51,7 +51,14 @@ export function problem(status: number, code: string): Response {
 
 /** What a run of a runner with the engine `echo` in `root` works with. */
 export function runOptionsOf(link: Link, root: string) {
-  const machine = { path: "/bin:/usr/bin", inherited: {}, root: false, umask: 0o022, stopGraceMs: 100 };
+  const machine = {
+    path: "/bin:/usr/bin",
+    inherited: {},
+    root: false,
+    umask: 0o022,
+    stopGraceMs: 100,
+    stays: null,
+  };
   const defaultsFor = (kind: string) => engineSchema.parse({ kind });
   return {
     ...{ link, clock: systemClock, paths: dataPaths(root), umask: 0o022 },

@@ -11,11 +11,12 @@ export class Proxy implements Disposable {
   /** How often an answer was cut off or held. */
   lost = 0;
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  readonly #target: URL;
+  readonly #target: () => string | null;
   readonly #open = new Set<Deno.TcpConn>();
 
-  constructor(target: string) {
-    this.#target = new URL(target);
+  /** `target`: the address of the server, or who knows it; null while there is none. */
+  constructor(target: string | (() => string | null)) {
+    this.#target = typeof target === "string" ? () => target : target;
     void this.#accept();
   }
 
@@ -45,8 +46,8 @@ export class Proxy implements Disposable {
   }
 
   async #connect(client: Deno.TcpConn): Promise<void> {
-    const { hostname, port } = this.#target;
-    const server = await Deno.connect({ hostname, port: Number(port) }).catch(() => null);
+    const target = this.#target();
+    const server = target === null ? null : await connectTo(new URL(target));
     if (server === null) return close(client);
     this.#open.add(client).add(server);
     await Promise.all([
@@ -72,6 +73,10 @@ export class Proxy implements Disposable {
     while (this.mode === "hold-answers" || this.mode === "hold") await pause();
     return this.mode !== "refuse";
   }
+}
+
+function connectTo({ hostname, port }: URL): Promise<Deno.TcpConn | null> {
+  return Deno.connect({ hostname, port: Number(port) }).catch(() => null);
 }
 
 async function copy(

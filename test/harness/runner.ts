@@ -99,15 +99,25 @@ export async function taskFor(app: Pick<App, "call">, worker: string, instructio
 
 const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
 
+/** What sends its requests: a service in this process, or the client of one in another. */
+interface Sender {
+  send(
+    route: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+    // deno-lint-ignore no-explicit-any
+  ): Promise<{ status: number; body: any }>;
+}
+
 /** A runner that is nothing but its requests, so that a test says each of them. */
 export class FakeRunner {
   readonly token: string;
   readonly place: string;
-  readonly #app: App;
+  readonly #app: Sender;
   readonly #process = crypto.randomUUID();
   #epoch = 0;
 
-  constructor(app: App, token: string, place: string = crypto.randomUUID()) {
+  constructor(app: Sender, token: string, place: string = crypto.randomUUID()) {
     this.#app = app;
     this.token = token;
     this.place = place;
@@ -146,7 +156,20 @@ export class FakeRunner {
     return this.#send(`POST /api/runs/${id}/events`, { epoch: this.#epoch, events });
   }
 
-  end(id: string, change: object = {}, interruption: string | null = null) {
+  end(id: string, change: object = {}, interruption: string | null = null, more: object = {}) {
+    return this.#send(`POST /api/runs/${id}/end`, this.#endOf(change, interruption, more));
+  }
+
+  /** Ends in one request, each as for end(); of a run without files, which has its log with it. */
+  outcomes(ends: { id: string; change?: object; interruption?: string | null; more?: object }[]) {
+    const all = ends.map(({ id, change = {}, interruption = null, more = {} }) => ({
+      id,
+      ...this.#endOf(change, interruption, { log: `log of ${JSON.stringify(change)}\n`, ...more }),
+    }));
+    return this.#send("POST /api/runs/outcomes", { ends: all });
+  }
+
+  #endOf(change: object, interruption: string | null, more: object) {
     const outcome = {
       status: "completed",
       text: "done",
@@ -156,12 +179,13 @@ export class FakeRunner {
       usage: NO_USAGE,
     };
     const rest = { sessionId: "", sessionUsage: NO_USAGE, reset: null };
-    return this.#send(`POST /api/runs/${id}/end`, {
+    return {
       epoch: this.#epoch,
       ran_ms: 5,
       interruption,
       outcome: { ...outcome, ...rest, ...change },
-    });
+      ...more,
+    };
   }
 
   #send(route: string, body: unknown, headers: Record<string, string> = {}) {

@@ -19,7 +19,6 @@ const SHARED = /^src\/(base\/backoff|domain\/vocabulary)\.ts$/;
 const PLACES: Record<string, RegExp> = {
   "openapi-fetch": /^console\/live\/api\.ts$/,
   "eventsource-parser": /^console\/live\//,
-  "@tanstack/virtual-core": /^console\/parts\/rows\.tsx$/,
   "anser": /^console\/parts\/ansi\.tsx$/,
   "uplot": /^console\/parts\/chart\.tsx$/,
   "marked": /^console\/parts\/markdown\.tsx$/,
@@ -101,6 +100,12 @@ describe("the console (architecture, Style; contract 17)", () => {
     const others = folders.map(({ name }) => name).filter((kind) => !["local", "webhook"].includes(kind));
     expect(others.length).toBeGreaterThan(1);
     expect(places(new RegExp(others.join("|"), "i"))).toEqual([]);
+  });
+
+  // A list makes hundreds of rows in each frame that is scrolled, and one formatter costs more than a row.
+  it("makes a formatter of times once, not for each time (facts, console 3.6)", () => {
+    expect(places(/toLocale(Date|Time)String|toLocaleString\((?!"en"\))/)).toEqual([]);
+    expect(places(/new Intl\./, /^console\/parts\/format\.ts$/)).toEqual([]);
   });
 
   it("names no colour outside of its tokens", () => {

@@ -5,6 +5,8 @@ import { sourceFiles, textOf } from "../harness/tree.ts";
 const INSIDE = new Set([
   // Caches and groups.
   ...["ROUTES_MAX", "CHANNELS_KNOWN_MAX", "SENT_MAX"],
+  // Namespaces that wait for a program.
+  ...["READY_MAX", "ORDER_MAX_BYTES"],
   // What an agent asks for and does not read.
   ...["CANCEL_MAX_MS", "UNREAD_MAX_CHARACTERS", "OPTIONS_MAX", "OPTION_MAX_CHARACTERS", "TOOLS_KNOWN_MAX"],
   ...["SEEN_MAX", "STEPS_KEPT_MAX", "LINES_MAX", "FENCE_MAX_CHARACTERS"],
@@ -48,7 +50,7 @@ const INSIDE = new Set([
     "SWEEP_PASSES_MAX",
     "ASK_ATTEMPTS_MAX",
   ],
-  ...["STOP_WAIT_MAX_MS", "ANSWER_MAX_BYTES"],
+  ...["STOP_WAIT_MAX_MS", "ANSWER_MAX_BYTES", "TAKEN_UP_MAX_MS", "TURN_END_MAX_MS"],
   ...["LEAVE_MAX_MS", "STANDBYS_SHOWN_MAX"],
   ...["CAUSES_MAX", "LINKS_MAX", "ANSWER_MAX_S"],
   // What is read of an engine's output, and shown of it in a log.
@@ -65,7 +67,9 @@ const INSIDE = new Set([
   // The end of what a gate printed, in the words about its failure.
   "ERROR_TAIL_MAX_CHARACTERS",
   // A log's own last line, what a refusal may say, and how many reports go at once.
-  ...["BEYOND_MAX_BYTES", "DETAIL_MAX_CHARACTERS", "PER_REQUEST_MAX"],
+  ...["LOG_BEYOND_MAX_BYTES", "DETAIL_MAX_CHARACTERS", "PER_REQUEST_MAX"],
+  // Logs of runners that are no file on the way, and claims of one of them.
+  ...["KEPT_MAX_BYTES", "RUN_END_LOG_MAX_BYTES", "CLAIMS_WAITING_MAX"],
   // Steps in which more is read.
   ...["ROOM_MAX_ROWS", "LIST_MAX_BYTES", "WAITING_MAX_BYTES", "DESCRIPTIONS_MAX_BYTES"],
 ]);

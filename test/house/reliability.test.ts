@@ -7,7 +7,7 @@ const FAMILIES: Record<string, number> = {
   DUR: 11,
   DSP: 15,
   CRN: 10,
-  CHD: 14,
+  CHD: 15,
   SHD: 9,
   DBF: 13,
   BKP: 6,

@@ -90,6 +90,8 @@ it.skipIf(SQLD === undefined)(
     await using machines = await Machines.open();
     // One login for all of it.
     machines.env.SVC_AUTH__ACCESS_TTL = "1d";
+    // All tasks are of one conversation.
+    machines.env.SVC_LIMITS__MAX_RUNS_PER_HOUR = "1000000";
     const chance = random(SEED);
     let [serving, waiting] = [await machines.start("one"), await machines.start("two", { standby: true })];
     const api = await client(serving.url);

@@ -268,7 +268,7 @@ async function dispatch(
   label: string,
 ): Promise<void> {
   const now = server.parts.clock.now();
-  const heads = await listLaneHeads(server.parts.db, now);
+  const { heads } = await listLaneHeads(server.parts.db, now);
   const expected = new Map<string, [string, Expected]>();
   for (const [id, task] of model.tasks) {
     if (task.status !== "pending" || (task.dueAt ?? Infinity) > now) continue;

@@ -86,6 +86,11 @@ describe("message resend (contract 10.3)", () => {
     await eventually("it waits", async () => (await outbound(app))[0].error !== "");
     // Time stands still while a try goes on: signatures are checked by it.
     for (let day = 1; day <= 7; day++) {
+      // A try that is not noted yet would be noted for the day after.
+      await eventually(
+        "the try is noted",
+        async () => (await outbound(app))[0].next_attempt_at > clock.now(),
+      );
       const tries = receiver.got.length;
       clock.advance(DAY_MS);
       await eventually("another try", () => receiver.got.length > tries);

@@ -94,3 +94,18 @@ it("session ids of runners have a form, and results and errors the limits of loc
 });
 
 const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
+
+it("a limit of the service's own login holds nothing that runs on a runner (contract 18)", async () => {
+  await using app = await openApp();
+  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
+  const runner = new FakeRunner(app, token);
+  const sql = "insert into rate_limit values ('echo', ?, 1)";
+  await app.db.write([{ sql, args: [Date.now() + 3_600_000] }]);
+  const here = await taskFor(app, (await app.call("POST /api/workers", { name: "Here" })).id, "hello");
+  const there = await taskFor(app, await awayWorker(app, "echo"), "hello");
+  expect((await runner.claim()).body.run.execution).toMatchObject({ task_id: there });
+  await eventually(
+    "here it waits",
+    async () => (await app.call(`GET /api/tasks/${here}`)).held_by?.kind === "engine",
+  );
+});

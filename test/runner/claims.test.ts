@@ -151,6 +151,26 @@ it("a worker's tasks go to its home and nowhere else, until it has another one (
   expect((await two.claim()).body.run.execution.task_id).toBe(task);
 });
 
+it("a worker that begins to run while its home is changed keeps it (contract 18.3)", async () => {
+  await using app = await openApp();
+  const one = await world(app);
+  await world(app, "r2");
+  const worker = await awayWorker(app, "echo");
+  const { read } = app.db;
+  // Right after the look at what runs.
+  app.db.read = async (sql, ...more) => {
+    const rows = await read.call(app.db, sql, ...more);
+    if (sql.includes("select id from execution where worker_id")) {
+      app.db.read = read;
+      await taskFor(app, worker, "hello");
+      await one.claim();
+    }
+    return rows as never;
+  };
+  expect((await app.send(`POST /api/workers/${worker}/rehome`, { home: "r2" })).status).toBe(409);
+  expect((await app.call(`GET /api/workers/${worker}`)).home).toBe("r1");
+});
+
 it("a run that is cancelled is ended by its runner, told with its next beat (contract 18)", async () => {
   await using app = await openApp();
   const runner = await world(app);
@@ -162,5 +182,46 @@ it("a run that is cancelled is ended by its runner, told with its next beat (con
   expect(await cancelled).toMatchObject({ status: "failed", failure: "cancelled" });
 });
 
+it("a claim that is repeated renews the lease; the first answer has the one that began with it (contract 18.6)", async () => {
+  await using app = await openApp();
+  const runner = await world(app);
+  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  const sentAt = Date.now();
+  const lease = async () =>
+    Number((await app.db.first<{ at: number }>("select lease_until as at from remote_run"))?.at);
+  const { lease_ms } = (await runner.claim({ request_id: ID })).body;
+  expect(await lease()).toBeGreaterThanOrEqual(sentAt + lease_ms);
+  // As if the answer had been lost, and a minute had passed.
+  const until = Date.now() + 60_000;
+  await app.db.write([{ sql: "update remote_run set lease_until = ?", args: [until] }]);
+  const again = Date.now();
+  expect((await runner.claim({ request_id: ID })).body.run).not.toBeNull();
+  expect(await lease()).toBeGreaterThanOrEqual(again + lease_ms);
+});
+
+it("a short log comes with the outcome, in its commit, and whoever follows it reads it (reliability DUR-9)", async () => {
+  await using app = await openApp();
+  const runner = await world(app);
+  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  const id = (await runner.claim()).body.run.execution.execution_id;
+  const headers = { authorization: `Bearer ${await app.token()}` };
+  const following = fetch(`${app.url}/api/executions/${id}/logs?follow=true&tail=2`, { headers });
+  // Its headers are there before the run ends.
+  const response = await following;
+  expect((await runner.end(id, {}, null, { log: "one\ntwo\nthree\n" })).status).toBe(200);
+  expect(await response.text()).toBe("two\nthree\n");
+  expect(await app.call(`GET /api/executions/${id}/logs`)).toBe("one\ntwo\nthree\n");
+  expect((await runner.end(id, {}, null, { log: "lies\n" })).status).toBe(200);
+  expect(await app.call(`GET /api/executions/${id}/logs`)).toBe("one\ntwo\nthree\n");
+});
+
 const ID = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
+
+it("a claim waits for a sixth of a lease at most, because leases count from its sending (contract 18.6)", async () => {
+  await using app = await openApp({ leaseTimes: { lease_ms: 600, beat_ms: 100, margin_ms: 10 } });
+  const one = await world(app);
+  const began = performance.now();
+  expect((await one.claim({ wait_ms: 20_000 })).body).toMatchObject({ run: null, lease_ms: 600 });
+  expect(performance.now() - began).toBeLessThan(15_000);
+});

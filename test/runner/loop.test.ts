@@ -1,18 +1,27 @@
 import { dirname } from "node:path";
 import { expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
 import { logPath } from "../../src/base/paths.ts";
+import type { WireOrder } from "../../src/domain/runner.ts";
 import { RunnerLoop } from "../../src/runner/loop.ts";
 import { FakeService, problem, runOptionsOf, wireOrder } from "../harness/fake_service.ts";
+import { patient } from "../harness/patience.ts";
 import { eventually } from "../harness/wait.ts";
+
+// With a short instruction its log would never be a file.
+function longOrder(root: string): WireOrder {
+  const order = wireOrder(root);
+  return { ...order, execution: { ...order.execution, instruction: "x".repeat(9_000) } };
+}
 
 const TIMES = { epoch: 1, version: "v", lease_ms: 120_000, beat_ms: 10_000, margin_ms: 20_000 };
 
 it("a run behind another one of its directory does not begin after a stop, and goes back to the queue (contract 18.2)", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
-  const first = wireOrder(root);
+  const first = longOrder(root);
   // Another name of the same directory.
-  const second = wireOrder(root);
+  const second = longOrder(root);
   await Deno.mkdir(first.work_dir, { recursive: true });
   await Deno.symlink(first.work_dir, second.work_dir);
   const stored = Promise.withResolvers<void>();
@@ -52,3 +61,80 @@ it("a run behind another one of its directory does not begin after a stop, and g
   }
   expect([...Deno.readDirSync(`${root}/open`)]).toEqual([]);
 });
+
+it("a run whose order comes when its lease is about to be over does not begin (contract 18.7)", async () => {
+  const root = await Deno.makeTempDir({ prefix: "svc-test-" });
+  await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+  const { loop, service, end } = serviceWith(wireOrder(root), { lease_ms: 26_000 }, root);
+  await using _ended = { [Symbol.asyncDispose]: end };
+  await eventually("it is told", () => service.of("/end").length === 1 && loop.running === 0);
+  const told = JSON.parse(service.of("/end")[0]?.text ?? "");
+  expect([told.interruption, told.outcome.status, told.ran_ms]).toEqual(["lost", "failed", null]);
+});
+
+it("beats come as often as the service says, from the first run on (contract 18.6)", async () => {
+  const root = await Deno.makeTempDir({ prefix: "svc-test-" });
+  await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+  const began = performance.now();
+  const { service, end } = serviceWith(wireOrder(root), { beat_ms: 50 }, root);
+  await using _ended = { [Symbol.asyncDispose]: end };
+  await eventually("it beats", () => service.of("/beat").length >= 2);
+  expect(performance.now() - began).toBeLessThan(9_000);
+});
+
+it("a stop ends although the service does not answer (contract 18.2)", async () => {
+  const root = await Deno.makeTempDir({ prefix: "svc-test-" });
+  await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+  const order = wireOrder(root);
+  const { promise: silence, resolve: answer } = Promise.withResolvers<void>();
+  await using service = new FakeService(async ({ path }, times) => {
+    if (path !== "/api/runners/claim" || times > 1) await silence;
+    return Response.json({ ...TIMES, beat_ms: 1_000, run: order });
+  });
+  // A hundred times as fast as it is.
+  const clock = {
+    ...systemClock,
+    after: (ms: number, call: () => void) => systemClock.after(ms / 100, call),
+  };
+  const options = { ...runOptionsOf(service.link, root), clock };
+  const loop = new RunnerLoop({ ...options, maxRuns: 4, place: crypto.randomUUID() });
+  const running = loop.run();
+  try {
+    await eventually("it wants to tell its end", () => service.of("/outcomes").length > 0);
+    const stopped = Promise.all([loop.stop(0, new AbortController().signal), running]).then(() => "stopped");
+    const late = new Promise((resolve) => setTimeout(resolve, patient(10_000), "late"));
+    expect(await Promise.race([stopped, late])).toBe("stopped");
+  } finally {
+    answer();
+  }
+});
+
+/** A runner, and a service that has one run for it, whose end it takes only when a beat has come or none will. */
+function serviceWith(order: WireOrder, change: Partial<typeof TIMES>, root: string) {
+  const over = Promise.withResolvers<void>();
+  const service = new FakeService(async ({ path }, times) => {
+    if (path.includes("/log?")) return Response.json({ size: 1_000_000 });
+    if (path.endsWith("/beat")) {
+      return Response.json({ runs: [{ id: order.execution.execution_id, stop: "", waited_ms: 0 }] });
+    }
+    if (path.endsWith("/end") && change.beat_ms !== undefined && service.of("/beat").length < 2) {
+      return problem(503, "unavailable");
+    }
+    if (path !== "/api/runners/claim") return Response.json({});
+    if (times > 1) await over.promise;
+    return Response.json({ ...TIMES, ...change, run: times === 1 ? order : null });
+  });
+  const loop = new RunnerLoop({
+    ...runOptionsOf(service.link, root),
+    maxRuns: 4,
+    place: crypto.randomUUID(),
+  });
+  const running = loop.run();
+  const end = async () => {
+    over.resolve();
+    await loop.stop(0, new AbortController().signal);
+    await running;
+    await service[Symbol.asyncDispose]();
+  };
+  return { loop, service, end };
+}

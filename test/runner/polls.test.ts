@@ -8,7 +8,7 @@ const REQUEST = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
 function poll(woken: string[], name: string): Poll {
   const runner = { id: "r1", name: "r1", epoch: 1 };
-  return { runner, claim: {} as Poll["claim"], giving: null, wake: () => woken.push(name) };
+  return { runner, claim: {} as Poll["claim"], nth: 0, giving: null, wake: () => woken.push(name) };
 }
 
 it("a runner has one claim that waits: a new one ends an older one, and waits for what that is given (contract 18)", async () => {
@@ -26,6 +26,31 @@ it("a runner has one claim that waits: a new one ends an older one, and waits fo
   expect([await added, polls.isOpen(newer), polls.free]).toEqual([true, true, [newer]]);
   polls.remove(newer);
   expect(polls.isOpen(newer)).toBe(false);
+});
+
+it("so many claims of one runner wait at a time: one more ends the oldest, and a process that took over all of them (contract 18.6)", async () => {
+  const polls = new Polls();
+  const woken: string[] = [];
+  const named = (request: string, epoch = 1): Poll => ({
+    ...poll(woken, request),
+    runner: { id: "r1", name: "r1", epoch },
+    claim: { request_id: request } as Poll["claim"],
+  });
+  const all = ["a", "b", "c", "d"].map((request) => named(request));
+  for (const one of all) expect(await polls.add(one)).toBe(false);
+  expect([polls.free, woken]).toEqual([all, []]);
+  const fifth = named("e");
+  expect([await polls.add(fifth), woken, polls.free.length]).toEqual([true, ["a"], 4]);
+  // It comes again: only the one before it ends.
+  const again = named("c");
+  expect([await polls.add(again), woken, polls.free.length]).toEqual([true, ["a", "c"], 4]);
+  const other = { ...named("f"), runner: { id: "r2", name: "r2", epoch: 1 } };
+  expect(await polls.add(other)).toBe(false);
+  const next = named("g", 2);
+  expect([await polls.add(next), polls.free]).toEqual([true, [other, next]]);
+  // One of the process before comes late, and ends nobody.
+  const late = named("h");
+  expect([await polls.add(late), polls.isOpen(next)]).toEqual([false, true]);
 });
 
 it("no run is given to a claim that has gone while others were looked at (contract 18)", async () => {
@@ -47,8 +72,10 @@ it("no run is given to a claim that has gone while others were looked at (contra
   const task = await taskFor(app, worker, "hello");
   expect((await claim).body.run).toBeNull();
   expect(looked).toBe(1);
+  const { stage } = app.server.dispatcher;
+  const { rounds } = stage;
   goOn();
-  await app.settle();
+  await eventually("it has looked to the end", () => stage.rounds > rounds);
   app.db.read = read;
   expect(await app.db.read("select 1 from remote_run")).toEqual([]);
   expect((await runner.claim()).body.run.execution).toMatchObject({ task_id: task, attempt: 1 });

@@ -21,7 +21,10 @@ it("a run of a runner goes on while the service is stopped and started, and is s
   const worker = await awayWorker(app, "fake");
   const task = await taskFor(app, worker, `until ${open}`);
   await eventually("it starts", async () => (await readLedger(ledger)).length === 1);
-  const [before] = await app.call(`GET /api/executions?worker_id=${worker}`);
+  // That it has begun is said with what the run tells next.
+  const runs = async () => await app.call(`GET /api/executions?worker_id=${worker}`);
+  await eventually("it is heard", async () => (await runs())[0].status === "running");
+  const [before] = await runs();
   await app.server.stop();
 
   // It was away for longer than the lease: while it was, it could hear nobody.

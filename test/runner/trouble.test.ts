@@ -4,7 +4,7 @@ import { FAKE_AGENT, readLedger } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { patient } from "../harness/patience.ts";
 import { Proxy } from "../harness/proxy.ts";
-import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/runner.ts";
+import { awayWorker, FakeRunner, ledgerEngine, online, startRunner, taskFor } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 // A runner ends a run 5 s of stop_grace, 2 s of patience and the margin before its lease is over.
@@ -35,11 +35,14 @@ async function world(app: App) {
     expect(lines.filter(({ word }) => word === "OVERLAP")).toEqual([]);
     const at = lines.findLastIndex(({ word }) => word === "start");
     expect(lines.slice(at).filter(({ attempt }) => attempt === 1)).toEqual([]);
-    const executions = await app.call(`GET /api/executions?worker_id=${worker}`);
-    expect(executions[1]).toMatchObject({ attempt: 1, status: "failed", failure: "server_lost" });
-    expect(executions[0]).toMatchObject({ attempt: 2, status: "running" });
+    // That it has begun is said with what the run tells next.
+    const runs = async () => await app.call(`GET /api/executions?worker_id=${worker}`);
+    await eventually("the service hears of it", async () => (await runs())[0].status === "running");
+    const [last, before] = await runs();
+    expect(before).toMatchObject({ attempt: 1, status: "failed", failure: "server_lost" });
+    expect(last).toMatchObject({ attempt: 2, status: "running" });
   };
-  return { ledger, start, begin, second, attempts };
+  return { token, ledger, start, begin, second, attempts };
 }
 
 it(
@@ -52,6 +55,27 @@ it(
     await first.end("SIGKILL");
     await using _again = await start(app.url);
     await second();
+  },
+  patient(180_000),
+);
+
+it(
+  "a claim of a process before that comes late takes a runner over for a moment: the one that works in the directory comes back, once (contract 18.7)",
+  async () => {
+    await using app = await openApp();
+    const { token, start, begin, second } = await world(app);
+    await using runner = await start(app.url);
+    await begin();
+    const place = (await Deno.readTextFile(join(runner.root, "place"))).trim();
+    const late = () => new FakeRunner(app, token, place).claim({ wait_ms: 0 });
+    expect(await late()).toMatchObject({ status: 200, body: { epoch: 2, run: null } });
+    // What it had is lost with that, and ended before it is tried again.
+    await second();
+    expect(await app.db.read("select epoch, work_root from runner")).toEqual([
+      { epoch: 3, work_root: runner.root },
+    ]);
+    expect(await late()).toMatchObject({ status: 200, body: { epoch: 4 } });
+    expect((await runner.child.status).code).toBe(4);
   },
   patient(180_000),
 );

@@ -106,7 +106,7 @@ export class World implements AsyncDisposable {
   /** Claims the heads of the free lanes, as the dispatcher does; the model says which these must be. */
   async dispatch(label: string): Promise<void> {
     const now = this.clock.now();
-    const heads = await listLaneHeads(this.#db, now);
+    const { heads } = await listLaneHeads(this.#db, now);
     expect(heads.map(({ id }) => id).sort(), label).toEqual(this.model.heads(now));
     for (const head of heads) {
       if (!this.model.isFree(head.worker_id)) continue;

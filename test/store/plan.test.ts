@@ -5,6 +5,7 @@ import { Database, type Statement, type Value } from "../../src/store/database.t
 import { pageHistory } from "../../src/store/history.ts";
 import { listLastHeard } from "../../src/store/platform_message.ts";
 import { migrate } from "../../src/store/migrate.ts";
+import { listOldestHeads } from "../../src/store/task_queue.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { startRun } from "../harness/run.ts";
@@ -116,6 +117,7 @@ async function walk(app: App): Promise<void> {
     await app.call(`GET /api/events?${query}`, undefined, { accept: "application/json" });
   }
   await listLastHeard(app.db, "phone", 50);
+  await listOldestHeads(app.db, Date.now(), 50);
   await listConversationEvents(app.db, run.sessionKey, 0, { events: 100, contentBytes: 1_000 });
   await app.call("PUT /api/memory/entry", { scope: "global", key: "k", value: "v" });
   await app.call("POST /api/messages", { message_id: run.messageId, content: "more" }, {

@@ -62,9 +62,13 @@ describe("the checker of the torture test", () => {
       expect([sql, faults.some((fault) => rule.test(fault)), faults]).toEqual([sql, true, expect.any(Array)]);
       await Deno.remove(broken, { recursive: true });
     }
-    await Deno.writeTextFile(join(folder.path, "ledger"), "start t 1 1 1\nOVERLAP t 2 2 2\n");
+    await Deno.writeTextFile(
+      join(folder.path, "ledger"),
+      "start t 1 1 1 e\nOVERLAP t 2 2 2 f\nOVERLAP-OF-LANE u 1 3 3 g\n",
+    );
     expect(await checkAtRest({ ...evidence, agentLedger: join(folder.path, "ledger") })).toEqual([
-      expect.stringMatching(/^I3: OVERLAP/),
+      expect.stringMatching(/^I3: OVERLAP t/),
+      expect.stringMatching(/^I3: OVERLAP-OF-LANE u/),
     ]);
   });
 });

@@ -102,11 +102,13 @@ const HALF_STATES: Rule[] = [
       and task.session_key in (select 'local:' || id from chat_session)
       and execution.id not in (select execution_id from outbound_message where execution_id is not null)`,
   ],
+  // What answers a question goes to the run that asked, as long as that goes on, and becomes a task after it.
   [
     "a routed message left neither task nor word",
     `select id from inbound_message where status = 'bee_processed'
       and not exists (select 1 from task where message_id = inbound_message.id)
-      and not exists (select 1 from outbound_message where message_id = inbound_message.id)`,
+      and not exists (select 1 from outbound_message where message_id = inbound_message.id)
+      and not exists (select 1 from question where answered_in = inbound_message.id)`,
   ],
   [
     "a message was merged into none",
@@ -244,7 +246,8 @@ async function holds(path: string, words: string): Promise<boolean> {
   return false;
 }
 
-async function* walk(folder: string): AsyncGenerator<string> {
+/** Every file below a folder. Throws when there is no such folder. */
+export async function* walk(folder: string): AsyncGenerator<string> {
   for await (const entry of Deno.readDir(folder)) {
     const path = join(folder, entry.name);
     if (entry.isDirectory) yield* walk(path);

@@ -3,18 +3,28 @@ import type { Client } from "../harness/client.ts";
 import type { ClientLedger, Entry } from "./ledger.ts";
 import type { Victim } from "./victim.ts";
 
-const WORKERS = 6;
-const SESSIONS = 4;
 // Each fires every minute for as long as the torture lasts: more would in the end be all that it does.
 const SCHEDULES_MAX = 12;
 // A request without an answer is sent again, mostly under its key.
 const KEYED = 0.7;
 const ATTEMPTS_MAX = 40;
-// The service wants five seconds; the rest is for a request that waits, because the machine is busy.
-const COUNTDOWN_LEAD_MS = 15_000;
 
-/** What agents are told to do; the number makes each text unique. */
-const DEEDS: [share: number, text: (n: number, dice: number) => string][] = [
+/** What is asked of whom. */
+export interface Plan {
+  /** The labels of each worker; none: it runs on the service's own machine. */
+  workers: readonly (readonly string[])[];
+  /** The engines of the first so many workers; the others have the default. */
+  engines?: readonly string[];
+  /** How many conversations there are: one worker after the other gets one, and again. */
+  sessions: number;
+  /** What agents are told to do; the number makes each text unique. */
+  deeds: readonly [share: number, text: (n: number, dice: number) => string][];
+  /** How far ahead a countdown is: the service wants five seconds, the rest is for a request that waits. */
+  countdownMs: number;
+}
+
+/** What agents are told anywhere. */
+export const DEEDS: Plan["deeds"] = [
   [0.45, (n) => `say hello ${n}`],
   [0.25, (n, dice) => `sleep ${(dice * 1.5).toFixed(2)} # ${n}`],
   [0.06, (n) => `exit 3 # ${n}`],
@@ -25,31 +35,50 @@ const DEEDS: [share: number, text: (n: number, dice: number) => string][] = [
   [0.05, (n) => `env-dump ${n}`],
 ];
 
+/** What is asked of a service that is alone. */
+export const HERE: Plan = {
+  workers: Array.from({ length: 6 }, () => []),
+  sessions: 4,
+  deeds: DEEDS,
+  countdownMs: 15_000,
+};
+
 /** Clients of a server that is killed again and again: they send, lose the answer, and send again. */
 export class Load {
   readonly #victim: Victim;
   readonly #ledger: ClientLedger;
   readonly #chance: () => number;
+  readonly #plan: Plan;
   readonly #going = new Set<Promise<void>>();
   workers: string[] = [];
   sessions: string[] = [];
   #count = 0;
   #schedules = 0;
 
-  constructor(victim: Victim, ledger: ClientLedger, chance: () => number) {
+  constructor(victim: Victim, ledger: ClientLedger, chance: () => number, plan: Plan = HERE) {
     this.#victim = victim;
+    this.#plan = plan;
     this.#ledger = ledger;
     this.#chance = chance;
   }
 
   async prepare(): Promise<void> {
     const api = await this.#victim.reach();
-    for (let i = 0; i < WORKERS; i++) {
-      this.workers.push((await api.call("POST /api/workers", { name: `w${i}` })).id);
+    const { workers, engines = [], sessions } = this.#plan;
+    for (const [i, runs_on] of workers.entries()) {
+      const where = runs_on.length === 0 ? {} : { runs_on };
+      const engine = engines[i] === undefined ? {} : { engine: engines[i] };
+      this.workers.push((await api.call("POST /api/workers", { name: `w${i}`, ...where, ...engine })).id);
     }
-    for (let i = 0; i < SESSIONS; i++) {
-      this.sessions.push((await api.call("POST /api/local/sessions", { worker_id: this.workers[i] })).id);
+    for (let i = 0; i < sessions; i++) {
+      const worker_id = this.workers[i % workers.length];
+      this.sessions.push((await api.call("POST /api/local/sessions", { worker_id })).id);
     }
+  }
+
+  /** Workers that run where this label is. */
+  workersOn(label: string): string[] {
+    return this.workers.filter((_, i) => this.#plan.workers[i]?.includes(label));
   }
 
   /** Sends one more request, without waiting for its result. */
@@ -82,7 +111,7 @@ export class Load {
 
   #deed(n: number): string {
     let dice = this.#chance();
-    for (const [share, text] of DEEDS) {
+    for (const [share, text] of this.#plan.deeds) {
       if (dice < share) return text(n, this.#chance());
       dice -= share;
     }
@@ -110,7 +139,7 @@ export class Load {
     const base = { message_id: "torture", worker_id: this.#pick(this.workers), instruction, type };
     await this.#send(entry, (api, headers) => {
       const when = type === "countdown"
-        ? { scheduled_at: Date.now() + COUNTDOWN_LEAD_MS + Math.floor(dice * 2_000) }
+        ? { scheduled_at: Date.now() + this.#plan.countdownMs + Math.floor(dice * 2_000) }
         : type === "scheduled"
         ? { cron: "* * * * *" }
         : {};
@@ -192,7 +221,7 @@ export class Load {
 }
 
 /** Whether the connection broke, so that it is unknown whether it was done. */
-function lostAnswer(error: unknown): boolean {
+export function lostAnswer(error: unknown): boolean {
   return error instanceof TypeError || error instanceof SyntaxError ||
     error instanceof Error &&
       /connection|reset|closed|error reading a body|unexpected end/i.test(error.message);

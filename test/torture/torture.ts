@@ -4,23 +4,36 @@ import { join } from "node:path";
 import { PASSWORD } from "../harness/app.ts";
 import { type Client, quiet } from "../harness/client.ts";
 import { random } from "../harness/schedule.ts";
-import { checkAtRest } from "./checker.ts";
+import { checkAtRest, type Evidence } from "./checker.ts";
 import { Follower } from "./follower.ts";
 import { ClientLedger } from "./ledger.ts";
 import { Hostile, HOSTILE_FILES_MAX } from "./hostile.ts";
 import { Load } from "./load.ts";
-import { randomFault, Victim } from "./victim.ts";
+import { OPEN_PLAN, OpenAgents } from "./open_agents.ts";
+import { checkRuns } from "./run_checker.ts";
+import { liveAmongRunners, planFor, Runners, TIMEOUT } from "./runners.ts";
+import { randomFault, SHORT_SERVE, Victim } from "./victim.ts";
 
 const given = new Map(Deno.args.map((arg) => arg.replace(/^--/, "").split("=") as [string, string]));
 const SECONDS = Number(given.get("seconds") ?? 900);
-const PER_SECOND = Number(given.get("rate") ?? 5);
+// Runners beside the service, which are killed, stopped and cut off as well; then leases are short.
+const RUNNERS = Number(given.get("runners") ?? 0);
+// Agents that stay open between turns, and are killed as well.
+const WARM = given.has("warm");
+const PER_SECOND = Number(given.get("rate") ?? (RUNNERS > 0 ? 2 : WARM ? 3 : 5));
 // With a hostile client beside it: what it makes has to pile up.
 const HOSTILE = given.has("hostile");
-const LIFE_MEAN_MS = Number(given.get("life") ?? (HOSTILE ? 20_000 : 2_500));
+const LIFE_MEAN_MS = Number(given.get("life") ?? (HOSTILE || RUNNERS > 0 ? 20_000 : WARM ? 10_000 : 2_500));
 const LAST_FAULT_MS = 30_000;
 const SEED = Number(given.get("seed") ?? Date.now() % 1_000_000);
 
-console.log(`torture: seed ${SEED}, ${SECONDS} s, ${PER_SECOND}/s, a life of ${LIFE_MEAN_MS} ms on average`);
+if (WARM && RUNNERS > 0) {
+  console.error("--warm and --runners are two tortures: take one away");
+  Deno.exit(2);
+}
+console.log(
+  `torture: seed ${SEED}, ${SECONDS} s, ${RUNNERS} runners, ${PER_SECOND}/s, a life of ${LIFE_MEAN_MS} ms on average`,
+);
 const folder = await Deno.makeTempDir({ prefix: "svc-torture-" });
 const faults = await torture();
 if (faults.length > 0) {
@@ -35,60 +48,101 @@ Deno.exit(0);
 
 async function torture(): Promise<string[]> {
   const chance = random(SEED);
-  const victim = new Victim(
-    folder,
-    HOSTILE ? { filesMax: HOSTILE_FILES_MAX, env: { SVC_SERVER__TRUSTED_PROXIES: "127.0.0.1" } } : {},
-  );
+  const open = WARM ? await OpenAgents.begin(folder) : null;
+  const victim = victimWith(open?.env);
   const ledger = new ClientLedger(join(folder, "client.log"));
-  const load = new Load(victim, ledger, random(SEED + 1));
+  const plan = RUNNERS > 0 ? planFor(RUNNERS) : WARM ? OPEN_PLAN : undefined;
+  const load = new Load(victim, ledger, random(SEED + 1), plan);
   await victim.start();
+  const runners = RUNNERS > 0 ? await Runners.begin(victim, folder, RUNNERS) : null;
   await load.prepare();
   const hostile = HOSTILE ? await Hostile.begin(victim) : null;
   const followers = load.sessions.map((session) => new Follower(victim, session, random(SEED + 2)));
   const until = performance.now() + SECONDS * 1_000;
+  runners?.trouble(load.workersOn("any"), SEED + 3, until);
+  open?.trouble(SEED + 4, until);
   const arriving = setInterval(() => load.begin(), 1_000 / PER_SECOND);
-  while (performance.now() < until) {
-    await pause(-Math.log(1 - chance()) * LIFE_MEAN_MS);
-    await victim.kill();
-    // A start takes long on a busy machine, and the server that is left at the end must not have a fault in it.
-    const faulty = () => performance.now() < until - LAST_FAULT_MS ? randomFault(chance) : "";
-    do await victim.start(faulty()); while (victim.api === null);
-  }
+  while (performance.now() < until) await liveOnce(victim, chance, until);
   clearInterval(arriving);
   await hostile?.end().catch((error) => {
     throw new Error(`the server is not there any more: ${victim.said.slice(-3_000)}`, { cause: error });
   });
-  const api = await victim.reach();
-  const drainStarted = performance.now();
+  await runners?.calm();
+  await open?.calm();
+  const { overview, drainMs } = await drain(await victim.reach(), load);
+  await Promise.all(followers.map((follower) => follower.finish()));
+  await runners?.stop();
+  const code = await victim.stop();
+  report(ledger, victim, overview, drainMs, followers);
+  const more = [
+    ...hostile?.report() ?? [],
+    ...await runners?.report(victim.dataDir) ?? [],
+    ...await open?.report() ?? [],
+  ];
+  for (const line of more) console.log(`  ${line}`);
+  return [
+    ...(code === 0 ? [] : [`the last stop ended with exit code ${code}`]),
+    ...await checkAtRest(await evidenceOf(victim, ledger, runners)),
+    ...(runners === null ? [] : await checkRuns(victim.dataDir, victim.agentLedger)),
+    ...await runners?.faults() ?? [],
+    ...await open?.faults(victim.dataDir) ?? [],
+    ...(await Promise.all(followers.map((follower) => follower.faults(victim.dataDir)))).flat(),
+  ];
+}
+
+function victimWith(env: Record<string, string> = {}): Victim {
+  return new Victim(folder, {
+    ...(HOSTILE ? { filesMax: HOSTILE_FILES_MAX } : {}),
+    ...(RUNNERS > 0 ? { program: SHORT_SERVE } : {}),
+    env: {
+      ...(HOSTILE ? { SVC_SERVER__TRUSTED_PROXIES: "127.0.0.1" } : {}),
+      ...(RUNNERS > 0
+        ? { SVC_ENGINES__FAKE__TIMEOUT: TIMEOUT, SVC_ENGINES__FAKE__ENV__FAKE_LANES: "1" }
+        : {}),
+      ...env,
+    },
+  });
+}
+
+async function liveOnce(victim: Victim, chance: () => number, until: number): Promise<void> {
+  const lifeMs = -Math.log(1 - chance()) * LIFE_MEAN_MS;
+  await (RUNNERS > 0 ? liveAmongRunners(victim, chance, lifeMs) : pause(lifeMs));
+  await victim.kill();
+  // A start takes long on a busy machine, and the server that is left at the end must not have a fault in it.
+  const faulty = () => performance.now() < until - LAST_FAULT_MS ? randomFault(chance) : "";
+  do await victim.start(faulty()); while (victim.api === null);
+}
+
+async function drain(api: Client, load: Load) {
+  const began = performance.now();
   await load.finished();
   await endSchedules(api, load.workers);
   // All countdowns fire; then no work is left.
   while ((await api.call("GET /api/system/overview")).tasks.scheduled > 0) await pause(200);
   await quiet(api, 120_000);
-  const drainMs = performance.now() - drainStarted;
-  const overview = await api.call("GET /api/system/overview");
-  for (const follower of followers) await follower.finish();
-  const code = await victim.stop();
-  report(ledger, victim, overview, drainMs, followers);
-  for (const line of hostile?.report() ?? []) console.log(`  ${line}`);
-  return [
-    ...(code === 0 ? [] : [`the last stop ended with exit code ${code}`]),
-    ...await checkAtRest({
-      dataDir: victim.dataDir,
-      messages: ledger.accepted("message"),
-      tasks: ledger.accepted("task"),
-      uploads: ledger.accepted("upload"),
-      once: ledger.entries.filter((entry) => entry.keyed).map((entry) => entry.content),
-      atMostTwice: ledger.entries.filter((entry) => !entry.keyed && entry.kind !== "upload").map((entry) =>
-        entry.content
-      ),
-      agentLedger: victim.agentLedger,
-      maxAttempts: 3,
-      secrets: [PASSWORD, (await Deno.readTextFile(join(victim.dataDir, "secret.key"))).trim()],
-      alsoSearched: [join(folder, "server.log")],
-    }),
-    ...(await Promise.all(followers.map((follower) => follower.faults(victim.dataDir)))).flat(),
-  ];
+  const drainMs = performance.now() - began;
+  return { overview: await api.call("GET /api/system/overview"), drainMs };
+}
+
+async function evidenceOf(
+  victim: Victim,
+  ledger: ClientLedger,
+  runners: Runners | null,
+): Promise<Evidence> {
+  const key = (await Deno.readTextFile(join(victim.dataDir, "secret.key"))).trim();
+  const unkeyed = ledger.entries.filter((entry) => !entry.keyed && entry.kind !== "upload");
+  return {
+    dataDir: victim.dataDir,
+    messages: ledger.accepted("message"),
+    tasks: ledger.accepted("task"),
+    uploads: ledger.accepted("upload"),
+    once: ledger.entries.filter((entry) => entry.keyed).map((entry) => entry.content),
+    atMostTwice: unkeyed.map((entry) => entry.content),
+    agentLedger: victim.agentLedger,
+    maxAttempts: 3,
+    secrets: [PASSWORD, key, ...runners?.secrets ?? []],
+    alsoSearched: [join(folder, "server.log"), ...await runners?.files() ?? []],
+  };
 }
 
 /** Schedules would fire for ever. */
@@ -109,13 +163,16 @@ function report(
   drainMs: number,
   followers: Follower[],
 ): void {
-  const { kills, faults, starts } = victim.deaths;
+  const { kills, faults, starts, stops } = victim.deaths;
   starts.sort((a, b) => a - b);
   const at = (share: number) => Math.round(starts[Math.floor((starts.length - 1) * share)] ?? 0);
   const resent = ledger.entries.filter((entry) => entry.sent > 1).length;
   const runs = overview.executions;
   const lines = [
-    `kills            ${kills}, of them ${faults} at a fault point`,
+    `kills            ${kills}, of them ${faults} at a fault point` +
+    (stops.length === 0
+      ? ""
+      : `; stopped ${stops.length} times, for ${(Math.max(...stops) / 1_000).toFixed(1)} s at most`),
     `start to ready   p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`,
     `requests         ${ledger.entries.length}, ${resent} of them sent again because no answer came`,
     `acknowledged     ${ledger.accepted("message").length} messages, ${

@@ -4,6 +4,7 @@ import { FAKE_AGENT } from "../harness/agents.ts";
 import { PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
 import { type Client, client } from "../harness/client.ts";
 import { type ServerProcess, startServer, SVC } from "../harness/process.ts";
+import { ROOT } from "../harness/tree.ts";
 
 /** What happened to a server that is killed again and again. */
 export interface Deaths {
@@ -12,22 +13,37 @@ export interface Deaths {
   faults: number;
   /** Ms from each start to ready. */
   starts: number[];
+  /** How long it was stopped, in ms, each time. */
+  stops: number[];
+}
+
+/** The command that runs `svc` with short leases. */
+export const SHORT_SERVE = [Deno.execPath(), "run", "-A", join(ROOT, "test/torture/short_serve.ts")];
+
+/** How its server is started. */
+interface VictimOptions {
+  filesMax?: number;
+  env?: Record<string, string>;
+  /** Instead of `svc`. */
+  program?: string[];
 }
 
 /** The server of a torture: one data directory, and a process on it that is killed and started again. */
 export class Victim {
   readonly dataDir: string;
   readonly agentLedger: string;
-  readonly deaths: Deaths = { kills: 0, faults: 0, starts: [] };
+  readonly deaths: Deaths = { kills: 0, faults: 0, starts: [], stops: [] };
   /** How to reach the server; null while there is none. */
   api: Client | null = null;
   readonly #env: Record<string, string>;
   readonly #log: Deno.FsFile;
   readonly #filesMax: number;
+  readonly #program: string[] | undefined;
   #server: ServerProcess | null = null;
   #changed = Promise.withResolvers<void>();
 
-  constructor(folder: string, options: { filesMax?: number; env?: Record<string, string> } = {}) {
+  constructor(folder: string, options: VictimOptions = {}) {
+    this.#program = options.program;
     this.#filesMax = options.filesMax ?? 0;
     this.dataDir = join(folder, "data");
     this.agentLedger = join(folder, "agents.log");
@@ -55,7 +71,7 @@ export class Victim {
       this.#server = await startServer({
         dataDir: this.dataDir,
         env: { ...this.#env, ...(fault === "" ? {} : { SVC_FAULT: fault }) },
-        program: this.#limited(program === undefined ? SVC : [program]),
+        program: this.#limited(this.#program ?? (program === undefined ? SVC : [program])),
       });
       this.deaths.starts.push(performance.now() - began);
       this.api = await client(this.#server.url, PASSWORD);
@@ -99,6 +115,25 @@ export class Victim {
     if (signal !== "SIGKILL") throw new Error(`the server ended by itself: ${server.stderr.slice(-2_000)}`);
     this.deaths.kills++;
     if (server.stderr.includes("SVC_FAULT fired")) this.deaths.faults++;
+  }
+
+  /** Resolves when the server has ended, or there is none. */
+  get ended(): Promise<unknown> {
+    return this.#server?.child.status ?? Promise.resolve();
+  }
+
+  /** Stops the server for so long, as a machine that is suspended. */
+  async freeze(ms: number): Promise<void> {
+    const server = this.#server;
+    if (server === null) return;
+    try {
+      server.child.kill("SIGSTOP");
+      this.deaths.stops.push(ms);
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      server.child.kill("SIGCONT");
+    } catch {
+      // It has ended at a fault point.
+    }
   }
 
   /** Ends the server in order; answers its exit code. */

@@ -3,7 +3,7 @@ import { RESOURCES } from "../../../src/domain/vocabulary.ts";
 import { api, ask } from "../../live/api.ts";
 import { secondNow } from "../../live/clock.ts";
 import { may } from "../../live/session.ts";
-import { Choice, TextField } from "../../parts/field.tsx";
+import { Choice, TextField, wordsIn } from "../../parts/field.tsx";
 import { DialogForm, useSend } from "../../parts/form.tsx";
 
 const DAY_MS = 24 * 3_600_000;
@@ -24,7 +24,7 @@ export function TokenForm({ onClose }: FormProps) {
   const mine = RESOURCES.flatMap((resource) => [`read:${resource}`, `write:${resource}`]).filter(may);
   const sent = useSend(async () => {
     const ends = days === "" ? null : secondNow.value + Number(days) * DAY_MS;
-    const body = { name, scopes: scopes.split(/[\s,]+/).filter(Boolean), expires_at: ends };
+    const body = { name, scopes: wordsIn(scopes), expires_at: ends };
     const made = await ask(api.POST("/api/tokens", { body }));
     onClose({ name: made.name, token: made.token });
   });

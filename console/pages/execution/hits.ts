@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { bareText } from "../../parts/ansi.tsx";
 
 // A page moves smoothly while it searches: after so long it lets others have their turn.
-const SLICE_MS = 12;
+const SLICE_MS = 8;
 const LOOK_AT_CLOCK_EACH = 64;
 
 interface Search {

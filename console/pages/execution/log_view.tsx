@@ -4,7 +4,7 @@ import { useAddress } from "../../live/address.ts";
 import { type Log, useLog } from "../../live/log.ts";
 import { AnsiLine, openBehind } from "../../parts/ansi.tsx";
 import { Tick } from "../../parts/field.tsx";
-import { manyText } from "../../parts/format.ts";
+import { manyText, stampText } from "../../parts/format.ts";
 import { RefusalNotice } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { Status } from "../../parts/status.tsx";
@@ -104,7 +104,7 @@ function LogText({ text, open }: { text: string; open: string }) {
   }
   return (
     <span class="log-text">
-      <time dateTime={stamp} title={stamp}>{new Date(stamp).toLocaleTimeString("en-GB")}</time>{" "}
+      <time dateTime={stamp} title={stamp}>{stampText(Date.parse(stamp))}</time>{" "}
       <AnsiLine text={text.slice(stamp.length + 1)} open={open} />
     </span>
   );
@@ -112,16 +112,15 @@ function LogText({ text, open }: { text: string; open: string }) {
 
 const ROUND = /^\S+ \[check (\d+): (.*)\]$/;
 
+interface Round {
+  index: number;
+  number: string;
+  words: string;
+}
+
 /** The rounds of the check, each with the way to its end in the log (contract 13). */
 function Rounds({ lines, show }: { lines: readonly string[]; show: (index: number) => void }) {
-  const rounds = useMemo(
-    () =>
-      lines.flatMap((line, index) => {
-        const [, number, words = ""] = ROUND.exec(line) ?? [];
-        return number === undefined ? [] : [{ index, number, words }];
-      }),
-    [lines],
-  );
+  const rounds = useRounds(lines);
   if (rounds.length === 0) return null;
   return (
     <ol class="rounds" aria-label="Rounds of the check">
@@ -133,6 +132,20 @@ function Rounds({ lines, show }: { lines: readonly string[]; show: (index: numbe
       ))}
     </ol>
   );
+}
+
+// Each line is looked at once, but for the last: it may go on.
+function useRounds(lines: readonly string[]): readonly Round[] {
+  const known = useMemo(() => ({ at: 0, found: [] as Round[] }), [lines[0]]);
+  const last = lines.length - 1;
+  for (; known.at < last; known.at++) known.found.push(...roundOf(lines, known.at));
+  // A log that is read anew, because the connection broke, is short again for a moment.
+  return known.at > last ? known.found : [...known.found, ...roundOf(lines, last)];
+}
+
+function roundOf(lines: readonly string[], index: number): Round[] {
+  const [, number, words = ""] = ROUND.exec(lines[index] ?? "") ?? [];
+  return number === undefined ? [] : [{ index, number, words }];
 }
 
 interface SearchProps {
@@ -181,14 +194,20 @@ function emptyWords(log: Log, raw: boolean): string {
   return raw ? "This engine writes no events of its own." : "Nothing was written.";
 }
 
-/** What lines before a line have left switched on; worked out once per line. */
+// Whoever goes from one end of a long log to the other does not wait for all that is between.
+const LOOK_BACK_LINES = 500;
+
+/** What lines before a line have left switched on: all of them for who has read on to it, the nearest for who went there at once. */
 function useOpenColours(lines: readonly string[]): (index: number) => string {
-  const known = useMemo(() => [""], [lines[0]]);
+  const known = useMemo(() => new Map<number, string>(), [lines[0]]);
   return (index) => {
-    while (known.length <= index) {
-      const last = known.length - 1;
-      known.push(openBehind(known[last] ?? "", lines[last] ?? ""));
+    let at = index;
+    while (at > 0 && at > index - LOOK_BACK_LINES && !known.has(at)) at--;
+    let open = known.get(at) ?? "";
+    for (; at < index; at++) {
+      open = openBehind(open, lines[at] ?? "");
+      known.set(at + 1, open);
     }
-    return known[index] ?? "";
+    return open;
   };
 }

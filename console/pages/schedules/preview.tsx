@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api, ask } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { now } from "../../live/clock.ts";
-import { untilText } from "../../parts/format.ts";
+import { timeFormat, untilText } from "../../parts/format.ts";
 import { RefusalNotice } from "../../parts/notice.tsx";
 
 const TYPING_MS = 300;
@@ -34,14 +34,14 @@ export function Preview({ cron, zone, count = 5 }: { cron: string; zone: string;
 }
 
 // The zone of the schedule may be another than the reader's: what stands on its clock is shown as it stands there.
+const dayThere = timeFormat({
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+  timeZone: "UTC",
+});
+
 function localText(local: string): string {
-  const there = new Date(`${local.slice(0, 16)}Z`);
-  const day = there.toLocaleDateString(undefined, {
-    weekday: "short",
-    day: "numeric",
-    month: "short",
-    year: "numeric",
-    timeZone: "UTC",
-  });
-  return `${day}, ${local.slice(11, 16)}`;
+  return `${dayThere(Date.parse(`${local.slice(0, 16)}Z`))}, ${local.slice(11, 16)}`;
 }

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { EVENT_KINDS } from "../../../src/domain/vocabulary.ts";
 import { api, ask, type Schemas } from "../../live/api.ts";
-import { TextField, Tick } from "../../parts/field.tsx";
+import { TextField, Tick, wordsIn } from "../../parts/field.tsx";
 import { DialogForm, useSend } from "../../parts/form.tsx";
 
 interface FormProps {
@@ -21,7 +21,7 @@ export function WebhookForm({ webhook, onClose }: FormProps) {
   const sent = useSend(async () => {
     const body = {
       url: url.trim(),
-      events: events.split(/[\s,]+/).filter(Boolean),
+      events: wordsIn(events),
       enabled,
       ...(secret === "" ? {} : { secret }),
     };

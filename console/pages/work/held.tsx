@@ -1,5 +1,6 @@
 import { Link } from "wouter-preact";
 import type { Task } from "../../live/api.ts";
+import { may } from "../../live/session.ts";
 import { Ago } from "../../parts/time.tsx";
 
 type Kind = NonNullable<Task["held_by"]>["kind"];
@@ -25,7 +26,9 @@ export function HeldNotice({ task }: { task: Task }) {
           <>
             {" "}There is room again <Ago at={until} />.
           </>
-        )} {kind !== "runner" && <Link href="/console/budgets">Budgets and engines</Link>}
+        )} {kind === "runner"
+          ? may("read:runners") && <Link href="/console/runners">Runners</Link>
+          : <Link href="/console/budgets">Budgets and engines</Link>}
       </p>
     </div>
   );

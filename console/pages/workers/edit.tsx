@@ -5,13 +5,13 @@ import { useDraft } from "../../live/draft.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import type { PageProps } from "../../pages.tsx";
-import { Choice, TextField, Tick } from "../../parts/field.tsx";
+import { Choice, TextField, Tick, wordsIn } from "../../parts/field.tsx";
 import { useSend } from "../../parts/form.tsx";
 import { Heading } from "../../parts/heading.tsx";
 import { Empty, RefusalNotice, Waiting } from "../../parts/notice.tsx";
 import { say } from "../../parts/toast.tsx";
 import { flat, useDepartments } from "./department_tree.ts";
-import { usableEngines } from "./engines.ts";
+import { enginesOn, usableEngines } from "./engines.ts";
 
 interface Values {
   name: string;
@@ -25,6 +25,7 @@ interface Values {
   /** The words of what checks its work, one a line. */
   verify: string;
   workDir: string;
+  runsOn: string;
 }
 
 const BLANK: Values = {
@@ -38,6 +39,7 @@ const BLANK: Values = {
   scopes: "",
   verify: "",
   workDir: "",
+  runsOn: "",
 };
 
 /** A new worker, or changes to one. What is typed outlives a reload. */
@@ -59,7 +61,8 @@ function WorkerForm({ worker }: { worker: Worker | null }) {
   const [initial] = useState(() => JSON.stringify(worker === null ? BLANK : valuesOf(worker)));
   const [draft, setDraft] = useDraft(`worker.${worker?.id ?? "new"}`, initial);
   const [, navigate] = useLocation();
-  const values = JSON.parse(draft) as Values;
+  // What was typed before an upgrade has fewer fields.
+  const values: Values = { ...BLANK, ...JSON.parse(draft) as Partial<Values> };
   const set = (change: Partial<Values>) => setDraft(JSON.stringify({ ...values, ...change }));
   const text = (name: keyof Values, value: string) => set({ [name]: value });
   const back = worker === null ? "/console/workers" : `/console/workers/${worker.id}`;
@@ -103,7 +106,8 @@ function WorkerForm({ worker }: { worker: Worker | null }) {
         <EngineField values={values} set={set} />
         <DepartmentTicks values={values} set={set} />
         <details
-          open={values.scopes !== "" || values.engineArgs !== "" || values.verify !== "" || refusal !== null}
+          open={refusal !== null ||
+            [values.scopes, values.engineArgs, values.verify, values.runsOn].some((text) => text !== "")}
         >
           <summary>More</summary>
           {field("engineArgs", "Arguments of its engines", {
@@ -120,10 +124,16 @@ function WorkerForm({ worker }: { worker: Worker | null }) {
               hint:
                 "One word a line, no shell reads them; for tasks that name no check of their own. Empty: none",
             })}
+          {field("runsOn", "Runs on", {
+            api: "runs_on",
+            hint: worker === null
+              ? "Labels of a runner, such as macos gpu. Empty: the service's own machine"
+              : "Labels of a runner, such as macos gpu. Other ones give it an empty directory, and its conversations begin anew",
+          })}
           {worker === null &&
             field("workDir", "Directory", {
               api: "work_dir",
-              hint: "Empty: one of its own in the service's data",
+              hint: "Empty: one of its own in the service's data, or in that of the runner",
             })}
         </details>
         <div class="actions end sticky">
@@ -143,7 +153,11 @@ interface PartProps {
 }
 
 function EngineField({ values, set }: PartProps) {
-  const engines = useResource("engines", usableEngines).data ?? [];
+  const labels = wordsIn(values.runsOn);
+  const engines = useResource(
+    ["engines", ...labels].join(" "),
+    (signal) => labels.length === 0 ? usableEngines(signal) : enginesOn(labels, signal),
+  ).data ?? [];
   const names = values.engine === "" || engines.includes(values.engine)
     ? engines
     : [values.engine, ...engines];
@@ -153,7 +167,9 @@ function EngineField({ values, set }: PartProps) {
       value={values.engine}
       onChange={(engine) => set({ engine })}
       options={[["", "The service's default"], ...names.map((name) => [name, name] as const)]}
-      hint="The program that does the thinking. Those that can be used here are listed"
+      hint={labels.length === 0
+        ? "The program that does the thinking. Those that can be used here are listed"
+        : "The program that does the thinking. Those of runners with its labels are listed"}
     />
   );
 }
@@ -194,6 +210,7 @@ function valuesOf(worker: Worker): Values {
     scopes: worker.scopes.join(" "),
     verify: wordsOf(worker.verify),
     workDir: worker.work_dir,
+    runsOn: worker.runs_on.join(" "),
   };
 }
 
@@ -202,13 +219,14 @@ async function send(worker: Worker | null, values: Values): Promise<Worker> {
   const args = argsOf(values.engineArgs);
   // An engine that is left out keeps its arguments; only an empty text takes them away (contract 3, Worker).
   for (const known of Object.keys(worker?.engine_args ?? {})) args[known] ??= "";
-  const scopes = values.scopes.split(/[\s,]+/).filter(Boolean);
+  const scopes = wordsIn(values.scopes);
   const command = values.verify.split("\n").map((word) => word.trim()).filter(Boolean);
   const verify = command.length === 0 ? null : { command };
   // A check that was not touched keeps its time-out and its attempts.
   const checked = values.verify === wordsOf(worker?.verify ?? null) ? {} : { verify };
   const body = {
     ...{ name, description, memory, constraints, engine, engine_args: args, departments, scopes },
+    runs_on: wordsIn(values.runsOn),
     ...checked,
   } as Schemas["WorkerCreate"];
   if (worker === null) {

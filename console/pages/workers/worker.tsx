@@ -1,4 +1,5 @@
 import { MessageCircle, Pause, Pencil, Play, Trash2 } from "lucide-preact";
+import { useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { api, ask, askPage, type Worker } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
@@ -10,12 +11,13 @@ import { Fact, Facts } from "../../parts/fact.tsx";
 import { manyText } from "../../parts/format.ts";
 import { Absent, Heading } from "../../parts/heading.tsx";
 import { Empty, Waiting } from "../../parts/notice.tsx";
-import { CopyButton, ShortId } from "../../parts/short_id.tsx";
+import { ShortId } from "../../parts/short_id.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { ExecutionRow } from "../work/execution_row.tsx";
 import { Remembered } from "./remembered.tsx";
+import { MoveForm, WhereFacts } from "./where.tsx";
 import { WorkerBudgets } from "./worker_budgets.tsx";
 
 const RUNS_SHOWN = 10;
@@ -124,6 +126,7 @@ function WorkerState({ worker }: { worker: Worker }) {
     (event) => event.worker_id === id,
   ).data;
   const args = Object.entries(worker.engine_args);
+  const [moving, setMoving] = useState(false);
   return (
     <>
       {status?.usable === false && (
@@ -155,9 +158,7 @@ function WorkerState({ worker }: { worker: Worker }) {
         <Fact name="Check, after each run" wide>
           {worker.verify !== null && <code>{worker.verify.command.join(" ")}</code>}
         </Fact>
-        <Fact name="Directory" wide>
-          <code class="path">{worker.work_dir}</code> <CopyButton text={worker.work_dir} what="directory" />
-        </Fact>
+        <WhereFacts worker={worker} move={() => setMoving(true)} />
         <Fact name="Made">
           <Ago at={worker.created_at} />
         </Fact>
@@ -165,6 +166,7 @@ function WorkerState({ worker }: { worker: Worker }) {
           <ShortId value={id} what="worker id" />
         </Fact>
       </Facts>
+      {moving && <MoveForm worker={worker} onClose={() => setMoving(false)} />}
     </>
   );
 }

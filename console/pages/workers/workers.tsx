@@ -97,7 +97,7 @@ const STATUSES = [
 ] as const;
 
 function WorkerRow({ worker }: { worker: Worker }) {
-  const { id, name, description, status, engine, departments } = worker;
+  const { id, name, description, status, engine, departments, runs_on } = worker;
   return (
     <Link href={`/console/workers/${id}`} class="row">
       <Status of={status} bare />
@@ -106,7 +106,7 @@ function WorkerRow({ worker }: { worker: Worker }) {
         <span class="row-note">{firstLine(description)}</span>
       </span>
       <span class="row-side">
-        <span>{engine || "default engine"}</span>
+        <span>{[engine || "default engine", ...runs_on].join(" · ")}</span>
         <span>{departments.map((one) => one.name).join(", ")}</span>
       </span>
     </Link>

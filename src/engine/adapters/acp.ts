@@ -23,6 +23,11 @@ export const acp: Adapter = {
     usageFile: null,
   }),
   converse: (order, link) => new AcpDialogue(order, link),
+  open: {
+    command: (order) => acp.command(order),
+    speaksFirst: false,
+    begin: (order, say) => new AcpDialogue(order, { say, close() {}, take() {} }, true),
+  },
   events: () => [],
   failureOf: ({ stderr }) => failureFrom(lastWords(stderr), "crashed"),
 };

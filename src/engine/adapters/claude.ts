@@ -1,5 +1,12 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, EngineFailure, Line, Order } from "../adapter.ts";
+import {
+  type Adapter,
+  type AgentEvent,
+  BRIDGE_VARIABLES,
+  type EngineFailure,
+  type Line,
+  type Order,
+} from "../adapter.ts";
 import { failureFrom, failureFromStatus, failureOfKind, lastWords } from "../failure.ts";
 import { contentText, numberAt, objectAt, textAt } from "../line.ts";
 import { assistantEvents, toolResults } from "../messages.ts";
@@ -84,6 +91,32 @@ export const claude: Adapter = {
       usageFile: null,
     };
   },
+  // Each message of a line is a turn with a result of its own (decision 0102).
+  open: {
+    command(order) {
+      const command = claude.command(order);
+      return {
+        ...command,
+        args: ["--input-format=stream-json", ...command.args],
+        stdin: "",
+        files: order.tools === null ? [] : [{ path: toolFile(order), content: () => bridgeConfig(order) }],
+      };
+    },
+    speaksFirst: true,
+    begin(_order, say) {
+      const line = (message: object) => say(`${JSON.stringify(message)}\n`);
+      return {
+        turn({ prompt }) {
+          const message = { role: "user", content: [{ type: "text", text: prompt }] };
+          line({ type: "user", message, parent_tool_use_id: null, session_id: "" });
+        },
+        hear: (heard) => claude.events(heard),
+        interrupt: () =>
+          line({ type: "control_request", request_id: "end", request: { subtype: "interrupt" } }),
+        close() {},
+      };
+    },
+  },
   events(line) {
     const type = textAt(line, "type");
     if (type === "system") return systemEvents(line);
@@ -108,6 +141,12 @@ function toolFile({ runDir }: Order): string {
 function toolConfig(tools: Order["tools"]): string {
   const headers = { Authorization: `Bearer ${tools?.token}` };
   return JSON.stringify({ mcpServers: { svc: { type: "http", url: tools?.url, headers } } });
+}
+
+// Its own process has the environment of its first run, and so no token of a later one: the bridge reads that from a file.
+function bridgeConfig({ ctl, env }: Order): string {
+  const own = Object.fromEntries(BRIDGE_VARIABLES.map((name) => [name, env[name] ?? ""]));
+  return JSON.stringify({ mcpServers: { svc: { type: "stdio", command: ctl, args: ["mcp"], env: own } } });
 }
 
 // Hooks in the work directory are programs. An agent that may only edit files could write one for its next run.

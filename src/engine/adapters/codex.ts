@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, Line, Order } from "../adapter.ts";
+import { type Adapter, type AgentEvent, BRIDGE_VARIABLES, type Line, type Order } from "../adapter.ts";
+import { CodexDialogue, windowName } from "../codex_dialogue.ts";
 import { failureFrom, failureOfKind, lastWords } from "../failure.ts";
 import { contentText, inputText, isObject, listAt, numberAt, objectAt, textAt } from "../line.ts";
 
@@ -48,6 +49,32 @@ export const codex: Adapter = {
         : [{ path: schemaFile(order), content: () => JSON.stringify(order.schema) }],
       usageFile: null,
     };
+  },
+  // A turn is one of a thread, with events of its own (decision 0102).
+  open: {
+    takes: onlySettings,
+    command(order) {
+      return {
+        args: [
+          "app-server",
+          ...settings(["allow_login_shell=false", "analytics.enabled=false"]),
+          "--disable",
+          "plugins",
+          ...(order.permissions === "full"
+            ? settings(['sandbox_mode="danger-full-access"'])
+            : permissionArgs(order)),
+          ...bridgeArgs(order),
+          ...order.extraArgs,
+        ],
+        env: order.stateDir === null ? {} : { CODEX_HOME: order.stateDir },
+        fixedEnv: {},
+        stdin: "",
+        files: [],
+        usageFile: null,
+      };
+    },
+    speaksFirst: true,
+    begin: (order, say) => new CodexDialogue(order, say, codex.events),
   },
   events(line) {
     const type = textAt(line, "type");
@@ -106,15 +133,6 @@ function parsed(json: string): Line {
   }
 }
 
-function windowName(minutes: number): string {
-  if (minutes === 0) return "";
-  return minutes % 1_440 === 0
-    ? `${minutes / 1_440}d`
-    : minutes % 60 === 0
-    ? `${minutes / 60}h`
-    : `${minutes}m`;
-}
-
 const DONE: AgentEvent = { kind: "done", ok: true, text: null, failure: null };
 
 function settings(values: string[]): string[] {
@@ -145,6 +163,27 @@ function toolArgs({ tools }: Order): string[] {
     // Nobody can be asked; the token decides what is allowed.
     'mcp_servers.svc.default_tools_approval_mode="approve"',
   ]);
+}
+
+// Its own process has the environment of its first run: the bridge reads the token of each.
+function bridgeArgs({ tools, ctl, env }: Order): string[] {
+  if (tools === null) return [];
+  const own = BRIDGE_VARIABLES.map((name) => `${name}=${JSON.stringify(env[name] ?? "")}`).join(",");
+  return settings([
+    `mcp_servers.svc.command=${JSON.stringify(ctl)}`,
+    'mcp_servers.svc.args=["mcp"]',
+    `mcp_servers.svc.env={${own}}`,
+    'mcp_servers.svc.default_tools_approval_mode="approve"',
+  ]);
+}
+
+const SETTING = /^(-c|--config|--enable|--disable)$/;
+
+// What stays open takes settings only; the other flags are those of `codex exec`.
+function onlySettings(args: readonly string[]): boolean {
+  return args.every((arg, i) =>
+    SETTING.test(arg) || /^(-c.|--(config|enable|disable)=)/.test(arg) || SETTING.test(args[i - 1] ?? "")
+  );
 }
 
 /** The tool call of an item, or null when it is something else. */

@@ -40,7 +40,7 @@ export const goose: Adapter = {
     "--render-recipe",
   ],
   command(order) {
-    const { sessionId, resume, prompt, stateDir, model, extraArgs, permissions, runDir } = order;
+    const { sessionId, resume, prompt, stateDir, model, extraArgs, permissions, runDir, tools } = order;
     const shell = join(runDir, "shell");
     return {
       args: [
@@ -50,6 +50,8 @@ export const goose: Adapter = {
         "stream-json",
         "--no-profile",
         ...(permissions === "read" ? [] : ["--with-builtin", "developer"]),
+        // It can send no header. The bridge has the token from its environment, and is found on its PATH.
+        ...(tools === null ? [] : ["--with-extension", "svc mcp"]),
         "--name",
         sessionId,
         ...(resume ? ["--resume"] : []),

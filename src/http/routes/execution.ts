@@ -48,8 +48,12 @@ export const executionRoutes = [
       const find = () => api.execution.findLog(call, params.id, raw);
       const log = await find();
       // Whoever may no longer read has come to the end, too.
-      const hasEnded = async () => (await find()).ended || await call.ended() !== null;
-      return await logResponse(streams, { ...log, executionId: params.id, follow, tail, hasEnded });
+      const again = async () => {
+        const { ended, text } = await find();
+        const left = await call.ended() !== null;
+        return { ended: ended || left, text: left ? null : text };
+      };
+      return await logResponse(streams, { ...log, executionId: params.id, follow, tail, again });
     },
   }),
   route({

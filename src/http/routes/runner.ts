@@ -5,6 +5,8 @@ import {
   LOG_CHUNK_MAX_BYTES,
   RUN_END_MAX_BYTES,
   runEndSchema,
+  runEndsSchema,
+  runEndsStoredSchema,
   runEventsSchema,
   runLoggedSchema,
   runLogQuery,
@@ -96,10 +98,7 @@ export const runnerRoutes = [
     status: 200,
     response: runnerClaimedSchema,
     refusals: [409],
-    handle: async ({ api, call, body }) => {
-      await api.run.enter(call, body);
-      return lateJson((signal) => api.run.claim(call, body, signal));
-    },
+    handle: async ({ api, call, body }) => lateJson(await api.run.claim(call, body)),
   }),
   route({
     method: "POST",
@@ -159,6 +158,19 @@ export const runnerRoutes = [
     response: runStoredSchema,
     refusals: [409],
     handle: ({ api, call, params, body }) => api.run.end(call, params.id, body),
+  }),
+  route({
+    method: "POST",
+    path: "/api/runs/outcomes",
+    access: "write:runs",
+    operation: "run.end_all",
+    summary: "Report how short runs ended, many at once",
+    description: "For runners. What is not in the answer is reported one by one.",
+    body: runEndsSchema,
+    bodyMaxBytes: RUN_END_MAX_BYTES,
+    status: 200,
+    response: runEndsStoredSchema,
+    handle: ({ api, call, body }) => api.run.endAll(call, body),
   }),
   route({
     method: "GET",

@@ -1,6 +1,7 @@
 import type { Backoff } from "../../base/backoff.ts";
 import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
+import { turn } from "../../base/turn.ts";
 import { Connection } from "../connection.ts";
 import { partsOf } from "../cut.ts";
 import { keepConnected, type Trouble } from "../keep_connected.ts";
@@ -92,6 +93,7 @@ async function poll({ client, connection, receive, signal, wellAgain }: Poll): P
       const received = incoming === null ? null : await storeOrLeave("Telegram", receive, incoming);
       if (update.callback_query !== undefined) void confirm(client, update.callback_query, received?.outcome);
       offset = update.update_id + 1;
+      await turn();
     }
   }
 }

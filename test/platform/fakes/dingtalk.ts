@@ -40,8 +40,12 @@ export class FakeDingTalk extends FakeServer {
   readonly waiting = new Map<string, Waiting>();
   #token = "";
   #next = 1;
+  #answered = new Set<string>();
   #tickets = new Set<string>();
   #stored = new Map<string, { name: string; bytes: Uint8Array }>();
+
+  /** The token of the app ends with the next message that is sent. */
+  expiresNext = false;
 
   /** The token of the app ends. */
   expire(): void {
@@ -188,6 +192,8 @@ export class FakeDingTalk extends FakeServer {
     if (said instanceof Response) return said;
     const id = `q${this.#next++}`;
     this.sent.push({ id, chat, deleted: false, params: {}, ...said });
+    if (this.expiresNext) this.expire();
+    this.expiresNext = false;
     if (mode === "lost") return lost();
     return Response.json({
       processQueryKey: id,
@@ -322,11 +328,14 @@ export class FakeDingTalk extends FakeServer {
     }
     const frame = this.waiting.get(messageId);
     if (frame === undefined) {
+      // A frame that was sent again on the next stream is answered on both.
+      if (this.#answered.has(messageId)) return;
       // Of a ping: with the same data.
       if (answer.data !== `{"opaque":"o"}`) this.faults.push("an answer to nothing");
       return;
     }
     this.waiting.delete(messageId);
+    this.#answered.add(messageId);
     const given = JSON.parse(answer.data);
     if (frame.type === "EVENT" ? given.status !== "SUCCESS" : given.response === undefined) {
       this.faults.push("an answer");

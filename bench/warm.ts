@@ -1,0 +1,108 @@
+import type { OpenDialogue, OpenTalk, Order } from "../src/engine/adapter.ts";
+import { adapterOf } from "../src/engine/adapters.ts";
+import { startModel } from "../test/engines/model.ts";
+import { PINS, programOf } from "../test/engines/pins.ts";
+import { pointedAt } from "../test/engines/rig.ts";
+import { newConversation, orderByHand, spawned, untilEnded, untilRequest } from "./engines.ts";
+import { median, percentile, type Row } from "./measure.ts";
+import { BenchService } from "./service.ts";
+
+const TURNS = 20;
+const GOAL_MORE_MS = 30;
+
+/** From a message to the first request at the model of an agent that stays open, beside its own next turn by hand. */
+export async function benchWarm(): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const pin of PINS) {
+    const adapter = adapterOf(pin.kind);
+    if (adapter?.driver !== "agent" || adapter.open === undefined) continue;
+    if (!await Deno.stat(programOf(pin)).then((info) => info.isFile, () => false)) {
+      console.error(`left out: ${pin.kind} is not in .cache/engines; make test-engines`);
+      continue;
+    }
+    await using model = await startModel();
+    const home = await Deno.makeTempDir({ prefix: "svc-bench-home-" });
+    const { env, ...rest } = pointedAt(pin.kind, model.url);
+    const engine = { command: programOf(pin), permissions: "full", ...rest, env: { HOME: home, ...env } };
+    const engines = { default: pin.kind, [pin.kind]: { ...engine, warm: {} } };
+    const through: number[] = [];
+    const alone: number[] = [];
+    {
+      await using service = await BenchService.start({}, { engines });
+      const session = await newConversation(service, "Ada");
+      const runDir = await Deno.makeTempDir({ dir: home });
+      await Deno.mkdir(`${home}/state`);
+      const byHand = new ByHand(adapter.open, engine, home, runDir);
+      // In turns, so that other load on the machine affects both alike. The first of each starts its process.
+      for (let i = 0; i <= TURNS; i++) {
+        const one = await untilRequest(model, async () => {
+          await service.call(`POST /api/local/sessions/${session}/messages`, { content: "hello" });
+          return untilEnded(service, i + 1);
+        });
+        const other = await untilRequest(model, () => byHand.turn());
+        if (i > 0) through.push(one), alone.push(other);
+      }
+      await byHand.end();
+    }
+    await Deno.remove(home, { recursive: true });
+    const more = median(through) - median(alone);
+    rows.push({
+      what: `message -> first request of ${pin.kind}, which stayed open (p50)`,
+      value: median(through),
+      unit: "ms",
+      bare: median(alone),
+      beside: "its own next turn",
+      says: `${more.toFixed(0)} ms more; p99 ${percentile(through, 99).toFixed(0)} and ${
+        percentile(alone, 99).toFixed(0)
+      } ms`,
+      goal: `at most ${GOAL_MORE_MS} ms more`,
+      met: more <= GOAL_MORE_MS,
+    });
+  }
+  return rows;
+}
+
+/** An open process that is talked with by hand. */
+class ByHand {
+  readonly #child: Deno.ChildProcess;
+  readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #dialogue: OpenDialogue;
+  readonly #order: Order;
+  #done = () => {};
+
+  constructor(
+    open: OpenTalk,
+    engine: { command: string; env: Record<string, string> },
+    home: string,
+    runDir: string,
+  ) {
+    this.#order = orderByHand(engine, home, runDir);
+    this.#child = spawned(open.command(this.#order), engine, runDir, "piped");
+    this.#writer = this.#child.stdin.getWriter();
+    const encoder = new TextEncoder();
+    this.#dialogue = open.begin(this.#order, (text) => void this.#writer.write(encoder.encode(text)));
+    void this.#read();
+  }
+
+  async turn(): Promise<void> {
+    const done = new Promise<void>((resolve) => this.#done = resolve);
+    this.#dialogue.turn(this.#order, () => {});
+    await done;
+  }
+
+  async end(): Promise<void> {
+    await this.#writer.close();
+    await this.#child.status;
+  }
+
+  async #read(): Promise<void> {
+    let rest = "";
+    for await (const text of this.#child.stdout.pipeThrough(new TextDecoderStream())) {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        if (this.#dialogue.hear(JSON.parse(line)).some(({ kind }) => kind === "done")) this.#done();
+      }
+    }
+  }
+}

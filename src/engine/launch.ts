@@ -1,0 +1,89 @@
+import { dirname } from "node:path";
+import type { Adapter, AgentCommand, Order } from "./adapter.ts";
+import { splitArgs } from "./arguments.ts";
+import type { EngineConfig } from "./config.ts";
+import type { EngineRun, Machine } from "./engine.ts";
+import { SpawnError } from "./process.ts";
+
+/** The engine of a run: its configuration, machine and adapter. */
+export interface AgentParts {
+  config: EngineConfig;
+  machine: Machine;
+  adapter: Adapter;
+}
+
+/** How one process of a run is started: with a new session, or with one to resume. */
+export interface Start {
+  sessionId: string;
+  resume: boolean;
+  prompt: string;
+}
+
+/** What the command of an agent is made from. */
+export function orderOf({ config, machine }: AgentParts, run: EngineRun, start: Start): Order {
+  return {
+    ...start,
+    workDir: run.workDir,
+    runDir: run.runDir,
+    stateDir: run.stateDir,
+    ctl: run.env.SVC_CTL ?? "svc",
+    model: config.model,
+    permissions: config.permissions,
+    extraArgs: [...config.args, ...splitArgs(run.extraArgs)],
+    root: machine.root,
+    env: run.env,
+    tools: run.tools,
+    schema: run.schema,
+  };
+}
+
+/** The environment of its process. The adapter's variables override those of the run, and the operator's override both, except PATH and SVC_*. */
+export function environmentOf(
+  config: EngineConfig,
+  run: EngineRun,
+  command: AgentCommand,
+): Record<string, string> {
+  const fixed = Object.entries(run.env).filter(([name]) => name === "PATH" || name.startsWith("SVC_"));
+  return {
+    ...run.env,
+    ...SHELL,
+    ...command.env,
+    ...config.env,
+    ...command.fixedEnv,
+    ...Object.fromEntries(fixed),
+  };
+}
+
+// Some engines run their tools with $SHELL, and none supports every shell (facts, engines 2.10).
+const bash = ["/bin/bash", "/usr/bin/bash"].find((path) => {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false;
+  }
+});
+const SHELL = bash === undefined ? {} : { SHELL: bash };
+
+/** Writes the files that it needs before it starts. Throws SpawnError. */
+export function writeFiles(command: AgentCommand, stateDir: string | null): void {
+  try {
+    if (stateDir !== null) Deno.mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+    for (const { path, content, executable } of command.files) {
+      Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      const present = textOf(path);
+      const text = content(present);
+      if (text !== present) Deno.writeTextFileSync(path, text, { mode: executable ? 0o700 : 0o600 });
+    }
+  } catch (error) {
+    throw new SpawnError(`its files cannot be written: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+function textOf(path: string): string | null {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,104 @@
+import { expect, it } from "vitest";
+import type { AgentEvent, Line, Order } from "../../src/engine/adapter.ts";
+import { codex } from "../../src/engine/adapters/codex.ts";
+
+const ORDER: Order = {
+  sessionId: "",
+  resume: false,
+  prompt: "Say hello.",
+  workDir: "/work",
+  runDir: "/runs/1",
+  stateDir: "/state",
+  ctl: "/bin/svc",
+  model: "",
+  permissions: "edit",
+  extraArgs: [],
+  root: false,
+  env: {},
+  tools: null,
+  schema: null,
+};
+
+/** A process that was told a turn, and what it was told so far. */
+function begun(order: Order) {
+  const said: Line[] = [];
+  const taken: AgentEvent[] = [];
+  const dialogue = codex.open?.begin(order, (text) => said.push(JSON.parse(text)));
+  const turn = (words: string) =>
+    dialogue?.turn({ ...order, prompt: words }, (events) => taken.push(...events));
+  const hear = (line: Line) => dialogue?.hear(line) ?? [];
+  const tell = (method: string, params: Line, thread = "t1") =>
+    hear({ method, params: { threadId: thread, ...params } });
+  turn(order.prompt);
+  return { said, taken, turn, hear, tell, interrupt: () => dialogue?.interrupt() };
+}
+
+const TEXT = { item: { type: "agentMessage", id: "i", text: "hello" } };
+const DONE = { kind: "done", ok: true, text: null, failure: null };
+
+it("Codex that stays open begins a thread, and its turns are told apart from those of others (decision 0102)", () => {
+  const { said, taken, turn, hear, tell } = begun(ORDER);
+  expect(said).toMatchObject([{ id: 1, method: "initialize" }]);
+  expect(hear({ id: 1, result: {} })).toEqual([]);
+  expect(said.slice(1)).toMatchObject([{ method: "initialized" }, {
+    id: 2,
+    method: "thread/start",
+    params: { cwd: "/work", approvalPolicy: "never", sandbox: "workspace-write" },
+  }]);
+  expect(hear({ id: 2, result: { thread: { id: "t1" } } })).toEqual([{ kind: "session", id: "t1" }]);
+  expect(said[3]).toMatchObject({
+    method: "turn/start",
+    params: { threadId: "t1", input: [{ type: "text", text: "Say hello." }] },
+  });
+  hear({ id: 3, result: { turn: { id: "u1" } } });
+  expect(tell("item/completed", TEXT, "t2")).toEqual([]);
+  expect(tell("item/completed", TEXT)).toEqual([{ kind: "text", text: "hello", mode: "whole" }]);
+  tell("thread/tokenUsage/updated", { tokenUsage: { total: { inputTokens: 150, outputTokens: 40 } } });
+  expect(tell("turn/completed", { turn: { id: "u1", status: "completed" } })).toEqual([
+    { kind: "usage", span: "session", usage: { input_tokens: 150, output_tokens: 40 } },
+    DONE,
+  ]);
+  turn("And now?");
+  expect(taken).toEqual([{ kind: "session", id: "t1" }]);
+  expect(said.at(-1)).toMatchObject({ method: "turn/start", params: { input: [{ text: "And now?" }] } });
+});
+
+it("its tools, errors and limits mean what those of one turn mean", () => {
+  const { hear, tell, said, interrupt } = begun({ ...ORDER, resume: true, sessionId: "t1" });
+  hear({ id: 1, result: {} });
+  expect(said.at(-1)).toMatchObject({ method: "thread/resume", params: { threadId: "t1" } });
+  hear({ id: 2, result: { thread: { id: "t1" } } });
+  const item = { type: "commandExecution", command: "/bin/bash -c 'echo hi'", status: "inProgress" };
+  expect(tell("item/started", { item })).toEqual([{ kind: "tool_start", name: "shell", input: "echo hi" }]);
+  expect(tell("item/completed", { item: { ...item, status: "completed", aggregatedOutput: "hi\n" } }))
+    .toEqual([{ kind: "tool_end", output: "hi\n", ok: true }]);
+  const error = { message: "Reconnecting... 1/5", additionalDetails: "unexpected status 500" };
+  expect(tell("error", { error, willRetry: true })).toMatchObject([{ kind: "notice" }]);
+  const limited = { ...error, additionalDetails: "429 Too Many Requests" };
+  expect(tell("error", { error: limited, willRetry: true }))
+    .toMatchObject([{ kind: "failure", failure: { kind: "rate_limited" } }]);
+  const primary = { usedPercent: 40, windowDurationMins: 300, resetsAt: 1_000 };
+  expect(hear({ method: "account/rateLimits/updated", params: { rateLimits: { primary, secondary: null } } }))
+    .toEqual([{ kind: "windows", windows: [{ name: "5h", utilization: 0.4, resets_at: 1_000_000 }] }]);
+  // Nobody is there who could approve anything.
+  hear({ id: 7, method: "item/commandExecution/requestApproval", params: { threadId: "t1" } });
+  expect(said.at(-1)).toEqual({ id: 7, result: { decision: "decline" } });
+  // A turn whose id is not known yet ends as soon as it is.
+  interrupt();
+  hear({ id: 3, result: { turn: { id: "u1" } } });
+  expect(said.at(-1)).toMatchObject({ method: "turn/interrupt", params: { threadId: "t1", turnId: "u1" } });
+  expect(tell("turn/completed", { turn: { status: "interrupted" } })).toMatchObject([{
+    kind: "done",
+    ok: false,
+  }]);
+});
+
+it("a thread that is gone is an unknown session, and arguments of codex exec keep it from staying", () => {
+  const { hear } = begun({ ...ORDER, resume: true, sessionId: "t1" });
+  hear({ id: 1, result: {} });
+  expect(hear({ id: 2, error: { code: -32600, message: "no rollout found for thread id t1" } }))
+    .toMatchObject([{ kind: "done", ok: false, failure: { kind: "unknown_session" } }]);
+  const takes = (args: string[]) => codex.open?.takes?.(args);
+  expect(takes(["-c", 'x="y"', "--enable", "z", "--config=a=b", "-cd=1"])).toBe(true);
+  expect(takes(["-c", "x=1", "--add-dir", "/x"])).toBe(false);
+});

@@ -1,0 +1,86 @@
+import { expect, it } from "vitest";
+import { detectIsolation } from "../../src/engine/isolation.ts";
+import { type ProcessSpec, runProcess } from "../../src/engine/process.ts";
+
+// Says where it is and what it was given, each part behind a byte that no part has.
+const SCRIPT = `printf '%s\\0' "$PWD" "$(umask)" "$TEXT" "$@"; cat`;
+const HARD = [
+  "",
+  " ",
+  "a b",
+  "'",
+  `"`,
+  "$HOME",
+  "`id`",
+  "\\",
+  "\\n",
+  "line\nbreak",
+  "\n\n",
+  "-n",
+  "*",
+  "ä → 😀",
+  "&&",
+  ";",
+];
+
+const isolation = await detectIsolation();
+
+interface Ran {
+  words: string[];
+  code: number;
+  /** It began in a namespace that waited: the outermost process has no environment. */
+  waited: boolean;
+}
+
+async function run(args: string[], text: string, more: Partial<ProcessSpec> = {}): Promise<Ran> {
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  let waited = false;
+  const runId = crypto.randomUUID();
+  const { code } = await runProcess({
+    runId,
+    command: "/bin/sh",
+    args: ["-c", SCRIPT, "sh", ...args],
+    cwd: "/usr",
+    env: { PATH: "/usr/bin:/bin", SVC_RUN_ID: runId, TEXT: text },
+    stdin: `of the program\n${text}`,
+    isolation,
+    umask: 0o027,
+    timeoutMs: 20_000,
+    idleTimeoutMs: 20_000,
+    stopGraceMs: 300,
+    signal: new AbortController().signal,
+    waitedMs: () => 0,
+    onStart: (pid) => waited = Deno.readTextFileSync(`/proc/${pid}/environ`) === "",
+    onOutput: (stream, chunk) => stream === "stdout" && pieces.push(new Uint8Array(chunk)),
+    ...more,
+  });
+  return { words: (await new Blob(pieces).text()).split("\0"), code, waited };
+}
+
+it.runIf(isolation === "namespace")(
+  "a namespace that waited gives a program the same as one of its own: directory, umask, environment, arguments and stdin",
+  async () => {
+    let waited = 0;
+    for (let at = 0; at < 24; at++) {
+      const text = HARD[at % HARD.length] ?? "";
+      const ran = await run([...HARD, text], text);
+      expect(ran.words).toEqual(["/usr", "0027", text, ...HARD, text, `of the program\n${text}`]);
+      expect(ran.code).toBe(0);
+      if (ran.waited) waited++;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect(waited).toBeGreaterThan(5);
+  },
+);
+
+it.runIf(isolation === "namespace")("what a line cannot say begins in a namespace of its own", async () => {
+  await run([], "");
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const long = "x".repeat(10_000);
+  expect(await run([long], "")).toMatchObject({
+    words: ["/usr", "0027", "", long, "of the program\n"],
+    waited: false,
+  });
+  const env = { PATH: "/usr/bin:/bin", "A.B": "c", UID: "7", TEXT: "" };
+  expect(await run([], "", { env })).toMatchObject({ code: 0, waited: false });
+});

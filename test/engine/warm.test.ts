@@ -1,0 +1,210 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { type App, openApp } from "../harness/app.ts";
+import { processesOf } from "../harness/marked.ts";
+import { patient } from "../harness/patience.ts";
+import { eventually } from "../harness/wait.ts";
+
+const FAKE = new URL("../harness/fake_open_claude.ts", import.meta.url).pathname;
+
+/** A service whose Claude Code stays open, and one conversation; `warm` null: its configuration says nothing of it. */
+async function world(warm: object | null = {}, engine: object = {}, memoryBytes = 0) {
+  const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
+  const command = join(dataDir, "claude");
+  await Deno.writeTextFile(command, `#!/bin/sh\nexec ${Deno.execPath()} run -A ${FAKE} "$@"\n`, {
+    mode: 0o755,
+  });
+  const claude = { command, permissions: "full", ...(warm === null ? {} : { warm }), ...engine };
+  const engines = { default: "claude", claude, other: { ...claude, kind: "claude" } };
+  const app = await openApp({ dataDir, config: { limits: { stop_grace: "300ms" }, engines }, memoryBytes });
+  const worker = await app.call("POST /api/workers", { name: "Ada" });
+  const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+  const send = (content: string, to = session) =>
+    app.call(`POST /api/local/sessions/${to.id}/messages`, { content });
+  const last = async () => (await app.call("GET /api/executions"))[0];
+  const say = async (content: string, to = session) => {
+    await send(content, to);
+    await app.settle();
+    return await last();
+  };
+  const end = async () => {
+    await app[Symbol.asyncDispose]();
+    await Deno.remove(dataDir, { recursive: true });
+  };
+  return { app, worker, session, send, say, last, [Symbol.asyncDispose]: end };
+}
+
+const pidOf = ({ result }: { result: string }) => Number(result.split(" ")[0]);
+
+/** Whether nothing of a worker runs any more. */
+async function gone(app: App, worker: string): Promise<boolean> {
+  await app.settle();
+  return processesOf(worker).length === 0;
+}
+
+describe("an agent that stays open (contract 19)", () => {
+  it("does the next message of its conversation in the same process, with a token of that run only", async () => {
+    await using one = await world();
+    const first = await one.say("pid");
+    const second = await one.say("pid");
+    expect(first).toMatchObject({ status: "completed", result: expect.stringMatching(/ 1$/) });
+    expect(second).toMatchObject({ status: "completed", session_id: first.session_id });
+    expect(second.result).toBe(`${pidOf(first)} 2`);
+    expect([first.usage, second.usage]).toEqual([
+      { input_tokens: 10, output_tokens: 2, cost_usd: 0.5 },
+      { input_tokens: 10, output_tokens: 2, cost_usd: 0.5 },
+    ]);
+    expect(await one.app.call(`GET /api/executions/${second.id}/logs`)).toMatch(
+      /starts in[^\n]*\n[^\n]*session[^\n]*\n[\s\S]*completed\]/,
+    );
+    expect((await one.say("keep")).result).toBe("200");
+    expect((await one.say("kept")).result).toBe("401 200");
+    for (const name of ["SVC_TOKEN", "SVC_MESSAGE_ID", "SVC_EXECUTION_ID", "SVC_TASK_ID"]) {
+      expect((await one.say(`env ${name}`)).result).toBe("nothing");
+    }
+  });
+
+  it("is another process for another conversation, worker or form, and goes on where it was", async () => {
+    await using one = await world();
+    const first = pidOf(await one.say("pid"));
+    const other = await one.app.call("POST /api/local/sessions", { worker_id: one.worker.id });
+    expect(processesOf(one.worker.id).length).toBeGreaterThan(0);
+    expect((await one.say("pid", other)).result).toMatch(/ 1$/);
+    expect((await one.say("pid")).result).toBe(`${first} 2`);
+    await one.app.call(`PUT /api/workers/${one.worker.id}`, { engine_args: { claude: "--verbose" } });
+    const changed = await one.say("recall");
+    expect(changed.result).toBe("pid | pid | recall");
+    expect((await one.say("pid")).result).toMatch(/ 2$/);
+  });
+
+  it("asks in the name of the run that goes on", async () => {
+    await using one = await world();
+    await one.say("pid");
+    const asked = await one.say("ask May I?");
+    expect(asked.result).toContain("asked; end your turn");
+    expect(await one.app.call("GET /api/questions")).toMatchObject([{
+      text: "May I?",
+      execution_id: asked.id,
+      message_id: asked.message_id,
+    }]);
+  }, patient(60_000));
+
+  it("ends with what it left running, as it would without staying", async () => {
+    await using one = await world();
+    const left = await one.say("leave");
+    expect(left.status).toBe("completed");
+    expect(processesOf(one.worker.id)).toEqual([]);
+    expect((await one.say("recall")).result).toBe("leave | recall");
+  });
+
+  it("stays when a person ends its turn, and ends with a turn that is too long", async () => {
+    await using one = await world({}, { timeout: "3s" });
+    const first = pidOf(await one.say("pid"));
+    await one.send("hang");
+    await eventually("it runs", async () => (await one.last()).status === "running");
+    const { id } = await one.last();
+    // Its first word has to be there: a turn that has not begun cannot be interrupted.
+    await eventually(
+      "it begins",
+      async () => (await one.app.call(`GET /api/executions/${id}/logs`)).includes("session"),
+    );
+    expect(await one.app.call(`POST /api/executions/${id}/cancel`, {})).toMatchObject({
+      failure: "cancelled",
+    });
+    expect((await one.say("pid")).result).toBe(`${first} 3`);
+    expect(await one.say("stuck")).toMatchObject({ status: "failed", failure: "timeout" });
+    expect(processesOf(one.worker.id)).toEqual([]);
+    expect((await one.say("recall")).result).toBe("pid | hang | pid | stuck | recall");
+  }, patient(60_000));
+
+  it("is replaced without anybody noticing when it has died or does not answer", async () => {
+    await using one = await world();
+    for (const mood of ["dies", "deaf"]) {
+      await one.say(mood);
+      const next = await one.say("pid");
+      expect(next).toMatchObject({ status: "completed", attempt: 1, result: expect.stringMatching(/ 1$/) });
+    }
+    expect((await one.say("recall")).result).toBe("dies | pid | deaf | pid | recall");
+  }, patient(60_000));
+
+  it("waits for so long, in so many processes, with so many turns, and so large", async () => {
+    await using short = await world({ keep: "1s" });
+    await short.say("pid");
+    expect(processesOf(short.worker.id).length).toBeGreaterThan(0);
+    await eventually("it has gone", () => gone(short.app, short.worker.id));
+
+    await using few = await world({ max: 1, max_turns: 2 });
+    await few.say("pid");
+    const other = await few.app.call("POST /api/local/sessions", { worker_id: few.worker.id });
+    await few.say("pid", other);
+    expect((await few.say("pid")).result).toMatch(/ 1$/);
+    expect((await few.say("pid")).result).toMatch(/ 2$/);
+    expect((await few.say("pid")).result).toMatch(/ 1$/);
+
+    // Which goes has ended before another has its session.
+    await few.say("pid");
+    expect((await few.say("slow")).result).toMatch(/ 1$/);
+    await few.say("pid", other);
+    expect((await few.say("recall")).result).toMatch(/slow \| left \| recall$/);
+
+    await using small = await world({ max_rss_mb: 1 });
+    await small.say("pid");
+    await eventually("it has gone", () => gone(small.app, small.worker.id));
+  }, patient(60_000));
+
+  it("where nothing is said, as many wait as the memory is good for, in all engines together", async () => {
+    await using one = await world(null, {}, 8e9);
+    expect(await one.app.call("GET /api/engines/claude")).toMatchObject({ stays_open: 2 });
+    expect(await one.app.call("GET /api/engines/gemini")).toMatchObject({ stays_open: 0 });
+    const { id } = await one.app.call("POST /api/workers", { name: "Bob", engine: "other" });
+    const [his, more] = [
+      await one.app.call("POST /api/local/sessions", { worker_id: id }),
+      await one.app.call("POST /api/local/sessions", { worker_id: id }),
+    ];
+    const hers = pidOf(await one.say("pid"));
+    await one.say("pid", his);
+    expect((await one.say("pid")).result).toBe(`${hers} 2`);
+    await one.say("pid", more);
+    expect((await one.say("pid")).result).toBe(`${hers} 3`);
+    expect((await one.say("pid", his)).result).toMatch(/ 1$/);
+    expect((await one.say("pid", more)).result).toMatch(/ 1$/);
+
+    for (const [warm, memoryBytes] of [[{ max: 0 }, 8e9], [null, 7.9e9]] as const) {
+      await using none = await world(warm, {}, memoryBytes);
+      expect(await none.app.call("GET /api/engines/claude")).toMatchObject({ stays_open: 0 });
+    }
+  }, patient(60_000));
+
+  it("ends with its worker, and with the service", async () => {
+    const one = await world();
+    await one.say("pid");
+    expect(processesOf(one.worker.id).length).toBeGreaterThan(0);
+    await one.app.call(`DELETE /api/workers/${one.worker.id}`);
+    expect(processesOf(one.worker.id)).toEqual([]);
+    const { id } = await one.app.call("POST /api/workers", { name: "Bob" });
+    await one.say("pid", await one.app.call("POST /api/local/sessions", { worker_id: id }));
+    expect(processesOf(id).length).toBeGreaterThan(0);
+    await one[Symbol.asyncDispose]();
+    expect(processesOf(id)).toEqual([]);
+  });
+
+  it("leaves no process behind when a turn cannot be begun", async () => {
+    await using one = await world();
+    await one.say("pid");
+    const runs = join(one.app.dataDir, "runs");
+    for (const { name } of Deno.readDirSync(runs)) await Deno.remove(join(runs, name), { recursive: true });
+    expect(await one.say("pid")).toMatchObject({ status: "failed", failure: "spawn_failed" });
+    expect(processesOf(one.worker.id)).toEqual([]);
+    expect((await one.say("recall")).result).toBe("pid | recall");
+  });
+
+  it("is refused where an engine ends after each turn", async () => {
+    const { loadConfig } = await import("../../src/config/schema.ts");
+    const file = await Deno.makeTempFile({ suffix: ".yaml" });
+    await Deno.writeTextFile(file, "engines: { gemini: { warm: {} } }\n");
+    await expect(loadConfig(file, {})).rejects.toThrow(/engines\.gemini\.warm: gemini ends after each turn/);
+    await Deno.writeTextFile(file, "engines: { gemini: { warm: { max: 0 } } }\n");
+    expect((await loadConfig(file, {})).config.engines.gemini).toMatchObject({ warm: { max: 0 } });
+    await Deno.remove(file);
+  });
+});

@@ -1,0 +1,141 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { findMarked } from "../../src/engine/isolation.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { awayWorker, online, type RunnerProcess, startRunner } from "../harness/runner.ts";
+import { eventually } from "../harness/wait.ts";
+import { type Model, startModel } from "./model.ts";
+import { PINS } from "./pins.ts";
+import { settingsOf, type WarmPin } from "./rig.ts";
+
+// Show 3 of runners, with real CLIs against a scripted model; `make test-engines` sets the variable.
+const SHOWN = ["claude", "codex"];
+const WANTED = (Deno.env.get("SVC_TEST_ENGINES") ?? "").split(",");
+const engines = PINS.filter(({ kind }) =>
+  SHOWN.includes(kind) && (WANTED.includes(kind) || WANTED[0] === "all")
+);
+/** Each engine, and once more staying open where it can. */
+const WAYS = engines.flatMap((pin): (WarmPin & { way: string })[] => [
+  { ...pin, way: "a turn each", warm: { max: 0 } },
+  ...(pin.kind === "claude" ? [{ ...pin, way: "staying open", warm: {} }] : []),
+]);
+// On a busy machine an engine needs a minute for its start.
+const PATIENCE_MS = 600_000;
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+/** A service that has no engine but `echo`, a runner that has a real one, and a conversation with a worker there. */
+class Elsewhere implements AsyncDisposable {
+  readonly app: App;
+  readonly runner: RunnerProcess;
+  readonly worker: string;
+  readonly session: string;
+  readonly #model: Model;
+
+  private constructor(app: App, runner: RunnerProcess, model: Model, ids: [worker: string, session: string]) {
+    this.app = app;
+    this.runner = runner;
+    this.#model = model;
+    [this.worker, this.session] = ids;
+  }
+
+  static async open(pin: WarmPin): Promise<Elsewhere> {
+    const [model, app] = await Promise.all([startModel(), openApp()]);
+    const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
+    const engine = await settingsOf(pin, model.url, { timeout: "9m" });
+    const config = `engines: ${JSON.stringify({ default: pin.kind, [pin.kind]: engine })}\n`;
+    const runner = await startRunner({ token, url: app.url, root: join(app.dataDir, "r1"), config });
+    await online(app, "r1");
+    const worker = await awayWorker(app, pin.kind);
+    const { id } = await app.call("POST /api/local/sessions", { worker_id: worker });
+    return new Elsewhere(app, runner, model, [worker, id]);
+  }
+
+  /** Uploads a file into the conversation, and answers what is known of it. */
+  async upload(name: string, content: string): Promise<Json> {
+    const body = new FormData();
+    body.set("file", new File([content], name));
+    const headers = { authorization: `Bearer ${await this.app.token()}` };
+    const to = `${this.app.url}/api/local/sessions/${this.session}/media`;
+    return await (await fetch(to, { method: "POST", headers, body })).json();
+  }
+
+  /** Sends a message and waits for its outcome. */
+  async say(content: string, more: object = {}): Promise<{ execution: Json; log: string }> {
+    const { app } = this;
+    await app.call(`POST /api/local/sessions/${this.session}/messages`, { content, ...more });
+    await app.settle(PATIENCE_MS);
+    const [execution] = await app.call(`GET /api/executions?worker_id=${this.worker}`);
+    return { execution, log: await app.call(`GET /api/executions/${execution.id}/logs`) };
+  }
+
+  /** The text of a file that the agent wrote into its work directory, which is on the runner. */
+  made(name: string): Promise<string> {
+    return Deno.readTextFile(join(this.runner.root, "workers", this.worker, name));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.runner[Symbol.asyncDispose]();
+    await this.app[Symbol.asyncDispose]();
+    await this.#model[Symbol.asyncDispose]();
+  }
+}
+
+// The path of the file is what the agent's own context says, not what the test knows.
+const READ_THE_FILE = `cat "$(sed -n 's/.*"path": "\\([^"]*\\)".*/\\1/p' "$SVC_CONTEXT_FILE")" > seen.txt`;
+const SEND_A_FILE =
+  'echo "made on the runner" > report.txt && svc ctl message send --message-id "$SVC_MESSAGE_ID" --media-path report.txt';
+
+describe.skipIf(engines.length > 0)("real engines on a runner", () => {
+  it.skip("real CLIs: run make test-engines", () => {});
+});
+
+describe.each(WAYS)("$kind $version on a runner, $way (contract 18)", { timeout: 2 * PATIENCE_MS }, (pin) => {
+  it("gets a file, uses svc and sends a file; then it goes on with its session, and calls tools over MCP", async () => {
+    await using at = await Elsewhere.open(pin);
+    const { app, runner, worker, session } = at;
+    const { path } = await at.upload("note.txt", "what is in it");
+    const words = `${READ_THE_FILE} && svc ctl whoami > who.txt && ${SEND_A_FILE}`;
+    const first = await at.say(`This is [[id:first-word]]. [[tool:${words}]] [[text:I am here.]]`, {
+      media_path: path,
+    });
+    expect(first.execution, first.log).toMatchObject({
+      status: "completed",
+      engine: pin.kind,
+      attempt: 1,
+      result: expect.stringMatching(/^I am here\./),
+      usage: { input_tokens: expect.any(Number), output_tokens: expect.any(Number) },
+    });
+    expect(await at.made("seen.txt"), first.log).toBe("what is in it");
+    expect(await at.made("who.txt"), first.log).toContain(`worker:${worker}`);
+    const messages = await app.call(`GET /api/local/sessions/${session}/messages`);
+    expect(messages.slice(1), first.log).toMatchObject([
+      { role: "bee", media: { name: expect.stringMatching(/report\.txt$/) } },
+      { role: "bee", content: first.execution.result },
+    ]);
+    const stored = messages[1].media.path.split("/").at(-1);
+    expect(await app.call(`GET /api/local/sessions/${session}/media/${stored}`)).toBe("made on the runner\n");
+
+    const second = await at.say("What did I say? [[call:worker_list {}]] [[recall]]");
+    expect(second.execution, second.log).toMatchObject({
+      status: "completed",
+      session_id: first.execution.session_id,
+      result: expect.stringMatching(/recall: first-word \| user texts: 2/),
+    });
+    // What the tool answered; the agent's own task is not in it.
+    const { name, home } = await app.call(`GET /api/workers/${worker}`);
+    expect(second.log).toContain(name);
+    expect([home, first.execution.session_id === ""]).toEqual(["r1", false]);
+
+    // Nothing of it was on the service's own machine, and nothing but the worker's own is left on the runner's.
+    const rows = await app.db.read<{ run_id: string }>("select run_id from execution");
+    expect(await findMarked(new Set(rows.map(({ run_id }) => run_id)))).toEqual([]);
+    await expect(Deno.stat(join(app.dataDir, "workers", worker))).rejects.toThrow(Deno.errors.NotFound);
+    // What it noted of a run it removes after the service has the outcome.
+    for (const folder of ["open", "files"]) {
+      await eventually(folder, () => [...Deno.readDirSync(join(runner.root, folder))].length === 0);
+    }
+    expect(runner.stderr).not.toMatch(/error|refused/i);
+  });
+});

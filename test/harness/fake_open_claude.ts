@@ -1,0 +1,103 @@
+// Speaks like Claude Code whose process stays open (decision 0102): each line of stdin is a turn with a result of its own. The last line
+// of its text says what it does.
+const given = (flag: string) => Deno.args[Deno.args.indexOf(flag) + 1] ?? "";
+if (Deno.args[0] === "--version") {
+  console.log("2.1.329 (Claude Code)");
+  Deno.exit(0);
+}
+const resumed = Deno.args.includes("--resume");
+const session = given(resumed ? "--resume" : "--session-id");
+const known = `${Deno.env.get("CLAUDE_CONFIG_DIR")}/${session}.turns`;
+const encoder = new TextEncoder();
+let turns = 0;
+let kept = "";
+let mood: string = "well";
+let interruption = Promise.withResolvers<void>();
+
+function say(line: object): void {
+  Deno.stdout.writeSync(encoder.encode(`${JSON.stringify(line)}\n`));
+}
+function result(text: string, more: object = {}): void {
+  const usage = { input_tokens: 10, output_tokens: 2 };
+  say({
+    ...{ type: "result", subtype: "success", is_error: false, result: text, usage },
+    ...{ total_cost_usd: turns / 2, ...more },
+  });
+}
+const token = () => Deno.readTextFileSync(Deno.env.get("SVC_TOKEN_FILE") ?? "");
+async function whoami(by: string): Promise<string> {
+  const headers = { authorization: `Bearer ${by}` };
+  const response = await fetch(`${Deno.env.get("SVC_URL")}/api/auth/whoami`, { headers });
+  await response.body?.cancel();
+  return String(response.status);
+}
+
+async function turn(text: string): Promise<void> {
+  turns++;
+  interruption = Promise.withResolvers();
+  const last = text.trim().split("\n").at(-1) ?? "";
+  Deno.writeTextFileSync(known, `${last}\n`, { append: true });
+  say({ type: "system", subtype: "init", session_id: session });
+  // What a model needs.
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const [verb = "", ...rest] = last.split(" ");
+  const words = rest.join(" ");
+  switch (verb) {
+    case "pid":
+      return result(`${Deno.pid} ${turns}`);
+    case "env":
+      return result(Deno.env.get(words) ?? "nothing");
+    case "recall":
+      return result(Deno.readTextFileSync(known).trim().split("\n").join(" | "));
+    case "keep":
+      kept = token();
+      return result(await whoami(kept));
+    case "kept":
+      return result(`${await whoami(kept)} ${await whoami(token())}`);
+    case "ask": {
+      const command = new Deno.Command(Deno.env.get("SVC_CTL") ?? "", { args: ["ctl", "ask", words] });
+      const { stdout, stderr } = await command.output();
+      const said = new TextDecoder();
+      return result(`${said.decode(stdout)}${said.decode(stderr)}`.trim());
+    }
+    case "leave": {
+      const child = new Deno.Command("sleep", {
+        args: ["300"],
+        stdin: "null",
+        stdout: "null",
+        stderr: "null",
+      });
+      return result(`${Deno.pid} ${child.spawn().pid}`);
+    }
+    case "hang":
+      await interruption.promise;
+      return result("", { is_error: true, subtype: "error_during_execution", errors: ["aborted"] });
+    case "stuck":
+      return;
+    case "dies":
+    case "deaf":
+    case "slow":
+      mood = verb;
+      return result(`${Deno.pid} ${turns}`);
+    default:
+      return result(`said ${text.length}`);
+  }
+}
+
+let rest = "";
+for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
+  const lines = (rest + text).split("\n");
+  rest = lines.pop() ?? "";
+  for (const line of lines) {
+    if (mood === "dies") Deno.exit(9);
+    if (mood === "deaf") continue;
+    const message = JSON.parse(line);
+    if (message.type === "control_request") interruption.resolve();
+    else if (message.type === "user") void turn(message.message.content[0].text);
+    else Deno.exit(98);
+  }
+}
+if (mood === "slow") {
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  Deno.writeTextFileSync(known, "left\n", { append: true });
+}

@@ -1,0 +1,38 @@
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import type { App } from "../../src/http/framework.ts";
+import { bindPort, Listener } from "../../src/http/listener.ts";
+import { tempDir } from "../harness/process.ts";
+
+const ANSWER_MS = 40;
+
+it("a stop waits for the requests that were there, and not for those of clients that go on asking (reliability SHD-5)", async () => {
+  await using folder = await tempDir();
+  let asked = 0;
+  let answered = 0;
+  const answer = async () => {
+    asked++;
+    await new Promise((resolve) => setTimeout(resolve, ANSWER_MS));
+    answered++;
+    return new Response();
+  };
+  const app = { fetch: answer } as unknown as App;
+  const port = bindPort({ host: "127.0.0.1", port: 0 });
+  const listener = new Listener(app, {
+    ...{ port, taken: null, trusted_proxies: [], max_connections: 10, max_connections_per_address: 10 },
+  }, { path: join(folder.path, "server.json"), instance: "one" });
+  let ended = false;
+  const ask = async () => {
+    while (!ended) await listener.handle(new Request("http://127.0.0.1/"), "127.0.0.1");
+  };
+  const clients = [ask()];
+  await new Promise((resolve) => setTimeout(resolve, ANSWER_MS / 2));
+  // At any time one of both waits for an answer.
+  clients.push(ask());
+  const before = asked;
+  await listener.close();
+  expect(answered).toBeGreaterThanOrEqual(before);
+  expect(asked - before).toBeLessThan(50);
+  ended = true;
+  await Promise.all(clients);
+});

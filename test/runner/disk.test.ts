@@ -1,0 +1,52 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { FAKE_AGENT, readLedger } from "../harness/agents.ts";
+import { openApp } from "../harness/app.ts";
+import { canMount, SmallDisk } from "../harness/disk.ts";
+import { patient } from "../harness/patience.ts";
+import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/runner.ts";
+import { eventually } from "../harness/wait.ts";
+
+const MOUNTS = await canMount();
+
+describe.skipIf(!MOUNTS)("a runner whose disk is full (contract 18.7)", () => {
+  it(
+    "fails no task: what it got goes back to the queue, it claims nothing until there is room, and then goes on",
+    async () => {
+      await using app = await openApp();
+      const root = join(app.dataDir, "r1");
+      await using disk = await SmallDisk.mount(root, 4);
+      const ledger = join(app.dataDir, "ledger");
+      const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
+      const config = ledgerEngine(FAKE_AGENT, ledger);
+      await using runner = await startRunner({ token, url: app.url, root, config });
+      await online(app, "r1");
+      const worker = await awayWorker(app, "fake");
+      const ended = async (task: string) => (await app.call(`GET /api/tasks/${task}`)).status === "completed";
+
+      // An agent that writes more than there is room for: its log ends early, its outcome is there.
+      const flood = await taskFor(app, worker, "flood 8000000");
+      await eventually("the flood ends", () => ended(flood), 60_000);
+      const [{ id: flooded }] = await app.call(`GET /api/executions?worker_id=${worker}`);
+      const log = await app.call(`GET /api/executions/${flooded}/logs`);
+      expect([log.length > 1_000_000, log.length < 4_200_000]).toEqual([true, true]);
+
+      await disk.fill();
+      const task = await taskFor(app, worker, "say hello");
+      await eventually("it says so", () => runner.stderr.includes("nothing is claimed"), 60_000);
+      expect(await app.call(`GET /api/tasks/${task}`)).toMatchObject({ status: "pending" });
+      expect((await readLedger(ledger)).filter(({ word }) => word === "start")).toHaveLength(1);
+      await disk.free();
+      await eventually("it goes on", () => ended(task), 60_000);
+      const runs = await app.call(`GET /api/executions?worker_id=${worker}`);
+      const [last, ...before] = runs.filter(({ task_id }: { task_id: string }) => task_id === task);
+      expect(last).toMatchObject({ status: "completed", attempt: 1, result: "hello" });
+      // Each claim that waited then, four at most, may get it while there is no room; a stop uses up no attempt either.
+      expect(before.length).toBeLessThan(6);
+      for (const one of before) expect(one).toMatchObject({ failure: "server_lost", attempt: 1 });
+      const lines = await readLedger(ledger);
+      expect(lines.map(({ word }) => word)).toEqual(["start", "end", "start", "end"]);
+    },
+    patient(180_000),
+  );
+});

@@ -1,0 +1,81 @@
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { PROGRAM } from "../harness/alone.ts";
+import { openApp } from "../harness/app.ts";
+import { SVC, tempDir } from "../harness/process.ts";
+import { awayWorker, RunnerProcess, taskFor } from "../harness/runner.ts";
+import { eventually } from "../harness/wait.ts";
+
+// Show 6 of runners. With SVC_PROGRAM it is the compiled svc that is started.
+const [COMMAND = "", ...REST] = PROGRAM === undefined ? SVC : [PROGRAM];
+
+it("a fresh machine with the program, one command and a token is a runner, and works without a configuration (contract 18)", async () => {
+  await using app = await openApp();
+  await using folder = await tempDir();
+  const { token } = await app.call("POST /api/runners", { name: "fresh", labels: ["x"] });
+  const tokenFile = join(folder.path, "fresh.token");
+  await Deno.writeTextFile(tokenFile, `${token}\n`, { mode: 0o600 });
+  const machine = join(folder.path, "machine");
+  await Deno.mkdir(machine);
+  const began = performance.now();
+  const child = new Deno.Command(COMMAND, {
+    args: [...REST, "runner", "--url", app.url, "--token-file", tokenFile],
+    cwd: machine,
+    clearEnv: true,
+    env: { PATH: Deno.env.get("PATH") ?? "", HOME: Deno.env.get("HOME") ?? "/" },
+    stdin: "null",
+    stdout: "null",
+    stderr: "piped",
+  }).spawn();
+  await using runner = new RunnerProcess(child, machine);
+  const listed = async () => (await app.call("GET /api/runners")).map((one: { state: string }) => one.state);
+  await eventually("it is in the list", async () => (await listed())[0] === "online");
+  // The promise is a second; on a machine that does much else only that it comes can be asserted.
+  console.info(`seen after ${Math.round(performance.now() - began)} ms`);
+  const task = await taskFor(app, await awayWorker(app, "echo"), "hello");
+  await eventually(
+    "it works",
+    async () => (await app.call(`GET /api/tasks/${task}`)).status === "completed",
+  );
+  expect([...Deno.readDirSync(machine)].map(({ name }) => name)).toEqual(["runner"]);
+  expect([await runner.end(), await listed()]).toEqual([0, ["online"]]);
+  expect(runner.stderr).toContain("Connected to svc");
+});
+
+it("a runner that cannot begin says why, and which way out there is (contract 18.2)", async () => {
+  await using app = await openApp();
+  await using folder = await tempDir();
+  const { token } = await app.call("POST /api/runners", { name: "gone", labels: ["x"] });
+  await app.call("DELETE /api/runners/gone");
+  const files: Record<string, string> = { removed: token, empty: "\n", person: await app.token() };
+  for (const [name, text] of Object.entries(files)) {
+    await Deno.writeTextFile(join(folder.path, name), text, { mode: 0o600 });
+  }
+  const run = async (...args: string[]) => {
+    const command = new Deno.Command(COMMAND, { args: [...REST, "runner", ...args], cwd: folder.path });
+    const { code, stderr } = await command.output();
+    return `${code} ${new TextDecoder().decode(stderr)}`;
+  };
+  const at = ["--url", app.url];
+  const [none, missing, empty, clear, removed, person] = await Promise.all([
+    run(...at),
+    run(...at, "--token-file", "nothing"),
+    run(...at, "--token-file", "empty"),
+    run("--url", "http://192.0.2.1", "--token-file", "removed"),
+    run(...at, "--token-file", "removed", "-c", await configIn(folder.path, "one")),
+    run(...at, "--token-file", "person", "-c", await configIn(folder.path, "two")),
+  ]);
+  expect(none).toMatch(/^2 [\s\S]*--token-file is missing; it is: svc runner --url/);
+  expect(missing).toMatch(/^2 [\s\S]*nothing/);
+  expect(empty).toMatch(/^2 [\s\S]*--token-file: the file is empty/);
+  expect(clear).toMatch(/^2 [\s\S]*--url: must begin with https:/);
+  expect(removed).toMatch(/^4 [\s\S]*runner was removed|^4 [\s\S]*revoked/);
+  expect(person).toMatch(/^4 [\s\S]*runners/);
+});
+
+/** A configuration of a machine of its own. */
+async function configIn(folder: string, name: string): Promise<string> {
+  const path = join(folder, `${name}.yaml`);
+  await Deno.writeTextFile(path, `work_root: ${join(folder, name)}\n`);
+  return path;
+}

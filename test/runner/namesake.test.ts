@@ -1,0 +1,48 @@
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { FAKE_AGENT, readLedger } from "../harness/agents.ts";
+import { openApp } from "../harness/app.ts";
+import { patient } from "../harness/patience.ts";
+import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/runner.ts";
+import { eventually } from "../harness/wait.ts";
+
+it(
+  "two machines with one token are not both that runner: the second one waits, and says what to do, until the first has gone (contract 18.7)",
+  async () => {
+    await using app = await openApp();
+    const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
+    expect((await app.send("POST /api/runners", { name: "R1", labels: [] })).status).toBe(409);
+    const ledger = join(app.dataDir, "ledger");
+    const config = ledgerEngine(FAKE_AGENT, ledger);
+    const start = (folder: string) =>
+      startRunner({ token, url: app.url, root: join(app.dataDir, folder), config });
+    await using first = await start("one");
+    await online(app, "r1");
+    await using second = await start("two");
+    await eventually("it is told", () => second.stderr.includes("another process does"), 30_000);
+    expect(second.stderr).toContain("svc ctl runner add");
+    // In the directory of one that works there is no other.
+    await using third = await start("one");
+    expect((await third.child.status).code).toBe(5);
+
+    const worker = await awayWorker(app, "fake");
+    const ended = async (task: string) => (await app.call(`GET /api/tasks/${task}`)).status === "completed";
+    const one = await taskFor(app, worker, "say hello");
+    await eventually("the first one runs it", () => ended(one), 30_000);
+    expect(await first.end()).toBe(0);
+    // As if nothing had been heard of it for as long as a lease.
+    await app.db.write([{ sql: "update runner set last_seen_at = 1", args: [] }]);
+    const two = await taskFor(app, worker, "say again");
+    await eventually("the second one runs it", () => ended(two), 30_000);
+    const runs = await app.call(`GET /api/executions?worker_id=${worker}`);
+    const logs: string[] = [];
+    for (const { id } of runs) logs.push(await app.call(`GET /api/executions/${id}/logs`));
+    expect(logs).toEqual([
+      expect.stringContaining(join(second.root, "workers", worker)),
+      expect.stringContaining(join(first.root, "workers", worker)),
+    ]);
+    expect(await second.end()).toBe(0);
+    expect((await readLedger(ledger)).map(({ word }) => word)).toEqual(["start", "end", "start", "end"]);
+  },
+  patient(120_000),
+);

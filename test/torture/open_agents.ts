@@ -1,0 +1,155 @@
+import { join } from "node:path";
+import { dataPaths } from "../../src/base/paths.ts";
+import { signal } from "../../src/engine/isolation.ts";
+import { processesWith } from "../harness/marked.ts";
+import { random } from "../harness/schedule.ts";
+import { HERE, type Plan } from "./load.ts";
+import { checkTurns, readNotes } from "./open_checker.ts";
+
+const AGENT = new URL("./open_agent.ts", import.meta.url).pathname;
+const CALM_MEAN_MS = 600;
+// Of all that is done to them: one that is stopped holds up its worker for a while.
+const STOP_SHARE = 0.04;
+const ENGINE = "open";
+// All that it starts hold the lock of its session.
+const SCRIPT = `#!/bin/sh
+session=$(printf '%s\\n' "$@" | grep -A1 -xe --resume -e --session-id | tail -n 1)
+if [ -n "$session" ]; then
+  exec 9> "$FAKE_OPEN_LEDGER.$session"
+  flock --nonblock 9 || echo '{"word":"overlap","process":"'"$SVC_RUN_ID"'","words":"'"$session"'"}' >> "$FAKE_OPEN_LEDGER"
+fi
+exec ${Deno.execPath()} run -A ${AGENT} "$@"
+`;
+
+/** What is asked of a service whose agents stay open: their workers have two conversations each, the others one. */
+export const OPEN_PLAN: Plan = {
+  ...HERE,
+  workers: Array.from({ length: 8 }, () => []),
+  engines: Array.from({ length: 5 }, () => ENGINE),
+  sessions: 13,
+};
+
+/** The agents of a torture that stay open, and are killed while they wait, work or start. */
+export class OpenAgents {
+  readonly #ledger: string;
+  readonly #program: string;
+  readonly #killed: { mark: string; at: number }[] = [];
+  #stopped = 0;
+  #troubling = Promise.resolve();
+
+  private constructor(folder: string) {
+    this.#ledger = join(folder, "turns.log");
+    this.#program = join(folder, "open_agent");
+  }
+
+  /** Writes down their program. */
+  static async begin(folder: string): Promise<OpenAgents> {
+    const agents = new OpenAgents(folder);
+    await Deno.writeTextFile(agents.#program, SCRIPT, { mode: 0o755 });
+    return agents;
+  }
+
+  /** What a service needs to have them: few stay, and none for long, so that all of it happens. */
+  get env(): Record<string, string> {
+    const engine = `SVC_ENGINES__${ENGINE.toUpperCase()}__`;
+    return {
+      SVC_LIMITS__MAX_CONCURRENT_RUNS: "8",
+      [`${engine}KIND`]: "claude",
+      [`${engine}COMMAND`]: this.#program,
+      [`${engine}PERMISSIONS`]: "full",
+      [`${engine}TIMEOUT`]: "20s",
+      [`${engine}WARM__KEEP`]: "3s",
+      [`${engine}WARM__MAX`]: "4",
+      [`${engine}WARM__MAX_TURNS`]: "8",
+      [`${engine}ENV__FAKE_OPEN_LEDGER`]: this.#ledger,
+    };
+  }
+
+  /** Kills one after the other, and stops some, until then. */
+  trouble(seed: number, until: number): void {
+    this.#troubling = this.#trouble(random(seed), until);
+  }
+
+  /** Resolves when nothing is done to them any more. */
+  async calm(): Promise<void> {
+    await this.#troubling;
+  }
+
+  async #trouble(chance: () => number, until: number): Promise<void> {
+    while (performance.now() < until) {
+      const ms = -Math.log(1 - chance()) * CALM_MEAN_MS;
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      const pids = this.#alive().filter(isOpen);
+      const pid = pids[Math.floor(chance() * pids.length)];
+      if (pid === undefined) continue;
+      const stops = chance() < STOP_SHARE;
+      if (stops) this.#stopped++;
+      else this.#killed.push({ mark: markOf(pid), at: Date.now() });
+      signal(pid, stops ? "SIGSTOP" : "SIGKILL");
+    }
+  }
+
+  /** What is left of them, and what they saw that is another's; the service has stopped. */
+  async faults(dataDir: string): Promise<string[]> {
+    const alive = this.#alive();
+    return [
+      ...(alive.length === 0
+        ? []
+        : [`I8: processes of agents that stay open are alive: ${alive.join(", ")}`]),
+      ...directoriesIn(dataPaths(dataDir).runs),
+      ...await checkTurns(dataDir, this.#ledger),
+    ];
+  }
+
+  /** What was done to them, and what they did. */
+  async report(): Promise<string[]> {
+    const notes = await readNotes(this.#ledger);
+    const turns = notes.filter(({ word }) => word === "turn");
+    const byProcess = Map.groupBy(turns.filter(({ stays }) => stays), ({ process }) => process);
+    const most = Math.max(0, ...[...byProcess.values()].map(({ length }) => length));
+    const kept = [...byProcess.values()].reduce((sum, { length }) => sum + length - 1, 0);
+    const when = this.#killed.map(({ mark, at }) =>
+      notes.findLast((one) => one.process === mark && one.at <= at)?.word ?? "start"
+    );
+    const count = (word: string) => when.filter((one) => one === word).length;
+    return [
+      `open agents      ${turns.length} turns, ${kept} of them in a process that had stayed open, of ${byProcess.size}; ` +
+      `${most} in one at most`,
+      `of them          ${when.length} killed: ${count("end")} that waited, ${count("turn")} in a turn, ` +
+      `${count("start")} before their first; ${this.#stopped} stopped`,
+    ];
+  }
+
+  #alive(): number[] {
+    return processesWith(`FAKE_OPEN_LEDGER=${this.#ledger}`);
+  }
+}
+
+/** Whether it is the program itself, staying open, and none that it has started. */
+function isOpen(pid: number): boolean {
+  const words = textOf(`/proc/${pid}/cmdline`).split("\0");
+  return words[0] === Deno.execPath() && words.includes("--input-format=stream-json");
+}
+
+function markOf(pid: number): string {
+  return /(?:^|\0)SVC_RUN_ID=([^\0]*)/.exec(textOf(`/proc/${pid}/environ`))?.[1] ?? "";
+}
+
+function textOf(path: string): string {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch {
+    return "";
+  }
+}
+
+/** Each run and each open process has one of its own, which ends with it. */
+function directoriesIn(runs: string): string[] {
+  try {
+    const left = [...Deno.readDirSync(runs)].map(({ name }) => name);
+    return left.length === 0 ? [] : [`I8: directories of runs are left: ${left.slice(0, 5).join(", ")}`];
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,118 @@
+// What programs have written down themselves, against what is stored of their runs (reliability DSP-1, DSP-2).
+import { join } from "node:path";
+import { dataPaths, logPath } from "../../src/base/paths.ts";
+import { Database } from "../../src/store/database.ts";
+import { findLogText } from "../../src/store/instant_run.ts";
+import { readLedger } from "../harness/agents.ts";
+import { walk } from "./checker.ts";
+
+const LOG_MAX_BYTES = 1_000_000;
+// A program that marks says which execution it is, and which attempt.
+const MARK = /\bmark ([0-9a-f-]{36}) (\d+)/g;
+
+interface Run extends Record<string, string | number> {
+  id: string;
+  attempt: number;
+  status: string;
+  engine: string;
+  result: string;
+  /** What its conversation was told. */
+  said: string;
+}
+
+/** Checks the runs of a server that has stopped, with runners or without. Answers the violations; [] when there are none. */
+export async function checkRuns(dataDir: string, agentLedger: string): Promise<string[]> {
+  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+  try {
+    const runs = await db.read<Run>(
+      `select id, attempt, status, engine, substr(result, 1, 500) as result,
+        coalesce((select substr(content, 1, 500) from outbound_message where execution_id = execution.id), '') as said
+      from execution`,
+    );
+    return [
+      ...await brokenLeases(db),
+      ...runs.flatMap(wrongMarks),
+      ...await wrongLogs(db, dataDir, runs),
+      ...await wrongStarts(agentLedger, runs),
+    ];
+  } finally {
+    await db.close();
+  }
+}
+
+/** What a runner that has stopped has left in its work_root, of runs that are over. Answers the violations. */
+export async function checkWorkRoot(root: string): Promise<string[]> {
+  const left = await Promise.all(
+    ["open", "logs", "files", "runs"].map((folder) =>
+      Array.fromAsync(walk(join(root, folder))).catch(() => [])
+    ),
+  );
+  return left.filter((paths) => paths.length > 0)
+    .map((paths) => `I8: a runner has left ${paths.slice(0, 5).join(", ")}`);
+}
+
+const LEASES: [words: string, sql: string][] = [
+  ["I6: a lease is not over", "select execution_id as id from remote_run where lease_until is not null"],
+  [
+    "DSP-2: an outcome is stored that its runner did not tell",
+    `select execution_id as id from remote_run join execution on execution.id = execution_id
+    where status = 'completed' and reported = 0`,
+  ],
+];
+
+async function brokenLeases(db: Database): Promise<string[]> {
+  const faults: string[] = [];
+  for (const [words, sql] of LEASES) {
+    const rows = await db.read<{ id: string }>(sql);
+    if (rows.length > 0) faults.push(`${words}: ${rows.map(({ id }) => id).slice(0, 5).join(", ")}`);
+  }
+  return faults;
+}
+
+// What attempt N printed is the result of attempt N, and what its conversation is told.
+function wrongMarks({ id, attempt, result, said }: Run): string[] {
+  return [["result", result], ["reply", said]].flatMap(([what, text = ""]) =>
+    [...text.matchAll(MARK)].filter(([, by, no]) => by !== id || Number(no) !== attempt)
+      .map(([mark]) => `DSP-2: the ${what} of ${id}, attempt ${attempt}, is of another run: ${mark}`)
+  );
+}
+
+async function wrongLogs(db: Database, dataDir: string, runs: readonly Run[]): Promise<string[]> {
+  const faults: string[] = [];
+  for (const { id, status, result } of runs) {
+    const path = logPath(dataPaths(dataDir), id);
+    const { size } = await Deno.stat(path).catch(() => ({ size: 0 }));
+    const file = size === 0 || size > LOG_MAX_BYTES ? "" : await Deno.readTextFile(path);
+    // A short log is stored with the outcome.
+    const text = await findLogText(db, id) ?? file;
+    const marks = [...text.matchAll(MARK)];
+    // A run that has completed has its whole log; of one that was lost, perhaps a part.
+    const least = status === "completed" && result.startsWith("mark ") ? 1 : 0;
+    if (marks.length < least || marks.length > 1) {
+      faults.push(`DSP-2: the log of ${id} has ${marks.length} marks`);
+    }
+    if (marks.some(([, by]) => by !== id)) faults.push(`DSP-2: the log of ${id} has the mark of another run`);
+  }
+  return faults;
+}
+
+// No execution is begun twice, not even one after the other; and what has completed was begun and ended by a program.
+async function wrongStarts(agentLedger: string, runs: readonly Run[]): Promise<string[]> {
+  const begun = new Map<string, number>();
+  const ended = new Map<string, number>();
+  for (const { word, execution } of await readLedger(agentLedger)) {
+    const counts = word === "start" ? begun : word === "end" ? ended : null;
+    counts?.set(execution, (counts.get(execution) ?? 0) + 1);
+  }
+  return [
+    ...[...begun].filter(([id, count]) => count > 1 && id !== "none")
+      .map(([id, count]) => `DSP-1: the execution ${id} was begun ${count} times`),
+    ...runs.filter(({ id, status, engine }) =>
+      status === "completed" && engine === "fake" && (begun.get(id) !== 1 || ended.get(id) !== 1)
+    ).map(({ id }) =>
+      `DSP-2: the execution ${id} is completed, and its program began ${begun.get(id) ?? 0} and ended ${
+        ended.get(id) ?? 0
+      } times`
+    ),
+  ];
+}

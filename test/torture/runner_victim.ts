@@ -1,0 +1,204 @@
+import { join } from "node:path";
+import { Proxy } from "../harness/proxy.ts";
+import { type RunnerProcess, startRunner } from "../harness/runner.ts";
+import { SHORT_LEASES } from "./leases.ts";
+
+/** What is done to a runner, and how often of all. "For long" is longer than a lease. */
+const TROUBLES = [
+  [0.14, "killed"],
+  [0.13, "killed for long"],
+  [0.07, "killed while cut off"],
+  [0.11, "stopped"],
+  [0.12, "stopped for long"],
+  [0.05, "stopped for long, then killed"],
+  [0.11, "cut off"],
+  [0.13, "cut off for long"],
+  [0.04, "slow"],
+  [0.05, "ended"],
+  [0.05, "ended while cut off"],
+] as const;
+
+type Kind = typeof TROUBLES[number][1];
+
+/** The ways in which a network is gone: nothing passes, no answer passes, every answer is cut off, every connection is. */
+const CUTS = ["hold", "hold-answers", "cut-answers", "refuse"] as const;
+
+const REVIVE_PAUSE_MS = 1_000;
+const END_MAX_MS = 70_000;
+// By number 15.
+const ENDED_BY_SIGNAL = 143;
+
+/** Something that was done to a runner, and when (Unix ms). */
+export interface Trouble {
+  runner: string;
+  kind: Kind;
+  from: number;
+  to: number;
+}
+
+/** Where a runner of a torture works, and for whom. */
+interface RunnerVictimOptions {
+  name: string;
+  token: string;
+  folder: string;
+  /** Lines of its runner.yaml. */
+  config: string;
+  /** Where the service is now; null while there is none. */
+  service: () => string | null;
+  /** Keeps what a process said that has ended. */
+  keep: (said: string) => void;
+  /** Its process has ended by itself. */
+  broke: (words: string) => void;
+}
+
+/** A runner of a torture: one work_root, and a process on it that is killed, stopped, cut off, and put right again. */
+export class RunnerVictim {
+  readonly name: string;
+  readonly root: string;
+  readonly troubles: Trouble[] = [];
+  readonly #options: RunnerVictimOptions;
+  readonly #proxy: Proxy;
+  #process: RunnerProcess | null = null;
+
+  constructor(options: RunnerVictimOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.root = join(options.folder, options.name);
+    this.#proxy = new Proxy(options.service);
+  }
+
+  /** Starts its process, unless there is one; it need not be connected yet. */
+  async start(): Promise<void> {
+    if (this.#process !== null) return;
+    const { token, config } = this.#options;
+    const process = await startRunner({ token, config, url: this.#proxy.url, root: this.root });
+    this.#process = process;
+    void process.child.status.then(({ code }) => this.#ended(process, code));
+  }
+
+  // Others are told before they end.
+  async #ended(process: RunnerProcess, code: number): Promise<void> {
+    if (this.#process !== process) return;
+    this.#process = null;
+    this.#options.keep(process.stderr);
+    this.#options.broke(
+      `the runner ${this.name} ended by itself with exit code ${code}: ${process.stderr.slice(-2_000)}`,
+    );
+    await pause(REVIVE_PAUSE_MS);
+    await this.start();
+  }
+
+  /** Ends it in order; answers its exit code. */
+  async stop(): Promise<number> {
+    const code = await this.#end("SIGTERM");
+    this.#proxy[Symbol.dispose]();
+    return code;
+  }
+
+  /**
+   * Does something bad to it, and puts it right again. `onGone` is called before that when it has been dead or cut off for longer than a
+   * lease: all its runs have ended by then.
+   */
+  async suffer(chance: () => number, onGone: (name: string) => Promise<void>): Promise<void> {
+    const kind = draw(chance());
+    const from = Date.now();
+    const ms = kind.includes("for long")
+      ? SHORT_LEASES.lease_ms * (1.15 + 0.5 * chance())
+      : 300 + 3_700 * chance();
+    try {
+      await this.#suffer(kind, { ms, chance, onGone: () => onGone(this.name) });
+    } finally {
+      this.#proxy.mode = "pass";
+      await this.start();
+      this.troubles.push({ runner: this.name, kind, from, to: Date.now() });
+    }
+  }
+
+  async #suffer(
+    kind: Kind,
+    { ms, chance, onGone }: { ms: number; chance: () => number; onGone: () => Promise<void> },
+  ): Promise<void> {
+    switch (kind) {
+      case "killed":
+        return void await this.#end("SIGKILL");
+      case "killed for long":
+        await this.#end("SIGKILL");
+        await pause(ms);
+        return await onGone();
+      case "killed while cut off":
+        this.#cutOff(chance());
+        // Long enough for an outcome to be on its way when it dies: it arrives when the next process has come.
+        await pause(ms / 2);
+        await this.#end("SIGKILL");
+        await this.start();
+        return await pause(ms / 2);
+      case "stopped":
+      case "stopped for long":
+        this.#process?.child.kill("SIGSTOP");
+        await pause(ms);
+        return this.#process?.child.kill("SIGCONT");
+      case "stopped for long, then killed":
+        this.#process?.child.kill("SIGSTOP");
+        await pause(ms);
+        return void await this.#end("SIGKILL");
+      case "cut off":
+        this.#cutOff(chance());
+        return await pause(ms);
+      case "cut off for long":
+        this.#cutOff(chance());
+        await pause(ms);
+        return await onGone();
+      case "ended":
+        return await this.#endInOrder();
+      case "ended while cut off":
+        this.#cutOff(chance());
+        return await this.#endInOrder();
+      case "slow":
+        this.#proxy.mode = "trickle";
+        return await pause(3 * ms);
+    }
+  }
+
+  #cutOff(dice: number): void {
+    this.#proxy.mode = CUTS[Math.floor(dice * CUTS.length)] ?? "hold";
+    if (this.#proxy.mode === "refuse") this.#proxy.cut();
+  }
+
+  // Its runs may end for 30 s, then they are ended, and it tries to tell that for a while.
+  async #endInOrder(): Promise<void> {
+    const process = this.#process;
+    const late = setTimeout(() => {
+      this.#options.broke(`the runner ${this.name} did not end`);
+      process?.child.kill("SIGKILL");
+    }, END_MAX_MS);
+    const code = await this.#end("SIGTERM");
+    clearTimeout(late);
+    // One that was young is ended by the signal itself.
+    const isYoung = code === ENDED_BY_SIGNAL && process?.stderr.includes("Connected") === false;
+    if (code !== 0 && !isYoung) {
+      this.#options.broke(`the runner ${this.name} was ended in order with exit code ${code}`);
+    }
+  }
+
+  async #end(signal: "SIGTERM" | "SIGKILL"): Promise<number> {
+    const process = this.#process;
+    if (process === null) return 0;
+    this.#process = null;
+    const code = await process.end(signal);
+    this.#options.keep(process.stderr);
+    return code;
+  }
+}
+
+function draw(dice: number): Kind {
+  let left = dice;
+  for (const [share, kind] of TROUBLES) {
+    if (left < share) return kind;
+    left -= share;
+  }
+  return "killed";
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,234 @@
+import { join } from "node:path";
+import { FAKE_AGENT } from "../harness/agents.ts";
+import { online } from "../harness/runner.ts";
+import { random } from "../harness/schedule.ts";
+import { RUNNER_LOST } from "../../src/run/ending.ts";
+import { Database } from "../../src/store/database.ts";
+import { walk } from "./checker.ts";
+import { SHORT_LEASES } from "./leases.ts";
+import { DEEDS, lostAnswer, type Plan } from "./load.ts";
+import { checkWorkRoot } from "./run_checker.ts";
+import { RunnerVictim, type Trouble } from "./runner_victim.ts";
+import type { Victim } from "./victim.ts";
+
+const CALM_MEAN_MS = 6_000;
+// Of the lives of the service: it is stopped in the middle; it stays away for longer than a lease after its end.
+const FREEZE_SHARE = 0.2;
+const AWAY_SHARE = 0.12;
+// How often a worker moves away from a runner that is gone.
+const MOVE_SHARE = 0.5;
+// Some outlive a lease, and some of those can be ended by force only.
+const MARKS: Plan["deeds"] = [
+  [0.3, (n, dice) => `mark ${(dice * 1.5).toFixed(2)} # ${n}`],
+  [0.04, (n, dice) => `mark ${(4 + dice * 22).toFixed(2)} # ${n}`],
+  [0.04, (n, dice) => `mark-stubborn ${(4 + dice * 22).toFixed(2)} # ${n}`],
+];
+
+/** How long a run may take, so that the longest is not too long. */
+export const TIMEOUT = "40s";
+
+/** What is asked of a service with so many runners: workers here, of each runner alone, and of any of them; half of them talk. */
+export function planFor(runners: number): Plan {
+  const group = [[], ["any"], ["any"], ...Array.from({ length: runners }, (_, i) => [`only-${nameOf(i)}`])];
+  const rest = 1 - MARKS.reduce((sum, [share]) => sum + share, 0);
+  return {
+    workers: [...group, ...group],
+    sessions: group.length,
+    deeds: [
+      ...MARKS,
+      ...DEEDS.map(([share, text]) => [share * rest, text] as Plan["deeds"][number]),
+    ],
+    // The service may be stopped for longer than a lease.
+    countdownMs: 2 * SHORT_LEASES.lease_ms + 10_000,
+  };
+}
+
+/** The runners of a torture. */
+export class Runners {
+  readonly #all: RunnerVictim[];
+  readonly #victim: Victim;
+  readonly #log: Deno.FsFile;
+  readonly #logPath: string;
+  readonly #faults: string[];
+  readonly #tokens: string[];
+  #movable: string[] = [];
+  #moved = 0;
+  #troubling: Promise<void>[] = [];
+
+  private constructor(
+    victim: Victim,
+    all: RunnerVictim[],
+    { tokens, log, logPath, faults }: {
+      tokens: string[];
+      log: Deno.FsFile;
+      logPath: string;
+      faults: string[];
+    },
+  ) {
+    this.#victim = victim;
+    this.#all = all;
+    this.#tokens = tokens;
+    this.#log = log;
+    this.#logPath = logPath;
+    this.#faults = faults;
+  }
+
+  /** Adds so many to a service that is ready, and starts them; resolves when it hears of them. */
+  static async begin(victim: Victim, folder: string, count: number): Promise<Runners> {
+    const api = await victim.reach();
+    const logPath = join(folder, "runners.log");
+    const log = Deno.openSync(logPath, { create: true, append: true });
+    const tokens: string[] = [];
+    const all: RunnerVictim[] = [];
+    const faults: string[] = [];
+    const env = `{ FAKE_LEDGER: ${victim.agentLedger}, FAKE_LANES: "1" }`;
+    const config =
+      `engines:\n  default: fake\n  fake: { kind: command, command: ${FAKE_AGENT}, timeout: ${TIMEOUT}, env: ${env} }\n`;
+    for (let i = 0; i < count; i++) {
+      const name = nameOf(i);
+      const { token } = await api.call("POST /api/runners", { name, labels: ["any", `only-${name}`] });
+      tokens.push(token);
+      const runner = new RunnerVictim({
+        ...{ name, token, folder, config },
+        service: () => victim.api?.url ?? null,
+        keep: (said) => log.writeSync(new TextEncoder().encode(`--- ${name}\n${said}`)),
+        broke: (words) => faults.push(words),
+      });
+      await runner.start();
+      all.push(runner);
+    }
+    for (const { name } of all) await online(api, name);
+    return new Runners(victim, all, { tokens, log, logPath, faults });
+  }
+
+  /** From now until then (performance.now()) each of them suffers, again and again. */
+  trouble(movable: string[], seed: number, until: number): void {
+    this.#movable = movable;
+    this.#troubling = this.#all.map((runner, i) => this.#trouble(runner, random(seed + i), until));
+  }
+
+  async #trouble(runner: RunnerVictim, chance: () => number, until: number): Promise<void> {
+    for (;;) {
+      const calmMs = -Math.log(1 - chance()) * CALM_MEAN_MS;
+      if (performance.now() + calmMs > until) return;
+      await pause(calmMs);
+      await runner.suffer(chance, (name) => this.#moveAway(name, chance)).catch((error) =>
+        void this.#faults.push(error instanceof Error ? error.message : String(error))
+      );
+    }
+  }
+
+  // Its runs have ended, or are lost: what it had may go on elsewhere. A run that the service still counts on is refused.
+  async #moveAway(name: string, chance: () => number): Promise<void> {
+    for (const worker of this.#movable) {
+      const others = this.#all.filter((one) => one.name !== name);
+      const to = others[Math.floor(chance() * others.length)]?.name;
+      if (to === undefined || chance() >= MOVE_SHARE) continue;
+      try {
+        const api = await this.#victim.reach();
+        if ((await api.send(`GET /api/workers/${worker}`)).body.home !== name) continue;
+        if ((await api.send(`POST /api/workers/${worker}/rehome`, { home: to })).status < 300) this.#moved++;
+      } catch (error) {
+        if (!lostAnswer(error)) throw error;
+      }
+    }
+  }
+
+  /** Resolves when all are well again. */
+  async calm(): Promise<void> {
+    await Promise.all(this.#troubling);
+  }
+
+  /** Ends them in order. */
+  async stop(): Promise<void> {
+    for (const runner of this.#all) {
+      const code = await runner.stop();
+      if (code !== 0) {
+        this.#faults.push(`the last stop of the runner ${runner.name} ended with exit code ${code}`);
+      }
+    }
+    this.#log.close();
+  }
+
+  /** Their tokens, which must not be in any file of the service, or of another runner. */
+  get secrets(): string[] {
+    return this.#tokens;
+  }
+
+  /** Everything that they have written. */
+  async files(): Promise<string[]> {
+    const kept = await Promise.all(this.#all.map(({ root }) => Array.fromAsync(walk(root))));
+    return [this.#logPath, ...kept.flat()];
+  }
+
+  /** What was not as it has to be: processes that ended by themselves, and what they have left in their work_roots. */
+  async faults(): Promise<string[]> {
+    const left = await Promise.all(this.#all.map(({ root }) => checkWorkRoot(root)));
+    return [...this.#faults, ...left.flat()];
+  }
+
+  /** What was done, and what became of the runs; the service has stopped. */
+  async report(dataDir: string): Promise<string[]> {
+    const troubles = this.#all.flatMap((runner) => runner.troubles);
+    const kinds = Map.groupBy(troubles, ({ kind }) => kind);
+    const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+    const runs = await db.read<Ended>(
+      `select runner.name as runner, execution.status, execution.error, execution.completed_at, remote_run.reported
+      from remote_run
+      join runner on runner.id = remote_run.runner_id
+      join execution on execution.id = remote_run.execution_id`,
+    );
+    await db.close();
+    const late =
+      (await Deno.readTextFile(this.#logPath)).match(/The service refuses the end of run/g)?.length ?? 0;
+    const completed = runs.filter(({ status }) => status === "completed").length;
+    const lost = runs.filter(({ error }) => error === RUNNER_LOST);
+    const silent = lost.filter(({ reported }) => reported === 0);
+    const over = silent.filter((run) => isDuring(run, troubles)).length;
+    return [
+      `runners          ${this.#all.length}: ` +
+      [...kinds].map(([kind, all]) => `${all.length} times ${kind}`).sort().join("; "),
+      `runs on runners  ${runs.length}: ${completed} completed; ${over} leases were over, ${
+        silent.length - over
+      } were taken over by the next process, ` +
+      `${lost.length - silent.length} were ended by the runner before their lease was over; ` +
+      `${late} outcomes came too late and were refused`,
+      `workers          ${this.#moved} times moved from a runner that was gone to another`,
+    ];
+  }
+}
+
+interface Ended extends Record<string, string | number> {
+  runner: string;
+  status: string;
+  error: string;
+  completed_at: number;
+  reported: number;
+}
+
+// A runner that is started again takes over what the process before had: that is after its trouble.
+function isDuring(run: Ended, troubles: readonly Trouble[]): boolean {
+  return troubles.some(({ runner, from, to }) =>
+    runner === run.runner && from < run.completed_at && run.completed_at <= to
+  );
+}
+
+/** One life of the service among runners: it may be stopped in the middle, and may be away for a while after its end. */
+export async function liveAmongRunners(victim: Victim, chance: () => number, lifeMs: number): Promise<void> {
+  if (chance() < FREEZE_SHARE) {
+    await Promise.race([pause(lifeMs / 2), victim.ended]);
+    await victim.freeze(chance() < 0.5 ? 4_000 * chance() : SHORT_LEASES.lease_ms * (1.1 + 0.4 * chance()));
+  }
+  // At a fault point it ends by itself.
+  await Promise.race([pause(lifeMs), victim.ended]);
+  await victim.kill();
+  if (chance() < AWAY_SHARE) await pause(SHORT_LEASES.lease_ms * (0.5 + chance()));
+}
+
+function nameOf(index: number): string {
+  return `r${index + 1}`;
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
