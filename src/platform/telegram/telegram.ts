@@ -93,7 +93,7 @@ async function poll({ client, connection, receive, signal, wellAgain }: Poll): P
       const received = incoming === null ? null : await storeOrLeave("Telegram", receive, incoming);
       if (update.callback_query !== undefined) void confirm(client, update.callback_query, received?.outcome);
       offset = update.update_id + 1;
-      await turn();
+      if (update !== updates.at(-1)) await turn();
     }
   }
 }
