@@ -159,6 +159,10 @@ export class AcpDialogue implements Dialogue, OpenDialogue {
   }
 
   #prompt(): void {
+    // Cancelled before it could begin: nothing is asked of a model.
+    if (this.#stopped.signal.aborted) {
+      return this.#link.take(this.#done({ stopReason: "cancelled" }));
+    }
     this.#request("session/prompt", {
       sessionId: this.#sessionId,
       prompt: [{ type: "text", text: this.#order.prompt }],

@@ -133,6 +133,8 @@ export interface OpenTalk {
   takes?(args: readonly string[]): boolean;
   /** Whether it says something before it asks a model: then silence means that nothing was asked, and another process may do the turn. */
   speaksFirst: boolean;
+  /** Whether output that comes between turns says that it works of its own: then it is not kept. Absent: it never does. */
+  isWork?(text: string): boolean;
   /** Begins to talk with a process that has been started, by what `say` writes to its stdin. `order` is that of its first turn. */
   begin(order: Order, say: (text: string) => void): OpenDialogue;
 }

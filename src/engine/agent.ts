@@ -45,9 +45,10 @@ async function runAgent(parts: AgentParts, run: EngineRun, pool: WarmPool | null
     : { sessionId: run.session.id, resume: true, prompt: run.prompt };
   try {
     for (let starts = 1;; starts++) {
-      const ran = pool !== null && mayStayOpen(parts, run)
-        ? await pool.run(run, start)
-        : await runAgentProcess(parts, run, start);
+      const stays = pool !== null && mayStayOpen(parts, run);
+      // Two processes never have one conversation.
+      if (!stays) await pool?.letGo(run);
+      const ran = stays ? await pool.run(run, start) : await runAgentProcess(parts, run, start);
       const next = starts < STARTS_MAX ? nextStart(adapter, run, ran) : null;
       if (next === null) return outcomeOf(parts, ran);
       start = next;

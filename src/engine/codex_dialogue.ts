@@ -50,6 +50,8 @@ export class CodexDialogue implements OpenDialogue {
   #take: (events: AgentEvent[]) => void = () => {};
   #threadId = "";
   #turnId = "";
+  /** The turn before: what comes late of it belongs to nobody. */
+  #pastTurnId = "";
   #usage: AgentEvent[] = [];
   #interrupted = false;
 
@@ -113,6 +115,8 @@ export class CodexDialogue implements OpenDialogue {
     const answered = (result: Line): AgentEvent[] => {
       this.#threadId = textAt(objectAt(result, "thread"), "id");
       if (this.#threadId === "") return failed(failureOfKind("setup", "it began a thread without an id"));
+      // Cancelled before it could begin: nothing is asked of a model.
+      if (this.#interrupted) return failed(failureOfKind("model", "it was cancelled"));
       this.#begin();
       return [{ kind: "session", id: this.#threadId }];
     };
@@ -148,6 +152,8 @@ export class CodexDialogue implements OpenDialogue {
     if (method === "account/rateLimits/updated") return windowsOf(objectAt(params, "rateLimits"));
     // Agents that it starts have threads of their own.
     if (textAt(params, "threadId") !== this.#threadId) return [];
+    const turnId = textAt(params, "turnId") || textAt(objectAt(params, "turn"), "id");
+    if (turnId !== "" && turnId === this.#pastTurnId) return [];
     if (method === "item/started") return this.#events({ type: "item.started", item: itemOf(params) });
     if (method === "item/completed") return this.#events({ type: "item.completed", item: itemOf(params) });
     if (method === "warning") return [{ kind: "notice", text: textAt(params, "message") }];
@@ -166,6 +172,7 @@ export class CodexDialogue implements OpenDialogue {
   #completed(turn: Line): AgentEvent[] {
     const status = textAt(turn, "status");
     this.#turnId = "";
+    this.#pastTurnId = textAt(turn, "id");
     if (status === "completed") {
       return [...this.#usage, { kind: "done", ok: true, text: null, failure: null }];
     }

@@ -1,6 +1,8 @@
 import { logger } from "../base/log.ts";
+import { turn } from "../base/turn.ts";
 
 const log = logger("engine");
+const PIDS_PER_TURN = 200;
 
 /**
  * How the processes of a run are kept together. `namespace`: a pid namespace. The kernel kills all its processes when the
@@ -164,6 +166,34 @@ export async function findMarked(runIds: ReadonlySet<string>): Promise<number[]>
     }
   }
   return found;
+}
+
+/**
+ * Pids of what a run consists of now. In a namespace these are all that descend from its first process, whatever they call themselves:
+ * who loses its parent there gets the namespace's own. Else those with its marker, as findMarked() says.
+ */
+export async function treeOf(isolation: Isolation, leader: number, runId: string): Promise<number[]> {
+  if (isolation === "group") return await findMarked(new Set([runId]));
+  const parents = new Map<number, number>();
+  let read = 0;
+  for (const { name } of Deno.readDirSync("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    if (++read % PIDS_PER_TURN === 0) await turn();
+    try {
+      // Behind the name of the program, which may be anything: state and parent.
+      const [, parent] = Deno.readTextFileSync(`/proc/${name}/stat`).split(") ").at(-1)?.split(" ") ?? [];
+      parents.set(Number(name), Number(parent));
+    } catch {
+      // It has ended.
+    }
+  }
+  const isIn = (pid: number): boolean => {
+    for (let at: number | undefined = pid; at !== undefined && at > 1; at = parents.get(at)) {
+      if (at === leader) return true;
+    }
+    return false;
+  };
+  return [...parents.keys()].filter(isIn);
 }
 
 /** Sends a signal. Does nothing when the process has ended. */

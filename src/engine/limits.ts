@@ -20,12 +20,13 @@ export class Limits {
   #total: ReturnType<typeof setTimeout>;
   #heardAt = performance.now();
   /** How long it had waited for a person then. */
-  #waitedThen = 0;
+  #waitedThen: number;
 
   constructor(times: LimitTimes, over: (reason: "timeout" | "idle_timeout") => void) {
     this.#times = times;
     this.#over = over;
-    const { timeoutMs, idleTimeoutMs } = times;
+    const { timeoutMs, idleTimeoutMs, waitedMs } = times;
+    this.#waitedThen = waitedMs();
     this.#deadline = performance.now() + timeoutMs;
     this.#total = setTimeout(() => this.#checkTotal(), Math.min(timeoutMs, TIMER_MAX_MS));
     this.#idle = setTimeout(() => this.#checkIdle(), Math.min(idleTimeoutMs, TIMER_MAX_MS));

@@ -4,7 +4,7 @@ import { logger } from "../base/log.ts";
 import { shellWord } from "../base/shell.ts";
 import type { AgentCommand, AgentEvent, Line, OpenDialogue, OpenTalk, Order } from "./adapter.ts";
 import type { EngineRun } from "./engine.ts";
-import { detectIsolation, findMarked, sweep } from "./isolation.ts";
+import { detectIsolation, type Isolation, sweep, treeOf } from "./isolation.ts";
 import { type AgentParts, environmentOf, orderOf, type Start, writeFiles } from "./launch.ts";
 import type { ProcessInput } from "./open_input.ts";
 import { findProgram, type ProcessEnd, runProcess } from "./process.ts";
@@ -39,10 +39,13 @@ export class OpenProcess {
   turns = 0;
   pid = 0;
   isOver = false;
+  /** Called when it begins to work of its own between turns. */
+  onWork = () => {};
   readonly #id: string;
   readonly #dir: string;
   readonly #ending = new AbortController();
   readonly #parts: OpenParts;
+  readonly #isolation: Isolation;
   #input: ProcessInput | null = null;
   #dialogue: OpenDialogue | null = null;
   #listener: Listener | null = null;
@@ -51,11 +54,11 @@ export class OpenProcess {
 
   private constructor(
     parts: OpenParts,
-    id: string,
-    dir: string,
+    { id, dir, isolation }: { id: string; dir: string; isolation: Isolation },
     run: (process: OpenProcess) => Promise<ProcessEnd>,
   ) {
     this.#parts = parts;
+    this.#isolation = isolation;
     this.#id = id;
     this.#dir = dir;
     this.ended = run(this).finally(async () => {
@@ -76,7 +79,7 @@ export class OpenProcess {
     const dir = join(dirname(run.runDir), id);
     const { order, command, env } = prepared(parts, run, start, { id, dir });
     const isolation = await detectIsolation();
-    const process = new OpenProcess(parts, id, dir, (process) =>
+    const process = new OpenProcess(parts, { id, dir, isolation }, (process) =>
       runProcess({
         runId: id,
         command: program,
@@ -127,7 +130,7 @@ export class OpenProcess {
 
   /** Its session is there: what runs by now is its own, and no work of a turn. */
   settled(): void {
-    this.#own ??= findMarked(new Set([this.#id])).then((pids) => new Set(pids));
+    this.#own ??= this.#tree().then((pids) => new Set(pids), () => new Set());
   }
 
   /** The turn is over: nobody listens, and its token is gone. */
@@ -165,17 +168,22 @@ export class OpenProcess {
 
   /** The memory of it and of what it started, in bytes; 0 where that cannot be read. */
   async rss(): Promise<number> {
-    const pids = await findMarked(new Set([this.#id]));
+    const pids = await this.#tree();
     return pids.reduce((sum, pid) => sum + rssOf(pid), 0);
   }
 
   async #strays(): Promise<number> {
     const own = await this.#own ?? new Set();
-    return (await findMarked(new Set([this.#id]))).filter((pid) => !own.has(pid)).length;
+    return (await this.#tree()).filter((pid) => !own.has(pid)).length;
+  }
+
+  #tree(): Promise<number[]> {
+    return treeOf(this.#isolation, this.pid, this.#id);
   }
 
   #heard(stream: "stdout" | "stderr", chunk: Uint8Array): void {
-    this.#listener?.output(stream, chunk);
+    if (this.#listener !== null) this.#listener.output(stream, chunk);
+    else if (this.#parts.open.isWork?.(new TextDecoder().decode(chunk))) this.onWork();
   }
 }
 

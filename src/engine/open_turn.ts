@@ -35,7 +35,11 @@ export async function runTurn(
   };
   const watch = new Watch({ ...run, onSession }, start);
   const reading = readingOf(adapter, run, start, { watch, hear: (line) => process.hear(line) });
-  const turn = new Turn(process, run, { watch, speaksFirst: open.speaksFirst });
+  const turn = new Turn(process, run, {
+    watch,
+    speaksFirst: open.speaksFirst,
+    hasActed: () => reading.acted,
+  });
   const { timeout: timeoutMs, idle_timeout: idleTimeoutMs } = config;
   const limits = new Limits({ timeoutMs, idleTimeoutMs, waitedMs: run.waitedMs }, (why) => turn.stop(why));
   try {
@@ -62,6 +66,13 @@ export async function runTurn(
   }
 }
 
+interface TurnParts {
+  watch: Watch;
+  speaksFirst: boolean;
+  /** Whether anything was said or done. */
+  hasActed: () => boolean;
+}
+
 /** Waits for the end of a turn, and brings it about. */
 class Turn {
   heard = false;
@@ -70,14 +81,17 @@ class Turn {
   readonly #watch: Watch;
   readonly #speaksFirst: boolean;
   readonly #wasKept: boolean;
+  readonly #hasActed: () => boolean;
+  #isRefused = false;
   #reason: ProcessEnd["reason"] = "exited";
   #timers: ReturnType<typeof setTimeout>[] = [];
 
-  constructor(process: OpenProcess, run: EngineRun, parts: { watch: Watch; speaksFirst: boolean }) {
+  constructor(process: OpenProcess, run: EngineRun, parts: TurnParts) {
     this.#process = process;
     this.#run = run;
     this.#watch = parts.watch;
     this.#speaksFirst = parts.speaksFirst;
+    this.#hasActed = parts.hasActed;
     this.#wasKept = process.turns > 0;
   }
 
@@ -109,7 +123,7 @@ class Turn {
     try {
       await Promise.race([done, this.#process.ended]);
       const code = this.#process.isLeaving ? (await this.#process.ended).code : 0;
-      if (this.#wasKept && !this.heard && this.#reason === "exited") throw new NotTakenUp();
+      if (this.#wasKept && this.#reason === "exited" && !this.#wasTakenUp()) throw new NotTakenUp();
       return { reason: this.#reason, code };
     } finally {
       this.#timers.forEach(clearTimeout);
@@ -119,6 +133,13 @@ class Turn {
   }
 
   #refuse(): void {
-    if (!this.heard) void this.#process.end();
+    if (this.heard) return;
+    this.#isRefused = true;
+    void this.#process.end();
+  }
+
+  // While it is being ended for its silence it may still say that it begins.
+  #wasTakenUp(): boolean {
+    return this.heard && !(this.#isRefused && !this.#hasActed());
   }
 }

@@ -1,13 +1,16 @@
 import { logger } from "../base/log.ts";
-import type { Ran } from "./agent_process.ts";
+import { type Ran, readingOf } from "./agent_process.ts";
 import type { Start } from "./launch.ts";
 import type { EngineRun } from "./engine.ts";
 import { formOf, type OpenParts, OpenProcess } from "./open_process.ts";
 import { NotTakenUp, runTurn } from "./open_turn.ts";
 import type { Stays } from "./stays.ts";
+import { Watch } from "./watch.ts";
 
 const log = logger("engine");
 const MIB = 1024 * 1024;
+// A longer timer fires at once.
+const TIMER_MAX_MS = 2_147_483_647;
 
 /** What keeps processes of an engine open. */
 type PoolParts = OpenParts & Stays;
@@ -17,7 +20,6 @@ interface Kept {
   process: OpenProcess;
   form: string;
   session: string;
-  worker: string;
   timer: ReturnType<typeof setTimeout>;
   /** Ends it, if it still waits. */
   forget: () => void;
@@ -42,7 +44,8 @@ export class WarmPool {
 
   /** Does a run in the process of its conversation, or in a new one. Throws SpawnError. */
   async run(run: EngineRun, start: Start): Promise<Ran> {
-    const kept = this.#take(keyOf(run));
+    const key = keyOf(run);
+    const kept = this.#take(key);
     if (kept !== null) {
       const fits = start.resume && kept.session === start.sessionId && this.#fits(kept, run);
       if (fits) {
@@ -54,21 +57,46 @@ export class WarmPool {
             kind: this.#parts.adapter.kind,
           });
         }
-      } else await kept.process.close();
+      } else await this.#close(key, kept.process, run.signal);
     }
-    await this.#leaving.get(keyOf(run));
+    await this.#leaving.get(key);
+    if (run.signal.aborted) return notBegun(this.#parts, run, start);
     const process = await OpenProcess.start(this.#parts, run, start);
     this.#open.add(process);
     void process.ended.catch(() => {}).then(() => this.#open.delete(process));
     return await this.#turn(process, run, start);
   }
 
-  /** Ends the processes of this worker that wait; "": all, and none is kept from now on. */
+  /** Ends the process that waits for this run's conversation. Resolves when it has ended, or there is none. */
+  async letGo(run: EngineRun): Promise<void> {
+    const key = keyOf(run);
+    const kept = this.#take(key);
+    if (kept !== null) await this.#close(key, kept.process, run.signal);
+    await this.#leaving.get(key);
+  }
+
+  /** Ends the processes of this worker that wait; "": all, and none is kept from now on. Resolves when they have ended. */
   async release(workerId: string): Promise<void> {
     if (workerId === "") this.#isOver = true;
-    const theirs = [...this.#kept].filter(([, { worker }]) => workerId === "" || worker === workerId);
-    const idle = theirs.flatMap(([key]) => this.#take(key)?.process ?? []);
-    await Promise.all((workerId === "" ? [...this.#open] : idle).map((process) => process.end()));
+    const theirs = (key: string) => workerId === "" || key.startsWith(keyStart(workerId));
+    const idle = [...this.#kept.keys()].filter(theirs).flatMap((key) => this.#take(key)?.process ?? []);
+    await Promise.all([
+      ...(workerId === "" ? [...this.#open] : idle).map((process) => process.end()),
+      ...[...this.#leaving].filter(([key]) => theirs(key)).map(([, left]) => left),
+    ]);
+  }
+
+  // A run that is ended meanwhile does not wait until it ends by itself.
+  async #close(key: string, process: OpenProcess, signal?: AbortSignal): Promise<void> {
+    const end = () => void process.end();
+    signal?.addEventListener("abort", end, { once: true });
+    if (signal?.aborted) end();
+    const left = process.close().finally(() => {
+      signal?.removeEventListener("abort", end);
+      if (this.#leaving.get(key) === left) this.#leaving.delete(key);
+    });
+    this.#leaving.set(key, left);
+    await left;
   }
 
   async #turn(process: OpenProcess, run: EngineRun, start: Start): Promise<Ran> {
@@ -78,7 +106,7 @@ export class WarmPool {
       const { ran, isWell } = await runTurn(this.#parts, process, run, start);
       const session = ran.reading.session || start.sessionId;
       stays = isWell && session !== "" && await this.#mayStay(process);
-      if (stays) this.#keep(keyOf(run), { process, form, session, worker: run.env.SVC_WORKER_ID ?? "" });
+      if (stays) this.#keep(keyOf(run), { process, form, session });
       return ran;
     } finally {
       // Also when the turn could not be begun.
@@ -91,7 +119,8 @@ export class WarmPool {
     if (this.#isOver || process.turns >= max_turns || performance.now() - process.startedAt >= max_age) {
       return false;
     }
-    return !await process.hasStrays();
+    // What cannot be known is not risked; the turn has its outcome already.
+    return !await process.hasStrays().catch(() => true);
   }
 
   #keep(key: string, kept: Omit<Kept, "timer" | "forget">): void {
@@ -100,15 +129,16 @@ export class WarmPool {
     const forget = () => {
       if (this.#kept.get(key)?.process !== process) return;
       this.#take(key);
-      this.#leaving.set(key, process.close().finally(() => this.#leaving.delete(key)));
+      void this.#close(key, process);
     };
-    this.#kept.set(key, { ...kept, forget, timer: setTimeout(forget, keep) });
+    this.#kept.set(key, { ...kept, forget, timer: setTimeout(forget, Math.min(keep, TIMER_MAX_MS)) });
+    process.onWork = forget;
     waiting.add(forget);
     void process.ended.catch(() => {}).then(forget);
     // Measured when the run is told already.
     void process.rss().then((bytes) => {
       if (bytes > max_rss_mb * MIB) forget();
-    });
+    }, forget);
   }
 
   #take(key: string): Kept | null {
@@ -122,10 +152,28 @@ export class WarmPool {
 
   #fits({ process, form }: Kept, run: EngineRun): boolean {
     const isYoung = performance.now() - process.startedAt < this.#parts.warm.max_age;
-    return isYoung && !process.isLeaving && form === formOf(this.#parts, run);
+    try {
+      return isYoung && !process.isLeaving && form === formOf(this.#parts, run);
+    } catch {
+      // Its program is not there at the moment: a new process says what is wrong.
+      return false;
+    }
   }
 }
 
 function keyOf({ env }: EngineRun): string {
-  return `${env.SVC_WORKER_ID}\0${env.SVC_SESSION_KEY}`;
+  return `${keyStart(env.SVC_WORKER_ID ?? "")}${env.SVC_SESSION_KEY}`;
+}
+
+function keyStart(workerId: string): string {
+  return `${workerId}\0`;
+}
+
+// Ended before its process could be started.
+function notBegun({ adapter }: PoolParts, run: EngineRun, start: Start): Ran {
+  const watch = new Watch(run, start);
+  const reading = readingOf(adapter, run, start, { watch });
+  watch.end();
+  reading.end(null);
+  return { start, end: { reason: "aborted", code: 0 }, reading, finished: false, strayed: false };
 }

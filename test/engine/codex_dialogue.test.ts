@@ -102,3 +102,28 @@ it("a thread that is gone is an unknown session, and arguments of codex exec kee
   expect(takes(["-c", 'x="y"', "--enable", "z", "--config=a=b", "-cd=1"])).toBe(true);
   expect(takes(["-c", "x=1", "--add-dir", "/x"])).toBe(false);
 });
+
+it("what comes late of a turn belongs to no other, and one that is ended before its thread is there asks nothing of a model", () => {
+  const { said, turn, hear, tell } = begun(ORDER);
+  hear({ id: 1, result: {} });
+  hear({ id: 2, result: { thread: { id: "t1" } } });
+  hear({ id: 3, result: { turn: { id: "u1" } } });
+  expect(tell("turn/completed", { turn: { id: "u1", status: "interrupted" } })).toMatchObject([{
+    ok: false,
+  }]);
+  turn("And now?");
+  expect(tell("item/completed", { ...TEXT, turnId: "u1" })).toEqual([]);
+  expect(tell("turn/completed", { turn: { id: "u1", status: "completed" } })).toEqual([]);
+  hear({ id: 4, result: { turn: { id: "u2" } } });
+  expect(tell("item/completed", { ...TEXT, turnId: "u2" })).toMatchObject([{ text: "hello" }]);
+  expect(said.filter(({ method }) => method === "turn/start")).toHaveLength(2);
+
+  const early = begun(ORDER);
+  early.hear({ id: 1, result: {} });
+  early.interrupt();
+  expect(early.hear({ id: 2, result: { thread: { id: "t1" } } })).toMatchObject([{
+    kind: "done",
+    ok: false,
+  }]);
+  expect(early.said.at(-1)).toMatchObject({ method: "thread/start" });
+});

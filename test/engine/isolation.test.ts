@@ -69,7 +69,9 @@ describe.each(LEVELS)("a server that is killed, its runs under %s (reliability C
       server.kill("SIGKILL");
       const killedAt = performance.now();
       await server.status;
-      while ((await findMarked(new Set([runId]))).length > 0 && performance.now() - killedAt < 10_000) {
+      while (
+        (await findMarked(new Set([runId]))).length > 0 && performance.now() - killedAt < patient(10_000)
+      ) {
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
       expect(await findMarked(new Set([runId]))).toEqual([]);

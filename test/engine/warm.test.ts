@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../harness/app.ts";
+import { detectIsolation } from "../../src/engine/isolation.ts";
 import { processesOf } from "../harness/marked.ts";
 import { patient } from "../harness/patience.ts";
 import { eventually } from "../harness/wait.ts";
@@ -97,6 +98,17 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("recall")).result).toBe("leave | recall");
   });
 
+  it("ends with what hides from us that it was left running, and when it works although nobody asked", async () => {
+    await using one = await world();
+    if (await detectIsolation() === "namespace") {
+      await one.say("hide");
+      expect((await one.say("pid")).result).toMatch(/ 1$/);
+    }
+    await one.say("works");
+    await eventually("it has gone", () => gone(one.app, one.worker.id));
+    expect((await one.say("pid")).result).toMatch(/ 1$/);
+  });
+
   it("stays when a person ends its turn, and ends with a turn that is too long", async () => {
     await using one = await world({}, { timeout: "3s" });
     const first = pidOf(await one.say("pid"));
@@ -186,6 +198,22 @@ describe("an agent that stays open (contract 19)", () => {
     expect(processesOf(id).length).toBeGreaterThan(0);
     await one[Symbol.asyncDispose]();
     expect(processesOf(id)).toEqual([]);
+  });
+
+  it("has ended when its worker is deleted, also when it is just leaving", async () => {
+    await using one = await world({ keep: "1s" });
+    await one.say("slow");
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    await one.app.call(`DELETE /api/workers/${one.worker.id}`);
+    expect(processesOf(one.worker.id)).toEqual([]);
+  });
+
+  it("does not stay when its program has gone", async () => {
+    await using one = await world();
+    await one.say("pid");
+    await Deno.remove(join(one.app.dataDir, "claude"));
+    expect(await one.say("pid")).toMatchObject({ status: "failed", failure: "spawn_failed" });
+    expect(processesOf(one.worker.id)).toEqual([]);
   });
 
   it("leaves no process behind when a turn cannot be begun", async () => {

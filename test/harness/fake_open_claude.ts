@@ -69,6 +69,16 @@ async function turn(text: string): Promise<void> {
       });
       return result(`${Deno.pid} ${child.spawn().pid}`);
     }
+    case "hide": {
+      const nothing = { stdin: "null", stdout: "null", stderr: "null" } as const;
+      new Deno.Command("setsid", { args: ["env", "-i", "sleep", "300"], ...nothing }).spawn();
+      // It has no mark when that is over.
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      return result(`${Deno.pid} ${turns}`);
+    }
+    case "works":
+      setTimeout(() => say({ type: "system", subtype: "init", session_id: session }), 200);
+      return result(`${Deno.pid} ${turns}`);
     case "hang":
       await interruption.promise;
       return result("", { is_error: true, subtype: "error_during_execution", errors: ["aborted"] });

@@ -98,11 +98,14 @@ export const claude: Adapter = {
       return {
         ...command,
         args: ["--input-format=stream-json", ...command.args],
+        // What went on behind a turn would end in a turn that nobody asked for.
+        env: { ...command.env, CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: "1" },
         stdin: "",
         files: order.tools === null ? [] : [{ path: toolFile(order), content: () => bridgeConfig(order) }],
       };
     },
     speaksFirst: true,
+    isWork: (text) => /"type":"assistant"|"subtype":"init"/.test(text),
     begin(_order, say) {
       const line = (message: object) => say(`${JSON.stringify(message)}\n`);
       return {
@@ -110,7 +113,9 @@ export const claude: Adapter = {
           const message = { role: "user", content: [{ type: "text", text: prompt }] };
           line({ type: "user", message, parent_tool_use_id: null, session_id: "" });
         },
-        hear: (heard) => claude.events(heard),
+        // A turn that it makes of its own is not the answer to ours.
+        hear: (heard) =>
+          textAt(objectAt(heard, "origin"), "kind") === "task-notification" ? [] : claude.events(heard),
         interrupt: () =>
           line({ type: "control_request", request_id: "end", request: { subtype: "interrupt" } }),
         close() {},
