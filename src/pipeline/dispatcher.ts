@@ -1,4 +1,5 @@
 // pending -> running, and a new execution in the same batch; with a gate, its occurrence -> gating
+import { allEnded } from "../base/all_ended.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { faultPoint } from "../base/fault_point.ts";
@@ -115,16 +116,16 @@ export class Dispatcher {
   async #step(): Promise<number> {
     const { db, clock, placement } = this.#options;
     // The end of a run rings the bell, so this round can be skipped.
-    if (this.#draining || this.#free() <= 0 && !placement.wanted) return Infinity;
+    if (this.#draining || this.#free() <= 0 && placement.skip()) return Infinity;
     const now = clock.now();
     const { chosen, notes, nextAt, hasBudgets, more } = await this.#look(now);
     const instant = hasBudgets ? [] : chosen.filter((one) => this.#isInstant(one));
     this.#instants.start(instant, now);
-    await this.#claimAll(chosen.filter((one) => !instant.includes(one)), now);
+    const all = await this.#claimAll(chosen.filter((one) => !instant.includes(one)), now);
     // Behind what is held now there may be a task that nothing holds.
     if (notes.length > 0) return await db.write(notes).then(() => 0);
     // Those that come next are looked at after others had their turn.
-    if (more) return await turn().then(() => 0);
+    if (more || !all) return await turn().then(() => 0);
     return Math.max(0, Math.min(await nextDueAt(db, now) ?? Infinity, nextAt) - clock.now());
   }
 
@@ -200,14 +201,12 @@ export class Dispatcher {
     }
   }
 
-  async #claimAll(chosen: readonly Chosen[], now: number): Promise<void> {
+  async #claimAll(chosen: readonly Chosen[], now: number): Promise<boolean> {
     const placed = chosen.flatMap(({ spot, ...one }) => spot === null ? [] : [{ ...one, spot }]);
-    const here = chosen.filter(({ spot }) => spot === null);
-    const claims = await Promise.allSettled([
-      startOnRunners(this.#starts, placed, now),
-      ...here.map((one) => this.#claim(one, now)),
-    ]);
-    for (const claim of claims) if (claim.status === "rejected") throw claim.reason;
+    const away = startOnRunners(this.#starts, placed, now);
+    const here = chosen.filter(({ spot }) => spot === null).map((one) => this.#claim(one, now));
+    await allEnded<unknown>([away, ...here]);
+    return await away;
   }
 
   // An engine inside this process is done at once: there is nothing to record before it is. Whatever is unusual takes the long way.

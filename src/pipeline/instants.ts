@@ -24,7 +24,7 @@ interface InstantsOptions {
   /** Frees the lane. */
   release: (chosen: Chosen) => void;
   /** Claims what is not over at once. */
-  claimAll: (chosen: readonly Chosen[], now: number) => Promise<void>;
+  claimAll: (chosen: readonly Chosen[], now: number) => Promise<unknown>;
 }
 
 /** Runs that begin and end in one commit. */

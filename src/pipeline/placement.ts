@@ -50,9 +50,12 @@ export class Placement {
     this.#options.polls.unplaced = false;
   }
 
-  /** Whether a runner waits for a task. */
-  get wanted(): boolean {
-    return this.#options.polls.hasFree;
+  /** Skips a look, unless a runner waits for a task: a claim that comes has to ask for one then. Answers whether it did. */
+  skip(): boolean {
+    const { polls } = this.#options;
+    if (polls.hasFree) return false;
+    polls.unplaced = true;
+    return true;
   }
 
   /** Looks at who is there, if one of these tasks needs a runner. */

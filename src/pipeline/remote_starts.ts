@@ -1,4 +1,5 @@
 // pending -> running on runners, many tasks in one commit
+import { allEnded } from "../base/all_ended.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
 import type { Database } from "../store/database.ts";
@@ -33,13 +34,15 @@ function isPlain({ task, spot }: Chosen): boolean {
   return spot !== null && type === "immediate" && held === "" && bytes <= INSTANT_MAX_BYTES;
 }
 
-/** Gives tasks to claims that wait: what is plain in few commits, and each of the rest by itself. */
+/**
+ * Gives tasks to claims that wait: what is plain in few commits, and each of the rest by itself. Answers whether all of them were still
+ * there: one may have gone while others were looked at, and another one may take its task.
+ */
 export async function startOnRunners(
   options: RemoteStartsOptions,
   chosen: readonly Placed[],
   now: number,
-): Promise<void> {
-  // One may have gone while others were looked at: the next one that comes wakes the dispatcher.
+): Promise<boolean> {
   const open = chosen.filter(({ spot }) => options.placement.isOpen(spot));
   const plain = open.filter(isPlain);
   const given: Promise<void>[] = open.filter((one) => !plain.includes(one)).map((one) =>
@@ -48,8 +51,8 @@ export async function startOnRunners(
   for (let at = 0; at < plain.length; at += STARTS_AT_ONCE) {
     given.push(...giveAll(options, plain.slice(at, at + STARTS_AT_ONCE), now));
   }
-  const ended = await Promise.allSettled(given);
-  for (const one of ended) if (one.status === "rejected") throw one.reason;
+  await allEnded(given);
+  return open.length === chosen.length;
 }
 
 function give({ placement, claimOne }: RemoteStartsOptions, one: Placed, now: number): Promise<void> {

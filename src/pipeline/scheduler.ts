@@ -1,4 +1,5 @@
 // scheduled -> pending, when a countdown's or a schedule's time has come, or a time that waited for the turn before
+import { allEnded } from "../base/all_ended.ts";
 import type { Clock } from "../base/clock.ts";
 import { missedOccurrences } from "../domain/cron.ts";
 import { nextRunAt } from "../domain/task_plan.ts";
@@ -62,11 +63,10 @@ export function createScheduler(options: SchedulerOptions): Stage {
       listDueTasks(db, now, TASKS_PER_ROUND),
     ]);
     if (queued.length + due.length > 0) {
-      const fired = await Promise.allSettled([
+      await allEnded([
         ...queued.map((task) => fireWaiting(task, now)),
         ...due.map((task) => fire(task, now)),
       ]);
-      for (const result of fired) if (result.status === "rejected") throw result.reason;
     }
     if (Math.max(due.length, queued.length) === TASKS_PER_ROUND) return 0;
     const next = await earliestRunAt(db);

@@ -9,6 +9,8 @@ export interface Poll {
   nth: number;
   /** The placement that is about to give it a run; the row decides whether it did. */
   giving: Promise<unknown> | null;
+  /** Whether the same claim came once more: perhaps that one is the copy, and nobody reads its answer. */
+  isRepeated: boolean;
   /** Lets the claim look at the rows. */
   wake: () => void;
 }
@@ -42,6 +44,7 @@ export class Polls {
     let replaced = false;
     for (let older = this.#endedBy(poll); older !== null; older = this.#endedBy(poll)) {
       replaced = true;
+      older.isRepeated = older.claim.request_id === poll.claim.request_id;
       this.remove(older);
       older.wake();
       await older.giving?.catch(() => {});

@@ -14,7 +14,7 @@ import {
   type WireOrder,
 } from "../domain/runner.ts";
 import type { RunnerBinding } from "../domain/scope.ts";
-import type { Database } from "../store/database.ts";
+import { type Database, guardedRows } from "../store/database.ts";
 import { listParts } from "../store/inbound_part.ts";
 import { listClaimedRuns, type RemoteRunRow, renewLeases } from "../store/remote_run.ts";
 import { findRunnerRow, type RunnerRow, seeRunner, takeRunner } from "../store/runner.ts";
@@ -47,6 +47,10 @@ const WAIT_SHARE = 1 / 6;
 // A runner that is there is noted so often at most.
 const SEEN_EVERY_MS = 10_000;
 
+const REPEATED = new ServiceError("unavailable", "Cannot answer this: the same claim has come once more", {
+  retry_after_s: 1,
+});
+
 /** Answers the claims of runners. */
 export class RemoteClaims {
   readonly #options: RemoteClaimsOptions;
@@ -70,9 +74,7 @@ export class RemoteClaims {
     return async (signal) => {
       const rows = await this.#runsOf(runner, claim, signal);
       const open = rows.filter((row) => !isOver(row, runner));
-      const [run = null, ...more] = await Promise.all(
-        open.map((row) => this.#order(row, runner, { claim, since })),
-      );
+      const [run = null, ...more] = await this.#orders(open, runner, { claim, since });
       return { epoch: runner.epoch, version: VERSION, ...this.#options.times, run, more };
     };
   }
@@ -82,7 +84,7 @@ export class RemoteClaims {
     const requests = [claim.request_id, ...claim.more];
     const bell = new AbortController();
     const waiting = requests.map((request_id, nth): Poll => ({
-      ...{ runner, claim: { request_id }, nth, giving: null },
+      ...{ runner, claim: { request_id }, nth, giving: null, isRepeated: false },
       wake: () => bell.abort(),
     }));
     try {
@@ -98,24 +100,41 @@ export class RemoteClaims {
     }
     // Somebody may be about to give it runs: what became of that the rows say.
     await Promise.allSettled(waiting.map(({ giving }) => giving));
-    return await listClaimedRuns(db, runner.id, requests);
+    const rows = await listClaimedRuns(db, runner.id, requests);
+    // That there is no run would be the last word on it, although the copy may still get one.
+    if (rows.length === 0 && waiting.some(({ isRepeated }) => isRepeated)) throw REPEATED;
+    return rows;
+  }
+
+  // One that cannot be made keeps the others from nobody: its lease runs out.
+  async #orders(
+    rows: readonly RemoteRunRow[],
+    runner: RunnerRow,
+    claimed: { claim: RunnerClaim; since: number },
+  ): Promise<WireOrder[]> {
+    const made = await Promise.allSettled(rows.map((row) => this.#order(row, runner, claimed)));
+    const failed = made.flatMap((one) => one.status === "rejected" ? [one.reason as unknown] : []);
+    if (failed.length > 0 && failed.length === made.length) throw failed[0];
+    for (const error of failed) log.error("Cannot make the order of a run: {error}", { error });
+    return made.flatMap((one) => one.status === "fulfilled" && one.value !== null ? [one.value] : []);
   }
 
   /**
-   * The lease is renewed when there is an order: a run whose order cannot be made is lost, and tried again. It lasts from when the claim
+   * Null when the lease was lost meanwhile. It is renewed when there is an order: a run whose order cannot be made is lost, and tried again. It lasts from when the claim
    * came, which is after it was sent: one that began later need not be written again.
    */
   async #order(
     row: RemoteRunRow,
     runner: RunnerRow,
     { claim, since }: { claim: RunnerClaim; since: number },
-  ): Promise<WireOrder> {
+  ): Promise<WireOrder | null> {
     const { db, clock, times } = this.#options;
     const order = await this.#orderOf(row, runner, claim);
     if ((row.lease_until ?? 0) >= since + times.lease_ms) return order;
     const { id: runner_id, epoch } = runner;
-    await db.write([renewLeases({ runner_id, epoch }, [row.execution_id], clock.now(), times.lease_ms)]);
-    return order;
+    const renewed = renewLeases({ runner_id, epoch }, [row.execution_id], clock.now(), times.lease_ms);
+    const { won } = await db.write(guardedRows(1, renewed));
+    return won ? order : null;
   }
 
   /** Notes that a process runs as this runner, and answers its row. Throws `conflict` when another one does. */

@@ -59,7 +59,7 @@ interface Sending {
 }
 
 /** An answer, and when its request was sent: leases count from there. */
-interface Answered<T> {
+export interface Answered<T> {
   value: T;
   sentAt: Moment;
 }

@@ -14,10 +14,10 @@ import {
 import { failedOutcome } from "../engine/engine.ts";
 import { OutcomeWriter } from "../run/outcome_writer.ts";
 import { type Interruption, Runner } from "../run/runner.ts";
-import { claimOf } from "./claim.ts";
+import { CLAIM_PATH, claimedMeanwhile, claimOf } from "./claim.ts";
 import { EndBundle } from "./end_bundle.ts";
 import { Lease } from "./lease.ts";
-import { type Moment, Refused } from "./link.ts";
+import { type Answered, type Moment, Refused } from "./link.ts";
 import { RemoteRun, type RemoteRunOptions } from "./remote_run.ts";
 import { Room } from "./room.ts";
 
@@ -62,6 +62,8 @@ export class RunnerLoop {
   #epoch = 0;
   #hasComeBack = false;
   #times: LeaseTimes = LEASE_TIMES;
+  /** The latest claim. */
+  #claiming = Promise.resolve();
   /** Called when a slot may be free. */
   #freed: () => void = () => {};
 
@@ -99,6 +101,8 @@ export class RunnerLoop {
   async stop(graceMs: number, hurried: AbortSignal): Promise<void> {
     this.#stopping.abort();
     this.#freed();
+    // What it was given goes back to the queue, too.
+    await this.#claiming.catch(() => {});
     const { clock, config } = this.#options;
     const all = Promise.all([...this.#lanes.values()]);
     if (this.#runs.size > 0) await Promise.race([all, sleep(clock, graceMs, hurried)]);
@@ -115,7 +119,9 @@ export class RunnerLoop {
     while (!this.#stopping.signal.aborted) {
       await this.#slot();
       await this.#room.wait(this.#stopping.signal);
-      if (!this.#stopping.signal.aborted) await this.#claim();
+      if (this.#stopping.signal.aborted) return;
+      this.#claiming = this.#claim();
+      await this.#claiming;
     }
   }
 
@@ -135,13 +141,15 @@ export class RunnerLoop {
     const request = claimOf(this.#options, this.#process, { epoch: this.#epoch, more: this.#wanted() - 1 });
     const sending = { timeoutMs: CLAIM_TIMEOUT_MS, signal: this.#stopping.signal };
     try {
-      const { value, sentAt } = await link.insist<RunnerClaimed>("/api/runners/claim", request, sending);
-      this.#enter(value);
+      const claimed = await link.insist<RunnerClaimed>(CLAIM_PATH, request, sending);
+      const { value, sentAt } = claimed;
       this.#isBusy = value.run !== null && clock.monotonic() - sentAt.monotonic < AT_ONCE_MS;
-      const runs = value.run === null ? [] : [value.run, ...value.more ?? []];
-      for (const run of runs) this.#start(run, new Lease(clock, value.lease_ms, sentAt));
+      this.#startAll(claimed);
     } catch (error) {
-      if (this.#stopping.signal.aborted) return;
+      if (this.#stopping.signal.aborted) {
+        const late = await claimedMeanwhile(link, request);
+        return late === null ? undefined : this.#startAll(late);
+      }
       if (!(error instanceof Refused) || error.status !== 409 || this.#hasComeBack) throw error;
       const { message } = error;
       if (this.#epoch !== 0) return await this.#comeBack(message);
@@ -149,6 +157,12 @@ export class RunnerLoop {
       log.warning("The service refuses this runner, and is asked again: {error}", { error: message });
       await sleep(clock, REFUSED_PAUSE_MS, this.#stopping.signal);
     }
+  }
+
+  #startAll({ value, sentAt }: Answered<RunnerClaimed>): void {
+    this.#enter(value);
+    const runs = value.run === null ? [] : [value.run, ...value.more ?? []];
+    for (const run of runs) this.#start(run, new Lease(this.#options.clock, value.lease_ms, sentAt));
   }
 
   // Nobody else works in this directory, which this process has locked: the claim of one that has ended may have come late, and then
@@ -234,7 +248,7 @@ export class RunnerLoop {
       this.#hear(beat.running, value, sentAt);
     } catch (error) {
       // Without an answer the leases go on to their end; refused, nothing here is ours any more.
-      if (error instanceof Refused) await this.#abandon();
+      if (error instanceof Refused && beat.epoch === this.#epoch) await this.#abandon();
     }
   }
 

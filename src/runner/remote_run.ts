@@ -27,6 +27,8 @@ const log = logger("runner");
 const END_TIMEOUT_MS = 30_000;
 // A run inside this process with so long an instruction at most has no file: its log goes with its outcome.
 const KEPT_MAX_BYTES = 8 * 1024;
+// Each of its lines gets the time before it, and the log has to fit into what is told at the end.
+const KEPT_MAX_LINES = 500;
 const REFUSED = failedOutcome(
   "engine_error",
   "The service refused the outcome that the runner sent; the runner's log tells why",
@@ -78,7 +80,9 @@ export class RemoteRun {
     const events = { ...sending, kind: "events" as const, path: eventsPath(paths, executionId) };
     this.#events = found?.agent === true ? new LogSender(events) : null;
     const isInside = found?.external === false && order.verify === null;
-    this.#keptLog = isInside && byteLength(instruction) <= KEPT_MAX_BYTES ? new LogText() : null;
+    const isShort = byteLength(instruction) <= KEPT_MAX_BYTES &&
+      instruction.split("\n").length <= KEPT_MAX_LINES;
+    this.#keptLog = isInside && isShort ? new LogText() : null;
   }
 
   /** Whether it happens in this process only, and is over at once: it leaves no process and no file behind. */
@@ -203,7 +207,7 @@ export class RemoteRun {
     // What is refused may be its log.
     const { log: _, ...rest } = end;
     if (this.#keptLog === null) await this.#log.settled();
-    await this.#accepted(link, { ...this.#keptLog === null ? rest : end, outcome: REFUSED });
+    await this.#accepted(link, { ...rest, outcome: REFUSED });
   }
 
   /** Whether this end is the last word: it is stored, or nobody wants to know. Throws when it has to be sent again. */

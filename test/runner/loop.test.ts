@@ -109,6 +109,51 @@ it("a stop ends although the service does not answer (contract 18.2)", async () 
   }
 });
 
+it("what a claim was given as the stop came goes back to the queue (contract 18.2)", async () => {
+  const root = await Deno.makeTempDir({ prefix: "svc-test-" });
+  await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+  const order = wireOrder(root);
+  const { promise: cut, resolve: answer } = Promise.withResolvers<void>();
+  await using service = new FakeService(async ({ path }, times) => {
+    if (path !== "/api/runners/claim") return Response.json({});
+    // Its answer to the first one does not come.
+    if (times === 1) await cut;
+    return Response.json({ ...TIMES, run: times === 2 ? order : null });
+  });
+  const loop = new RunnerLoop({
+    ...runOptionsOf(service.link, root),
+    maxRuns: 4,
+    place: crypto.randomUUID(),
+  });
+  const running = loop.run();
+  try {
+    await eventually("it claims", () => service.of("/claim").length === 1);
+    await loop.stop(60_000, new AbortController().signal);
+    await running;
+  } finally {
+    answer();
+  }
+  const claims = service.of("/claim").map(({ text }) => JSON.parse(text));
+  expect(claims[1]).toEqual({ ...claims[0], wait_ms: 0 });
+  expect(service.of("/end").map(({ text }) => JSON.parse(text).interruption)).toEqual(["shutdown"]);
+});
+
+it("a short run with many lines has a log that is sent by itself: with its outcome it would be refused (contract 18.6)", async () => {
+  const root = await Deno.makeTempDir({ prefix: "svc-test-" });
+  await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+  const order = wireOrder(root);
+  const instruction = "1\n".repeat(4_000);
+  const { loop, service, end } = serviceWith(
+    { ...order, execution: { ...order.execution, instruction } },
+    {},
+    root,
+  );
+  await using _ended = { [Symbol.asyncDispose]: end };
+  await eventually("it is told", () => service.of("/end").length === 1 && loop.running === 0);
+  expect(JSON.parse(service.of("/end")[0]?.text ?? "").log).toBeUndefined();
+  expect(service.of("/log?").length).toBeGreaterThan(0);
+});
+
 /** A runner, and a service that has one run for it, whose end it takes only when a beat has come or none will. */
 function serviceWith(order: WireOrder, change: Partial<typeof TIMES>, root: string) {
   const over = Promise.withResolvers<void>();

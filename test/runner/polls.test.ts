@@ -8,7 +8,14 @@ const REQUEST = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
 function poll(woken: string[], name: string): Poll {
   const runner = { id: "r1", name: "r1", epoch: 1 };
-  return { runner, claim: {} as Poll["claim"], nth: 0, giving: null, wake: () => woken.push(name) };
+  return {
+    runner,
+    claim: {} as Poll["claim"],
+    nth: 0,
+    giving: null,
+    isRepeated: false,
+    wake: () => woken.push(name),
+  };
 }
 
 it("a runner has one claim that waits: a new one ends an older one, and waits for what that is given (contract 18)", async () => {
@@ -86,9 +93,11 @@ it("two claims with one request get one run, and a request that was used gets no
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
   await runner.claim({ wait_ms: 0 });
-  const both = [runner.claim({ request_id: REQUEST }), runner.claim({ request_id: REQUEST })];
+  // The one that is replaced is cut off.
+  const both = Promise.allSettled([1, 2].map(() => runner.claim({ request_id: REQUEST })));
   for (const text of ["one", "two"]) await taskFor(app, await awayWorker(app, "echo"), text);
-  const runs = (await Promise.all(both)).map(({ body }) => body.run).filter((run) => run !== null);
+  const answers = (await both).flatMap((one) => one.status === "fulfilled" ? [one.value] : []);
+  const runs = answers.map(({ body }) => body.run).filter((run) => run !== null);
   expect(new Set(runs.map(({ execution }) => execution.execution_id)).size).toBe(1);
   await runner.end(runs[0].execution.execution_id);
   // It would wait for 20 s, and the other task with it.
@@ -146,4 +155,18 @@ it("a removed runner's run is nobody else's before its lease is over, and has no
     "it is lost",
     async () => (await app.call(`GET /api/executions/${id}`)).failure === "server_lost",
   );
+});
+
+it("a claim that comes twice: only the copy that came last says that there is no run (contract 18.6)", async () => {
+  await using app = await openApp();
+  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
+  const runner = new FakeRunner(app, token);
+  await runner.claim({ wait_ms: 0 });
+  const first = runner.claim({ request_id: REQUEST, wait_ms: 20_000 }).then(
+    ({ body }) => body,
+    () => "cut off",
+  );
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect((await runner.claim({ request_id: REQUEST, wait_ms: 0 })).body).toMatchObject({ run: null });
+  expect(await first).toBe("cut off");
 });

@@ -1,0 +1,8 @@
+/** As Promise.all(), but resolves or throws only when every one of them has ended. Throws the first error in their order. */
+export async function allEnded<T>(work: Iterable<Promise<T>>): Promise<T[]> {
+  const ended = await Promise.allSettled(work);
+  return ended.map((one) => {
+    if (one.status === "rejected") throw one.reason;
+    return one.value;
+  });
+}
