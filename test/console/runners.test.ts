@@ -40,6 +40,7 @@ describe.skipIf(path === null)("runners in the console (contract 17, contract 18
     await page.getByText(/^Labels must be 1-50 of/).waitFor();
     await page.getByLabel("Labels").fill("macos, gpu");
     await page.getByRole("button", { name: "Make its token" }).click();
+    await page.locator(".secret code").nth(1).waitFor();
     const [token = "", command] = await page.locator(".secret code").allTextContents();
     expect(command).toBe(`svc runner --url ${app.url} --token-file runner.token`);
     await page.getByText("has to begin with https:").waitFor();

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { patient } from "./patience.ts";
 import { SVC } from "./process.ts";
 
 /** An interactive shell on a pseudo terminal with `svc` on its PATH, as a person uses it. */
@@ -65,7 +66,7 @@ export class Shell {
 
   /** Resolves with the output since the last call, once it matches. */
   async until(pattern: RegExp, timeoutMs = 15_000): Promise<string> {
-    const end = performance.now() + timeoutMs;
+    const end = performance.now() + patient(timeoutMs);
     while (!pattern.test(this.#seen)) {
       if (performance.now() > end) {
         throw new Error(`${pattern} did not come: ${JSON.stringify(this.#seen.slice(-2000))}`);

@@ -23,11 +23,17 @@ const ROOMS: readonly [RegExp, readonly string[][]][] = [
     "test/journey/strace",
   ]]],
   [/^src\/platform\//, [["test/platform", "test/pipeline"], ["test/http"]]],
-  [/^src\/run\//, [["test/run", "test/pipeline", "test/engine"], [
+  [/^src\/run\/(remote_|polls|seen_)/, [["test/runner"], ["test/pipeline"]]],
+  [/^src\/run\/schedule_/, [["test/schedule", "test/http/schedule", "test/pipeline/schedul"], ["test/http"]]],
+  [/^src\/run\/notice_/, [["test/journey/notify", "test/pipeline/notices"]]],
+  [/^src\/run\//, [["test/run", "test/pipeline", "test/engine/"], [
     "test/http/task",
     "test/http/run_limit",
     "test/http/message",
+    "test/schedule",
+    "test/runner",
     "test/journey/secrets",
+    "test/journey/gates",
   ]]],
   [/^src\/api\//, [["test/http"], ["test/journey", "test/cli"]]],
   [/^src\/pipeline\//, [["test/pipeline"], ["test/http"], ["test/journey"]]],

@@ -108,7 +108,9 @@ describe("DingTalk (contract 10, decision 0088)", () => {
     world.fake.modes.push({ status: 403, code: qps }, { status: 503, code: "ServiceUnavailable" });
     await world.say("say later");
     await hears(world, "later");
-    expect((await app.call("GET /api/messages/outbound"))[0]).toMatchObject({ status: "sent", attempt: 1 });
+    const first = async () => (await app.call("GET /api/messages/outbound"))[0];
+    await eventually("it is noted", async () => (await first()).status === "sent");
+    expect(await first()).toMatchObject({ attempt: 1 });
     world.fake.gone.add("8");
     await world.say("say nobody", { from: "8" });
     await eventually("it is given up", async () => {
