@@ -12,12 +12,23 @@ export function query(shape: Record<string, z.ZodType>): z.ZodObject {
   return z.strictObject({ ...shape, token: z.union([z.string(), z.array(z.string())]).optional() });
 }
 
-/** The query of a URL as an object; a repeated parameter becomes a list. */
+const QUERY_PARAMETERS_MAX = 1_000;
+
+/** The query of a URL as an object; a repeated parameter becomes a list. Throws `invalid_request` for too many of them. */
 export function readQuery(url: URL): Record<string, string | string[]> {
   const values: Record<string, string | string[]> = Object.create(null);
+  let count = 0;
   for (const [name, value] of url.searchParams) {
+    if (++count > QUERY_PARAMETERS_MAX) {
+      throw new ServiceError(
+        "invalid_request",
+        `Cannot take the address: it has more than ${QUERY_PARAMETERS_MAX} parameters`,
+      );
+    }
     const known = values[name];
-    values[name] = known === undefined ? value : Array.isArray(known) ? [...known, value] : [known, value];
+    // A copy for each of them would take a time that grows with the square of their number.
+    if (Array.isArray(known)) known.push(value);
+    else values[name] = known === undefined ? value : [known, value];
   }
   return { ...values };
 }

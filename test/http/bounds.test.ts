@@ -262,6 +262,18 @@ describe("internal errors (reliability SEC-6, SEC-4)", () => {
     expect((await app.send("GET /api/workers")).status).toBe(200);
   });
 
+  it("an address has 1,000 parameters at most, however they are called", async () => {
+    await using app = await openApp({ inMemory: true });
+    const many = (count: number) => `/api/workers?${"name=x&".repeat(count)}`;
+    const repeated = await app.send(`GET ${many(1_000)}`);
+    expect(repeated).toMatchObject({ status: 400, body: { errors: [{ path: "name" }] } });
+    const over = await app.send(`GET ${many(1_001)}`);
+    expect([over.status, over.body.detail]).toEqual([
+      400,
+      expect.stringContaining("more than 1000 parameters"),
+    ]);
+  });
+
   it("no error answer may be cached, and what may be cached varies with the caller", async () => {
     await using app = await openApp();
     for (
