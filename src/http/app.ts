@@ -147,6 +147,7 @@ function mountMcp(app: App, { authority, lifecycle, clock }: Door): void {
     c.env.onCaller?.(caller);
     if (caller.runner !== undefined) authorize(caller, { access: "token" });
     const bytes = await readBody(c.req.raw, BODY_MAX_BYTES, clock);
+    refuseBatch(bytes);
     const body = bytes.length === 0 ? null : bytes as Uint8Array<ArrayBuffer>;
     answering ??= load<typeof import("./mcp.ts")>("./mcp.ts", import.meta.url)
       .then(({ createMcp }) => createMcp(lifecycle.stopping));
@@ -159,6 +160,12 @@ function mountMcp(app: App, { authority, lifecycle, clock }: Door): void {
       dispatch: async (request) => await app.fetch(request, c.env),
     });
   });
+}
+
+// Every bound of a request is meant for one call; the protocol has had no batches since 2025-06-18.
+function refuseBatch(bytes: Uint8Array): void {
+  if (!/^\s*\[/.test(new TextDecoder().decode(bytes))) return;
+  throw new ServiceError("invalid_request", "Cannot take a batch: send one message in each request");
 }
 
 function requestIdOf(request: Request): string {

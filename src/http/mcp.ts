@@ -66,7 +66,7 @@ function serverFor(door: McpDoor): McpServer {
       annotations: { readOnlyHint: route.method === "GET", destructiveHint: route.method === "DELETE" },
     }, async (input: Arguments) => {
       const response = await door.dispatch(requestOf(route, input, door.token));
-      const text = await response.text();
+      const text = await textOf(response);
       return { content: [{ type: "text" as const, text }], ...(response.ok ? {} : { isError: true }) };
     });
   }
@@ -74,6 +74,25 @@ function serverFor(door: McpDoor): McpServer {
 }
 
 type Arguments = Record<string, unknown>;
+
+const TOOL_ANSWER_MAX_BYTES = 1024 * 1024;
+
+// A log, also one that goes on, has no other bound, and no model reads that much.
+async function textOf({ body }: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let left = TOOL_ANSWER_MAX_BYTES;
+  // Leaving the loop cancels the body.
+  for await (const bytes of body ?? []) {
+    text += decoder.decode(bytes.subarray(0, left), { stream: true });
+    if (bytes.length > left) return text + CUT;
+    left -= bytes.length;
+  }
+  return text + decoder.decode();
+}
+
+const CUT = `\n[Cut after ${TOOL_ANSWER_MAX_BYTES} bytes. Ask for less: the end of a log with tail, ` +
+  "a list in smaller pages (page_size, then page or cursor).]";
 
 // The route that gets the input checks it, with messages that name the field.
 const TRUSTING: jsonSchemaValidator = {

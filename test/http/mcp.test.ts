@@ -138,4 +138,44 @@ describe("/mcp", () => {
     });
     expect(await unknown.text()).toMatch(/nothing/);
   });
+
+  it("takes one message in a request: a batch of them is refused", async () => {
+    await using app = await openApp();
+    const one = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
+    const send = async (body: string) => {
+      const headers = {
+        authorization: `Bearer ${await app.token()}`,
+        accept: "application/json, text/event-stream",
+        "content-type": "application/json",
+      };
+      const request = new Request("http://localhost/mcp", { method: "POST", headers, body });
+      const response = await app.server.fetch(request);
+      return [response.status, (await response.text()).includes("Cannot take a batch")];
+    };
+    expect(await send(one)).toEqual([200, false]);
+    for (const batch of [`[${one}]`, ` \n[${one},${one}]`, `\ufeff[${one}]`, "[]"]) {
+      expect(await send(batch)).toEqual([400, true]);
+    }
+  });
+
+  it("cuts what a tool answers at 1 MiB, never in a character, and says how to read on", async () => {
+    await using app = await openApp();
+    const rows = Array.from({ length: 30 }, (_, at) => ({
+      sql: "insert into memory (scope, key, value, updated_at) values ('global', ?, ?, 1)",
+      args: [`key-${at}`, "\u{1F41D}".repeat(25_000)],
+    }));
+    await app.db.write(rows);
+    const client = await connect(app, await app.token());
+    const result = await client.callTool({
+      name: "memory_list",
+      arguments: { scope: "global", page_size: 100 },
+    });
+    const text = (result.content as { text: string }[])[0]?.text ?? "";
+    const [read = "", said = ""] = text.split("\n[Cut ");
+    expect(said).toMatch(/^after 1048576 bytes.* tail, .*cursor\)\.\]$/);
+    const bytes = new TextEncoder().encode(read).length;
+    expect(bytes > 1024 * 1024 - 4 && bytes <= 1024 * 1024).toBe(true);
+    expect(read.includes("\ufffd")).toBe(false);
+    await client.close();
+  });
 });
