@@ -1,9 +1,12 @@
+import { digest } from "../base/digest.ts";
 import { newId } from "../base/id.ts";
 import { conflict, ServiceError } from "../domain/error.ts";
 import { personName, USERS_MAX } from "../domain/user.ts";
 import { isDuplicate } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { findUserBySubject, insertUser, noteLogin, type UserRow } from "../store/user.ts";
+import { networkOf } from "./auth.ts";
+import { NETWORK_SHARE } from "./login_limit.ts";
 import { type Identity, OIDC_LOGIN_MS, type OidcSignIn } from "./oidc.ts";
 import type { Needs } from "./parts.ts";
 
@@ -31,20 +34,17 @@ export async function beginOidc(
 
 /**
  * Takes the provider's answer: finds or makes the user, and answers where the browser goes on, with a code in the fragment
- * that this browser alone may use, once. Throws `forbidden`, `conflict` when the name is another user's, `unavailable`.
+ * that this browser alone may use, once. Failures are limited like those of passwords. Throws `forbidden`, `conflict` when the
+ * name is another user's, `rate_limited`, `unavailable`.
  */
 export async function finishOidc(
-  needs: Needs<"signIn" | "db" | "clock" | "authority">,
+  needs: Needs<"signIn" | "db" | "clock" | "authority" | "auth" | "loginLimits">,
   search: string,
   cookie: string | null,
+  address: string,
 ): Promise<string> {
   const { signIn, db, clock, authority } = needs;
-  const answer = new URL(`${signIn.publicUrl()}${CALLBACK_PATH}${search}`);
-  const { identity, flow } = await oidcOf(needs).finish(answer, cookie).catch(async (error) => {
-    const reason = error instanceof Error ? error.message : String(error);
-    await db.write([record(clock.now(), { kind: "auth.refused", data: { by: "oidc", reason } })]);
-    throw error;
-  });
+  const { identity, flow } = await answered(needs, search, cookie, address);
   const user = await userOf(needs, identity);
   if (user.disabled === 1) throw new ServiceError("forbidden", "Cannot sign in: this user is disabled");
   if (user.role !== identity.role) {
@@ -68,6 +68,33 @@ export async function finishOidc(
   const to = new URL(flow.returnTo, signIn.publicUrl());
   to.hash = `code=${signIn.codes.issue(grant)}`;
   return to.href;
+}
+
+// Anybody may come here with anything: what is no sign-in of ours writes nothing, and what fails is limited by its network.
+async function answered(
+  needs: Needs<"signIn" | "db" | "clock" | "auth" | "loginLimits">,
+  search: string,
+  cookie: string | null,
+  address: string,
+): Promise<Awaited<ReturnType<OidcSignIn["finish"]>>> {
+  const { signIn, db, clock, auth, loginLimits } = needs;
+  const oidc = oidcOf(needs);
+  const attempt = await loginLimits.begin(
+    [{ who: digest(`oidc\n${networkOf(address)}`), max: auth.login_failures_per_minute * NETWORK_SHARE }],
+    "Cannot sign in: too many failed logins; wait for the next minute",
+  );
+  try {
+    const done = await oidc.finish(new URL(`${signIn.publicUrl()}${CALLBACK_PATH}${search}`), cookie);
+    attempt.takeBack();
+    return done;
+  } catch (error) {
+    await attempt.fail();
+    if (await oidc.idOf(cookie) !== "") {
+      const reason = error instanceof Error ? error.message : String(error);
+      await db.write([record(clock.now(), { kind: "auth.refused", data: { by: "oidc", reason } })]);
+    }
+    throw error;
+  }
 }
 
 // (issuer, subject) is the user, whatever it is called meanwhile. A name that somebody has here is never taken for them.

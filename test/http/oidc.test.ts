@@ -108,6 +108,16 @@ describe("a provider that lies (contract 9, reliability USR-4)", () => {
 });
 
 describe("a browser that lies (contract 9, reliability USR-4)", () => {
+  it("writes nothing without a sign-in of ours, and may fail so often in a minute", async () => {
+    while (Date.now() % 60_000 > 50_000) await new Promise((resolve) => setTimeout(resolve, 100));
+    await using provider = await lyingProvider({});
+    await using app = await appWith(provider);
+    const callback = `${app.url}/api/auth/oidc/callback?code=x&state=x`;
+    for (let i = 0; i < 30; i++) expect((await finish(callback, "")).status).toBe(403);
+    expect((await finish(callback, "")).status).toBe(429);
+    expect(await app.db.read("select kind from journal where kind = 'auth.refused'")).toEqual([]);
+  }, 90_000);
+
   it(
     "another state, no cookie, a forged one, an answer twice, an error: refused, and nothing is stored",
     async () => {

@@ -119,9 +119,9 @@ export const authRoutes = [
     query: oidcAnswerQuery,
     status: 303,
     response: z.undefined(),
-    handle: async ({ api, raw }) => {
+    handle: async ({ api, raw, address }) => {
       const cookie = new BrowserCookies(api.auth.place()).flow(raw);
-      return leave(await api.auth.finishOidc(new URL(raw.url).search, cookie));
+      return leave(await api.auth.finishOidc(new URL(raw.url).search, cookie, address));
     },
   }),
 ] as const;
