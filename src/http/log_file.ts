@@ -15,8 +15,8 @@ interface LogRequest {
   ended: boolean;
   follow: boolean;
   tail: number | undefined;
-  /** Asks again whether it has ended, and for its text. */
-  again: () => Promise<{ ended: boolean; text: string | null }>;
+  /** Asks again whether it has ended, and for its text; null for a reader who may read no longer. */
+  again: () => Promise<{ ended: boolean; text: string | null } | null>;
 }
 
 /** The bell that rings when a log grows. */
@@ -69,7 +69,9 @@ class LogReader implements BodySource {
     while (!this.#closed) {
       // Asked before reading, so that everything that was written before the end is read.
       const known = !this.#request.follow || this.#request.ended || stopping.aborted;
-      const { ended, text } = known ? { ended: true, text: null } : await this.#request.again();
+      const now = known ? { ended: true, text: null } : await this.#request.again();
+      if (now === null) return this.#end(controller);
+      const { ended, text } = now;
       const block = await this.#read();
       if (this.#closed) return;
       if (block !== null) return controller.enqueue(block);
@@ -77,11 +79,16 @@ class LogReader implements BodySource {
         // A short log may have come with the outcome, and is no file.
         const whole = this.#file === null && text !== null ? tailOf(text, this.#request.tail) : "";
         if (whole !== "") controller.enqueue(new TextEncoder().encode(whole));
-        this.close();
-        return controller.close();
+        return this.#end(controller);
       }
       await this.#bell.next(clock, POLL_MS, stopping);
     }
+  }
+
+  #end(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    if (this.#closed) return;
+    this.close();
+    controller.close();
   }
 
   async #read(): Promise<Uint8Array | null> {

@@ -35,6 +35,7 @@ const CHECK_MS = 1_000;
 export const STALLED_MAX_MS = 60_000;
 
 const encoder = new TextEncoder();
+const NO_FRAMES = new Uint8Array();
 const HEARTBEAT = encoder.encode(":\n\n");
 
 /**
@@ -77,7 +78,10 @@ class EventStream implements BodySource {
     while (!this.#gone.signal.aborted) {
       if (this.#opening !== "") return this.#open(controller);
       const reason = await this.#endReason();
-      const step = await this.#source.step(this.#after);
+      // Who may read no longer gets nothing more; at a stop the client gets what is there.
+      const step = reason === undefined || reason === "shutdown"
+        ? await this.#source.step(this.#after)
+        : { frames: NO_FRAMES, after: this.#after, ended: reason };
       if (this.#gone.signal.aborted) return;
       this.#after = step.after;
       const ended = step.ended ?? reason;

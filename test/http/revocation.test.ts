@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { logResponse } from "../../src/http/log_file.ts";
+import { encoded, eventStream, frame } from "../../src/http/stream.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { logIn, type Somebody, someToken, someUser, WORD } from "../harness/people.ts";
@@ -67,6 +69,32 @@ describe("what is open when rights end (contract 9, reliability USR-2)", () => {
     },
     270_000,
   );
+
+  it("a stream and a log send nothing more to a reader whose rights have ended", async () => {
+    await using app = await openApp();
+    const { bells } = app.server.parts;
+    const before = bells.size;
+    const stream = eventStream(app.server.parts, {
+      whyEnded: () => Promise.resolve("revoked"),
+      bell: "x",
+      after: 0,
+      opening: "",
+      step: () => Promise.resolve({ frames: encoded([frame("told", {})]), after: 1 }),
+    });
+    const said = await stream.text();
+    expect(said).toContain('data: {"reason":"revoked"}');
+    expect(said).not.toContain("told");
+    const path = await Deno.makeTempFile({ prefix: "svc-test-log-" });
+    await Deno.writeTextFile(path, "x".repeat(200_000));
+    let asked = 0;
+    const log = await logResponse(app.server.parts, {
+      ...{ path, text: null, executionId: "x", ended: false, follow: true, tail: undefined },
+      again: () => Promise.resolve(++asked === 1 ? { ended: false, text: null } : null),
+    });
+    expect((await log.text()).length).toBe(65_536);
+    expect(bells.size).toBe(before);
+    await Deno.remove(path);
+  });
 
   it("what another program changes in the database counts after a second as well", async () => {
     await using app = await openApp();

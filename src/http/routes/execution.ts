@@ -47,12 +47,7 @@ export const executionRoutes = [
       const { follow, tail, raw } = query;
       const find = () => api.execution.findLog(call, params.id, raw);
       const log = await find();
-      // Whoever may no longer read has come to the end, too.
-      const again = async () => {
-        const { ended, text } = await find();
-        const left = await call.ended() !== null;
-        return { ended: ended || left, text: left ? null : text };
-      };
+      const again = async () => await call.ended() === null ? await find() : null;
       return await logResponse(streams, { ...log, executionId: params.id, follow, tail, again });
     },
   }),
