@@ -44,6 +44,7 @@ export async function receiveHook(
   const { holder } = hook;
   const actor = holder?.subject ?? senderActor(hook.name, message.sender.id);
   const depth = holder === null ? 0 : await chainDepth(needs, { caller: holder }, "send this to a hook");
+  if (holder !== null) await needs.runLimits.take({ caller: holder }, "messages");
   nameOrigin(actor);
   const received = await receiveMessage(needs, rules, {
     ...message,
@@ -126,11 +127,9 @@ function messageOf(config: WebhookPlatformConfig, hook: Hook, body: unknown) {
 /** What makes it the same message when it comes again (decision 0092). */
 function idOf({ hmac }: WebhookPlatformConfig, { headers, holder }: Hook, body: unknown): string {
   const own = (body ?? {}) as { id?: unknown; event_id?: unknown };
-  // GitHub signs the body and no header: with another delivery id the same body is still the same.
+  // GitHub signs the body and no header: with other headers the same body is still the same.
   const signature = headers["x-hub-signature-256"];
-  if (hmac === "github" && holder === null && headers["x-github-delivery"] && signature) {
-    return signature.replace("sha256=", "");
-  }
+  if (hmac === "github" && holder === null && signature) return signature.replace("sha256=", "");
   if (hmac === "slack" && typeof own.event_id === "string") return own.event_id;
   // Slack signs the time and the body: what comes again under another header is the same, too.
   const slack = headers["x-slack-signature"];

@@ -40,7 +40,7 @@ export class RunLimits {
   }
 
   /** Counts `count` more things that this run makes. Throws `conflict` when they are too many; a person has no limit. */
-  async take(call: Call, thing: keyof typeof MOST, count = 1): Promise<void> {
+  async take(call: Pick<Call, "caller">, thing: keyof typeof MOST, count = 1): Promise<void> {
     const { run } = call.caller;
     if (run === null) return;
     const made = this.#of(run);

@@ -60,13 +60,19 @@ describe("limits of one run (reliability SCP-7)", () => {
   }, 90_000);
 
   it("the scheduled tasks, messages and memory of a run are limited", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
-    const run = await startRun(app, ["write:tasks", "write:messages", "write:chat", "write:memory"]);
+    const platforms = { alerts: { kind: "webhook", worker: "Agent" } as never };
+    await using app = await openApp({ config: { engines: fakeEngines(), platforms } });
+    const scopes = ["write:tasks", "write:messages", "write:chat", "write:memory", "write:hooks"];
+    const run = await startRun(app, scopes);
+    const tell = async (id: number) =>
+      (await app.send("POST /hooks/alerts", { text: "more", id }, run.headers)).status;
+    expect(await tell(1)).toBe(202);
     const say = async () =>
       (await app.send("POST /api/messages", { message_id: run.messageId, content: "more" }, run.headers))
         .status;
-    for (let i = 0; i < RUN_MESSAGES_MAX; i++) expect(await say()).toBe(201);
+    for (let i = 1; i < RUN_MESSAGES_MAX; i++) expect(await say()).toBe(201);
     expect(await say()).toBe(409);
+    expect(await tell(2)).toBe(409);
     const asUser = await app.send(
       `POST /api/local/sessions/${run.sessionId}/messages`,
       { content: "more" },

@@ -122,6 +122,8 @@ describe("POST /hooks/:name (contract 10.5)", () => {
     });
     expect((await post(app, body, headers("d1"))).status).toBe(202);
     expect((await post(app, body, headers("d2"))).status).toBe(202);
+    const unnamed = { ...headers(""), "webhook-id": "new" };
+    expect((await post(app, body, unnamed)).status).toBe(202);
     expect((await post(app, `${body} `, headers("d3"))).status).toBe(401);
     expect((await post(app, "{}", headers("d4", "{}"))).body.detail).toContain("/repo");
     const form = `payload=${encodeURIComponent(JSON.stringify({ ...JSON.parse(body), n: 2 }))}`;
