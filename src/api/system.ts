@@ -23,7 +23,8 @@ import { countWorkers, findRecentExecutions, findWorkerNames, listUsage } from "
 import { findSetting, resumeSchedules } from "../store/setting.ts";
 import { listLimits } from "../store/rate_limit.ts";
 import { VERSION } from "../base/version.ts";
-import { checked } from "./auth.ts";
+import { checked, networkOf } from "./auth.ts";
+import { NETWORK_SHARE } from "./login_limit.ts";
 import { CHOSEN_COST, hashPassword, verifyPassword } from "./password.ts";
 import type { BeeRun } from "../domain/bee_run.ts";
 import { valueOf } from "../domain/json.ts";
@@ -115,9 +116,11 @@ export async function changePassword(
   }
   const credential = await findCredential(db);
   if (credential === null) throw conflict("Cannot change the password: there is none yet");
-  const who = `password\n${address}`;
   if (call.caller.person?.by !== "key") {
-    await checkCurrent(needs, credential.password_hash, input.current_password, who);
+    await checkCurrent(needs, credential.password_hash, input.current_password, {
+      name: "password",
+      address,
+    });
   }
   const hash = await hashPassword(input.new_password, CHOSEN_COST);
   const now = clock.now();
@@ -130,22 +133,24 @@ export async function changePassword(
   return answer({ username: credential.username, updated_at: now });
 }
 
-/** Checks the password that somebody says is theirs, counting the wrong ones of `who`. Throws `invalid_request`, `rate_limited`. */
+/** Checks the password that somebody says is theirs, limited like a login: by name and network, and by network. Throws `invalid_request`, `rate_limited`. */
 export async function checkCurrent(
   { auth, loginLimits }: Needs<"auth" | "loginLimits">,
   hash: string,
   current: string | undefined,
-  who: string,
+  { name, address }: { name: string; address: string },
 ): Promise<void> {
   if (current === undefined) {
     throw invalid("current_password", "is needed with a token from a login");
   }
-  const key = digest(who);
+  const network = networkOf(address);
+  const key = digest(`${network}\n${name}`);
+  const max = auth.login_failures_per_minute;
   const attempt = await loginLimits.begin(
-    [{ who: key, max: auth.login_failures_per_minute }],
+    [{ who: key, max }, { who: digest(network), max: max * NETWORK_SHARE }],
     "Cannot change the password: too many wrong ones; wait for the next minute",
   );
-  if (!await checked(attempt, verifyPassword(current, hash, who))) {
+  if (!await checked(attempt, verifyPassword(current, hash, network))) {
     await attempt.fail();
     throw invalid("current_password", "is wrong");
   }

@@ -193,7 +193,8 @@ export async function setPassword(
     );
   }
   if (own) {
-    await checkCurrent(needs, found.password_hash, input.current_password, `${input.address}\n${found.id}`);
+    const { address, current_password } = input;
+    await checkCurrent(needs, found.password_hash, current_password, { name: found.id, address });
   }
   const hash = await hashPassword(input.password, CHOSEN_COST);
   const now = clock.now();
