@@ -104,15 +104,17 @@ function nounOf(path: string, name: string): string {
 
 function idempotencyKey(
   request: Request,
-  { subject, person }: Caller,
+  { subject, person, run }: Caller,
   path: string,
   body: unknown,
 ): IdempotencyKey | null {
   const key = request.headers.get("idempotency-key");
   if (key === null) return null;
   if (!/^[\x21-\x7e]{1,200}$/.test(key)) throw invalid("Idempotency-Key", "must be 1-200 visible characters");
+  // A worker is one subject in all of its conversations, and no run may meet what another conversation made.
+  const owner = person?.userId ?? run?.session_key ?? "";
   return {
-    key: digest(`${subject} ${person?.userId ?? ""}\n${request.method} ${path}\n${key}`),
+    key: digest(`${subject} ${owner}\n${request.method} ${path}\n${key}`),
     fingerprint: digest(JSON.stringify(body) ?? ""),
   };
 }

@@ -7,7 +7,7 @@ import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { openApp } from "../harness/app.ts";
-import { startRun } from "../harness/run.ts";
+import { runToken, startRun } from "../harness/run.ts";
 import { eventually } from "../harness/wait.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
@@ -34,6 +34,27 @@ function tries(access: string): [scopes: string[], enough: boolean][] {
     [[`${verb}:*`], access !== "read:engines" && access !== "read:budgets"],
   ];
 }
+
+describe("Idempotency-Key of runs (contract 1)", () => {
+  it("belongs to a conversation: another one of the same worker does not meet it", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startRun(app, ["write:tasks"]);
+    const other = await startRun(app, ["write:tasks"], "Other");
+    // The same worker in another conversation.
+    await app.db.write([{
+      sql: "update execution set worker_id = ? where id = ?",
+      args: [run.workerId, other.executionId],
+    }]);
+    const execution = { id: other.executionId, worker_id: run.workerId, attempt: 1 };
+    const token = await runToken(app, execution, ["write:tasks"]);
+    const make = async (messageId: string, headers: Record<string, string>) => {
+      const body = { message_id: messageId, worker_id: run.workerId, instruction: "x", type: "immediate" };
+      return (await app.send("POST /api/tasks", body, { ...headers, "idempotency-key": "k" })).status;
+    };
+    expect(await make(run.messageId, run.headers)).toBe(201);
+    expect(await make(other.messageId, { authorization: `Bearer ${token}` })).toBe(201);
+  }, 90_000);
+});
 
 describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
   it(`each of ${forRuns.length} routes asks for exactly its scope`, async () => {
