@@ -123,7 +123,10 @@ export class Authority {
       this.#verified.delete(token);
       return null;
     }
-    const claims = await verifyToken(this.key, token, now);
+    const { key } = this;
+    const claims = await verifyToken(key, token, now);
+    // Replaced meanwhile: what the old key signed does not count, and must not be remembered.
+    if (this.key !== key) return await this.#claims(token);
     if (claims !== null) this.#verified.set(token, claims);
     return claims;
   }

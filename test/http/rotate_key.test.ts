@@ -8,6 +8,16 @@ import { startRun } from "../harness/run.ts";
 const ROTATE = "POST /api/system/rotate-key";
 
 describe("another signing key (contract 8.16)", () => {
+  it("a token that is being verified while the key changes is not remembered as good", async () => {
+    await using app = await openApp();
+    const { token } = await app.call("POST /api/tokens", { name: "ci", scopes: ["read:*"] });
+    const { authority } = app.server.parts;
+    const going = authority.authenticate(token);
+    authority.replaceKey(crypto.getRandomValues(new Uint8Array(32)));
+    expect(await going).toBe(null);
+    expect(await authority.authenticate(token)).toBe(null);
+  });
+
   it(
     "ends every login and every token, of everybody, and streams with them; new ones count, also after a restart",
     async () => {
