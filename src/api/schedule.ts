@@ -13,6 +13,7 @@ import { findTaskJson } from "../store/task.ts";
 import { findWorker } from "../store/worker.ts";
 import { type Answer, answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
+import { chainDepth } from "./chain.ts";
 import { checkCommands, checkDelivery } from "./command.ts";
 import type { Needs } from "./parts.ts";
 
@@ -42,7 +43,7 @@ export function previewSchedule(
  * `invalid_request`, `forbidden` for who may not set commands, `conflict` for a task that has ended or is immediate.
  */
 export async function updateTask(
-  needs: Needs<"db" | "clock" | "engines" | "timeZone">,
+  needs: Needs<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">,
   call: Call,
   id: string,
   input: TaskUpdate,
@@ -57,7 +58,8 @@ export async function updateTask(
   const asked = changed(task, input);
   if (Object.keys(asked).length === 0) return { json };
   await checkChange(needs, call, task, asked);
-  const change = { ...asked, ...timesOf(needs, task, asked, call, now) };
+  const depth = await chainDepth(needs, call, "change the task");
+  const change = { ...asked, ...timesOf(needs, task, asked, call, now), depth };
   const waiting = task.type === "countdown" && (asked.scheduled_at !== undefined || asked.paused === false);
   await db.writeOr([
     ...updateSchedule(id, change, waiting, now),
@@ -82,12 +84,14 @@ function checkChangeable(task: Task): void {
   if (isEndedTask(task.status)) throw conflict(`${cannot} ${task.status}; make a new one`);
 }
 
-type Change = Omit<ScheduleChange, "next_run_at" | "failures_in_row" | "reason" | "queued_at">;
+type Change = Omit<ScheduleChange, "depth" | "next_run_at" | "failures_in_row" | "reason" | "queued_at">;
 
 const CHANGEABLE = [
   ...["name", "instruction", "cron", "time_zone", "scheduled_at", "worker_id", "paused", "gate", "verify"],
   ...["overlap", "pause_after_failures", "deliver_to", "until", "max_runs"],
 ] as (keyof Change)[];
+
+const WORK = ["instruction", "worker_id", "cron", "time_zone", "scheduled_at", "paused"] as const;
 
 // What GET answered can be sent back (contract 1.2), so a field with its present value is no change.
 function changed(task: Task, input: TaskUpdate): Change {
@@ -104,7 +108,9 @@ async function checkChange(
   change: Change,
 ): Promise<void> {
   checkFieldsOfType(task.type, change);
-  checkDelivery(call, change.deliver_to);
+  // Whose work or time a run changes, of that it decides what is delivered.
+  const changesWork = WORK.some((name) => change[name] !== undefined);
+  checkDelivery(call, change.deliver_to ?? (changesWork ? task.deliver_to : undefined));
   const { worker_id = task.worker_id, gate = task.gate, verify = task.verify } = change;
   const worker = await findWorker(db, worker_id);
   if (worker === null) throw invalid("worker_id", `no worker has the id ${JSON.stringify(worker_id)}`);

@@ -11,6 +11,7 @@ import { findTask, findTaskJson, listTasks as listTaskRows } from "../store/task
 import { cancelOccurrence, findOccurrence, insertOccurrence } from "../store/occurrence.ts";
 import { type Answer, answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
+import { chainDepth } from "./chain.ts";
 import { create } from "./create.ts";
 import type { Needs } from "./parts.ts";
 import { waitFor, type WaitLimits } from "./wait.ts";
@@ -77,7 +78,7 @@ export async function cancelTask(
  * `not_found`, `conflict` for a task that is running or has ended.
  */
 export async function runTask(
-  needs: Needs<"db" | "clock" | "runLimits">,
+  needs: Needs<"db" | "clock" | "limits" | "runLimits">,
   call: Call,
   id: string,
 ): Promise<Answer<Task>> {
@@ -94,13 +95,15 @@ export async function runTask(
 class Overtaken extends ServiceError {}
 
 function runOnce(
-  { db, clock, runLimits }: Needs<"db" | "clock" | "runLimits">,
+  needs: Needs<"db" | "clock" | "limits" | "runLimits">,
   call: Call,
   id: string,
 ): Promise<Answer<Task>> {
+  const { db, clock, runLimits } = needs;
   return create({ db, clock }, call, async () => {
     const task = valueOf(await findVisible(db, call, id));
     if (isToRun(task)) return { statements: [], response: task };
+    const depth = await chainDepth(needs, call, "run the task");
     await runLimits.take(call, "tasks");
     const now = clock.now();
     const due: JournalEntry = {
@@ -110,7 +113,7 @@ function runOnce(
       data: { at: now, manual: true },
     };
     return {
-      statements: [...moved(runTaskNow(task, now), now, due), insertOccurrence(id, now, "hand", now)],
+      statements: [...moved(runTaskNow(task, depth, now), now, due), insertOccurrence(id, now, "hand", now)],
       response: {
         ...task,
         status: "pending",

@@ -64,7 +64,7 @@ export type ScheduleChange =
       | "reason"
     >
   >
-  & { queued_at?: null };
+  & { queued_at?: null; depth?: number };
 
 /** Changes the named columns only, guarded by the task's being active, and by its waiting when `waiting` says so. */
 export function updateSchedule(
@@ -74,7 +74,8 @@ export function updateSchedule(
   now: number,
 ): Statement[] {
   const entries = Object.entries(change) as [string, Value | object][];
-  const set = entries.map(([name]) => `${name} = ?`);
+  // A chain of tasks never gets shorter.
+  const set = entries.map(([name]) => name === "depth" ? "depth = max(depth, ?)" : `${name} = ?`);
   const args = entries.map(([name, value]) =>
     name === "gate" || name === "verify" ? JSON.stringify(value) : value as Value
   );

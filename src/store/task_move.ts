@@ -182,13 +182,17 @@ export function cancelTask(id: string, reason: string, now: number): Statement[]
 }
 
 /** scheduled -> pending at once, by hand. A schedule keeps its next time; a countdown has none any more. */
-export function runTaskNow({ id, run_no }: { id: string; run_no: number }, now: number): Statement[] {
+export function runTaskNow(
+  { id, run_no }: { id: string; run_no: number },
+  depth: number,
+  now: number,
+): Statement[] {
   return guarded(
     `update task
     set status = 'pending', due_at = ?, attempt = 0, run_no = run_no + 1, updated_at = ?,
-      next_run_at = iif(type = 'countdown', null, next_run_at)
+      next_run_at = iif(type = 'countdown', null, next_run_at), depth = max(depth, ?)
     where id = ? and status = 'scheduled' and run_no = ?`,
-    [now, now, id, run_no],
+    [now, now, depth, id, run_no],
     BELL.dispatcher,
   );
 }

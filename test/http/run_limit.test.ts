@@ -91,6 +91,40 @@ describe("limits of one run (reliability SCP-7)", () => {
     expect(things).toEqual(["messages", "memory_bytes"]);
   }, 90_000);
 
+  it("a schedule that a run changes or starts is as deep as a task that it makes", async () => {
+    for (const max_chain_depth of [0, 1]) {
+      await using app = await openApp({ config: { engines: fakeEngines(), limits: { max_chain_depth } } });
+      const run = await startRun(app, ["write:tasks"]);
+      const idle = await app.call("POST /api/workers", { name: "Idle", paused: true });
+      const plan = { worker_id: idle.id, instruction: "x", type: "scheduled", cron: "0 9 * * 1" };
+      const make = async () => (await app.call("POST /api/tasks", { ...plan, message_id: run.messageId })).id;
+      const [changed, started] = [await make(), await make()];
+      const change = (headers?: Record<string, string>) =>
+        app.send(`PUT /api/tasks/${changed}`, { instruction: `y${headers === undefined}` }, headers);
+      const start = (headers?: Record<string, string>) =>
+        app.send(`POST /api/tasks/${started}/run`, {}, headers);
+      for (const reply of [await change(run.headers), await start(run.headers)]) {
+        expect([max_chain_depth, reply.status]).toEqual([max_chain_depth, max_chain_depth === 0 ? 409 : 200]);
+      }
+      for (const reply of [await change(), await start()]) expect(reply.status).toBe(200);
+      const rows = await app.db.read("select depth from task where id in (?, ?)", [changed, started]);
+      expect(rows).toEqual([{ depth: max_chain_depth }, { depth: max_chain_depth }]);
+    }
+  }, 90_000);
+
+  it("a run says nothing new where a schedule of somebody else delivers", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startRun(app, ["write:tasks"]);
+    const plan = { worker_id: run.workerId, instruction: "x", type: "scheduled", cron: "0 9 * * 1" };
+    const elsewhere = { ...plan, message_id: run.messageId, deliver_to: "local:elsewhere" };
+    const { id } = await app.call("POST /api/tasks", elsewhere);
+    const change = async (body: object) => (await app.send(`PUT /api/tasks/${id}`, body, run.headers)).status;
+    expect(await change({ instruction: "y" })).toBe(403);
+    expect(await change({ cron: "0 8 * * 1" })).toBe(403);
+    expect(await change({ name: "weekly" })).toBe(200);
+    expect(await change({ instruction: "y", deliver_to: run.sessionKey })).toBe(200);
+  }, 90_000);
+
   it(
     "an agent that creates tasks for itself stops at the depth, and the run that reached it is marked",
     async () => {
