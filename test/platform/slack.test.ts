@@ -131,6 +131,19 @@ describe("Slack (contract 10)", () => {
     ]);
   });
 
+  it("leaves what a press does not say, and goes on (contract 10.4)", async () => {
+    await using world = new SlackWorld();
+    await using _app = await open(world);
+    world.fake.push({
+      type: "interactive",
+      payload: { type: "view_submission", user: { id: world.person } },
+    });
+    world.fake.push({ type: "interactive", payload: null });
+    await world.say("say after it");
+    await hears(world, "after it");
+    expect(world.fake.waiting.size).toBe(0);
+  });
+
   it("lets no agent mention everybody", async () => {
     await using world = new SlackWorld();
     await using _app = await open(world);

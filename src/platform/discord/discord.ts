@@ -216,11 +216,11 @@ async function confirm(
   interaction: Interaction,
   outcome: Received["outcome"] | undefined,
 ): Promise<void> {
-  const { id, token } = interaction;
-  const body = typedOf(interaction) === ""
-    ? afterPress(interaction, outcome)
-    : afterCommand(interaction, outcome);
   try {
+    const { id, token } = interaction;
+    const body = typedOf(interaction) === ""
+      ? afterPress(interaction, outcome)
+      : afterCommand(interaction, outcome);
     await client.call("POST", `/interactions/${id}/${token}/callback`, { body, isOpen: true });
   } catch (error) {
     log.info("A button or command of Discord stays as it is: {error}", { error });

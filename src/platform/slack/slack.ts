@@ -122,7 +122,10 @@ function troubleOf(error: unknown): Trouble {
 async function take(client: SlackClient, receive: Receive, envelope: Envelope, botId: string): Promise<void> {
   const incoming = readOrLeave("Slack", () => incomingOf(envelope, botId));
   const received = incoming === null ? null : await storeOrLeave("Slack", receive, incoming);
-  if (envelope.type === "interactive") void confirm(client, envelope.payload, received?.outcome);
+  // What could not be read has another form than `confirm` knows.
+  if (envelope.type === "interactive" && incoming !== null) {
+    void confirm(client, envelope.payload, received?.outcome);
+  }
 }
 
 // The question loses its buttons: shown to people, so nothing depends on it.

@@ -101,7 +101,7 @@ async function poll({ client, connection, receive, signal, wellAgain }: Poll): P
 // The button stops turning, and the question loses its buttons: shown to people, so nothing depends on it.
 async function confirm(
   client: TelegramClient,
-  { id, message, data = "" }: Click,
+  click: Click,
   outcome: Received["outcome"] | undefined,
 ): Promise<void> {
   const isAnswered = outcome === "queued" || outcome === "repeated";
@@ -111,6 +111,7 @@ async function confirm(
     ? "This question is not open any more."
     : "You may not answer here.";
   try {
+    const { id, message, data = "" } = click;
     await client.call("answerCallbackQuery", {
       callback_query_id: id,
       ...(words === "" ? {} : { text: words }),
