@@ -144,10 +144,24 @@ export class Outbox {
         await db.write(givenUp(message, reason, message.attempt + 1, clock.now()));
         return;
       }
+      if (part.unanswered > 0 && !await this.#isThere(platform, message)) return;
       const before = part === open[0] ? statements : [];
       if (!await this.#send(platform, message, { part, before, isLast: part === open.at(-1) })) return;
     }
     this.#failures = 0;
+  }
+
+  // Its second send is its last: a platform that is silent must not take that from every reply that waits.
+  async #isThere(platform: Platform, message: WaitingOutbound): Promise<boolean> {
+    try {
+      await platform.test();
+      return true;
+    } catch (error) {
+      // Whoever answers, with whatever, is there.
+      if (!(error instanceof DeliveryError)) return true;
+      await this.#hold(message, error.message, this.#holds.hold(platform.name, undefined, null));
+      return false;
+    }
   }
 
   /** The parts of a reply, and what stores them when they are new: in the commit before the first of them is sent. */

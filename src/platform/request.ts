@@ -9,11 +9,16 @@ export async function answered<T>(platform: string, request: () => Promise<T>): 
   try {
     return await request();
   } catch (error) {
-    const refused = error instanceof Error && /connection refused|dns error|tcp connect/i.test(error.message);
-    throw refused
+    throw isNotConnected(error)
       ? new DeliveryError("unreachable", `${platform} cannot be reached`)
       : new DeliveryError("unanswered", `${platform} did not answer`);
   }
+}
+
+// No connection was made, TLS included, so not a byte of the request has left. The runtime says so in the cause.
+function isNotConnected(error: unknown): boolean {
+  const words = error instanceof Error ? `${error.message} ${error.cause}` : "";
+  return /client error \(connect\)|connection refused|dns error|tcp connect/i.test(words);
 }
 
 /** What comes before a send: without an answer to this, nothing was sent (contract 10.3). */

@@ -55,6 +55,20 @@ describe.each(Object.entries(KINDS))("%s (contract 10.3)", (_kind, create) => {
     expect(server.asked()).toBeLessThanOrEqual(3);
   });
 
+  it("a connection that is not made, or ends before its TLS stands, has sent nothing", async () => {
+    using server = Deno.listen({ port: 0, hostname: "127.0.0.1" });
+    const closing = (async () => {
+      for await (const connection of server) connection.close();
+    })();
+    const address = `127.0.0.1:${server.addr.port}`;
+    await expect(create(`https://${address}`).deliver(DELIVERY)).rejects.toMatchObject({
+      why: "unreachable",
+    });
+    server.close();
+    await closing;
+    await expect(create(`http://${address}`).deliver(DELIVERY)).rejects.toMatchObject({ why: "unreachable" });
+  });
+
   it.each([["null", 502], ['{"message":"bad gateway"}', 502], ["<html>", 503]])(
     "the answer %s of what stands between is no refusal (%i)",
     async (body, status) => {

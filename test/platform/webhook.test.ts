@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { Webhook } from "standardwebhooks";
+import { DeliveryError } from "../../src/platform/platform.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp, type TestSettings } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
@@ -278,6 +279,29 @@ describe("replies to reply_url (contract 10.3)", () => {
       next_attempt_at: null,
       error: expect.stringContaining("may have arrived"),
     });
+  });
+
+  it("are not sent once more while the receiver is silent: they wait for it (reliability PLT-3)", async () => {
+    const clock = new TestClock();
+    await using receiver = new Receiver(SECRET, () => clock.now());
+    await using app = await openApp({ clock, config: settings(to(receiver)) });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const platform = app.server.parts.platforms.get("alerts")?.platform;
+    if (platform === undefined || platform === null) throw new Error("it is not there");
+    const { test } = platform;
+    platform.test = () => Promise.reject(new DeliveryError("unanswered", "it is silent"));
+    receiver.modes.push("lost");
+    await say(app, "say first", "m1");
+    const held = async () => (await app.call("GET /api/messages/outbound"))[0];
+    await eventually("it waits", async () => (await held())?.error === "it is silent");
+    expect(await held()).toMatchObject({ attempt: 0, next_attempt_at: expect.any(Number) });
+    expect(receiver.got).toHaveLength(1);
+    platform.test = test;
+    await eventually("it arrives", () => {
+      clock.advance(1_000);
+      return receiver.got.length === 2;
+    });
+    await app.until("message.sent");
   });
 
   it("are sent once more when it could not be stored that they arrived, and the conversation goes on (reliability PLT-2)", async () => {
