@@ -21,10 +21,14 @@ export class Holds {
   /** Leaves a platform alone, or one chat of it; answers until when, Unix ms. What the platform said counts before our own pause. */
   hold(platform: string, chat: string | undefined, retryAfterMs: number | null): number {
     const key = keyOf(platform, chat);
-    const strikes = (this.#held.get(key)?.strikes ?? 0) + 1;
-    const ms = Math.ceil(retryAfterMs ?? backoffMs(RETRY, strikes));
-    this.#held.set(key, { endsAt: this.#clock.monotonic() + ms, strikes });
-    return this.#clock.now() + ms;
+    const now = this.#clock.monotonic();
+    const { endsAt: before, strikes: earlier } = this.#held.get(key) ?? { endsAt: now, strikes: 0 };
+    // What fails while a hold is on was sent before it: the same trouble, and not one more.
+    const strikes = before > now ? earlier : earlier + 1;
+    const ms = Math.max(Math.ceil(retryAfterMs ?? backoffMs(RETRY, strikes)), RETRY.firstMs);
+    const endsAt = Math.max(before, now + ms);
+    this.#held.set(key, { endsAt, strikes });
+    return this.#clock.now() + Math.ceil(endsAt - now);
   }
 
   /** Until when, Unix ms, or null when it may be tried. */

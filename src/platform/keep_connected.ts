@@ -35,7 +35,8 @@ export async function keepConnected(keeping: Keeping): Promise<void> {
       if (signal.aborted) return;
       const { state, pauseMs } = troubleOf(error);
       connection.become(state, error instanceof Error ? error.message : String(error));
-      await sleep(clock, pauseMs ?? backoffMs(retry, ++failures), signal);
+      // Not even a platform that asks for it is asked without a pause.
+      await sleep(clock, Math.max(pauseMs ?? backoffMs(retry, ++failures), retry.firstMs), signal);
     }
   }
 }

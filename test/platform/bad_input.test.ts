@@ -225,6 +225,17 @@ it("a hold is not ended by what was sent before it, and grows until something ar
   expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 1_000);
 });
 
+it("a hold is one for all that fails at once, as long as the longest of them, and never none (contract 10.3)", () => {
+  const clock = new TestClock();
+  const holds = new Holds(clock);
+  for (let i = 0; i < 16; i++) expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 1_000);
+  expect(holds.hold("phone", undefined, 60_000)).toBe(clock.now() + 60_000);
+  expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 60_000);
+  clock.advance(60_000);
+  expect(holds.hold("phone", undefined, 0)).toBe(clock.now() + 1_000);
+  expect(holds.hold("other", "7", -5)).toBe(clock.now() + 1_000);
+});
+
 it("a stop waits for what a webhook is being told, so that it is not told twice (contract 11)", async () => {
   await using receiver = new Receiver(SECRET);
   const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });

@@ -116,3 +116,28 @@ it("a platform that asks for the next connection all the time gets it after a pa
   stopped.abort();
   await kept;
 });
+
+it("a platform that asks for no pause is not asked without one (contract 10.4)", async () => {
+  const clock: Clock & Pick<TestClock, "advance"> = new TestClock();
+  const stopped = new AbortController();
+  let sessions = 0;
+  const kept = keepConnected({
+    connection: new Connection("there", clock),
+    clock,
+    signal: stopped.signal,
+    retry: { firstMs: 500, lastMs: 60_000 },
+    session: () => Promise.reject(new Error(`number ${++sessions}`)),
+    troubleOf: () => ({ state: "limited", pauseMs: 0 }),
+  });
+  const turns = async () => {
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));
+  };
+  await turns();
+  clock.advance(499);
+  await turns();
+  expect(sessions).toBe(1);
+  clock.advance(1);
+  await eventually("the next one", () => sessions === 2);
+  stopped.abort();
+  await kept;
+});
