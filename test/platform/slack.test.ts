@@ -79,6 +79,24 @@ describe("Slack (contract 10)", () => {
     expect(world.faults()).toEqual([]);
   });
 
+  it("reads what was said meanwhile although Slack fails at first (contract 10.1)", async () => {
+    await using world = new SlackWorld();
+    const clock = new TestClock(Date.now());
+    await using app = await open(world, clock);
+    await world.say("say first");
+    await eventually("it is heard", async () => (await app.call("GET /api/messages/inbound")).length === 1);
+    await eventually("nothing waits", () => world.fake.waiting.size === 0);
+    const ts = `${Math.floor(Date.now() / 1000)}.000001`;
+    world.fake.history.push({ channel: world.direct, ts, user: world.person, text: "say missed" });
+    world.fake.historyErrors.push("internal_error", "fatal_error");
+    world.fake.disconnect("drop");
+    await eventually("it is read", async () => {
+      clock.advance(500);
+      return (await app.call("GET /api/messages/inbound")).length === 2;
+    });
+    expect(world.fake.historyErrors).toEqual([]);
+  });
+
   it("makes a connection anew that is silent for 2.5 times its ping (reliability PLT-6)", async () => {
     await using world = new SlackWorld();
     const clock = new TestClock(Date.now());

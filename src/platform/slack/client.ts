@@ -36,6 +36,11 @@ export class SlackError extends Error {
   get isRefused(): boolean {
     return KEY_ERRORS.includes(this.code);
   }
+
+  /** Another try gives the same. */
+  get isFinal(): boolean {
+    return this.code !== "ratelimited" && !SERVER_ERRORS.includes(this.code);
+  }
 }
 
 /** Calls of one app with one of its tokens. */
@@ -131,6 +136,6 @@ export function deliveryError(error: unknown): DeliveryError {
   if (!(error instanceof SlackError)) return new DeliveryError("refused", String(error));
   const { code, message, retryAfterMs } = error;
   if (code === "ratelimited") return new DeliveryError("limited", message, { scope: "chat", retryAfterMs });
-  if (error.isRefused || SERVER_ERRORS.includes(code)) return new DeliveryError("unreachable", message);
+  if (error.isRefused || !error.isFinal) return new DeliveryError("unreachable", message);
   return new DeliveryError("refused", message);
 }

@@ -92,7 +92,7 @@ async function patiently(
       return await read();
     } catch (error) {
       // A channel that we may not read any more, or a thread that is gone.
-      if (error instanceof SlackError && error.code !== "ratelimited") return [];
+      if (error instanceof SlackError && error.isFinal) return [];
       log.info("The history of Slack is not here yet: {error}", { error });
       const asked = error instanceof SlackError ? error.retryAfterMs : null;
       await sleep(clock, asked ?? PAUSE_MS, signal);
