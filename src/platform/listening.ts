@@ -7,6 +7,8 @@ const HELLO_MS = 15_000;
 const SILENT_PINGS = 2.5;
 // After a platform said that it will close a socket, what is on its way still comes over it.
 const LINGER_MS = 2_000;
+// What a stop finds on its way into the store has so long to get there.
+const STOP_MS = 2_000;
 
 /** A socket, as those who take its messages see it. */
 export interface Socket {
@@ -47,9 +49,11 @@ export async function listen(listening: Listening): Promise<void> {
   const end = () => wire.terminate();
   signal.addEventListener("abort", end, { once: true });
   const watching = new AbortController();
+  let handled = () => Promise.resolve();
   try {
     await new Promise<void>((resolve, reject) => {
       const watch = attend(listening, wire, { resolve, reject });
+      handled = () => watch.handling;
       wire.on("error", (error) => reject(new Error(`${platform}: ${error.message}`)));
       wire.on("close", () => reject(new Error(`${platform} closed the connection`)));
       void silence(listening, wire, watch, AbortSignal.any([signal, watching.signal])).then((ms) => {
@@ -60,6 +64,7 @@ export async function listen(listening: Listening): Promise<void> {
     void sleep(clock, LINGER_MS, signal).then(() => wire.close());
   } catch (error) {
     wire.terminate();
+    if (signal.aborted) await settled(handled(), clock);
     throw error;
   } finally {
     watching.abort();
@@ -67,11 +72,19 @@ export async function listen(listening: Listening): Promise<void> {
   }
 }
 
+async function settled(handling: Promise<void>, clock: Clock): Promise<void> {
+  const over = new AbortController();
+  await Promise.race([handling.catch(() => {}), sleep(clock, STOP_MS, over.signal)]);
+  over.abort();
+}
+
 /** When something came last, and how long it may be silent. */
 interface Watch {
   lastAt: number;
   pingMs: number;
   isReady: boolean;
+  /** Resolves when all that came so far is taken. */
+  handling: Promise<void>;
 }
 
 function attend(
@@ -79,7 +92,7 @@ function attend(
   wire: Wire,
   { resolve, reject }: { resolve: () => void; reject: (error: unknown) => void },
 ): Watch {
-  const watch: Watch = { lastAt: clock.monotonic(), pingMs, isReady: false };
+  const watch: Watch = { lastAt: clock.monotonic(), pingMs, isReady: false, handling: Promise.resolve() };
   const seen = () => watch.lastAt = clock.monotonic();
   const socket: Socket = {
     send: (data) => wire.send(data),
@@ -90,7 +103,6 @@ function attend(
     next: resolve,
     pingEvery: (ms) => watch.pingMs = ms,
   };
-  let handling = Promise.resolve();
   wire.on("ping", seen);
   wire.on("pong", seen);
   wire.on("open", () => {
@@ -101,8 +113,8 @@ function attend(
     seen();
     const bytes = data as unknown as Uint8Array;
     // After an error nothing more is taken: what follows comes again, too, and in its order.
-    handling = handling.then(() => take(bytes, socket));
-    handling.catch(reject);
+    watch.handling = watch.handling.then(() => take(bytes, socket));
+    watch.handling.catch(reject);
   });
   return watch;
 }

@@ -19,7 +19,7 @@ const hears = (world: WeComWorld, text: string) =>
 const platformOf = (app: App) => app.call("GET /api/platforms/corp");
 
 /** The platform alone, connected, with what came out of it. */
-async function listening(world: WeComWorld, before = () => {}) {
+async function listening(world: WeComWorld, before: () => void | Promise<void> = () => {}) {
   const came: Incoming[] = [];
   const { bot_id, secret, base_url } = world.config;
   const platform = createWeCom("corp", { bot_id, secret, base_url }, systemClock);
@@ -90,6 +90,38 @@ describe("the connection to WeCom (contract 10.4)", () => {
     await eventually("all three", () => there.came.length === 3);
     expect(there.came.map(({ text }) => text)).toEqual(["one", "two", "three"]);
     expect(world.fake.subscriptions).toBe(1);
+  });
+
+  it("stores a press later, too, and leaves an event that says nothing", async () => {
+    await using world = new WeComWorld();
+    let failures = 0;
+    await using there = await listening(world, () => {
+      if (failures++ < 2) throw new Error("the disk is full");
+    });
+    const from = { userid: "7" };
+    const event = {
+      eventtype: "template_card_event",
+      template_card_event: { event_key: "q", task_id: "t" },
+    };
+    world.fake.push("aibot_event_callback", { msgid: "e1", from });
+    world.fake.push("aibot_event_callback", { msgid: "e2", from, chattype: "single", event });
+    await world.say("behind it");
+    await eventually("both", () => there.came.length === 2);
+    expect(there.came.map(({ text, choice }) => text || choice)).toEqual(["q", "behind it"]);
+    expect(world.fake.subscriptions).toBe(1);
+  });
+
+  it("does not stop before what came is stored: it would not come again", async () => {
+    await using world = new WeComWorld();
+    const begun = Promise.withResolvers<void>();
+    await using there = await listening(world, async () => {
+      begun.resolve();
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    });
+    for (const text of ["one", "two"]) await world.say(text);
+    await begun.promise;
+    await there.platform.stop();
+    expect(there.came.map(({ text }) => text)[0]).toBe("one");
   });
 
   it("says that a secret does not count, and the service goes on", async () => {

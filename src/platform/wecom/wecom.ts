@@ -5,7 +5,7 @@ import { Connection } from "../connection.ts";
 import { partsOf } from "../cut.ts";
 import { keepConnected, type Trouble } from "../keep_connected.ts";
 import { listen, type Socket } from "../listening.ts";
-import type { Platform, Receive } from "../platform.ts";
+import type { Incoming, Platform, Receive, Received } from "../platform.ts";
 import { readOrLeave, storeOrLeave } from "../receiving.ts";
 import { deliveryError, type Frame, WeComClient, WeComError } from "./client.ts";
 import { download } from "./download.ts";
@@ -126,7 +126,7 @@ async function take(parts: Work, frame: Frame, socket: Socket): Promise<void> {
     await hear(parts, frame.body as Said, callback);
   } else if (frame.cmd === "aibot_event_callback") {
     connection.seen();
-    await happen(parts, frame.body as Happened, callback);
+    await happen(parts, frame.body as Happened | undefined, callback);
   } else if (callback === SUBSCRIBE) {
     const { errcode = 0, errmsg = "" } = frame;
     if (errcode !== 0) throw new WeComError(errcode, errmsg);
@@ -137,33 +137,38 @@ async function take(parts: Work, frame: Frame, socket: Socket): Promise<void> {
 }
 
 async function hear(parts: Work, said: Said, callback: string): Promise<void> {
-  const { sender, receive, clock, signal } = parts;
   const incoming = readOrLeave("WeCom", () => messageOf(said));
   if (incoming === null) return;
-  sender.remember(incoming.id, callback);
-  // WeCom tells nothing twice: what cannot be stored now is tried again, and what follows waits for it.
+  parts.sender.remember(incoming.id, callback);
+  await store(parts, incoming);
+}
+
+async function happen(parts: Work, happened: Partial<Happened> | undefined, callback: string): Promise<void> {
+  if (happened?.event?.eventtype === "disconnected_event") {
+    throw new Displaced("another connection uses this bot: WeCom allows one");
+  }
+  const incoming = readOrLeave("WeCom", () => pressOf(happened as Happened));
+  if (incoming === null) return;
+  const received = await store(parts, incoming);
+  // Shown to people, so nothing depends on it.
+  void parts.sender.confirm(callback, incoming.repliesTo, incoming.choice, received?.outcome).catch(
+    (error) => {
+      log.info("A button of WeCom stays as it is: {error}", { error });
+    },
+  );
+}
+
+// WeCom tells nothing twice: what cannot be stored now is tried again, and what follows waits for it.
+async function store({ receive, clock, signal }: Work, incoming: Incoming): Promise<Received | null> {
   for (let tries = 1;; tries++) {
     try {
-      return void await storeOrLeave("WeCom", receive, incoming);
+      return await storeOrLeave("WeCom", receive, incoming);
     } catch (error) {
       if (tries === STORES_MAX || signal.aborted) throw error;
       log.warning("A message of WeCom cannot be stored yet: {error}", { error });
       await sleep(clock, backoffMs(STORE_AGAIN, tries), signal);
     }
   }
-}
-
-async function happen({ sender, receive }: Work, happened: Happened, callback: string): Promise<void> {
-  if (happened.event.eventtype === "disconnected_event") {
-    throw new Displaced("another connection uses this bot: WeCom allows one");
-  }
-  const incoming = readOrLeave("WeCom", () => pressOf(happened));
-  if (incoming === null) return;
-  const received = await storeOrLeave("WeCom", receive, incoming);
-  // Shown to people, so nothing depends on it.
-  void sender.confirm(callback, incoming.repliesTo, incoming.choice, received?.outcome).catch((error) => {
-    log.info("A button of WeCom stays as it is: {error}", { error });
-  });
 }
 
 function troubleOf(error: unknown): Trouble {
