@@ -43,6 +43,11 @@ function textParts(text: string, { characters, fileBytes }: Limits): Part[] {
   ];
 }
 
+/** So many characters of a label or text; one whose halves do not both fit is left out. */
+export function beginningOf(text: string, maxCharacters: number): string {
+  return text.slice(0, maxCharacters).replace(/[\ud800-\udbff]$/, "");
+}
+
 /** A text in pieces: cut at a paragraph, a line, a sentence or a word; a code block is closed and opened again. */
 export function cutText(content: string, maxCharacters: number): string[] {
   const pieces: string[] = [];

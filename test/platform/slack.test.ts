@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { Clock } from "../../src/base/clock.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
 import { plainText, SLACK_MRKDWN } from "../../src/platform/slack/format.ts";
+import { createSlack } from "../../src/platform/slack/slack.ts";
 import type { App } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
@@ -160,6 +161,27 @@ describe("Slack (contract 10)", () => {
     await world.say("say after it");
     await hears(world, "after it");
     expect(world.fake.waiting.size).toBe(0);
+  });
+
+  it("takes a long question whose characters are escaped, and cuts no character of a label in two", async () => {
+    await using world = new SlackWorld();
+    const { app_token, bot_token, base_url } = world.config;
+    const there = createSlack("team", { app_token, bot_token, base_url }, systemClock);
+    const text = "a<b & c ".repeat(400).trim();
+    const choices = [74, 73].map((length) => ({
+      value: `q${length}`,
+      label: `${"x".repeat(length)}🙂 more`,
+    }));
+    await there.deliver({
+      ...{ key: "k", chat: "D7", thread: "", answers: "" },
+      ...{ part: { text: `${text}\n\n\`\`\`\n${"&".repeat(900)}\n\`\`\``, media: null }, choices },
+    });
+    const [sent] = world.sent();
+    expect(sent?.buttons).toEqual(["x".repeat(74), `${"x".repeat(73)}🙂`]);
+    const shown = world.fake.sent[0].blocks.map((block: { text?: { text: string } }) =>
+      block.text?.text ?? ""
+    );
+    expect(shown.join("").match(/&amp;/g)).toHaveLength(1_300);
   });
 
   it("lets no agent mention everybody", async () => {

@@ -1,5 +1,6 @@
 import { newId } from "../../base/id.ts";
 import type { Choice } from "../../domain/choice.ts";
+import { beginningOf } from "../cut.ts";
 import { type DingTalkClient, DingTalkError } from "./client.ts";
 import { markdownOf } from "./format.ts";
 import type { Pressed } from "./message.ts";
@@ -81,7 +82,7 @@ function paramsOf(text: string, choices: readonly Choice[], chat: string): Param
   const params: Params = { text: markdownOf(text).text, answer: "", ...noButtons() };
   choices.forEach(({ value: choice, label }, at) => {
     const value: Pressed = { choice, label, chat };
-    params[`b${at + 1}`] = label.slice(0, LABEL_CHARACTERS);
+    params[`b${at + 1}`] = beginningOf(label, LABEL_CHARACTERS);
     params[`v${at + 1}`] = JSON.stringify(value);
   });
   return params;

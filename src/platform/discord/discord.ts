@@ -2,7 +2,7 @@ import type { Backoff } from "../../base/backoff.ts";
 import { type Clock, sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { Connection } from "../connection.ts";
-import { partsOf } from "../cut.ts";
+import { beginningOf, partsOf } from "../cut.ts";
 import { keepConnected, type Trouble } from "../keep_connected.ts";
 import type { Heard, Incoming, Platform, Receive, Received } from "../platform.ts";
 import { readOrLeave, storeOrLeave } from "../receiving.ts";
@@ -232,14 +232,14 @@ function afterPress(pressed: Interaction, outcome: Received["outcome"] | undefin
   const isAnswered = outcome === "queued" || outcome === "repeated";
   if (!isAnswered && outcome !== "late") return alone("You may not answer here.");
   const words = isAnswered ? `> ${labelOf(pressed)}` : "(not open any more)";
-  const content = `${(pressed.message?.content ?? "").slice(0, ASKED_CHARACTERS)}\n\n${words}`;
+  const content = `${beginningOf(pressed.message?.content ?? "", ASKED_CHARACTERS)}\n\n${words}`;
   return { type: CHANGE, data: { content, allowed_mentions: { parse: [] }, components: [] } };
 }
 
 /** What a command does is said in the chat; this only says that it was heard. */
 function afterCommand(given: Interaction, outcome: Received["outcome"] | undefined): object {
   const isHeard = outcome === "queued" || outcome === "repeated" || outcome === "over";
-  return alone(isHeard ? `> ${typedOf(given).slice(0, ASKED_CHARACTERS)}` : "You may not say this here.");
+  return alone(isHeard ? `> ${beginningOf(typedOf(given), ASKED_CHARACTERS)}` : "You may not say this here.");
 }
 
 function alone(content: string): object {

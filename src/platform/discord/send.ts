@@ -1,4 +1,5 @@
 import { digest } from "../../base/digest.ts";
+import { beginningOf } from "../cut.ts";
 import { inDialect } from "../markdown.ts";
 import { fileOf } from "../part_file.ts";
 import type { Delivery, Progress } from "../platform.ts";
@@ -83,7 +84,7 @@ function rowsOf(choices: Delivery["choices"]): object[] {
   const buttons = choices.map(({ value, label }) => ({
     type: 2,
     style: 1,
-    label: label.slice(0, LABEL_CHARACTERS),
+    label: beginningOf(label, LABEL_CHARACTERS),
     custom_id: value,
   }));
   const rows = [];

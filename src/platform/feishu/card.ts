@@ -1,4 +1,5 @@
 import type { Choice } from "../../domain/choice.ts";
+import { beginningOf } from "../cut.ts";
 import { inDialect } from "../markdown.ts";
 import { FEISHU_MARKDOWN } from "./format.ts";
 import type { Pressed } from "./message.ts";
@@ -25,7 +26,7 @@ export function buttonsOf(choices: readonly Choice[], text: string, thread: stri
     const value: Pressed = { choice, label, text: shown, thread };
     return {
       tag: "button",
-      text: { tag: "plain_text", content: label.slice(0, LABEL_CHARACTERS) },
+      text: { tag: "plain_text", content: beginningOf(label, LABEL_CHARACTERS) },
       behaviors: [{ type: "callback", value }],
     };
   });

@@ -1,4 +1,4 @@
-import { cutText } from "../cut.ts";
+import { beginningOf, cutText } from "../cut.ts";
 import { inDialect } from "../markdown.ts";
 import { fileOf } from "../part_file.ts";
 import type { Delivery, Progress } from "../platform.ts";
@@ -7,6 +7,8 @@ import { SLACK_MRKDWN } from "./format.ts";
 
 // Of one section, which a message with buttons is made of; marks need some room.
 const SECTION_CHARACTERS = 2_500;
+// What Slack takes of one.
+const MARKED_CHARACTERS = 3_000;
 const LABEL_CHARACTERS = 75;
 
 /** Sends a part to its chat, in its thread; answers the `ts` that it has there, of a file its id. Throws DeliveryError. */
@@ -61,11 +63,13 @@ export function textOf(text: string): object {
   return { text: inDialect(text, SLACK_MRKDWN), unfurl_links: false, unfurl_media: false };
 }
 
-function sectionsOf(text: string): object[] {
-  return cutText(text, SECTION_CHARACTERS).map((piece) => ({
-    type: "section",
-    text: { type: "mrkdwn", text: inDialect(piece, SLACK_MRKDWN) },
-  }));
+// What is escaped is longer, up to five times: a piece that does not fit is cut again.
+function sectionsOf(text: string, characters = SECTION_CHARACTERS): object[] {
+  return cutText(text, characters).flatMap((piece) => {
+    const marked = inDialect(piece, SLACK_MRKDWN);
+    if (marked.length > MARKED_CHARACTERS) return sectionsOf(piece, Math.floor(characters / 2));
+    return [{ type: "section", text: { type: "mrkdwn", text: marked } }];
+  });
 }
 
 function buttonsOf(choices: Delivery["choices"]): object {
@@ -75,7 +79,7 @@ function buttonsOf(choices: Delivery["choices"]): object {
       type: "button",
       action_id: value,
       value,
-      text: { type: "plain_text", text: label.slice(0, LABEL_CHARACTERS) },
+      text: { type: "plain_text", text: beginningOf(label, LABEL_CHARACTERS) },
     })),
   };
 }

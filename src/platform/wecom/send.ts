@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { LRUCache } from "lru-cache";
+import { beginningOf } from "../cut.ts";
 import { inDialect } from "../markdown.ts";
 import { fileOf } from "../part_file.ts";
 import type { Delivery, Progress, Received } from "../platform.ts";
@@ -95,7 +96,7 @@ export class Sender {
   }
 
   async #ask({ key, chat, part: { text }, choices }: Delivery): Promise<string> {
-    const words = text.length > TEXT_CHARACTERS ? `${text.slice(0, TEXT_CHARACTERS - 1)}…` : text;
+    const words = text.length > TEXT_CHARACTERS ? `${beginningOf(text, TEXT_CHARACTERS - 1)}…` : text;
     // A card that was not taken comes again without what was said before it.
     if (words !== text && !this.#said.has(key)) await this.#say(chat, text);
     this.#said.set(key, true);
@@ -107,7 +108,7 @@ export class Sender {
         card_type: "button_interaction",
         ...wordsOf(words),
         button_list: choices.map(({ value, label }) => ({
-          text: label.slice(0, LABEL_CHARACTERS),
+          text: beginningOf(label, LABEL_CHARACTERS),
           style: 1,
           key: value,
         })),
