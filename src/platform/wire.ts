@@ -11,11 +11,24 @@ export interface Wire {
 }
 
 interface WireModule {
-  WebSocket: new (url: string, options: { handshakeTimeout: number }) => Wire;
+  WebSocket: new (url: string, options: Options) => Wire;
 }
+
+interface Options {
+  handshakeTimeout: number;
+  maxPayload: number;
+  perMessageDeflate: boolean;
+}
+
+// Many times what a platform sends at once. It is not compressed: a few bytes could become all of it.
+const MESSAGE_BYTES = 16 * 1024 * 1024;
 
 /** A WebSocket to a platform, not open yet; it fails when it is not open in time. The package is loaded with the first one. */
 export async function openWire(url: string, handshakeMaxMs: number): Promise<Wire> {
   const { WebSocket } = await import("ws") as unknown as WireModule;
-  return new WebSocket(url, { handshakeTimeout: handshakeMaxMs });
+  return new WebSocket(url, {
+    handshakeTimeout: handshakeMaxMs,
+    maxPayload: MESSAGE_BYTES,
+    perMessageDeflate: false,
+  });
 }
