@@ -184,6 +184,22 @@ describe("Slack (contract 10)", () => {
     expect(shown.join("").match(/&amp;/g)).toHaveLength(1_300);
   });
 
+  it("has not sent a file whose bytes did not arrive", async () => {
+    await using world = new SlackWorld();
+    const { app_token, bot_token, base_url } = world.config;
+    const there = createSlack("team", { app_token, bot_token, base_url }, systemClock);
+    world.fake.uploadModes.push("lost", 503);
+    const file = {
+      ...{ key: "k", chat: "D7", thread: "", answers: "", choices: [] },
+      part: { text: "long", media: null, asFile: "long.md" },
+    };
+    for (let i = 0; i < 2; i++) {
+      await expect(there.deliver(file)).rejects.toMatchObject({ why: "unreachable" });
+    }
+    await there.deliver(file);
+    expect(world.fake.uploads).toMatchObject([{ name: "long.md", text: "long" }]);
+  });
+
   it("lets no agent mention everybody", async () => {
     await using world = new SlackWorld();
     await using _app = await open(world);

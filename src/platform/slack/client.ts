@@ -1,7 +1,7 @@
 import { answerText } from "../answer.ts";
 import type { PartFile } from "../part_file.ts";
 import { DeliveryError } from "../platform.ts";
-import { answered, objectOf } from "../request.ts";
+import { answered, notSent, objectOf } from "../request.ts";
 import { askedMs } from "../retry_after.ts";
 
 const BASE_URL = "https://slack.com/api/";
@@ -86,6 +86,13 @@ export class SlackClient {
     { name, bytes }: PartFile,
     place: { channel_id: string; thread_ts?: string },
   ): Promise<string> {
+    // Nothing is seen in the chat before the last step.
+    const file_id = await notSent(() => this.#bring(name, bytes));
+    await this.call("files.completeUploadExternal", { files: [{ id: file_id, title: name }], ...place });
+    return file_id;
+  }
+
+  async #bring(name: string, bytes: PartFile["bytes"]): Promise<string> {
     const target = { filename: name, length: bytes.length };
     const { upload_url, file_id } = await this.call<{ upload_url: string; file_id: string }>(
       "files.getUploadURLExternal",
@@ -102,9 +109,9 @@ export class SlackClient {
       await response.body?.cancel();
       return response.status;
     });
-    if (status !== 200) throw new SlackError(status === 429 ? "ratelimited" : `status ${status}`);
-    await this.call("files.completeUploadExternal", { files: [{ id: file_id, title: name }], ...place });
-    return file_id;
+    if (status === 200) return file_id;
+    if (status >= 500) throw new SlackError("service_unavailable");
+    throw new SlackError(status === 429 ? "ratelimited" : `status ${status}`);
   }
 
   /** The bytes of a file of a message, as they come. Throws as call() does. */

@@ -9,6 +9,8 @@ export class FakeSlack extends FakeServer {
   readonly appToken = APP_TOKEN;
   readonly botToken = BOT_TOKEN;
   readonly bot = BOT;
+  /** How the next files are answered before they are in a chat: where their bytes go, or those. Then they are taken. */
+  readonly uploadModes: ("lost" | number)[] = [];
   /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. */
   readonly modes: ("lost" | number)[] = [];
   readonly reactions: string[] = [];
@@ -100,6 +102,10 @@ export class FakeSlack extends FakeServer {
         this.reactions.push(fields.timestamp ?? "");
         return yes({});
       case "files.getUploadURLExternal": {
+        if (this.uploadModes[0] === "lost") {
+          this.uploadModes.shift();
+          return lost();
+        }
         const id = `F${this.#next++}`;
         this.#pending.set(id, { name: fields.filename ?? "", bytes: new Uint8Array(Number(fields.length)) });
         return yes({ upload_url: `${this.url}/upload/${id}`, file_id: id });
@@ -164,6 +170,8 @@ export class FakeSlack extends FakeServer {
   async #upload(id: string, request: Request): Promise<Response> {
     const file = this.#pending.get(id);
     const bytes = new Uint8Array(await request.arrayBuffer());
+    const mode = this.uploadModes.shift();
+    if (typeof mode === "number") return new Response("no", { status: mode });
     if (file === undefined || bytes.length !== file.bytes.length) return new Response("no", { status: 400 });
     file.bytes = bytes;
     return new Response("OK");
