@@ -20,6 +20,10 @@ const log = logger("attachments");
 /** How long the quiet window waits for a file (contract 10.1). */
 const FETCH_MAX_MS = 60_000;
 const FETCHES_MAX = 8;
+// So that a platform whose files hang leaves room for the others.
+const PLATFORM_FETCHES_MAX = 4;
+// What could not be stored is tried again after so long.
+const AGAIN_MS = 1_000;
 const RETRY: Backoff = { firstMs: 500, lastMs: 8_000 };
 
 interface AttachmentOptions {
@@ -34,24 +38,38 @@ interface AttachmentOptions {
 /** Fetches the files of messages. While it does, the quiet window of their conversation stays open (contract 10.1). */
 export function createAttachments(options: AttachmentOptions): Stage {
   const { db, clock, bells } = options;
-  const busy = new Set<string>();
+  /** The platforms of the messages whose files are being fetched, by message. */
+  const busy = new Map<string, string>();
   const stage = new Stage({ name: "attachments", bell: BELL.attachments, clock, bells, step });
   return stage;
 
   async function step(signal: AbortSignal): Promise<number> {
-    const waiting = await listAttachments(db, [...busy], FETCHES_MAX - busy.size);
-    for (const message of waiting) {
-      busy.add(message.id);
-      void settle(options, message, signal)
-        .catch((error) =>
-          log.error("Cannot store the file of message {id}: {error}", { id: message.id, error })
-        )
-        .finally(() => {
-          busy.delete(message.id);
-          if (!signal.aborted) stage.wake();
-        });
+    for (;;) {
+      const full = [...new Set(busy.values())].filter(isFull);
+      const limit = FETCHES_MAX - busy.size;
+      const waiting = await listAttachments(db, { busy: [...busy.keys()], full, limit });
+      // One platform after the other becomes full, so this ends.
+      for (const message of waiting) if (!isFull(message.platform)) begin(message, signal);
+      if (waiting.every(({ id }) => busy.has(id))) return Infinity;
     }
-    return Infinity;
+  }
+
+  function isFull(platform: string): boolean {
+    return [...busy.values()].filter((one) => one === platform).length >= PLATFORM_FETCHES_MAX;
+  }
+
+  function begin(message: WaitingAttachment, signal: AbortSignal): void {
+    const { id, platform } = message;
+    busy.set(id, platform);
+    void settle(options, message, signal)
+      .catch(async (error) => {
+        log.error("Cannot store the file of message {id}: {error}", { id, error });
+        await sleep(clock, AGAIN_MS, signal);
+      })
+      .finally(() => {
+        busy.delete(id);
+        if (!signal.aborted) stage.wake();
+      });
   }
 }
 

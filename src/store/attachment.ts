@@ -12,19 +12,19 @@ export interface WaitingAttachment extends Row {
   received_at: number;
 }
 
-/** Received messages whose files are still to be fetched, oldest first, but for those that are being fetched. */
+/** Received messages whose files are still to be fetched, oldest first, but for those that are being fetched and those of `full` platforms. */
 export function listAttachments(
   db: Database,
-  busy: readonly string[],
-  limit: number,
+  { busy, full, limit }: { busy: readonly string[]; full: readonly string[]; limit: number },
 ): Promise<WaitingAttachment[]> {
   return db.read<WaitingAttachment>(
     `select id, session_key, platform, attachment, received_at
     from inbound_message
     where attachment <> '' and status = 'received' and id not in (select value from json_each(?))
+      and platform not in (select value from json_each(?))
     order by id
     limit ?`,
-    [JSON.stringify(busy), limit],
+    [JSON.stringify(busy), JSON.stringify(full), limit],
   );
 }
 
