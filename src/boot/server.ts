@@ -13,8 +13,7 @@ import { logBell } from "../http/log_file.ts";
 import { Listener } from "../http/listener.ts";
 import type { DataLock } from "./lock.ts";
 import { type Foundation, partsOf } from "./parts.ts";
-import { commandsOf, createSending } from "./platforms.ts";
-import { startPlatforms, stopPlatforms, storeWebhooks } from "./platforms.ts";
+import { commandsOf, createSending, startPlatforms, stopPlatforms, storeWebhooks } from "./platforms.ts";
 import { logger, redact } from "../base/log.ts";
 import { Admission } from "../pipeline/admission.ts";
 import { Bee } from "../pipeline/bee.ts";
@@ -273,6 +272,8 @@ export class Server {
     // A start that is not finished still needs the database.
     await this.#starting.catch(() => {});
     parts.watch?.stop();
+    // A round that is going on may still begin a run, which has to be seen below.
+    await Promise.all([this.dispatcher.stage.stop(), this.#bee.stage.stop()]);
     await stopPlatforms(parts.platforms);
     if (this.dispatcher.running > 0 && this.#graceMs > 0) {
       log.info("Waiting up to {seconds} s for {runs} runs to finish; a second signal ends them now", {

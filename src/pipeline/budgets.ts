@@ -49,6 +49,8 @@ export function createBudgets(options: BudgetsOptions): Stage {
   const months = new Months(timeZone);
   // Of the rounds after the first only what changed since the one before is looked at.
   let since = -1;
+  /** Runs that are being ended: a round that comes meanwhile does not ask for it again. */
+  const ending = new Set<string>();
   return new Stage({ name: "budgets", bell: BELL.budget, clock, bells, step });
 
   async function step(): Promise<number> {
@@ -117,11 +119,18 @@ export function createBudgets(options: BudgetsOptions): Stage {
       return budget.unit === "minutes" ? now + Math.ceil(left / running(own)) : Infinity;
     }
     const words = budgetReason(budget, standing, null);
-    for (const { execution_id } of own) {
-      log.warning("The run {id} ends: {words}", { id: execution_id, words });
-      void options.stopRun(execution_id, words);
-    }
+    for (const { execution_id } of own) end(execution_id, words);
     return Infinity;
+  }
+
+  // A run that could not be ended is still open in the next round, which tries again.
+  function end(id: string, words: string): void {
+    if (ending.has(id)) return;
+    ending.add(id);
+    log.warning("The run {id} ends: {words}", { id, words });
+    options.stopRun(id, words)
+      .catch((error) => log.error("Cannot end the run {id} yet: {error}", { id, error }))
+      .finally(() => ending.delete(id));
   }
 }
 

@@ -121,7 +121,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
       faultPoint("cron.tick");
       const { won } = await db.write(statements);
       // Not waited for: the end of the run rings for what waits behind it, and a run that was lost is marked in its row.
-      if (won && replaces(task)) void interruptRun(task.execution_id ?? "");
+      if (won && replaces(task)) end(task.execution_id ?? "");
     } catch (error) {
       // This minute has fired already, before the clock was set back: on to the next.
       if (!isDuplicate(error)) throw error;
@@ -134,6 +134,13 @@ export function createScheduler(options: SchedulerOptions): Stage {
         }),
       );
     }
+  }
+
+  // One read that fails must not end the service: the run ends by itself then, and its place is taken later.
+  function end(executionId: string): void {
+    interruptRun(executionId).catch((error) =>
+      log.error("Cannot end the run {id} for the next one: {error}", { id: executionId, error })
+    );
   }
 
   // The time that waited for the end of the turn before; what is due now waits behind it.
