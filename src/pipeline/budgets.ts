@@ -58,7 +58,8 @@ export function createBudgets(options: BudgetsOptions): Stage {
     const now = clock.now();
     const month = months.of(now);
     const open = await listOpenRuns(db, now);
-    const targets = since === -1
+    // After the clock was set back, what changed since is before it.
+    const targets = since === -1 || now < since
       ? null
       : [...new Set([...await listChangedTargets(db, since), ...open.flatMap((run) => run.targets)])];
     let nextAt = Infinity;

@@ -7,6 +7,7 @@ import type { JournalEntry } from "../domain/journal.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
 import { type Database, isDuplicate, type Statement } from "../store/database.ts";
+import { dueAfterStepBack, settleByNow } from "../store/clock_back.ts";
 import { latestEventAt, moved, record } from "../store/journal.ts";
 import { insertOccurrence } from "../store/occurrence.ts";
 import { markReplaced } from "../store/execution.ts";
@@ -74,14 +75,23 @@ export function createScheduler(options: SchedulerOptions): Stage {
     return next === null ? Infinity : Math.max(0, next - clock.now());
   }
 
-  /** After the wall clock was set back, computes the next times again: they would be too late (reliability CRN-4). */
+  /** After the wall clock was set back, nothing waits for the times that it had shown before (reliability CRN-4). */
   async function followClock(now: number): Promise<void> {
+    if (latestNow === null) await db.write([settleByNow(now)]);
     const before: number = latestNow ?? await latestEventAt(db);
+    if (now < before - STEP_BACK_MS) {
+      log.warning("The clock was set back by {seconds} s; schedules follow it", {
+        seconds: (before - now) / 1000,
+      });
+      await db.write([...dueAfterStepBack(now), settleByNow(now)]);
+      await moveForward(now);
+    }
+    // Only now: a pass that failed is made once more.
     latestNow = now;
-    if (now >= before - STEP_BACK_MS) return;
-    log.warning("The clock was set back by {seconds} s; schedules follow it", {
-      seconds: (before - now) / 1000,
-    });
+  }
+
+  /** Computes the next times again: they would be too late. */
+  async function moveForward(now: number): Promise<void> {
     for (let after: DueTask | null = null;;) {
       const tasks: DueTask[] = await listSchedulesAfter(
         db,
@@ -89,14 +99,23 @@ export function createScheduler(options: SchedulerOptions): Stage {
         after?.id ?? "",
         TASKS_PER_ROUND,
       );
-      await Promise.all(tasks.map(async (task) => {
-        const next = nextOf(task, now);
-        if (next === null || next >= task.next_run_at) return;
-        await db.write(skipOccurrence({ id: task.id, expected: task.next_run_at, next, now }));
-      }));
+      await allEnded(tasks.map((task) => moveOne(task, now)));
       after = tasks.at(-1) ?? null;
       if (after === null || tasks.length < TASKS_PER_ROUND) return;
     }
+  }
+
+  async function moveOne(task: DueTask, now: number): Promise<void> {
+    let next: number | null;
+    try {
+      next = nextOf(task, now);
+    } catch (error) {
+      // For example a time zone that the system does not know any more. It is said again when it is due.
+      log.error("Cannot work out when task {id} is due: {error}", { id: task.id, error });
+      return;
+    }
+    if (next === null || next >= task.next_run_at) return;
+    await db.write(skipOccurrence({ id: task.id, expected: task.next_run_at, next, now }));
   }
 
   // A cron whose next date is out of reach is looked at again; with an end there is none behind it.

@@ -11,6 +11,9 @@ const EVENT_DATA_MAX_CHARACTERS = 8_192;
 // Of each text in data that is longer than that.
 const CUT_TO_CHARACTERS = 500;
 
+// A start writes some events before anybody compares its clock with what was before.
+const LATEST_EVENTS = 1_000;
+
 const INTO_JOURNAL = `insert into journal
   (at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data, address, user_agent)`;
 const INSERT = `${INTO_JOURNAL} values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
@@ -249,9 +252,11 @@ export async function journalRange(db: Database): Promise<{ first: number; last:
   return { first: row?.first ?? 0, last: row?.last ?? 0 };
 }
 
-/** When the newest event was, Unix ms; 0 when there is none. */
+/** The latest time that any of the newest events had, Unix ms; 0 when there is none. */
 export async function latestEventAt(db: Database): Promise<number> {
-  const row = await db.first<{ at: number }>("select at from journal order by seq desc limit 1");
+  const row = await db.first<{ at: number | null }>(
+    `select max(at) as at from (select at from journal order by seq desc limit ${LATEST_EVENTS})`,
+  );
   return row?.at ?? 0;
 }
 
