@@ -179,8 +179,16 @@ async function prepare(
       ...(paused ? [saveSetting("schedules_paused", "1")] : []),
       record(now, { kind: "system.restored", data: { created_at: manifest.created_at, paused } }),
     ]);
+    // Only the database file is moved to its place: what stayed in the WAL file would be lost, without a word.
+    await db.checkpoint().catch((error) => {
+      throw new Error(`Cannot restore: ${error.message} in ${path}. Nothing was changed`);
+    });
   } finally {
     await db.close();
+  }
+  const wal = await Deno.stat(`${path}-wal`).catch(() => null);
+  if (wal !== null && wal.size > 0) {
+    throw new Error("Cannot restore: its changes are not all in the database file. Nothing was changed");
   }
   if (newKey) await Deno.remove(join(paths.restore, BACKUP.secretKey)).catch(() => {});
 }
