@@ -75,7 +75,9 @@ export function scheduleStatements(
       ? { next_run_at: next }
       : {};
     const resumed = names.includes("paused") && !fields.paused ? { failures_in_row: 0, reason: "" } : {};
-    const change = { ...Object.fromEntries(names.map((one) => [one, all[one]])), ...times, ...resumed };
+    const paused = names.includes("paused") && fields.paused ? { queued_at: null } : {};
+    const given = Object.fromEntries(names.map((one) => [one, all[one]]));
+    const change = { ...given, ...times, ...resumed, ...paused };
     statements.push(
       ...updateSchedule(id, change as ScheduleChange, false, now),
       record(now, { kind: "task.updated", worker_id, task_id: id, actor, data: { fields: names } }),

@@ -181,8 +181,11 @@ export function createScheduler(options: SchedulerOptions): Stage {
     const zone = task.time_zone || defaultZone;
     const expected = task.next_run_at;
     const last = Math.min(now, task.until ?? now);
-    const missed = missedOccurrences(task.cron, zone, expected, last) ?? { latest: expected, count: 1 };
+    const found = missedOccurrences(task.cron, zone, expected, last);
     const move = { id: task.id, expected, next: nextOf(task, now), now };
+    // The zone is another one by now, and its cron has no such time in it.
+    if (found === null && task.status === "scheduled" && move.next !== null) return skipOccurrence(move);
+    const missed = found ?? { latest: expected, count: 1 };
     if (task.status !== "scheduled") {
       const data = { at: missed.latest, count: missed.count };
       if (waitsForIt(task)) return queue({ ...move, dueAt: missed.latest }, task, data);

@@ -38,6 +38,8 @@ interface ScheduleEnd {
 // A run that was cancelled, lost or limited says nothing about the schedule (contract 15).
 const NOT_COUNTED: readonly string[] = ["cancelled", "server_lost", "rate_limited", "budget"];
 
+const LOOK_AGAIN_MS = 60_000;
+
 /** What a schedule's end of a turn needs beside the turn. */
 interface Around {
   keys: RunKeys;
@@ -51,7 +53,7 @@ interface Around {
  * any more; and that pause it, told to its conversation, after too many failures in a row (contract 3, Task; contract 15).
  */
 export function endOfSchedule(task: EndedSchedule, end: ScheduleEnd, around: Around): Statement[] {
-  const { keys, of, defaultZone, now } = around;
+  const { keys, of, now } = around;
   const { status, failure, error } = end;
   const counts = status === "failed" && !NOT_COUNTED.includes(failure);
   const last = status === "gated"
@@ -59,7 +61,7 @@ export function endOfSchedule(task: EndedSchedule, end: ScheduleEnd, around: Aro
     : { status, error: status === "completed" ? "" : `${failure}: ${error}`, counts };
   const turn = { ...keys, of };
   const done = last !== null && task.max_runs !== null && task.runs_ended + 1 >= task.max_runs;
-  const next = done ? null : nextRunAt(task, defaultZone, now);
+  const next = done ? null : nextOf(task, around);
   const reason = status === "gated" ? error : "";
   const again = done
     ? []
@@ -69,6 +71,15 @@ export function endOfSchedule(task: EndedSchedule, end: ScheduleEnd, around: Aro
   const why = done ? `it has run ${task.max_runs} times` : "no time is left until its end";
   const over = moved(completeSchedule(turn, last, why, now), now, { kind: "task.completed", ...keys });
   return [...again, ...over, ...paused];
+}
+
+// A zone that the system does not know any more must not keep the outcome from being stored: the scheduler says so then.
+function nextOf(task: EndedSchedule, { defaultZone, now }: Around): number | null {
+  try {
+    return nextRunAt(task, defaultZone, now);
+  } catch {
+    return now + LOOK_AGAIN_MS;
+  }
 }
 
 function pause(task: EndedSchedule, error: string, { keys, now }: Around): Statement[] {
@@ -84,7 +95,7 @@ function pause(task: EndedSchedule, error: string, { keys, now }: Around): State
   };
   return [
     ...moved(pauseFailing(keys.task_id, words, now), now, { kind: "schedule.paused", ...keys }),
-    ...insertNotice(told, now, isPausedSince(keys.task_id, now)),
+    ...insertNotice(told, now, isPausedSince(keys.task_id, words, now)),
   ];
 }
 

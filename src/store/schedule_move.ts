@@ -101,10 +101,11 @@ export function pauseFailing(id: string, reason: string, now: number): Statement
 }
 
 /** True when pauseFailing() has paused it in this batch. */
-export function isPausedSince(id: string, now: number): When {
+export function isPausedSince(id: string, reason: string, now: number): When {
   return {
-    sql: "exists (select 1 from task where id = ? and paused = 1 and updated_at = ?)",
-    args: [id, now],
+    // Somebody may have paused it before; then it has another reason.
+    sql: "exists (select 1 from task where id = ? and paused = 1 and reason = ? and updated_at = ?)",
+    args: [id, reason, now],
   };
 }
 
