@@ -68,7 +68,7 @@ async function countHistory(db: Database, sessionKey: string): Promise<number> {
     from (
       select 1 from inbound_message where session_key = ?
       union all
-      select 1 from outbound_message where session_key = ? and +status = 'sent'
+      select 1 from outbound_message indexed by outbound_history where session_key = ? and status = 'sent'
       limit ?)`,
     [sessionKey, sessionKey, COUNT_MAX + 1],
   );
@@ -88,14 +88,15 @@ async function readHistory(
   const { before = null, limit, maxBytes } = part;
   // One more than is shown says whether there are older ones.
   const most = limit + 1;
-  // Ids are UUIDv7, so the newest of both tables merge by id; each side gives at most what can be shown. With + the index
-  // of the conversation is used and not that of the status, which has the messages of all.
-  const measured = await db.read<Measured & { ts: number } & Row>(
-    `select id, bytes, ts
+  // Ids are UUIDv7, so the newest of both tables merge by id; each side gives at most what can be shown. The index
+  // is named: that of the status has the messages of all, and that of the conversation does not know which were sent.
+  // Nothing is asked of a row that stands behind its text, which would be read page by page.
+  const measured = await db.read<Measured & Row>(
+    `select id, bytes
     from (
       select *
       from (
-        select id, octet_length(content) as bytes, received_at as ts
+        select id, octet_length(content) as bytes
         from inbound_message
         where session_key = ? and (? is null or id < ?)
         order by id desc
@@ -103,9 +104,9 @@ async function readHistory(
       union all
       select *
       from (
-        select id, octet_length(content) as bytes, sent_at as ts
-        from outbound_message
-        where session_key = ? and +status = 'sent' and (? is null or id < ?)
+        select id, octet_length(content) as bytes
+        from outbound_message indexed by outbound_history
+        where session_key = ? and status = 'sent' and (? is null or id < ?)
         order by id desc
         limit ?))
     order by id desc
@@ -119,10 +120,20 @@ async function readHistory(
       over: "end",
       ...(maxBytes === undefined ? {} : { maxBytes }),
     });
-  const times = new Map(measured.map(({ id, ts }) => [id, ts]));
+  const times = await timesOf(db, rows);
   const timeOf = (id: string) => times.get(id) ?? 0;
   rows.sort((a, b) => timeOf(a.id) - timeOf(b.id) || (a.id < b.id ? -1 : 1));
   return { rows, ended: ended || measured.length > limit };
+}
+
+/** When these were received, or sent. */
+async function timesOf(db: Database, rows: readonly Shown[]): Promise<Map<string, number>> {
+  const ids = JSON.stringify(rows.map(({ id }) => id));
+  const found = await db.read<{ id: string; ts: number }>(
+    `select said.id as id, said.ts as ts from ${said("id in (select value from json_each(?))")}`,
+    [ids, ids],
+  );
+  return new Map(found.map(({ id, ts }) => [id, ts]));
 }
 
 function readAll(

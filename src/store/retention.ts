@@ -10,7 +10,7 @@ export async function listOldExecutions(db: Database, before: number): Promise<s
   const rows = await db.read<{ id: string }>(
     `select id
     from execution
-    where completed_at < ? and status ${EXECUTION_HAS_ENDED} and not exists (
+    where completed_at < ? and +status ${EXECUTION_HAS_ENDED} and not exists (
       select 1 from task where task.id = execution.task_id and execution_id = execution.id and status ${TASK_IS_ACTIVE})
     order by completed_at
     limit ?`,
@@ -59,7 +59,7 @@ export const pruneInbound: Prune = (before) => ({
     where id in (
       select id
       from inbound_message
-      where received_at < ? and status ${MESSAGE_IS_ROUTED} and not exists (
+      where received_at < ? and +status ${MESSAGE_IS_ROUTED} and not exists (
         select 1
         from task
         where message_id = coalesce(inbound_message.merged_into, inbound_message.id) and status ${TASK_IS_ACTIVE})
@@ -71,7 +71,7 @@ export const pruneInbound: Prune = (before) => ({
 /** Replies that were delivered. */
 export const pruneSent: Prune = (before) => ({
   sql: `delete from outbound_message
-    where id in (select id from outbound_message where sent_at < ? and status = 'sent' limit ?)
+    where id in (select id from outbound_message where sent_at < ? and +status = 'sent' limit ?)
     returning 1`,
   args: [before, BATCH_ROWS],
 });

@@ -1,10 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { newId } from "../../src/base/id.ts";
 import { listConversationEvents } from "../../src/store/chat.ts";
 import { Database, type Statement, type Value } from "../../src/store/database.ts";
 import { pageHistory } from "../../src/store/history.ts";
 import { listLastHeard } from "../../src/store/platform_message.ts";
 import { migrate } from "../../src/store/migrate.ts";
+import { listOldExecutions, pruneInbound, pruneSent } from "../../src/store/retention.ts";
 import { listOldestHeads } from "../../src/store/task_queue.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
@@ -186,9 +187,26 @@ describe("query plans (architecture, Style)", () => {
     db.first = async (sql, args) => (await db.read(sql, args), null);
     await pageHistory(db, "local:x", { limit: 20 });
     await pageHistory(db, "local:x", { limit: 20, before: newId() });
-    const own = ["inbound_session", "outbound_session"];
+    const own = ["inbound_session", "outbound_history"];
     const byId = ["sqlite_autoindex_inbound_message_1", "sqlite_autoindex_outbound_message_1"];
     expect([...new Set(used)].sort()).toEqual([...own, ...byId].sort());
+    await db.close();
+  });
+
+  it("what is old is found by its time: no row is looked at for its state, which stands behind its text", async () => {
+    const db = await Database.open(":memory:");
+    await migrate(db, 0);
+    const planOf = async (sql: string, args: Value[]) =>
+      (await db.read<{ detail: string }>(`explain query plan ${sql}`, args)).map(({ detail }) => detail).join(
+        "; ",
+      );
+    const deleted = [pruneInbound(0), pruneSent(0)];
+    expect(await planOf(deleted[0]?.sql ?? "", deleted[0]?.args ?? [])).toContain("INDEX inbound_received");
+    expect(await planOf(deleted[1]?.sql ?? "", deleted[1]?.args ?? [])).toContain("INDEX outbound_sent");
+    const asked = vi.spyOn(db, "read");
+    await listOldExecutions(db, 0);
+    const [sql = "", args = []] = asked.mock.calls[0] ?? [];
+    expect(await planOf(sql, args)).toContain("INDEX execution_completed");
     await db.close();
   });
 });

@@ -12,6 +12,8 @@ export const CONVERSATIONS: string[] = [
   ) strict, without rowid`,
   `create index conversation_latest on conversation (id)`,
   `create index conversation_platform on conversation (platform, id)`,
+  // What was sent is counted without its rows: their state stands behind their text, which would be read page by page.
+  `create index outbound_history on outbound_message (session_key, id) where status = 'sent'`,
 
   `insert into conversation (session_key, platform, id, role, updated_at)
     select session_key, platform, max(id), role, at
