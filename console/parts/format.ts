@@ -24,8 +24,8 @@ export function waitText(ms: number): string {
 
 /** How long it is until something, however far away: `in 3 h`, `in 40 d`. */
 export function untilText(at: number, now: number): string {
-  const days = Math.round((at - now) / DAY);
-  return days > 7 ? `in ${days} d` : agoText(at, now);
+  const ms = at - now;
+  return ms > 7 * DAY ? `in ${Math.round(ms / DAY)} d` : agoText(at, now);
 }
 
 /** When something was or will be, seen from `now`: `just now`, `5 min ago`, `in 3 h`, `12 Mar`. */
