@@ -58,8 +58,10 @@ export async function updateTask(
   const asked = changed(task, input);
   if (Object.keys(asked).length === 0) return { json };
   await checkChange(needs, call, task, asked);
-  const depth = await chainDepth(needs, call, "change the task");
-  const change = { ...asked, ...timesOf(needs, task, asked, call, now), depth };
+  // A schedule that its own run changes begins nothing new: it would be at the end of its chain after some runs.
+  const isOwn = call.caller.run?.task_id === id;
+  const chain = isOwn ? {} : { depth: await chainDepth(needs, call, "change the task") };
+  const change = { ...asked, ...timesOf(needs, task, asked, call, now), ...chain };
   const waiting = task.type === "countdown" && (asked.scheduled_at !== undefined || asked.paused === false);
   await db.writeOr([
     ...updateSchedule(id, change, waiting, now),
