@@ -85,7 +85,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     await page.getByRole("dialog").waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
-    await page.waitForFunction("document.activeElement.textContent.trim() === 'New budget'");
+    await expect.poll(() => page.evaluate("document.activeElement.textContent.trim()")).toBe("New budget");
     await page.keyboard.press("Enter");
     await keys.write("Name", "Month");
     await keys.write("At most", "0");

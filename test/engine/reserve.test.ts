@@ -50,11 +50,20 @@ async function run(args: string[], text: string, more: Partial<ProcessSpec> = {}
     stopGraceMs: 300,
     signal: new AbortController().signal,
     waitedMs: () => 0,
-    onStart: (pid) => waited = Deno.readTextFileSync(`/proc/${pid}/environ`) === "",
+    onStart: (pid) => waited = hasNoEnvironment(pid),
     onOutput: (stream, chunk) => stream === "stdout" && pieces.push(new Uint8Array(chunk)),
     ...more,
   });
   return { words: (await new Blob(pieces).text()).split("\0"), code, waited };
+}
+
+// A process that is just being started has none yet, for a moment.
+function hasNoEnvironment(pid: number): boolean {
+  const end = performance.now() + 50;
+  while (performance.now() < end) {
+    if (Deno.readTextFileSync(`/proc/${pid}/environ`) !== "") return false;
+  }
+  return true;
 }
 
 it.runIf(isolation === "namespace")(

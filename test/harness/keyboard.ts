@@ -1,6 +1,9 @@
 import type { Page } from "playwright-core";
+import { patient } from "./patience.ts";
 
-const STEPS_MAX = 120;
+const STEPS_MIN = 120;
+// What it looks for may still be on its way from the service.
+const LOOK_MS = 10_000;
 // What has the focus, by the name that a screen reader says.
 const NAME = `(() => {
   const one = document.activeElement;
@@ -20,7 +23,8 @@ export class Keyboard {
   /** Goes on by Tab until what has the focus is called so. Throws when it never is. */
   async to(name: string | RegExp): Promise<void> {
     const seen: string[] = [];
-    for (let steps = 0; steps < STEPS_MAX; steps++) {
+    const end = performance.now() + patient(LOOK_MS);
+    for (let steps = 0; steps < STEPS_MIN || performance.now() < end; steps++) {
       const here = String(await this.#page.evaluate(NAME));
       if (typeof name === "string" ? here === name : name.test(here)) return;
       seen.push(here.slice(0, 30));
