@@ -63,8 +63,9 @@ describe.each(engines)(
         const { execution, log } = await rig.latest();
         expect(execution, log).toMatchObject({ failure: "budget" });
         const { input_tokens, output_tokens } = execution.usage;
-        // One report beyond the limit at most: each is of 150 tokens in and up to 40 out.
-        expect(input_tokens + output_tokens).toBeGreaterThanOrEqual(400);
+        // One report beyond the limit at most: each is of 150 tokens in and up to 40 out. Claude Code that is interrupted in the middle
+        // of a step may tell a last sum without that one.
+        expect(input_tokens + output_tokens).toBeGreaterThanOrEqual(400 - 190);
         expect(input_tokens + output_tokens).toBeLessThanOrEqual(400 + 190);
         expect((await Deno.readTextFile(rig.file("steps"))).split("\n").length).toBeLessThan(8);
       },
