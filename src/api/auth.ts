@@ -1,5 +1,4 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { digest } from "../base/digest.ts";
 import { ServiceError } from "../domain/error.ts";
 import { nameKey } from "../domain/name.ts";
 import { findCredential } from "../store/credential.ts";
@@ -7,7 +6,7 @@ import type { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { findAnyHash, findUserByName } from "../store/user.ts";
 import { type LoggedIn, loggedIn, operatorLoggedIn } from "./logged_in.ts";
-import { type Attempt, NETWORK_SHARE } from "./login_limit.ts";
+import { type Attempt, byName } from "./login_limit.ts";
 import { verifyPassword } from "./password.ts";
 import type { Needs } from "./parts.ts";
 
@@ -22,10 +21,9 @@ export async function checkPassword(
 ): Promise<LoggedIn> {
   const { db, clock, auth, loginLimits } = needs;
   const network = networkOf(address);
-  const key = digest(`${network}\n${nameKey(username)}`);
-  const max = auth.login_failures_per_minute;
+  const counted = byName(nameKey(username), network, auth.login_failures_per_minute);
   const attempt = await loginLimits.begin(
-    [{ who: key, max }, { who: digest(network), max: max * NETWORK_SHARE }],
+    counted,
     "Cannot log in: too many failed logins; wait for the next minute",
   );
   const { hash, who } = await candidateOf(db, username);
@@ -37,7 +35,7 @@ export async function checkPassword(
     throw new ServiceError("invalid_credentials", "Cannot log in: wrong username or password");
   }
   attempt.takeBack();
-  loginLimits.clear(key);
+  loginLimits.clear(counted[0].who);
   return who;
 }
 

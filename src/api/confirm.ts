@@ -1,4 +1,3 @@
-import { digest } from "../base/digest.ts";
 import { invalid } from "../domain/error.ts";
 import type { Person } from "../domain/scope.ts";
 import { findCredential } from "../store/credential.ts";
@@ -6,7 +5,7 @@ import { findUserById } from "../store/user.ts";
 import type { Database } from "../store/database.ts";
 import { checked, networkOf } from "./auth.ts";
 import type { Call } from "./call.ts";
-import { NETWORK_SHARE } from "./login_limit.ts";
+import { byName } from "./login_limit.ts";
 import type { Needs } from "./parts.ts";
 import { verifyPassword } from "./password.ts";
 
@@ -21,7 +20,7 @@ interface Proof {
  * a login. Throws `invalid_request` naming the field when it is missing or wrong, and `rate_limited`.
  */
 export async function confirmPassword(
-  { db, auth, loginLimits }: Needs<"db" | "auth" | "loginLimits">,
+  needs: Needs<"db" | "auth" | "loginLimits">,
   call: Call,
   { password, address }: Proof,
 ): Promise<void> {
@@ -29,19 +28,57 @@ export async function confirmPassword(
   if (password === undefined || person === null) {
     throw invalid("password", "is needed: the password of who asks for this");
   }
+  const isRight = await limited(needs, {
+    name: `confirm\n${person.userId}`,
+    address,
+    check: (network) => matches(needs.db, person, password, network),
+    detail: "Cannot check the password: too many wrong ones; wait for the next minute",
+  });
+  if (!isRight) throw invalid("password", "is wrong, or you have none here");
+}
+
+/**
+ * Checks the password that somebody, called `name`, says is theirs before it is changed. It is limited like a login. Throws
+ * `invalid_request` naming the field, and `rate_limited`.
+ */
+export async function checkCurrent(
+  needs: Needs<"auth" | "loginLimits">,
+  hash: string,
+  { name, password, address }: Proof & { name: string },
+): Promise<void> {
+  if (password === undefined) throw invalid("current_password", "is needed with a token from a login");
+  const isRight = await limited(needs, {
+    name: `change\n${name}`,
+    address,
+    check: (network) => verifyPassword(password, hash, network),
+    detail: "Cannot change the password: too many wrong ones; wait for the next minute",
+  });
+  if (!isRight) throw invalid("current_password", "is wrong");
+}
+
+interface Limited {
+  /** What is checked, and whose. */
+  name: string;
+  address: string;
+  check: (network: string) => Promise<boolean>;
+  /** What is said when too many were wrong. */
+  detail: string;
+}
+
+async function limited(
+  { auth, loginLimits }: Needs<"auth" | "loginLimits">,
+  { name, address, check, detail }: Limited,
+): Promise<boolean> {
   const network = networkOf(address);
-  const who = digest(`confirm\n${network}\n${person.userId}`);
-  const max = auth.login_failures_per_minute;
-  const attempt = await loginLimits.begin(
-    [{ who, max }, { who: digest(network), max: max * NETWORK_SHARE }],
-    "Cannot check the password: too many wrong ones; wait for the next minute",
-  );
-  if (!await checked(attempt, matches(db, person, password, network))) {
-    await attempt.fail();
-    throw invalid("password", "is wrong, or you have none here");
+  const counted = byName(name, network, auth.login_failures_per_minute);
+  const attempt = await loginLimits.begin(counted, detail);
+  const isRight = await checked(attempt, check(network));
+  if (!isRight) await attempt.fail();
+  else {
+    attempt.takeBack();
+    loginLimits.clear(counted[0].who);
   }
-  attempt.takeBack();
-  loginLimits.clear(who);
+  return isRight;
 }
 
 // Whoever signs in with an OpenID provider has no password here, and nothing matches.

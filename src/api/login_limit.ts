@@ -1,13 +1,14 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../base/clock.ts";
+import { digest } from "../base/digest.ts";
 import { logger } from "../base/log.ts";
 import { ServiceError } from "../domain/error.ts";
 import { listLoginFailures, saveLoginFailures } from "../store/credential.ts";
 import type { Database } from "../store/database.ts";
 
 const MINUTE_MS = 60_000;
-/** A network may fail this many times as often as one name from it, so that random names do not avoid the limit. */
-export const NETWORK_SHARE = 3;
+// A network may fail this many times as often as one name from it, so that random names do not avoid the limit.
+const NETWORK_SHARE = 3;
 const REMEMBERED_MAX = 50_000;
 const SAVED_MAX = 1_000;
 
@@ -17,6 +18,16 @@ const log = logger("auth");
 export interface Counted {
   who: string;
   max: number;
+}
+
+/** A network as a whole, of whose names each may fail `max` times in a minute. */
+export function byNetwork(network: string, max: number): Counted {
+  return { who: digest(network), max: max * NETWORK_SHARE };
+}
+
+/** A name from a network, and the network as a whole. */
+export function byName(name: string, network: string, max: number): [name: Counted, network: Counted] {
+  return [{ who: digest(`${network}\n${name}`), max }, byNetwork(network, max)];
 }
 
 interface Failures {

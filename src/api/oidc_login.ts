@@ -1,4 +1,3 @@
-import { digest } from "../base/digest.ts";
 import { newId } from "../base/id.ts";
 import { conflict, ServiceError } from "../domain/error.ts";
 import { personName, USERS_MAX } from "../domain/user.ts";
@@ -6,7 +5,7 @@ import { isDuplicate } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { findUserBySubject, insertUser, noteLogin, type UserRow } from "../store/user.ts";
 import { networkOf } from "./auth.ts";
-import { NETWORK_SHARE } from "./login_limit.ts";
+import { byNetwork } from "./login_limit.ts";
 import { type Identity, OIDC_LOGIN_MS, type OidcSignIn } from "./oidc.ts";
 import type { Needs } from "./parts.ts";
 
@@ -80,7 +79,7 @@ async function answered(
   const { signIn, db, clock, auth, loginLimits } = needs;
   const oidc = oidcOf(needs);
   const attempt = await loginLimits.begin(
-    [{ who: digest(`oidc\n${networkOf(address)}`), max: auth.login_failures_per_minute * NETWORK_SHARE }],
+    [byNetwork(`oidc\n${networkOf(address)}`, auth.login_failures_per_minute)],
     "Cannot sign in: too many failed logins; wait for the next minute",
   );
   try {

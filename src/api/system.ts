@@ -1,5 +1,4 @@
-import { digest } from "../base/digest.ts";
-import { conflict, invalid, ServiceError } from "../domain/error.ts";
+import { conflict, ServiceError } from "../domain/error.ts";
 import { boundTo } from "../domain/scope.ts";
 import {
   type Overview,
@@ -23,9 +22,8 @@ import { countWorkers, findRecentExecutions, findWorkerNames, listUsage } from "
 import { findSetting, resumeSchedules } from "../store/setting.ts";
 import { listLimits } from "../store/rate_limit.ts";
 import { VERSION } from "../base/version.ts";
-import { checked, networkOf } from "./auth.ts";
-import { NETWORK_SHARE } from "./login_limit.ts";
-import { CHOSEN_COST, hashPassword, verifyPassword } from "./password.ts";
+import { checkCurrent } from "./confirm.ts";
+import { CHOSEN_COST, hashPassword } from "./password.ts";
 import type { BeeRun } from "../domain/bee_run.ts";
 import { valueOf } from "../domain/json.ts";
 import { type Answer, answer, page } from "./answer.ts";
@@ -117,10 +115,8 @@ export async function changePassword(
   const credential = await findCredential(db);
   if (credential === null) throw conflict("Cannot change the password: there is none yet");
   if (call.caller.person?.by !== "key") {
-    await checkCurrent(needs, credential.password_hash, input.current_password, {
-      name: "password",
-      address,
-    });
+    const given = { name: "operator", password: input.current_password, address };
+    await checkCurrent(needs, credential.password_hash, given);
   }
   const hash = await hashPassword(input.new_password, CHOSEN_COST);
   const now = clock.now();
@@ -131,31 +127,6 @@ export async function changePassword(
   ], () => conflict("Cannot change the password: somebody else changed it meanwhile"));
   authority.version = credential.version + 1;
   return answer({ username: credential.username, updated_at: now });
-}
-
-/** Checks the password that somebody says is theirs, limited like a login: by name and network, and by network. Throws `invalid_request`, `rate_limited`. */
-export async function checkCurrent(
-  { auth, loginLimits }: Needs<"auth" | "loginLimits">,
-  hash: string,
-  current: string | undefined,
-  { name, address }: { name: string; address: string },
-): Promise<void> {
-  if (current === undefined) {
-    throw invalid("current_password", "is needed with a token from a login");
-  }
-  const network = networkOf(address);
-  const key = digest(`${network}\n${name}`);
-  const max = auth.login_failures_per_minute;
-  const attempt = await loginLimits.begin(
-    [{ who: key, max }, { who: digest(network), max: max * NETWORK_SHARE }],
-    "Cannot change the password: too many wrong ones; wait for the next minute",
-  );
-  if (!await checked(attempt, verifyPassword(current, hash, network))) {
-    await attempt.fail();
-    throw invalid("current_password", "is wrong");
-  }
-  attempt.takeBack();
-  loginLimits.clear(key);
 }
 
 /** POST /api/system/resume: ends the pause that a restore began, for every schedule (contract 8.16). Throws `forbidden` for runs. */

@@ -30,7 +30,7 @@ import { CHOSEN_COST, generatePassword, hashPassword } from "./password.ts";
 import { type Answer, answer, DELETED, page as pageOf } from "./answer.ts";
 import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
-import { checkCurrent } from "./system.ts";
+import { checkCurrent } from "./confirm.ts";
 
 /** What changes of users need: they count at once. */
 type Changing = Needs<"db" | "clock" | "authority">;
@@ -193,8 +193,8 @@ export async function setPassword(
     );
   }
   if (own) {
-    const { address, current_password } = input;
-    await checkCurrent(needs, found.password_hash, current_password, { name: found.id, address });
+    const given = { name: found.id, password: input.current_password, address: input.address };
+    await checkCurrent(needs, found.password_hash, given);
   }
   const hash = await hashPassword(input.password, CHOSEN_COST);
   const now = clock.now();

@@ -162,9 +162,13 @@ function mountMcp(app: App, { authority, lifecycle, clock }: Door): void {
   });
 }
 
+// What may stand before a JSON text: white space, and the mark of the order of bytes.
+const SPACE = [0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf];
+
 // Every bound of a request is meant for one call; the protocol has had no batches since 2025-06-18.
 function refuseBatch(bytes: Uint8Array): void {
-  if (!/^\s*\[/.test(new TextDecoder().decode(bytes))) return;
+  const first = bytes.find((byte) => !SPACE.includes(byte));
+  if (first !== "[".charCodeAt(0)) return;
   throw new ServiceError("invalid_request", "Cannot take a batch: send one message in each request");
 }
 

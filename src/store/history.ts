@@ -114,26 +114,22 @@ async function readHistory(
     [sessionKey, before, before, most, sessionKey, before, before, most, most],
   );
   const wanted = measured.slice(0, limit);
-  const { rows, ended } = fits(wanted, maxBytes)
-    ? { rows: await readAll(db, wanted), ended: false }
-    : await readMeasured(db, HISTORY, wanted, {
-      over: "end",
-      ...(maxBytes === undefined ? {} : { maxBytes }),
-    });
-  const times = await timesOf(db, rows);
-  const timeOf = (id: string) => times.get(id) ?? 0;
-  rows.sort((a, b) => timeOf(a.id) - timeOf(b.id) || (a.id < b.id ? -1 : 1));
-  return { rows, ended: ended || measured.length > limit };
+  const isMore = measured.length > limit;
+  if (fits(wanted, maxBytes)) return { rows: await readAll(db, wanted), ended: isMore };
+  const bound = { over: "end" as const, ...(maxBytes === undefined ? {} : { maxBytes }) };
+  const { rows, ended } = await readMeasured(db, HISTORY, wanted, bound);
+  return { rows: await byTime(db, rows), ended: ended || isMore };
 }
 
-/** When these were received, or sent. */
-async function timesOf(db: Database, rows: readonly Shown[]): Promise<Map<string, number>> {
+// When they were received or sent is not in what was measured.
+async function byTime(db: Database, rows: readonly Shown[]): Promise<Shown[]> {
   const ids = JSON.stringify(rows.map(({ id }) => id));
-  const found = await db.read<{ id: string; ts: number }>(
-    `select said.id as id, said.ts as ts from ${said("id in (select value from json_each(?))")}`,
+  const ordered = await db.read<{ id: string }>(
+    `select said.id as id from ${said("id in (select value from json_each(?))")} order by said.ts, said.id`,
     [ids, ids],
   );
-  return new Map(found.map(({ id, ts }) => [id, ts]));
+  const places = new Map(ordered.map(({ id }, at) => [id, at]));
+  return rows.toSorted((a, b) => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0));
 }
 
 function readAll(
@@ -142,5 +138,8 @@ function readAll(
 ): Promise<{ id: string; json: Json<ChatMessage> }[]> {
   const ids = JSON.stringify(measured.map(({ id }) => id));
   const listed = said("id in (select value from json_each(?))");
-  return db.read(`select said.id as id, ${SAID_JSON} as json from ${listed}`, [ids, ids]);
+  return db.read(
+    `select said.id as id, ${SAID_JSON} as json from ${listed} order by said.ts, said.id`,
+    [ids, ids],
+  );
 }

@@ -1,23 +1,7 @@
 import { expect, it } from "vitest";
 import type { AgentEvent, Line, Order } from "../../src/engine/adapter.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
-
-const ORDER: Order = {
-  sessionId: "",
-  resume: false,
-  prompt: "Say hello.",
-  workDir: "/work",
-  runDir: "/runs/1",
-  stateDir: "/state",
-  ctl: "/bin/svc",
-  model: "",
-  permissions: "edit",
-  extraArgs: [],
-  root: false,
-  env: {},
-  tools: null,
-  schema: null,
-};
+import { ORDER } from "../harness/order.ts";
 
 /** A process that was told a turn, and what it was told so far. */
 function begun(order: Order) {

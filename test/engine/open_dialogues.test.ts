@@ -1,25 +1,9 @@
 import { expect, it } from "vitest";
 import { AcpDialogue } from "../../src/engine/acp_dialogue.ts";
-import type { AgentEvent, Line, Order } from "../../src/engine/adapter.ts";
+import type { AgentEvent, Line } from "../../src/engine/adapter.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import { Limits } from "../../src/engine/limits.ts";
-
-const ORDER: Order = {
-  sessionId: "",
-  resume: false,
-  prompt: "Say hello.",
-  workDir: "/work",
-  runDir: "/runs/1",
-  stateDir: "/state",
-  ctl: "/bin/svc",
-  model: "",
-  permissions: "edit",
-  extraArgs: [],
-  root: false,
-  env: {},
-  tools: null,
-  schema: null,
-};
+import { ORDER } from "../harness/order.ts";
 
 it("Claude Code that stays: a turn that it makes of its own answers nothing (contract 19)", () => {
   const dialogue = claude.open?.begin(ORDER, () => {});

@@ -203,7 +203,11 @@ describe("an agent that stays open (contract 19)", () => {
   it("has ended when its worker is deleted, also when it is just leaving", async () => {
     await using one = await world({ keep: "1s" });
     await one.say("slow");
-    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    const state = join(one.app.dataDir, "state", one.worker.id, "claude");
+    await eventually(
+      "it is leaving",
+      () => [...Deno.readDirSync(state)].some(({ name }) => name.endsWith(".leaving")),
+    );
     await one.app.call(`DELETE /api/workers/${one.worker.id}`);
     expect(processesOf(one.worker.id)).toEqual([]);
   });

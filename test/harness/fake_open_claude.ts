@@ -71,9 +71,10 @@ async function turn(text: string): Promise<void> {
     }
     case "hide": {
       const nothing = { stdin: "null", stdout: "null", stderr: "null" } as const;
-      new Deno.Command("setsid", { args: ["env", "-i", "sleep", "300"], ...nothing }).spawn();
-      // It has no mark when that is over.
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      const { pid } = new Deno.Command("setsid", { args: ["env", "-i", "sleep", "300"], ...nothing }).spawn();
+      while (Deno.readTextFileSync(`/proc/${pid}/environ`) !== "") {
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
       return result(`${Deno.pid} ${turns}`);
     }
     case "works":
@@ -108,6 +109,7 @@ for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream()
   }
 }
 if (mood === "slow") {
+  Deno.writeTextFileSync(`${known}.leaving`, "");
   await new Promise((resolve) => setTimeout(resolve, 500));
   Deno.writeTextFileSync(known, "left\n", { append: true });
 }

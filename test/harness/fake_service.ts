@@ -49,22 +49,24 @@ export function problem(status: number, code: string): Response {
   });
 }
 
+/** A machine of a runner, where nothing stays open. */
+export const MACHINE = {
+  path: "/bin:/usr/bin",
+  inherited: {},
+  root: false,
+  umask: 0o022,
+  stopGraceMs: 100,
+  stays: null,
+};
+
 /** What a run of a runner with the engine `echo` in `root` works with. */
 export function runOptionsOf(link: Link, root: string) {
-  const machine = {
-    path: "/bin:/usr/bin",
-    inherited: {},
-    root: false,
-    umask: 0o022,
-    stopGraceMs: 100,
-    stays: null,
-  };
   const defaultsFor = (kind: string) => engineSchema.parse({ kind });
   return {
     ...{ link, clock: systemClock, paths: dataPaths(root), umask: 0o022 },
     config: configSchema.parse({}),
     leftovers: new Leftovers(dataPaths(root)),
-    engines: new Catalog({ defaultName: "echo", configured: {}, defaultsFor }, machine),
+    engines: new Catalog({ defaultName: "echo", configured: {}, defaultsFor }, MACHINE),
   };
 }
 

@@ -97,6 +97,23 @@ export async function taskFor(app: Pick<App, "call">, worker: string, instructio
   return (await app.call("POST /api/tasks", body)).id;
 }
 
+/** Begins claims, and resolves when they wait: each looks for a run that it was given before, and waits then. Answers the claims. */
+export async function waitingClaims<T>(
+  app: App,
+  claims: readonly (() => Promise<T>)[],
+): Promise<Promise<T>[]> {
+  let looked = 0;
+  const { read } = app.db;
+  app.db.read = (sql, ...more) => {
+    if (sql.includes("remote_run.request_id in")) looked++;
+    return read.call(app.db, sql, ...more) as never;
+  };
+  const begun = claims.map((claim) => claim());
+  await eventually("they wait", () => looked === claims.length);
+  app.db.read = read;
+  return begun;
+}
+
 const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
 
 /** What sends its requests: a service in this process, or the client of one in another. */

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { record } from "../../src/store/journal.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { ScheduleBench } from "../harness/schedule.ts";
@@ -57,22 +56,6 @@ describe("a clock that was set back (reliability CRN-4)", () => {
     expect((await app.db.first("select max(at) as at from ledger"))?.at).toBe(clock.now());
     await app.call(`PUT /api/workers/${id}`, { paused: false });
     await app.until("task.completed", 2);
-  });
-
-  it("is noticed by a start that has written events already", async () => {
-    const clock = new TestClock(AHEAD);
-    const bench = await ScheduleBench.open(clock);
-    const id = await bench.add("*/10 * * * *");
-    bench.start();
-    await bench.pass(11);
-    await bench.stop();
-    clock.jump(START);
-    await bench.db.write([record(clock.now(), { kind: "system.started" })]);
-    bench.start();
-    await bench.settle();
-    await bench.pass(20);
-    expect((await bench.fired(id)).slice(0, 2)).toEqual(["2026-01-05T08:10", "2026-01-05T08:20"]);
-    await bench.stop();
   });
 
   it("is followed again when that failed, and by all schedules but those that cannot be worked out", async () => {

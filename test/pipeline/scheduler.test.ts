@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { record } from "../../src/store/journal.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { random, ScheduleBench } from "../harness/schedule.ts";
@@ -135,7 +136,12 @@ describe("schedules (contract 3, reliability CRN)", () => {
     ]);
   });
 
-  it("CRN-4: the same when the server was down while the clock was set right", async () => {
+  it.each(
+    [
+      ["", []],
+      [", and has written events since", [{ kind: "system.started" }]],
+    ] as const,
+  )("CRN-4: the same when the server was down while the clock was set right%s", async (_, events) => {
     const clock = new TestClock("2036-01-01T00:00:30Z");
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("*/10 * * * *");
@@ -143,6 +149,7 @@ describe("schedules (contract 3, reliability CRN)", () => {
     await bench.pass(11);
     await bench.stop();
     clock.jump(START);
+    for (const event of events) await bench.db.write([record(clock.now(), event)]);
     bench.start();
     await bench.settle();
     await bench.pass(20);

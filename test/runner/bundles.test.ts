@@ -3,7 +3,7 @@ import { RunnerLoop } from "../../src/runner/loop.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { expectCounters } from "../harness/counters.ts";
 import { FakeService, problem, runOptionsOf, wireOrder } from "../harness/fake_service.ts";
-import { awayWorker, FakeRunner, taskFor } from "../harness/runner.ts";
+import { awayWorker, FakeRunner, taskFor, waitingClaims } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 async function newRunner(app: App, name = "r1"): Promise<FakeRunner> {
@@ -59,16 +59,10 @@ it("a run of a program, and one with a long instruction, goes to the first reque
 it("claims that may take many share what may go anywhere (contract 18)", async () => {
   await using app = await openApp();
   const runners = [await newRunner(app), await newRunner(app, "r2")];
-  // Each looks for runs that it was given before, and waits then.
-  let looked = 0;
-  const { read } = app.db;
-  app.db.read = (sql, ...more) => {
-    if (sql.includes("remote_run.request_id in")) looked++;
-    return read.call(app.db, sql, ...more) as never;
-  };
-  const claims = runners.map((runner) => runner.claim({ more: requests(3) }));
-  await eventually("both wait", () => looked === 2);
-  app.db.read = read;
+  const claims = await waitingClaims(
+    app,
+    runners.map((runner) => () => runner.claim({ more: requests(3) })),
+  );
   const tasks = [];
   for (let n = 0; n < 4; n++) {
     const worker_id = await awayWorker(app, "echo");

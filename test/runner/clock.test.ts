@@ -9,7 +9,7 @@ import { RunnerLoop } from "../../src/runner/loop.ts";
 import { FAKE_AGENT, readLedger } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { runOptionsOf } from "../harness/fake_service.ts";
+import { MACHINE, runOptionsOf } from "../harness/fake_service.ts";
 import { patient } from "../harness/patience.ts";
 import { awayWorker, online, taskFor } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
@@ -33,17 +33,9 @@ async function startLoop(app: App, clock: Clock) {
   const root = join(app.dataDir, "r1");
   await Deno.mkdir(root);
   const options = runOptionsOf(new Link({ url: app.url, token, clock }), root);
-  const machine = {
-    path: "/bin:/usr/bin",
-    inherited: {},
-    root: false,
-    umask: 0o022,
-    stopGraceMs: 100,
-    stays: null,
-  };
   const fake = engineSchema.parse({ kind: "command", command: FAKE_AGENT, env: { FAKE_LEDGER: ledger } });
   const defaultsFor = (kind: string) => engineSchema.parse({ kind });
-  const engines = new Catalog({ defaultName: "fake", configured: { fake }, defaultsFor }, machine);
+  const engines = new Catalog({ defaultName: "fake", configured: { fake }, defaultsFor }, MACHINE);
   const loop = new RunnerLoop({ ...options, clock, engines, maxRuns: 2, place: crypto.randomUUID() });
   const running = loop.run();
   await online(app, "r1");

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { openApp } from "../harness/app.ts";
-import { awayWorker, FakeRunner, taskFor } from "../harness/runner.ts";
+import { awayWorker, FakeRunner, taskFor, waitingClaims } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { type Poll, Polls } from "../../src/run/polls.ts";
 
@@ -162,11 +162,9 @@ it("a claim that comes twice: only the copy that came last says that there is no
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
   await runner.claim({ wait_ms: 0 });
-  const first = runner.claim({ request_id: REQUEST, wait_ms: 20_000 }).then(
-    ({ body }) => body,
-    () => "cut off",
-  );
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  const claim = () =>
+    runner.claim({ request_id: REQUEST, wait_ms: 20_000 }).then(({ body }) => body, () => "cut off");
+  const [first] = await waitingClaims(app, [claim]);
   expect((await runner.claim({ request_id: REQUEST, wait_ms: 0 })).body).toMatchObject({ run: null });
   expect(await first).toBe("cut off");
 });

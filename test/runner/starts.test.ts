@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { type App, openApp } from "../harness/app.ts";
-import { awayWorker, FakeRunner, taskFor } from "../harness/runner.ts";
+import { awayWorker, FakeRunner, taskFor, waitingClaims } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 /** So many runners, each with a claim that waits. */
@@ -11,17 +11,7 @@ async function waiting(app: App, count: number) {
     runners.push(new FakeRunner(app, token));
   }
   for (const runner of runners) await runner.claim({ wait_ms: 0 });
-  // Each looks for a run that it was given before, and waits then.
-  let looked = 0;
-  const { read } = app.db;
-  app.db.read = (sql, ...more) => {
-    if (sql.includes("remote_run.request_id in")) looked++;
-    return read.call(app.db, sql, ...more) as never;
-  };
-  const claims = runners.map((runner) => runner.claim());
-  await eventually("they wait", () => Promise.resolve(looked === count));
-  app.db.read = read;
-  return claims;
+  return await waitingClaims(app, runners.map((runner) => () => runner.claim()));
 }
 
 /** Everything that the start of runs has left, but for what is another each time. */
