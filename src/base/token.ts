@@ -96,15 +96,34 @@ export function signRunnerToken(
 /** What a runner may do. */
 export const RUNNER_SCOPES = ["write:runs"];
 
-function sign(key: Uint8Array, { sub, iat, exp, jti, ...rest }: Claims): Promise<string> {
-  return new SignJWT(rest)
+// Each run has a token, and its key has to be made ready once only.
+const READY = new WeakMap<Uint8Array, Promise<CryptoKey>>();
+
+function readyKey(key: Uint8Array): Promise<CryptoKey> {
+  const known = READY.get(key);
+  if (known !== undefined) return known;
+  const made = crypto.subtle.importKey(
+    "raw",
+    Uint8Array.from(key),
+    { name: "HMAC", hash: "SHA-256" },
+    false,
+    [
+      "sign",
+    ],
+  );
+  READY.set(key, made);
+  return made;
+}
+
+async function sign(key: Uint8Array, { sub, iat, exp, jti, ...rest }: Claims): Promise<string> {
+  return await new SignJWT(rest)
     .setProtectedHeader({ alg: "HS256", typ: "JWT" })
     .setIssuer(ISSUER)
     .setSubject(sub)
     .setIssuedAt(iat)
     .setExpirationTime(exp)
     .setJti(jti)
-    .sign(key);
+    .sign(await readyKey(key));
 }
 
 /** The bytes of a configured secret. Throws a plain Error when it is too short. */

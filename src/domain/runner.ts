@@ -38,7 +38,7 @@ export interface LeaseTimes {
 }
 export const LEASE_TIMES: LeaseTimes = { lease_ms: 120_000, beat_ms: 10_000, margin_ms: 20_000 };
 /** How long a claim waits for a run. */
-export const CLAIM_WAIT_MAX_MS = 20_000;
+export const CLAIM_WAIT_MAX_MS = 25_000;
 /** A runner that was not heard of for so long is `silent` and gets no run. */
 export const RUNNER_SILENT_MS = 35_000;
 
@@ -131,7 +131,9 @@ const wireOrderSchema = z.strictObject({
   time_zone: z.string(),
   max_log_bytes: z.int(),
   grant: z.strictObject({ subject: z.string(), scopes: z.array(scope) }),
-  token: z.string().meta({ description: "the run's own; it ends with the run" }),
+  token: z.string().meta({
+    description: "the run's own, which ends with it; empty for an engine inside the runner",
+  }),
   files: z.array(z.string()).meta({
     description: "of the message: they belong into <work_root>/files/<execution id>/ before it starts",
   }),

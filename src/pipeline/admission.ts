@@ -20,17 +20,16 @@ import type { Catalog } from "../engine/catalog.ts";
 import type { Database } from "../store/database.ts";
 import { type EngineWindow, listWindows } from "../store/engine_window.ts";
 import {
-  type CountedTarget,
   findRoom,
   hasBudgets,
   listLastAmounts,
   listOpenRuns,
-  listTargets,
   measureBudgets,
   type MeasuredBudget,
   roomAt,
 } from "../store/ledger.ts";
 import { listLimits } from "../store/rate_limit.ts";
+import { type CountedTarget, listDepartmentsAbove, listTargets, targetsOf } from "../store/target.ts";
 import type { WaitingTask } from "../store/task_queue.ts";
 
 /** What admission works with. */
@@ -75,8 +74,8 @@ export class Admission {
     return done;
   }
 
-  /** Looks at what is used now. */
-  async round(now: number): Promise<Round> {
+  /** Looks at what is used now; it can judge these tasks, and the coordinator. */
+  async round(now: number, tasks: readonly Pick<WaitingTask, "worker_id">[]): Promise<Round> {
     const { db } = this.#options;
     const [limits, windows, budgets] = await Promise.all([
       listLimits(db, now),
@@ -88,6 +87,7 @@ export class Admission {
       windows,
       budgets,
       month: this.#months.of(now),
+      workerIds: tasks.map(({ worker_id }) => worker_id),
     });
   }
 }
@@ -98,6 +98,8 @@ interface Seen {
   windows: readonly EngineWindow[];
   budgets: boolean;
   month: { start: number; end: number };
+  /** Of the tasks that the round is for. */
+  workerIds: readonly string[];
 }
 
 /** One look at what is used. */
@@ -110,6 +112,7 @@ class Round {
   /** What has started since the look at the open runs. */
   readonly #started: OpenUse[] = [];
   #open: OpenUse[] | null = null;
+  #departments: Map<string, string[]> | null = null;
 
   constructor(options: AdmissionOptions, now: number, seen: Seen) {
     this.#options = options;
@@ -144,11 +147,25 @@ class Round {
       (task.patient === 1 ? this.#reserved(name, engine?.config.reserve ?? 0) : null);
     if (parked !== null) return { hold: parked };
     const isInside = engine?.external === false;
-    if (!isInside || this.#seen.budgets) await this.#readOpen();
+    if (isInside && !this.#seen.budgets) return await this.#uncounted({ ...task, engine: name });
+    await this.#readOpen();
     const counted = await listTargets(db, { ...task, engine: name }, this.#now - HOUR_MS);
     const often = isInside ? null : await this.#tooOften(task, counted);
     if (often !== null) return { hold: often };
     return await this.#underBudgets(task, counted);
+  }
+
+  // Nothing can hold it, and the departments of all workers are read at once: there may be many such runs in a round.
+  async #uncounted(task: WaitingTask): Promise<Verdict> {
+    const { db } = this.#options;
+    this.#departments ??= await listDepartmentsAbove(db, this.#seen.workerIds);
+    const targets = targetsOf(task, this.#departments.get(task.worker_id) ?? []);
+    return this.#starts({ targets, expected: { ...NOTHING_USED, runs: 1 } });
+  }
+
+  #starts(reservation: Reservation): Verdict {
+    this.#started.push({ ...reservation, counted: NOTHING_USED });
+    return { hold: null, reservation };
   }
 
   // Its worker may have left the department since, and the budget may have another target.
@@ -177,9 +194,7 @@ class Round {
       const hold = await this.#heldBy(budget, expected, run);
       if (hold !== null) return { hold };
     }
-    const reservation = { targets, expected };
-    this.#started.push({ ...reservation, counted: NOTHING_USED });
-    return { hold: null, reservation };
+    return this.#starts({ targets, expected });
   }
 
   #parked(engine: string): Hold | null {

@@ -129,10 +129,6 @@ export class Dispatcher {
     return Math.max(0, Math.min(await nextDueAt(db, now) ?? Infinity, nextAt) - clock.now());
   }
 
-  #free(): number {
-    return this.#options.maxConcurrentRuns - this.#slotsTaken();
-  }
-
   async #look(now: number): Promise<Looked> {
     const { admission, placement } = this.#options;
     // Of a lane whose run ends while we look at others, we have seen what was before.
@@ -143,7 +139,7 @@ export class Dispatcher {
       if (whole) placement.nothingWaits();
       return looked;
     }
-    const [round, places] = await Promise.all([admission.round(now), placement.round(heads, now)]);
+    const [round, places] = await Promise.all([admission.round(now, heads), placement.round(heads, now)]);
     looked.hasBudgets = round.hasBudgets;
     let free = this.#free();
     for (const task of heads) {
@@ -219,10 +215,10 @@ export class Dispatcher {
   }
 
   // As many runs as there are slots may wait beside those that work: more would be processes without a bound.
-  #slotsTaken(): number {
+  #free(): number {
     const { waits, executor, maxConcurrentRuns } = this.#options;
     const waiting = waits.countOf(executor.running.map(({ execution_id }) => execution_id));
-    return this.running - Math.min(waiting, maxConcurrentRuns);
+    return maxConcurrentRuns - this.running + Math.min(waiting, maxConcurrentRuns);
   }
 
   // Tasks on their last attempt run one at a time: if one of them crashes the service, it does not use up the last attempt
@@ -244,19 +240,20 @@ export class Dispatcher {
     } finally {
       if (claimed === null) this.#release(task, lane);
     }
-    if (claimed !== null) faultPoint("claim.post");
-    if (claimed !== null) {
-      this.#run({ execution: claimed.execution, task, workDir: task.work_dir }, claimed.gate, lane);
-    }
+    if (claimed === null) return;
+    faultPoint("claim.post");
+    this.#run({ execution: claimed.execution, task, workDir: task.work_dir }, claimed.gate, lane);
   }
 
-  async #claimFor(chosen: Chosen, spot: Spot, now: number): Promise<void> {
-    const { placement } = this.#options;
+  async #claimFor(chosen: Chosen, spot: Spot, now: number): Promise<boolean> {
     try {
-      if (await this.#store(chosen, placement.claimOf(spot), now) !== null) faultPoint("claim.post");
+      const claimed = await this.#store(chosen, this.#options.placement.claimOf(spot), now);
+      if (claimed !== null) faultPoint("claim.post");
+      return claimed !== null;
     } catch (error) {
       // The runner's request has a run already.
       if (!isDuplicate(error)) throw error;
+      return false;
     }
   }
 

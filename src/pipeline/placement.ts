@@ -17,6 +17,7 @@ import {
 } from "../store/remote_run.ts";
 import { listRunnerRows, type RunnerRow } from "../store/runner.ts";
 import type { WaitingTask } from "../store/task_queue.ts";
+import { known, type KnownRunner } from "./known_runner.ts";
 
 /** What placement works with. */
 interface PlacementOptions {
@@ -102,19 +103,16 @@ export class Placement {
     return this.#options.polls.isOpen(poll);
   }
 
-  /** Lets the claim wait until `giving` has written it, and look at its row then. */
-  give(spot: Spot, giving: Promise<void>): Promise<void> {
-    return this.#options.polls.give(spot.poll, giving);
+  /** Lets the claim wait until `giving` has written it, and look at its row then. A task that it did not get waits for the next claim. */
+  async give(spot: Spot, giving: Promise<boolean>): Promise<void> {
+    const { polls } = this.#options;
+    let isGiven = false;
+    try {
+      isGiven = await polls.give(spot.poll, giving);
+    } finally {
+      if (!isGiven) polls.unplaced = true;
+    }
   }
-}
-
-/** A runner with what its texts say. */
-interface KnownRunner {
-  row: RunnerRow;
-  labels: ReadonlySet<string>;
-  engines: ReadonlySet<string>;
-  /** Those of them that are inside its process. */
-  inside: ReadonlySet<string>;
 }
 
 /** Who could run a task, in the order in which somebody would look for what is missing. */
@@ -141,6 +139,7 @@ export class PlacementRound {
   readonly #freeOf: ReadonlyMap<string, Poll[]>;
   /** Most workers ask for the same as others. */
   readonly #candidates = new Map<string, Candidates>();
+  /** Whether a claim that comes could get a task that found none. */
   #unplaced = false;
 
   constructor(options: PlacementOptions, runners: RunnerRow[], busy: readonly BusyPlace[], now: number) {
@@ -160,21 +159,43 @@ export class PlacementRound {
   placeOf(task: WaitingTask): Place {
     if (task.gated === 1) return { kind: "hold", hold: GATED };
     const candidates = this.#candidatesFor(task);
-    this.#unplaced = true;
     const { online, engine } = candidates;
-    if (online.size === 0) return { kind: "hold", hold: holdOf(task, candidates) };
-    const own = task.work_dir === join(this.#options.paths.workers, task.worker_id);
+    if (online.size === 0) {
+      this.#unplaced = true;
+      return { kind: "hold", hold: holdOf(task, candidates) };
+    }
+    const withoutRoom = new Set<string>();
     for (const poll of this.#pollsOf(online)) {
       const known = online.get(poll.runner.id);
       if (!this.#free.has(poll) || known?.row.epoch !== poll.runner.epoch) continue;
+      if (withoutRoom.has(poll.runner.id)) continue;
       if (poll.nth > 0 && !(known.inside.has(engine) && task.bytes <= SHORT_RUN_MAX_BYTES)) continue;
-      const runner = known.row;
-      if ((this.#runs.get(runner.id) ?? 0) >= runner.max_runs) continue;
-      // A directory that the service chose is below the runner's own.
-      const workDir = own ? join(runner.work_root, "workers", task.worker_id) : task.work_dir;
-      if (!this.#busy.has(laneOn(runner.id, workDir))) return { kind: "spot", spot: { poll, workDir } };
+      const workDir = this.#roomOn(known.row, task);
+      if (workDir !== null) return { kind: "spot", spot: { poll, workDir } };
+      withoutRoom.add(poll.runner.id);
     }
+    this.#unplaced ||= this.#lacksClaim(task, online, withoutRoom);
     return { kind: "later" };
+  }
+
+  // Where there is no room either, the end of a run makes some, and wakes the dispatcher.
+  #lacksClaim(
+    task: WaitingTask,
+    online: ReadonlyMap<string, KnownRunner>,
+    withoutRoom: ReadonlySet<string>,
+  ): boolean {
+    const [only] = online.values();
+    if (online.size > 1 || only === undefined) return true;
+    return !withoutRoom.has(only.row.id) && this.#roomOn(only.row, task) !== null;
+  }
+
+  // The directory there in which it runs; null while the runner has no slot, or the directory has a run.
+  #roomOn(runner: RunnerRow, task: WaitingTask): string | null {
+    if ((this.#runs.get(runner.id) ?? 0) >= runner.max_runs) return null;
+    // A directory that the service chose is below the runner's own.
+    const own = task.work_dir === join(this.#options.paths.workers, task.worker_id);
+    const workDir = own ? join(runner.work_root, "workers", task.worker_id) : task.work_dir;
+    return this.#busy.has(laneOn(runner.id, workDir)) ? null : workDir;
   }
 
   // The longest waiting first.
@@ -237,32 +258,6 @@ const GATED: Hold = {
 
 function laneOn(runnerId: string, workDir: string): string {
   return `${runnerId}\0${workDir}`;
-}
-
-// Many runners say the same: each text is read once.
-function known(rows: readonly RunnerRow[]): KnownRunner[] {
-  const labels = onceFor((text) => new Set(JSON.parse(text) as string[]));
-  const engines = onceFor((text) => {
-    const all = JSON.parse(text) as { name: string; external: boolean }[];
-    const inside = all.filter(({ external }) => !external);
-    return { engines: namesOf(all), inside: namesOf(inside) };
-  });
-  return rows.map((row) => ({ row, labels: labels(row.labels), ...engines(row.engines) }));
-}
-
-function namesOf(engines: readonly { name: string }[]): Set<string> {
-  return new Set(engines.map(({ name }) => name));
-}
-
-function onceFor<T>(read: (text: string) => T): (text: string) => T {
-  const before = new Map<string, T>();
-  return (text) => {
-    const found = before.get(text);
-    if (found !== undefined) return found;
-    const made = read(text);
-    before.set(text, made);
-    return made;
-  };
 }
 
 /** What is missing, in the order in which somebody would look for it. */

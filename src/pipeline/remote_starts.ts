@@ -21,8 +21,8 @@ interface RemoteStartsOptions {
   db: Database;
   placement: Placement;
   executionOf: (task: WaitingTask, instruction: string, now: number) => NewExecution;
-  /** Claims one by itself. */
-  claimOne: (chosen: Chosen, spot: Spot, now: number) => Promise<void>;
+  /** Claims one by itself; answers whether it did. */
+  claimOne: (chosen: Chosen, spot: Spot, now: number) => Promise<boolean>;
 }
 
 /** A task that is about to go to a runner. */
@@ -68,7 +68,7 @@ function giveAll(options: RemoteStartsOptions, chosen: readonly Placed[], now: n
     return false;
   });
   return chosen.map((one) =>
-    placement.give(one.spot, stored.then((won) => won ? undefined : claimOne(one, one.spot, now)))
+    placement.give(one.spot, stored.then((won) => won || claimOne(one, one.spot, now)))
   );
 }
 

@@ -22,7 +22,7 @@ const CLAIMS_WAITING_MAX = 4;
 export class Polls {
   readonly #open = new Set<Poll>();
   readonly #ofRunner = new Map<string, Set<Poll>>();
-  /** Whether there were tasks for which no claim waited, when tasks were looked at last. */
+  /** Whether there were tasks that a claim could have got, had there been one, when tasks were looked at last. */
   unplaced = true;
 
   /** Those that nobody is about to give a run, the longest waiting first. */
@@ -80,11 +80,11 @@ export class Polls {
     if (same?.size === 0) this.#ofRunner.delete(id);
   }
 
-  /** Gives it a run: `giving` writes the claim. */
-  async give(poll: Poll, giving: Promise<unknown>): Promise<void> {
+  /** Gives it a run: `giving` writes the claim, and answers whether it did. */
+  async give(poll: Poll, giving: Promise<boolean>): Promise<boolean> {
     poll.giving = giving;
     try {
-      await giving;
+      return await giving;
     } finally {
       poll.giving = null;
       poll.wake();

@@ -42,8 +42,8 @@ interface RemoteClaimsOptions {
 
 // A run may take longer than its engine's time limit says, and its token ends with it, whatever stands here.
 const TOKEN_LIFE_S = 31 * 24 * 60 * 60;
-// Leases count from the sending of a claim: with the longest wait, and the times of this service, that is 20 s of 120.
-const WAIT_SHARE = 1 / 6;
+// Leases count from the sending of a claim: of 120 s a claim that waits takes 25, and of shorter ones as much as this.
+const WAIT_SHARE = 1 / 4;
 // A runner that is there is noted so often at most.
 const SEEN_EVERY_MS = 10_000;
 
@@ -85,7 +85,8 @@ export class RemoteClaims {
     const bell = new AbortController();
     const waiting = requests.map((request_id, nth): Poll => ({
       ...{ runner, claim: { request_id }, nth, giving: null, isRepeated: false },
-      wake: () => bell.abort(),
+      // With a reason, or an error with its stack is made for each.
+      wake: () => bell.abort("rung"),
     }));
     try {
       // Where the same claim waits already, it waits no longer from here on, and what it is about to get is there.
@@ -182,6 +183,8 @@ export class RemoteClaims {
     const { execution } = claim;
     const engine = engines.find(({ name }) => name === execution.engine);
     const grant = grantWith(execution.worker_id, JSON.parse(row.scopes) as string[]);
+    // An engine inside the runner calls nobody, and reads nothing.
+    const isProgram = engine?.external === true;
     const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id, instruction } =
       execution;
     return {
@@ -194,13 +197,17 @@ export class RemoteClaims {
       time_zone: timeZone,
       max_log_bytes: limits.max_log_bytes,
       grant: { subject: grant.subject, scopes: [...grant.scopes] },
-      token: await signRunToken(key(), { identity: execution, grant, lifeS: TOKEN_LIFE_S }, clock.now()),
-      files: engine?.external !== true ? [] : await listFiles(db, message_id),
-      briefing: engine?.external !== true ? null : await brief(db, claim, engine, {
-        pathOf: (path) => join(runner.work_root, "files", execution_id, basename(path)),
-        ctl: `${runner.work_root}/bin/svc`,
-        maxPromptBytes: limits.max_prompt_bytes,
-      }),
+      token: isProgram
+        ? await signRunToken(key(), { identity: execution, grant, lifeS: TOKEN_LIFE_S }, clock.now())
+        : "",
+      files: isProgram ? await listFiles(db, message_id) : [],
+      briefing: isProgram
+        ? await brief(db, claim, engine, {
+          pathOf: (path) => join(runner.work_root, "files", execution_id, basename(path)),
+          ctl: `${runner.work_root}/bin/svc`,
+          maxPromptBytes: limits.max_prompt_bytes,
+        })
+        : null,
     };
   }
 }

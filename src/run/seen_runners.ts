@@ -7,7 +7,7 @@ const log = logger("runner");
 
 const WRITE_EVERY_MS = 1_000;
 
-/** Notes that runners were heard of: all of one second in one commit, since each of a thousand says so every 20 s (contract 18.5). */
+/** Notes that runners were heard of: all of one second in one commit, since each of a thousand says so every 25 s (contract 18.5). */
 export class SeenRunners {
   readonly #db: Database;
   readonly #clock: Clock;

@@ -10,7 +10,7 @@ import type { Catalog } from "../engine/catalog.ts";
 import { type Engine, failedOutcome } from "../engine/engine.ts";
 import { LogText } from "../engine/run_log.ts";
 import type { EngineRunOptions } from "../run/engine_run.ts";
-import { createEnvironments } from "../run/environment.ts";
+import { createEnvironments, type EnvironmentOf } from "../run/environment.ts";
 import { priced } from "../run/meter.ts";
 import type { RunOutcome } from "../run/recorder.ts";
 import type { Interruption } from "../run/runner.ts";
@@ -132,7 +132,8 @@ export class RemoteRun {
     const options = {
       ...this.#options,
       config: { limits: { ...limits, max_log_bytes } },
-      environmentOf: this.#environmentOf(),
+      // Only a program has one, and reading ours takes as long as a short run.
+      environmentOf: (request: Parameters<EnvironmentOf>[0]) => this.#environmentOf()(request),
     };
     const brief = () =>
       briefing === null
@@ -162,7 +163,7 @@ export class RemoteRun {
   }
 
   // The token comes with the order: a runner has no key.
-  #environmentOf() {
+  #environmentOf(): EnvironmentOf {
     const { paths, link } = this.#options;
     const { token, time_zone: timeZone } = this.order;
     return createEnvironments({

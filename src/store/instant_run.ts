@@ -94,14 +94,14 @@ export function insertExecutions(executions: readonly NewExecution[]): Statement
   };
 }
 
-/** pending -> completed, for many executions at once, each with its log. Guarded by all of them being pending. */
+/** pending -> completed, for many executions at once, each with its log. Guarded by all of them being pending; they are found by their ids (the plus), however many others are. */
 export function endExecutions(runs: readonly Omit<InstantRun, "targets">[], now: number): Statement[] {
   const end = {
     sql: `update execution
       set status = 'completed', session_id = one.value ->> 1, result = one.value ->> 2, exit_code = one.value ->> 3,
         started_at = one.value ->> 4, completed_at = ?
       from json_each(?) as one
-      where execution.id = one.value ->> 0 and execution.status = 'pending'`,
+      where execution.id = one.value ->> 0 and +execution.status = 'pending'`,
     args: [
       now,
       rowsOf(runs, ({ execution, end }) => [

@@ -5,35 +5,10 @@ import { BELL } from "../base/bells.ts";
 import { BATCH_ROWS, type Prune } from "./retention.ts";
 import type { Database, Row, Statement, Value } from "./database.ts";
 
-// Sums of ended runs; a span is the difference of two of them.
-const LATEST = "from ledger where target = one.value order by at desc, runs desc limit 1";
-const BEFORE = "from ledger where target = one.value and at <= ? order by at desc, runs desc limit 1";
-
-/** What a run of a worker counts for, and how many runs of each ended after `since`. */
-export interface CountedTarget extends Row {
-  target: string;
-  runs: number;
-}
-
-/** Everything that a run counts for: all, its worker, its conversation, its engine, and its worker's departments with those above. */
-export function listTargets(
-  db: Database,
-  run: { worker_id: string; session_key: string; engine: string },
-  since: number,
-): Promise<CountedTarget[]> {
-  const named = ["global", `worker:${run.worker_id}`, `session:${run.session_key}`, `engine:${run.engine}`];
-  return db.read<CountedTarget>(
-    `with recursive above (id) as (
-      select department_id from worker_department where worker_id = ?
-      union
-      select parent_id from department join above on department.id = above.id where parent_id is not null
-    ),
-    one (value) as (values (?), (?), (?), (?) union all select 'department:' || id from above)
-    select value as target, coalesce((select runs ${LATEST}), 0) - coalesce((select runs ${BEFORE}), 0) as runs
-    from one`,
-    [run.worker_id, ...named, since],
-  );
-}
+/** The last sum of ended runs of a target; a span is the difference of two of them. */
+export const LATEST = "from ledger where target = one.value order by at desc, runs desc limit 1";
+/** The last sum at a time or before. */
+export const BEFORE = "from ledger where target = one.value and at <= ? order by at desc, runs desc limit 1";
 
 /** A budget with what ended runs used of it in its period, as a counted number. */
 export interface MeasuredBudget extends StoredBudget, Row {

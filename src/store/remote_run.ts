@@ -77,7 +77,7 @@ export function findRemoteRun(
   );
 }
 
-/** Those of these runs that this runner has or had and that are short, by their ids. */
+/** Those of these runs that this runner has or had and that are short, by their ids: not among all that it ever had (the plus). */
 export async function listShortRemoteRuns(
   db: Database,
   runnerId: string,
@@ -85,7 +85,7 @@ export async function listShortRemoteRuns(
 ): Promise<Map<string, RemoteRunRow>> {
   const rows = await db.read<RemoteRunRow>(
     `select ${COLUMNS}
-    where remote_run.execution_id in (select value from json_each(?)) and remote_run.runner_id = ?
+    where remote_run.execution_id in (select value from json_each(?)) and +remote_run.runner_id = ?
       and octet_length(execution.instruction) <= ?`,
     [JSON.stringify(executionIds), runnerId, SHORT_RUN_MAX_BYTES],
   );

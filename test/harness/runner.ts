@@ -209,3 +209,6 @@ export class FakeRunner {
     return this.#app.send(route, body, { authorization: `Bearer ${this.token}`, ...headers });
   }
 }
+
+/** Says with a claim that its `echo` is a program: only such a one gets a token and a briefing. */
+export const ECHO_AS_PROGRAM = { engines: [{ name: "echo", agent: false, external: true }] };

@@ -32,6 +32,8 @@ it("one claim gets several short runs, each of its requests one, and the same on
     [run, ...more].map(({ execution }) => execution).sort((a, b) => a.execution_id < b.execution_id ? -1 : 1);
   const first = runs(await one.claim(claim));
   expect(first.map(({ instruction }) => instruction).sort()).toEqual(["one", "three", "two"]);
+  // An engine inside the runner calls nobody.
+  expect((await one.claim(claim)).body.run).toMatchObject({ token: "", briefing: null, files: [] });
   expect(runs(await one.claim(claim))).toEqual(first);
   expect((await other.claim({ ...claim, wait_ms: 0 })).body).toMatchObject({ run: null, more: [] });
   const rows = await app.db.read<{ request_id: string }>("select request_id from remote_run");

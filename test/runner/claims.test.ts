@@ -218,7 +218,7 @@ it("a short log comes with the outcome, in its commit, and whoever follows it re
 const ID = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
 
-it("a claim waits for a sixth of a lease at most, because leases count from its sending (contract 18.6)", async () => {
+it("a claim waits for a quarter of a lease at most, because leases count from its sending (contract 18.6)", async () => {
   await using app = await openApp({ leaseTimes: { lease_ms: 600, beat_ms: 100, margin_ms: 10 } });
   const one = await world(app);
   const began = performance.now();

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { openApp } from "../harness/app.ts";
-import { awayWorker, FakeRunner, taskFor, waitingClaims } from "../harness/runner.ts";
+import { awayWorker, ECHO_AS_PROGRAM, FakeRunner, taskFor, waitingClaims } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { type Poll, Polls } from "../../src/run/polls.ts";
 
@@ -25,7 +25,7 @@ it("a runner has one claim that waits: a new one ends an older one, and waits fo
   const newer = poll(woken, "newer");
   expect(await polls.add(older)).toBe(false);
   let given = () => {};
-  const giving = polls.give(older, new Promise<void>((resolve) => given = resolve));
+  const giving = polls.give(older, new Promise<boolean>((resolve) => given = () => resolve(true)));
   const added = polls.add(newer);
   expect([woken, polls.isOpen(older), polls.free]).toEqual([["older"], false, []]);
   given();
@@ -100,7 +100,7 @@ it("two claims with one request get one run, and a request that was used gets no
   const runs = answers.map(({ body }) => body.run).filter((run) => run !== null);
   expect(new Set(runs.map(({ execution }) => execution.execution_id)).size).toBe(1);
   await runner.end(runs[0].execution.execution_id);
-  // It would wait for 20 s, and the other task with it.
+  // It would wait for 25 s, and the other task with it.
   const started = performance.now();
   expect((await runner.claim({ request_id: REQUEST })).body.run).toBeNull();
   expect(performance.now() - started).toBeLessThan(15_000);
@@ -137,7 +137,7 @@ it("a removed runner's run is nobody else's before its lease is over, and has no
   const [one, two] = runners as [FakeRunner, FakeRunner];
   const worker = await awayWorker(app, "echo");
   await taskFor(app, worker, "hello");
-  const { execution: { execution_id: id }, token } = (await one.claim()).body.run;
+  const { execution: { execution_id: id }, token } = (await one.claim(ECHO_AS_PROGRAM)).body.run;
   const whoami = async () =>
     (await app.send("GET /api/auth/whoami", undefined, { authorization: `Bearer ${token}` })).status;
   expect(await whoami()).toBe(200);

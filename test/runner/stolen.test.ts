@@ -7,7 +7,7 @@ import { fakeEnvironment } from "../harness/agents.ts";
 import { type Client, client } from "../harness/client.ts";
 import { patient } from "../harness/patience.ts";
 import { startServer, tempDir } from "../harness/process.ts";
-import { awayWorker, FakeRunner, taskFor } from "../harness/runner.ts";
+import { awayWorker, ECHO_AS_PROGRAM, FakeRunner, taskFor } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 // deno-lint-ignore no-explicit-any
@@ -249,7 +249,7 @@ async function furnish(api: Client, folder: string) {
     media_path: farMedia.path,
   });
   const request = crypto.randomUUID();
-  const { run } = (await runner.claim({ request_id: request })).body;
+  const { run } = (await runner.claim({ request_id: request, ...ECHO_AS_PROGRAM })).body;
   expect(run.execution.instruction).toContain(OTHERS.away);
   const waiting = await taskFor(api, away, OTHERS.waiting);
 

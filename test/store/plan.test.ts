@@ -3,6 +3,10 @@ import { newId } from "../../src/base/id.ts";
 import { listConversationEvents } from "../../src/store/chat.ts";
 import { Database, type Statement, type Value } from "../../src/store/database.ts";
 import { pageHistory } from "../../src/store/history.ts";
+import type { NewExecution } from "../../src/store/execution.ts";
+import { storeInstantRuns } from "../../src/store/instant_run.ts";
+import { endRemoteRuns } from "../../src/store/remote_end.ts";
+import { listShortRemoteRuns } from "../../src/store/remote_run.ts";
 import { listLastHeard } from "../../src/store/platform_message.ts";
 import { migrate } from "../../src/store/migrate.ts";
 import { listOldExecutions, pruneInbound, pruneSent } from "../../src/store/retention.ts";
@@ -190,6 +194,27 @@ describe("query plans (architecture, Style)", () => {
     const own = ["inbound_session", "outbound_history"];
     const byId = ["sqlite_autoindex_inbound_message_1", "sqlite_autoindex_outbound_message_1"];
     expect([...new Set(used)].sort()).toEqual([...own, ...byId].sort());
+    await db.close();
+  });
+
+  it("runs that are named by their ids are found by them, and not among all that go on or that their runner ever had", async () => {
+    const db = await Database.open(":memory:");
+    await migrate(db, 0);
+    const execution = { execution_id: "e", task_id: "t" } as NewExecution;
+    const end = { session_id: "", result: "", exit_code: null, started_at: 1 };
+    const run = { execution, end, log: "", epoch: 1, targets: [] };
+    const asked = vi.spyOn(db, "read").mockResolvedValue([]);
+    await listShortRemoteRuns(db, "r", ["e"]);
+    const [sql = "", args = []] = asked.mock.calls[0] ?? [];
+    asked.mockRestore();
+    const remote = endRemoteRuns([run], 1);
+    for (const statement of [{ sql, args }, ...remote, ...storeInstantRuns([run], 1)]) {
+      const plan = await db.read<{ detail: string }>(`explain query plan ${statement.sql}`, statement.args);
+      const indexes = plan.flatMap(({ detail }) =>
+        /INDEX (execution_status|remote_run_request)/.exec(detail) ?? []
+      );
+      expect(indexes, statement.sql).toEqual([]);
+    }
     await db.close();
   });
 
