@@ -19,13 +19,17 @@ const TOO_MANY_REQUESTS = new ServiceError(
   { retry_after_s: 1 },
 );
 
+// So many clients may connect at once while this thread does something else, as far as the kernel's own limit goes: one that finds no place
+// tries again after a whole second.
+const TCP_BACKLOG = 4_096;
+
 /**
  * Binds the port; clients that connect wait until a Listener accepts them. Throws an Error with a message for the operator when it is
  * taken.
  */
 export function bindPort({ host, port }: { host: string; port: number }): Deno.TcpListener {
   try {
-    return Deno.listen({ hostname: host, port });
+    return Deno.listen({ hostname: host, port, tcpBacklog: TCP_BACKLOG });
   } catch (error) {
     if (!(error instanceof Deno.errors.AddrInUse)) throw error;
     throw new Error(`Cannot listen on ${host}:${port}: the port is taken; set server.port to another one`);

@@ -36,3 +36,19 @@ it("a stop waits for the requests that were there, and not for those of clients 
   ended = true;
   await Promise.all(clients);
 });
+
+const AT_ONCE = 700;
+
+it("clients that connect at once, while the service does something else, find a place and need not try again (reliability BYT-3)", async () => {
+  const most = Number(await Deno.readTextFile("/proc/sys/net/core/somaxconn").catch(() => "128"));
+  using port = bindPort({ host: "127.0.0.1", port: 0 });
+  const started = performance.now();
+  const coming = Array.from(
+    { length: Math.min(AT_ONCE, most) },
+    () => Deno.connect({ ...port.addr, transport: "tcp" }),
+  );
+  const connections = await Promise.all(coming);
+  // Who finds no place tries again after 1 s, then after 3.
+  expect(performance.now() - started).toBeLessThan(3_000);
+  for (const connection of connections) connection.close();
+});
