@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { newId } from "../../src/base/id.ts";
+import { turn } from "../../src/base/turn.ts";
 import { ServiceError } from "../../src/domain/error.ts";
 import type { RunIdentity } from "../../src/domain/run_identity.ts";
 import { OutcomeWriter } from "../../src/run/outcome_writer.ts";
@@ -31,9 +32,10 @@ function setUp(broken = () => false) {
       work: (signal) =>
         new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve("ended"))),
       broken: "broken",
-      store(outcome, interruption) {
+      // A commit takes a turn.
+      async store(outcome, interruption) {
+        await turn();
         stored.push([outcome, interruption]);
-        return Promise.resolve();
       },
     });
   return { clock, runner, stored, start };

@@ -1,0 +1,29 @@
+import { configure, type LogRecord } from "@logtape/logtape";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { tellProgram } from "../../src/run/notice_program.ts";
+import { tempDir } from "../harness/process.ts";
+
+/** Tells a shell script something; answers what the log has of it, by level and text. */
+async function told(script: string, body = "{}"): Promise<string[]> {
+  const records: LogRecord[] = [];
+  await configure({
+    reset: true,
+    sinks: { kept: (record) => records.push(record) },
+    loggers: [{ category: ["svc", "notices"], sinks: ["kept"] }, { category: ["logtape", "meta"], sinks: [] }],
+  });
+  await tellProgram(["sh", "-c", script], body, 0o077, new AbortController().signal);
+  return records.map(({ level, message }) => `${level}: ${message.join("")}`);
+}
+
+it("a program that is told gets the body on its standard input, and what went wrong with it is in the log (contract 11)", async () => {
+  await using folder = await tempDir();
+  const got = join(folder.path, "got");
+  expect(await told(`cat > ${got}`, "a body")).toEqual([]);
+  expect(await Deno.readTextFile(got)).toBe("a body");
+  expect(await told("echo no room; exit 3")).toEqual([
+    expect.stringMatching(/^warning: The program "?sh"? of a notice failed: "?exit code 3"?; "?no room/),
+  ]);
+  expect(await told("kill -9 $$")).toEqual([expect.stringContaining("failed")]);
+  await tellProgram(["/nowhere/program"], "{}", 0o077, new AbortController().signal);
+});
