@@ -14,7 +14,7 @@ const BATCH = 500;
 const LOOK_EVERY_MS = 250;
 const IDLE_RUNNERS = 200;
 // Two claims of each.
-const IDLE_SECONDS = 40;
+const IDLE_SECONDS = 50;
 const LOG_BYTES = 16 * 1024 * 1024;
 const LOG_PART_BYTES = 512 * 1024;
 const LOGS = 5;

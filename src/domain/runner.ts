@@ -108,7 +108,10 @@ export const runnerClaimSchema = z.strictObject({
   engines: z.array(
     z.strictObject({ name: text(64), agent: z.boolean(), external: z.boolean() }),
   ).max(ENGINES_MAX),
-  wait_ms: z.int().min(0).max(CLAIM_WAIT_MAX_MS).default(CLAIM_WAIT_MAX_MS),
+  // A newer runner may be more patient.
+  wait_ms: z.int().min(0).default(CLAIM_WAIT_MAX_MS).meta({
+    description: `how long it would wait; it is answered after ${CLAIM_WAIT_MAX_MS} ms at most`,
+  }),
 }).meta({ id: "RunnerClaim" });
 
 export type RunnerClaim = z.output<typeof runnerClaimSchema>;

@@ -133,6 +133,7 @@ export class Dispatcher {
     const { admission, placement } = this.#options;
     // Of a lane whose run ends while we look at others, we have seen what was before.
     const busy = new Set(this.#lanes);
+    placement.begin();
     const { tasks: heads, more, whole } = await this.#heads.look(now);
     const looked: Looked = { chosen: [], notes: [], nextAt: Infinity, hasBudgets: false, more };
     if (heads.length === 0) {

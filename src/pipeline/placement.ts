@@ -46,6 +46,11 @@ export class Placement {
     this.#options = options;
   }
 
+  /** A look begins: who comes while it goes on may have come too late for it. */
+  begin(): void {
+    this.#options.polls.unplaced = true;
+  }
+
   /** No task waits at all: one that comes rings the dispatcher's bell, and a claim need not. */
   nothingWaits(): void {
     this.#options.polls.unplaced = false;
@@ -63,8 +68,6 @@ export class Placement {
   async round(tasks: readonly WaitingTask[], now: number): Promise<PlacementRound> {
     const { db } = this.#options;
     const away = tasks.filter(({ runs_on }) => runs_on !== "[]");
-    // Who comes while this looks may have come too late for it.
-    this.#options.polls.unplaced = true;
     if (away.length === 0) return new PlacementRound(this.#options, [], [], now);
     // Most workers have a home, and their tasks may go nowhere else: the others of a thousand runners are not read for them.
     const homes = away.every(({ home }) => home !== "") ? [...new Set(away.map(({ home }) => home))] : null;
@@ -185,7 +188,8 @@ export class PlacementRound {
     withoutRoom: ReadonlySet<string>,
   ): boolean {
     const [only] = online.values();
-    if (online.size > 1 || only === undefined) return true;
+    // One that has no home could go to a runner that comes.
+    if (task.home === "" || online.size > 1 || only === undefined) return true;
     return !withoutRoom.has(only.row.id) && this.#roomOn(only.row, task) !== null;
   }
 

@@ -6,6 +6,7 @@ import { VERSION } from "../base/version.ts";
 import type { Verify } from "../domain/command.ts";
 import { conflict, ServiceError } from "../domain/error.ts";
 import {
+  CLAIM_WAIT_MAX_MS,
   type LeaseTimes,
   RUNNER_PROTOCOL,
   RUNNER_SILENT_MS,
@@ -44,8 +45,8 @@ interface RemoteClaimsOptions {
 const TOKEN_LIFE_S = 31 * 24 * 60 * 60;
 // Leases count from the sending of a claim: of 120 s a claim that waits takes 25, and of shorter ones as much as this.
 const WAIT_SHARE = 1 / 4;
-// A runner that is there is noted so often at most.
-const SEEN_EVERY_MS = 10_000;
+// A runner that is there is noted so often at most: one that was not, just before its longest wait, is not silent behind it.
+const SEEN_EVERY_MS = 5_000;
 
 const REPEATED = new ServiceError("unavailable", "Cannot answer this: the same claim has come once more", {
   retry_after_s: 1,
@@ -93,7 +94,7 @@ export class RemoteClaims {
       for (const poll of waiting) await polls.add(poll);
       if ((await listClaimedRuns(db, runner.id, requests)).length === 0) {
         if (polls.unplaced) wakeDispatcher();
-        const waitMs = Math.min(claim.wait_ms, times.lease_ms * WAIT_SHARE);
+        const waitMs = Math.min(claim.wait_ms, CLAIM_WAIT_MAX_MS, times.lease_ms * WAIT_SHARE);
         await sleep(clock, waitMs, AbortSignal.any([bell.signal, signal]));
       }
     } finally {

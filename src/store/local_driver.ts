@@ -60,7 +60,7 @@ export class LocalDriver implements Driver {
       db.exec("pragma journal_mode = wal");
       db.exec("pragma synchronous = full");
       db.exec("pragma foreign_keys = on");
-      // Twice the usual: a page that many commits change is moved into the file half as often, and one move is no longer.
+      // Twice the usual: a page that many commits change is moved into the file half as often.
       db.exec(`pragma wal_autocheckpoint = ${WAL_PAGES}`);
       // A long reader makes the WAL file grow; this shortens it afterwards.
       db.exec(`pragma journal_size_limit = ${WAL_KEPT_BYTES}`);

@@ -10,7 +10,10 @@ async function told(script: string, body = "{}"): Promise<string[]> {
   await configure({
     reset: true,
     sinks: { kept: (record) => records.push(record) },
-    loggers: [{ category: ["svc", "notices"], sinks: ["kept"] }, { category: ["logtape", "meta"], sinks: [] }],
+    loggers: [{ category: ["svc", "notices"], sinks: ["kept"] }, {
+      category: ["logtape", "meta"],
+      sinks: [],
+    }],
   });
   await tellProgram(["sh", "-c", script], body, 0o077, new AbortController().signal);
   return records.map(({ level, message }) => `${level}: ${message.join("")}`);

@@ -26,6 +26,8 @@ function pollOf(one: Pick<Poll, "runner" | "nth">, n: number): Poll {
 /** Looks once for places of all that waits; answers where there is one, and whether a claim that comes could get something. */
 async function look({ placement, polls }: ReturnType<typeof beside>, app: App) {
   const now = Date.now();
+  placement.begin();
+  expect(polls.unplaced).toBe(true);
   const { heads } = await listLaneHeads(app.db, now);
   const round = await placement.round(heads, now);
   const kinds = heads.map((task) => {
@@ -60,6 +62,10 @@ it("a claim that comes asks for a task only where it could get one: not of a dir
   // As many runs as it may have: the end of one makes room.
   await app.db.write([{ sql: "update runner set max_runs = 1", args: [] }]);
   expect(await look(beside(app), app)).toEqual([["later", "later"], false]);
+  // A worker without a home could go to a runner that comes.
+  await app.db.write([{ sql: "update worker set home = '' where id = ?", args: [free] }]);
+  expect(await look(beside(app), app)).toEqual([["later", "later"], true]);
+  await app.db.write([{ sql: "update worker set home = 'r1' where id = ?", args: [free] }]);
   await app.db.write([{ sql: "update runner set max_runs = 4, epoch = epoch + 1", args: [] }]);
   expect(await look(waiting, app)).toEqual([["later", "later"], true]);
 });

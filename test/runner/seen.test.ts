@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { CLAIM_WAIT_MAX_MS } from "../../src/domain/runner.ts";
 import { SeenRunners } from "../../src/run/seen_runners.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
@@ -47,11 +48,22 @@ it("a runner that claims is noted soon, and at once where it seemed silent (cont
   const silentFor = (ms: number) =>
     app.db.write([{ sql: "update runner set last_seen_at = ?", args: [Date.now() - ms] }]);
   const seenAt = async () => (await app.call("GET /api/runners/r1")).last_seen_at as number;
-  for (const [ms, atOnce] of [[15_000, false], [40_000, true]] as const) {
+  let commits = 0;
+  const { write } = app.db;
+  app.db.write = (statements, ...more) => {
+    if (statements.some(({ sql }) => sql.includes("coalesce(?, max_runs)"))) commits++;
+    return write.call(app.db, statements, ...more);
+  };
+  // One that waited as long as a claim does had none of its own.
+  for (
+    const [ms, atOnce] of [[6_000, 0], [CLAIM_WAIT_MAX_MS + 1_000, 0], [31_000, 1], [40_000, 1]] as const
+  ) {
     const before = Date.now();
     await silentFor(ms);
+    commits = 0;
     await runner.claim({ wait_ms: 0 });
-    if (atOnce) expect(await seenAt()).toBeGreaterThanOrEqual(before);
+    expect(commits).toBe(atOnce);
+    if (atOnce === 1) expect(await seenAt()).toBeGreaterThanOrEqual(before);
     else await eventually("it is noted", async () => await seenAt() >= before);
   }
 });
