@@ -62,7 +62,8 @@ export async function waitForTask(
     if (performance.now() < until) continue;
     spinner.stop();
     late({ json, task });
-    throw new Exit(EXIT.timedOut, `task ${id} is still ${task.status}`);
+    const why = task.reason === "" ? "" : `: ${task.reason}`;
+    throw new Exit(EXIT.timedOut, `task ${id} is still ${task.status}${why}`);
   }
 }
 

@@ -1,8 +1,7 @@
-import { resolve } from "node:path";
 import { type Column, field, idField, statusField, timeField } from "../column.ts";
 import { type AnyCommand, command, fieldsOf } from "../command.ts";
-import { usage } from "../exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
+import { keepToken } from "../token_file.ts";
 
 const COLUMNS: Column[] = [
   idField(),
@@ -42,15 +41,9 @@ export const runnerCommands: AnyCommand[] = [
     },
     examples: ["runner add mac1 --labels macos,gpu", "runner add mac2 --token-file mac2.token"],
     async run({ client, out, io, args: [name = ""], options: { tokenFile, ...rest } }) {
-      const path = tokenFile === undefined ? null : resolve(io.cwd, tokenFile);
-      if (path !== null && await Deno.lstat(path).then(() => true, () => false)) {
-        throw usage(`--token-file: ${path} is there already; name a new file`);
-      }
-      const { json, value } = await client.call("POST /api/runners", { body: { name, ...fieldsOf(rest) } });
-      if (path === null) return out.object(json, value);
-      const { token, ...shown } = value;
-      await Deno.writeTextFile(path, token + "\n", { mode: 0o600, createNew: true });
-      out.object(JSON.stringify(shown), shown);
+      const add = () => client.call("POST /api/runners", { body: { name, ...fieldsOf(rest) } });
+      const { json, value } = await keepToken(io, tokenFile, add);
+      out.object(json, value);
     },
   }),
   listCommand({

@@ -1,9 +1,9 @@
-import { resolve } from "node:path";
 import { durationMs } from "../../src/base/duration.ts";
 import { type Column, field, idField, timeField } from "../column.ts";
 import { type AnyCommand, command } from "../command.ts";
 import { usage } from "../exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
+import { keepToken } from "../token_file.ts";
 
 const COLUMNS: Column[] = [
   idField(),
@@ -59,17 +59,11 @@ export const tokenCommands: AnyCommand[] = [
       "token create -n ci --scopes read:* --expires-in never --token-file ci.token",
     ],
     async run({ client, out, io, options: { name, scopes, expiresIn, tokenFile } }) {
-      const path = tokenFile === undefined ? null : resolve(io.cwd, tokenFile);
-      if (path !== null && await exists(path)) {
-        throw usage(`--token-file: ${path} is there already; name a new file`);
-      }
       const expires_at = expiryOf(expiresIn);
       const body = { name, scopes, ...(expires_at === undefined ? {} : { expires_at }) };
-      const { json, value } = await client.call("POST /api/tokens", { body });
-      if (path === null) return out.object(json, value);
-      const { token, ...shown } = value;
-      await Deno.writeTextFile(path, token + "\n", { mode: 0o600, createNew: true });
-      out.object(JSON.stringify(shown), shown);
+      const make = () => client.call("POST /api/tokens", { body });
+      const { json, value } = await keepToken(io, tokenFile, make);
+      out.object(json, value);
     },
   }),
   command({
@@ -93,8 +87,4 @@ function expiryOf(given: string | undefined): number | null | undefined {
     throw usage(`--expires-in: ${JSON.stringify(given)} is not a duration such as 12h or 30d, nor never`);
   }
   return Date.now() + ms;
-}
-
-async function exists(path: string): Promise<boolean> {
-  return await Deno.lstat(path).then(() => true, () => false);
 }

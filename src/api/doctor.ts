@@ -150,8 +150,9 @@ async function lookAtQueue({ db, clock, limits }: Needs<"db" | "clock" | "limits
   const now = clock.now();
   const backlog = await readBacklog(db, now);
   const age = (since: number | null) => since === null ? 0 : now - since;
+  const held = backlog.held === 0 ? "" : ` and ${backlog.held} for what holds them (svc ctl queue list)`;
   const words =
-    `${backlog.pending} tasks wait for a run, ${backlog.unrouted} messages for the coordinator, ` +
+    `${backlog.pending} tasks wait for a run${held}, ${backlog.unrouted} messages for the coordinator, ` +
     `${backlog.undelivered} replies for their delivery`;
   if (age(backlog.overdueSince) > OVERDUE_FAIL_MS) {
     return fail(
@@ -212,11 +213,9 @@ async function lookAtWorkers({ db, engines }: Needs<"db" | "engines">): Promise<
     const who = workers === 1 ? name : `${name} and ${workers - 1} more`;
     if (!usable) unusable.push(`${engine || engines.defaultName} (${who}): ${detail}`);
   }
-  if (unusable.length === 0) return ok("the engine of every worker can be used");
-  return warn(
-    `engines of workers that cannot be used: ${unusable.join("; ")}`,
-    "give them another one: svc ctl worker update <id> --engine",
-  );
+  if (unusable.length === 0) return ok("the engine of every worker of this machine can be used");
+  const words = `engines of workers that cannot be used: ${unusable.join("; ")}`;
+  return warn(words, "give them another one: svc ctl worker update <id> --engine");
 }
 
 async function lookAtIsolation(): Promise<Finding> {

@@ -26,6 +26,11 @@ export async function rehomeWorker(
   const now = clock.now();
   const runner = home === "" ? null : await findRunner(db, home, now);
   if (home !== "" && runner === null) throw invalid("home", `no runner is called ${JSON.stringify(home)}`);
+  const missing = worker.runs_on.filter((label) => runner !== null && !runner.labels.includes(label));
+  if (missing.length > 0) {
+    const words = `${home} does not have the label ${missing.join(", ")}, which its worker asks for`;
+    throw invalid("home", `${words}; name another runner, or change runs_on of the worker`);
+  }
   const runs = () =>
     conflict(`Cannot rehome ${worker.name} while it runs: cancel its run, or wait for its end`);
   if ((await listOpenExecutionIds(db, id)).length > 0) throw runs();

@@ -31,6 +31,8 @@ interface Given {
   url: string;
   token: string;
   config: RunnerConfig;
+  /** What is allowed, and should be otherwise. */
+  warnings: string[];
 }
 
 /** `svc runner`: runs workers of a service that is elsewhere, until SIGTERM or SIGINT (contract 18). Returns the exit code. */
@@ -44,6 +46,7 @@ export async function runner(args: readonly string[]): Promise<number> {
     return EXIT_CONFIG;
   }
   await configureLog("info", Deno.stderr.isTerminal() ? "pretty" : "json");
+  for (const words of given.warnings) log.warning("{words}", { words });
   const umask = Deno.umask(0o077);
   keepDescriptors();
   try {
@@ -137,7 +140,18 @@ async function givenBy(args: readonly string[]): Promise<Given> {
   }
   const token = readSecretFile("--token-file", values["token-file"]).trim();
   if (token === "") throw new ConfigError("--token-file: the file is empty");
-  return { url: urlOf(values.url), token, config: await loadRunnerConfig(values.config) };
+  return {
+    url: urlOf(values.url),
+    token,
+    config: await loadRunnerConfig(values.config),
+    warnings: warningsOf(values["token-file"]),
+  };
+}
+
+function warningsOf(tokenFile: string): string[] {
+  const { mode } = Deno.statSync(tokenFile);
+  if (mode === null || (mode & 0o077) === 0) return [];
+  return [`Others on this machine may read the token; close the file with: chmod go= ${tokenFile}`];
 }
 
 // A token that travels in the clear is everybody's.

@@ -88,7 +88,10 @@ export class Listener {
     const handler: RequestHandler = {
       handle: (request, address, onCaller) => this.handle(request, address, onCaller),
       onError: (error) => {
-        if (error instanceof DeliberateClose) return new Response(null, { status: 500 });
+        // A body that came late was refused behind its headers: its client asks again.
+        if (error instanceof DeliberateClose || error instanceof ServiceError) {
+          return new Response(null, { status: 500 });
+        }
         log.error("A request failed outside of the application: {error}", { error });
         return new Response(null, { status: 500 });
       },

@@ -163,7 +163,9 @@ export class RemoteClaims {
     if (claim.epoch !== 0) throw replaced(row);
     if (row.place !== "" && row.place !== claim.place && silentMs < this.#options.times.lease_ms) {
       throw conflict(
-        `Cannot run as ${row.name}: another process does, in ${row.work_root}. Give each machine a name and a token of its own: ` +
+        `Cannot run as ${row.name}: another process does, in ${row.work_root}, or did within the last ${
+          this.#options.times.lease_ms / 1_000
+        } s. Start it there, or wait; two machines need a name and a token each: ` +
           "svc ctl runner add <name>",
       );
     }

@@ -22,6 +22,8 @@ function momentOf(clock: Clock): Moment {
 }
 
 // What the service says to whoever asks: its token, its process or its run does not count any more.
+// After so many tries the log says that there is no answer.
+const SILENT_ATTEMPTS = 4;
 const FINAL = [401, 403, 409];
 // What it says to one report or file, which is wrong by itself.
 const WRONG = [400, 404, 413];
@@ -134,10 +136,12 @@ export class Link {
   async #until<T>(ask: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     for (let attempt = 1;; attempt++) {
       try {
-        return await ask();
+        const answered = await ask();
+        if (attempt > SILENT_ATTEMPTS) log.info("The service answers again");
+        return answered;
       } catch (error) {
         if (!(error instanceof Unanswered) || signal?.aborted) throw error;
-        if (attempt === 4) {
+        if (attempt === SILENT_ATTEMPTS) {
           log.warning("The service does not answer, trying on: {error}", { error: error.message });
         }
         await sleep(this.clock, backoffMs(RETRY, attempt), signal);

@@ -49,7 +49,11 @@ interface EngineUse extends Row {
 /** The engines that workers name. */
 export function listEngineUses(db: Database): Promise<EngineUse[]> {
   return db.read<EngineUse>(
-    "select engine, count(*) as workers, min(name) as name from worker group by engine order by engine",
+    `select engine, count(*) as workers, min(name) as name
+    from worker
+    where runs_on = '[]'
+    group by engine
+    order by engine`,
   );
 }
 
@@ -77,6 +81,8 @@ interface Backlog {
   /** Due tasks of workers that are not paused, without a run yet, and held by nothing but the queue. */
   pending: number;
   pendingSince: number | null;
+  /** Tasks that a budget, a provider or a missing runner holds. */
+  held: number;
   /** Messages that are not routed yet. */
   unrouted: number;
   unroutedSince: number | null;
@@ -98,6 +104,7 @@ export async function readBacklog(db: Database, now: number): Promise<Backlog> {
         where status = 'pending' and held = '' and due_at <= ?) as pending,
       (select min(due_at) from task join worker on worker.id = worker_id and worker.paused = 0
         where status = 'pending' and held = '' and due_at <= ?) as pending_since,
+      (select count(*) from task where status = 'pending' and held <> '') as held,
       (select count(*) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted,
       (select min(received_at) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted_since,
       (select count(*) from task where next_run_at is not null and paused = 0 and next_run_at <= ?
@@ -112,6 +119,7 @@ export async function readBacklog(db: Database, now: number): Promise<Backlog> {
   return {
     pending: row?.pending ?? 0,
     pendingSince: row?.pending_since ?? null,
+    held: row?.held ?? 0,
     unrouted: row?.unrouted ?? 0,
     unroutedSince: row?.unrouted_since ?? null,
     overdue: row?.overdue ?? 0,

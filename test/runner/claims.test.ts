@@ -139,6 +139,7 @@ it("a task says what is missing while no runner can have it, and other lanes go 
 it("a worker's tasks go to its home and nowhere else, until it has another one (contract 18)", async () => {
   await using app = await openApp();
   const [one, two] = [await world(app), await world(app, "r2")];
+  await app.call("POST /api/runners", { name: "gpu", labels: ["gpu"] });
   const worker = await awayWorker(app, "echo");
   await taskFor(app, worker, "first");
   const first = await one.claim();
@@ -147,6 +148,12 @@ it("a worker's tasks go to its home and nowhere else, until it has another one (
   await one.end(first.body.run.execution.execution_id);
   const task = await taskFor(app, worker, "second");
   expect((await two.claim({ wait_ms: 300 })).body.run).toBeNull();
+  // Whoever has a token gets what its labels ask for.
+  const refused = await app.send(`POST /api/workers/${worker}/rehome`, { home: "gpu" });
+  expect([refused.status, refused.body.detail]).toEqual([
+    400,
+    expect.stringContaining("does not have the label x"),
+  ]);
   await app.call(`POST /api/workers/${worker}/rehome`, { home: "r2" });
   expect((await two.claim()).body.run.execution.task_id).toBe(task);
 });

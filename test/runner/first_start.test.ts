@@ -56,6 +56,7 @@ it("a runner that cannot begin says why, and which way out there is (contract 18
     const { code, stderr } = await command.output();
     return `${code} ${new TextDecoder().decode(stderr)}`;
   };
+  await Deno.chmod(join(folder.path, "person"), 0o644);
   const at = ["--url", app.url];
   const [none, missing, empty, clear, removed, person] = await Promise.all([
     run(...at),
@@ -70,7 +71,8 @@ it("a runner that cannot begin says why, and which way out there is (contract 18
   expect(empty).toMatch(/^2 [\s\S]*--token-file: the file is empty/);
   expect(clear).toMatch(/^2 [\s\S]*--url: must begin with https:/);
   expect(removed).toMatch(/^4 [\s\S]*runner was removed|^4 [\s\S]*revoked/);
-  expect(person).toMatch(/^4 [\s\S]*runners/);
+  expect(person).toMatch(/^4 [\s\S]*Others on this machine may read the token[\s\S]*runners/);
+  expect(removed).not.toContain("Others on this machine");
 });
 
 /** A configuration of a machine of its own. */

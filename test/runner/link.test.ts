@@ -121,19 +121,17 @@ async function world() {
 
 it("what a run says in many small pieces goes in few requests, and all of it (contract 18.6)", async () => {
   await using w = await world();
-  const until = performance.now() + 250;
+  const parts = () => w.service.of("/log?");
   let said = "";
-  for (let n = 0; performance.now() < until; n++) {
+  for (let n = 0; parts().length < 2; n++) {
     said += `${n}\n`;
     await w.write(`${n}\n`);
     w.sender.grew();
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
   await w.sender.settled();
-  const parts = w.service.of("/log?");
-  expect(parts.map(({ text }) => text).join("")).toBe(said);
-  expect(parts.length).toBeGreaterThan(1);
-  expect(parts.length).toBeLessThan(10);
+  expect(parts().map(({ text }) => text).join("")).toBe(said);
+  expect(parts().length).toBeLessThan(10);
   expect(await w.sender.whole()).toBeNull();
 });
 

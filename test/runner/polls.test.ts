@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { turn } from "../../src/base/turn.ts";
 import { openApp } from "../harness/app.ts";
 import { awayWorker, ECHO_AS_PROGRAM, FakeRunner, taskFor, waitingClaims } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
@@ -27,6 +28,7 @@ it("a runner has one claim that waits: a new one ends an older one, and waits fo
   let given = () => {};
   const giving = polls.give(older, new Promise<boolean>((resolve) => given = () => resolve(true)));
   const added = polls.add(newer);
+  await turn();
   expect([woken, polls.isOpen(older), polls.free]).toEqual([["older"], false, []]);
   given();
   await giving;
