@@ -30,6 +30,7 @@ const ROOMS: readonly [RegExp, readonly string[][]][] = [
     "test/http/task",
     "test/http/run_limit",
     "test/http/message",
+    "test/question/model",
     "test/schedule",
     "test/runner",
     "test/journey/secrets",
