@@ -76,12 +76,15 @@ export function listFailingSchedules(db: Database, limit: number): Promise<Faili
   );
 }
 
+// More are not counted one by one.
+const HELD_SHOWN = 1_000;
+
 /** How much work waits, and since when (Unix ms; null when nothing waits). */
 interface Backlog {
   /** Due tasks of workers that are not paused, without a run yet, and held by nothing but the queue. */
   pending: number;
   pendingSince: number | null;
-  /** Tasks that a budget, a provider or a missing runner holds. */
+  /** Tasks that a budget, a provider or a missing runner holds; HELD_SHOWN at most. */
   held: number;
   /** Messages that are not routed yet. */
   unrouted: number;
@@ -104,7 +107,7 @@ export async function readBacklog(db: Database, now: number): Promise<Backlog> {
         where status = 'pending' and held = '' and due_at <= ?) as pending,
       (select min(due_at) from task join worker on worker.id = worker_id and worker.paused = 0
         where status = 'pending' and held = '' and due_at <= ?) as pending_since,
-      (select count(*) from task where status = 'pending' and held <> '') as held,
+      (select count(*) from (select 1 from task where status = 'pending' and held <> '' limit ${HELD_SHOWN})) as held,
       (select count(*) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted,
       (select min(received_at) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted_since,
       (select count(*) from task where next_run_at is not null and paused = 0 and next_run_at <= ?

@@ -228,7 +228,11 @@ const MUTATIONS: Mutation[] = [
     "budget.deleted",
     (app, { budget }) => app.call(`DELETE /api/budgets/${budget.id}`),
   ],
-  ["POST /api/runners", "runner.created", (app) => app.call("POST /api/runners", { name: "mac1" })],
+  [
+    "POST /api/runners",
+    "runner.created",
+    (app) => app.call("POST /api/runners", { name: "mac1", labels: ["gpu"] }),
+  ],
   [
     "POST /api/runners/:id_or_name/drain",
     "runner.updated",

