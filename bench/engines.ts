@@ -4,16 +4,13 @@ import { adapterOf } from "../src/engine/adapters.ts";
 import { type Model, startModel } from "../test/engines/model.ts";
 import { type Pin, PINS, programOf } from "../test/engines/pins.ts";
 import { pointedAt } from "../test/engines/rig.ts";
+import { COLD, fakeAgent, newConversation, untilEnded } from "./agents.ts";
+import { crowd } from "./crowd.ts";
 import { median, percentile, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const STARTS = 50;
 const REAL_STARTS = 5;
-const AGENTS = 200;
-const STREAM_SECONDS = 10;
-const LIVEZ_PAUSE_MS = 10;
-// A process for each turn: `warm` measures those that stay.
-const COLD = { max: 0 };
 
 /**
  * Agents: how long from a message to the engine's process, and to its first model request, beside the same CLI
@@ -29,27 +26,6 @@ export async function benchEngines(): Promise<Row[]> {
     rows.push(await firstRequest(pin));
   }
   return rows;
-}
-
-// Prints events like Claude Code. bash can read the time and wait without starting another program.
-const AGENT = `#!/bin/bash
-echo "$SVC_MESSAGE_ID $EPOCHREALTIME" >> "$BENCH_LEDGER"
-exec 3<> <(:)
-echo '{"type":"system","subtype":"init","session_id":"'$SVC_RUN_ID'"}'
-for ((i = 0; i < ${STREAM_SECONDS} * \${BENCH_LINES:-0}; i++)); do
-  echo '{"type":"assistant","message":{"content":[{"type":"text","text":"line '$i' of what an agent has to say"}]}}'
-  read -rt "$BENCH_PAUSE" -u 3
-done
-[ -z "$BENCH_HANG" ] || read -ru 3
-echo '{"type":"result","subtype":"success","is_error":false,"result":"done","usage":{"input_tokens":1,"output_tokens":1}}'
-`;
-
-async function fakeAgent(): Promise<{ folder: string; program: string; ledger: string }> {
-  const folder = await Deno.makeTempDir({ prefix: "svc-bench-agent-" });
-  const program = join(folder, "agent");
-  await Deno.writeTextFile(program, AGENT);
-  await Deno.chmod(program, 0o755);
-  return { folder, program, ledger: join(folder, "ledger") };
 }
 
 /** From the request with a message to the start of its agent's process. */
@@ -80,76 +56,6 @@ async function starts(): Promise<Row> {
     goal: "-",
     met: null,
   };
-}
-
-/** What running agents cost: memory while they are idle, and the time of GET /livez while they print. */
-async function crowd(): Promise<Row[]> {
-  const { folder, program, ledger } = await fakeAgent();
-  const base = { BENCH_LEDGER: ledger, BENCH_PAUSE: "0.02" };
-  const engines = {
-    silent: { kind: "claude", command: program, warm: COLD, env: { ...base, BENCH_HANG: "1" } },
-    talking: { kind: "claude", command: program, warm: COLD, env: { ...base, BENCH_LINES: "50" } },
-  };
-  const config = { engines, limits: { max_concurrent_runs: AGENTS } };
-  const memory = await withAgents(config, "silent", async (service, before) => {
-    await settleMemory();
-    return (await service.memoryMb() - before) / AGENTS;
-  });
-  const { alone, together } = await withAgents(config, "talking", async (service) => {
-    const together = await livez(service, (STREAM_SECONDS - 2) * 1_000);
-    await untilEnded(service, AGENTS);
-    return { together, alone: await livez(service, 3_000) };
-  });
-  await Deno.remove(folder, { recursive: true });
-  return [
-    {
-      what: `memory of the service per running agent, ${AGENTS} of them`,
-      value: memory,
-      unit: "MB",
-      says: "",
-      goal: "under 1 MB",
-      met: memory < 1,
-    },
-    {
-      what: `GET /livez while ${AGENTS} agents say 50 lines a second each (p99)`,
-      value: percentile(together, 99),
-      unit: "ms",
-      bare: percentile(alone, 99),
-      beside: "with none",
-      says: `p50 ${median(together).toFixed(1)} ms, worst ${Math.max(...together).toFixed(0)} ms`,
-      goal: "under 50 ms",
-      met: percentile(together, 99) < 50,
-    },
-  ];
-}
-
-/** Starts an agent in each of many conversations and calls back when all are running. */
-async function withAgents<T>(
-  config: object,
-  engine: string,
-  work: (service: BenchService, memoryBefore: number) => Promise<T>,
-): Promise<T> {
-  await using service = await BenchService.start({ SVC_SHUTDOWN_GRACE: "0ms" }, config);
-  const sessions: string[] = [];
-  for (let i = 0; i < AGENTS; i++) sessions.push(await newConversation(service, `w${i}`, engine));
-  await settleMemory();
-  const before = await service.memoryMb();
-  for (const session of sessions) {
-    await service.call(`POST /api/local/sessions/${session}/messages`, { content: "go" });
-  }
-  while ((await tasksOf(service)).running < AGENTS) await pause(20);
-  return await work(service, before);
-}
-
-async function livez(service: BenchService, ms: number): Promise<number[]> {
-  const times: number[] = [];
-  for (const until = performance.now() + ms; performance.now() < until;) {
-    const started = performance.now();
-    await (await fetch(`${service.url}/livez`)).body?.cancel();
-    times.push(performance.now() - started);
-    await pause(LIVEZ_PAUSE_MS);
-  }
-  return times;
 }
 
 /** From a message to the engine's first model request, beside the same program started by hand. */
@@ -272,31 +178,4 @@ export function spawned(
     stdout,
     stderr: "null",
   }).spawn();
-}
-
-/** A worker and a conversation with it; answers the id of that. */
-export async function newConversation(service: BenchService, name: string, engine = ""): Promise<string> {
-  const worker = await service.call("POST /api/workers", { name, engine });
-  return (await service.call("POST /api/local/sessions", { worker_id: worker.id })).id;
-}
-
-/** Waits until so many runs have ended. */
-export async function untilEnded(service: BenchService, count: number): Promise<void> {
-  for (let ended = 0; ended < count; await pause(5)) {
-    const { completed, failed } = await tasksOf(service);
-    ended = completed + failed;
-  }
-}
-
-async function tasksOf(service: BenchService): Promise<Record<"running" | "completed" | "failed", number>> {
-  return (await service.call("GET /api/system/overview")).tasks;
-}
-
-/** Waits until memory of finished work is freed. */
-function settleMemory(): Promise<void> {
-  return pause(3_000);
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

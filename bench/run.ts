@@ -1,4 +1,5 @@
 // `make bench`: every figure beside its baseline, measured in the same run. `make bench ARGS='rest start'` for some.
+import { benchBackup } from "./backup.ts";
 import { benchConsole } from "./console.ts";
 import { benchConsoleScroll } from "./console_scroll.ts";
 import { benchEngines } from "./engines.ts";
@@ -20,6 +21,7 @@ import { benchTurns } from "./turns.ts";
 import { benchWarm } from "./warm.ts";
 
 const BENCHES: Record<string, () => Promise<Row[]>> = {
+  backup: benchBackup,
   console: benchConsole,
   "console-scroll": benchConsoleScroll,
   engines: benchEngines,

@@ -10,12 +10,18 @@ export class BenchService implements AsyncDisposable {
   token: string;
   readonly #folder: string;
   readonly #env: Record<string, string>;
+  readonly #program: string[];
 
-  private constructor(server: ServerProcess, token: string, folder: string, env: Record<string, string>) {
+  private constructor(
+    server: ServerProcess,
+    token: string,
+    { folder, env, program }: { folder: string; env: Record<string, string>; program: string[] },
+  ) {
     this.server = server;
     this.token = token;
     this.#folder = folder;
     this.#env = env;
+    this.#program = program;
   }
 
   /** With `config`, the keys of a config.yaml; with `program`, by it instead of `deno run -A main.ts`. */
@@ -29,15 +35,18 @@ export class BenchService implements AsyncDisposable {
     // JSON is valid YAML, and the server reads this file in its working directory.
     if (config !== undefined) await Deno.writeTextFile(`${folder}/config.yaml`, JSON.stringify(config));
     const server = await startServer({ dataDir: folder, env: all, program });
-    return new BenchService(server, await login(server), folder, all);
+    return new BenchService(server, await login(server), { folder, env: all, program });
   }
 
-  /** Stops the server, lets `work` change its data directory, and starts it again. */
-  async restartWith(work: (dataDir: string) => Promise<void>): Promise<void> {
+  /** Stops the server, lets `work` change its data directory, and starts it again; answers the ms from that start until it was ready. */
+  async restartWith(work: (dataDir: string) => Promise<void>): Promise<number> {
     await this.server.end("SIGTERM");
     await work(this.#folder);
-    this.server = await startServer({ dataDir: this.#folder, env: this.#env });
+    const started = performance.now();
+    this.server = await startServer({ dataDir: this.#folder, env: this.#env, program: this.#program });
+    const took = performance.now() - started;
     this.token = await login(this.server);
+    return took;
   }
 
   get url(): string {

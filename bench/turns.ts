@@ -1,9 +1,7 @@
-import { join } from "node:path";
-import { SVC } from "../test/harness/process.ts";
 import type { Row } from "./measure.ts";
-import { BenchService } from "./service.ts";
+import type { BenchService } from "./service.ts";
+import { TurnsService } from "./turns_service.ts";
 
-const PROBE = new URL("./turns_probe.ts", import.meta.url).pathname;
 const WORKERS = 200;
 const ROUNDS = 5;
 const GOAL_MS = 50;
@@ -12,23 +10,21 @@ const TEXTS = ["@ ", "@worker-7 ", "@worker- ", "\u0301".repeat(20) + "\u0316".r
 
 /** The longest turn of the service's event loop while a megabyte of mentions of 200 workers comes in and is routed, beside one at rest. */
 export async function benchTurns(): Promise<Row[]> {
-  const folder = await Deno.makeTempDir({ prefix: "svc-bench-turns-" });
-  const file = join(folder, "longest");
-  const [deno = "", ...rest] = SVC;
-  const program = [deno, "run", "--preload", PROBE, ...rest.slice(1)];
-  await using service = await BenchService.start({ BENCH_TURNS: file }, undefined, program);
+  await using watched = await TurnsService.start();
+  const { service } = watched;
   for (let i = 0; i < WORKERS; i++) {
     await service.call("POST /api/workers", { name: `worker-${i}`, engine: "echo" });
   }
-  const atRest = await longest(service, file, () => pause(5_000));
+  const atRest = await watched.longest(() => pause(5_000));
   const turns: number[] = [];
-  for (let round = 0; round < ROUNDS; round++) turns.push(await longest(service, file, () => storm(service)));
-  await Deno.remove(folder, { recursive: true });
+  for (let round = 0; round < ROUNDS; round++) {
+    turns.push((await watched.longest(() => storm(service))).processorMs);
+  }
   return [{
     what: `longest turn: ${WORKERS} workers, a megabyte of mentions, ${ROUNDS} times`,
     value: Math.max(...turns),
     unit: "ms",
-    bare: atRest,
+    bare: atRest.processorMs,
     beside: "at rest",
     says: `each time: ${turns.map((turn) => turn.toFixed(0)).join(", ")}`,
     goal: `under ${GOAL_MS} ms`,
@@ -47,13 +43,6 @@ async function storm(service: BenchService): Promise<void> {
     await pause(50);
   }
   while ((await service.call("GET /api/system/overview")).tasks.running > 0) await pause(50);
-}
-
-async function longest(service: BenchService, file: string, work: () => Promise<void>): Promise<number> {
-  service.server.child.kill("SIGUSR2");
-  await pause(100);
-  await work();
-  return Number(await Deno.readTextFile(file));
 }
 
 function pause(ms: number): Promise<void> {

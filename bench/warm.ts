@@ -3,7 +3,8 @@ import { adapterOf } from "../src/engine/adapters.ts";
 import { startModel } from "../test/engines/model.ts";
 import { PINS, programOf } from "../test/engines/pins.ts";
 import { pointedAt } from "../test/engines/rig.ts";
-import { newConversation, orderByHand, spawned, untilEnded, untilRequest } from "./engines.ts";
+import { newConversation, untilEnded } from "./agents.ts";
+import { orderByHand, spawned, untilRequest } from "./engines.ts";
 import { median, percentile, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 

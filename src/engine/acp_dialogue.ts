@@ -24,6 +24,7 @@ const REPLAY_QUIET_MS = 500;
 const TOOLS_KNOWN_MAX = 1_000;
 const AUTH_REQUIRED = -32_000;
 const METHOD_NOT_FOUND = -32_601;
+const INTERNAL_ERROR = -32_603;
 
 /**
  * An agent that speaks the Agent Client Protocol, version 1, on stdin and stdout: one turn, or with `stays` one after the other
@@ -65,7 +66,10 @@ export class AcpDialogue implements Dialogue, OpenDialogue {
     if (typeof method === "string") {
       const params = objectAt(line, "params");
       if (id === undefined || id === null) return this.#notified(method, params);
-      void this.#answer(id, method, params);
+      // Whatever it asks for, it gets an answer.
+      void this.#answer(id, method, params).catch((error) =>
+        this.#say({ id, error: { code: INTERNAL_ERROR, message: String(error) } })
+      );
       return [];
     }
     return this.#requests.hear(line);

@@ -51,6 +51,8 @@ export interface EngineRun {
   extraArgs: string;
   /** The service's tools over MCP; null: none. */
   tools: ToolServer | null;
+  /** The scopes of its token: they decide which of these tools there are. */
+  rights: string;
   /** JSON Schema for the final text, for engines that support one; null: any text. */
   schema: object | null;
   log: RunLog;

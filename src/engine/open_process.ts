@@ -29,7 +29,6 @@ const OF_ONE_RUN = ["SVC_TOKEN", "SVC_EXECUTION_ID", "SVC_TASK_ID", "SVC_MESSAGE
 const NO_LIMIT_MS = 2_000_000_000;
 const CLOSED_WITHIN_MS = 3_000;
 const STRAY_AGAIN_MS = 100;
-const PAGE_BYTES = 4_096;
 
 /** An agent's process that stays open between turns, with a private directory and a mark of its own (contract 19). */
 export class OpenProcess {
@@ -114,7 +113,8 @@ export class OpenProcess {
   begin(run: EngineRun, start: Start, listener: Listener): void {
     this.turns++;
     this.#listener = listener;
-    equip(this.#dir, run);
+    makeTmp(this.#dir);
+    equip(this.#dir, this.#parts, run);
     this.#dialogue?.turn(orderOf(this.#parts, run, start), (events) => this.#listener?.take(events));
   }
 
@@ -217,12 +217,19 @@ function prepared(
     Deno.mkdirSync(join(dir, "tmp"), { recursive: true, mode: 0o700 });
     writeFiles(command, run.stateDir);
     // Its tool servers start with it.
-    equip(dir, run);
+    equip(dir, parts, run);
   } catch (error) {
     void Deno.remove(dir, { recursive: true }).catch(() => {});
     throw error;
   }
-  return { order, command, env: environmentOf(parts.config, own, command) };
+  const env = environmentOf(parts.config, own, command);
+  // Also where the operator sets them: a process that stays has what comes with each turn.
+  for (const name of OF_ONE_RUN) delete env[name];
+  return { order, command, env: { ...env, BASH_ENV: turnFile(dir) } };
+}
+
+function turnFile(dir: string): string {
+  return join(dir, "turn.sh");
 }
 
 function environmentIn(dir: string, id: string, { env, runDir }: EngineRun): Record<string, string> {
@@ -234,7 +241,6 @@ function environmentIn(dir: string, id: string, { env, runDir }: EngineRun): Rec
     SVC_RUN_ID: id,
     SVC_TOKEN_FILE: join(dir, "token"),
     SVC_CONTEXT_FILE: join(dir, "context.json"),
-    BASH_ENV: join(dir, "turn.sh"),
     // A first bash whose stdin is a socket takes itself for that of a remote login, and reads another file instead.
     SHLVL: "1",
   };
@@ -242,18 +248,34 @@ function environmentIn(dir: string, id: string, { env, runDir }: EngineRun): Rec
 
 /** What must be the same for a process to go on with this run: the rest comes with each turn. */
 export function formOf({ config, machine, adapter }: AgentParts, run: EngineRun): string {
-  const { env, workDir, stateDir, extraArgs, runDir } = run;
+  const { env, workDir, stateDir, extraArgs, runDir, rights } = run;
   const program = findProgram(config.command || adapter.program, machine.path);
   const changing = [...OF_ONE_RUN, "SVC_RUN_ID", "SVC_CONTEXT_FILE", "TMPDIR"];
   const kept = Object.entries(env).filter(([name, value]) => !changing.includes(name) && value !== runDir);
   const changedAt = Deno.statSync(program).mtime?.getTime() ?? 0;
-  return JSON.stringify([program, changedAt, workDir, stateDir, extraArgs, kept.sort()]);
+  // Behind the same name there may be another directory by now.
+  const { dev, ino } = Deno.statSync(workDir);
+  return JSON.stringify([program, changedAt, workDir, dev, ino, stateDir, extraArgs, rights, kept.sort()]);
 }
 
-function equip(dir: string, { env }: EngineRun): void {
+// Its last turn may have removed it. Without the directory itself there is no turn.
+function makeTmp(dir: string): void {
+  try {
+    Deno.mkdirSync(join(dir, "tmp"), { mode: 0o700 });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+  }
+}
+
+function equip(dir: string, { config }: OpenParts, { env }: EngineRun): void {
   const words = OF_ONE_RUN.map((name) => `export ${name}=${shellWord(env[name] ?? "")}\n`);
-  if (env.BASH_ENV !== undefined) words.push(`. ${shellWord(env.BASH_ENV)}\n`);
-  replace(join(dir, "turn.sh"), words.join(""));
+  const own = config.env.BASH_ENV ?? env.BASH_ENV ?? "";
+  if (own !== "") {
+    // Bash expands this variable, and a file that is not there is no error.
+    const file = `"${own.replaceAll('"', '\\"')}"`;
+    words.push(`[ ! -r ${file} ] || . ${file}\n`);
+  }
+  replace(turnFile(dir), words.join(""));
   replace(join(dir, "token"), env.SVC_TOKEN ?? "");
   replace(join(dir, "context.json"), Deno.readTextFileSync(env.SVC_CONTEXT_FILE ?? ""));
 }
@@ -266,7 +288,7 @@ function replace(path: string, text: string): void {
 
 function rssOf(pid: number): number {
   try {
-    return Number(Deno.readTextFileSync(`/proc/${pid}/statm`).split(" ")[1] ?? 0) * PAGE_BYTES;
+    return Number(/^VmRSS:\s+(\d+) kB/m.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1] ?? 0) * 1_024;
   } catch {
     return 0;
   }

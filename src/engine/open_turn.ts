@@ -11,6 +11,8 @@ export class NotTakenUp extends Error {}
 
 // It speaks as soon as it has read the words, long before a model does.
 const TAKEN_UP_MAX_MS = 10_000;
+// A timer that is so late says that the service itself was stopped: what the process said meanwhile is read first (reliability CHD-9).
+const STOPPED_MIN_MS = 1_000;
 // What an interrupted turn may take to end.
 const TURN_END_MAX_MS = 2_000;
 
@@ -118,7 +120,7 @@ class Turn {
     if (signal.aborted) onAbort();
     if (finished.signal.aborted) onDone();
     if (this.#wasKept && this.#speaksFirst) {
-      this.#timers.push(setTimeout(() => this.#refuse(), TAKEN_UP_MAX_MS));
+      this.#expect(TAKEN_UP_MAX_MS);
     }
     try {
       await Promise.race([done, this.#process.ended]);
@@ -130,6 +132,14 @@ class Turn {
       signal.removeEventListener("abort", onAbort);
       finished.signal.removeEventListener("abort", onDone);
     }
+  }
+
+  #expect(ms: number): void {
+    const due = performance.now() + ms;
+    this.#timers.push(setTimeout(() => {
+      if (performance.now() - due > STOPPED_MIN_MS) this.#expect(STOPPED_MIN_MS);
+      else this.#refuse();
+    }, ms));
   }
 
   #refuse(): void {

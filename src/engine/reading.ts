@@ -24,6 +24,8 @@ interface ReadingParts {
 
 // An image that a tool read can be one line of megabytes; no line that we need is so long.
 const LINE_MAX_BYTES = 1024 * 1024;
+// Whoever reads a deeper one needs a stack as deep.
+const LINE_MAX_DEPTH = 200;
 const TEXT_MAX_CHARACTERS = 400_000;
 const STDERR_TAIL_CHARACTERS = 4_000;
 // A longer line is not a message for people; the file of events has all of it.
@@ -145,13 +147,32 @@ export class Reading {
 }
 
 function parse(line: string): Record<string, unknown> | null {
-  if (!line.startsWith("{")) return null;
+  if (!line.startsWith("{") || isDeep(line)) return null;
   try {
     const value: unknown = JSON.parse(line);
     return isObject(value) ? value : null;
   } catch {
     return null;
   }
+}
+
+/** Whether JSON is nested deeper than any line that means something to us. Brackets in texts count as none. */
+function isDeep(json: string): boolean {
+  // Each level has two brackets.
+  if (json.length <= 2 * LINE_MAX_DEPTH) return false;
+  let depth = 0;
+  let inText = false;
+  for (let at = 0; at < json.length; at++) {
+    const letter = json[at];
+    if (inText) {
+      if (letter === "\\") at++;
+      else if (letter === '"') inText = false;
+    } else if (letter === '"') inText = true;
+    else if (letter === "{" || letter === "[") {
+      if (++depth > LINE_MAX_DEPTH) return true;
+    } else if (letter === "}" || letter === "]") depth--;
+  }
+  return false;
 }
 
 // When a limit is reported twice, the first report has the more exact time.

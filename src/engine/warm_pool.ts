@@ -34,7 +34,7 @@ export class WarmPool {
   /** By worker and conversation. */
   readonly #kept = new Map<string, Kept>();
   /** Those that were let go and have not ended yet: no other may have their session. */
-  readonly #leaving = new Map<string, Promise<void>>();
+  readonly #leaving = new Map<string, { process: OpenProcess; left: Promise<void> }>();
   readonly #open = new Set<OpenProcess>();
   #isOver = false;
 
@@ -59,7 +59,7 @@ export class WarmPool {
         }
       } else await this.#close(key, kept.process, run.signal);
     }
-    await this.#leaving.get(key);
+    await this.#gone(key, run.signal);
     if (run.signal.aborted) return notBegun(this.#parts, run, start);
     const process = await OpenProcess.start(this.#parts, run, start);
     this.#open.add(process);
@@ -72,7 +72,7 @@ export class WarmPool {
     const key = keyOf(run);
     const kept = this.#take(key);
     if (kept !== null) await this.#close(key, kept.process, run.signal);
-    await this.#leaving.get(key);
+    await this.#gone(key, run.signal);
   }
 
   /** Ends the processes of this worker that wait; "": all, and none is kept from now on. Resolves when they have ended. */
@@ -82,31 +82,40 @@ export class WarmPool {
     const idle = [...this.#kept.keys()].filter(theirs).flatMap((key) => this.#take(key)?.process ?? []);
     await Promise.all([
       ...(workerId === "" ? [...this.#open] : idle).map((process) => process.end()),
-      ...[...this.#leaving].filter(([key]) => theirs(key)).map(([, left]) => left),
+      ...[...this.#leaving].filter(([key]) => theirs(key)).map(([, { left }]) => left),
     ]);
   }
 
-  // A run that is ended meanwhile does not wait until it ends by itself.
   async #close(key: string, process: OpenProcess, signal?: AbortSignal): Promise<void> {
-    const end = () => void process.end();
-    signal?.addEventListener("abort", end, { once: true });
-    if (signal?.aborted) end();
     const left = process.close().finally(() => {
-      signal?.removeEventListener("abort", end);
-      if (this.#leaving.get(key) === left) this.#leaving.delete(key);
+      if (this.#leaving.get(key)?.left === left) this.#leaving.delete(key);
     });
-    this.#leaving.set(key, left);
-    await left;
+    this.#leaving.set(key, { process, left });
+    if (signal === undefined) await left;
+    else await this.#gone(key, signal);
+  }
+
+  // A run that is ended meanwhile does not wait until it ends by itself.
+  async #gone(key: string, signal: AbortSignal): Promise<void> {
+    const leaving = this.#leaving.get(key);
+    if (leaving === undefined) return;
+    const end = () => void leaving.process.end();
+    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+    await leaving.left;
+    signal.removeEventListener("abort", end);
   }
 
   async #turn(process: OpenProcess, run: EngineRun, start: Start): Promise<Ran> {
     let stays = false;
     try {
-      const form = formOf(this.#parts, run);
+      const form = this.#formOf(run);
       const { ran, isWell } = await runTurn(this.#parts, process, run, start);
       const session = ran.reading.session || start.sessionId;
-      stays = isWell && session !== "" && await this.#mayStay(process);
-      if (stays) this.#keep(keyOf(run), { process, form, session });
+      if (form !== null && session !== "" && isWell && await this.#mayStay(process)) {
+        this.#keep(keyOf(run), { process, form, session });
+        stays = true;
+      }
       return ran;
     } finally {
       // Also when the turn could not be begun.
@@ -124,14 +133,19 @@ export class WarmPool {
   }
 
   #keep(key: string, kept: Omit<Kept, "timer" | "forget">): void {
-    const { warm: { keep, max_rss_mb }, waiting } = this.#parts;
+    const { warm: { keep, max_age, max_rss_mb }, waiting } = this.#parts;
     const { process } = kept;
+    // Two runs of one conversation at once, in directories that have become others: one process is enough.
+    const before = this.#take(key);
+    if (before !== null) void this.#close(key, before.process);
     const forget = () => {
       if (this.#kept.get(key)?.process !== process) return;
       this.#take(key);
       void this.#close(key, process);
     };
-    this.#kept.set(key, { ...kept, forget, timer: setTimeout(forget, Math.min(keep, TIMER_MAX_MS)) });
+    const left = process.startedAt + max_age - performance.now();
+    const timer = setTimeout(forget, Math.min(keep, left, TIMER_MAX_MS));
+    this.#kept.set(key, { ...kept, forget, timer });
     process.onWork = forget;
     waiting.add(forget);
     void process.ended.catch(() => {}).then(forget);
@@ -152,11 +166,15 @@ export class WarmPool {
 
   #fits({ process, form }: Kept, run: EngineRun): boolean {
     const isYoung = performance.now() - process.startedAt < this.#parts.warm.max_age;
+    return isYoung && !process.isLeaving && form === this.#formOf(run);
+  }
+
+  /** null: its program or its directory is not there at the moment. A new process says what is wrong. */
+  #formOf(run: EngineRun): string | null {
     try {
-      return isYoung && !process.isLeaving && form === formOf(this.#parts, run);
+      return formOf(this.#parts, run);
     } catch {
-      // Its program is not there at the moment: a new process says what is wrong.
-      return false;
+      return null;
     }
   }
 }

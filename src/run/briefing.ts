@@ -1,4 +1,3 @@
-import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { Media } from "../domain/message.ts";
 import {
   contextFile,
@@ -110,7 +109,7 @@ async function sessionOf(
   const { session_key, worker_id, task_id } = claim.execution;
   const asked = await findAskedSession(db, task_id, engine.name);
   if (asked !== null && asked.work_dir === claim.workDir) {
-    return { id: asked.session_id, usage: USAGE_UNKNOWN };
+    return { id: asked.session_id, usage: asked.usage };
   }
   const context = await findContext(db, session_key, worker_id, engine.name);
   if (context === null || context.work_dir !== claim.workDir) return null;

@@ -27,7 +27,7 @@ export interface EquipmentRequest {
 interface Equipment extends
   Pick<
     EngineRun,
-    "runDir" | "stateDir" | "env" | "prompt" | "retelling" | "session" | "extraArgs" | "tools"
+    "runDir" | "stateDir" | "env" | "prompt" | "retelling" | "session" | "extraArgs" | "tools" | "rights"
   > {
   /** Values that must not be stored anywhere. */
   secrets: string[];
@@ -43,6 +43,7 @@ const BARE: Equipment = {
   session: null,
   extraArgs: "",
   tools: null,
+  rights: "",
   secrets: [],
 };
 
@@ -54,14 +55,17 @@ export async function equip(
 ): Promise<Equipment> {
   if (!engine.external) return BARE;
   const contextPath = join(runDir, "context.json");
-  const [{ env, secrets }, { context, ...briefing }] = await Promise.all([
-    grant().then((grant) => environmentOf({ identity, grant, engine, runDir, contextPath, lifeMs })),
+  const [{ rights, env, secrets }, { context, ...briefing }] = await Promise.all([
+    grant().then(async (grant) => ({
+      rights: grant.scopes.join(" "),
+      ...await environmentOf({ identity, grant, engine, runDir, contextPath, lifeMs }),
+    })),
     brief(),
   ]);
   Deno.mkdirSync(join(runDir, "tmp"), { recursive: true, mode: 0o700 });
   Deno.writeTextFileSync(contextPath, context, { mode: 0o600 });
   const stateDir = stateDirOf(paths, stateOwner, engine);
-  return { ...briefing, runDir, stateDir, env, secrets, tools: toolsOf(env, engine) };
+  return { ...briefing, runDir, stateDir, env, secrets, tools: toolsOf(env, engine), rights };
 }
 
 // The service's tools, for an engine that supports MCP; the run's token decides which tools it sees.

@@ -1,4 +1,4 @@
-import { type Json, valueOf } from "../domain/json.ts";
+import { type Json, jsonList, valueOf } from "../domain/json.ts";
 import { COUNT_MAX, type Listing, type Page } from "../domain/page.ts";
 import { isSmall, type Objects, readBounded, type Slice } from "./bounded.ts";
 import type { Database } from "./database.ts";
@@ -46,7 +46,7 @@ async function read<T>(db: Database, query: ListQuery<T>, page: Page): Promise<L
     (page.cursor === undefined && total <= COUNT_MAX
       ? total > offset + rows
       : await hasMore(db, query, last));
-  return { json: `[${shown.json}]` as Json<T[]>, total, next: more ? last : null };
+  return { json: shown.json, total, next: more ? last : null };
 }
 
 function orderOf({ table, order }: ListQuery<unknown>): string {
@@ -60,31 +60,36 @@ function isBehind({ table, order }: ListQuery<unknown>): string {
     : `(${order}, ${table}.id) > (select ${order}, ${table}.id from ${table} where ${table}.id = ?)`;
 }
 
-/** A page as the members of a JSON array, and the id of its last row. */
-interface PageText {
-  json: string;
+/** A page as a JSON array, and the id of its last row. */
+interface PageText<T> {
+  json: Json<T[]>;
   last: string | null;
   rows: number;
   ended: boolean;
 }
 
-async function readPage(
+async function readPage<T>(
   db: Database,
-  query: ListQuery<unknown>,
+  query: ListQuery<T>,
   slice: Slice,
   over: "end" | "cut",
-): Promise<PageText> {
+): Promise<PageText<T>> {
   if (query.order !== undefined || !await isSmall(db, query, slice)) {
     const { rows, ended } = await readBounded(db, query, slice, { over });
     const last = query.order === undefined ? smallest(rows) : rows.at(-1)?.id ?? null;
-    return { json: rows.map((row) => row.json).join(","), last, rows: rows.length, ended };
+    return { json: jsonList(rows.map((row) => row.json)), last, rows: rows.length, ended };
   }
-  const shown = await db.first<{ json: string | null; last: string | null; rows: number }>(
-    `select group_concat(json, ',') as json, min(id) as last, count(*) as rows
+  const shown = await db.first<{ json: Json<T[]>; last: string | null; rows: number }>(
+    `select '[' || coalesce(group_concat(json, ','), '') || ']' as json, min(id) as last, count(*) as rows
     from (select ${query.table}.id as id, ${query.json} as json ${slice.sql})`,
     slice.args,
   );
-  return { json: shown?.json ?? "", last: shown?.last ?? null, rows: shown?.rows ?? 0, ended: false };
+  return {
+    json: shown?.json ?? jsonList<T>([]),
+    last: shown?.last ?? null,
+    rows: shown?.rows ?? 0,
+    ended: false,
+  };
 }
 
 function smallest(rows: readonly { id: string }[]): string | null {
@@ -122,7 +127,7 @@ async function readFromEnd<T>(
       order by ${table}.id desc`,
     args: [rows, Math.max(0, behind)],
   }, "cut");
-  return { json: `[${json}]` as Json<T[]>, total, next: behind > 0 ? last : null };
+  return { json, total, next: behind > 0 ? last : null };
 }
 
 function where(conditions: string[]): string {

@@ -89,15 +89,22 @@ export async function findAskedSession(
   db: Database,
   taskId: string,
   engine: string,
-): Promise<{ session_id: string; work_dir: string } | null> {
-  return await db.first<{ session_id: string; work_dir: string }>(
-    `select execution.session_id, question.work_dir
+): Promise<StoredContext | null> {
+  const row = await db.first<Omit<StoredContext, "usage"> & Usage>(
+    `select execution.session_id, question.work_dir, sum(past.input_tokens) as input_tokens,
+      sum(past.output_tokens) as output_tokens, sum(past.cost_usd) as cost_usd
     from question
     join execution on execution.id = question.execution_id
+    join execution as past on past.session_id = execution.session_id
+      and past.worker_id = execution.worker_id and past.engine = execution.engine
     where question.answer_task_id = ? and question.own_session = 1 and execution.engine = ?
-      and execution.session_id not in ('', execution.session_key)`,
+      and execution.session_id not in ('', execution.session_key)
+    group by execution.id`,
     [taskId, engine],
   );
+  if (row === null) return null;
+  const { session_id, work_dir, ...usage } = row;
+  return { session_id, work_dir, usage };
 }
 
 /**

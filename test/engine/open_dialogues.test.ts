@@ -1,7 +1,9 @@
 import { expect, it } from "vitest";
 import { AcpDialogue } from "../../src/engine/acp_dialogue.ts";
 import type { AgentEvent, Line } from "../../src/engine/adapter.ts";
+import { acp } from "../../src/engine/adapters/acp.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
+import { codex } from "../../src/engine/adapters/codex.ts";
 import { Limits } from "../../src/engine/limits.ts";
 import { ORDER } from "../harness/order.ts";
 
@@ -27,6 +29,37 @@ it("an agent of the protocol whose run is ended before its session is there asks
   dialogue.turn(ORDER, take);
   expect(said.at(-1)).toMatchObject({ method: "session/prompt" });
   dialogue.close();
+});
+
+it("an agent of the protocol that asks with something nested without an end gets an error, and nothing else happens (contract 17)", async () => {
+  const said: Line[] = [];
+  const link = {
+    say: (text: string) => void said.push(JSON.parse(text)),
+    close: () => {},
+    take: (events: AgentEvent[]) => void events,
+  };
+  const dialogue = new AcpDialogue(ORDER, link, true);
+  let deep: unknown = "x";
+  for (let i = 0; i < 20_000; i++) deep = [deep];
+  const calls = [{ toolCallId: "x", status: "completed", content: deep }, { rawInput: { a: deep } }];
+  for (const [id, toolCall] of calls.entries()) {
+    dialogue.hear({ id, method: "session/request_permission", params: { toolCall } });
+  }
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  expect(said.slice(1)).toMatchObject([0, 1].map((id) => ({ id, error: { code: -32_603 } })));
+  dialogue.close();
+});
+
+it("an agent that works although nobody asked is known by what it says (contract 19)", () => {
+  const codexWork = '{"method":"item/started","params":{"threadId":"another"}}';
+  expect(codex.open?.isWork?.(codexWork)).toBe(true);
+  expect(codex.open?.isWork?.('{"method":"thread/tokenUsage/updated","params":{}}')).toBe(false);
+  const update = (kind: string) =>
+    JSON.stringify({ method: "session/update", params: { update: { sessionUpdate: kind } } });
+  expect(acp.open?.isWork?.(update("tool_call"))).toBe(true);
+  // Of the turn before: some are late.
+  expect(acp.open?.isWork?.(update("agent_message_chunk"))).toBe(false);
+  expect(acp.open?.isWork?.(update("tool_call_update"))).toBe(false);
 });
 
 it("a second turn of a run is not given the waiting of the first (contract 13)", async () => {

@@ -14,15 +14,16 @@ let kept = "";
 let mood: string = "well";
 let interruption = Promise.withResolvers<void>();
 
-function say(line: object): void {
-  Deno.stdout.writeSync(encoder.encode(`${JSON.stringify(line)}\n`));
+/** Says `before` and the line in one piece. */
+function say(line: object, before = ""): void {
+  Deno.stdout.writeSync(encoder.encode(`${before}${JSON.stringify(line)}\n`));
 }
-function result(text: string, more: object = {}): void {
+function result(text: string, more: object = {}, before = ""): void {
   const usage = { input_tokens: 10, output_tokens: 2 };
   say({
     ...{ type: "result", subtype: "success", is_error: false, result: text, usage },
     ...{ total_cost_usd: turns / 2, ...more },
-  });
+  }, before);
 }
 const token = () => Deno.readTextFileSync(Deno.env.get("SVC_TOKEN_FILE") ?? "");
 async function whoami(by: string): Promise<string> {
@@ -45,6 +46,17 @@ async function turn(text: string): Promise<void> {
   switch (verb) {
     case "pid":
       return result(`${Deno.pid} ${turns}`);
+    case "bash": {
+      const { stdout } = await new Deno.Command("bash", { args: ["-c", words] }).output();
+      return result(new TextDecoder().decode(stdout).trim());
+    }
+    case "cwd":
+      return result(`${Deno.readLinkSync("/proc/self/cwd")} ${turns}`);
+    case "deep": {
+      const content = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+      const line = `{"type":"user","message":{"content":[{"type":"tool_result","content":${content}}]}}\n`;
+      return result(`${Deno.pid} ${turns}`, {}, line);
+    }
     case "env":
       return result(Deno.env.get(words) ?? "nothing");
     case "recall":

@@ -95,6 +95,55 @@ describe("runs inside the service, from claim to outcome in one commit (decision
     await expectCounters(app.db);
   });
 
+  it("count what they count the long way, however many are stored together", async () => {
+    const clock = new TestClock(NOW);
+    await using app = await openApp({ clock });
+    const commits: number[] = [];
+    atInstants(app, (count) => Promise.resolve(void commits.push(count)));
+    const workers: string[] = [];
+    for (const name of ["a", "b", "c"]) {
+      workers.push((await app.call("POST /api/workers", { name, engine: "echo", paused: true })).id);
+    }
+    const round = async () => {
+      await app.db.write([{ sql: "update worker set paused = 1", args: [] }]);
+      for (const id of workers) await give(app, id, "x");
+      await app.settle();
+      clock.advance(4_000);
+      await app.db.write([{ sql: "update worker set paused = 0", args: [] }]);
+      app.server.dispatcher.stage.wake();
+      await app.settle();
+      const rows = (sql: string) => app.db.read<Record<string, number>>(sql);
+      return {
+        ended: await rows("select value from counter where name = 'ended' and key = 'completed'"),
+        usage: await rows("select executions, failed, ms, input_tokens from usage order by worker_id"),
+        waited: await rows("select runs, ms, longest_ms from waited"),
+        sums: await rows("select target, max(runs) as runs, max(ms) as ms from ledger group by target"),
+      };
+    };
+    const short = await round();
+    expect(commits).toEqual([1]);
+    await app.call("POST /api/budgets", {
+      name: "b",
+      target: "global",
+      unit: "runs",
+      limit: 100,
+      period: "24h",
+    });
+    const both = await round();
+    expect(commits).toEqual([1]);
+    expect(short).toMatchObject({
+      ended: [{ value: 3 }],
+      waited: [{ runs: 3, ms: 12_000, longest_ms: 4_000 }],
+    });
+    expect(both).toEqual({
+      ended: [{ value: 6 }],
+      usage: short.usage.map((row) => ({ ...row, executions: 2 })),
+      waited: [{ runs: 6, ms: 24_000, longest_ms: 4_000 }],
+      sums: short.sums.map((row) => ({ ...row, runs: 2 * (row.runs ?? NaN) })),
+    });
+    await expectCounters(app.db);
+  });
+
   it("do not take place for a large text: its commit would hold everybody else up", async () => {
     await using app = await openApp();
     let instants = 0;

@@ -19,7 +19,7 @@ async function open(): Promise<{ app: App; worker: Json; session: Json }> {
 }
 
 /** Asks in the run that goes on, lets that end, and answers; resolves when all is done. */
-async function askAndAnswer(app: App, worker: Json, file: string): Promise<Json> {
+async function askAndAnswer(app: App, worker: Json, file: string, mode = "prompt"): Promise<Json> {
   const run = await runningOf(app, worker.id);
   const headers = { authorization: `Bearer ${await runToken(app, run, [])}` };
   const asked = { message_id: run.message_id, text: "Which?" };
@@ -27,7 +27,7 @@ async function askAndAnswer(app: App, worker: Json, file: string): Promise<Json>
   await Deno.writeTextFile(file, "");
   await app.settle();
   // The last line is what the fake engine does: it stores its prompt.
-  await app.call(`POST /api/questions/${question.id}/answer`, { answer: "Blue\nprompt" });
+  await app.call(`POST /api/questions/${question.id}/answer`, { answer: `Blue\n${mode}` });
   await app.settle();
   return run;
 }
@@ -71,6 +71,22 @@ describe("the answer comes to the same session (contract 12)", () => {
     expect(answered).toMatchObject({ session_id: asking.session_id, result: "1" });
     const [context] = await app.call(`GET /api/contexts?session_key=local:${session.id}`);
     expect(context.session_id).toBe(chat.session_id);
+  });
+
+  it("whose totals were counted before, and are not counted twice", async () => {
+    const { app, worker } = await open();
+    await using _ = app;
+    const file = join(app.dataDir, "end");
+    const schedule = await app.call("POST /api/tasks", {
+      ...{ message_id: "nightly", worker_id: worker.id, instruction: `until ${file}` },
+      ...{ type: "scheduled", cron: "0 0 1 1 *" },
+    });
+    await app.call(`POST /api/tasks/${schedule.id}/run`, {});
+    // Claude Code tells what its session has cost, with all runs of it.
+    await askAndAnswer(app, worker, file, "cost 0.8");
+    const [asking, answered] = await executions(app);
+    expect(answered.session_id).toBe(asking.session_id);
+    expect([asking.usage.cost_usd, answered.usage.cost_usd]).toEqual([0.5, 0.3]);
   });
 
   it("and tells a new one in which task it was asked, when the context was cleared", async () => {

@@ -26,6 +26,7 @@ export const acp: Adapter = {
   open: {
     command: (order) => acp.command(order),
     speaksFirst: false,
+    isWork: (text) => /"sessionUpdate":\s*"tool_call"/.test(text),
     begin: (order, say) => new AcpDialogue(order, { say, close() {}, take() {} }, true),
   },
   events: () => [],

@@ -74,6 +74,7 @@ export const codex: Adapter = {
       };
     },
     speaksFirst: true,
+    isWork: (text) => /"method":\s*"(?:turn|item)\/started"/.test(text),
     begin: (order, say) => new CodexDialogue(order, say, codex.events),
   },
   events(line) {

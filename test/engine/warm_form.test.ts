@@ -1,0 +1,66 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { processesOf } from "../harness/marked.ts";
+import { gone, openWorld, pidOf } from "../harness/open_world.ts";
+import { eventually } from "../harness/wait.ts";
+
+describe("what an agent that stays open works with (contract 19)", () => {
+  it("has each run's own variables, also where the operator set some of them", async () => {
+    const file = await Deno.makeTempFile();
+    await Deno.writeTextFile(file, "export OWN=mine\n");
+    await using one = await openWorld({}, { env: { BASH_ENV: file, SVC_TOKEN: "stale" } });
+    for (let i = 0; i < 2; i++) {
+      const run = await one.say("bash echo $OWN $SVC_MESSAGE_ID $SVC_EXECUTION_ID $SVC_TOKEN");
+      expect(run.result).toMatch(new RegExp(`^mine ${run.message_id} ${run.id} (?!stale)`));
+    }
+    expect((await one.say("env SVC_TOKEN")).result).toBe("nothing");
+    await Deno.remove(file);
+    expect((await one.say("bash echo $OWN $SVC_TOKEN | wc -w")).result).toBe("1");
+  });
+
+  it("is the worker's directory as it is now", async () => {
+    await using one = await openWorld();
+    const folder = await Deno.makeTempDir();
+    const place = (name: string) => join(folder, name);
+    for (const name of ["5", "6"]) await Deno.mkdir(place(name));
+    await Deno.symlink(place("5"), place("current"));
+    const worker = await one.app.call("POST /api/workers", { name: "Bob", work_dir: place("current") });
+    const his = await one.app.call("POST /api/local/sessions", { worker_id: worker.id });
+    expect((await one.say("cwd", his)).result).toBe(`${place("5")} 1`);
+    expect((await one.say("cwd", his)).result).toBe(`${place("5")} 2`);
+    await Deno.remove(place("current"));
+    await Deno.symlink(place("6"), place("current"));
+    expect((await one.say("cwd", his)).result).toBe(`${place("6")} 1`);
+    await Deno.rename(place("6"), place("away"));
+    await Deno.mkdir(place("6"));
+    expect((await one.say("cwd", his)).result).toBe(`${place("6")} 1`);
+    await Deno.remove(folder, { recursive: true });
+  });
+
+  it("has the tools of the worker's scopes as they are now", async () => {
+    await using one = await openWorld();
+    const first = pidOf(await one.say("pid"));
+    expect((await one.say("pid")).result).toBe(`${first} 2`);
+    await one.app.call(`PUT /api/workers/${one.worker.id}`, { scopes: ["read:tasks"] });
+    expect((await one.say("pid")).result).toMatch(/ 1$/);
+  });
+
+  it("has a directory for its temporary files, also after it has removed that", async () => {
+    await using one = await openWorld();
+    await one.say("bash rm -r $TMPDIR");
+    expect((await one.say("bash touch $TMPDIR/x && echo ok")).result).toBe("ok");
+  });
+
+  it("is nobody's after its max_age, also while it waits", async () => {
+    await using one = await openWorld({ keep: "1h", max_age: "2s" });
+    await one.say("pid");
+    expect(processesOf(one.worker.id).length).toBeGreaterThan(0);
+    await eventually("it has gone", () => gone(one.app, one.worker.id));
+  });
+
+  it("is read past a line that is nested without an end", async () => {
+    await using one = await openWorld();
+    expect(await one.say("deep")).toMatchObject({ status: "completed" });
+    expect((await one.say("pid")).result).toMatch(/ 2$/);
+  });
+});
