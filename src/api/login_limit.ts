@@ -50,7 +50,11 @@ export interface Attempt {
 export class LoginLimits {
   readonly #db: Database;
   readonly #clock: Clock;
-  readonly #failures = new LRUCache<string, Failures>({ max: REMEMBERED_MAX });
+  readonly #failures = new LRUCache<string, Failures>({
+    // With `max` room for all of them would be made at each start.
+    maxSize: REMEMBERED_MAX,
+    sizeCalculation: () => 1,
+  });
   #loaded: Promise<void> | null = null;
 
   constructor(db: Database, clock: Clock) {

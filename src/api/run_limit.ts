@@ -24,6 +24,8 @@ const MOST: Record<Exclude<Thing, "chain_depth">, number> = {
 };
 
 const RUNS_REMEMBERED_MAX = 20_000;
+// With `max` room for all of them would be made at each start.
+const BOUND = { maxSize: RUNS_REMEMBERED_MAX, sizeCalculation: () => 1 };
 
 const log = logger("limits");
 
@@ -31,8 +33,8 @@ const log = logger("limits");
 export class RunLimits {
   readonly #db: Database;
   readonly #clock: Clock;
-  readonly #made = new LRUCache<string, Map<Thing, number>>({ max: RUNS_REMEMBERED_MAX });
-  readonly #told = new LRUCache<string, true>({ max: RUNS_REMEMBERED_MAX });
+  readonly #made = new LRUCache<string, Map<Thing, number>>(BOUND);
+  readonly #told = new LRUCache<string, true>(BOUND);
 
   constructor(db: Database, clock: Clock) {
     this.#db = db;

@@ -1,10 +1,19 @@
 import { stateDirOf } from "../base/paths.ts";
+import { remembered } from "../base/remembered.ts";
 import { type Json, jsonOf, valueOf } from "../domain/json.ts";
 import type { Worker } from "../domain/worker.ts";
 import type { Needs } from "./parts.ts";
 
 // In a JSON text a quote within a value is escaped, so this is a member of an object.
 const ENGINES = /"engine":"([^"]*)"/g;
+// Programs ask for the same page again and again.
+const PAGES_REMEMBERED_MAX = 32;
+const REMEMBERED_MAX_CHARACTERS = 64 * 1024;
+const rememberedEngines = remembered(PAGES_REMEMBERED_MAX, enginesIn);
+
+function enginesIn(json: string): string[] {
+  return [...new Set([...json.matchAll(ENGINES)].map(([, name = ""]) => name))];
+}
 
 /**
  * Workers as they are shown: `unavailable` in the place of `idle` where the engine cannot be used (contract 3, Worker). Whether it can
@@ -14,7 +23,7 @@ export async function shownWorkers<T extends Worker | Worker[]>(
   { engines, paths }: Needs<"engines" | "paths">,
   json: Json<T>,
 ): Promise<Json<T>> {
-  const names = new Set([...json.matchAll(ENGINES)].map(([, name = ""]) => name));
+  const names = json.length > REMEMBERED_MAX_CHARACTERS ? enginesIn(json) : rememberedEngines(json);
   const doubtful = new Set<string>();
   for (const name of names) {
     if (!(await engines.probeOne(name, () => null)).usable) doubtful.add(name);

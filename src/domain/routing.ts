@@ -218,7 +218,7 @@ function isWordCharacter(character: string): boolean {
 }
 
 const WORDS_MAX_CHARACTERS = 20_000;
-const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
+let segmenter: Intl.Segmenter | undefined;
 const COMMON = new Set(
   ("the and for with that this you your our are was can could please from have has will would not but all any " +
     "make about what when how who into out der die das und für mit ein eine bitte").split(" "),
@@ -227,6 +227,8 @@ const COMMON = new Set(
 /** The words of a text that carry meaning, in lower case and without a plural s. */
 function words(text: string): Set<string> {
   const found = new Set<string>();
+  // Making one takes 20 ms: not at each start.
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: "word" });
   for (
     const { segment, isWordLike } of segmenter.segment(
       composed(text.slice(0, WORDS_MAX_CHARACTERS)).toLowerCase(),

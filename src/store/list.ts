@@ -123,7 +123,7 @@ async function readFromEnd<T>(
   if (behind > offset) return null;
   const { json, last } = await readPage(db, query, {
     sql: `from (select id as place from ${table} order by id limit ? offset ?)
-      join ${table} on ${table}.id = place
+      cross join ${table} on ${table}.id = place
       order by ${table}.id desc`,
     args: [rows, Math.max(0, behind)],
   }, "cut");

@@ -4,6 +4,7 @@ import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { expectCounters } from "../harness/counters.ts";
+import { someUser } from "../harness/people.ts";
 import { startRun } from "../harness/run.ts";
 
 const OVERVIEW = "GET /api/system/overview";
@@ -352,3 +353,10 @@ async function login(app: App, password: string): Promise<{ access_token: string
 function bearer(token: string): Record<string, string> {
   return { authorization: `Bearer ${token}` };
 }
+
+it("another password of the operator leaves the logins of users alone (contract 9)", async () => {
+  await using app = await openStored();
+  const ada = await someUser(app, "Ada", "viewer");
+  await app.call(PASSWORD, { new_password: FRESH });
+  expect((await app.send("POST /api/auth/refresh", { refresh_token: ada.refresh })).status).toBe(200);
+}, 90_000);

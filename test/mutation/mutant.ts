@@ -27,7 +27,8 @@ const SWAPS = new Map<ts.SyntaxKind, string>([
 
 // In SQL: a condition that goes, a comparison that turns round, an order that turns round.
 const SQL_SWAPS: readonly [RegExp, string][] = [
-  [/\n\s+and [^\n]+/g, ""],
+  // Not what closes the text, or a bracket of the line before.
+  [/\n\s+and [^\n()`]+(?:\([^\n()`]*\)[^\n()`]*)*/g, ""],
   [/ and (?=[a-z_.]+ (?:=|<|>|is|in|not))/g, " or "],
   [/ <= /g, " < "],
   [/ > \?/g, " >= ?"],

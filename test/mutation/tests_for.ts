@@ -10,6 +10,7 @@ const ROOMS: readonly [RegExp, readonly string[][]][] = [
   [/^src\/store\//, [
     ["test/http/task", "test/http/chat", "test/pipeline"],
     ["test/http", "test/store", "test/run"],
+    ["test/question", "test/runner", "test/engine", "test/schedule", "test/platform"],
   ]],
   [/^src\/http\/auth/, [["test/http/auth", "test/http/token", "test/http/access", "test/http/scope"], [
     "test/http/conventions",

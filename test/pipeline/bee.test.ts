@@ -373,3 +373,15 @@ it("the coordinator is not delayed for other conversations by those that wait fo
     { session_key: "other:249" },
   ]);
 });
+
+it("the coordinator keeps its token while it works: the key is changed before or behind it (contract 8.16)", async () => {
+  await using it = await withBee([{ reply: "hm" }, "!sleep 60"]);
+  await it.send("@Ada hello");
+  await it.send("first");
+  await it.app.settle();
+  await it.app.call("POST /api/system/rotate-key", {});
+  const before = await it.count();
+  await it.send("second");
+  while (await it.count() === before) await new Promise((resolve) => setTimeout(resolve, 5));
+  expect((await it.app.send("POST /api/system/rotate-key", {})).status).toBe(409);
+});

@@ -94,4 +94,24 @@ describe("a clock that was set back (reliability CRN-4)", () => {
       { at: Date.parse(START), runs: 2 },
     ]);
   });
+
+  it("sends nothing again that was given up", async () => {
+    const clock = new TestClock(AHEAD);
+    await using app = await openApp({ clock });
+    // Something of the journal is ahead.
+    await app.call("POST /api/workers", { name: "Ada" });
+    await app.db.write([["g", null], ["o", clock.now() + 5_000]].map(([id, due]) => ({
+      sql:
+        "insert into outbound_message (id, session_key, platform, message_id, content, status, source_type, due_at, created_at) " +
+        "values (?, ?, 'phone', 'i', 'hello', 'failed', 'bee', ?, ?)",
+      args: [id ?? "", `phone:${id}`, due ?? null, clock.now()],
+    })));
+    clock.jump(START);
+    clock.advance(1_000);
+    const attempt = async (id: string) =>
+      (await app.db.first<{ attempt: number }>("select attempt from outbound_message where id = ?", [id]))
+        ?.attempt;
+    await eventually("what waited was looked at", async () => await attempt("o") === 1);
+    expect(await attempt("g")).toBe(0);
+  });
 });

@@ -286,4 +286,19 @@ describe("notices (contract 11)", () => {
       "claude goes on.",
     ]);
   });
+
+  it("tell of each worker by itself, however soon one fails behind the other", async () => {
+    await using it = await withOps((to) => [{ on: ["run.failed"], to, every: "1h" }], {
+      engines: { default: "claude", claude: { command: "/nowhere" } } as never,
+    });
+    const { app, worker } = it;
+    const bob = await app.call("POST /api/workers", { name: "Bob" });
+    for (const { id } of [worker, bob]) {
+      await app.call("POST /api/tasks", {
+        ...{ message_id: "m", worker_id: id, instruction: "x", type: "immediate" },
+      });
+      await app.settle();
+    }
+    await eventually("both are told", async () => (await it.said(app)).length === 2);
+  });
 });

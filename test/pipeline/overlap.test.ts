@@ -165,4 +165,20 @@ describe("overlap (contract 15)", () => {
     await again.stop();
     await Deno.remove(dataDir, { recursive: true });
   }, 60_000);
+
+  it("replace: marks no run but its own", async () => {
+    const { app, clock, go } = await open("replace");
+    await using _ = app;
+    const other = await app.call("POST /api/workers", { name: "Bob" });
+    await app.call("POST /api/tasks", {
+      ...{ message_id: "n", worker_id: other.id, instruction: `until ${go}`, type: "immediate" },
+    });
+    await next(app, clock, "task.due");
+    await eventually("both run", async () => (await runs(app, "running")).length === 2);
+    await next(app, clock, "task.due", 2);
+    const marks = await app.db.read("select cancelled_by from execution where worker_id = ?", [other.id]);
+    expect(marks).toEqual([{ cancelled_by: "" }]);
+    await Deno.writeTextFile(go, "");
+    await app.settle();
+  });
 });

@@ -160,4 +160,18 @@ describe("rate limits (reliability DSP-13)", () => {
     const [task] = await ada.tasks();
     expect(await app.call(`POST /api/tasks/${task.id}/cancel`)).toMatchObject({ status: "cancelled" });
   });
+
+  it("stay when a run that began before them gets through", async () => {
+    const clock = new TestClock(Date.now());
+    await using app = await openLimited(clock);
+    const [ada, bob] = [await setUp(app), await setUp(app)];
+    const file = join(app.dataDir, "go");
+    await bob.send(`until ${file}`);
+    await app.until("execution.started");
+    await ada.send("limit 3600");
+    await app.until("engine.limited");
+    await Deno.writeTextFile(file, "");
+    await app.until("execution.completed");
+    expect(await app.db.read("select engine from rate_limit")).toEqual([{ engine: "claude" }]);
+  });
 });

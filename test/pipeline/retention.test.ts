@@ -339,6 +339,49 @@ describe("retention (reliability DUR-11, contract 7)", () => {
     }
     await db.close();
   });
+
+  it("keeps of the ledger the last sum before its time, of each target (contract 14)", async () => {
+    await using bench = await Bench.open();
+    const { db, clock } = bench;
+    const row = (target: string, days: number, runs: number) => ({
+      ...{ target, at: clock.now() - days * DAY_MS, runs },
+      ...{ tokens: 0, ms: 0, nano_usd: 0 },
+    });
+    const rows = [row("global", 50, 5), row("global", 40, 9), row("global", 1, 10), row("worker:w", 60, 3)];
+    await db.write(insertRows("ledger", rows));
+    await bench.run();
+    expect(await db.read("select target, runs from ledger order by target, runs")).toEqual([
+      { target: "global", runs: 9 },
+      { target: "global", runs: 10 },
+      { target: "worker:w", runs: 3 },
+    ]);
+  });
+
+  it("keeps the file of every message, of people and of agents, with a row of its own or without", async () => {
+    await using bench = await Bench.open();
+    const { db, clock, paths } = bench;
+    const upload = (name: string) => join(paths.uploads, "session", name);
+    const media = (name: string) => JSON.stringify({ path: upload(name) });
+    for (const name of ["heard", "sent", "unseen"]) await bench.file(upload(name), 400 * DAY_MS);
+    const at = clock.now() - 10 * DAY_MS;
+    const row = (name: string) => ({
+      ...{ path: upload(name), session_id: "session", name, original_name: name, size: 1 },
+      ...{ mime: "text/plain", created_at: clock.now() - 400 * DAY_MS },
+    });
+    await db.write([
+      ...insertRows("upload", [row("sent"), row("unseen")]),
+      ...insertRows("inbound_message", [{
+        ...inbound(newId(), "bee_processed", at),
+        media: media("heard"),
+      }]),
+      ...insertRows("outbound_message", [{ ...outbound(newId(), "sent", at), media: media("sent") }]),
+    ]);
+    await bench.run();
+    expect([...Deno.readDirSync(join(paths.uploads, "session"))].map(({ name }) => name).sort()).toEqual([
+      "heard",
+      "sent",
+    ]);
+  });
 });
 
 /** Every kind of row, in every state and of every age. No row is nearer to a limit than a day. */

@@ -289,3 +289,19 @@ describe("texts of DingTalk", () => {
     expect(messageOf({ ...message, msgtype: "location" })).toBeNull();
   });
 });
+
+it("what waits is held while the key does not count, and no attempt is used up (contract 10.3)", async () => {
+  await using world = new DingTalkWorld();
+  await using app = await open(world);
+  await world.say("sleep 1");
+  await app.until("execution.started");
+  world.fake.revoked = true;
+  world.fake.expire();
+  await app.until("message.undelivered");
+  expect((await app.call("GET /api/messages/outbound?status=failed"))[0]).toMatchObject({
+    attempt: 0,
+    next_attempt_at: expect.any(Number),
+  });
+  world.fake.revoked = false;
+  await hears(world, "slept 1");
+});

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { DiscordClient } from "../../src/platform/discord/client.ts";
 import { createDiscord } from "../../src/platform/discord/discord.ts";
 import { DISCORD_MARKDOWN, plainText } from "../../src/platform/discord/format.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
@@ -437,4 +438,24 @@ describe("texts of Discord", () => {
     const people = [{ id: "8", username: "Bo" }];
     expect(plainText("<@8> <@!9> <a:party:12> <#3>", people)).toBe("@Bo @9 :party: #3");
   });
+});
+
+it("takes no address for Discord's but its own (contract 11)", () => {
+  const client = new DiscordClient("key", "", systemClock);
+  for (
+    const url of ["wss://gateway.discord.gg/", "https://cdn.discordapp.com/a", "https://discord.com/a"]
+  ) {
+    expect([url, client.isDiscord(url)]).toEqual([url, true]);
+  }
+  for (
+    const url of [
+      "wss://evil.example/",
+      "https://evil.example/a",
+      "ws://gateway.discord.gg/",
+      "wss://discord.gg.evil.example/",
+      "nothing",
+    ]
+  ) {
+    expect([url, client.isDiscord(url)]).toEqual([url, false]);
+  }
 });

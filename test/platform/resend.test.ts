@@ -161,4 +161,27 @@ describe("message resend (contract 10.3)", () => {
       expect(refused.status).toBe(403);
     }
   });
+
+  it("changes nothing of another that may have arrived: that is not sent a third time (reliability PLT-2)", async () => {
+    const clock = new TestClock();
+    await using receiver = new Receiver(SECRET, () => clock.now());
+    await using app = await open(receiver, clock);
+    receiver.modes.push(422);
+    await say(app, "refused", "m1");
+    await app.settle();
+    receiver.modes.push("lost", 503);
+    await say(app, "doubt", "m2");
+    await eventually(
+      "it waits",
+      async () => (await outbound(app))[0].error === "reply_url answered 503",
+    );
+    receiver.modes.push("ok", "lost");
+    await app.call(`POST /api/messages/${(await outbound(app))[1].id}/resend`, {});
+    clock.advance(300_000);
+    await eventually(
+      "it is given up",
+      async () => (await outbound(app))[0].error.includes("may have arrived"),
+    );
+    expect(texts(receiver).filter((text) => text === "doubt")).toHaveLength(3);
+  });
 });

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
 import { plainText, SLACK_MRKDWN } from "../../src/platform/slack/format.ts";
+import { SlackClient } from "../../src/platform/slack/client.ts";
 import { createSlack } from "../../src/platform/slack/slack.ts";
 import type { App } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
@@ -220,4 +221,23 @@ describe("texts of Slack", () => {
     ["<@U1> in <#C1|general>: <https://a.example|a>", "@U1 in #general: https://a.example"],
     ["<!here> a &lt; b &amp;amp; c", "@here a < b &amp; c"],
   ])("%s is read as a person typed it", (text, plain) => expect(plainText(text)).toBe(plain));
+});
+
+it("gives its key to Slack's own hosts alone, and over TLS alone (contract 11)", async () => {
+  const client = new SlackClient("key", "");
+  // The request is over before it begins: nothing leaves.
+  const asked = (url: string) =>
+    client.download(url, AbortSignal.abort()).then(() => "sent", ({ name }: Error) => name);
+  for (
+    const url of [
+      "https://evil.example/f",
+      "https://slack.com.evil.example/f",
+      "https://evilslack.com/f",
+      "http://files.slack.com/f",
+      "nothing",
+    ]
+  ) {
+    expect([url, await asked(url)]).toEqual([url, "SlackError"]);
+  }
+  expect(await asked("https://files.slack.com/f")).toBe("DeliveryError");
 });

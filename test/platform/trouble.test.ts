@@ -5,7 +5,8 @@ import { Connection } from "../../src/platform/connection.ts";
 import { createDiscord } from "../../src/platform/discord/discord.ts";
 import { createFeishu } from "../../src/platform/feishu/feishu.ts";
 import { keepConnected } from "../../src/platform/keep_connected.ts";
-import { askedMs } from "../../src/platform/retry_after.ts";
+import { listen } from "../../src/platform/listening.ts";
+import { askedMs, retryAfter } from "../../src/platform/retry_after.ts";
 import { createSlack } from "../../src/platform/slack/slack.ts";
 import { createTelegram } from "../../src/platform/telegram/telegram.ts";
 import { TestClock } from "../harness/clock.ts";
@@ -140,4 +141,35 @@ it("a platform that asks for no pause is not asked without one (contract 10.4)",
   await eventually("the next one", () => sessions === 2);
   stopped.abort();
   await kept;
+});
+
+it("a connection is dead when it was silent for 2.5 of its pings (contract 10.4)", async () => {
+  await using server = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+    (request) => Deno.upgradeWebSocket(request).response,
+  );
+  const clock = new TestClock();
+  const connection = new Connection("there", clock);
+  let said = "";
+  void listen({
+    ...{ platform: "There", url: `ws://127.0.0.1:${server.addr.port}`, clock, connection },
+    ...{ signal: new AbortController().signal, pingMs: 10_000, ping: () => {}, isReadyWhenOpen: true },
+    take: () => Promise.resolve(),
+  }).catch((error) => said = error.message);
+  await eventually("it is open", () => connection.health.state === "connected");
+  await eventually("it is given up", () => {
+    clock.advance(1_000);
+    return said !== "";
+  });
+  expect(said).toBe("There was silent for 25 s");
+});
+
+it.each([
+  ["120", 120_000],
+  ["Mon, 05 Jan 2026 08:02:00 GMT", 120_000],
+  ["Mon, 05 Jan 2026 07:00:00 GMT", 0],
+  ["soon", null],
+  [undefined, null],
+])("Retry-After: %s is %s ms", (header, ms) => {
+  expect(retryAfter(header, Date.parse("2026-01-05T08:00:00Z"))).toBe(ms);
 });

@@ -448,4 +448,37 @@ describe("replies to reply_url (contract 10.3)", () => {
     expect(message).toMatchObject({ status: "failed", next_attempt_at: null });
     expect(message.error).toContain("not an address of the public internet");
   });
+
+  it("are not used up by starts of the service while the receiver is away (reliability PLT-2, PLT-3)", async () => {
+    await using receiver = new Receiver(SECRET);
+    const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
+    await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(dataDir, { recursive: true }) };
+    const open = () => openApp({ dataDir, config: settings(to(receiver)) });
+    const looked = (app: App) =>
+      eventually(
+        "the outbox has looked",
+        () => (app.server.stages.find(({ name }) => name === "outbox")?.rounds ?? 0) > 0,
+      );
+    await receiver.goAway();
+    {
+      await using app = await open();
+      await app.call("POST /api/workers", { name: "Ada" });
+      await say(app, "say it", "m1");
+      await app.until("message.undelivered");
+    }
+    for (let start = 0; start < 2; start++) {
+      await using app = await open();
+      await looked(app);
+    }
+    receiver.comeBack();
+    await using app = await open();
+    await looked(app);
+    expect(await app.db.read("select unanswered from outbound_part")).toEqual([{ unanswered: 0 }]);
+    await app.db.write([{
+      sql: "update outbound_message set due_at = 1 where status = 'failed'",
+      args: [],
+      bell: "outbox",
+    }]);
+    await app.until("message.sent");
+  });
 });

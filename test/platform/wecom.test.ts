@@ -258,13 +258,13 @@ describe("files of WeCom (contract 10.1)", () => {
     await using app = await open(world);
     await world.say("say ready");
     await hears(world, "ready");
-    const said = async (file: object, words: string) => {
+    const said = async (file: object, words: string, times = 1) => {
       const from = { userid: "7" };
       const msgid = crypto.randomUUID();
       world.fake.push("aibot_msg_callback", { msgid, from, chattype: "single", msgtype: "file", file });
       await eventually(words, async () => {
         const all = await app.call("GET /api/messages/inbound");
-        return all.some(({ content }: { content: string }) => content.includes(words));
+        return all.filter(({ content }: { content: string }) => content.includes(words)).length === times;
       });
     };
     const good = world.fake.file("a.txt", new TextEncoder().encode("a"));
@@ -273,7 +273,9 @@ describe("files of WeCom (contract 10.1)", () => {
       "[the file file is not here: its key does not open the file]",
     );
     await said({ ...good, aeskey: "short" }, "the key of the file is none");
-    await said({ ...good, url: "http://localhost:1/files/f1" }, "WeCom named an address outside of WeCom");
+    const outside = "WeCom named an address outside of WeCom";
+    await said({ ...good, url: "http://localhost:1/files/f1" }, outside);
+    await said({ ...good, url: "https://localhost:1/files/f1" }, outside, 2);
     world.fake.isExpired = true;
     await said(good, "WeCom answered 403");
     world.fake.isExpired = false;

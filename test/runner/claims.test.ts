@@ -232,3 +232,37 @@ it("a claim waits for a quarter of a lease at most, because leases count from it
   expect((await one.claim({ wait_ms: 20_000 })).body).toMatchObject({ run: null, lease_ms: 600 });
   expect(performance.now() - began).toBeLessThan(15_000);
 });
+
+it("a run that is cancelled ends no other one (contract 18)", async () => {
+  await using app = await openApp();
+  const runner = await world(app);
+  const ids: string[] = [];
+  for (const text of ["one", "two"]) {
+    await taskFor(app, await awayWorker(app, "echo"), text);
+    ids.push((await runner.claim()).body.run.execution.execution_id);
+  }
+  const [one = "", two = ""] = ids;
+  const cancelled = app.call(`POST /api/executions/${one}/cancel`, {});
+  await eventually("it is marked", async () => {
+    const row = await app.db.first<{ stop: string }>("select stop from remote_run where execution_id = ?", [
+      one,
+    ]);
+    return row?.stop === "cancelled";
+  });
+  const { runs } = (await runner.beat(ids)).body;
+  expect(runs.find(({ id }: { id: string }) => id === two)).toMatchObject({ stop: "" });
+  await runner.end(one, { status: "failed", failure: "cancelled" }, "cancelled");
+  await cancelled;
+});
+
+it("a start gives no lease to a run that has ended (reliability RUN-3)", async () => {
+  const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
+  await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(dataDir, { recursive: true }) };
+  const app = await openApp({ dataDir });
+  const runner = await world(app);
+  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  await runner.end((await runner.claim()).body.run.execution.execution_id);
+  await app.stop();
+  await using again = await openApp({ dataDir });
+  expect(await again.db.read("select lease_until from remote_run")).toEqual([{ lease_until: null }]);
+});

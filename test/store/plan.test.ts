@@ -178,6 +178,25 @@ describe("query plans (architecture, Style)", () => {
     app.busyExpected = 1;
   });
 
+  it("a page near the end of a list is read from the end, by the ids that stand there", async () => {
+    await using app = await openApp();
+    const seen = listen(app);
+    await app.db.write([{
+      sql: "update counter set value = 1000000 where name in ('execution', 'message')",
+      args: [],
+    }]);
+    for (const list of ["executions", "messages/inbound"]) {
+      await app.call(`GET /api/${list}?page=19608&page_size=51`);
+    }
+    const late = [...seen].filter(([sql]) => sql.includes("as place"));
+    expect(late.length).toBeGreaterThan(0);
+    for (const [sql, args] of late) {
+      const plan = await app.db.read<{ detail: string }>(`explain query plan ${sql}`, args);
+      const looks = plan.filter(({ detail }) => /^SEARCH (execution|inbound_message) /.test(detail));
+      expect(looks.map(({ detail }) => detail.replace(/.* \(/, "(")), sql).toEqual(["(id=?)"]);
+    }
+  });
+
   it("a conversation is read by its own indexes, however much is said in others", async () => {
     const db = await Database.open(":memory:");
     await migrate(db, 0);

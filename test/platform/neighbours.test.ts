@@ -1,0 +1,97 @@
+// What is done to one chat or person is done to no other. A test with one of each sees nothing of a condition that is gone.
+import { describe, expect, it } from "vitest";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
+import { eventually } from "../harness/wait.ts";
+import { FakeTelegram } from "./fakes/telegram.ts";
+
+async function open(
+  fake: FakeTelegram,
+  more: Record<string, unknown> = {},
+  clock: Clock = systemClock,
+): Promise<App> {
+  const phone = { kind: "telegram", token: fake.token, base_url: fake.url, worker: "Ada", ...more };
+  const app = await openApp({
+    clock,
+    config: { engines: fakeEngines(), platforms: { phone: phone as never } },
+  });
+  await app.call("POST /api/workers", { name: "Ada" });
+  return app;
+}
+
+const CODE = /[A-Z0-9]{4}-[A-Z0-9]{4}/;
+const texts = (fake: FakeTelegram) => fake.sent.map(({ text }) => text);
+const stored = (app: App) => app.call("GET /api/messages/inbound");
+
+describe("strangers (reliability PLT-4)", () => {
+  it("are paired and sent away one by one", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await open(fake);
+    for (const from of [7, 8]) fake.say("say let me in", { chat: from, from });
+    await eventually("two answers", () => fake.sent.length === 2);
+    const codeOf = (chat: number) =>
+      CODE.exec(fake.sent.find(({ chat_id }) => chat_id === String(chat))?.text ?? "")?.[0];
+    await app.call("POST /api/platforms/pair", { code: codeOf(7), sender: "7" });
+    fake.say("say me too", { chat: 8, from: 8 });
+    fake.say("say it is me", { chat: 7, from: 7 });
+    await eventually("who may is heard", () => texts(fake).includes("it is me"));
+    expect(await stored(app)).toMatchObject([{ session_key: "phone:7" }]);
+    await app.call("POST /api/platforms/pair", { code: codeOf(8), sender: "8" });
+    await app.call("DELETE /api/platforms/phone/senders/8");
+    fake.say("say still here", { chat: 8, from: 8 });
+    fake.say("say last", { chat: 7, from: 7 });
+    await eventually("the other is heard", () => texts(fake).includes("last"));
+    expect(await stored(app)).toHaveLength(2);
+  });
+
+  it("have a code that counts for an hour, and no other does (contract 10.2)", async () => {
+    await using fake = new FakeTelegram();
+    const clock = new TestClock(Date.now());
+    await using app = await open(fake, {}, clock);
+    fake.say("say let me in");
+    await eventually("an answer", () => fake.sent.length === 1);
+    const [code = ""] = CODE.exec(texts(fake)[0] ?? "") ?? [];
+    const status = async (given: string) =>
+      (await app.send("POST /api/platforms/pair", { code: given })).status;
+    expect(await status("AAAA-AAAA")).toBe(404);
+    expect(await status(code)).toBe(200);
+    clock.advance(3_600_000);
+    expect(await status(code)).toBe(404);
+  });
+});
+
+describe("chats", () => {
+  it("stop what goes on in them, and nothing that others said (contract 10.7)", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await open(fake, { allow: ["*"] });
+    fake.say("say hello", { chat: 1, from: 1 });
+    await eventually("a reply", () => texts(fake).includes("hello"));
+    await app.settle();
+    fake.say("!stop", { chat: 2, from: 2 });
+    await eventually(
+      "it is answered",
+      () => texts(fake).some((text) => text?.startsWith("Nothing was being")),
+    );
+    expect((await stored(app)).map(({ status }: { status: string }) => status)).toEqual([
+      "bee_processed",
+      "bee_processed",
+    ]);
+  });
+
+  it("wait while the platform's token does not count, and no attempt is used up (contract 10.3)", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await open(fake, { allow: ["*"] });
+    fake.say("sleep 1");
+    await app.until("execution.started");
+    fake.revoked = true;
+    await app.until("message.undelivered");
+    expect((await app.call("GET /api/messages/outbound?status=failed"))[0]).toMatchObject({
+      attempt: 0,
+      next_attempt_at: expect.any(Number),
+    });
+    fake.revoked = false;
+    await eventually("it arrives", () => texts(fake).includes("slept 1"), 30_000);
+  });
+});

@@ -1,0 +1,17 @@
+import { expect, it } from "vitest";
+import { Database } from "../../src/store/database.ts";
+import { findMemoryMap, saveMemory } from "../../src/store/memory.ts";
+import { migrate } from "../../src/store/migrate.ts";
+
+it("the memory of a conversation has nothing of another, whatever its keys and sizes are (contract 2.8)", async () => {
+  const db = await Database.open(":memory:");
+  await migrate(db, 0);
+  const save = (scope: string, value: string, updated_at: number) =>
+    db.write(saveMemory({ scope, key: "name", value, updated_at }, 10));
+  await save("one", "Bob", 2);
+  await save("two", "Eve", 1);
+  expect(await findMemoryMap(db, "one", 1_000)).toEqual({ entries: { name: "Bob" }, left: 0 });
+  await save("two", "x".repeat(2_000), 3);
+  expect(await findMemoryMap(db, "one", 1_000)).toEqual({ entries: { name: "Bob" }, left: 0 });
+  await db.close();
+});
