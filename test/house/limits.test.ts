@@ -58,7 +58,13 @@ const INSIDE = new Set([
   ...["LEAVE_MAX_MS", "STANDBYS_SHOWN_MAX"],
   ...["CAUSES_MAX", "LINKS_MAX", "ANSWER_MAX_S"],
   // What is read of an engine's output, and shown of it in a log.
-  ...["LINE_MAX_BYTES", "STDERR_LINE_MAX_BYTES", "TEXT_MAX_CHARACTERS", "INPUT_MAX_CHARACTERS"],
+  ...[
+    "LINE_MAX_BYTES",
+    "LINE_MAX_DEPTH",
+    "STDERR_LINE_MAX_BYTES",
+    "TEXT_MAX_CHARACTERS",
+    "INPUT_MAX_CHARACTERS",
+  ],
   ...["OUTPUT_MAX_CHARACTERS", "OUTPUT_MAX_LINES", "WORDS_MAX_CHARACTERS"],
   // Parts of a prompt, which is bounded as a whole.
   ...["ANSWER_MAX_CHARACTERS", "DEPARTMENTS_SHOWN_MAX", "DESCRIPTION_MAX_CHARACTERS", "ENTRIES_MAX"],
