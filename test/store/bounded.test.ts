@@ -50,6 +50,7 @@ describe("texts that are cut to a share (reliability BYT-1)", () => {
       ["plain ones", "x".repeat(200_000)],
       ["emoji", "🙂".repeat(60_000)],
       ["all kinds", MIXED],
+      ["the first character that takes four bytes", "\u{10000}".repeat(50_000)],
       ["control characters behind plain ones", "x".repeat(10_000) + "\u0001".repeat(190_000)],
     ] as const
   ) {
