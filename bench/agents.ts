@@ -1,5 +1,6 @@
 // Agents and conversations of the benches
 import { join } from "node:path";
+import { pause } from "./measure.ts";
 import type { BenchService } from "./service.ts";
 
 /** A process for each turn: `warm` measures those that stay. */
@@ -49,9 +50,4 @@ export async function tasksOf(
   service: BenchService,
 ): Promise<Record<"running" | "completed" | "failed", number>> {
   return (await service.call("GET /api/system/overview")).tasks;
-}
-
-/** Resolves after so many ms. */
-export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { Database } from "../src/store/database.ts";
-import { percentile, type Row, short } from "./measure.ts";
+import { pause, percentile, type Row, short } from "./measure.ts";
 import type { BenchService } from "./service.ts";
 import { TurnsService } from "./turns_service.ts";
 
@@ -85,8 +85,4 @@ async function fill(dataDir: string): Promise<void> {
     }]);
   }
   await db.close();
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

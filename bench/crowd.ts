@@ -1,11 +1,11 @@
-import { COLD, fakeAgent, newConversation, pause, STREAM_SECONDS, tasksOf, untilEnded } from "./agents.ts";
-import { median, percentile, type Row } from "./measure.ts";
+import { COLD, fakeAgent, newConversation, STREAM_SECONDS, tasksOf, untilEnded } from "./agents.ts";
+import { median, pause, percentile, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const AGENTS = 200;
 const READ_PAUSE_MS = 10;
 
-/** What running agents cost: memory while they are idle, and the time of GET /livez while they print. */
+/** What running agents cost: memory while they are idle, and the CPU and the time of a read while they print. */
 export async function crowd(): Promise<Row[]> {
   const { folder, program, ledger } = await fakeAgent();
   const base = { BENCH_LEDGER: ledger, BENCH_PAUSE: "0.02" };

@@ -13,6 +13,11 @@ export interface Row {
   met: boolean | null;
 }
 
+/** Resolves after so many ms. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
 /** The middle of the values. */
 export function median(values: number[]): number {
   return percentile(values, 50);

@@ -1,4 +1,4 @@
-import type { Row } from "./measure.ts";
+import { pause, type Row } from "./measure.ts";
 import type { BenchService } from "./service.ts";
 import { TurnsService } from "./turns_service.ts";
 
@@ -43,8 +43,4 @@ async function storm(service: BenchService): Promise<void> {
     await pause(50);
   }
   while ((await service.call("GET /api/system/overview")).tasks.running > 0) await pause(50);
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { Clock } from "../base/clock.ts";
 import { digest } from "../base/digest.ts";
 import { logger } from "../base/log.ts";
+import { roomFor } from "../base/remembered.ts";
 import { ServiceError } from "../domain/error.ts";
 import { listLoginFailures, saveLoginFailures } from "../store/credential.ts";
 import type { Database } from "../store/database.ts";
@@ -50,11 +51,7 @@ export interface Attempt {
 export class LoginLimits {
   readonly #db: Database;
   readonly #clock: Clock;
-  readonly #failures = new LRUCache<string, Failures>({
-    // With `max` room for all of them would be made at each start.
-    maxSize: REMEMBERED_MAX,
-    sizeCalculation: () => 1,
-  });
+  readonly #failures = new LRUCache<string, Failures>(roomFor(REMEMBERED_MAX));
   #loaded: Promise<void> | null = null;
 
   constructor(db: Database, clock: Clock) {

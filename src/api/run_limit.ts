@@ -4,6 +4,7 @@ import { RUN_QUESTIONS_MAX } from "../domain/question.ts";
 import { keysOf } from "../domain/run_identity.ts";
 import type { RunBinding } from "../domain/scope.ts";
 import { logger } from "../base/log.ts";
+import { roomFor } from "../base/remembered.ts";
 import { record } from "../store/journal.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "../base/clock.ts";
@@ -24,8 +25,6 @@ const MOST: Record<Exclude<Thing, "chain_depth">, number> = {
 };
 
 const RUNS_REMEMBERED_MAX = 20_000;
-// With `max` room for all of them would be made at each start.
-const BOUND = { maxSize: RUNS_REMEMBERED_MAX, sizeCalculation: () => 1 };
 
 const log = logger("limits");
 
@@ -33,8 +32,8 @@ const log = logger("limits");
 export class RunLimits {
   readonly #db: Database;
   readonly #clock: Clock;
-  readonly #made = new LRUCache<string, Map<Thing, number>>(BOUND);
-  readonly #told = new LRUCache<string, true>(BOUND);
+  readonly #made = new LRUCache<string, Map<Thing, number>>(roomFor(RUNS_REMEMBERED_MAX));
+  readonly #told = new LRUCache<string, true>(roomFor(RUNS_REMEMBERED_MAX));
 
   constructor(db: Database, clock: Clock) {
     this.#db = db;

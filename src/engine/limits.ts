@@ -1,5 +1,5 @@
-// A timer that is so late says that the service itself was stopped, by a signal or with its machine (reliability CHD-9).
-const STOPPED_MIN_MS = 1_000;
+/** A timer that is so late says that the service itself was stopped, by a signal or with its machine (reliability CHD-9). */
+export const STOPPED_MIN_MS = 1_000;
 // A longer timer fires at once.
 const TIMER_MAX_MS = 2_147_483_647;
 

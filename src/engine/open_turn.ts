@@ -1,7 +1,7 @@
 import { type Ran, readingOf } from "./agent_process.ts";
 import type { Start } from "./launch.ts";
 import type { EngineRun } from "./engine.ts";
-import { Limits } from "./limits.ts";
+import { Limits, STOPPED_MIN_MS } from "./limits.ts";
 import type { OpenParts, OpenProcess } from "./open_process.ts";
 import type { ProcessEnd } from "./process.ts";
 import { Watch } from "./watch.ts";
@@ -11,8 +11,6 @@ export class NotTakenUp extends Error {}
 
 // It speaks as soon as it has read the words, long before a model does.
 const TAKEN_UP_MAX_MS = 10_000;
-// A timer that is so late says that the service itself was stopped: what the process said meanwhile is read first (reliability CHD-9).
-const STOPPED_MIN_MS = 1_000;
 // What an interrupted turn may take to end.
 const TURN_END_MAX_MS = 2_000;
 
@@ -134,6 +132,7 @@ class Turn {
     }
   }
 
+  // What it said while the service itself was stopped is read first.
   #expect(ms: number): void {
     const due = performance.now() + ms;
     this.#timers.push(setTimeout(() => {

@@ -158,8 +158,8 @@ function parse(line: string): Record<string, unknown> | null {
 
 /** Whether JSON is nested deeper than any line that means something to us. Brackets in texts count as none. */
 function isDeep(json: string): boolean {
-  // Each level has two brackets.
-  if (json.length <= 2 * LINE_MAX_DEPTH) return false;
+  // Each level is closed by one; nearly every line has a few.
+  if (!hasMore(json, LINE_MAX_DEPTH, "}", "]")) return false;
   let depth = 0;
   let inText = false;
   for (let at = 0; at < json.length; at++) {
@@ -171,6 +171,17 @@ function isDeep(json: string): boolean {
     else if (letter === "{" || letter === "[") {
       if (++depth > LINE_MAX_DEPTH) return true;
     } else if (letter === "}" || letter === "]") depth--;
+  }
+  return false;
+}
+
+/** Whether these letters stand in a text more than `most` times in all. */
+function hasMore(text: string, most: number, ...letters: string[]): boolean {
+  let count = 0;
+  for (const letter of letters) {
+    for (let at = text.indexOf(letter); at !== -1; at = text.indexOf(letter, at + 1)) {
+      if (++count > most) return true;
+    }
   }
   return false;
 }

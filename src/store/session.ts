@@ -96,7 +96,7 @@ export async function findAskedSession(
     from question
     join execution on execution.id = question.execution_id
     join execution as past on past.session_id = execution.session_id
-      and past.worker_id = execution.worker_id and past.engine = execution.engine
+      and +past.worker_id = execution.worker_id and past.engine = execution.engine
     where question.answer_task_id = ? and question.own_session = 1 and execution.engine = ?
       and execution.session_id not in ('', execution.session_key)
     group by execution.id`,

@@ -28,7 +28,7 @@ const SWAPS = new Map<ts.SyntaxKind, string>([
 // In SQL: a condition that goes, a comparison that turns round, an order that turns round.
 const SQL_SWAPS: readonly [RegExp, string][] = [
   // Not what closes the text, or a bracket of the line before.
-  [/\n\s+and [^\n()`]+(?:\([^\n()`]*\)[^\n()`]*)*/g, ""],
+  [/\n\s+and [^\n()`]+(?:\((?:[^\n()`]|\([^\n()`]*\))*\)[^\n()`]*)*/g, ""],
   [/ and (?=[a-z_.]+ (?:=|<|>|is|in|not))/g, " or "],
   [/ <= /g, " < "],
   [/ > \?/g, " >= ?"],

@@ -10,6 +10,7 @@ import { listShortRemoteRuns } from "../../src/store/remote_run.ts";
 import { listLastHeard } from "../../src/store/platform_message.ts";
 import { migrate } from "../../src/store/migrate.ts";
 import { listOldExecutions, pruneInbound, pruneSent } from "../../src/store/retention.ts";
+import { findAskedSession } from "../../src/store/session.ts";
 import { listOldestHeads } from "../../src/store/task_queue.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
@@ -226,11 +227,22 @@ describe("query plans (architecture, Style)", () => {
     await listShortRemoteRuns(db, "r", ["e"]);
     const [sql = "", args = []] = asked.mock.calls[0] ?? [];
     asked.mockRestore();
+    const found = vi.spyOn(db, "first").mockResolvedValue(null);
+    await findAskedSession(db, "t", "claude");
+    const [session = "", named = []] = found.mock.calls[0] ?? [];
+    found.mockRestore();
     const remote = endRemoteRuns([run], 1);
-    for (const statement of [{ sql, args }, ...remote, ...storeInstantRuns([run], 1)]) {
+    for (
+      const statement of [
+        { sql, args },
+        { sql: session, args: named },
+        ...remote,
+        ...storeInstantRuns([run], 1),
+      ]
+    ) {
       const plan = await db.read<{ detail: string }>(`explain query plan ${statement.sql}`, statement.args);
       const indexes = plan.flatMap(({ detail }) =>
-        /INDEX (execution_status|remote_run_request)/.exec(detail) ?? []
+        /INDEX (execution_status|execution_worker|remote_run_request)/.exec(detail) ?? []
       );
       expect(indexes, statement.sql).toEqual([]);
     }
