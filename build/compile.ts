@@ -5,6 +5,7 @@ import { type Bundle, bundle, ENTRY } from "./bundle.ts";
 import { ROOT } from "./lock.ts";
 import type { Stamp } from "./stamp.ts";
 import { type Target, targetOf } from "./target.ts";
+import { V8_FLAGS } from "./v8_flags.ts";
 
 /** Builds the executable `output` for a target and answers its contents. Throws Error with one line when it cannot. */
 export async function compile(target: Target, output: string, stamp: Stamp): Promise<Bundle> {
@@ -17,7 +18,7 @@ export async function compile(target: Target, output: string, stamp: Stamp): Pro
     // No code cache: Deno stores it in the shared temporary directory under a name that any user can create, and
     // with a bundle it saves nothing (decision 0041).
     args: [
-      ...["compile", "-A", "--quiet", "--no-check", "--no-config", "--no-lock", "--no-code-cache"],
+      ...["compile", "-A", "--quiet", "--no-check", "--no-config", "--no-lock", "--no-code-cache", V8_FLAGS],
       // Datagrams over Unix sockets, for messages to systemd (`src/boot/notify.ts`).
       "--unstable-net",
       ...Object.keys(made.files).filter((name) => !name.endsWith(".js")).flatMap((

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { V8_FLAGS } from "../../build/v8_flags.ts";
 import { ROOT } from "./tree.ts";
 
 /** A real `svc serve` in a process of its own. */
@@ -78,7 +79,7 @@ export interface ProcessOptions {
 }
 
 /** The command that runs `svc` from source. */
-export const SVC = [Deno.execPath(), "run", "-A", join(ROOT, "main.ts")];
+export const SVC = [Deno.execPath(), "run", V8_FLAGS, "-A", join(ROOT, "main.ts")];
 
 /** Starts `svc serve` on a free port and waits until it is ready. */
 export async function startServer(options: ProcessOptions): Promise<ServerProcess> {

@@ -1,6 +1,7 @@
 // `make torture`: a service under load is killed at random, again and again. Then it is left alone, and everything that
 // was acknowledged must exist, be done once, and leave nothing behind (reliability DUR-1, DSP-1).
 import { join } from "node:path";
+import { CHOSEN_COST, hashPassword } from "../../src/api/password.ts";
 import { PASSWORD } from "../harness/app.ts";
 import { type Client, quiet } from "../harness/client.ts";
 import { random } from "../harness/schedule.ts";
@@ -49,7 +50,7 @@ Deno.exit(0);
 async function torture(): Promise<string[]> {
   const chance = random(SEED);
   const open = WARM ? await OpenAgents.begin(folder) : null;
-  const victim = victimWith(open?.env);
+  const victim = victimWith({ ...open?.env, ...(HOSTILE ? await realHash() : {}) });
   const ledger = new ClientLedger(join(folder, "client.log"));
   const plan = RUNNERS > 0 ? planFor(RUNNERS) : WARM ? OPEN_PLAN : undefined;
   const load = new Load(victim, ledger, random(SEED + 1), plan);
@@ -102,6 +103,11 @@ function victimWith(env: Record<string, string> = {}): Victim {
       ...env,
     },
   });
+}
+
+// A guess costs the service what it costs in real life.
+async function realHash(): Promise<Record<string, string>> {
+  return { SVC_AUTH__PASSWORD_HASH: await hashPassword(PASSWORD, CHOSEN_COST) };
 }
 
 async function liveOnce(victim: Victim, chance: () => number, until: number): Promise<void> {
