@@ -14,8 +14,11 @@ export type Isolation = "namespace" | "group";
 /** What stands for a line break in the order to a waiting namespace, which is one line. */
 export const ORDER_NEWLINE = "svc_newline";
 
-// When memory runs out, the kernel kills agents before the service (reliability CHD-13).
-const FIRST_TO_GO = "{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null; ";
+// When memory runs out, the kernel kills agents before the service (reliability CHD-13); when there is too little processor, they wait
+// for it and not it for them: the kernel weighs a session as a whole, or its processes (decision 0106).
+const NICE = 10;
+const FIRST_TO_GO =
+  `{ echo 500 >/proc/self/oom_score_adj; echo ${NICE} >/proc/self/autogroup; } 2>/dev/null; `;
 // The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM as every process 1 does, and returns
 // the exit code. When it ends, all others end.
 const FIRST_PROCESS = FIRST_TO_GO + 'umask "$0"; "$@"; exit $?';
@@ -59,8 +62,8 @@ interface Launch {
 export function isolated(isolation: Isolation, umask: number, command: string, args: string[]): Launch {
   const mask = umask.toString(8).padStart(4, "0");
   const leader = isolation === "group"
-    ? group(mask, command, args)
-    : [...namespace(), "/bin/sh", "-c", FIRST_PROCESS, mask, command, ...args];
+    ? [...nice(), ...group(mask, command, args)]
+    : [...nice(), ...namespace(), "/bin/sh", "-c", FIRST_PROCESS, mask, command, ...args];
   const [first = "", ...rest] = leader;
   // To make a new session, Deno forks this whole process, which blocks everything for ten milliseconds. `setsid` takes a
   // third of a millisecond.
@@ -74,7 +77,12 @@ export function isolated(isolation: Isolation, umask: number, command: string, a
 export function waitingNamespace(): Launch | null {
   const setsid = tool("setsid");
   if (setsid === null) return null;
-  return { command: setsid, args: [...namespace(), "/bin/sh", "-c", WAITING], detached: false };
+  return { command: setsid, args: [...nice(), ...namespace(), "/bin/sh", "-c", WAITING], detached: false };
+}
+
+function nice(): string[] {
+  const program = tool("nice");
+  return program === null ? [] : [program, "-n", `${NICE}`];
 }
 
 function group(mask: string, command: string, args: string[]): string[] {

@@ -155,6 +155,17 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     },
   );
 
+  it.runIf(Deno.build.os === "linux")(
+    "waits for the processor behind the service, as a process and as a session (reliability CHD-13)",
+    async () => {
+      const own = Number(new TextDecoder().decode((await new Deno.Command("nice").output()).stdout));
+      const [process, session = ""] = (await run(level, ["nice"])).stdout.trim().split("\n");
+      expect(Number(process)).toBe(Math.min(19, own + 10));
+      // Where sessions are not weighed there is no file, and who is not root may change ten a second.
+      if (Deno.uid() === 0 && session !== "") expect(session).toBe("10");
+    },
+  );
+
   it("has no terminal and an end of input (reliability CHD-12)", async () => {
     expect((await run(level, ["stdin"])).stdout).toBe("end of input\n");
   });

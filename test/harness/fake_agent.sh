@@ -73,6 +73,7 @@ case $mode in
   svc) [ $# -eq 0 ] || shift; eval "\"$SVC_CTL\" $argument" ;;
   umask) umask ;;
   oom-score) cat /proc/self/oom_score_adj ;;
+  nice) nice; sed 's/.* //' /proc/self/autogroup ;;
   kill-server) kill -9 "$argument"; sleep 5 ;;
   swap-parent)
     trap 'cd /; mv "$argument" "$argument.away"; ln -s "$argument.other" "$argument"; exit 0' INT TERM
