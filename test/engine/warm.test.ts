@@ -175,6 +175,50 @@ describe("an agent that stays open (contract 19)", () => {
     expect(processesOf(one.worker.id)).toEqual([]);
   });
 
+  it("that is leaving is not waited for by a run that is ended", async () => {
+    await using one = await world({ keep: "1s" });
+    await one.say("slower");
+    const state = join(one.app.dataDir, "state", one.worker.id, "claude");
+    await eventually(
+      "it is leaving",
+      () => [...Deno.readDirSync(state)].some(({ name }) => name.endsWith(".leaving")),
+    );
+    await one.send("pid");
+    await eventually("the next is claimed", async () => (await one.last()).instruction === "pid");
+    await one.app.call(`POST /api/executions/${(await one.last()).id}/cancel`, {});
+    expect((await one.say("recall")).result).toBe("slower | recall");
+  });
+
+  it("is one for a conversation, also after two runs at once in two directories", async () => {
+    await using one = await world();
+    const folder = await Deno.makeTempDir();
+    const link = async (name: string) => {
+      await Deno.remove(join(folder, "current")).catch(() => {});
+      await Deno.symlink(join(folder, name), join(folder, "current"));
+    };
+    for (const name of ["5", "6"]) await Deno.mkdir(join(folder, name));
+    await link("5");
+    const worker = await one.app.call("POST /api/workers", {
+      name: "Bob",
+      work_dir: join(folder, "current"),
+    });
+    const his = await one.app.call("POST /api/local/sessions", { worker_id: worker.id });
+    await one.say("pid", his);
+    const alone = processesOf(worker.id).length;
+    await one.send("bash sleep 2", his);
+    await eventually("it works", async () => (await one.last()).status === "running");
+    await link("6");
+    await one.send("cwd", his);
+    await eventually("the second is done first", async () => {
+      const { instruction, status } = await one.last();
+      return instruction === "cwd" && status === "completed";
+    });
+    expect(processesOf(worker.id).length).toBeGreaterThan(alone);
+    await one.app.settle();
+    await eventually("one of them stays", () => processesOf(worker.id).length === alone);
+    await Deno.remove(folder, { recursive: true });
+  });
+
   it("does not stay when its program has gone", async () => {
     await using one = await world();
     await one.say("pid");

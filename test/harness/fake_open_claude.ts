@@ -100,6 +100,7 @@ async function turn(text: string): Promise<void> {
     case "dies":
     case "deaf":
     case "slow":
+    case "slower":
       mood = verb;
       return result(`${Deno.pid} ${turns}`);
     default:
@@ -120,8 +121,8 @@ for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream()
     else Deno.exit(98);
   }
 }
-if (mood === "slow") {
+if (mood === "slow" || mood === "slower") {
   Deno.writeTextFileSync(`${known}.leaving`, "");
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  await new Promise((resolve) => setTimeout(resolve, mood === "slow" ? 500 : 2_500));
   Deno.writeTextFileSync(known, "left\n", { append: true });
 }
