@@ -139,7 +139,7 @@ export class Server {
     this.#sending = createSending(base, { platforms, steps, paths, config, umask: machine.umask });
     this.stages = [
       this.#rescuer.stage,
-      createIntake({ ...base, quietWindow: config.bee.quiet_window, carryOut: commandsOf(this.parts) }),
+      createIntake({ ...base, config, carryOut: commandsOf(this.parts) }),
       this.#bee.stage,
       createQuestionStage(base),
       createScheduler({ ...base, ...rules, interruptRun, catchUpWindowMs: config.scheduler.catch_up_window }),

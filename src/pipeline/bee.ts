@@ -6,13 +6,12 @@ import type { BeeContext } from "../domain/bee_prompt.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import { joinParts } from "../domain/message.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
-import { type Candidate, type Route, routeByRules, routeWithoutModel } from "../domain/routing.ts";
-import { findByName, routeData } from "../domain/data_routing.ts";
-import { newId } from "../base/id.ts";
+import type { Candidate } from "../domain/routing.ts";
 import { insertBeeRun } from "../store/bee_run.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { reserve } from "../store/ledger.ts";
-import { attemptMessage, type FeedingMessage, listFeeding, releaseMessage } from "../store/inbound.ts";
+import { attemptMessage, releaseMessage } from "../store/inbound.ts";
+import { type FeedingMessage, listFeeding } from "../store/inbound_feeding.ts";
 import { listParts } from "../store/inbound_part.ts";
 import { listCandidates } from "../store/worker.ts";
 import { BELL, type Bells } from "../base/bells.ts";
@@ -22,15 +21,13 @@ import {
   carryOut,
   dropRun,
   giveUp,
-  planFor,
   putBack,
   type RoutedMessage,
-  type Routing,
   routingOf,
-  ruledRun,
   tryLater,
   waitForRoom,
 } from "./routing.ts";
+import { attemptOf, byRules, routeBy } from "./rules.ts";
 import { type AskedMessage, briefBee } from "../run/bee_briefing.ts";
 import { type BeeOutcome, BeeRunner, type BeeRunnerOptions } from "../run/bee_runner.ts";
 import { OutcomeWriter } from "../run/outcome_writer.ts";
@@ -115,10 +112,10 @@ export class Bee {
     const text = joinParts(parts);
     if (text.length > LONG_TEXT_CHARACTERS) await this.#ownTurn();
     faultPoint("routing");
-    const ruled = this.#byRules(message, text, candidates);
-    if (ruled.to !== "bee" || config.bee.engine === "rules") {
-      const route = ruled.to === "bee" ? routeWithoutModel(text, candidates) : ruled;
-      await this.#route(message, ruledRouting(route, now), { counted, now });
+    const route = byRules(config, message, text, candidates);
+    if (route !== null) {
+      // A lost guard means that the message was cleared or its worker deleted; the next round finds out which.
+      await db.write(routeBy(route, message, counted, now));
       return 0;
     }
     if (counted) await db.write(releaseMessage(message.id, now));
@@ -129,14 +126,6 @@ export class Bee {
   // The end of a run rings the bell, so those that wait can be skipped.
   get #hasRoom(): boolean {
     return !this.#draining && this.running.length < RUNS_MAX;
-  }
-
-  // What a program sent is data: no mention in it counts, and it goes to the worker of its platform (contract 10).
-  #byRules(message: FeedingMessage, text: string, candidates: Candidate[]): Route {
-    const name = this.#options.config.platforms[message.platform]?.worker ?? "";
-    if (message.is_data) return routeData(text, candidates, name);
-    const own = name === "" ? null : findByName(candidates, name)?.id ?? null;
-    return routeByRules(text, candidates, message.worker_id ?? own);
   }
 
   // The service ended while this message was unrouted, perhaps because of it. So the attempt is committed before it is
@@ -154,20 +143,6 @@ export class Bee {
   // Routing a long text takes some 20 ms. Two of them never share a turn of the event loop.
   #ownTurn(): Promise<void> {
     return this.#lastTurn = this.#lastTurn.then(turn);
-  }
-
-  // A lost guard means that the message was cleared or its worker deleted; the next round finds out which.
-  async #route(
-    message: FeedingMessage,
-    routing: Routing,
-    { counted, now }: { counted: boolean; now: number },
-  ): Promise<void> {
-    const run = claimOf(message);
-    await this.#options.db.write([
-      ...(counted ? [] : attemptMessage(message.id, run.attempt)),
-      ruledRun(run, now),
-      ...carryOut(message, run.execution_id, routing, USAGE_UNKNOWN, now),
-    ]);
   }
 
   async #ask(
@@ -195,7 +170,7 @@ export class Bee {
       const round = await admission.round(now, []);
       const verdict = await round.judgeCoordinator({ session_key: message.session_key, engine });
       if (verdict.hold !== null) return await this.#hold(message, verdict.hold, now);
-      const identity = claimOf(message);
+      const identity = attemptOf(message);
       const { targets, expected } = verdict.reservation;
       const { won } = await db.write([
         ...attemptMessage(message.id, identity.attempt),
@@ -261,26 +236,4 @@ export class Bee {
       ? tryLater(message, execution_id, miss, attempt, now)
       : giveUp(message, execution_id, miss, now);
   }
-}
-
-function claimOf(message: FeedingMessage): RunIdentity {
-  return {
-    session_key: message.session_key,
-    worker_id: "",
-    task_id: "",
-    execution_id: newId(),
-    message_id: message.id,
-    attempt: message.attempt + 1,
-    run_id: crypto.randomUUID(),
-  };
-}
-
-function ruledRouting(route: Route, now: number): Routing {
-  if (route.to === "worker") {
-    return { plan: planFor(route.workerId, route.instruction, now), reason: route.reason, routed: "task" };
-  }
-  if (route.to === "nobody") {
-    return { plan: { reply: route.text, tasks: [] }, reason: route.reason, routed: "nobody" };
-  }
-  throw new Error("the rules without a model always decide");
 }

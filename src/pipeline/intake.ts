@@ -1,13 +1,18 @@
-// received -> feeding (the last part), received -> merged (the parts before it); chat_commands.ts and answers.ts take theirs out before
+// received -> feeding (the last part), received -> merged (the parts before it), and on to bee_processed in the same commit where
+// rules.ts decides at once; chat_commands.ts and answers.ts take theirs out before
 import type { Clock } from "../base/clock.ts";
+import type { Config } from "../config/schema.ts";
 import { mergedMessages, quietUntil, quietWindowMs } from "../domain/message.ts";
-import type { Database } from "../store/database.ts";
+import type { Candidate } from "../domain/routing.ts";
+import type { Database, Statement } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { feedMessage, listReceived, type WaitingMessage } from "../store/inbound.ts";
+import { listCandidates } from "../store/worker.ts";
 import { BELL, type Bells } from "../base/bells.ts";
 import { takeAnswers } from "./answers.ts";
 import { type CarryOut, takeCommands } from "./chat_commands.ts";
 import { Stage } from "./loop.ts";
+import { AT_ONCE_MAX_BYTES, routeAtOnce } from "./rules.ts";
 
 const MESSAGES_PER_ROUND = 1_000;
 
@@ -17,11 +22,12 @@ export function createIntake(
     db: Database;
     clock: Clock;
     bells: Bells;
-    quietWindow: number | undefined;
+    config: Config;
     carryOut: CarryOut;
   },
 ): Stage {
-  const { db, clock, bells, quietWindow, carryOut } = options;
+  const { db, clock, bells, config, carryOut } = options;
+  const openedAt = clock.now();
   return new Stage({ name: "intake", bell: BELL.intake, clock, bells, step });
 
   async function step(): Promise<number> {
@@ -36,35 +42,63 @@ export function createIntake(
       if (first === undefined || last === undefined) continue;
       // The stage of the attachments ends this, one way or the other.
       if (parts.some((part) => part.has_file === 1)) continue;
-      const windowMs = quietWindowMs(last.platform, quietWindow);
+      const windowMs = quietWindowMs(last.platform, config.bee.quiet_window);
       const until = quietUntil(first.received_at, last.received_at, windowMs);
       // A message from the future means that the clock was set back; it does not wait any longer.
       if (!complete && until > now && first.received_at <= now) soonest = Math.min(soonest, until - now);
       else closed.push(...mergedMessages(parts));
     }
-    await Promise.all(closed.map((parts) => feed(parts, now)));
+    const sessions = countOf(closed.map(([first]) => first?.session_key ?? ""));
+    let known: Promise<Candidate[]> | undefined;
+    const candidates = () => known ??= listCandidates(db);
+    await Promise.all(closed.map(async (parts) => {
+      const [first] = parts;
+      if (first === undefined) return;
+      const isSimple = parts.length === 1 && sessions.get(first.session_key) === 1 &&
+        first.bytes <= AT_ONCE_MAX_BYTES && first.received_at >= openedAt;
+      if (!isSimple || !await routed(first, candidates, now)) await db.write(feeding(parts, now));
+    }));
     // There can be more to read at once only when some of these were fed.
     return listed.length === MESSAGES_PER_ROUND && closed.length > 0 ? 0 : soonest;
   }
 
-  async function feed(parts: WaitingMessage[], now: number): Promise<void> {
-    const last = parts.at(-1);
-    if (last === undefined) return;
-    const earlier = parts.slice(0, -1).map((part) => part.id);
-    const { session_key } = last;
-    await db.write([
-      ...feedMessage(last.id, earlier, now),
-      ...earlier.map((id) =>
-        record(now, { kind: "message.merged", session_key, message_id: id, data: { into: last.id } })
-      ),
-      record(now, {
-        kind: "message.feeding",
-        session_key,
-        message_id: last.id,
-        data: { parts: parts.length },
-      }),
-    ]);
+  // Whatever goes wrong here, the coordinator sees it again, and says so.
+  async function routed(
+    message: WaitingMessage,
+    candidates: () => Promise<Candidate[]>,
+    now: number,
+  ): Promise<boolean> {
+    try {
+      const statements = await routeAtOnce({ db, config }, message.id, candidates, now);
+      if (statements === null) return false;
+      const all = [...feeding([message], now), ...statements];
+      // Nothing is left for the coordinator.
+      return (await db.write(all.map((one) => one.bell === BELL.bee ? { ...one, bell: undefined } : one)))
+        .won;
+    } catch {
+      return false;
+    }
   }
+
+  function feeding(parts: WaitingMessage[], now: number): Statement[] {
+    const last = parts.at(-1);
+    if (last === undefined) return [];
+    const { id, session_key, received_at } = last;
+    const earlier = parts.slice(0, -1).map((part) => part.id);
+    return [
+      ...feedMessage(id, earlier, now, received_at < openedAt ? received_at : now),
+      ...earlier.map((part) =>
+        record(now, { kind: "message.merged", session_key, message_id: part, data: { into: id } })
+      ),
+      record(now, { kind: "message.feeding", session_key, message_id: id, data: { parts: parts.length } }),
+    ];
+  }
+}
+
+function countOf(values: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return counts;
 }
 
 /** Messages that become one. A complete group is not waited for. */

@@ -3,7 +3,6 @@ import { type InboundFilter, type InboundMessage, inboundSchema } from "../domai
 import type { RoutedTo } from "../domain/vocabulary.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import { type Database, guarded, type Row, type Statement } from "./database.ts";
-import { DEPTH } from "./depth.ts";
 import { list, parsed } from "./list.ts";
 import { MESSAGE_IS_UNROUTED } from "./status.ts";
 import { shown } from "./shown.ts";
@@ -91,12 +90,15 @@ export function takeMessage(id: string, routed: RoutedTo, now: number): Statemen
   );
 }
 
-/** received -> feeding for the last part, received -> merged for those before it (contract 4.2). */
-export function feedMessage(id: string, partIds: string[], now: number): Statement[] {
+/**
+ * received -> feeding for the last part, received -> merged for those before it (contract 4.2). `dueAt`: now, or when it was received,
+ * where that was before this process began.
+ */
+export function feedMessage(id: string, partIds: string[], now: number, dueAt: number = now): Statement[] {
   return [
     ...guarded(
       "update inbound_message set status = 'feeding', due_at = ? where id = ? and status = 'received'",
-      [now, id],
+      [dueAt, id],
       BELL.bee,
     ),
     ...partIds.flatMap((partId) =>
@@ -197,40 +199,6 @@ export function listReceived(db: Database, limit: number): Promise<WaitingMessag
     from inbound_message
     where status = 'received'
     order by session_key, id
-    limit ?`,
-    [limit],
-  );
-}
-
-/** A message that the coordinator has to route, with the default worker of its session, or on a platform with whom it replies to. */
-export interface FeedingMessage extends Row {
-  id: string;
-  session_key: string;
-  platform: string;
-  attempt: number;
-  due_at: number;
-  worker_id: string | null;
-  /** What a program sent: it goes to the worker of its platform. */
-  is_data: number;
-  /** Why it waits, or "". */
-  error: string;
-  /** How many tasks of agents led to it, or to a part of it (contract 2.9). */
-  depth: number;
-}
-
-/** The oldest feeding message of each session, earliest due first: one conversation is routed in order. */
-export function listFeeding(db: Database, limit: number): Promise<FeedingMessage[]> {
-  return db.read<FeedingMessage>(
-    `select inbound_message.id, session_key, platform, attempt, due_at, is_data, error, ${DEPTH} as depth,
-      coalesce(chat_session.worker_id, (
-        select source_id
-        from outbound_message
-        where outbound_message.id = reply_to and source_type = 'worker' and inbound_message.platform <> 'local'
-      )) as worker_id
-    from inbound_message
-    left join chat_session on 'local:' || chat_session.id = session_key
-    where inbound_message.id in (select min(id) from inbound_message where status = 'feeding' group by session_key)
-    order by due_at, inbound_message.id
     limit ?`,
     [limit],
   );

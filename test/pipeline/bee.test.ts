@@ -245,6 +245,24 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     expect(runs).not.toContain("eyJ");
   });
 
+  it("a message that needs no model waits behind one of its conversation that does", async () => {
+    await using it = await withBee([
+      `!while [ ! -e "$FAKE_BEE/go" ]; do sleep 0.05; done; echo '{"reply": "done"}'`,
+    ]);
+    const first = await it.send("hello");
+    await eventually("it thinks", async () => await it.count() === 1);
+    const second = await it.send("@Ada hello");
+    await it.app.until("message.feeding", 2);
+    expect(await it.app.db.read("select id from inbound_message where status = 'feeding' order by id"))
+      .toEqual([{ id: first }, { id: second }]);
+    await Deno.writeTextFile(join(it.folder, "go"), "");
+    await it.app.settle(30_000);
+    const routed = await it.app.db.read(
+      "select message_id from journal where kind = 'message.routed' order by seq",
+    );
+    expect(routed).toEqual([{ message_id: first }, { message_id: second }]);
+  });
+
   it("an orderly stop puts the message back; the next start routes it, as its first try", async () => {
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
     await Deno.writeTextFile(join(dataDir, "answer-1"), "!sleep 60");

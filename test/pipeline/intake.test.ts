@@ -97,6 +97,29 @@ describe("intake (contract 4.2)", () => {
     ]);
   });
 
+  it("feeds and routes in one commit what the rules decide", async () => {
+    await using app = await openApp();
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const { id } = await app.call("POST /api/local/sessions", { worker_id: ada.id });
+    const moves: string[][] = [];
+    const write = app.db.write.bind(app.db);
+    app.db.write = (statements) => {
+      const fed = statements.some(({ sql }) => sql.includes("set status = 'feeding'")) ? ["fed"] : [];
+      const routed = statements.some(({ sql }) => sql.includes("set status = 'bee_processed'"))
+        ? ["routed"]
+        : [];
+      if (fed.length + routed.length > 0) moves.push([...fed, ...routed]);
+      return write(statements);
+    };
+    await say(app, id, "hello");
+    await app.settle();
+    await say(app, id, "x".repeat(5_000));
+    await app.settle();
+    expect(moves).toEqual([["fed", "routed"], ["fed"], ["routed"]]);
+    const routed = await app.db.read("select status, attempt from inbound_message");
+    expect(routed).toEqual(Array(2).fill({ status: "bee_processed", attempt: 1 }));
+  });
+
   it("routes the messages of a conversation in the order in which they came (reliability DSP-10)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
