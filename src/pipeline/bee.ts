@@ -53,7 +53,7 @@ export class Bee {
   readonly stage: Stage;
   readonly #options: BeeOptions;
   readonly #runner: BeeRunner;
-  /** Messages that were fed before are left from another process. */
+  /** Messages that are due since before then are left from another process. */
   readonly #openedAt: number;
   #lastTurn: Promise<void> = Promise.resolve();
   #draining = false;
@@ -97,7 +97,13 @@ export class Bee {
     if (messages.length === 0) return Infinity;
     const candidates = await listCandidates(db);
     const now = clock.now();
-    const waits = await Promise.all(messages.map((message) => this.#decide(message, candidates, now)));
+    const waits: number[] = [];
+    // One after the other: what ends the process takes no attempt from those beside it.
+    for (const message of messages.filter((one) => this.#isLeft(one))) {
+      waits.push(await this.#decide(message, candidates, now));
+    }
+    const fresh = messages.filter((one) => !this.#isLeft(one));
+    waits.push(...await Promise.all(fresh.map((message) => this.#decide(message, candidates, now))));
     return Math.min(...waits);
   }
 
@@ -106,7 +112,7 @@ export class Bee {
     const { config, db } = this.#options;
     if (this.#runner.has({ message_id: message.id })) return Infinity;
     if (message.due_at > now) return message.due_at - now;
-    const counted = message.due_at < this.#openedAt;
+    const counted = this.#isLeft(message);
     if (counted && !await this.#countFirst(message, now)) return 0;
     const parts = await listParts(db, message.id);
     const text = joinParts(parts);
@@ -121,6 +127,11 @@ export class Bee {
     if (counted) await db.write(releaseMessage(message.id, now));
     if (!this.#hasRoom) return Infinity;
     return await this.#ask(message, { text, parts }, candidates, now);
+  }
+
+  // It came before this process began, or another one fed it.
+  #isLeft({ due_at }: FeedingMessage): boolean {
+    return due_at < this.#openedAt;
   }
 
   // The end of a run rings the bell, so those that wait can be skipped.

@@ -1,6 +1,7 @@
 // received -> feeding (the last part), received -> merged (the parts before it), and on to bee_processed in the same commit where
 // rules.ts decides at once; chat_commands.ts and answers.ts take theirs out before
 import type { Clock } from "../base/clock.ts";
+import { logger } from "../base/log.ts";
 import type { Config } from "../config/schema.ts";
 import { mergedMessages, quietUntil, quietWindowMs } from "../domain/message.ts";
 import type { Candidate } from "../domain/routing.ts";
@@ -14,7 +15,10 @@ import { type CarryOut, takeCommands } from "./chat_commands.ts";
 import { Stage } from "./loop.ts";
 import { AT_ONCE_MAX_BYTES, routeAtOnce } from "./rules.ts";
 
+const log = logger("intake");
 const MESSAGES_PER_ROUND = 1_000;
+// Reading and routing them is one turn of the event loop; the others take the long way.
+const AT_ONCE_MAX = 50;
 
 /** Joins messages that are sent one after the other: after a quiet window those of a conversation become one (contract 4.2). */
 export function createIntake(
@@ -48,21 +52,24 @@ export function createIntake(
       if (!complete && until > now && first.received_at <= now) soonest = Math.min(soonest, until - now);
       else closed.push(...mergedMessages(parts));
     }
+    // In the order in which they came, also across conversations.
+    closed.sort((a, b) => (a.at(-1)?.id ?? "") < (b.at(-1)?.id ?? "") ? -1 : 1);
     const sessions = countOf(closed.map(([first]) => first?.session_key ?? ""));
     let known: Promise<Candidate[]> | undefined;
     const candidates = () => known ??= listCandidates(db);
-    await Promise.all(closed.map(async (parts) => {
+    await Promise.all(closed.map(async (parts, index) => {
       const [first] = parts;
       if (first === undefined) return;
       const isSimple = parts.length === 1 && sessions.get(first.session_key) === 1 &&
-        first.bytes <= AT_ONCE_MAX_BYTES && first.received_at >= openedAt;
+        first.bytes <= AT_ONCE_MAX_BYTES && first.received_at >= openedAt && first.received_at <= now &&
+        index < AT_ONCE_MAX;
       if (!isSimple || !await routed(first, candidates, now)) await db.write(feeding(parts, now));
     }));
     // There can be more to read at once only when some of these were fed.
     return listed.length === MESSAGES_PER_ROUND && closed.length > 0 ? 0 : soonest;
   }
 
-  // Whatever goes wrong here, the coordinator sees it again, and says so.
+  // Whatever goes wrong here, the coordinator sees the message again.
   async function routed(
     message: WaitingMessage,
     candidates: () => Promise<Candidate[]>,
@@ -75,7 +82,8 @@ export function createIntake(
       // Nothing is left for the coordinator.
       return (await db.write(all.map((one) => one.bell === BELL.bee ? { ...one, bell: undefined } : one)))
         .won;
-    } catch {
+    } catch (error) {
+      log.debug("Cannot route message {id} at once: {error}", { id: message.id, error });
       return false;
     }
   }

@@ -6,7 +6,7 @@ const INSIDE = new Set([
   // Caches and groups.
   ...["ROUTES_MAX", "CHANNELS_KNOWN_MAX", "SENT_MAX"],
   // What is routed in the commit that feeds it.
-  "AT_ONCE_MAX_BYTES",
+  ...["AT_ONCE_MAX_BYTES", "AT_ONCE_MAX"],
   // Namespaces that wait for a program.
   ...["READY_MAX", "ORDER_MAX_BYTES"],
   // What an agent asks for and does not read.
