@@ -103,6 +103,7 @@ export class Server {
     this.#graceMs = config.shutdown_grace;
     const rules = { defaultZone: timeZone, maxAttempts: config.limits.max_attempts };
     const base = { db, clock, bells };
+    const openedAt = clock.now();
     const environmentOf = createEnvironments({
       paths,
       tokenOf: (run) => signRunToken(authority.key, run, clock.now()),
@@ -135,11 +136,11 @@ export class Server {
       rules,
       running: () => [...this.executor.running, ...this.#bee.running].map((run) => run.execution_id),
     });
-    this.#bee = new Bee({ ...running, timeZone, admission });
+    this.#bee = new Bee({ ...running, timeZone, admission, openedAt });
     this.#sending = createSending(base, { platforms, steps, paths, config, umask: machine.umask });
     this.stages = [
       this.#rescuer.stage,
-      createIntake({ ...base, config, carryOut: commandsOf(this.parts) }),
+      createIntake({ ...base, config, openedAt, carryOut: commandsOf(this.parts) }),
       this.#bee.stage,
       createQuestionStage(base),
       createScheduler({ ...base, ...rules, interruptRun, catchUpWindowMs: config.scheduler.catch_up_window }),

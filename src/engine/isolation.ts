@@ -17,18 +17,17 @@ export const ORDER_NEWLINE = "svc_newline";
 // When memory runs out, the kernel kills agents before the service (reliability CHD-13); when there is too little processor, they wait
 // for it and not it for them: the kernel weighs a session as a whole, or its processes (decision 0106).
 const NICE = 10;
-const FIRST_TO_GO =
-  `{ echo 500 >/proc/self/oom_score_adj; echo ${NICE} >/proc/self/autogroup; } 2>/dev/null; `;
+const GIVES_WAY = `{ echo 500 >/proc/self/oom_score_adj; echo ${NICE} >/proc/self/autogroup; } 2>/dev/null; `;
 // The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM as every process 1 does, and returns
 // the exit code. When it ends, all others end.
-const FIRST_PROCESS = FIRST_TO_GO + 'umask "$0"; "$@"; exit $?';
-const WAITING = FIRST_TO_GO +
+const FIRST_PROCESS = GIVES_WAY + 'umask "$0"; "$@"; exit $?';
+const WAITING = GIVES_WAY +
   `IFS= read -r svc_order || exit 0; ${ORDER_NEWLINE}='\n'; eval "$svc_order"; exit $?`;
-const LEADER = FIRST_TO_GO + 'umask "$0"; exec "$@"';
+const LEADER = GIVES_WAY + 'umask "$0"; exec "$@"';
 // Without a namespace, a child of the program watches it. The kernel signals this child when the program ends (and the
 // program ends with the server); then the child kills every process that the program left. It does not read the program's
 // stdin and does not keep its output open.
-const WATCHED_LEADER = FIRST_TO_GO +
+const WATCHED_LEADER = GIVES_WAY +
   'umask "$0"; "$1" --pdeathsig USR1 -- /bin/sh -c "$2" </dev/null >/dev/null 2>&1 & shift 2; exec "$@"';
 // One grep looks at all processes, which is fast even under load. It repeats until two passes find nothing, because a
 // process can start another one before it is killed.

@@ -46,6 +46,8 @@ interface BeeOptions extends BeeRunnerOptions {
   bells: Bells;
   timeZone: string;
   admission: Admission;
+  /** When this process began: messages that are due since before then are left from another one. */
+  openedAt: number;
 }
 
 /** The coordinator: turns each message into tasks for workers, or answers it (contract 4.3, contract 4.4). */
@@ -53,15 +55,12 @@ export class Bee {
   readonly stage: Stage;
   readonly #options: BeeOptions;
   readonly #runner: BeeRunner;
-  /** Messages that are due since before then are left from another process. */
-  readonly #openedAt: number;
   #lastTurn: Promise<void> = Promise.resolve();
   #draining = false;
 
   constructor(options: BeeOptions) {
     this.#options = options;
     const { db, clock, bells } = options;
-    this.#openedAt = clock.now();
     this.#runner = new BeeRunner(options, new OutcomeWriter(clock, () => db.broken !== null));
     this.stage = new Stage({ name: "bee", bell: BELL.bee, clock, bells, step: () => this.#step() });
   }
@@ -131,7 +130,7 @@ export class Bee {
 
   // It came before this process began, or another one fed it.
   #isLeft({ due_at }: FeedingMessage): boolean {
-    return due_at < this.#openedAt;
+    return due_at < this.#options.openedAt;
   }
 
   // The end of a run rings the bell, so those that wait can be skipped.

@@ -27,11 +27,12 @@ export function createIntake(
     clock: Clock;
     bells: Bells;
     config: Config;
+    /** When this process began. */
+    openedAt: number;
     carryOut: CarryOut;
   },
 ): Stage {
-  const { db, clock, bells, config, carryOut } = options;
-  const openedAt = clock.now();
+  const { db, clock, bells, config, openedAt, carryOut } = options;
   return new Stage({ name: "intake", bell: BELL.intake, clock, bells, step });
 
   async function step(): Promise<number> {

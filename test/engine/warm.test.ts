@@ -166,11 +166,7 @@ describe("an agent that stays open (contract 19)", () => {
   it("has ended when its worker is deleted, also when it is just leaving", async () => {
     await using one = await world({ keep: "1s" });
     await one.say("slow");
-    const state = join(one.app.dataDir, "state", one.worker.id, "claude");
-    await eventually(
-      "it is leaving",
-      () => [...Deno.readDirSync(state)].some(({ name }) => name.endsWith(".leaving")),
-    );
+    await leaving(one);
     await one.app.call(`DELETE /api/workers/${one.worker.id}`);
     expect(processesOf(one.worker.id)).toEqual([]);
   });
@@ -178,11 +174,7 @@ describe("an agent that stays open (contract 19)", () => {
   it("that is leaving is not waited for by a run that is ended", async () => {
     await using one = await world({ keep: "1s" });
     await one.say("slower");
-    const state = join(one.app.dataDir, "state", one.worker.id, "claude");
-    await eventually(
-      "it is leaving",
-      () => [...Deno.readDirSync(state)].some(({ name }) => name.endsWith(".leaving")),
-    );
+    await leaving(one);
     await one.send("pid");
     await eventually("the next is claimed", async () => (await one.last()).instruction === "pid");
     await one.app.call(`POST /api/executions/${(await one.last()).id}/cancel`, {});
@@ -247,3 +239,12 @@ describe("an agent that stays open (contract 19)", () => {
     await Deno.remove(file);
   });
 });
+
+/** Waits until the process of the first conversation has begun to leave. */
+async function leaving({ app, worker }: Awaited<ReturnType<typeof world>>): Promise<void> {
+  const state = join(app.dataDir, "state", worker.id, "claude");
+  await eventually(
+    "it is leaving",
+    () => [...Deno.readDirSync(state)].some(({ name }) => name.endsWith(".leaving")),
+  );
+}

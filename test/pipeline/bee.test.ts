@@ -392,6 +392,31 @@ it("the coordinator is not delayed for other conversations by those that wait fo
   ]);
 });
 
+it("what an earlier process left is routed one by one: what ends the process takes no attempt from those beside it (reliability BYT-4)", async () => {
+  await using app = await openApp({ inMemory: true });
+  const steps: string[] = [];
+  const write = app.db.write.bind(app.db);
+  app.db.write = (statements) => {
+    if (statements.some(({ sql }) => sql.includes("set attempt = ?"))) steps.push("count");
+    if (statements.some(({ sql }) => sql.includes("set status = 'bee_processed'"))) steps.push("route");
+    return write(statements);
+  };
+  const rows = Array.from({ length: 3 }, (_, n) => ({
+    id: newId(),
+    session_key: `other:${n}`,
+    platform: "other",
+    platform_message_id: `${n}`,
+    content: "hello",
+    status: "feeding",
+    due_at: 1,
+    received_at: 1,
+  }));
+  await app.db.write(insertRows("inbound_message", rows));
+  app.server.parts.bells.ring(BELL.bee);
+  await app.until("message.routed", 3);
+  expect(steps).toEqual(["count", "route", "count", "route", "count", "route"]);
+});
+
 it("the coordinator keeps its token while it works: the key is changed before or behind it (contract 8.16)", async () => {
   await using it = await withBee([{ reply: "hm" }, "!sleep 60"]);
   await it.send("@Ada hello");

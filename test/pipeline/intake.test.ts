@@ -6,6 +6,19 @@ import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { insertRows } from "../harness/counters.ts";
 
+/** What is fed and routed from now on, commit by commit. */
+function moves(app: App): string[][] {
+  const seen: string[][] = [];
+  const write = app.db.write.bind(app.db);
+  app.db.write = (statements) => {
+    const has = (status: string) => statements.some(({ sql }) => sql.includes(`set status = '${status}'`));
+    const found = [...(has("feeding") ? ["fed"] : []), ...(has("bee_processed") ? ["routed"] : [])];
+    if (found.length > 0) seen.push(found);
+    return write(statements);
+  };
+  return seen;
+}
+
 async function say(app: App, id: string, ...texts: string[]): Promise<void> {
   for (const content of texts) await app.call(`POST /api/local/sessions/${id}/messages`, { content });
 }
@@ -101,23 +114,43 @@ describe("intake (contract 4.2)", () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions", { worker_id: ada.id });
-    const moves: string[][] = [];
-    const write = app.db.write.bind(app.db);
-    app.db.write = (statements) => {
-      const fed = statements.some(({ sql }) => sql.includes("set status = 'feeding'")) ? ["fed"] : [];
-      const routed = statements.some(({ sql }) => sql.includes("set status = 'bee_processed'"))
-        ? ["routed"]
-        : [];
-      if (fed.length + routed.length > 0) moves.push([...fed, ...routed]);
-      return write(statements);
-    };
+    const seen = moves(app);
     await say(app, id, "hello");
     await app.settle();
     await say(app, id, "x".repeat(5_000));
     await app.settle();
-    expect(moves).toEqual([["fed", "routed"], ["fed"], ["routed"]]);
+    expect(seen).toEqual([["fed", "routed"], ["fed"], ["routed"]]);
     const routed = await app.db.read("select status, attempt from inbound_message");
     expect(routed).toEqual(Array(2).fill({ status: "bee_processed", attempt: 1 }));
+  });
+
+  it("feeds first what carries a time of the future, and what is one of very many", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock, inMemory: true, config: { bee: { quiet_window: "0ms" } } });
+    const seen = moves(app);
+    const intake = app.server.stages.find(({ name }) => name === "intake");
+    await app.db.write(insertRows("inbound_message", received(1, clock.now() + 3_600_000)));
+    intake?.wake();
+    await app.settle();
+    expect(seen.splice(0)).toEqual([["fed"], ["routed"]]);
+    await app.db.write(insertRows("inbound_message", received(60, clock.now())));
+    intake?.wake();
+    await app.settle();
+    expect(seen.filter((move) => move.length === 2)).toHaveLength(50);
+  });
+
+  it("makes tasks in the order in which conversations spoke", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock, config: { bee: { quiet_window: "300ms" } } });
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const one = await app.call("POST /api/local/sessions", { worker_id: ada.id });
+    const two = await app.call("POST /api/local/sessions", { worker_id: ada.id });
+    await say(app, two.id, "first");
+    await say(app, one.id, "second");
+    clock.advance(300);
+    await app.settle();
+    const tasks = await app.db.read<{ instruction: string }>("select instruction from task order by id");
+    expect(tasks.map(({ instruction }) => instruction)).toEqual(["first", "second"]);
   });
 
   it("routes the messages of a conversation in the order in which they came (reliability DSP-10)", async () => {
