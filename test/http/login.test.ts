@@ -119,7 +119,7 @@ describe("guessing passwords (reliability AUT-4)", () => {
 });
 
 it(
-  "200 logins at once are hashed two at a time, the rest is told to come back, and everybody else is served (reliability AUT-5)",
+  "200 logins at once are hashed a few at a time, the rest is told to come back, and everybody else is served (reliability AUT-5)",
   async () => {
     await using folder = await tempDir();
     const env = { SVC_AUTH_PASSWORD: "pass", SVC_AUTH__LOGIN_FAILURES_PER_MINUTE: "1000" };
@@ -150,13 +150,14 @@ it(
     }
     const answers = await flood;
     const refused = answers.filter(({ status }) => status === 401).length;
-    // Two are hashed and eight wait; a place that becomes free meanwhile is taken again.
-    expect(refused).toBeGreaterThanOrEqual(10);
-    expect(refused).toBeLessThanOrEqual(60);
+    // One or two are hashed and eight wait; a place that becomes free meanwhile is taken again.
+    const atOnce = navigator.hardwareConcurrency > 2 ? 2 : 1;
+    expect(refused).toBeGreaterThanOrEqual(atOnce + 8);
+    expect(refused).toBeLessThanOrEqual(atOnce * 30);
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(200 - refused);
     for (const { status, retryAfter } of answers) if (status === 429) expect(retryAfter).toBe("2");
     // A hash takes 64 MB.
-    expect(memory - before.memory).toBeLessThan(3 * 70e6);
+    expect(memory - before.memory).toBeLessThan((atOnce + 1) * 70e6);
     times.sort((a, b) => a - b);
     expect(times[Math.floor(times.length * 0.95)]).toBeLessThan(patient(250));
   },
