@@ -26,7 +26,7 @@ export async function checkPassword(
     counted,
     "Cannot log in: too many failed logins; wait for the next minute",
   );
-  const { hash, who } = await candidateOf(db, username);
+  const { hash, who } = await checked(attempt, candidateOf(db, username));
   // A wrong name costs the same hash as a right one (reliability AUT-3).
   const matches = await checked(attempt, verifyPassword(password, hash, network));
   if (who === null || !matches) {

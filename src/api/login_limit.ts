@@ -64,7 +64,11 @@ export class LoginLimits {
    * not pass. Throws `rate_limited` with `detail` when one of them has failed too often in this minute; that attempt does not count.
    */
   async begin(counted: readonly Counted[], detail: string): Promise<Attempt> {
-    await (this.#loaded ??= this.#load());
+    await (this.#loaded ??= this.#load().catch((error) => {
+      // The next attempt tries once more.
+      this.#loaded = null;
+      throw error;
+    }));
     const now = this.#clock.now();
     const minute = minuteOf(now);
     if (counted.some(({ who, max }) => this.#of(who, minute).count >= max)) {

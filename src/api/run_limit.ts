@@ -14,14 +14,19 @@ import type { Database } from "../store/database.ts";
 export const RUN_TASKS_MAX = 100;
 export const RUN_MESSAGES_MAX = 500;
 export const RUN_MEMORY_MAX_BYTES = 1024 * 1024;
+export const RUN_WORKERS_MAX = 100;
+/** Requests that change something, whatever it is: each is a commit, and most are rows of the journal. */
+export const RUN_CHANGES_MAX = 5_000;
 
-type Thing = "tasks" | "messages" | "questions" | "memory_bytes" | "chain_depth";
+type Thing = "tasks" | "messages" | "questions" | "memory_bytes" | "workers" | "changes" | "chain_depth";
 
 const MOST: Record<Exclude<Thing, "chain_depth">, number> = {
   tasks: RUN_TASKS_MAX,
   messages: RUN_MESSAGES_MAX,
   questions: RUN_QUESTIONS_MAX,
   memory_bytes: RUN_MEMORY_MAX_BYTES,
+  workers: RUN_WORKERS_MAX,
+  changes: RUN_CHANGES_MAX,
 };
 
 const RUNS_REMEMBERED_MAX = 20_000;

@@ -40,7 +40,7 @@ const OPERATOR_FIELDS = [
 
 /** POST /api/workers (interface 4.1, contract 3, Worker). Makes the work directory. Throws `invalid_request`, `forbidden`. */
 export async function createWorker(
-  { db, clock, paths, engines }: Needs<"db" | "clock" | "paths" | "engines">,
+  { db, clock, paths, engines, runLimits }: Needs<"db" | "clock" | "paths" | "engines" | "runLimits">,
   call: Call,
   input: WorkerCreate,
 ): Promise<Answer<Worker>> {
@@ -49,6 +49,7 @@ export async function createWorker(
     checkGrant(call.caller, input.scopes);
     checkEngines(engines, input);
     checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
+    await runLimits.take(call, "workers");
     const id = newId();
     const now = clock.now();
     const workDir = workDirOf(id, input, paths);

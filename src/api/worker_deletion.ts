@@ -68,7 +68,9 @@ export async function workerDeletion(
         session_key: task.session_key,
         platform: platformOf(task.session_key),
         message_id: task.message_id,
-        content: `This will not be done: ${name} was deleted. It was: ${task.instruction.slice(0, 200)}`,
+        content: `This will not be done: ${name} was deleted. It was: ${task.beginning}${
+          task.more === 0 ? "" : `\n\nNor will ${task.more} more tasks of this conversation.`
+        }`,
         source_type: "system",
         source_id: task.id,
       }, now))

@@ -91,6 +91,11 @@ export class Listener {
     this.#rung = false;
   }
 
+  /** Takes the rings up to now as heard: whoever reads the rows after this sees what they were rung for. */
+  forget(): void {
+    this.#rung = false;
+  }
+
   /** Stops listening. A second close does nothing: it must not remove listeners that came later. */
   close(): void {
     this.#close();

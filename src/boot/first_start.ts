@@ -14,6 +14,7 @@ import { record } from "../store/journal.ts";
 import { findOperator, saveOperator } from "../store/user.ts";
 import { newId } from "../base/id.ts";
 import { keyBytes } from "../base/token.ts";
+import { writeWhole } from "../base/whole_file.ts";
 
 const KEY_BYTES = 48;
 
@@ -51,7 +52,7 @@ export async function loadKey(configured: string, path: string): Promise<Uint8Ar
     }
   }
   const secret = Buffer.from(randomBytes(KEY_BYTES)).toString("base64url");
-  await Deno.writeTextFile(path, secret + "\n", { mode: 0o600, createNew: true });
+  await writeWhole(path, secret + "\n");
   return keyBytes(secret);
 }
 

@@ -1,7 +1,9 @@
 import { parseArgs } from "node:util";
 import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
+import { isUuid } from "../base/id.ts";
 import { dataPaths } from "../base/paths.ts";
+import { writeWhole } from "../base/whole_file.ts";
 import { configureLog, logger } from "../base/log.ts";
 import { ConfigError, readSecretFile } from "../config/file.ts";
 import { loadRunnerConfig, type RunnerConfig } from "../config/runner.ts";
@@ -80,7 +82,7 @@ async function serveRuns({ url, token, config }: Given, umask: number): Promise<
       engines,
       leftovers: new Leftovers(paths),
       maxRuns: config.max_runs,
-      place: placeOf(paths.root),
+      place: await placeOf(paths.root),
     });
     stopOnSignals(loop);
     try {
@@ -107,15 +109,17 @@ function stopOnSignals(loop: RunnerLoop): void {
 }
 
 // Names the directory, however often the process in it is another one.
-function placeOf(root: string): string {
+async function placeOf(root: string): Promise<string> {
   const path = join(root, "place");
   try {
-    return Deno.readTextFileSync(path).trim();
+    const known = (await Deno.readTextFile(path)).trim();
+    // One that was cut off names nothing.
+    if (isUuid(known)) return known;
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
   const place = crypto.randomUUID();
-  Deno.writeTextFileSync(path, `${place}\n`, { mode: 0o600 });
+  await writeWhole(path, `${place}\n`);
   return place;
 }
 

@@ -133,7 +133,7 @@ export class Server {
     });
     this.#rescuer = new Rescuer({
       ...base,
-      rules,
+      ...{ rules, waits, steps },
       running: () => [...this.executor.running, ...this.#bee.running].map((run) => run.execution_id),
     });
     this.#bee = new Bee({ ...running, timeZone, admission, openedAt });
@@ -157,8 +157,7 @@ export class Server {
     this.api = createOperations(this.parts);
     const app = createApp({
       api: this.api,
-      authority,
-      lifecycle,
+      ...{ authority, lifecycle, runLimits: this.parts.runLimits },
       clock,
       bells,
       hosts: network,

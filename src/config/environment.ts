@@ -39,7 +39,8 @@ export function inside(shape: Shape | undefined, key: string): Shape | undefined
 }
 
 function typed(text: string, type: string | undefined): unknown {
-  if (type === "integer" || type === "number") return /^-?\d+$/.test(text) ? Number(text) : text;
+  if (type === "integer" || type === "number") return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
+  if (type === "boolean") return text === "true" || text === "false" ? text === "true" : text;
   if (type === "array") return text === "" ? [] : text.split(",").map((part) => part.trim());
   return text;
 }

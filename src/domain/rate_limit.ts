@@ -38,7 +38,7 @@ export function nextLimit(
   const wait = Math.min(Math.max(unclamped, WAIT_MIN_MS), WAIT_MAX_MS);
   // Without a time: tasks that wait already do not start their wait again.
   if (waiting && resetsAt === null) return before;
-  return { engine, until: Math.max(now + wait, waiting ? before.until : 0), strikes };
+  return { engine, until: Math.ceil(Math.max(now + wait, waiting ? before.until : 0)), strikes };
 }
 
 /** The limit as what holds the tasks of its engine (contract 14). */

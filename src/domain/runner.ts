@@ -228,11 +228,20 @@ export type RunLogged = z.output<typeof runLoggedSchema>;
 
 const RESULT_TEXT_MAX_BYTES = 512 * 1024;
 
+const INTERRUPTION = /^(cancelled|shutdown|late|lost|budget: .*)$/s;
+
 /** Body of POST /api/runs/:id/end. */
 export const runEndSchema = z.strictObject({
   epoch: z.int().min(1),
   ran_ms: z.number().min(0).nullable().meta({ description: "since its engine started; null: it did not" }),
-  interruption: text(WORDS_MAX_BYTES).nullable(),
+  interruption: text(WORDS_MAX_BYTES)
+    .refine((words) => INTERRUPTION.test(words), {
+      error: "must be cancelled, shutdown, late, lost or budget: <words>",
+    })
+    .nullable().meta({
+      description:
+        "why its runner ended it: cancelled, shutdown, late, lost, or budget: <words>; null: it did not",
+    }),
   log: text(RUN_END_LOG_MAX_BYTES).optional().meta({
     description: "the whole log, where nothing of it was sent before",
   }),

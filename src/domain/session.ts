@@ -13,6 +13,13 @@ export const contextSchema = z.strictObject({
   active_tasks: z.int(),
 }).meta({ id: "SessionContext" });
 
+const SESSION_ID = /^[A-Za-z0-9][\w.:-]{0,199}$/;
+
+/** Whether this can be the id of an engine's session: it becomes an argument of a program, and is stored. */
+export function isSessionId(id: string): boolean {
+  return SESSION_ID.test(id);
+}
+
 export type SessionContext = z.output<typeof contextSchema>;
 
 /** Query of GET /api/contexts: here the key is required. */

@@ -1,5 +1,6 @@
 // What an agent asks for becomes a question to a person, whose default is to refuse (contract 12, contract 17)
 import { setTimeout as pause } from "node:timers/promises";
+import { RUN_QUESTIONS_MAX } from "../domain/question.ts";
 import type { Line, Order } from "./adapter.ts";
 import { inputText, isObject, listAt, objectAt, textAt } from "./line.ts";
 
@@ -137,12 +138,28 @@ function cut(text: string, max: number): string {
   return line.length <= max ? line : `${line.slice(0, max - 1)}…`;
 }
 
-/** A question of the run, and the answer of a person; null when there is none. It ends with the run. */
-async function ask(
-  { env }: Order,
-  question: { text: string; options?: string[]; default?: string },
-  signal: AbortSignal,
-): Promise<string | null> {
+interface Asked {
+  text: string;
+  options?: string[];
+  default?: string;
+}
+
+// How many questions of a turn are on their way: an agent prints them faster than any can be asked.
+const open = new WeakMap<Order, number>();
+
+/** A question of the run, and the answer of a person; null when there is none, or when more wait than a run may ask. It ends with the run. */
+async function ask(order: Order, question: Asked, signal: AbortSignal): Promise<string | null> {
+  const count = open.get(order) ?? 0;
+  if (count >= RUN_QUESTIONS_MAX) return null;
+  open.set(order, count + 1);
+  try {
+    return await askPerson(order.env, question, signal);
+  } finally {
+    open.set(order, (open.get(order) ?? 1) - 1);
+  }
+}
+
+async function askPerson(env: Order["env"], question: Asked, signal: AbortSignal): Promise<string | null> {
   const text = question.text.slice(0, TEXT_MAX_CHARACTERS).toWellFormed();
   const key = crypto.randomUUID();
   let id = "";

@@ -4,28 +4,35 @@ export interface ProcessInput {
   close: () => void;
 }
 
-const UNREAD_MAX_CHARACTERS = 16 * 1024 * 1024;
+const UNREAD_MAX_BYTES = 16 * 1024 * 1024;
+// What a text that waits costs beside its letters, about.
+const TEXT_BYTES = 512;
 
 /** A stdin to which texts are written one after the other. A program that reads none of them gets no more. */
 export class OpenInput implements ProcessInput {
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   #last: Promise<void> = Promise.resolve();
   #unread = 0;
+  #closed = false;
 
   constructor(stream: WritableStream<Uint8Array>) {
     this.#writer = stream.getWriter();
   }
 
   write(text: string): void {
-    if (this.#unread + text.length > UNREAD_MAX_CHARACTERS) return this.close();
-    this.#unread += text.length;
+    if (this.#closed) return;
+    const bytes = text.length + TEXT_BYTES;
+    if (this.#unread + bytes > UNREAD_MAX_BYTES) return this.close();
+    this.#unread += bytes;
     this.#then(async () => {
       await this.#writer.write(new TextEncoder().encode(text));
-      this.#unread -= text.length;
+      this.#unread -= bytes;
     });
   }
 
   close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
     this.#then(() => this.#writer.close());
   }
 

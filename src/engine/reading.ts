@@ -1,4 +1,5 @@
 import type { Usage } from "../domain/execution.ts";
+import { isSessionId } from "../domain/session.ts";
 import type { Adapter, AgentEvent, EngineFailure, Line } from "./adapter.ts";
 import { isObject } from "./line.ts";
 import { LineSplitter } from "./line_splitter.ts";
@@ -27,6 +28,8 @@ const LINE_MAX_BYTES = 1024 * 1024;
 // Whoever reads a deeper one needs a stack as deep.
 const LINE_MAX_DEPTH = 200;
 const TEXT_MAX_CHARACTERS = 400_000;
+// Each is stored at once. An agent names one, and another one where it begins anew.
+const SESSIONS_MAX = 20;
 const STDERR_TAIL_CHARACTERS = 4_000;
 // A longer line is not a message for people; the file of events has all of it.
 const STDERR_LINE_MAX_BYTES = 64 * 1024;
@@ -43,6 +46,7 @@ export class Reading {
   readonly #transcript: Transcript;
   readonly #out: LineSplitter;
   readonly #err: LineSplitter;
+  #sessions = 0;
   #answer = "";
   #acted = false;
   #stderr = "";
@@ -119,7 +123,7 @@ export class Reading {
   #take(event: AgentEvent): void {
     if (event.kind === "session") {
       const id = event.id ?? this.#parts.sessionId;
-      if (id === "" || id === this.session) return;
+      if (!isSessionId(id) || id === this.session || this.#sessions++ >= SESSIONS_MAX) return;
       this.session = id;
     } else if (event.kind === "text") this.#say(event);
     else if (event.kind === "tool_start") {

@@ -1,7 +1,11 @@
+import { LRUCache } from "lru-cache";
 import { sane, type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { UsageSpan } from "./adapter.ts";
 
 const FIELDS = ["input_tokens", "output_tokens", "cost_usd"] as const;
+
+const STEPS_COUNTED_MAX = 1_000;
+const KEY_CHARACTERS = 200;
 
 /** Computes the usage of one run from what an engine reports: per run, per step, or as a total of the session. */
 export class UsageCount {
@@ -9,7 +13,8 @@ export class UsageCount {
   readonly #run: Usage = { ...USAGE_UNKNOWN };
   readonly #session: Usage = { ...USAGE_UNKNOWN };
 
-  readonly #steps = new Map<string, Partial<Usage>>();
+  // An engine repeats itself soon, or not at all.
+  readonly #steps = new LRUCache<string, Partial<Usage>>({ max: STEPS_COUNTED_MAX });
 
   /** `before` holds the session's totals before this run. */
   constructor(before: Usage) {
@@ -17,7 +22,8 @@ export class UsageCount {
   }
 
   /** Counts a figure. Of the steps with one key only the last counts: an engine may repeat itself with more. */
-  add(span: UsageSpan, usage: Partial<Usage>, key?: string): void {
+  add(span: UsageSpan, usage: Partial<Usage>, step?: string): void {
+    const key = step?.slice(0, KEY_CHARACTERS);
     const before = key === undefined ? {} : this.#steps.get(key) ?? {};
     const figures = sane(byField((field) => usage[field] ?? null));
     const known = FIELDS.filter((field) => figures[field] !== null);

@@ -46,10 +46,14 @@ export async function storeBackup({ folder, name, content }: Incoming, signal: A
   await directory.sync().catch(() => {});
 }
 
-/** Removes all scheduled backups of a folder but the newest `keep`. */
-export async function keepNewest(folder: string, keep: number): Promise<void> {
+/**
+ * Removes all scheduled backups of a folder but the newest `keep`. `newest` was made just now: a later name is one that a clock ahead of
+ * its time had given, and goes first.
+ */
+export async function keepNewest(folder: string, keep: number, newest: string): Promise<void> {
   const names = (await namesIn(folder)).filter((name) => OURS.test(name)).sort();
-  for (const name of names.slice(0, Math.max(0, names.length - keep))) await Deno.remove(join(folder, name));
+  const order = [...names.filter((name) => name > newest), ...names.filter((name) => name <= newest)];
+  for (const name of order.slice(0, Math.max(0, order.length - keep))) await Deno.remove(join(folder, name));
 }
 
 // Of a service that was killed while it wrote.

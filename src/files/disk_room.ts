@@ -37,7 +37,9 @@ export class DiskRoom {
     this.#left = 0;
   }
 
-  #reserve(bytes: number): void {
+  // What another server says of a file's size may be no number, and one that is none would spoil the count of all.
+  #reserve(said: number): void {
+    const bytes = Number.isFinite(said) ? Math.max(0, said) : 0;
     const room = roomOf(this.#folder);
     if (room - reserved < bytes) {
       throw new ServiceError("storage_full", "Cannot store the file: the disk is nearly full");

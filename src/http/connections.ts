@@ -45,7 +45,7 @@ interface Open {
   used: boolean;
   /** Since when it is idle, or in use, monotonic ms. */
   since: number;
-  /** Who uses it: nobody who is known, an agent by its run, or a person. */
+  /** Who uses it: nobody who is known, an agent by its run, a runner, or a person. */
   usedBy: string;
   cut: () => void;
   server: HttpConnection;
@@ -54,7 +54,7 @@ interface Open {
 /**
  * The open connections of a port. Deno.serve() stops accepting for ever when there are no files left, and has no limit. Here
  * accepting continues after a pause, and over a limit the connection that was idle for longest is closed; else one that is used without
- * a token, else one of the agent that uses most. When people use all of them, the new one is closed (reliability BYT-3).
+ * a token, else one of the agent or runner that uses most. When people use all of them, the new one is closed (reliability BYT-3).
  */
 export class Connections {
   readonly #listener: Deno.TcpListener;
@@ -157,7 +157,8 @@ export class Connections {
     info.completed.then(done, done);
     if (one.requests > 1 && !this.#hasRoomFor(one)) return Promise.resolve(this.#handler.onFull());
     return this.#handler.handle(request, one.address, (caller) => {
-      one.usedBy = caller.run?.execution_id ?? PERSON;
+      const { run, runner } = caller;
+      one.usedBy = run?.execution_id ?? (runner === undefined ? PERSON : `runner:${runner.id}`);
     });
   }
 
@@ -242,6 +243,7 @@ function longestOf(connections: readonly Open[]): Open | null {
 }
 
 function greediestAgent(connections: readonly Open[]): readonly Open[] {
+  // A runner repeats what was cut off.
   const agents = Map.groupBy(connections.filter(({ usedBy }) => usedBy !== PERSON), ({ usedBy }) => usedBy);
   return [...agents.values()].reduce((most, some) => some.length > most.length ? some : most, []);
 }

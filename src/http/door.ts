@@ -1,6 +1,7 @@
 import type { Authority } from "../api/authority.ts";
 import type { Operations } from "../api/operations.ts";
 import type { Lifecycle } from "../api/parts.ts";
+import type { RunLimits } from "../api/run_limit.ts";
 import type { Bells } from "../base/bells.ts";
 import type { Clock } from "../base/clock.ts";
 import type { ConsoleFiles } from "./console.ts";
@@ -10,6 +11,7 @@ export interface Door {
   api: Operations;
   authority: Authority;
   lifecycle: Lifecycle;
+  runLimits: RunLimits;
   clock: Clock;
   bells: Bells;
   hosts: Hosts;

@@ -64,9 +64,9 @@ function serverFor(door: McpDoor): McpServer {
       description,
       inputSchema: fromJsonSchema<Arguments>(inputOf(route), TRUSTING),
       annotations: { readOnlyHint: route.method === "GET", destructiveHint: route.method === "DELETE" },
-    }, async (input: Arguments) => {
+    }, async (input: Arguments, { mcpReq: { signal } }) => {
       const response = await door.dispatch(requestOf(route, input, door.token));
-      const text = await textOf(response);
+      const text = await textOf(response, signal);
       return { content: [{ type: "text" as const, text }], ...(response.ok ? {} : { isError: true }) };
     });
   }
@@ -77,18 +77,27 @@ type Arguments = Record<string, unknown>;
 
 const TOOL_ANSWER_MAX_BYTES = 1024 * 1024;
 
-// A log, also one that goes on, has no other bound, and no model reads that much.
-async function textOf({ body }: Response): Promise<string> {
+// A log, also one that goes on, has no other bound, and no model reads that much. A wait or a log ends when its client has left.
+async function textOf({ body }: Response, signal: AbortSignal): Promise<string> {
+  if (body === null) return "";
+  const reader = body.getReader();
+  const leave = () => void reader.cancel().catch(() => {});
+  signal.addEventListener("abort", leave);
+  if (signal.aborted) leave();
   const decoder = new TextDecoder();
   let text = "";
   let left = TOOL_ANSWER_MAX_BYTES;
-  // Leaving the loop cancels the body.
-  for await (const bytes of body ?? []) {
-    text += decoder.decode(bytes.subarray(0, left), { stream: true });
-    if (bytes.length > left) return text + CUT;
-    left -= bytes.length;
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      text += decoder.decode(part.value.subarray(0, left), { stream: true });
+      if (part.value.length > left) return text + CUT;
+      left -= part.value.length;
+    }
+    return text + decoder.decode();
+  } finally {
+    signal.removeEventListener("abort", leave);
+    leave();
   }
-  return text + decoder.decode();
 }
 
 const CUT = `\n[Cut after ${TOOL_ANSWER_MAX_BYTES} bytes. Ask for less: the end of a log with tail, ` +

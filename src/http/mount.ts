@@ -23,7 +23,7 @@ const ANONYMOUS: Caller = { subject: SYSTEM_ACTOR, scopes: [], run: null, person
  * about input rules or objects without the right to.
  */
 export function mount(app: App, door: Door, route: AnyRoute): void {
-  const { api, authority, lifecycle, clock } = door;
+  const { api, authority, lifecycle, runLimits, clock } = door;
   const querySchema = query(route.query ?? {});
   const rule = ruleOf(route.method, route.path);
   const paramsSchema = route.params === undefined ? null : z.object(route.params);
@@ -35,6 +35,7 @@ export function mount(app: App, door: Door, route: AnyRoute): void {
     if (identity !== null) c.env.onCaller?.(caller);
     authorize(caller, rule);
     checkStopping(lifecycle, route, identity);
+    if (route.method !== "GET") await runLimits.take({ caller }, "changes");
     const params = paramsSchema === null ? {} : parseParams(paramsSchema, c.req.param(), route);
     const parsedQuery = url.search === "" && route.query === undefined
       ? {}

@@ -77,14 +77,15 @@ async function doneUntil(db: Database, now: number): Promise<number> {
 
 async function make({ config, make }: BackupOptions, signal: AbortSignal): Promise<void> {
   const { archive, createdAt } = await make();
+  const name = scheduledName(createdAt);
   try {
-    await storeBackup({ folder: config.dir, name: scheduledName(createdAt), content: archive }, signal);
+    await storeBackup({ folder: config.dir, name, content: archive }, signal);
   } catch (error) {
     // Where the file could not even be opened nobody reads the archive, and it would block the next backup.
     await archive.cancel().catch(() => {});
     throw error;
   }
-  await keepNewest(config.dir, config.keep);
+  await keepNewest(config.dir, config.keep, name);
 }
 
 async function note({ db }: BackupOptions, now: number, fault: string): Promise<void> {

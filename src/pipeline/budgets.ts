@@ -28,7 +28,7 @@ import {
   type OpenRun,
 } from "../store/ledger.ts";
 import { insertNotice } from "../store/notice.ts";
-import { Stage } from "./loop.ts";
+import { ASIDE_MS, Stage } from "./loop.ts";
 
 const log = logger("budgets");
 
@@ -51,7 +51,7 @@ export function createBudgets(options: BudgetsOptions): Stage {
   let since = -1;
   /** Runs that are being ended: a round that comes meanwhile does not ask for it again. */
   const ending = new Set<string>();
-  return new Stage({ name: "budgets", bell: BELL.budget, clock, bells, step });
+  return new Stage({ name: "budgets", bell: BELL.budget, clock, bells, pauseMs: ASIDE_MS, step });
 
   async function step(): Promise<number> {
     if (!await hasBudgets(db)) return Infinity;

@@ -3,6 +3,8 @@ import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 import type { Bells } from "../base/bells.ts";
 
+/** The pause of a stage that every commit wakes and nobody waits for: a message is three commits, and needs one look of it. */
+export const ASIDE_MS = 10;
 /** Without any bell, work is found within this time (architecture, sentence 1). */
 export const POLL_MS = 1_000;
 // How soon a stage tries again after an error.
@@ -20,6 +22,8 @@ interface StageParts {
   pollMs?: number;
   /** How long one round may take before the stage counts as not well; STALLED_MS by default. */
   stalledMs?: number;
+  /** How long it waits after its bell: what is committed meanwhile is one look. 0 by default. A step that has more to do does not wait. */
+  pauseMs?: number;
   /**
    * Does all work that is due and returns in how many ms there will be more, as far as it knows (Infinity: none). An error
    * is logged, and the step is called again later.
@@ -75,7 +79,7 @@ export class Stage {
   }
 
   async #run(): Promise<void> {
-    const { clock, bells, bell, name, step, pollMs = POLL_MS } = this.#parts;
+    const { clock, bells, bell, name, step, pollMs = POLL_MS, pauseMs = 0 } = this.#parts;
     const { signal } = this.#stopped;
     const log = logger(name);
     const listener = bells.listen(bell);
@@ -93,6 +97,10 @@ export class Stage {
       this.#busySince = null;
       this.#rounds++;
       await listener.next(clock, Math.max(0, waitMs), signal);
+      if (pauseMs === 0 || waitMs <= 0 || signal.aborted) continue;
+      this.#busySince = clock.monotonic();
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      listener.forget();
     }
     listener.close();
   }

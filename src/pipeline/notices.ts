@@ -14,7 +14,7 @@ import type { Database, Statement } from "../store/database.ts";
 import { journalRange, type JournalRow, listEvents, record } from "../store/journal.ts";
 import { countLeftOut, findTold, insertNotice, noteTold } from "../store/notice.ts";
 import { findSetting, saveSetting } from "../store/setting.ts";
-import { Stage } from "./loop.ts";
+import { ASIDE_MS, Stage } from "./loop.ts";
 import { noticeOf } from "./notice_words.ts";
 
 const EVENTS_PER_ROUND = 20;
@@ -37,7 +37,7 @@ interface NoticesOptions {
 export function createNotices(options: NoticesOptions): Stage {
   const { db, clock, bells, rules } = options;
   let cursor = -1;
-  return new Stage({ name: "notices", bell: BELL.journal, clock, bells, step });
+  return new Stage({ name: "notices", bell: BELL.journal, clock, bells, pauseMs: ASIDE_MS, step });
 
   async function step(signal: AbortSignal): Promise<number> {
     if (rules.length === 0) return Infinity;

@@ -3,6 +3,8 @@ import type { Clock } from "../base/clock.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import { sweep } from "../engine/isolation.ts";
 import { logger } from "../base/log.ts";
+import type { Steps } from "../base/steps.ts";
+import type { Waits } from "../base/waits.ts";
 import { finishBeeRun, listOpenBeeRuns } from "../store/bee_run.ts";
 import { type Database, isOutOfReach, type Statement } from "../store/database.ts";
 import { type ExecutionEnd, listOpenExecutions, type OpenExecution } from "../store/execution.ts";
@@ -22,6 +24,9 @@ interface RescuerOptions {
   clock: Clock;
   bells: Bells;
   rules: Rules;
+  /** What is known in memory of runs of runners is forgotten with them. */
+  waits: Waits;
+  steps: Steps;
   /** Ids of the runs in progress in this process, of workers and of the coordinator. */
   running: () => string[];
 }
@@ -56,7 +61,7 @@ export class Rescuer {
 
   /** Rescues every open run that is older than `graceMs` and not ours. Returns how many. */
   async rescue(graceMs = 0): Promise<number> {
-    const { db, clock } = this.#options;
+    const { db, clock, waits, steps } = this.#options;
     const isLost = this.#isLost(graceMs);
     const open = await listOpenExecutions(db, clock.now());
     // What a runner had is lost when its lease is over, whenever it was claimed.
@@ -76,6 +81,8 @@ export class Rescuer {
     for (const run of lost) {
       try {
         await db.write(await this.#statements(run));
+        waits.forget(run.execution_id);
+        steps.forget(run.execution_id);
       } catch (error) {
         if (isOutOfReach(error)) throw error;
         // A row that cannot be ended stops neither those behind it nor the start.

@@ -17,7 +17,7 @@ import {
   listDueWebhooks,
   postponeWebhook,
 } from "../store/webhook.ts";
-import { Stage } from "./loop.ts";
+import { ASIDE_MS, Stage } from "./loop.ts";
 import { settledSoon } from "./settled_soon.ts";
 
 const log = logger("webhooks");
@@ -34,7 +34,7 @@ export function createWebhookStage(
   { db, clock, bells }: { db: Database; clock: Clock; bells: Bells },
 ): { stage: Stage; settled: () => Promise<void> } {
   const busy = new Map<string, Promise<void>>();
-  const stage = new Stage({ name: "webhooks", bell: BELL.journal, clock, bells, step });
+  const stage = new Stage({ name: "webhooks", bell: BELL.journal, clock, bells, pauseMs: ASIDE_MS, step });
   return { stage, settled: () => settledSoon([...busy.values()]) };
 
   async function step(signal: AbortSignal): Promise<number> {

@@ -48,6 +48,9 @@ export interface Rules {
 /** A run that ended because the service was stopped in order: it uses up no attempt (reliability SHD-2). */
 export const STOPPED = "the service was stopped; the task runs again after the next start";
 
+/** The same on a runner: its task goes to it again, or to another one. */
+export const RUNNER_STOPPED = "its runner was stopped; the task runs again when a runner can have it";
+
 /** A run that ended because nobody heard of its runner any more, or because the runner heard of nobody (contract 18). */
 export const RUNNER_LOST = "its runner and the service did not hear of each other any more";
 
@@ -91,7 +94,11 @@ export function closing(run: EndedRun, end: RunEnd, task: EndedTask | null, now:
 // An orderly stop lets engines save their sessions; a run that was lost with the service may have lost what it saw, too.
 function endedBy(end: ExecutionEnd): "end" | "cancelled" | "lost" {
   if (end.failure === "cancelled") return "cancelled";
-  return end.failure === "server_lost" && end.error !== STOPPED ? "lost" : "end";
+  return end.failure === "server_lost" && !wasStopped(end) ? "lost" : "end";
+}
+
+function wasStopped({ error }: ExecutionEnd): boolean {
+  return error === STOPPED || error === RUNNER_STOPPED;
 }
 
 function freshIds(): string[] {
@@ -105,7 +112,7 @@ function tryAgain(
   now: number,
   keys: RunKeys,
 ): Statement[] | null {
-  if (end.error === STOPPED) {
+  if (wasStopped(end)) {
     const again = moved(requeueTask(run, now), now, { kind: "task.requeued", ...keys });
     return [...again, endOccurrence(run.execution_id, "pending", now)];
   }

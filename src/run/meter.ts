@@ -12,6 +12,8 @@ import { countUse } from "../store/ledger.ts";
 const log = logger("executor");
 
 const MILLION = 1_000_000;
+// Of one engine; a provider has two or three.
+const WINDOWS_MAX = 20;
 
 /** The use with its cost by the prices of the engine; without prices what the engine says counts. It is an estimate (contract 14). */
 export function priced(usage: Usage, prices: EngineConfig["prices"]): Usage {
@@ -22,7 +24,7 @@ export function priced(usage: Usage, prices: EngineConfig["prices"]): Usage {
 
 /**
  * Takes the reports of a run and stores them: its use beside its reservation, the provider's windows beside the engine. While
- * one report is being stored only the latest of those that come is kept: each has everything that was used before.
+ * one report is being stored only the latest of those that come is kept, and of each window: it has everything that was used before.
  */
 export function meter(
   { db, clock }: { db: Database; clock: Clock },
@@ -30,14 +32,18 @@ export function meter(
   engine: Engine,
 ): { onUsage: (usage: Usage) => void; onWindows: (windows: ProviderWindow[]) => void } {
   let latest: Usage | null = null;
+  const windowsNow = new Map<string, ProviderWindow>();
   let storing = false;
   const store = async () => {
     if (storing) return;
     storing = true;
-    while (latest !== null) {
-      const usage = latest;
+    while (latest !== null || windowsNow.size > 0) {
+      const usage = latest === null ? [] : [countUse(executionId, priced(latest, engine.config.prices))];
+      const seen_at = clock.now();
+      const windows = [...windowsNow.values()];
       latest = null;
-      await tried([countUse(executionId, priced(usage, engine.config.prices))]);
+      windowsNow.clear();
+      await tried([...usage, ...windows.map((one) => saveWindow({ ...one, engine: engine.name, seen_at }))]);
     }
     storing = false;
   };
@@ -54,8 +60,10 @@ export function meter(
       void store();
     },
     onWindows: (windows) => {
-      const seen_at = clock.now();
-      void tried(windows.map((window) => saveWindow({ ...window, engine: engine.name, seen_at })));
+      for (const window of windows) {
+        if (windowsNow.has(window.name) || windowsNow.size < WINDOWS_MAX) windowsNow.set(window.name, window);
+      }
+      void store();
     },
   };
 }

@@ -7,13 +7,27 @@ import type { Catalog } from "../engine/catalog.ts";
 import type { EngineOutcome, EngineSession } from "../engine/engine.ts";
 import { resetTime } from "../engine/reset_time.ts";
 import type { Database, Statement } from "../store/database.ts";
-import { countLimitedRuns, type ExecutionEnd, setSession, startExecution } from "../store/execution.ts";
+import {
+  countLimitedRuns,
+  type ExecutionEnd,
+  hasEndedWith,
+  setSession,
+  startExecution,
+} from "../store/execution.ts";
 import { moved, record } from "../store/journal.ts";
 import { findLimit, forgetLimit } from "../store/rate_limit.ts";
 import { keepContext } from "../store/session.ts";
 import { findTask } from "../store/task.ts";
 import type { Claim } from "./claim.ts";
-import { type EndedTask, endRun, type MetLimit, type Rules, RUNNER_LOST, STOPPED } from "./ending.ts";
+import {
+  type EndedTask,
+  endRun,
+  type MetLimit,
+  type Rules,
+  RUNNER_LOST,
+  RUNNER_STOPPED,
+  STOPPED,
+} from "./ending.ts";
 import { priced } from "./meter.ts";
 import type { Interruption } from "./runner.ts";
 
@@ -33,6 +47,9 @@ export interface Start {
   at: number | null;
   stored: boolean;
 }
+
+// So often a runner may give one task back in a row.
+const GIVEN_BACK_MAX = 20;
 
 /** Makes the statements of what becomes of a run; whoever runs it, and wherever, writes them. */
 export class Recorder {
@@ -64,6 +81,9 @@ export class Recorder {
     const { execution } = claim;
     const now = clock.now();
     const ended = endOf(execution.session_key, outcome, interruption);
+    if (ended.error === STOPPED && claim.remote === true) {
+      ended.error = await this.#givenBack(execution.task_id);
+    }
     const met = ended.failure === "rate_limited" ? await this.#metLimit(claim, outcome, now) : null;
     const usage = priced(ended.usage, engines.find(execution.engine)?.config.prices);
     const end = { ...ended, usage, started_at: start.at, met };
@@ -74,6 +94,12 @@ export class Recorder {
     ];
     if (start.at !== null && !start.stored) statements.unshift(started(execution, start.at));
     return statements;
+  }
+
+  // A stop uses up no attempt. A runner that gives the same task back again and again has lost it.
+  async #givenBack(taskId: string): Promise<string> {
+    const often = await hasEndedWith(this.#options.db, taskId, RUNNER_STOPPED, GIVEN_BACK_MAX);
+    return often ? RUNNER_LOST : RUNNER_STOPPED;
   }
 
   async #metLimit(claim: Claim, outcome: EngineOutcome, now: number): Promise<MetLimit> {

@@ -9,6 +9,7 @@ import type { Steps } from "../base/steps.ts";
 import type { Waits } from "../base/waits.ts";
 import { conflict, notFound, ServiceError } from "../domain/error.ts";
 import { sane } from "../domain/execution.ts";
+import { isSessionId } from "../domain/session.ts";
 import type {
   LeaseTimes,
   RunEnd,
@@ -216,11 +217,8 @@ export class RemoteReports {
   }
 }
 
-// A session of an engine becomes an argument of a program, on this machine too.
-const SESSION_ID = /^[A-Za-z0-9][\w.:-]{0,199}$/;
-
 function sessionOf(id: string): string {
-  return SESSION_ID.test(id) ? id : "";
+  return isSessionId(id) ? id : "";
 }
 
 const ERROR_MAX_BYTES = 4 * 1024;

@@ -37,7 +37,7 @@ export function saveWindow({ engine, name, utilization, resets_at, seen_at }: En
       engine,
       name.slice(0, NAME_MAX_CHARACTERS),
       Math.min(Math.max(utilization || 0, 0), UTILIZATION_MAX),
-      resets_at === null ? null : Math.min(resets_at, seen_at + RESETS_WITHIN_MS),
+      resets_at === null ? null : Math.trunc(Math.min(resets_at, seen_at + RESETS_WITHIN_MS)),
       seen_at,
     ],
   };

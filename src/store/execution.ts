@@ -237,6 +237,22 @@ export async function countLimitedRuns(db: Database, taskId: string): Promise<nu
   return row?.runs ?? 0;
 }
 
+/** Whether each of the last `count` runs of a task ended with this error. */
+export async function hasEndedWith(
+  db: Database,
+  taskId: string,
+  error: string,
+  count: number,
+): Promise<boolean> {
+  const row = await db.first<{ runs: number }>(
+    `select count(*) as runs
+    from (select error from execution where task_id = ? and completed_at is not null order by id desc limit ?)
+    where error = ?`,
+    [taskId, count, error],
+  );
+  return row?.runs === count;
+}
+
 /** The rights of a run token, read at every request: the open run that it was made for, and its worker's scopes. */
 interface RunGrant extends Row, RunBinding {
   /** JSON text. */

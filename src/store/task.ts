@@ -112,15 +112,32 @@ export async function countTasksByStatus(db: Database, workerId: string): Promis
   return Object.fromEntries(rows.map((row) => [row.status, row.total]));
 }
 
-/** Tasks of a worker that have not started, and for whose reply a conversation waits. */
-export async function listWaitingReplies(
-  db: Database,
-  workerId: string,
-): Promise<{ id: string; session_key: string; message_id: string; instruction: string }[]> {
-  return await db.read(
-    `select id, session_key, message_id, instruction
-    from task
-    where worker_id = ? and status in ('pending', 'scheduled') and session_key not like 'cli:%'`,
+/** A task that has not started, and for whose reply a conversation waits. */
+interface WaitingReply extends Row {
+  id: string;
+  session_key: string;
+  message_id: string;
+  /** Its first characters. */
+  beginning: string;
+  /** How many more of the same conversation wait that are not listed. */
+  more: number;
+}
+
+const WAITING_LISTED_MAX = 10;
+const BEGINNING_CHARACTERS = 200;
+
+/** Tasks of a worker that have not started, and for whose reply a conversation waits: of each conversation the oldest ten. */
+export function listWaitingReplies(db: Database, workerId: string): Promise<WaitingReply[]> {
+  return db.read<WaitingReply>(
+    `select id, session_key, message_id, substr(instruction, 1, ${BEGINNING_CHARACTERS}) as beginning,
+      iif(place = ${WAITING_LISTED_MAX}, total - place, 0) as more
+    from (
+      select id, row_number() over (partition by session_key order by id) as place,
+        count(*) over (partition by session_key) as total
+      from task
+      where worker_id = ? and status in ('pending', 'scheduled') and session_key not like 'cli:%')
+    join task using (id)
+    where place <= ${WAITING_LISTED_MAX}`,
     [workerId],
   );
 }

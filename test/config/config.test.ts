@@ -88,6 +88,9 @@ describe("configuration (contract 7)", () => {
       SVC_AUTH__USERNAME: "123",
       SVC_AUTH__JWT_SECRET_FILE: secret,
       SVC_SERVER__ALLOWED_HOSTS: "a.example, b.example",
+      SVC_SERVER__CONSOLE: "false",
+      SVC_ENGINES__SHELL__PRICES__INPUT: "0.5",
+      SVC_ENGINES__SHELL__PRICES__OUTPUT: "3",
       SVC_ENGINES__SHELL__KIND: "command",
       SVC_ENGINES__SHELL__COMMAND: "sh",
       SVC_ENGINES__SHELL__ENV__MY_KEY: "v",
@@ -95,9 +98,14 @@ describe("configuration (contract 7)", () => {
       SVC_AUTH_PASSWORD_FILE: secret,
       SVC_FAULT: "ignored",
     });
-    expect(config.server).toMatchObject({ port: 2, allowed_hosts: ["a.example", "b.example"] });
+    expect(config.server).toMatchObject({
+      port: 2,
+      allowed_hosts: ["a.example", "b.example"],
+      console: false,
+    });
     expect(config.auth).toMatchObject({ username: "123", jwt_secret: "s".repeat(40) });
     expect(config.engines.shell).toMatchObject({ kind: "command", command: "sh", env: { MY_KEY: "v" } });
+    expect(config.engines.shell?.prices).toEqual({ input: 0.5, output: 3 });
     expect(config.shutdown_grace).toBe(2_000);
     expect(password).toBe("s".repeat(40));
   });
@@ -144,6 +152,7 @@ describe("configuration (contract 7)", () => {
 
   it.each([
     [{ SVC_SERVER__PROT: "1" }, /^SVC_SERVER__PROT: server.prot: no such key/],
+    [{ SVC_SERVER__CONSOLE: "no" }, /^SVC_SERVER__CONSOLE: server.console: must be true or false/],
     [{ SVC_SERVER__PORT: "x" }, /^SVC_SERVER__PORT: server.port: must be a whole number/],
     [{ SVC_AUTH__JWT_SECRET_FILE: "/no/such" }, /SVC_AUTH__JWT_SECRET_FILE: cannot read/],
   ])(

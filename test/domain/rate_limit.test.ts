@@ -10,6 +10,8 @@ describe("nextLimit()", () => {
     expect(until(NOW + 5 * MINUTE)).toBe(5 * MINUTE);
     expect(until(NOW - MINUTE)).toBe(1_000);
     expect(until(NOW + 365 * 86_400_000)).toBe(8 * 86_400_000);
+    // A table takes whole milliseconds only.
+    expect(until(NOW + 5_000.2)).toBe(5_001);
   });
 
   it("without a time tries again after 1, 4, 16 minutes, and then every hour (reliability DSP-13)", () => {

@@ -3,6 +3,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { permitted } from "../../src/engine/acp_ask.ts";
 import type { Order } from "../../src/engine/adapter.ts";
 import { type App, openApp } from "../harness/app.ts";
+import { eventually } from "../harness/wait.ts";
 
 const FAKE = new URL("../harness/fake_acp.ts", import.meta.url).pathname;
 
@@ -163,6 +164,30 @@ describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
       expect(await it.app.call("GET /api/executions")).toHaveLength(1);
     },
   );
+
+  it("asks at once no more than a run may ask, however much the agent wants (reliability CHD-6)", async () => {
+    let asked = 0;
+    const silence = Promise.withResolvers<Response>();
+    await using door = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, () => {
+      asked++;
+      return silence.promise;
+    });
+    const env = { SVC_URL: `http://127.0.0.1:${door.addr.port}` };
+    const order = { permissions: "full", ctl: "svc", env } as unknown as Order;
+    const stop = new AbortController();
+    let refused = 0;
+    const all = Array.from({ length: 500 }, () =>
+      permitted(order, {}, stop.signal).then((outcome) => {
+        refused++;
+        return outcome;
+      }));
+    await eventually("some are asked", () => asked === 20 && refused === 480);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect([asked, refused]).toEqual([20, 480]);
+    stop.abort();
+    for (const outcome of await Promise.all(all)) expect(outcome).toEqual({ outcome: "cancelled" });
+    silence.resolve(new Response(null, { status: 500 }));
+  });
 
   describe("what only looks like a call of svc", () => {
     // Nobody may ask here: that is a refusal.

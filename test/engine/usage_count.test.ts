@@ -12,3 +12,16 @@ it("figures out of all bounds are brought back, and broken ones are unknown (con
   count.add("step", { input_tokens: 1e300, output_tokens: -1, cost_usd: 0.2 }, "a");
   expect(count.run).toEqual({ input_tokens: 1e12, output_tokens: 0, cost_usd: 0.2 });
 });
+
+it("remembers a bounded number of steps, and of their names a bounded length (reliability CHD-6)", () => {
+  const count = new UsageCount(USAGE_UNKNOWN);
+  const step = (name: string) => count.add("step", { input_tokens: 1 }, name);
+  for (let no = 0; no < 1_001; no++) step(`step ${no}`);
+  step("step 1000");
+  expect(count.run.input_tokens).toBe(1_001);
+  // The first one is forgotten: it counts like a new one.
+  step("step 0");
+  expect(count.run.input_tokens).toBe(1_002);
+  for (const end of ["a", "b"]) step(`${"x".repeat(1_000_000)}${end}`);
+  expect(count.run.input_tokens).toBe(1_003);
+});

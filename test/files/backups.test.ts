@@ -1,5 +1,6 @@
+import { join } from "node:path";
 import { expect, it } from "vitest";
-import { storeBackup } from "../../src/files/backups.ts";
+import { keepNewest, scheduledName, storeBackup } from "../../src/files/backups.ts";
 import { tempDir } from "../harness/process.ts";
 
 it("storeBackup() stops between two pieces when the service stops, and leaves nothing (reliability BAK-10)", async () => {
@@ -17,4 +18,17 @@ it("storeBackup() stops between two pieces when the service stops, and leaves no
   await expect(storeBackup(incoming, stopping.signal)).rejects.toThrow("the service stops");
   expect(asked).toBeLessThan(6);
   expect([...Deno.readDirSync(folder.path)]).toEqual([]);
+});
+
+it("keepNewest() never removes the backup that was made just now, also after the clock was ahead (reliability BAK-10)", async () => {
+  await using folder = await tempDir();
+  const at = (time: string) => scheduledName(Date.parse(time));
+  const names = () => [...Deno.readDirSync(folder.path)].map(({ name }) => name).sort();
+  const real = ["2026-01-05T03:00:00Z", "2026-01-06T03:00:00Z"].map(at);
+  const ahead = ["2036-01-05T03:00:00Z", "2036-01-06T03:00:00Z"].map(at);
+  for (const name of [...ahead, ...real, "mine.tar"]) await Deno.writeTextFile(join(folder.path, name), "");
+  await keepNewest(folder.path, 3, real[1] ?? "");
+  expect(names()).toEqual(["mine.tar", ...real, ahead[1]]);
+  await keepNewest(folder.path, 1, real[1] ?? "");
+  expect(names()).toEqual(["mine.tar", real[1]]);
 });

@@ -41,3 +41,13 @@ it("DiskRoom leaves the last of the disk alone, and writes where nobody knows ho
   expect(() => new DiskRoom(folder.path, bavail * bsize - floor / 2)).toThrow(FULL);
   new DiskRoom(`${folder.path}/none`, 1e18).release();
 });
+
+it("DiskRoom takes a size that is no number for an unknown one, and goes on counting (reliability UPL-2)", async () => {
+  await using folder = await tempDir();
+  const sizes: unknown[] = ["5000000", {}, NaN, Infinity, -5];
+  const rooms = sizes.map((size) => new DiskRoom(folder.path, size as number));
+  for (const room of rooms) room.release();
+  const { bavail, bsize } = statfsSync(folder.path);
+  expect(() => new DiskRoom(folder.path, 2 * bavail * bsize)).toThrow(FULL);
+  new DiskRoom(folder.path, Math.floor(bavail * bsize * 0.6)).release();
+});

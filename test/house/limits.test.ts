@@ -10,7 +10,7 @@ const INSIDE = new Set([
   // Namespaces that wait for a program.
   ...["READY_MAX", "ORDER_MAX_BYTES"],
   // What an agent asks for and does not read.
-  ...["CANCEL_MAX_MS", "UNREAD_MAX_CHARACTERS", "OPTIONS_MAX", "OPTION_MAX_CHARACTERS", "TOOLS_KNOWN_MAX"],
+  ...["CANCEL_MAX_MS", "UNREAD_MAX_BYTES", "OPTIONS_MAX", "OPTION_MAX_CHARACTERS", "TOOLS_KNOWN_MAX"],
   ...["SEEN_MAX", "STEPS_KEPT_MAX", "LINES_MAX", "FENCE_MAX_CHARACTERS"],
   ...[
     "REMEMBERED_TOKENS_MAX",
@@ -66,13 +66,15 @@ const INSIDE = new Set([
     "STDERR_LINE_MAX_BYTES",
     "TEXT_MAX_CHARACTERS",
     "INPUT_MAX_CHARACTERS",
+    "SESSIONS_MAX",
+    "STEPS_COUNTED_MAX",
   ],
   ...["OUTPUT_MAX_CHARACTERS", "OUTPUT_MAX_LINES", "WORDS_MAX_CHARACTERS"],
   // Parts of a prompt, which is bounded as a whole.
   ...["ANSWER_MAX_CHARACTERS", "DEPARTMENTS_SHOWN_MAX", "DESCRIPTION_MAX_CHARACTERS", "ENTRIES_MAX"],
-  ...["ASKED_MAX_CHARACTERS"],
+  ...["ASKED_MAX_CHARACTERS", "WAITING_LISTED_MAX"],
   // Windows of a provider, and sums that stay whole numbers.
-  ...["NAMES_MAX", "NAME_MAX_CHARACTERS", "UTILIZATION_MAX", "SUM_MAX"],
+  ...["WINDOWS_MAX", "NAMES_MAX", "NAME_MAX_CHARACTERS", "UTILIZATION_MAX", "SUM_MAX"],
   // What a notice shows of an instruction, and by how much clocks are set.
   ...["TITLE_MAX_CHARACTERS", "CHANGE_MAX_MS"],
   ...["SAID_MAX_CHARACTERS", "VALUE_MAX_CHARACTERS", "PROMPT_MAX_BYTES"],

@@ -110,6 +110,20 @@ describe("guessing passwords (reliability AUT-4)", () => {
     }
   });
 
+  it("a login that the database could not answer counts nowhere, and locks out nobody", async () => {
+    const clock = new TestClock("2026-01-05T08:00:10Z");
+    await using app = await openApp({ clock });
+    const { db } = app;
+    const { read, first } = db;
+    const fails = () => Promise.reject(new Error("the database does not answer"));
+    for (const broken of [{ read: fails, first }, { read, first: fails }]) {
+      Object.assign(db, broken);
+      for (let i = 0; i < 12; i++) expect((await app.send(LOGIN, right)).status).toBe(500);
+      Object.assign(db, { read, first });
+      expect((await app.send(LOGIN, right)).status).toBe(200);
+    }
+  });
+
   it("a header that no trusted proxy sent changes nothing", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock });

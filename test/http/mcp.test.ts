@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { startRun } from "../harness/run.ts";
+import { eventually } from "../harness/wait.ts";
 
 async function connect(app: App, token: string, inQuery = false): Promise<Client> {
   const url = new URL(inQuery ? `${app.url}/mcp?token=${token}` : `${app.url}/mcp`);
@@ -97,6 +98,29 @@ describe("/mcp", () => {
     await app.call(`POST /api/executions/${run.executionId}/cancel`);
     await expect(client.listTools()).rejects.toThrow();
     await expect(connect(app, run.token)).rejects.toThrow();
+  });
+
+  it("a tool call ends when its client has left, however long it would wait", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startRun(app);
+    const { bells } = app.server.parts;
+    const before = bells.size;
+    const leaving = new AbortController();
+    const params = { name: "task_wait", arguments: { id: run.taskId, timeout_ms: 60_000 } };
+    const asked = fetch(`${app.url}/mcp`, {
+      method: "POST",
+      headers: {
+        ...run.headers,
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+      signal: leaving.signal,
+    }).then((answer) => answer.text()).catch(() => "left");
+    await eventually("it waits", () => bells.size > before);
+    leaving.abort();
+    expect(await asked).toBe("left");
+    await eventually("nobody waits", () => bells.size === before);
   });
 
   it("accepts the token in the query for clients without headers; without a token it is 401", async () => {

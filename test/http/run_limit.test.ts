@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { RUN_MEMORY_MAX_BYTES, RUN_MESSAGES_MAX, RUN_TASKS_MAX } from "../../src/api/run_limit.ts";
+import {
+  RUN_CHANGES_MAX,
+  RUN_MEMORY_MAX_BYTES,
+  RUN_MESSAGES_MAX,
+  RUN_TASKS_MAX,
+  RUN_WORKERS_MAX,
+} from "../../src/api/run_limit.ts";
 import { WORKER_SCOPES_DEFAULT } from "../../src/domain/scope.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
@@ -24,6 +30,26 @@ async function limited(app: App): Promise<{ execution_id: string; thing: string;
 }
 
 describe("limits of one run (reliability SCP-7)", () => {
+  it("a run makes a limited number of workers, and a limited number of changes of any kind", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startRun(app, ["write:workers", ...WORKER_SCOPES_DEFAULT]);
+    for (let no = 0; no < RUN_WORKERS_MAX; no++) {
+      const made = await app.send("POST /api/workers", { name: `Made ${no}` }, run.headers);
+      expect(made.status).toBe(201);
+    }
+    expect((await app.send("POST /api/workers", { name: "More" }, run.headers)).status).toBe(409);
+    const { runLimits } = app.server.parts;
+    const caller = { run: { execution_id: run.executionId, attempt: 1 } } as never;
+    // One of those above was refused as a worker, and counts as a request.
+    await runLimits.take({ caller }, "changes", RUN_CHANGES_MAX - RUN_WORKERS_MAX - 2);
+    const entry = { scope: run.sessionKey, key: "k" };
+    expect((await app.send("PUT /api/memory/entry", { ...entry, value: "" }, run.headers)).status).toBe(200);
+    const path = `/api/memory/entry?scope=${encodeURIComponent(entry.scope)}&key=k`;
+    expect((await app.send(`DELETE ${path}`, undefined, run.headers)).status).toBe(409);
+    expect((await app.send(`GET ${path}`, undefined, run.headers)).status).toBe(200);
+    expect((await limited(app)).map(({ thing }) => thing).sort()).toEqual(["changes", "workers"]);
+  }, 60_000);
+
   it("a run creates a limited number of tasks; people and other runs are not affected", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["write:tasks"]);

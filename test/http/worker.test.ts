@@ -220,6 +220,28 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     ]);
   });
 
+  it("DELETE of a worker with a long queue of long tasks tells each conversation of ten, and how many more there were", async () => {
+    await using app = await openApp();
+    const worker = await app.call("POST /api/workers", { name: "Ada", paused: true });
+    const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+    const { message_id } = await app.call(`POST /api/local/sessions/${session.id}/messages`, {
+      content: "hello",
+    });
+    await app.until("task.created");
+    const task = { message_id, worker_id: worker.id, instruction: "x", type: "immediate" };
+    await app.call("POST /api/tasks/batch", { tasks: Array(99).fill(task) });
+    // As JSON six times as large.
+    await app.db.write([{ sql: "update task set instruction = ?", args: ["\u0001".repeat(170_000)] }]);
+    await app.call(`DELETE /api/workers/${worker.id}`);
+    const said = (await app.call(`GET /api/local/sessions/${session.id}/messages`))
+      .map(({ content }: { content: string }) => content)
+      .filter((text: string) => text.startsWith("This will not be done: Ada was deleted."));
+    expect(said).toHaveLength(10);
+    expect(said.filter((text: string) => text.endsWith("\n\nNor will 90 more tasks of this conversation.")))
+      .toHaveLength(1);
+    expect(await app.db.read("select distinct status from task")).toEqual([{ status: "cancelled" }]);
+  });
+
   it("status shows what the worker does and whether it can be started", async () => {
     await using app = await openApp({
       config: { engines: { ...fakeEngines(), gone: { kind: "command", command: "/no/such/program" } } },

@@ -237,6 +237,31 @@ it("an agent that opens more streams than there may be keeps nobody out but itse
   for (const { cancel } of agents.concat(mine)) await cancel();
 });
 
+it("a runner that uses every connection keeps nobody out but itself (reliability BYT-3)", async () => {
+  await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
+  const { token } = await app.call("POST /api/runners", { name: "r1" });
+  const person = { authorization: `Bearer ${await app.token()}` };
+  const { host, hostname, port } = new URL(app.url);
+  const head = [
+    `POST /api/runs/${crypto.randomUUID()}/end HTTP/1.1`,
+    `host: ${host}`,
+    `authorization: Bearer ${token}`,
+    "content-type: application/json",
+    "content-length: 4000000",
+  ];
+  const held: Deno.TcpConn[] = [];
+  for (let i = 0; i < 20; i++) {
+    const one = await Deno.connect({ hostname, port: Number(port) });
+    await one.write(new TextEncoder().encode(`${head.join("\r\n")}\r\n\r\n{`)).catch(() => {});
+    held.push(one);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  const answer = await fetch(`${app.url}/api/workers`, { headers: person }).catch(() => null);
+  await answer?.body?.cancel();
+  for (const one of held) one.close();
+  expect(answer?.status).toBe(200);
+});
+
 it("by HTTP/2 a connection has no more requests at once than an address has connections (reliability BYT-3)", async () => {
   await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
   const headers = { authorization: `Bearer ${await app.token()}`, accept: "text/event-stream" };

@@ -94,6 +94,25 @@ describe("gates (contract 15)", () => {
     expect((await app.db.read("select * from reservation")).length).toBe(0);
   });
 
+  it("exit 1 ends what a conversation waits for: it is idle again", async () => {
+    const clock = new TestClock("2026-01-05T08:00:00Z");
+    const { app, worker, post } = await open({ clock });
+    await using _ = app;
+    const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+    const content = { content: "hello" };
+    const { message_id } = await app.call(`POST /api/local/sessions/${session.id}/messages`, content);
+    await app.settle(60_000);
+    const before = await app.db.read("select 1 from journal where kind = 'session.idle'");
+    const at = { type: "countdown", scheduled_at: clock.now() + 60_000, cron: undefined };
+    await post(sh("exit 1"), { ...at, message_id });
+    clock.advance(60_000);
+    await app.until("task.gated", 1, 30_000);
+    await app.settle();
+    const after = await app.db.read("select session_key from journal where kind = 'session.idle'");
+    expect(after).toHaveLength(before.length + 1);
+    expect(after.at(-1)).toEqual({ session_key: `local:${session.id}` });
+  });
+
   it.each([
     ["says 3", sh("echo wrong; exit 3"), 3, /^gate_failed: exit code 3: wrong$/, 5],
     [

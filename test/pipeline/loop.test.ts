@@ -59,6 +59,30 @@ describe("Stage", () => {
     await stage.stop();
   });
 
+  it("with a pause looks once at what comes within it, and loses nothing that comes later", async () => {
+    const bells = new Bells();
+    let made = 0;
+    const seen: number[] = [];
+    const step = () => Promise.resolve(seen.push(made) && Infinity);
+    const parts = { name: "test", bell: "test", clock: new TestClock(), bells, step };
+    const stage = new Stage({ ...parts, pauseMs: 200 });
+    stage.start();
+    await until(() => seen.length === 1);
+    for (let i = 0; i < 3; i++) {
+      made++;
+      stage.wake();
+      await turn();
+      // What waits for its pause is not at rest.
+      expect(stage.idle).toBe(false);
+    }
+    await until(() => stage.rounds === 2 && stage.idle);
+    made++;
+    stage.wake();
+    await until(() => stage.rounds === 3 && stage.idle);
+    expect(seen).toEqual([0, 3, 4]);
+    await stage.stop();
+  });
+
   it("finishes the round in progress before it stops", async () => {
     let finished = false;
     const bells = new Bells();

@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { Clock } from "../../src/base/clock.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { FeishuClient } from "../../src/platform/feishu/client.ts";
 import { FEISHU_MARKDOWN } from "../../src/platform/feishu/format.ts";
 import { Frame } from "../../src/platform/feishu/frame.ts";
 import { type FeishuEvent, incomingOf } from "../../src/platform/feishu/message.ts";
 import { Pieces } from "../../src/platform/feishu/pieces.ts";
+import { showText } from "../../src/platform/feishu/send.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
 import type { App } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
@@ -135,6 +137,17 @@ describe("Feishu (contract 10, decision 0087)", () => {
     expect(world.faults()).toEqual([]);
   });
 
+  it.each([230031, 230072])("leaves a message alone that Feishu changes no more: %i", async (code) => {
+    await using world = new FeishuWorld();
+    const { app_id, app_secret, base_url } = world.config;
+    const client = new FeishuClient({ app_id, app_secret, base_url, domain: "feishu" }, systemClock);
+    const progress = { chat: "oc_p7", thread: "", answers: "", sentAs: "", text: null };
+    const sentAs = await showText(client, progress, "at work");
+    world.fake.unchangeable = code;
+    expect(await showText(client, { ...progress, sentAs }, "still at work")).toBe(sentAs);
+    expect(texts(world)).toEqual(["at work"]);
+  });
+
   it("gives a sign at once, and takes it away with the reply", async () => {
     await using world = new FeishuWorld();
     await using _app = await open(world);
@@ -233,7 +246,7 @@ describe("frames of Feishu", () => {
     expect(readFrame(answer)).toEqual({ ...given, payload: "x".repeat(300), logIdNew: "kept" });
   });
 
-  it.each([[[0x08]], [[0x42, 0x05, 0x01]], [[0x0d, 1, 2, 3, 4]], [Array(20).fill(0xff)]])(
+  it.each([[[0x08]], [[0x42, 0x05, 0x01]], [[0x0d, 1, 0]], [[0x0d, 1, 2, 3, 4]], [Array(20).fill(0xff)]])(
     "are refused when they are cut or of another kind: %j",
     (bytes) => expect(() => Frame.decode(new Uint8Array(bytes))).toThrow(/a frame of Feishu/),
   );

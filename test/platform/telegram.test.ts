@@ -8,6 +8,8 @@ import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "./fakes/telegram.ts";
+import { openWorld } from "./worlds/open.ts";
+import { TelegramWorld } from "./worlds/telegram.ts";
 
 async function open(
   fake: FakeTelegram,
@@ -25,6 +27,31 @@ const texts = (fake: FakeTelegram) => fake.sent.map(({ text }) => text);
 const stored = (app: App) => app.call("GET /api/messages/inbound");
 
 describe("Telegram (contract 10)", () => {
+  it("says below a button what became of its press: it may not be pressed, it counts, it comes too late", async () => {
+    await using world = new TelegramWorld();
+    await using app = await openWorld("phone", world, { more: { allow: ["7"] } });
+    await world.say("say begun", { chat: "-5", isGroup: true, isMention: true });
+    await eventually("begun", () => texts(world.fake).includes("begun"));
+    const [{ id }] = await app.call("GET /api/messages/inbound");
+    const options = ["Yes", "No"];
+    await app.call("POST /api/questions", { message_id: id, text: "Go on?", options });
+    const asked = () => world.sent().find(({ buttons }) => buttons.length === 2);
+    await eventually("the question", () => asked() !== undefined);
+    const message = asked();
+    if (message === undefined) throw new Error("no question");
+    for (const [label, from] of [["Yes", "66"], ["No", "7"], ["Yes", "7"]] as const) {
+      const before = world.fake.confirmed.length;
+      world.press(message, label, from);
+      await eventually("it is confirmed", () => world.fake.confirmed.length > before);
+      await app.settle();
+    }
+    expect(world.fake.confirmed.map(({ text }) => text)).toEqual([
+      "You may not answer here.",
+      undefined,
+      "This question is not open any more.",
+    ]);
+  });
+
   it("lets nobody speak until they are paired: one answer, and no agent sees them (reliability PLT-4)", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake);

@@ -42,6 +42,26 @@ it("one claim gets several short runs, each of its requests one, and the same on
   expect((await one.claim({ ...claim, wait_ms: 0 })).body).toMatchObject({ run: null, more: [] });
 });
 
+it("a run whose lease was lost while its order was made is left out, and the others of its claim are not (contract 18.6)", async () => {
+  await using app = await openApp();
+  const runner = await newRunner(app);
+  for (let n = 0; n < 3; n++) await taskFor(app, await awayWorker(app, "echo"), `text ${n}`);
+  const claim = { request_id: crypto.randomUUID(), more: requests(2), max_runs: 100 };
+  const { run, more } = (await runner.claim(claim)).body;
+  const ids = [run, ...more].map(({ execution }) => execution.execution_id);
+  expect(ids).toHaveLength(3);
+  const [lost = "", ...others] = ids;
+  await app.db.write([{
+    sql:
+      `create trigger lease_lost before update of lease_until on remote_run when old.execution_id = '${lost}'
+      begin select raise(ignore); end`,
+    args: [],
+  }]);
+  const again = (await runner.claim(claim)).body;
+  const left = [again.run, ...again.more].map(({ execution }) => execution.execution_id);
+  expect(left.sort()).toEqual(others.sort());
+});
+
 const ECHO = [{ name: "echo", agent: false, external: false }];
 
 it("a run of a program, and one with a long instruction, goes to the first request of a claim only (contract 18.6)", async () => {

@@ -50,6 +50,8 @@ it("what a runner reports twice counts once, and what belongs to another is refu
   // One that comes late, behind those that are stored.
   expect((await one.events(id, [{ no: 1, kind: "session", id: "old", usage: NO_USAGE }])).status).toBe(200);
   expect((await app.call(`GET /api/executions/${id}`)).session_id).toBe("s1");
+  // If its runner dies now, the next attempt goes on in this session.
+  expect(await app.db.read("select session_id from session_context")).toEqual([{ session_id: "s1" }]);
   const started = await app.db.read("select 1 from journal where kind = 'execution.started'");
   expect(started).toHaveLength(1);
 
@@ -68,17 +70,34 @@ it("after its lease a run is another one's, and what its runner says then change
   const task = await taskFor(app, worker, "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
   expect((await runner.beat([id])).body.runs).toMatchObject([{ id, stop: "" }]);
+  const { waits } = app.server.parts;
+  waits.begin(id);
   await app.db.write([{ sql: "update remote_run set lease_until = 1", args: [], bell: "rescuer" }]);
   await eventually(
     "it is lost",
     async () => (await app.call(`GET /api/executions/${id}`)).status === "failed",
   );
   expect(await app.call(`GET /api/executions/${id}`)).toMatchObject({ failure: "server_lost" });
+  expect(waits.countOf([id])).toBe(0);
   expect((await runner.beat([id])).body.runs).toEqual([]);
   expect((await runner.end(id, { text: "too late" })).status).toBe(409);
   expect(await app.call(`GET /api/tasks/${task}`)).toMatchObject({ status: "pending", attempt: 1 });
   const next = await runner.claim();
   expect(next.body.run.execution).toMatchObject({ task_id: task, attempt: 2 });
+});
+
+it("from the end of its lease on a run takes nothing, also before it is lost (reliability RUN-1)", async () => {
+  await using app = await openApp();
+  const runner = await world(app);
+  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  const id = (await runner.claim()).body.run.execution.execution_id;
+  // As when another process has begun as this runner, and nobody has looked yet.
+  await app.db.write([{ sql: "update remote_run set lease_until = 0", args: [] }]);
+  const replies = [
+    await runner.log(id, 0, "late\n"),
+    await runner.events(id, [{ no: 1, kind: "session", id: "late", usage: NO_USAGE }]),
+  ];
+  expect(replies.map(({ status }) => status)).toEqual([409, 409]);
 });
 
 it("one process at a time is a runner; one that was replaced, and one that is too old, get nothing (contract 18)", async () => {
@@ -231,6 +250,43 @@ it("a claim waits for a quarter of a lease at most, because leases count from it
   const began = performance.now();
   expect((await one.claim({ wait_ms: 20_000 })).body).toMatchObject({ run: null, lease_ms: 600 });
   expect(performance.now() - began).toBeLessThan(15_000);
+});
+
+it("a run that a stopping runner gives back uses up no attempt, and says who was stopped (contract 18)", async () => {
+  await using app = await openApp();
+  const runner = await world(app);
+  const task = await taskFor(app, await awayWorker(app, "echo"), "hello");
+  const id = (await runner.claim()).body.run.execution.execution_id;
+  expect((await runner.end(id, { status: "failed" }, "shutdown")).status).toBe(200);
+  const execution = await app.call(`GET /api/executions/${id}`);
+  expect(execution).toMatchObject({
+    status: "failed",
+    failure: "server_lost",
+    error: expect.stringMatching(/^its runner was stopped/),
+  });
+  const next = await runner.claim();
+  expect(next.body.run.execution).toMatchObject({ task_id: task, attempt: 1 });
+});
+
+it("a run that a runner gives back again and again is lost in the end, and an end has a known reason (contract 18)", async () => {
+  await using app = await openApp();
+  const runner = await world(app);
+  const task = await taskFor(app, await awayWorker(app, "echo"), "hello");
+  const errors: string[] = [];
+  for (let i = 0; i < 21; i++) {
+    const { execution_id: id, attempt } = (await runner.claim()).body.run.execution;
+    expect(attempt).toBe(1);
+    expect((await runner.end(id, { status: "failed" }, "because")).status).toBe(400);
+    expect((await runner.end(id, { status: "failed" }, "shutdown")).status).toBe(200);
+    errors.push((await app.call(`GET /api/executions/${id}`)).error.slice(0, 22));
+  }
+  expect(errors).toEqual([...Array(20).fill("its runner was stopped"), "its runner and the ser"]);
+  const after = await app.call(`GET /api/tasks/${task}`);
+  expect(after).toMatchObject({
+    status: "pending",
+    attempt: 1,
+    reason: "attempt 1 of 3 was lost with its runner",
+  });
 });
 
 it("a run that is cancelled ends no other one (contract 18)", async () => {

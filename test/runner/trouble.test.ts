@@ -59,6 +59,17 @@ it(
   patient(180_000),
 );
 
+it("a runner whose file of its place was cut off makes a new one (reliability RUN-1)", async () => {
+  await using app = await openApp();
+  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
+  const root = join(app.dataDir, "r1");
+  await Deno.mkdir(root);
+  await Deno.writeTextFile(join(root, "place"), "");
+  await using _runner = await startRunner({ token, url: app.url, root });
+  await online(app, "r1");
+  expect(await Deno.readTextFile(join(root, "place"))).toMatch(/^[0-9a-f-]{36}\n$/);
+});
+
 it(
   "a claim of a process before that comes late takes a runner over for a moment: the one that works in the directory comes back, once (contract 18.7)",
   async () => {

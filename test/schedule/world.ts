@@ -1,6 +1,8 @@
 import { expect } from "vitest";
 import type { Call } from "../../src/api/call.ts";
 import { newId } from "../../src/base/id.ts";
+import { Steps } from "../../src/base/steps.ts";
+import { Waits } from "../../src/base/waits.ts";
 import { valueOf } from "../../src/domain/json.ts";
 import { Rescuer } from "../../src/pipeline/rescuer.ts";
 import { createScheduler } from "../../src/pipeline/scheduler.ts";
@@ -210,7 +212,8 @@ export class World implements AsyncDisposable {
   async kill(): Promise<void> {
     const { bells } = this.#app.server.parts;
     await this.#scheduler?.stop();
-    await new Rescuer({ db: this.#db, clock: this.clock, bells, rules: RULES, running: () => [] }).rescue();
+    const known = { waits: new Waits(this.clock), steps: new Steps(), running: () => [] };
+    await new Rescuer({ db: this.#db, clock: this.clock, bells, rules: RULES, ...known }).rescue();
     const now = this.clock.now();
     for (const [id, one] of [...this.model.open]) {
       const cancelled = one.marked || this.model.of(one.task).status === "cancelled";

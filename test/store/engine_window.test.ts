@@ -9,8 +9,10 @@ it("an engine has twenty windows at most, none above its bounds or without an en
     app.db.write([saveWindow({ engine: "e", name, utilization, resets_at, seen_at })]);
   for (let no = 10; no < 40; no++) await save(`w${no}`, -1);
   await save("w10", 1e300, Number.MAX_SAFE_INTEGER);
+  await save("w12", 0.5, 1_234.5);
   const windows = await listWindows(app.db);
   expect(windows).toHaveLength(20);
   expect(windows[0]).toMatchObject({ name: "w10", utilization: 2, resets_at: seen_at + 8 * 86_400_000 });
+  expect(windows[2]).toMatchObject({ name: "w12", utilization: 0.5, resets_at: 1_234 });
   expect(windows[1]).toMatchObject({ name: "w11", utilization: 0, resets_at: null });
 });

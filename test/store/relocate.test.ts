@@ -21,6 +21,29 @@ it("what lies outside of the data directory stays where it is (reliability BAK-4
       worker("b", "/srv/project"),
       worker("c", "/data2/c"),
     ]),
+    ...insertRows("outbound_message", [{
+      ...{
+        id: "r",
+        session_key: "s",
+        platform: "p",
+        message_id: "m",
+        content: "c",
+        source_type: "system",
+        source_id: "",
+      },
+      ...{ status: "failed", created_at: 0 },
+    }]),
+    ...insertRows(
+      "outbound_part",
+      ["/data/uploads/a", "/srv/b.txt", null].map((path, number) => ({
+        ...{ outbound_id: "r", number },
+        body: JSON.stringify({ text: "c", media: path === null ? null : { path } }),
+      })),
+    ),
+    ...insertRows("question", [{
+      ...{ id: "q", session_key: "s", worker_id: "a", text: "Go on?", work_dir: "/data/workers/a" },
+      ...{ message_id: "m", asked_by: "worker:a", status: "open", expires_at: 1, created_at: 0 },
+    }]),
     ...insertRows("inbound_message", [message("a", "/data/uploads/a"), message("b", "/srv/b.txt")]),
   ]);
   await relocate(db, "/data", "/new");
@@ -30,5 +53,10 @@ it("what lies outside of the data directory stays where it is (reliability BAK-4
     "select media ->> '$.path' as path from inbound_message order by id",
   );
   expect(files.map((row) => row.path)).toEqual(["/new/uploads/a", "/srv/b.txt"]);
+  const parts = await db.read<{ path: string }>(
+    "select body ->> '$.media.path' as path from outbound_part order by number",
+  );
+  expect(parts.map((row) => row.path)).toEqual(["/new/uploads/a", "/srv/b.txt", null]);
+  expect(await db.read("select work_dir from question")).toEqual([{ work_dir: "/new/workers/a" }]);
   await db.close();
 });

@@ -2,7 +2,7 @@
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { findMarked } from "../../src/engine/isolation.ts";
-import { STOPPED } from "../../src/run/ending.ts";
+import { RUNNER_STOPPED, STOPPED } from "../../src/run/ending.ts";
 import { Database, inspect, type Value } from "../../src/store/database.ts";
 import { brokenCounters } from "../harness/counters.ts";
 
@@ -136,7 +136,7 @@ const AT_REST: Rule[] = [
     `select later.id from execution as later
     join task on task.id = later.task_id and task.type <> 'scheduled'
     join execution as earlier on earlier.task_id = later.task_id and earlier.id < later.id
-    where later.attempt <= earlier.attempt and earlier.error <> '${STOPPED}'`,
+    where later.attempt <= earlier.attempt and earlier.error not in ('${STOPPED}', '${RUNNER_STOPPED}')`,
   ],
   ["I4: more attempts than allowed", "select id from execution where attempt > ?"],
   [

@@ -34,6 +34,8 @@ export class FakeFeishu extends FakeServer {
   readonly toasts: Json[] = [];
   /** Acknowledgements that were no 200, which come again. */
   readonly refusals: number[] = [];
+  /** With which code a change of a message is refused; 0: it is not. */
+  unchangeable = 0;
   tokens = 0;
   pings = 0;
   opened = 0;
@@ -235,6 +237,7 @@ export class FakeFeishu extends FakeServer {
     const message = this.sent.find(({ message_id }) => message_id === id);
     if (message === undefined || message.isText) return no(230001, "no card", 400);
     if (message.deleted) return no(230011, "The message is recalled.", 400);
+    if (this.unchangeable !== 0) return no(this.unchangeable, "The message cannot be changed.", 400);
     if (this.limited.has(message.chat)) {
       return no(230020, "This operation triggers the frequency limit.", 400);
     }

@@ -1,0 +1,61 @@
+import { expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
+import { USAGE_UNKNOWN } from "../../src/domain/execution.ts";
+import type { AgentEvent } from "../../src/engine/adapter.ts";
+import { claude } from "../../src/engine/adapters/claude.ts";
+import type { Engine } from "../../src/engine/engine.ts";
+import { Reading } from "../../src/engine/reading.ts";
+import { LogText, RunLog } from "../../src/engine/run_log.ts";
+import { meter } from "../../src/run/meter.ts";
+import { listWindows } from "../../src/store/engine_window.ts";
+import { openApp } from "../harness/app.ts";
+import { eventually } from "../harness/wait.ts";
+
+function sessionsIn(lines: readonly object[]): (string | null)[] {
+  const options = { maxBytes: 1_000_000, stamped: false, now: () => 0, onWrite: () => {} };
+  const sessions: (string | null)[] = [];
+  const reading = new Reading({
+    adapter: claude,
+    sessionId: "",
+    log: RunLog.into(new LogText(), options),
+    events: null,
+    usedBefore: USAGE_UNKNOWN,
+    onEvent: (event: AgentEvent) => void (event.kind === "session" && sessions.push(event.id)),
+  });
+  reading.add("stdout", new TextEncoder().encode(lines.map((line) => `${JSON.stringify(line)}\n`).join("")));
+  reading.end(null);
+  return sessions;
+}
+
+const init = (session_id: string) => ({ type: "system", subtype: "init", session_id });
+
+it("an agent that names one session after the other has twenty of them stored (reliability CHD-6)", () => {
+  expect(sessionsIn([init("a"), init("a"), init("b")])).toEqual(["a", "b"]);
+  expect(sessionsIn(Array.from({ length: 1_000 }, (_, no) => init(`s${no % 2}`)))).toHaveLength(20);
+});
+
+it("what cannot be the id of a session is none: it becomes an argument of a program", () => {
+  const bad = ["--help", "", "a b", "x".repeat(201), "a\n"];
+  expect(sessionsIn([...bad.map(init), init("01a2-b.c:d")])).toEqual(["01a2-b.c:d"]);
+});
+
+it("of the provider's windows that a run reports faster than they are stored, the latest of each is (reliability CHD-6)", async () => {
+  await using app = await openApp({ inMemory: true });
+  const { db } = app;
+  const { write } = db;
+  let writes = 0;
+  db.write = (...args) => {
+    writes++;
+    return write.apply(db, args);
+  };
+  const engine = { name: "claude", config: {} } as Engine;
+  const { onWindows } = meter({ db, clock: systemClock }, "none", engine);
+  for (let no = 1; no <= 1_000; no++) {
+    onWindows([{ name: no % 2 === 0 ? "five hours" : "week", utilization: no / 1_000, resets_at: null }]);
+  }
+  await eventually("they are stored", async () => {
+    const windows = await listWindows(db);
+    return windows.length === 2 && windows.every(({ utilization }) => utilization >= 0.999);
+  });
+  expect(writes).toBeLessThan(5);
+});
