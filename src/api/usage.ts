@@ -50,9 +50,9 @@ export async function listUsage(
     case "department":
       return whole(await usageByDepartment(db, since));
     case "engine":
-      return whole(await usageByExecution(db, "engine", since));
+      return whole(await usageByExecution(db, "engine", since, null));
     case "conversation":
-      return whole(ofCaller(call, await usageByExecution(db, "session_key", since)));
+      return whole(await usageByExecution(db, "session_key", since, boundTo(call.caller)));
     case "day":
       return whole(byDay(await usageByQuarter(db, since), timeZone));
   }
@@ -84,20 +84,14 @@ export async function listSeries(
     const point = points[indexOf(quarter.at)];
     if (point !== undefined) add(point, quarter);
   }
-  for (const [index, point] of points.entries()) {
-    const began = waited.filter(({ at }) => indexOf(at) === index);
-    if (began.length === 0) continue;
+  for (const [index, began] of Map.groupBy(waited, ({ at }) => indexOf(at))) {
+    const point = points[index];
+    if (point === undefined) continue;
     const sum = (name: "runs" | "ms") => began.reduce((total, one) => total + one[name], 0);
     point.waited_ms = Math.round(sum("ms") / sum("runs"));
     point.waited_longest_ms = Math.max(...began.map(({ longest_ms }) => longest_ms));
   }
   return whole(points);
-}
-
-// A run sees its own conversation and no other (contract 2.8).
-function ofCaller(call: Call, rows: UsageRow[]): UsageRow[] {
-  const bound = boundTo(call.caller);
-  return bound === null ? rows : rows.filter(({ key }) => key === bound);
 }
 
 function byDay(quarters: UsedInQuarter[], timeZone: string): UsageRow[] {

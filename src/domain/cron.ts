@@ -88,8 +88,32 @@ function valueOf(text: string, field: Field): number | null {
 
 /** The first time strictly after `after` (Unix ms) at which a valid expression fires, or null when it never does. */
 export function nextOccurrence(expression: string, timeZone: string, after: number): number | null {
-  // Such times are whole minutes, so every moment of a minute has the same next one.
-  return occurrenceAfter(JSON.stringify([Math.floor(after / MINUTE_MS), timeZone, expression])).at;
+  return occurrenceAfter(JSON.stringify([minuteOf(after), timeZone, expression])).at;
+}
+
+/**
+ * The first `count` times strictly after `after`, or as many as there are: what nextOccurrence() says, from one to the
+ * next. The expression is read once, and nothing is kept: questions about many times leave the kept answers to schedules.
+ */
+export function nextOccurrences(
+  expression: string,
+  timeZone: string,
+  after: number,
+  count: number,
+): number[] {
+  const cron = schedule(expression, timeZone);
+  const times: number[] = [];
+  while (times.length < count) {
+    const at = next(cron, minuteOf(times.at(-1) ?? after) * MINUTE_MS);
+    if (at === null) break;
+    times.push(at);
+  }
+  return times;
+}
+
+// Occurrences are whole minutes, so every moment of a minute has the same next one.
+function minuteOf(at: number): number {
+  return Math.floor(at / MINUTE_MS);
 }
 
 const OCCURRENCES_KEPT = 20_000;

@@ -1,4 +1,4 @@
-import { fitsClock, nextOccurrence } from "./cron.ts";
+import { fitsClock, nextOccurrences } from "./cron.ts";
 import type { PreviewedTime } from "./schedule.ts";
 
 const MINUTE_MS = 60_000;
@@ -13,11 +13,8 @@ export function previewCron(
   count: number,
 ): PreviewedTime[] {
   const clock = clockOf(timeZone);
-  const times: number[] = [];
-  for (let at: number | null = after; at !== null && times.length <= count;) {
-    at = nextOccurrence(expression, timeZone, at);
-    if (at !== null) times.push(at);
-  }
+  // One more than is shown: a note also depends on the time behind.
+  const times = nextOccurrences(expression, timeZone, after, count + 1);
   return times.slice(0, count).map((at, index) => ({
     at,
     local: localText(clock, at),

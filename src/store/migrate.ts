@@ -17,6 +17,7 @@ import { RUN_NUMBERS } from "./migrations/0004_run_numbers.ts";
 import { PLATFORMS } from "./migrations/0004_platforms.ts";
 import { SCHEDULES } from "./migrations/0004_schedules.ts";
 import { STANDBY } from "./migrations/0004_standby.ts";
+import { USAGE } from "./migrations/0004_usage.ts";
 import { WAITING } from "./migrations/0004_waiting.ts";
 
 /** One step from a schema version to the next. */
@@ -46,6 +47,7 @@ export const MIGRATIONS: readonly Migration[] = [
       ...LOGS,
       ...STANDBY,
       ...RUNNERS,
+      ...USAGE,
     ],
   },
 ];

@@ -1,5 +1,6 @@
 import type { UsageRow, UsedInQuarter, WaitedInQuarter } from "../domain/usage.ts";
 import type { Database } from "./database.ts";
+import { inConversation, type Where } from "./filter.ts";
 import { QUARTER_MS } from "./overview.ts";
 
 // What no run has reported stays null: sum() of nothing but nulls is null.
@@ -36,22 +37,29 @@ export function usageByDepartment(db: Database, since: number): Promise<UsageRow
   );
 }
 
-/** Use since a time by what executions say: their engine, or their conversation. */
+/**
+ * Use since a time by what executions say: their engine, or their conversation; the thousand with most of them. Of one
+ * conversation only for who is bound to it (contract 2.8).
+ */
 export function usageByExecution(
   db: Database,
   column: "engine" | "session_key",
   since: number,
+  boundTo: string | null,
 ): Promise<UsageRow[]> {
+  const where: Where = { conditions: ["completed_at >= ?"], args: [since] };
+  inConversation(where, "session_key", boundTo);
+  // A column that is not in this index would cost a look at each row (0004_usage.ts).
   return db.read(
     `select ${column} as key, '' as name, count(*) as executions, sum(status = 'failed') as failed,
       round(sum(max(0, completed_at - coalesce(started_at, completed_at))) / 60000.0, 3) as minutes,
       sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd
     from execution indexed by execution_completed
-    where completed_at >= ?
+    where ${where.conditions.join(" and ")}
     group by ${column}
     order by count(*) desc, key
     limit 1000`,
-    [since],
+    where.args,
   );
 }
 

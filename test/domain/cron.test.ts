@@ -1,7 +1,15 @@
+import { CronPattern } from "croner";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { patient } from "../harness/patience.ts";
-import { cronFault, MISSED_COUNT_MAX, missedOccurrences, nextOccurrence } from "../../src/domain/cron.ts";
+import {
+  cronFault,
+  MISSED_COUNT_MAX,
+  missedOccurrences,
+  nextOccurrence,
+  nextOccurrences,
+} from "../../src/domain/cron.ts";
+import { previewCron } from "../../src/domain/cron_preview.ts";
 
 // The long run: SVC_TEST_CRON=100000.
 const STRINGS = Number(Deno.env.get("SVC_TEST_CRON") ?? 5_000);
@@ -129,6 +137,90 @@ describe("nextOccurrence() across changes of the clock (reliability CRN-5)", () 
     expect(next("* * * * *", "UTC", "2026-01-01T00:00:00.000Z")).toBe("2026-01-01T00:01Z");
     expect(next("* * * * *", "UTC", "2025-12-31T23:59:59.999Z")).toBe("2026-01-01T00:00Z");
     expect(next("0 0 29 2 *", "UTC", "2024-02-29T00:00:00Z")).toBe("2028-02-29T00:00Z");
+  });
+});
+
+const HOUR_MS = 3_600_000;
+const PROPERTIES = Math.ceil(STRINGS / 10);
+// When clocks are set: by an hour, by half of one, over a whole day; and one that is never set.
+const CHANGES: Record<string, string[]> = {
+  "Europe/Berlin": ["2026-03-29T01:00Z", "2026-10-25T01:00Z"],
+  "America/New_York": ["2026-03-08T07:00Z", "2026-11-01T06:00Z"],
+  "Australia/Lord_Howe": ["2026-04-04T15:00Z", "2026-10-03T15:30Z"],
+  "Pacific/Apia": ["2011-12-30T10:00Z"],
+  "Asia/Kathmandu": ["2026-03-29T01:00Z"],
+};
+
+/** A field of a cron expression in each form that one has. */
+function field(min: number, max: number): fc.Arbitrary<string> {
+  const value = fc.integer({ min, max });
+  const range = fc.tuple(value, value).map(([a, b]) => `${Math.min(a, b)}-${Math.max(a, b)}`);
+  const step = fc.integer({ min: 1, max: max - min + 1 });
+  return fc.oneof(
+    fc.constant("*"),
+    value.map(String),
+    range,
+    fc.array(value, { minLength: 2, maxLength: 4 }).map((values) => values.join(",")),
+    step.map((every) => `*/${every}`),
+    fc.tuple(range, step).map(([from, every]) => `${from}/${every}`),
+  );
+}
+
+describe("nextOccurrences() (reliability CRN-5)", () => {
+  it(
+    `says what nextOccurrence() says from one time to the next: ${PROPERTIES} expressions around changes of the clock (seed ${SEED})`,
+    () => {
+      const rarely = (some: fc.Arbitrary<string>) =>
+        fc.oneof({ weight: 4, arbitrary: fc.constant("*") }, { weight: 1, arbitrary: some });
+      const weekday = fc.oneof(field(0, 6), fc.constant("7"));
+      // Clocks are set at night.
+      const hour = fc.oneof(field(0, 3), field(0, 23));
+      const expression = fc.tuple(
+        field(0, 59),
+        hour,
+        rarely(field(1, 31)),
+        rarely(field(1, 12)),
+        rarely(weekday),
+      );
+      const start = fc.constantFrom(...Object.keys(CHANGES)).chain((zone) =>
+        fc.tuple(
+          fc.constant(zone),
+          fc.constantFrom(...(CHANGES[zone] ?? [])),
+          fc.oneof(fc.integer({ min: -2, max: 2 }), fc.integer({ min: -30, max: 3 })),
+          fc.integer({ min: 0, max: HOUR_MS - 1 }),
+        )
+      );
+      fc.assert(
+        fc.property(
+          expression,
+          start,
+          fc.integer({ min: 0, max: 12 }),
+          (fields, [zone, change, hours, ms], count) => {
+            const text = fields.join(" ");
+            const after = Date.parse(change) + hours * HOUR_MS + ms;
+            const expected: number[] = [];
+            for (let at: number | null = after; at !== null && expected.length < count;) {
+              at = nextOccurrence(text, zone, at);
+              if (at !== null) expected.push(at);
+            }
+            expect(nextOccurrences(text, zone, after, count)).toEqual(expected);
+          },
+        ),
+        { numRuns: PROPERTIES, seed: SEED },
+      );
+    },
+    60_000 + 10 * STRINGS,
+  );
+
+  it("a preview reads its expression once, however many times it shows, and takes no room from what is kept for schedules", () => {
+    const read = vi.spyOn(CronPattern.prototype as unknown as { parse: () => void }, "parse");
+    expect(previewCron("7 * * * *", "Europe/Berlin", NOW, 50)).toHaveLength(50);
+    expect(read).toHaveBeenCalledTimes(1);
+    nextOccurrence("7 * * * *", "Europe/Berlin", NOW);
+    expect(read).toHaveBeenCalledTimes(2);
+    nextOccurrence("7 * * * *", "Europe/Berlin", NOW);
+    expect(read).toHaveBeenCalledTimes(2);
+    read.mockRestore();
   });
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Value } from "../../src/store/database.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
@@ -219,6 +220,64 @@ describe("GET /api/usage and GET /api/system/series (contract 17)", () => {
     const series = await app.call("GET /api/system/series");
     expect(series.at(-1)).toMatchObject({ waited_ms: 4_000, waited_longest_ms: 6_000 });
     expect(series.at(-2)).toMatchObject({ waited_ms: null, waited_longest_ms: null });
+  });
+
+  it("a series looks at each quarter of an hour once, however many spans it has, and adds up those of a span", async () => {
+    await using app = await openApp({ clock: new TestClock(NOW), inMemory: true });
+    const quarters = 2_000;
+    await app.db.write([{
+      sql: `insert into waited (quarter, runs, ms, longest_ms)
+        with recursive n (i) as (select 0 union all select i + 1 from n where i < ? - 1)
+        select ? - i, iif(i % 2 = 0, 1, 3), 4000 + 4 * i, 3000 + i from n`,
+      args: [quarters, NOW / QUARTER_MS - 1],
+    }]);
+    let looks = 0;
+    const read = app.db.read.bind(app.db);
+    app.db.read = async <T>(sql: string, args: Value[] = []) => {
+      const rows = await read<{ at: number }>(sql, args);
+      const watched = rows.map((row) => ({
+        ...row,
+        get at() {
+          looks++;
+          return row.at;
+        },
+      }));
+      return (sql.includes("from waited") ? watched : rows) as T[];
+    };
+    const step = 2 * QUARTER_MS;
+    const points = await app.call(`GET /api/system/series?since=${NOW - 999 * step}&step=${step}`);
+    // Two are before the first span.
+    expect([points.length, looks]).toEqual([1_000, quarters - 2]);
+    // The last span has just begun; the one before has the first two quarters: 8,004 ms of four runs.
+    expect(points.slice(-3)).toMatchObject([
+      { waited_ms: 2_005, waited_longest_ms: 3_003 },
+      { waited_ms: 2_001, waited_longest_ms: 3_001 },
+      { waited_ms: null, waited_longest_ms: null },
+    ]);
+  });
+
+  it("a run sees what its own conversation used, although a thousand others used more (contract 2.8)", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const run = await startRun(app, ["read:executions"]);
+    const now = Date.now();
+    const execution =
+      `insert into execution (id, worker_id, worker_name, task_id, message_id, session_key, engine,
+      instruction, status, attempt, run_id, created_at, started_at, completed_at)`;
+    const rest = "'w', 'Ada', 't', 'm', ?, 'echo', 'x', 'completed', 1";
+    await app.db.write([
+      {
+        sql: `${execution}
+          with recursive n (i) as (select 1 union all select i + 1 from n where i < 2000)
+          select 'other-' || i, ${rest.replace("?", "'other-' || (i % 1000)")}, 'r-' || i, ?1, ?1, ?1 from n`,
+        args: [now],
+      },
+      { sql: `${execution} values ('own', ${rest}, 'r', ?2, ?2, ?2)`, args: [run.sessionKey, now] },
+    ]);
+    const usage = async (headers = {}): Promise<{ key: string }[]> =>
+      await app.call("GET /api/usage?by=conversation", undefined, headers);
+    const all = await usage();
+    expect([all.length, all.some(({ key }) => key === run.sessionKey)]).toEqual([1_000, false]);
+    expect(await usage(run.headers)).toMatchObject([{ key: run.sessionKey, executions: 1 }]);
   });
 
   it("count by engine and conversation from executions", async () => {

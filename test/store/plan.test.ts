@@ -12,6 +12,7 @@ import { migrate } from "../../src/store/migrate.ts";
 import { listOldExecutions, pruneInbound, pruneSent } from "../../src/store/retention.ts";
 import { findAskedSession } from "../../src/store/session.ts";
 import { listOldestHeads } from "../../src/store/task_queue.ts";
+import { usageByExecution } from "../../src/store/usage.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { startRun } from "../harness/run.ts";
@@ -263,6 +264,24 @@ describe("query plans (architecture, Style)", () => {
     await listOldExecutions(db, 0);
     const [sql = "", args = []] = asked.mock.calls[0] ?? [];
     expect(await planOf(sql, args)).toContain("INDEX execution_completed");
+    await db.close();
+  });
+
+  it("use by engine and by conversation is summed up from an index alone: in a row it stands behind the texts", async () => {
+    const db = await Database.open(":memory:");
+    await migrate(db, 0);
+    const asked = vi.spyOn(db, "read").mockResolvedValue([]);
+    await usageByExecution(db, "engine", 1, null);
+    await usageByExecution(db, "session_key", 1, null);
+    await usageByExecution(db, "session_key", 1, "local:x");
+    const statements = [...asked.mock.calls];
+    asked.mockRestore();
+    for (const [sql, args = []] of statements) {
+      const plan = await db.read<{ detail: string }>(`explain query plan ${sql}`, args);
+      expect(plan.map(({ detail }) => detail), sql).toContain(
+        "SEARCH execution USING COVERING INDEX execution_completed (completed_at>?)",
+      );
+    }
     await db.close();
   });
 });
