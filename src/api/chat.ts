@@ -102,16 +102,15 @@ async function changeSession(
   id: string,
   input: ChatUpdate,
 ): Promise<Answer<ChatSession>> {
-  const session = await findVisibleSession(db, call, id);
-  const workerId = input.worker_id === undefined ? session.worker_id : input.worker_id || null;
-  await checkWorker(db, workerId);
+  await findVisibleSession(db, call, id);
+  const worker_id = input.worker_id === undefined ? undefined : input.worker_id || null;
+  await checkWorker(db, worker_id ?? null);
   const now = clock.now();
-  const changed = { ...session, name: input.name ?? session.name, worker_id: workerId, updated_at: now };
   await db.writeOr([
-    ...updateChatSession(changed),
+    ...updateChatSession(id, { name: input.name, worker_id }, now),
     record(now, { kind: "chat.updated", session_key: chatSessionKey(id), actor: call.caller.subject }),
   ], () => notFound("session", id));
-  return answer(changed);
+  return answer(await findVisibleSession(db, call, id));
 }
 
 async function checkWorker(db: Database, id: string | null): Promise<void> {

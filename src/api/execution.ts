@@ -1,3 +1,4 @@
+import { chatSessionId } from "../domain/chat.ts";
 import { conflict, notFound } from "../domain/error.ts";
 import type { Execution, ExecutionFilter } from "../domain/execution.ts";
 import { type Json, valueOf } from "../domain/json.ts";
@@ -6,6 +7,7 @@ import { faultPoint } from "../base/fault_point.ts";
 import { keysOf } from "../domain/run_identity.ts";
 import { boundTo } from "../domain/scope.ts";
 import { eventsPath, logPath } from "../base/paths.ts";
+import { findChatSession, touchChatSession } from "../store/chat.ts";
 import { findExecution, findExecutionJson, markCancelled } from "../store/execution.ts";
 import { findBeeRunStatus } from "../store/bee_run.ts";
 import { listExecutions as listExecutionRows } from "../store/execution_list.ts";
@@ -15,9 +17,10 @@ import { cancelRunOf } from "../store/task_move.ts";
 import { findWorker } from "../store/worker.ts";
 import { type Answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
+import { create } from "./create.ts";
 import type { Needs } from "./parts.ts";
 import { isEndedExecution } from "../domain/vocabulary.ts";
-import { createTask } from "./task_create.ts";
+import { creationOf } from "./task_create.ts";
 import type { Task } from "../domain/task.ts";
 
 /** GET /api/executions (interface 4.2, execution list). */
@@ -82,17 +85,32 @@ export async function cancelExecution(
 type RetryNeeds = Needs<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
 
 /**
- * POST /api/executions/:id/retry: a new task for the same worker, with the same instruction and in the same conversation
- * (contract 17). Throws `not_found`, and `conflict` while it runs or when its worker was deleted.
+ * POST /api/executions/:id/retry: a new task for the same worker, with the same instruction and in the same conversation, also
+ * when its message is gone (contract 17). Throws `not_found`, and `conflict` while it runs or when its worker or its local session
+ * was deleted.
  */
 export async function retryExecution(needs: RetryNeeds, call: Call, id: string): Promise<Answer<Task>> {
-  const execution = valueOf(await findVisible(needs.db, call, id));
-  const { status, worker_id, worker_name, message_id, instruction } = execution;
-  if (!isEndedExecution(status)) throw conflict(`Cannot retry execution ${id}: it is ${status}`);
-  if (await findWorker(needs.db, worker_id) === null) {
-    throw conflict(`Cannot retry execution ${id}: its worker ${worker_name} was deleted`);
-  }
-  return await createTask(needs, call, { message_id, worker_id, instruction, type: "immediate" });
+  const { db, clock } = needs;
+  const execution = valueOf(await findVisible(db, call, id));
+  const { status, worker_id, worker_name, message_id, session_key, instruction } = execution;
+  const cannot = (why: string) => conflict(`Cannot retry execution ${id}: ${why}`);
+  if (!isEndedExecution(status)) throw cannot(`it is ${status}`);
+  const workerGone = () => cannot(`its worker ${worker_name} was deleted`);
+  if (await findWorker(db, worker_id) === null) throw workerGone();
+  const chatId = chatSessionId(session_key);
+  return await create({ db, clock }, call, async () => {
+    const input = { message_id, worker_id, instruction, type: "immediate" as const };
+    const { statements, response } = await creationOf(needs, call, input, { message_id, session_key });
+    return {
+      // As a message into a session does: the write itself finds out whether the session exists.
+      statements: [...(chatId === null ? [] : touchChatSession(chatId, clock.now())), ...statements],
+      response,
+      lost: async () =>
+        chatId !== null && await findChatSession(db, chatId) === null
+          ? cannot("its session was deleted, and nobody would get the answer")
+          : workerGone(),
+    };
+  });
 }
 
 /** Where the log of an execution, or of a run of the bee, is, and whether more can come. Throws `not_found`. */

@@ -223,7 +223,7 @@ function changeWebhook(
   } else if (action === "update") {
     const data = { changed: changed.map((one) => one.name) };
     statements.push(
-      ...updateWebhook(id, { ...fields, name, secret: null }, now),
+      ...updateWebhook(id, { ...fields, name }, now),
       say("webhook.updated", data),
     );
   }

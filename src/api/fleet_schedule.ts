@@ -79,7 +79,7 @@ export function scheduleStatements(
     const given = Object.fromEntries(names.map((one) => [one, all[one]]));
     const change = { ...given, ...times, ...resumed, ...paused };
     statements.push(
-      ...updateSchedule(id, change as ScheduleChange, false, now),
+      ...updateSchedule(id, change as ScheduleChange, {}, now),
       record(now, { kind: "task.updated", worker_id, task_id: id, actor, data: { fields: names } }),
     );
   }

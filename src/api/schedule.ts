@@ -8,7 +8,13 @@ import { boundTo } from "../domain/scope.ts";
 import type { Task, TaskUpdate } from "../domain/task.ts";
 import { checkFieldsOfType, countdownAt, nextRunAt, zoneOf } from "../domain/task_plan.ts";
 import { record } from "../store/journal.ts";
-import { listSchedules as listScheduleRows, type ScheduleChange, updateSchedule } from "../store/schedule.ts";
+import {
+  listSchedules as listScheduleRows,
+  type ScheduleChange,
+  TIMED_BY,
+  type TimedBy,
+  updateSchedule,
+} from "../store/schedule.ts";
 import { findTaskJson } from "../store/task.ts";
 import { findWorker } from "../store/worker.ts";
 import { type Answer, answer, page } from "./answer.ts";
@@ -38,16 +44,35 @@ export function previewSchedule(
   return Promise.resolve(answer(previewCron(cron, zone, now, count)));
 }
 
+type UpdateNeeds = Needs<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
+
+// Somebody else may change a time between the read and the write.
+const TRIES = 5;
+
 /**
  * PUT /api/tasks/:id for a schedule or a countdown: an absent field stays unchanged (contract 15). Throws `not_found`,
  * `invalid_request`, `forbidden` for who may not set commands, `conflict` for a task that has ended or is immediate.
  */
 export async function updateTask(
-  needs: Needs<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">,
+  needs: UpdateNeeds,
   call: Call,
   id: string,
   input: TaskUpdate,
 ): Promise<Answer<Task>> {
+  for (let tries = 0; tries < TRIES; tries++) {
+    const done = await changeTask(needs, call, id, input);
+    if (done !== null) return done;
+  }
+  throw conflict(`Cannot change task ${id}: it has started or ended meanwhile; look again`);
+}
+
+/** As updateTask(); null: what it read was changed before it could write, and nothing was written. */
+async function changeTask(
+  needs: UpdateNeeds,
+  call: Call,
+  id: string,
+  input: TaskUpdate,
+): Promise<Answer<Task> | null> {
   const { db, clock } = needs;
   const read = () => findTaskJson(db, id, boundTo(call.caller));
   const json = await read();
@@ -63,8 +88,8 @@ export async function updateTask(
   const chain = isOwn ? {} : { depth: await chainDepth(needs, call, "change the task") };
   const change = { ...asked, ...timesOf(needs, task, asked, call, now), ...chain };
   const waiting = task.type === "countdown" && (asked.scheduled_at !== undefined || asked.paused === false);
-  await db.writeOr([
-    ...updateSchedule(id, change, waiting, now),
+  const { won } = await db.write([
+    ...updateSchedule(id, change, { waiting, asRead: basisOf(task, change) }, now),
     record(now, {
       kind: "task.updated",
       session_key: task.session_key,
@@ -74,8 +99,15 @@ export async function updateTask(
       actor: call.caller.subject,
       data: { fields: Object.keys(asked) },
     }),
-  ], () => conflict(`Cannot change task ${id}: it has started or ended meanwhile; look again`));
-  return { json: await read() ?? json };
+  ]);
+  return won ? { json: await read() ?? json } : null;
+}
+
+// What the new next time was worked out from. What the change itself writes need not be as it was read.
+function basisOf(task: Task, change: ScheduleChange): TimedBy {
+  if (change.next_run_at === undefined) return {};
+  const names = TIMED_BY.filter((name) => change[name] === undefined);
+  return Object.fromEntries(names.map((name) => [name, task[name]]));
 }
 
 function checkChangeable(task: Task): void {

@@ -17,29 +17,43 @@ import type { Answer } from "./answer.ts";
 import type { Call } from "./call.ts";
 import { chainDepth } from "./chain.ts";
 import { checkCommands, checkDelivery } from "./command.ts";
-import { create } from "./create.ts";
+import { create, type Creation } from "./create.ts";
 import type { Needs } from "./parts.ts";
 
 type CreateNeeds = Needs<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
 
 /** POST /api/tasks (interface 4.2, task create; contract 3, Task). Throws `invalid_request`, `not_found`, `conflict`. */
 export function createTask(needs: CreateNeeds, call: Call, input: TaskCreate): Promise<Answer<Task>> {
-  const { db, clock, runLimits } = needs;
+  const { db, clock } = needs;
   return create({ db, clock }, call, async () => {
-    const now = clock.now();
     const message = await findInbound(db, input.message_id, boundTo(call.caller));
     const origin = message === null ? null : { message_id: message.id, session_key: message.session_key };
-    const worker = input.gate || input.verify ? await findWorker(db, input.worker_id) : null;
-    const { task, due_at } = planned(needs, call, input, { now, origin, engine: worker?.engine ?? "" });
-    const depth = await chainDepth(needs, call, "create the task");
-    await runLimits.take(call, "tasks");
-    return {
-      // The insert itself finds out whether the worker exists, so it cannot be deleted in between.
-      statements: [...insertTask(rowOf(call, { task, due_at }, depth)), record(now, created(task, call))],
-      response: task,
-      lost: () => unknownWorker(input.worker_id),
-    };
+    return await creationOf(needs, call, input, origin);
   });
+}
+
+/**
+ * What creates a task in the conversation of `origin`; null: no message of the caller has the id that the input names. Throws
+ * `invalid_request`, `not_found`, `conflict`.
+ */
+export async function creationOf(
+  needs: CreateNeeds,
+  call: Call,
+  input: TaskCreate,
+  origin: Origin | null,
+): Promise<Creation<Task>> {
+  const { db, clock, runLimits } = needs;
+  const now = clock.now();
+  const worker = input.gate || input.verify ? await findWorker(db, input.worker_id) : null;
+  const { task, due_at } = planned(needs, call, input, { now, origin, engine: worker?.engine ?? "" });
+  const depth = await chainDepth(needs, call, "create the task");
+  await runLimits.take(call, "tasks");
+  return {
+    // The insert itself finds out whether the worker exists, so it cannot be deleted in between.
+    statements: [...insertTask(rowOf(call, { task, due_at }, depth)), record(now, created(task, call))],
+    response: task,
+    lost: () => unknownWorker(input.worker_id),
+  };
 }
 
 // So many tasks are checked in one turn of the loop: the next time of a cron may take a millisecond.

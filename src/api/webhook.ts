@@ -127,23 +127,22 @@ export async function updateWebhook(
   ref: string,
   input: WebhookUpdate,
 ): Promise<Answer<Webhook>> {
-  const webhook = await find({ db }, ref);
-  const { url = webhook.url, events = webhook.events, enabled = webhook.enabled, secret } = input;
-  if (webhook.origin === "config" && Object.keys(input).some((key) => key !== "enabled")) {
+  const { id, name, origin } = await find({ db }, ref);
+  if (origin === "config" && Object.keys(input).some((key) => key !== "enabled")) {
     throw conflict(
       "Cannot change this webhook: it stands in the configuration; change it there and start again",
     );
   }
   const now = clock.now();
   await db.writeOr([
-    ...updateWebhookRow(webhook.id, { url, events, enabled, secret: secret ?? null }, now),
+    ...updateWebhookRow(id, input, now),
     record(now, {
       kind: "webhook.updated",
       actor: call.caller.subject,
-      data: { webhook_id: webhook.id, name: webhook.name, changed: Object.keys(input) },
+      data: { webhook_id: id, name, changed: Object.keys(input) },
     }),
   ], () => notFound("webhook", ref));
-  return answer(await find({ db }, webhook.id));
+  return answer(await find({ db }, id));
 }
 
 /** DELETE /api/webhooks/:id_or_name. Throws `not_found`, `conflict` for one of the configuration. */

@@ -1,7 +1,7 @@
 import { type ChatFilter, type ChatSession, chatSessionSchema } from "../domain/chat.ts";
 import type { Media } from "../domain/message.ts";
 import type { Listing, Page } from "../domain/page.ts";
-import { type Database, guarded, type Row, type Statement } from "./database.ts";
+import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
 import { list, parsed } from "./list.ts";
 import type { EventKind } from "../domain/vocabulary.ts";
 import { firstShown, shown } from "./shown.ts";
@@ -17,14 +17,24 @@ export function insertChatSession(session: ChatSession): Statement {
   };
 }
 
-/** Changes name and default worker, guarded by the session's existence. */
-export function updateChatSession(session: ChatSession): Statement[] {
-  return guarded("update chat_session set name = ?, worker_id = ?, updated_at = ? where id = ?", [
-    session.name,
-    session.worker_id,
-    session.updated_at,
-    session.id,
-  ]);
+/** What an update of a local session may name. */
+interface ChatChange {
+  name: string | undefined;
+  /** null: none. */
+  worker_id: string | null | undefined;
+}
+
+/** Changes what is named only, guarded by the session's existence: two changes at the same time both count. */
+export function updateChatSession(id: string, change: ChatChange, now: number): Statement[] {
+  const set = ["updated_at = ?"];
+  const args: Value[] = [now];
+  for (const name of ["name", "worker_id"] as const) {
+    const value = change[name];
+    if (value === undefined) continue;
+    set.push(`${name} = ?`);
+    args.push(value);
+  }
+  return guarded(`update chat_session set ${set.join(", ")} where id = ?`, [...args, id]);
 }
 
 /** Updates `updated_at` of a session, guarded by its existence: nothing is sent into a deleted one. */

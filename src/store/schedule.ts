@@ -66,11 +66,25 @@ export type ScheduleChange =
   >
   & { queued_at?: null; depth?: number };
 
-/** Changes the named columns only, guarded by the task's being active, and by its waiting when `waiting` says so. */
+/** What a next time is worked out from. */
+export const TIMED_BY = ["cron", "time_zone", "scheduled_at", "until"] as const;
+
+/** Some of it, as it was read. */
+export type TimedBy = Partial<Pick<Task, (typeof TIMED_BY)[number]>>;
+
+/** What has to be so still when a schedule is changed. */
+interface ScheduleGuard {
+  /** It waits for its time. */
+  waiting?: boolean;
+  /** Columns that are as they were read. */
+  asRead?: TimedBy;
+}
+
+/** Changes the named columns only, guarded by the task's being active, and by what else is asked for. */
 export function updateSchedule(
   id: string,
   change: ScheduleChange,
-  waiting: boolean,
+  { waiting = false, asRead = {} }: ScheduleGuard,
   now: number,
 ): Statement[] {
   const entries = Object.entries(change) as [string, Value | object][];
@@ -79,11 +93,12 @@ export function updateSchedule(
   const args = entries.map(([name, value]) =>
     name === "gate" || name === "verify" ? JSON.stringify(value) : value as Value
   );
+  const still = Object.entries(asRead) as [string, Value][];
+  const where = ["id = ?", `status ${TASK_IS_ACTIVE}`, ...still.map(([name]) => `${name} is ?`)];
+  if (waiting) where.push("+status = 'scheduled'");
   return guarded(
-    `update task
-    set ${[...set, "updated_at = ?"].join(", ")}
-    where id = ? and status ${TASK_IS_ACTIVE} ${waiting ? "and +status = 'scheduled'" : ""}`,
-    [...args, now, id],
+    `update task set ${[...set, "updated_at = ?"].join(", ")} where ${where.join(" and ")}`,
+    [...args, now, id, ...still.map(([, value]) => value)],
     BELL.scheduler,
   );
 }

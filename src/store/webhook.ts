@@ -1,8 +1,14 @@
 import { nameKey } from "../domain/name.ts";
 import type { Json } from "../domain/json.ts";
 import type { Listing, Page } from "../domain/page.ts";
-import { deliverySchema, type Webhook, type WebhookDelivery, webhookSchema } from "../domain/webhook.ts";
-import { type Database, guarded, type Row, type Statement } from "./database.ts";
+import {
+  deliverySchema,
+  type Webhook,
+  type WebhookDelivery,
+  webhookSchema,
+  type WebhookUpdate,
+} from "../domain/webhook.ts";
+import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
 import { oneOf, type Where } from "./filter.ts";
 import { list, parsed } from "./list.ts";
 import { firstShown, shown } from "./shown.ts";
@@ -111,29 +117,30 @@ export function syncWebhooks(webhooks: readonly Omit<NewWebhook, "origin">[], no
 }
 
 /** What can be changed of a webhook. */
-interface WebhookChange {
+interface WebhookChange extends WebhookUpdate {
   /** Differs from the present one by its capitals at most. */
   name?: string;
-  url: string;
-  events: readonly string[];
-  enabled: boolean;
-  /** null: as it was. */
-  secret: string | null;
 }
 
-/** Changes a webhook, guarded by its existence. What was switched off by the service begins anew. */
-export function updateWebhook(
-  id: string,
-  { name, url, events, enabled, secret }: WebhookChange,
-  now: number,
-): Statement[] {
-  return guarded(
-    `update webhook
-    set name = coalesce(?, name), url = ?, events = ?, enabled = ?, secret = coalesce(?, secret), disabled_reason = '', attempt = 0,
-      due_at = ?, updated_at = ?
-    where id = ?`,
-    [name ?? null, url, JSON.stringify(events), enabled, secret, now, now, id],
-  );
+/**
+ * Changes what is named only, guarded by the webhook's existence: two changes at the same time both count. What is owed is tried
+ * anew. What the service switched off stays off, with its reason, until somebody switches it on.
+ */
+export function updateWebhook(id: string, change: WebhookChange, now: number): Statement[] {
+  const set = ["attempt = 0", "due_at = ?", "updated_at = ?"];
+  const args: Value[] = [now, now];
+  for (const name of ["name", "url", "secret", "enabled"] as const) {
+    const value = change[name];
+    if (value === undefined) continue;
+    set.push(`${name} = ?`);
+    args.push(value);
+  }
+  if (change.events !== undefined) {
+    set.push("events = ?");
+    args.push(JSON.stringify(change.events));
+  }
+  if (change.enabled === true) set.push("disabled_reason = ''");
+  return guarded(`update webhook set ${set.join(", ")} where id = ?`, [...args, id]);
 }
 
 /** Deletes a webhook with its tries, guarded by its existence. */

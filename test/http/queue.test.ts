@@ -122,6 +122,53 @@ describe("POST /api/executions/:id/retry (contract 17)", () => {
     expect(unknown.status).toBe(404);
   });
 
+  async function withChat(app: App) {
+    const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada" });
+    const chat = await app.call("POST /api/local/sessions", { worker_id });
+    await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "say it again" });
+    await app.settle();
+    const [execution] = await app.call("GET /api/executions");
+    return { chat, execution, retry: () => app.send(`POST /api/executions/${execution.id}/retry`, {}) };
+  }
+
+  it("stays in the conversation when the message is gone, and is answered there", async () => {
+    await using app = await openApp();
+    const { chat, execution, retry } = await withChat(app);
+    await app.db.write([{ sql: "delete from inbound_message", args: [] }]);
+    const { status, body } = await retry();
+    expect([status, body.session_key, body.message_id]).toEqual([
+      201,
+      `local:${chat.id}`,
+      execution.message_id,
+    ]);
+    await app.settle();
+    const history = await app.call(`GET /api/local/sessions/${chat.id}/messages`);
+    expect(history.map(({ role }: { role: string }) => role)).toEqual(["bee", "bee"]);
+  });
+
+  it("is refused when its session was deleted, before the write or just then", async () => {
+    await using app = await openApp();
+    const { chat, execution, retry } = await withChat(app);
+    const write = app.db.write.bind(app.db);
+    app.db.write = async (statements, ...more) => {
+      if (!statements.some(({ args }) => args.includes("task.created"))) {
+        return await write(statements, ...more);
+      }
+      app.db.write = write;
+      await app.call(`DELETE /api/local/sessions/${chat.id}`);
+      return await write(statements, ...more);
+    };
+    const refused = [
+      409,
+      `Cannot retry execution ${execution.id}: its session was deleted, and nobody would get the answer`,
+    ];
+    for (let time = 0; time < 2; time++) {
+      const { status, body } = await retry();
+      expect([status, body.detail]).toEqual(refused);
+    }
+    expect(await app.call("GET /api/queue")).toEqual([]);
+  });
+
   it("is refused for a run that goes on", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["*:*"]);
