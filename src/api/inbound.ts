@@ -10,7 +10,7 @@ import {
   platformKey,
   platformMessageId,
 } from "../domain/platform.ts";
-import type { Heard, Incoming, Received } from "../platform/platform.ts";
+import type { Gap, Heard, Incoming, Received } from "../platform/platform.ts";
 import { isDuplicate } from "../store/database.ts";
 import { insertInbound } from "../store/inbound.ts";
 import { record } from "../store/journal.ts";
@@ -23,6 +23,7 @@ import {
   listLastHeard,
   wasOver,
 } from "../store/platform_message.ts";
+import { findSetting, saveSetting } from "../store/setting.ts";
 import { receiveClick } from "./click.ts";
 import { greetStranger } from "./pairing.ts";
 import type { Needs } from "./parts.ts";
@@ -64,6 +65,15 @@ export async function lastHeard({ db }: Needs<"db">, platform: string): Promise<
   return rows.flatMap(({ session_key, last }) =>
     last === null ? [] : [{ ...placeOf(session_key), id: ownMessageId(last) }]
   );
+}
+
+/** Where the gap of a platform begins that it has not read yet, kept over restarts. */
+export function gapOf({ db }: Needs<"db">, platform: string): Gap {
+  const name = `gap:${platform}` as const;
+  return {
+    find: async () => await findSetting(db, name) ?? "",
+    save: async (heardUpTo) => void await db.write([saveSetting(name, heardUpTo)]),
+  };
 }
 
 /** Whether this is to be heard: said to us, by somebody who was allowed (contract 10.2). */

@@ -1,5 +1,5 @@
 import { carryOutCommand } from "../api/chat_command.ts";
-import { lastHeard, receiveMessage } from "../api/inbound.ts";
+import { gapOf, lastHeard, receiveMessage } from "../api/inbound.ts";
 import type { Needs, Parts } from "../api/parts.ts";
 import type { Connected, PlatformRules, Platforms } from "../api/platforms.ts";
 import { newId } from "../base/id.ts";
@@ -128,6 +128,7 @@ export function startPlatforms(needs: Needs<"db" | "clock" | "limits" | "platfor
     platform?.start(
       (incoming) => receiveMessage(needs, rules, incoming),
       () => lastHeard(needs, rules.name),
+      gapOf(needs, rules.name),
     );
   }
 }

@@ -1,5 +1,6 @@
 import { type Backoff, backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
+import { LONGEST_PAUSE_MS } from "../platform/retry_after.ts";
 
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 300_000 };
 
@@ -18,14 +19,18 @@ export class Holds {
     this.#clock = clock;
   }
 
-  /** Leaves a platform alone, or one chat of it; answers until when, Unix ms. What the platform said counts before our own pause. */
+  /**
+   * Leaves a platform alone, or one chat of it, for a day at most; answers until when, Unix ms. What the platform said counts before our
+   * own pause.
+   */
   hold(platform: string, chat: string | undefined, retryAfterMs: number | null): number {
     const key = keyOf(platform, chat);
     const now = this.#clock.monotonic();
     const { endsAt: before, strikes: earlier } = this.#held.get(key) ?? { endsAt: now, strikes: 0 };
     // What fails while a hold is on was sent before it: the same trouble, and not one more.
     const strikes = before > now ? earlier : earlier + 1;
-    const ms = Math.max(Math.ceil(retryAfterMs ?? backoffMs(RETRY, strikes)), RETRY.firstMs);
+    const asked = Math.ceil(retryAfterMs ?? backoffMs(RETRY, strikes));
+    const ms = Math.min(Math.max(asked, RETRY.firstMs), LONGEST_PAUSE_MS);
     const endsAt = Math.max(before, now + ms);
     this.#held.set(key, { endsAt, strikes });
     return this.#clock.now() + Math.ceil(endsAt - now);

@@ -50,6 +50,16 @@ export interface Heard {
   id: string;
 }
 
+/**
+ * Up to which message somebody had listened when a gap began whose history is not read yet; "" for none. What is said now is stored
+ * beside that, and without this a stop would hide the gap behind it.
+ */
+export interface Gap {
+  find(): Promise<string>;
+  /** Resolves when it is stored. */
+  save(heardUpTo: string): Promise<void>;
+}
+
 /** A part of a reply as it is stored and sent: text in Markdown, or a file. */
 export interface Part {
   text: string;
@@ -128,9 +138,9 @@ export interface Platform {
   readonly kind: PlatformKind;
   /**
    * Connects in the background, and again whenever it has to. Never throws. `lastHeard` says what was heard last in each of the latest
-   * conversations: a history is read from there on after a gap (contract 10.1).
+   * conversations: a history is read from there on after a gap (contract 10.1). `gap` is for those who listen while they read it.
    */
-  start(receive: Receive, lastHeard: () => Promise<Heard[]>): void;
+  start(receive: Receive, lastHeard: () => Promise<Heard[]>, gap?: Gap): void;
   stop(): Promise<void>;
   /** A reply as the parts that are sent one after the other: formatted, and cut where it is too long. */
   cut(content: string, media: Media | null): Part[];

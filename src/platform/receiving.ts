@@ -28,3 +28,8 @@ export function readOrLeave<T>(platform: string, read: () => T | null): T | null
     return null;
   }
 }
+
+/** The size of a file as a platform says it; null when it is none: sums are made of it. */
+export function sizeOf(size: unknown): number | null {
+  return typeof size === "number" && Number.isFinite(size) && size >= 0 ? size : null;
+}

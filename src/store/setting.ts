@@ -16,7 +16,9 @@ type SettingName =
   /** Why the last backup of the configuration failed; "" when it did not. */
   | "backup_fault"
   /** Up to which event notices were told. */
-  | "notices_cursor";
+  | "notices_cursor"
+  /** Up to which message a platform had listened when a gap began that is not read yet; "" for none. */
+  | `gap:${string}`;
 
 /** The value of a setting, or null. */
 export async function findSetting(db: Database, name: SettingName): Promise<string | null> {

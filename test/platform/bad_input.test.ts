@@ -2,6 +2,10 @@
 import { describe, expect, it } from "vitest";
 import { Holds } from "../../src/pipeline/holds.ts";
 import { expand } from "../../src/domain/template.ts";
+import type { Incoming } from "../../src/platform/platform.ts";
+import { messageOf as discordMessage } from "../../src/platform/discord/message.ts";
+import { messageOf as slackMessage } from "../../src/platform/slack/message.ts";
+import { incomingOf as telegramUpdate } from "../../src/platform/telegram/message.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
@@ -194,6 +198,51 @@ it("a platform that floods and never answers leaves the others alone (reliabilit
   expect(loud.sent).toEqual([]);
 }, 180_000);
 
+/** What the platforms that say how large a file is make of one. */
+const WITH_FILE: Record<string, (size: never) => Incoming | null> = {
+  telegram: (file_size) =>
+    telegramUpdate({
+      update_id: 1,
+      message: {
+        message_id: 1,
+        chat: { id: 7, type: "private" },
+        from: { id: 7, is_bot: false },
+        document: { file_id: "f", file_size },
+      },
+    }, { id: 99, is_bot: true }),
+  discord: (size) =>
+    discordMessage(
+      {
+        id: "1",
+        type: 0,
+        channel_id: "7",
+        author: { id: "7", username: "u" },
+        attachments: [{ url: "f", filename: "file", size }],
+      },
+      { chat: "7", thread: "", isDirect: true },
+      { id: "99", roles: new Set() },
+    ),
+  slack: (size) =>
+    slackMessage({
+      type: "message",
+      channel: "D7",
+      user: "7",
+      ts: "1.1",
+      files: [{ id: "f", size, url_private_download: "f" }],
+    }, "B"),
+};
+
+// Room on the disk is reserved for it: a sum with a text in it is none.
+it.each(Object.entries(WITH_FILE))(
+  "a file of %s has the size that it is said to have, or none",
+  (_kind, read) => {
+    const sizes = [0, 7, 1.5, "7", {}, [7], true, -1, Infinity, NaN, null, undefined];
+    expect(sizes.map((size) => read(size as never)?.files)).toEqual(
+      [0, 7, 1.5, ...Array(9).fill(null)].map((size) => [{ ref: "f", name: "file", size }]),
+    );
+  },
+);
+
 it("a hold lasts as long as it was to, whatever becomes of the wall clock (contract 10.3)", () => {
   const clock = new TestClock();
   const holds = new Holds(clock);
@@ -225,7 +274,7 @@ it("a hold is not ended by what was sent before it, and grows until something ar
   expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 1_000);
 });
 
-it("a hold is one for all that fails at once, as long as the longest of them, and never none (contract 10.3)", () => {
+it("a hold is one for all that fails at once, as long as the longest of them, never none, and a day at most (contract 10.3)", () => {
   const clock = new TestClock();
   const holds = new Holds(clock);
   for (let i = 0; i < 16; i++) expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 1_000);
@@ -234,6 +283,7 @@ it("a hold is one for all that fails at once, as long as the longest of them, an
   clock.advance(60_000);
   expect(holds.hold("phone", undefined, 0)).toBe(clock.now() + 1_000);
   expect(holds.hold("other", "7", -5)).toBe(clock.now() + 1_000);
+  expect(holds.hold("other", "8", 1_800_000_000_000)).toBe(clock.now() + 86_400_000);
 });
 
 it("a stop waits for what a webhook is being told, so that it is not told twice (contract 11)", async () => {

@@ -6,9 +6,12 @@ import { DISCORD_MARKDOWN, plainText } from "../../src/platform/discord/format.t
 import { inDialect } from "../../src/platform/markdown.ts";
 import type { Heard, Incoming, Receive } from "../../src/platform/platform.ts";
 import type { App } from "../harness/app.ts";
+import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
 import { openWorld } from "./worlds/open.ts";
+
+const DAY_MS = 86_400_000;
 
 const open = (world: DiscordWorld, clock?: Clock) =>
   openWorld("guild", world, clock === undefined ? {} : { clock });
@@ -18,10 +21,15 @@ const hears = (world: DiscordWorld, text: string) =>
 const stateOf = async (app: App) => (await app.call("GET /api/platforms/guild")).state;
 
 /** The platform alone, with what came out of it. */
-function listening(world: DiscordWorld, receive?: Receive, heard: Heard[] = []) {
+function listening(
+  world: DiscordWorld,
+  receive?: Receive,
+  heard: Heard[] = [],
+  clock: Clock = systemClock,
+) {
   const came: Incoming[] = [];
   const { token, base_url } = world.config;
-  const platform = createDiscord("guild", { token, base_url }, systemClock);
+  const platform = createDiscord("guild", { token, base_url }, clock);
   const taken = (incoming: Incoming) => {
     came.push(incoming);
     return Promise.resolve({ outcome: "queued" as const, message_id: "m" });
@@ -187,6 +195,20 @@ describe("a key of Discord that does not count (contract 10.4)", () => {
     await eventually("it waits", async () => await stateOf(app) === "limited");
     expect(world.fake.gateway.asked.identify).toBe(0);
   });
+
+  it("asks again after a day at most, whatever Discord says", async () => {
+    await using world = new DiscordWorld();
+    const clock = new TestClock(Date.now());
+    Object.assign(world.fake, { remaining: 0, resetAfterMs: Date.now() });
+    await using app = await open(world, clock);
+    await eventually("it waits", async () => await stateOf(app) === "limited");
+    world.fake.remaining = 1000;
+    clock.advance(DAY_MS);
+    await eventually("it begins", () => {
+      clock.advance(500);
+      return world.fake.gateway.asked.identify > 0;
+    });
+  });
 });
 
 describe("limits of Discord (contract 10.3)", () => {
@@ -224,6 +246,34 @@ describe("limits of Discord (contract 10.3)", () => {
     const began = performance.now();
     await there.platform.deliver({ ...answer, chat: "D8", key: "b" });
     expect(performance.now() - began).toBeGreaterThan(400);
+  });
+
+  it("asks a channel again within a day, whatever Discord says of when it takes more", async () => {
+    await using world = new DiscordWorld();
+    await using there = listening(world);
+    const answer = { chat: "D7", thread: "", answers: "", choices: [], part: { text: "x", media: null } };
+    world.fake.nextResetAfter = String(Date.now() / 1000);
+    await there.platform.deliver({ ...answer, key: "a" });
+    const { why, retryAfterMs } = await there.platform.deliver({ ...answer, key: "b" }).catch((error) =>
+      error
+    );
+    expect(why).toBe("limited");
+    expect(retryAfterMs).toBeGreaterThan(DAY_MS / 2);
+    expect(retryAfterMs).toBeLessThanOrEqual(DAY_MS);
+  });
+
+  it("a reply waits a day at most for a channel that says so once", async () => {
+    await using world = new DiscordWorld();
+    await using app = await open(world);
+    world.fake.nextResetAfter = String(Date.now() / 1000);
+    await world.say("say first");
+    await hears(world, "first");
+    await world.say("say second");
+    await app.until("message.undelivered");
+    const [held] = await app.call("GET /api/messages/outbound?status=failed");
+    expect(held).toMatchObject({ attempt: 0, error: "Discord takes no more for now" });
+    expect(held.next_attempt_at - Date.now()).toBeGreaterThan(DAY_MS / 2);
+    expect(held.next_attempt_at - Date.now()).toBeLessThanOrEqual(DAY_MS);
   });
 
   it.each([[500, "unreachable"], [403, "refused"], [404, "refused"]])(
@@ -299,6 +349,30 @@ describe("the history of Discord (contract 10.1)", () => {
     await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }]);
     await eventually("it is found", () => there.came.length === 1);
     expect(there.came).toMatchObject([{ chat: "55", text: "new here", isMentioned: true, isDirect: false }]);
+  });
+
+  it.each([
+    ["fails", () => new Response("", { status: 500 })],
+    ["answers something else", () => Response.json({})],
+  ])("ends where a channel %s for ever: what it gave stays, and others are heard", async (_words, then) => {
+    await using world = new DiscordWorld();
+    const { fake } = world;
+    const clock = new TestClock(Date.now());
+    fake.channels.set("D7", { type: 1 });
+    const known = fake.id(Date.now() - 60_000);
+    const long = Array.from({ length: 130 }, (_, i) => message(fake.id(Date.now() - 50_000 + i), `${i}`));
+    fake.said.set("D7", long);
+    fake.breaking.set("D7", { pages: 1, then });
+    await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }], clock);
+    await world.say("live", { from: "8" });
+    await eventually("what is said now", () => {
+      clock.advance(500);
+      return there.came.at(-1)?.text === "live";
+    });
+    expect(there.came.map(({ text }) => text)).toEqual([
+      ...long.slice(0, 100).map(({ content }) => content),
+      "live",
+    ]);
   });
 
   it("has nothing that was said in a server before the bot came there", async () => {

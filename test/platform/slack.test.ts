@@ -4,8 +4,10 @@ import { inDialect } from "../../src/platform/markdown.ts";
 import { plainText, SLACK_MRKDWN } from "../../src/platform/slack/format.ts";
 import { SlackClient } from "../../src/platform/slack/client.ts";
 import { createSlack } from "../../src/platform/slack/slack.ts";
-import type { App } from "../harness/app.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
+import { tempDir } from "../harness/process.ts";
 import { eventually } from "../harness/wait.ts";
 import { SlackWorld } from "./worlds/slack.ts";
 import { openWorld } from "./worlds/open.ts";
@@ -15,6 +17,8 @@ const open = (world: SlackWorld, clock?: Clock) =>
 
 const hears = (world: SlackWorld, text: string) =>
   eventually(text, () => world.sent().some((one) => one.text === text));
+const gapOf = async (app: App) =>
+  (await app.db.first<{ value: string }>("select value from setting where name = 'gap:team'"))?.value;
 const stateOf = async (app: App) => (await app.call("GET /api/platforms/team")).state;
 
 describe("Slack (contract 10)", () => {
@@ -58,7 +62,7 @@ describe("Slack (contract 10)", () => {
       said(10, { channel: "-5", text: `<@${world.fake.bot}> say in the channel` }),
       said(11, { channel: "-5", text: "say no mention" }),
     );
-    world.fake.historyLimited = 1;
+    world.fake.historyErrors.push("ratelimited");
     world.fake.disconnect("drop");
     await hears(world, "in the channel");
     await eventually("all are stored", async () => {
@@ -97,6 +101,135 @@ describe("Slack (contract 10)", () => {
       return (await app.call("GET /api/messages/inbound")).length === 2;
     });
     expect(world.fake.historyErrors).toEqual([]);
+  });
+
+  it.each([
+    ["every second call is too much", Array(10).fill(["", "ratelimited"]).flat(), [1, 2, 3, 4, 5, 6, 7]],
+    ["a page never comes", ["", ...Array(5).fill("ratelimited")], [5, 6, 7]],
+  ])(
+    "keeps the pages of a history that it has read when %s (contract 10.1)",
+    async (_words, errors, kept) => {
+      await using world = new SlackWorld();
+      const clock = new TestClock(Date.now());
+      await using app = await open(world, clock);
+      // The latest conversation is read first.
+      await world.say("say other", { from: "8" });
+      await hears(world, "other");
+      await world.say("say first");
+      await hears(world, "first");
+      const contents = async () =>
+        (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) => content);
+      await eventually("nothing waits", () => world.fake.waiting.size === 0);
+      const seconds = Math.floor(Date.now() / 1000);
+      for (let i = 1; i <= 7; i++) {
+        const ts = `${seconds}.${String(i).padStart(6, "0")}`;
+        world.fake.history.push({ channel: world.direct, ts, user: world.person, text: `say missed ${i}` });
+      }
+      const later = { channel: "D8", ts: `${seconds}.000009`, user: "8", text: "say elsewhere" };
+      world.fake.history.push(later);
+      world.fake.historyErrors.push(...errors);
+      world.fake.disconnect("drop");
+      await eventually("the other conversation is read, too", async () => {
+        clock.advance(500);
+        return (await contents()).includes("say elsewhere");
+      });
+      expect((await contents()).filter((text: string) => /missed/.test(text)).reverse())
+        .toEqual(kept.map((number) => `say missed ${number}`));
+    },
+  );
+
+  it.each([
+    ["its first page is not here", ["ratelimited"]],
+    ["a page of it is not here", ["", "ratelimited"]],
+  ])(
+    "reads after a restart what was said in a gap, when %s at the stop (contract 10.1)",
+    async (_words, errors) => {
+      await using world = new SlackWorld();
+      await using folder = await tempDir();
+      const clock = new TestClock(Date.now());
+      const start = () => {
+        const team = { ...world.config, worker: "Ada", allow: ["*"] } as never;
+        return openApp({
+          dataDir: folder.path,
+          clock,
+          config: { engines: fakeEngines(), platforms: { team } },
+        });
+      };
+      const missed = (number: number) => {
+        const ts = `${Math.floor(Date.now() / 1000)}.${String(number).padStart(6, "0")}`;
+        return { channel: world.direct, ts, user: world.person, text: `say missed ${number}` };
+      };
+      {
+        await using app = await start();
+        await app.call("POST /api/workers", { name: "Ada" });
+        await world.say("say first");
+        await eventually(
+          "it is heard",
+          async () => (await app.call("GET /api/messages/inbound")).length === 1,
+        );
+        await eventually("nothing waits", () => world.fake.waiting.size === 0);
+      }
+      for (let i = 1; i <= 7; i++) world.fake.history.push(missed(i));
+      world.fake.historyErrors.push(...errors);
+      {
+        await using app = await start();
+        await eventually("the history waits", () => world.fake.asked.length === errors.length);
+        // What is said now moves what was heard last behind the gap.
+        const live = { ...missed(8), text: "say live" };
+        world.fake.event({ ...live, type: "message", channel_type: "im" });
+        await eventually(
+          "it is heard",
+          async () => (await app.call("GET /api/messages/inbound")).length === 2,
+        );
+      }
+      await using app = await start();
+      await eventually("all is here", async () => (await app.call("GET /api/messages/inbound")).length === 9);
+      const said = (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) =>
+        content
+      );
+      expect(said.reverse()).toEqual([
+        "say first",
+        "say live",
+        ...Array.from({ length: 7 }, (_, at) => `say missed ${at + 1}`),
+      ]);
+      await eventually("the gap is closed", async () => await gapOf(app) === "");
+    },
+  );
+
+  it("has a gap open until the history of the latest one is read (contract 10.1)", async () => {
+    await using world = new SlackWorld();
+    const clock = new TestClock(Date.now());
+    await using app = await open(world, clock);
+    const heard = (count: number) =>
+      eventually(`${count} messages`, async () => {
+        return (await app.call("GET /api/messages/inbound")).length === count;
+      });
+    const reconnects = async (asked: number) => {
+      world.fake.disconnect("drop");
+      await eventually("it is down", async () => await stateOf(app) === "down");
+      clock.advance(500);
+      await eventually("the history is asked for", () => world.fake.asked.length === asked);
+    };
+    await world.say("say first");
+    await heard(1);
+    await eventually("nothing waits", () => world.fake.waiting.size === 0);
+    const ts = `${Math.floor(Date.now() / 1000)}.000001`;
+    world.fake.history.push({ channel: world.direct, ts, user: world.person, text: "say missed" });
+    world.fake.historyErrors.push("ratelimited", "fatal_error");
+    await reconnects(1);
+    await world.say("say live");
+    await heard(2);
+    await eventually("nothing waits", () => world.fake.waiting.size === 0);
+    await reconnects(2);
+    // The first one is read now; the second one waits for a minute.
+    clock.advance(500);
+    await heard(3);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(await gapOf(app)).not.toBe("");
+    await eventually("it is closed", async () => {
+      clock.advance(1_000);
+      return await gapOf(app) === "";
+    });
   });
 
   it("makes a connection anew that is silent for 2.5 times its ping (reliability PLT-6)", async () => {

@@ -117,9 +117,9 @@ export class DiscordClient {
   }
 
   #learn(route: string, headers: Headers): void {
-    const seconds = Number(headers.get("x-ratelimit-reset-after") ?? NaN);
-    if (headers.get("x-ratelimit-remaining") !== "0" || !Number.isFinite(seconds)) return;
-    this.#limits.set(route, this.#clock.monotonic() + seconds * 1000);
+    const ms = askedMs(headers.get("x-ratelimit-reset-after"));
+    if (headers.get("x-ratelimit-remaining") !== "0" || ms === null) return;
+    this.#limits.set(route, this.#clock.monotonic() + ms);
   }
 
   #refused(route: string, status: number, headers: Headers, answer: Partial<Answer>): DiscordError {

@@ -6,6 +6,7 @@ import { beginningOf, partsOf } from "../cut.ts";
 import { keepConnected, type Trouble } from "../keep_connected.ts";
 import type { Heard, Incoming, Platform, Receive, Received } from "../platform.ts";
 import { readOrLeave, storeOrLeave } from "../receiving.ts";
+import { askedMs } from "../retry_after.ts";
 import { type Channel, Channels, type Server } from "./channels.ts";
 import { deliveryError, DiscordClient, DiscordError } from "./client.ts";
 import { GatewayRefused, listen, type Session } from "./gateway.ts";
@@ -142,8 +143,9 @@ async function connect(bot: Bot, last: Session | null) {
 /** Where a new session begins. Throws DiscordError when none may begin today. */
 async function newGateway(client: DiscordClient, signal: AbortSignal): Promise<string> {
   const { url, session_start_limit } = await client.call<Start>("GET", "/gateway/bot", { signal });
-  const { remaining, reset_after: retryAfterMs } = session_start_limit;
+  const { remaining, reset_after } = session_start_limit;
   if (remaining === 0) {
+    const retryAfterMs = askedMs(reset_after / 1000);
     throw new DiscordError(429, "Discord lets the bot begin no more sessions today", { retryAfterMs });
   }
   if (!client.isDiscord(url)) throw new Error("Discord named a gateway outside of Discord");

@@ -19,6 +19,8 @@ const HISTORY_CHANNELS_MAX = 200;
 // Of what was said at the same time, some may have come and some not; what comes again changes nothing.
 const MARGIN_MS = 10_000n;
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 30_000 };
+// Of one channel, half a minute when Discord does not say how long: what is said now waits for it.
+const TRIES = 6;
 /** Ids of Discord begin with the time since then. */
 const EPOCH_MS = 1_420_070_400_000n;
 
@@ -66,16 +68,13 @@ export class History {
     return await this.#since(spoken.slice(0, room).map(({ id }) => id), after, signal);
   }
 
-  /**
-   * What was said in these channels after an id, in the order in which it was said. It asks until there is an answer; throws when the
-   * signal aborts.
-   */
+  /** What was said in these channels after an id, in the order in which it was said. Throws when the signal aborts. */
   async #since(ids: readonly string[], after: bigint | null, signal: AbortSignal): Promise<Incoming[]> {
     if (after === null) return [];
     const all: Incoming[] = [];
     for (const id of new Set(ids)) {
       if (this.#read.has(id)) continue;
-      all.push(...await this.#patiently(() => this.#saidIn(id, after, signal), signal));
+      all.push(...await this.#saidIn(id, after, signal));
       this.#read.add(id);
     }
     return all.sort((a, b) => BigInt(a.id) < BigInt(b.id) ? -1 : 1);
@@ -89,40 +88,63 @@ export class History {
     return known > oldest ? known : oldest;
   }
 
+  /** What can be read of a channel: what does not come in some tries is left out with a warning, and what came before it stays. */
   async #saidIn(channel: string, after: bigint, signal: AbortSignal): Promise<Incoming[]> {
-    const { client, channels } = this.#parts;
-    const where = await channels.find(channel, signal);
-    if (where === null) return [];
     const said: Incoming[] = [];
     let last = after;
-    for (let page = 0; page < HISTORY_PAGES_MAX; page++) {
-      const path = `${channelOf(where)}/messages?limit=${PAGE}&after=${last}`;
-      const messages = await client.call<Message[]>("GET", path, { signal });
-      for (const message of messages) {
-        const incoming = readOrLeave("Discord", () => messageOf(message, where, channels.me));
-        if (incoming !== null) said.push(incoming);
-        if (BigInt(message.id) > last) last = BigInt(message.id);
+    for (let page = 0, failures = 0; page < HISTORY_PAGES_MAX;) {
+      try {
+        const found = await this.#page(channel, last, signal);
+        said.push(...found.said);
+        if (!found.isFull) break;
+        last = found.last;
+        page++;
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!await this.#mayTryAgain(channel, error, ++failures, signal)) break;
       }
-      if (messages.length < PAGE) break;
     }
     return said;
   }
 
-  async #patiently(read: () => Promise<Incoming[]>, signal: AbortSignal): Promise<Incoming[]> {
-    for (let failures = 0;;) {
-      signal.throwIfAborted();
-      try {
-        return await read();
-      } catch (error) {
-        const { status, retryAfterMs } = error instanceof DiscordError
-          ? error
-          : { status: 0, retryAfterMs: null };
-        // A channel that we may not read any more; and a key that does not count is the gateway's to say.
-        if (status >= 400 && status < 500 && status !== 429) return [];
-        log.info("The history of Discord is not here yet: {error}", { error });
-        await sleep(this.#parts.clock, retryAfterMs ?? backoffMs(RETRY, ++failures), signal);
-      }
+  async #page(channel: string, after: bigint, signal: AbortSignal) {
+    const { client, channels } = this.#parts;
+    const where = await channels.find(channel, signal);
+    if (where === null) return { said: [], last: after, isFull: false };
+    const path = `${channelOf(where)}/messages?limit=${PAGE}&after=${after}`;
+    const messages = await client.call<Message[]>("GET", path, { signal });
+    const said: Incoming[] = [];
+    let last = after;
+    for (const message of messages) {
+      const incoming = readOrLeave("Discord", () => messageOf(message, where, channels.me));
+      if (incoming !== null) said.push(incoming);
+      if (BigInt(message.id) > last) last = BigInt(message.id);
     }
+    return { said, last, isFull: messages.length >= PAGE };
+  }
+
+  /** Waits for the next try of a channel; false when there is none. Throws when the signal aborts. */
+  async #mayTryAgain(
+    channel: string,
+    error: unknown,
+    failures: number,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { status, retryAfterMs } = error instanceof DiscordError
+      ? error
+      : { status: 0, retryAfterMs: null };
+    // A channel that we may not read any more; and a key that does not count is the gateway's to say.
+    if (status >= 400 && status < 500 && status !== 429) return false;
+    if (failures === TRIES) {
+      log.warning("A part of the history of {channel} of Discord is left out: {error}", { channel, error });
+      return false;
+    }
+    log.info("The history of Discord is not here yet: {error}", { error });
+    // Until a limit is over, the client answers a try by itself.
+    const waitMs = Math.min(retryAfterMs ?? backoffMs(RETRY, failures), RETRY.lastMs);
+    await sleep(this.#parts.clock, waitMs, signal);
+    signal.throwIfAborted();
+    return true;
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Incoming } from "../platform.ts";
+import { sizeOf } from "../receiving.ts";
 import { plainText } from "./format.ts";
 
 interface Author {
@@ -81,7 +82,7 @@ export function messageOf(message: Message, where: Where, me: Me): Incoming | nu
   const bodies: Body[] = [message, ...(message.message_snapshots ?? []).map((one) => one.message)];
   const said = bodies.map(({ content = "" }) => content).filter((text) => text !== "").join("\n");
   const files = bodies.flatMap(({ attachments = [] }) => attachments)
-    .map(({ url, filename, size }) => ({ ref: url, name: filename, size }));
+    .map(({ url, filename, size }) => ({ ref: url, name: filename, size: sizeOf(size) }));
   if (said.trim() === "" && files.length === 0) return null;
   const isOurs = message.referenced_message?.author.id === me.id;
   const isMentioned = isOurs || mentions.some(({ id }) => id === me.id) ||

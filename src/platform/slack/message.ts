@@ -1,4 +1,5 @@
 import type { Incoming } from "../platform.ts";
+import { sizeOf } from "../receiving.ts";
 import { plainText } from "./format.ts";
 
 interface SlackFile {
@@ -68,8 +69,8 @@ export function messageOf(event: Event, botId: string): Incoming | null {
     id: ts,
     sender: { id: user, name: "" },
     text: plainText(text.replaceAll(mention, "")).trim() || plainText(text),
-    files: files.flatMap(({ name = "file", size = null, url_private_download: ref }) =>
-      ref === undefined ? [] : [{ ref, name, size }]
+    files: files.flatMap(({ name = "file", size, url_private_download: ref }) =>
+      ref === undefined ? [] : [{ ref, name, size: sizeOf(size) }]
     ),
     isDirect,
     isMentioned: type === "app_mention" || text.includes(mention),

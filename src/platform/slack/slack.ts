@@ -5,7 +5,7 @@ import { logger } from "../../base/log.ts";
 import { Connection } from "../connection.ts";
 import { partsOf } from "../cut.ts";
 import { keepConnected, type Trouble } from "../keep_connected.ts";
-import type { Heard, Platform, Receive, Received } from "../platform.ts";
+import type { Gap, Heard, Platform, Receive, Received } from "../platform.ts";
 import { readOrLeave, storeOrLeave } from "../receiving.ts";
 import { deliveryError, SlackClient, SlackError } from "./client.ts";
 import { saidMeanwhile } from "./history.ts";
@@ -41,14 +41,18 @@ export function createSlack(name: string, settings: Settings, clock: Clock): Pla
     name,
     kind: "slack",
     takesFiles: true,
-    start(receive, lastHeard) {
+    start(receive, lastHeard, gap) {
       if (settings.app_token === "" || settings.bot_token === "") {
         return connection.become("refused", "it needs app_token and bot_token");
       }
       // A socket that Slack replaces stays open until the next one is: only otherwise something may be missed.
       let hasGap = true;
+      let gaps = 0;
       const session = async (wellAgain: () => void) => {
-        const parts = { client, sockets, connection, clock, receive, signal, wellAgain };
+        if (hasGap) gaps++;
+        const own = gaps;
+        const isLatest = () => own === gaps;
+        const parts = { client, sockets, connection, clock, receive, signal, wellAgain, gap, isLatest };
         const heard = hasGap ? lastHeard : () => Promise.resolve([]);
         hasGap = true;
         await work({ ...parts, lastHeard: heard });
@@ -92,24 +96,36 @@ interface Work {
   signal: AbortSignal;
   wellAgain: () => void;
   lastHeard: () => Promise<Heard[]>;
+  gap: Gap | undefined;
+  /** Whether there was no other gap since: the history of that one is still read then. */
+  isLatest: () => boolean;
 }
 
-async function work({ client, sockets, receive, wellAgain, lastHeard, ...parts }: Work): Promise<void> {
+async function work({ client, sockets, receive, wellAgain, ...parts }: Work): Promise<void> {
   const { user_id } = await client.call<{ user_id: string }>("auth.test", {}, parts.signal);
   const { url } = await sockets.call<{ url: string }>("apps.connections.open", {}, parts.signal);
+  const { heard, heardUpTo } = await noteGap(parts);
   const handle = async (envelope: Envelope) => {
     wellAgain();
     await take(client, receive, envelope, user_id);
   };
   // What comes from now on is kept from waiting for what was missed: Slack wants an answer within 3 s.
   const opened = async () => {
-    const { clock, signal } = parts;
-    const heard = await lastHeard();
-    for await (const incoming of saidMeanwhile({ client, clock, heard, botId: user_id, signal })) {
-      await storeOrLeave("Slack", receive, incoming);
-    }
+    const { clock, signal, gap, isLatest } = parts;
+    const missed = saidMeanwhile({ client, clock, heard, heardUpTo, botId: user_id, signal });
+    for await (const incoming of missed) await storeOrLeave("Slack", receive, incoming);
+    if (heard.length > 0 && isLatest() && !signal.aborted) await gap?.save("");
   };
   await listenEnvelopes({ ...parts, url, handle, opened });
+}
+
+/** Stores where the gap begins, before anything that is said now is stored; one that is not read yet goes on. */
+async function noteGap({ lastHeard, gap }: Pick<Work, "lastHeard" | "gap">) {
+  const heard = await lastHeard();
+  const newest = heard.reduce((last, { id }) => id > last ? id : last, "");
+  const heardUpTo = await gap?.find() || newest;
+  if (heard.length > 0) await gap?.save(heardUpTo);
+  return { heard, heardUpTo };
 }
 
 function troubleOf(error: unknown): Trouble {

@@ -1,4 +1,5 @@
 import type { Incoming, RemoteFile } from "../platform.ts";
+import { sizeOf } from "../receiving.ts";
 
 export interface User {
   id: number;
@@ -114,6 +115,6 @@ function filesOf({ document, photo, voice, audio, video }: Message): RemoteFile[
   return all.flatMap(([file, name]) =>
     file === undefined
       ? []
-      : [{ ref: file.file_id, name: file.file_name ?? name, size: file.file_size ?? null }]
+      : [{ ref: file.file_id, name: file.file_name ?? name, size: sizeOf(file.file_size) }]
   );
 }

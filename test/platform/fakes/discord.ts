@@ -41,8 +41,13 @@ export class FakeDiscord extends FakeServer {
   isWithoutCommands = false;
   /** So many histories are not there at first. */
   broken = 0;
-  /** Sessions that may still begin today. */
+  /** Channels of which so many pages can be read, and what is answered from then on. */
+  readonly breaking = new Map<string, { pages: number; then: () => Response }>();
+  /** Sessions that may still begin today, and the ms after which there are more. */
   remaining = 1000;
+  resetAfterMs = 60_000;
+  /** The seconds after which a channel takes more, as the next message that is sent is told: it takes none until then. */
+  nextResetAfter = "";
   /** How long a channel needs before it takes more; the real one about 5 s. */
   bucketMs = 400;
   #next = 1;
@@ -89,7 +94,8 @@ export class FakeDiscord extends FakeServer {
       return Response.json({ id: BOT.id, flags: this.gateway.isWithoutContent ? 0 : 1 << 19 });
     }
     if (route === "GET /gateway/bot") {
-      const limit = { total: 1000, remaining: this.remaining, reset_after: 60_000, max_concurrency: 1 };
+      const { remaining, resetAfterMs: reset_after } = this;
+      const limit = { total: 1000, remaining, reset_after, max_concurrency: 1 };
       const address = `${this.url.replace("http", "ws")}/gateway`;
       return Response.json({ url: address, shards: 1, session_start_limit: limit });
     }
@@ -140,6 +146,8 @@ export class FakeDiscord extends FakeServer {
 
   #history(channel: string, query: URLSearchParams): Response {
     if (this.broken-- > 0) return no(500, 0, "Internal Server Error");
+    const breaking = this.breaking.get(channel);
+    if (breaking !== undefined && breaking.pages-- <= 0) return breaking.then();
     const after = BigInt(query.get("after") ?? 0);
     const limit = Number(query.get("limit") ?? 50);
     if (limit > 100) return no(400, 50035, "Invalid Form Body");
@@ -175,11 +183,14 @@ export class FakeDiscord extends FakeServer {
     if (mode === "lost") return lost();
     if (mode === "slow") await new Promise((resolve) => setTimeout(resolve, 1_500));
     const now = this.#buckets.get(channel);
+    const told = this.nextResetAfter;
+    this.nextResetAfter = "";
     return Response.json(message, {
       headers: {
         "x-ratelimit-limit": String(BURST),
-        "x-ratelimit-remaining": String(now?.left ?? 0),
-        "x-ratelimit-reset-after": String(Math.max(0, ((now?.until ?? 0) - performance.now()) / 1000)),
+        "x-ratelimit-remaining": told === "" ? String(now?.left ?? 0) : "0",
+        "x-ratelimit-reset-after": told ||
+          String(Math.max(0, ((now?.until ?? 0) - performance.now()) / 1000)),
         "x-ratelimit-bucket": "b1",
       },
     });

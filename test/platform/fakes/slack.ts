@@ -29,9 +29,7 @@ export class FakeSlack extends FakeServer {
   readonly history: Json[] = [];
   /** What was asked for: a channel, or a thread in one. */
   readonly asked: string[] = [];
-  /** So many times it is too much. */
-  historyLimited = 0;
-  /** What it says the next times instead. */
+  /** What it says the next times instead: "" is as always, `ratelimited` comes as what it is. */
   readonly historyErrors: string[] = [];
 
   /** An event of the Events API; it is sent again over the next socket until it is acknowledged. */
@@ -123,9 +121,9 @@ export class FakeSlack extends FakeServer {
   ): Response {
     this.asked.push(`${channel} ${ts}`.trim());
     if (!/^\d+(\.\d+)?$/.test(oldest) || !(Number(limit) <= 999)) this.faults.push("history without bounds");
-    if (this.historyLimited-- > 0) return new Response("", { status: 429, headers: { "retry-after": "1" } });
-    const error = this.historyErrors.shift();
-    if (error !== undefined) return no(error);
+    const error = this.historyErrors.shift() ?? "";
+    if (error === "ratelimited") return new Response("", { status: 429, headers: { "retry-after": "1" } });
+    if (error !== "") return no(error);
     const all = this.history.filter((one) =>
       one.channel === channel && one.ts > oldest && (ts === "" ? !one.thread_ts : one.thread_ts === ts)
     ).sort((a, b) => a.ts < b.ts ? 1 : -1);
