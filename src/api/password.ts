@@ -14,9 +14,10 @@ interface Cost {
   p: number;
 }
 
-// A hash keeps a core busy for half a second. One core stays free for everybody else: with two hashes at once on two
-// cores, the slowest hundredth of the answers waits for twice as long (decision 0108).
-const HASHES_IN_FLIGHT_MAX = navigator.hardwareConcurrency > 2 ? 2 : 1;
+// A hash keeps a core busy for half a second. On two cores one stays free for everybody else, and the other rests after each hash
+// for as long as it took: a flood of guesses must not slow the answers to others (decision 0108).
+const IS_SMALL = navigator.hardwareConcurrency <= 2;
+const HASHES_IN_FLIGHT_MAX = IS_SMALL ? 1 : 2;
 const HASHES_WAITING_MAX = 32;
 const HASHES_WAITING_PER_LANE_MAX = 8;
 const SALT_BYTES = 16;
@@ -66,14 +67,20 @@ const lanes = new Map<string, Waiting[]>();
 async function inTurn<T>(lane: string, work: () => Promise<T>): Promise<T> {
   if (inFlight >= HASHES_IN_FLIGHT_MAX) await turn(lane);
   else inFlight++;
+  const began = performance.now();
   try {
     return await work();
   } finally {
-    // A finished hash passes its place to the next one, so that no other can take it.
-    const next = takeNext();
-    if (next === null) inFlight--;
-    else next.start();
+    if (IS_SMALL) setTimeout(passOn, performance.now() - began);
+    else passOn();
   }
+}
+
+// A finished hash passes its place to the next one, so that no other can take it.
+function passOn(): void {
+  const next = takeNext();
+  if (next === null) inFlight--;
+  else next.start();
 }
 
 function turn(lane: string): Promise<void> {

@@ -164,9 +164,9 @@ it(
     }
     const answers = await flood;
     const refused = answers.filter(({ status }) => status === 401).length;
-    // One or two are hashed and eight wait; a place that becomes free meanwhile is taken again.
+    // Eight wait, and two are hashed; on a small machine one, or it rests. A place that becomes free meanwhile is taken again.
     const atOnce = navigator.hardwareConcurrency > 2 ? 2 : 1;
-    expect(refused).toBeGreaterThanOrEqual(atOnce + 8);
+    expect(refused).toBeGreaterThanOrEqual(atOnce === 1 ? 8 : 10);
     expect(refused).toBeLessThanOrEqual(atOnce * 30);
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(200 - refused);
     for (const { status, retryAfter } of answers) if (status === 429) expect(retryAfter).toBe("2");
