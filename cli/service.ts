@@ -115,7 +115,11 @@ async function run(verb: string, given: Given, io: Io, machine: Machine): Promis
       "there is no service for Windows; run `svc serve` in WSL 2 or in a container, svc ctl works everywhere",
     );
   }
-  const plan = await planOf(given, io, machine, verb === "print" || verb === "install");
+  const plan = await planOf(given, io, machine, {
+    withProgram: verb === "print" || verb === "install",
+    // The state of a service is for everybody, its configuration is not.
+    withData: verb !== "status",
+  });
   const unit = machine.os === "darwin" ? launchdPlist(plan) : systemdUnit(plan);
   if (verb === "print") {
     io.out(unit);
@@ -142,7 +146,12 @@ async function printStatus(init: InitSystem, plan: ServicePlan, json: boolean, i
   return !installed ? EXIT.notFound : running ? EXIT.done : EXIT.tryAgain;
 }
 
-async function planOf(given: Given, io: Io, machine: Machine, withProgram: boolean): Promise<ServicePlan> {
+async function planOf(
+  given: Given,
+  io: Io,
+  machine: Machine,
+  { withProgram, withData }: { withProgram: boolean; withData: boolean },
+): Promise<ServicePlan> {
   if (given.system && given.user) throw usage("--system and --user exclude each other");
   const scope = given.system || (!given.user && machine.uid === 0) ? "system" : "user";
   if (scope === "user" && given["run-as"] !== undefined) throw usage("--run-as goes with --system only");
@@ -169,7 +178,7 @@ async function planOf(given: Given, io: Io, machine: Machine, withProgram: boole
     program: program ?? "",
     config,
     dataDir: given["data-dir"] === undefined
-      ? await configuredDataDir(config) ?? places.data
+      ? withData && await configuredDataDir(config) || places.data
       : path("--data-dir", given["data-dir"]),
     account,
     environmentFile: given["env-file"] === undefined

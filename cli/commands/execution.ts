@@ -1,6 +1,7 @@
-import { EXECUTION_STATUSES } from "../../src/domain/vocabulary.ts";
+import { ServiceError } from "../../src/domain/error.ts";
+import { EXECUTION_STATUSES, isEndedExecution } from "../../src/domain/vocabulary.ts";
 import { field, idField, statusField, timeField } from "../column.ts";
-import { type AnyCommand, command, fieldsOf } from "../command.ts";
+import { type AnyCommand, command, type Context, fieldsOf } from "../command.ts";
 import { listCommand, pageOptions } from "../list.ts";
 import { moveCommand } from "../move.ts";
 import { wantsColours } from "../style.ts";
@@ -80,11 +81,22 @@ export const executionCommands: AnyCommand[] = [
     ],
     async run({ client, out, args: [id = ""], options, io }) {
       const query = fieldsOf(options);
-      const response = await client.open("GET /api/executions/:id/logs", { params: { id }, query });
-      const body = response.body?.pipeThrough(new TextDecoderStream()) ?? [];
-      // In a pipe it stays what it is.
-      if (!io.outIsTerminal) { for await (const text of body) out.raw(text); }
-      else await printLines(body, io.env, (text) => out.raw(text));
+      let printed = 0;
+      while (true) {
+        const response = await client.open("GET /api/executions/:id/logs", { params: { id }, query });
+        const body = behind(printed, response.body?.pipeThrough(new TextDecoderStream()) ?? [], (count) => {
+          printed += count;
+        });
+        // In a pipe it stays what it is.
+        if (!io.outIsTerminal) { for await (const text of body) out.raw(text); }
+        else await printLines(body, io.env, (text) => out.raw(text));
+        if (query.follow !== true || await isOver(client, id)) return;
+        // A login goes on with another token when one ends (contract 9).
+        if (!client.renews || query.tail !== undefined) {
+          throw new ServiceError("unavailable", "The log ended before its execution did; ask for it again");
+        }
+        await new Promise((resolve) => setTimeout(resolve, FOLLOW_PAUSE_MS));
+      }
     },
   }),
   moveCommand({
@@ -117,4 +129,33 @@ async function printLines(
     print(lines.map((line) => `${visibleLine(line.replace(/\r$/, ""), coloured)}\n`).join(""));
   }
   if (rest !== "") print(visibleLine(rest, coloured));
+}
+
+const FOLLOW_PAUSE_MS = 1_000;
+
+/** A text without its first characters, which were printed before; tells how many more there were. */
+async function* behind(
+  known: number,
+  texts: AsyncIterable<string> | Iterable<string>,
+  onMore: (count: number) => void,
+): AsyncGenerator<string> {
+  let left = known;
+  for await (const text of texts) {
+    const more = text.slice(left);
+    left -= text.length - more.length;
+    if (more === "") continue;
+    onMore(more.length);
+    yield more;
+  }
+}
+
+// A run of the coordinator is no execution, and has ended when its log has.
+async function isOver(client: Context["client"], id: string): Promise<boolean> {
+  try {
+    const { value } = await client.call("GET /api/executions/:id", { params: { id } });
+    return isEndedExecution(value.status);
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === "not_found") return true;
+    throw error;
+  }
 }

@@ -18,6 +18,7 @@ interface Cost {
 // for as long as it took: a flood of guesses must not slow the answers to others (decision 0108).
 const IS_SMALL = navigator.hardwareConcurrency <= 2;
 const HASHES_IN_FLIGHT_MAX = IS_SMALL ? 1 : 2;
+const LONGEST_REST_MS = 2_000;
 const HASHES_WAITING_MAX = 32;
 const HASHES_WAITING_PER_LANE_MAX = 8;
 const SALT_BYTES = 16;
@@ -71,7 +72,8 @@ async function inTurn<T>(lane: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } finally {
-    if (IS_SMALL) setTimeout(passOn, performance.now() - began);
+    // A process that was suspended meanwhile does not rest for as long.
+    if (IS_SMALL) setTimeout(passOn, Math.min(performance.now() - began, LONGEST_REST_MS));
     else passOn();
   }
 }

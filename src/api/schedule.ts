@@ -63,7 +63,7 @@ export async function updateTask(
     const done = await changeTask(needs, call, id, input);
     if (done !== null) return done;
   }
-  throw conflict(`Cannot change task ${id}: it has started or ended meanwhile; look again`);
+  throw conflict(`Cannot change task ${id}: it was changed, started or ended meanwhile; look again`);
 }
 
 /** As updateTask(); null: what it read was changed before it could write, and nothing was written. */

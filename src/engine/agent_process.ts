@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { readPlain, readPlainEnd } from "../base/plain_file.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { Adapter, AgentEvent, Dialogue, Line, ProviderWindow } from "./adapter.ts";
 import type { EngineRun } from "./engine.ts";
@@ -61,7 +62,7 @@ export async function runAgentProcess(parts: AgentParts, run: EngineRun, start: 
   dialogue?.close();
   watch.end();
   const { usageFile } = command;
-  reading.end(usageFile === null ? null : await Deno.readTextFile(usageFile).catch(() => null));
+  reading.end(usageFile === null ? null : usageIn(usageFile));
   const windows = windowsOf(adapter, run, reading.session || start.sessionId);
   if (windows.length > 0) run.onWindows(windows);
   return { start, end, reading, finished: end.reason === "exited" || watch.left, strayed: watch.strayed };
@@ -92,6 +93,16 @@ export function readingOf(
 }
 
 const TAIL_BYTES = 64 * 1024;
+const USAGE_FILE_MAX_BYTES = 1024 * 1024;
+
+// What is not as its engine writes it says nothing.
+function usageIn(file: string): string | null {
+  try {
+    return readPlain(file, USAGE_FILE_MAX_BYTES);
+  } catch {
+    return null;
+  }
+}
 
 // What the engine says of its provider's windows on the disk only; nothing where it says nothing.
 function windowsOf({ sessionLog, login }: Adapter, run: EngineRun, sessionId: string): ProviderWindow[] {
@@ -110,8 +121,5 @@ function windowsOf({ sessionLog, login }: Adapter, run: EngineRun, sessionId: st
 }
 
 function tailOf(path: string): string {
-  using file = Deno.openSync(path);
-  file.seekSync(Math.max(0, file.statSync().size - TAIL_BYTES), Deno.SeekMode.Start);
-  const bytes = new Uint8Array(TAIL_BYTES);
-  return new TextDecoder().decode(bytes.subarray(0, file.readSync(bytes) ?? 0));
+  return readPlainEnd(path, TAIL_BYTES)?.text ?? "";
 }

@@ -1,4 +1,5 @@
 import { dirname } from "node:path";
+import { readPlain, writePlain } from "../base/plain_file.ts";
 import type { Adapter, AgentCommand, Order } from "./adapter.ts";
 import { splitArgs } from "./arguments.ts";
 import type { EngineConfig } from "./config.ts";
@@ -64,26 +65,20 @@ const bash = ["/bin/bash", "/usr/bin/bash"].find((path) => {
 });
 const SHELL = bash === undefined ? {} : { SHELL: bash };
 
+// An engine's settings, which an agent may have changed.
+const FILE_MAX_BYTES = 1024 * 1024;
+
 /** Writes the files that it needs before it starts. Throws SpawnError. */
 export function writeFiles(command: AgentCommand, stateDir: string | null): void {
   try {
     if (stateDir !== null) Deno.mkdirSync(stateDir, { recursive: true, mode: 0o700 });
     for (const { path, content, executable } of command.files) {
       Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      const present = textOf(path);
+      const present = readPlain(path, FILE_MAX_BYTES);
       const text = content(present);
-      if (text !== present) Deno.writeTextFileSync(path, text, { mode: executable ? 0o700 : 0o600 });
+      if (text !== present) writePlain(path, text, executable ? 0o700 : 0o600);
     }
   } catch (error) {
     throw new SpawnError(`its files cannot be written: ${error instanceof Error ? error.message : error}`);
-  }
-}
-
-function textOf(path: string): string | null {
-  try {
-    return Deno.readTextFileSync(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return null;
-    throw error;
   }
 }

@@ -4,9 +4,9 @@ export interface ProcessInput {
   close: () => void;
 }
 
-const UNREAD_MAX_BYTES = 16 * 1024 * 1024;
-// What a text that waits costs beside its letters, about.
-const TEXT_BYTES = 512;
+const UNREAD_MAX_CHARACTERS = 16 * 1024 * 1024;
+// What a text that waits costs beside its letters, about, as letters.
+const TEXT_CHARACTERS = 512;
 
 /** A stdin to which texts are written one after the other. A program that reads none of them gets no more. */
 export class OpenInput implements ProcessInput {
@@ -21,12 +21,12 @@ export class OpenInput implements ProcessInput {
 
   write(text: string): void {
     if (this.#closed) return;
-    const bytes = text.length + TEXT_BYTES;
-    if (this.#unread + bytes > UNREAD_MAX_BYTES) return this.close();
-    this.#unread += bytes;
+    const size = text.length + TEXT_CHARACTERS;
+    if (this.#unread + size > UNREAD_MAX_CHARACTERS) return this.close();
+    this.#unread += size;
     this.#then(async () => {
       await this.#writer.write(new TextEncoder().encode(text));
-      this.#unread -= bytes;
+      this.#unread -= size;
     });
   }
 

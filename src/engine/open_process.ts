@@ -282,8 +282,18 @@ function equip(dir: string, { config }: OpenParts, { env }: EngineRun): void {
 
 // Read at any moment, it is whole.
 function replace(path: string, text: string): void {
-  Deno.writeTextFileSync(`${path}.part`, text, { mode: 0o600 });
+  // What the agent may have put there instead is not opened: a pipe would hold up everybody.
+  removeIfThere(`${path}.part`);
+  Deno.writeTextFileSync(`${path}.part`, text, { mode: 0o600, createNew: true });
   Deno.renameSync(`${path}.part`, path);
+}
+
+function removeIfThere(path: string): void {
+  try {
+    Deno.removeSync(path, { recursive: true });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
 }
 
 function rssOf(pid: number): number {

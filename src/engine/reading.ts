@@ -30,6 +30,7 @@ const LINE_MAX_DEPTH = 200;
 const TEXT_MAX_CHARACTERS = 400_000;
 // Each is stored at once. An agent names one, and another one where it begins anew.
 const SESSIONS_MAX = 20;
+const PLAIN_ID = /^[^\p{C}]{1,200}$/u;
 const STDERR_TAIL_CHARACTERS = 4_000;
 // A longer line is not a message for people; the file of events has all of it.
 const STDERR_LINE_MAX_BYTES = 64 * 1024;
@@ -123,7 +124,11 @@ export class Reading {
   #take(event: AgentEvent): void {
     if (event.kind === "session") {
       const id = event.id ?? this.#parts.sessionId;
-      if (!isSessionId(id) || id === this.session || this.#sessions++ >= SESSIONS_MAX) return;
+      if (id === "" || id === this.session || this.#sessions++ >= SESSIONS_MAX) return;
+      if (!this.#mayKeep(id)) {
+        const text = `the name of its session cannot be kept: ${JSON.stringify(id.slice(0, 100))}`;
+        return this.#transcript.event({ kind: "notice", text });
+      }
       this.session = id;
     } else if (event.kind === "text") this.#say(event);
     else if (event.kind === "tool_start") {
@@ -135,6 +140,11 @@ export class Reading {
     else if (event.kind === "done") this.#finish(event);
     this.#transcript.event(event);
     this.#parts.onEvent(event);
+  }
+
+  // Where there is a conversation, it goes there and not into the arguments of a program.
+  #mayKeep(id: string): boolean {
+    return isSessionId(id) || this.#parts.hear !== undefined && PLAIN_ID.test(id);
   }
 
   #finish(done: Extract<AgentEvent, { kind: "done" }>): void {

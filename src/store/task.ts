@@ -135,7 +135,7 @@ export function listWaitingReplies(db: Database, workerId: string): Promise<Wait
       select id, row_number() over (partition by session_key order by id) as place,
         count(*) over (partition by session_key) as total
       from task
-      where worker_id = ? and status in ('pending', 'scheduled') and session_key not like 'cli:%')
+      where worker_id = ? and status ${TASK_IS_ACTIVE} and +status <> 'running' and session_key not like 'cli:%')
     join task using (id)
     where place <= ${WAITING_LISTED_MAX}`,
     [workerId],

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { USAGE_UNKNOWN } from "../../src/domain/execution.ts";
-import type { AgentEvent } from "../../src/engine/adapter.ts";
+import type { AgentEvent, Line } from "../../src/engine/adapter.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { Reading } from "../../src/engine/reading.ts";
@@ -11,11 +11,12 @@ import { listWindows } from "../../src/store/engine_window.ts";
 import { openApp } from "../harness/app.ts";
 import { eventually } from "../harness/wait.ts";
 
-function sessionsIn(lines: readonly object[]): (string | null)[] {
+function sessionsIn(lines: readonly object[], hear?: (line: Line) => AgentEvent[]): (string | null)[] {
   const options = { maxBytes: 1_000_000, stamped: false, now: () => 0, onWrite: () => {} };
   const sessions: (string | null)[] = [];
   const reading = new Reading({
     adapter: claude,
+    hear,
     sessionId: "",
     log: RunLog.into(new LogText(), options),
     events: null,
@@ -37,6 +38,13 @@ it("an agent that names one session after the other has twenty of them stored (r
 it("what cannot be the id of a session is none: it becomes an argument of a program", () => {
   const bad = ["--help", "", "a b", "x".repeat(201), "a\n"];
   expect(sessionsIn([...bad.map(init), init("01a2-b.c:d")])).toEqual(["01a2-b.c:d"]);
+});
+
+it("in a conversation with its agent the name of a session is any short text", () => {
+  const hear = (line: Line) => claude.events(line);
+  expect(sessionsIn([init("sess/1+2="), init("x\u0000"), init("x".repeat(201))], hear)).toEqual([
+    "sess/1+2=",
+  ]);
 });
 
 it("of the provider's windows that a run reports faster than they are stored, the latest of each is (reliability CHD-6)", async () => {

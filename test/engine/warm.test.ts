@@ -41,6 +41,18 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("pid")).result).toMatch(/ 2$/);
   });
 
+  it(
+    "finds its next turn, whatever it has put in the place of the files of that (reliability CHD-6)",
+    async () => {
+      await using one = await world();
+      const dir = '"$(dirname "$SVC_TOKEN_FILE")"';
+      await one.say(`bash mkfifo ${dir}/turn.sh.part ${dir}/token.part; mkdir -p ${dir}/context.json.part/x`);
+      expect(await one.say("pid")).toMatchObject({ status: "completed" });
+      expect((await one.app.send("GET /livez")).status).toBe(200);
+    },
+    patient(60_000),
+  );
+
   it("asks in the name of the run that goes on", async () => {
     await using one = await world();
     await one.say("pid");

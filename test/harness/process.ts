@@ -156,8 +156,12 @@ export async function svc(
   await writer.close().catch(() => {});
   const { code, stdout, stderr } = await child.output();
   const decoder = new TextDecoder();
-  return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
+  return { code, out: decoder.decode(stdout), err: decoder.decode(stderr).replace(DENO_WAITS, "") };
 }
+
+// What Deno says of itself, run from source, while another one reads the same packages.
+// deno-lint-ignore no-control-regex
+const DENO_WAITS = /^(\u001b\[[\d;]*m)*Blocking(\u001b\[[\d;]*m)* waiting for file lock.*\n/m;
 
 /** A fresh directory that is removed when the test disposes of it. */
 export async function tempDir(): Promise<{ path: string } & AsyncDisposable> {

@@ -10,7 +10,7 @@ const INSIDE = new Set([
   // Namespaces that wait for a program.
   ...["READY_MAX", "ORDER_MAX_BYTES"],
   // What an agent asks for and does not read.
-  ...["CANCEL_MAX_MS", "UNREAD_MAX_BYTES", "OPTIONS_MAX", "OPTION_MAX_CHARACTERS", "TOOLS_KNOWN_MAX"],
+  ...["CANCEL_MAX_MS", "UNREAD_MAX_CHARACTERS", "OPTIONS_MAX", "OPTION_MAX_CHARACTERS", "TOOLS_KNOWN_MAX"],
   ...["SEEN_MAX", "STEPS_KEPT_MAX", "LINES_MAX", "FENCE_MAX_CHARACTERS"],
   ...[
     "REMEMBERED_TOKENS_MAX",

@@ -10,7 +10,7 @@ import { textOf } from "../harness/tree.ts";
 /** What is shown and cannot be run here, with the reason; everything else is run. */
 const CANNOT: [command: RegExp, reason: string][] = [
   [/^(cd \/var\/lib\/svc && )?sudo |^docker |&& docker /, "changes the machine: systemd, users, containers"],
-  [/^svc service status$/, "asks systemd"],
+  [/^svc service status --system$/, "asks systemd"],
   [/^sqld /, "the database server, an executable of its own: test/harness/sqld.ts starts it"],
   [/^curl .*http:\/\/10\.0\.0\.3:/, "asks a database server on another machine"],
   [/^make /, "targets for developers; CI runs them"],

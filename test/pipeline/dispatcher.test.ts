@@ -25,7 +25,7 @@ describe("dispatcher (contract 4.5)", () => {
     });
     const workers = [];
     for (const name of ["a", "b", "c"]) workers.push(await app.call("POST /api/workers", { name }));
-    for (let i = 0; i < 4; i++) for (const worker of workers) await give(app, worker.id, "sleep 0.05");
+    for (let i = 0; i < 4; i++) for (const worker of workers) await give(app, worker.id, "sleep 0.3");
     await app.settle();
     const lines = await readLedger(file);
     expect(lines.filter(({ word }) => word === "start")).toHaveLength(12);

@@ -351,6 +351,27 @@ describe("the history of Discord (contract 10.1)", () => {
     expect(there.came).toMatchObject([{ chat: "55", text: "new here", isMentioned: true, isDirect: false }]);
   });
 
+  it("waits as long as Discord asks before it reads on, which is no try", async () => {
+    await using world = new DiscordWorld();
+    const { fake } = world;
+    const clock = new TestClock(Date.now());
+    fake.channels.set("D7", { type: 1 });
+    const known = fake.id(Date.now() - 60_000);
+    fake.said.set("D7", [message(fake.id(Date.now() - 50_000), "missed")]);
+    let refusals = 0;
+    const then = () => {
+      if (++refusals === 8) fake.breaking.delete("D7");
+      return Response.json({ message: "limited", retry_after: 200, global: false }, { status: 429 });
+    };
+    fake.breaking.set("D7", { pages: 0, then });
+    await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }], clock);
+    await eventually("it is read", () => {
+      clock.advance(5_000);
+      return there.came.at(-1)?.text === "missed";
+    });
+    expect(refusals).toBe(8);
+  });
+
   it.each([
     ["fails", () => new Response("", { status: 500 })],
     ["answers something else", () => Response.json({})],

@@ -21,6 +21,8 @@ const MARGIN_MS = 10_000n;
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 30_000 };
 // Of one channel, half a minute when Discord does not say how long: what is said now waits for it.
 const TRIES = 6;
+// What Discord itself asks to wait is no try; so much of it in one gap, and the rest is left out.
+const LIMITED_MS = 3_600_000;
 /** Ids of Discord begin with the time since then. */
 const EPOCH_MS = 1_420_070_400_000n;
 
@@ -34,6 +36,8 @@ interface Parts {
 export class History {
   readonly #parts: Parts;
   readonly #read = new Set<string>();
+  /** How long the limits of Discord have kept the history of this gap waiting. */
+  #limitedMs = 0;
   /** The newest message that was heard before the gap; null when nothing ever was. */
   #newest: bigint | null = null;
 
@@ -46,6 +50,7 @@ export class History {
     const ids = heard.map(({ id }) => id).filter((id) => /^\d{1,20}$/.test(id)).map(BigInt);
     this.#newest = ids.length === 0 ? null : ids.reduce((a, b) => a > b ? a : b);
     this.#read.clear();
+    this.#limitedMs = 0;
     return await this.#since(heard.map(({ thread, chat }) => thread || chat), this.#after(), signal);
   }
 
@@ -101,7 +106,8 @@ export class History {
         page++;
       } catch (error) {
         signal.throwIfAborted();
-        if (!await this.#mayTryAgain(channel, error, ++failures, signal)) break;
+        if (!isLimited(error)) failures++;
+        if (!await this.#mayTryAgain(channel, error, failures, signal)) break;
       }
     }
     return said;
@@ -130,18 +136,18 @@ export class History {
     failures: number,
     signal: AbortSignal,
   ): Promise<boolean> {
-    const { status, retryAfterMs } = error instanceof DiscordError
-      ? error
-      : { status: 0, retryAfterMs: null };
+    const status = error instanceof DiscordError ? error.status : 0;
     // A channel that we may not read any more; and a key that does not count is the gateway's to say.
     if (status >= 400 && status < 500 && status !== 429) return false;
-    if (failures === TRIES) {
+    const waitMs = isLimited(error)
+      ? Math.max(error.retryAfterMs, RETRY.firstMs)
+      : backoffMs(RETRY, failures);
+    if (isLimited(error)) this.#limitedMs += waitMs;
+    if (failures === TRIES || this.#limitedMs > LIMITED_MS) {
       log.warning("A part of the history of {channel} of Discord is left out: {error}", { channel, error });
       return false;
     }
     log.info("The history of Discord is not here yet: {error}", { error });
-    // Until a limit is over, the client answers a try by itself.
-    const waitMs = Math.min(retryAfterMs ?? backoffMs(RETRY, failures), RETRY.lastMs);
     await sleep(this.#parts.clock, waitMs, signal);
     signal.throwIfAborted();
     return true;
@@ -151,4 +157,9 @@ export class History {
 /** The first id of a time, Unix ms. */
 function idAt(time: number): bigint {
   return (BigInt(time) - EPOCH_MS) << 22n;
+}
+
+// Until such a limit is over, the client answers by itself.
+function isLimited(error: unknown): error is DiscordError & { retryAfterMs: number } {
+  return error instanceof DiscordError && error.status === 429 && error.retryAfterMs !== null;
 }

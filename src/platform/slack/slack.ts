@@ -47,12 +47,15 @@ export function createSlack(name: string, settings: Settings, clock: Clock): Pla
       }
       // A socket that Slack replaces stays open until the next one is: only otherwise something may be missed.
       let hasGap = true;
-      let gaps = 0;
+      let reading = new AbortController();
       const session = async (wellAgain: () => void) => {
-        if (hasGap) gaps++;
-        const own = gaps;
-        const isLatest = () => own === gaps;
-        const parts = { client, sockets, connection, clock, receive, signal, wellAgain, gap, isLatest };
+        // Of two readers of one history each would use up the limit of the other.
+        if (hasGap) {
+          reading.abort();
+          reading = new AbortController();
+        }
+        const isReading = AbortSignal.any([signal, reading.signal]);
+        const parts = { client, sockets, connection, clock, receive, signal, wellAgain, gap, isReading };
         const heard = hasGap ? lastHeard : () => Promise.resolve([]);
         hasGap = true;
         await work({ ...parts, lastHeard: heard });
@@ -97,8 +100,8 @@ interface Work {
   wellAgain: () => void;
   lastHeard: () => Promise<Heard[]>;
   gap: Gap | undefined;
-  /** Whether there was no other gap since: the history of that one is still read then. */
-  isLatest: () => boolean;
+  /** Aborts when there is another gap: its history begins where this one does. */
+  isReading: AbortSignal;
 }
 
 async function work({ client, sockets, receive, wellAgain, ...parts }: Work): Promise<void> {
@@ -111,10 +114,10 @@ async function work({ client, sockets, receive, wellAgain, ...parts }: Work): Pr
   };
   // What comes from now on is kept from waiting for what was missed: Slack wants an answer within 3 s.
   const opened = async () => {
-    const { clock, signal, gap, isLatest } = parts;
+    const { clock, isReading: signal, gap } = parts;
     const missed = saidMeanwhile({ client, clock, heard, heardUpTo, botId: user_id, signal });
     for await (const incoming of missed) await storeOrLeave("Slack", receive, incoming);
-    if (heard.length > 0 && isLatest() && !signal.aborted) await gap?.save("");
+    if (heard.length > 0 && !signal.aborted) await gap?.save("");
   };
   await listenEnvelopes({ ...parts, url, handle, opened });
 }

@@ -1,0 +1,46 @@
+import { expect, it } from "vitest";
+import { type App, openApp, PASSWORD } from "../harness/app.ts";
+import { ctl } from "../harness/terminal.ts";
+
+const LINES = Array.from({ length: 20 }, (_, no) => `line ${no + 1}`);
+
+/** A service whose access tokens end after a second, and a run that writes a line every 0.2 s. */
+async function open(): Promise<{ app: App; id: string }> {
+  const script = "i=0; while [ $i -lt 20 ]; do i=$((i+1)); echo line $i >&2; sleep 0.2; done; echo done";
+  const slow = { kind: "command" as const, command: "sh", args: ["-c", script] };
+  const app = await openApp({ config: { auth: { access_ttl: "1s" }, engines: { default: "slow", slow } } });
+  const worker = await app.call("POST /api/workers", { name: "Ada" });
+  const task = { message_id: "m", worker_id: worker.id, instruction: "go", type: "immediate" };
+  await app.call("POST /api/tasks", task);
+  await app.until("execution.started");
+  const [{ id }] = await app.call("GET /api/executions");
+  return { app, id };
+}
+
+it(
+  "execution logs -f goes on with another token when that of the login ends, and prints each line once (contract 9)",
+  async () => {
+    const { app, id } = await open();
+    await using _ = app;
+    const env = { SVC_DATA_DIR: "/nowhere" };
+    const login = await ctl(app, ["login", app.url, "--password-stdin"], { stdin: `${PASSWORD}\n`, env });
+    expect(login.code).toBe(0);
+    const followed = await ctl(app, ["execution", "logs", "-f", id], {
+      env: { ...env, XDG_CONFIG_HOME: `${app.dataDir}/config` },
+    });
+    expect([followed.code, followed.err]).toEqual([0, ""]);
+    expect([...followed.out.matchAll(/\bline \d+$/gm)].map(([line]) => line)).toEqual(LINES);
+    expect(followed.out).toContain("[completed]");
+  },
+  60_000,
+);
+
+it("execution logs -f with a token that ends is no success: the run goes on", async () => {
+  const { app, id } = await open();
+  await using _ = app;
+  const { access_token } = await app.call("POST /api/auth/login", { username: "admin", password: PASSWORD });
+  const env = { SVC_URL: app.url, SVC_TOKEN: access_token };
+  const followed = await ctl(app, ["execution", "logs", "-f", id], { env });
+  expect(followed.code).toBe(4);
+  expect(followed.out).not.toContain("[completed]");
+}, 60_000);

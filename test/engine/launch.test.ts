@@ -1,0 +1,19 @@
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import type { AgentCommand } from "../../src/engine/adapter.ts";
+import { writeFiles } from "../../src/engine/launch.ts";
+import { SpawnError } from "../../src/engine/process.ts";
+import { tempDir } from "../harness/process.ts";
+
+it("settings that an agent has replaced by a pipe fail the run, and hold up nobody (reliability CHD-6)", async () => {
+  await using folder = await tempDir();
+  const path = join(folder.path, "settings.json");
+  const settings = (content: (present: string | null) => string) =>
+    ({ files: [{ path, content, executable: false }] }) as unknown as AgentCommand;
+  writeFiles(settings((present) => `${present}1`), null);
+  writeFiles(settings((present) => `${present}2`), null);
+  expect(await Deno.readTextFile(path)).toBe("null12");
+  await Deno.remove(path);
+  await new Deno.Command("mkfifo", { args: [path] }).output();
+  expect(() => writeFiles(settings(() => "x"), null)).toThrow(SpawnError);
+});
