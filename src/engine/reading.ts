@@ -115,7 +115,7 @@ export class Reading {
 
   #errorLine(line: string): void {
     if (this.#parts.adapter.noise?.test(line)) return;
-    this.#stderr = `${this.#stderr}${plain(line)}\n`.slice(-STDERR_TAIL_CHARACTERS);
+    this.#stderr = `${this.#stderr}${this.#parts.log.masked(plain(line))}\n`.slice(-STDERR_TAIL_CHARACTERS);
     const events = this.#parts.adapter.stderrEvents?.(line) ?? [];
     if (events.length === 0) return this.#transcript.other(line);
     for (const event of events) this.#take(event);
@@ -126,7 +126,8 @@ export class Reading {
       const id = event.id ?? this.#parts.sessionId;
       if (id === "" || id === this.session || this.#sessions++ >= SESSIONS_MAX) return;
       if (!this.#mayKeep(id)) {
-        const text = `the name of its session cannot be kept: ${JSON.stringify(id.slice(0, 100))}`;
+        const shown = this.#parts.log.masked(id).slice(0, 100);
+        const text = `the name of its session cannot be kept: ${JSON.stringify(shown)}`;
         return this.#transcript.event({ kind: "notice", text });
       }
       this.session = id;

@@ -2,6 +2,7 @@ import { dirname } from "node:path";
 import { joined } from "../base/bytes.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
+import { maskedText } from "./masked_text.ts";
 
 const log = logger("engine");
 
@@ -50,6 +51,7 @@ export class RunLog {
   readonly #file: Sink;
   readonly #options: Omit<RunLogOptions, "path">;
   readonly #secrets: Uint8Array[] = [];
+  readonly #secretTexts: string[] = [];
   #path = "";
   #size: number;
   #carry: Uint8Array<ArrayBufferLike> = new Uint8Array();
@@ -84,7 +86,14 @@ export class RunLog {
 
   /** From here on this value is never stored, such as the run's token (reliability SEC-3). */
   mask(secret: string): void {
-    if (secret !== "") this.#secrets.push(encoder.encode(secret));
+    if (secret === "") return;
+    this.#secrets.push(encoder.encode(secret));
+    this.#secretTexts.push(secret);
+  }
+
+  /** A text with the secrets masked. Whoever cuts a text asks for this first: of a secret that is cut, write() finds nothing. */
+  masked(text: string): string {
+    return maskedText(this.#secretTexts, text);
   }
 
   /** Writes a line of our own. */

@@ -24,16 +24,18 @@ export class Transcript {
       if (event.mode === "piece") this.#piece(event.text);
       else this.#line(event.text.trimEnd());
     } else if (event.kind === "tool_start") {
-      const input = shortened(plain(event.input), INPUT_MAX_CHARACTERS, OUTPUT_MAX_LINES);
+      const input = shortened(this.#safe(event.input), INPUT_MAX_CHARACTERS, OUTPUT_MAX_LINES);
       this.#line(`> ${event.name}${input === "" ? "" : `: ${indented(input)}`}`);
     } else if (event.kind === "tool_end") {
-      const output = plain(event.output).trimEnd();
+      const output = this.#safe(event.output).trimEnd();
       const short = shortened(output, OUTPUT_MAX_CHARACTERS, OUTPUT_MAX_LINES);
       const size = byteSize(byteLength(event.output));
       this.#line(`< ${event.ok ? "" : "failed: "}${short === "" ? "" : `${indented(short)} `}(${size})`);
-    } else if (event.kind === "notice") this.#line(`[${plain(event.text)}]`);
+    } else if (event.kind === "notice") this.#line(`[${this.#safe(event.text)}]`);
     else if (event.kind === "session" && event.id !== null) this.#line(`[session ${event.id}]`);
-    else if (event.kind === "failure") this.#line(`! ${event.failure.kind}: ${plain(event.failure.words)}`);
+    else if (event.kind === "failure") {
+      this.#line(`! ${event.failure.kind}: ${this.#safe(event.failure.words)}`);
+    }
   }
 
   /** A line of stderr, or a line of stdout that is not an event. */
@@ -50,6 +52,11 @@ export class Transcript {
       ...(cost_usd === null ? [] : [`${cost_usd} USD`]),
     ];
     if (parts.length > 0) this.#line(`[used ${parts.join(", ")}]`);
+  }
+
+  // Asked for before anything is cut. The words of a failure come cut, which masked() knows by their mark.
+  #safe(text: string): string {
+    return this.#log.masked(plain(text));
   }
 
   #piece(text: string): void {

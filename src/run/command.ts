@@ -4,6 +4,7 @@ import { joined } from "../base/bytes.ts";
 import type { Engine } from "../engine/engine.ts";
 import { detectIsolation } from "../engine/isolation.ts";
 import { findProgram, runProcess, SpawnError } from "../engine/process.ts";
+import { holdsKey } from "./secrets.ts";
 
 /** Where a command runs. */
 export interface CommandPlace {
@@ -89,8 +90,6 @@ export function textOf(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes).replaceAll("\0", "\ufffd");
 }
 
-const KEY_NAME = /KEY|TOKEN|SECRET|PASSWORD/i;
-
 /** An environment for commands: that of a run without its token and keys (contract 13). */
 export function withoutKeys(
   env: Record<string, string>,
@@ -98,7 +97,7 @@ export function withoutKeys(
   { runId, workDir }: { runId: string; workDir: string },
 ): Record<string, string> {
   const kept = Object.entries(env).filter(([name, value]) =>
-    !KEY_NAME.test(name) && !secrets.includes(value)
+    !holdsKey(name, value) && !secrets.includes(value)
   );
   const plain = { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: workDir };
   return { ...plain, ...Object.fromEntries(kept), SVC_RUN_ID: runId };

@@ -11,7 +11,7 @@ import { type DataPaths, eventsPath, logPath, runDirOf } from "../base/paths.ts"
 import { withoutKeys } from "./command.ts";
 import type { EnvironmentOf } from "./environment.ts";
 import { equip, type EquipmentRequest } from "./equipment.ts";
-import { maskedText, withoutSecrets } from "./secrets.ts";
+import { withoutSecrets } from "./secrets.ts";
 import { verified } from "./verify.ts";
 
 /** What every run of an engine needs. */
@@ -87,7 +87,7 @@ export async function runEngine(
         onStart: (pid) => request.onStart?.(pid),
         onUsage: (usage) => request.onUsage?.(usage),
         onWindows: (windows) => request.onWindows?.(windows),
-        onStep: (tool, input) => request.onStep?.(maskedText(secrets, stepWords(tool, input))),
+        onStep: (tool, input) => request.onStep?.(stepWords(log.masked(tool), log.masked(input))),
         onSession: (id) => request.onSession?.(resumedOr(equipment.session, id)),
       };
       const outcome = signal.aborted ? ENDED_EARLY : await startChecked(options, request, run, secrets);

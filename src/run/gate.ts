@@ -10,6 +10,7 @@ import { runDirOf } from "../base/paths.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import type { Engine } from "../engine/engine.ts";
+import { maskedText } from "../engine/masked_text.ts";
 import type { Database } from "../store/database.ts";
 import { isGateWanted } from "../store/occurrence.ts";
 import { findTask } from "../store/task.ts";
@@ -21,7 +22,6 @@ import { endOfGate, type GateVerdict, storeGateEnd } from "./gate_end.ts";
 import type { Rules } from "./ending.ts";
 import { OutcomeWriter } from "./outcome_writer.ts";
 import { type Interruption, Runner } from "./runner.ts";
-import { maskedText } from "./secrets.ts";
 import { workDirProblem } from "./work_dir.ts";
 
 const log = logger("gate");

@@ -1,15 +1,21 @@
 import type { EngineOutcome } from "../engine/engine.ts";
+import { maskedText } from "../engine/masked_text.ts";
 
+const KEY_NAME = /KEY|TOKEN|SECRET|PASSWORD/i;
 // A shorter value is not treated as a secret: it would be masked inside ordinary words.
 const SECRET_MIN_CHARACTERS = 12;
+// Far deeper than any configuration.
+const KEY_MAX_DEPTH = 50;
 
-/** The values whose names say that they are keys (reliability SEC-2). */
+/** The values whose names say that they are keys, also inside of a variable that is a JSON object (reliability SEC-2). */
 export function secretsOf(env: Record<string, string>): string[] {
-  return Object.entries(env)
-    .filter(([name, value]) =>
-      /KEY|TOKEN|SECRET|PASSWORD/i.test(name) && value.length >= SECRET_MIN_CHARACTERS
-    )
-    .map(([, value]) => value);
+  const keys = Object.entries(env).flatMap(([name, value]) => keysOf(name, value));
+  return [...new Set(keys)].filter((key) => key.length >= SECRET_MIN_CHARACTERS);
+}
+
+/** Whether a variable is a key by its name, or a JSON object with one in it. */
+export function holdsKey(name: string, value: string): boolean {
+  return keysOf(name, value).length > 0;
 }
 
 /** The outcome with secrets masked, because an answer is stored and shown as a log is (reliability SEC-3). */
@@ -17,19 +23,24 @@ export function withoutSecrets<O extends EngineOutcome>(secrets: readonly string
   return { ...outcome, text: maskedText(secrets, outcome.text), error: maskedText(secrets, outcome.error) };
 }
 
-/** A text with secrets masked. */
-export function maskedText(secrets: readonly string[], text: string): string {
-  return secrets.reduce(masked, text);
+function keysOf(name: string, value: string): string[] {
+  return [...(KEY_NAME.test(name) ? [value] : []), ...keysBelow(objectOf(value), false, 0)];
 }
 
-const PART_MIN_CHARACTERS = 12;
-
-// An engine keeps only the end of a long error, which may start in the middle of a secret: a token ends with its signature.
-function masked(text: string, secret: string): string {
-  if (!text.includes(secret.slice(-PART_MIN_CHARACTERS))) return text;
-  let safe = text.replaceAll(secret, "*".repeat(secret.length));
-  for (let length = secret.length - 1; length >= PART_MIN_CHARACTERS; length--) {
-    safe = safe.replaceAll(secret.slice(-length), "*".repeat(length));
+function objectOf(value: string): unknown {
+  if (!value.trimStart().startsWith("{")) return null;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return null;
   }
-  return safe;
+}
+
+function keysBelow(value: unknown, isKey: boolean, depth: number): string[] {
+  // Who prints the variable prints the text as it is written in JSON.
+  if (typeof value === "string") return isKey ? [value, JSON.stringify(value).slice(1, -1)] : [];
+  if (typeof value !== "object" || value === null || depth === KEY_MAX_DEPTH) return [];
+  return Object.entries(value).flatMap(([name, below]) =>
+    keysBelow(below, isKey || KEY_NAME.test(name), depth + 1)
+  );
 }

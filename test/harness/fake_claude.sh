@@ -62,6 +62,12 @@ case $mode in
   finish-then-fail) init; result fine; exit 9 ;;
   ask) init; if read -r answer < /dev/tty; then result "answered"; else result "no terminal"; fi 2>/dev/null ;;
   key) init; result "$ANTHROPIC_API_KEY" ;;
+  cut) # cut COUNT: its key behind so many letters, in everything that is shown cut
+    long=$(head -c "$argument" /dev/zero | tr '\0' x)$ANTHROPIC_API_KEY
+    init "$long!"; init; use "$long"
+    printf '{"type":"user","message":{"content":[{"type":"tool_result","content":"%s"}]}}\n' "$long"
+    { printf '%s' "$long"; head -c 70000 /dev/zero | tr '\0' y; echo; } >&2
+    result "$long" true; exit 1 ;;
   limit) # limit [SECONDS]: refused for so long, as long as there is no file `free` in the work directory
     init
     if [ -e free ]; then printf '%s' "$prompt" > prompt.txt; result "through ${resume:-0}"; exit 0; fi

@@ -63,6 +63,7 @@ const INSIDE = new Set([
   ...[
     "LINE_MAX_BYTES",
     "LINE_MAX_DEPTH",
+    "KEY_MAX_DEPTH",
     "STDERR_LINE_MAX_BYTES",
     "TEXT_MAX_CHARACTERS",
     "INPUT_MAX_CHARACTERS",

@@ -1,0 +1,105 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { Steps } from "../../src/base/steps.ts";
+import { maskedText } from "../../src/engine/masked_text.ts";
+import { holdsKey, secretsOf } from "../../src/run/secrets.ts";
+import { FAKE_AGENT } from "../harness/agents.ts";
+import { openApp } from "../harness/app.ts";
+
+const FAKE_CLAUDE = new URL("../harness/fake_claude.sh", import.meta.url).pathname;
+// No part of it is in anything else.
+const KEY = `sk-${crypto.randomUUID()}${crypto.randomUUID()}${crypto.randomUUID()}`.slice(0, 100);
+
+/** The parts of the key, 12 letters each, that a text shows. */
+function partsIn(text: string): string[] {
+  const parts = Array.from({ length: KEY.length - 11 }, (_, at) => KEY.slice(at, at + 12));
+  return parts.filter((part) => text.includes(part));
+}
+
+afterEach(() => void vi.restoreAllMocks());
+
+describe("keys (reliability SEC-2, SEC-3)", () => {
+  it.each([20, 550, 950])(
+    "a key behind %i letters, where its end is cut off, is shown in no part",
+    async (letters) => {
+      const claude = { command: FAKE_CLAUDE, permissions: "full", env: { ANTHROPIC_API_KEY: KEY } };
+      await using app = await openApp({ config: { engines: { default: "claude", claude } } });
+      const note = vi.spyOn(Steps.prototype, "note");
+      const worker = await app.call("POST /api/workers", { name: "Ada" });
+      const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+      await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: `cut ${letters}` });
+      await app.settle();
+      const [execution] = await app.call("GET /api/executions");
+      const log: string = await app.call(`GET /api/executions/${execution.id}/logs`);
+      const raw: string = await app.call(`GET /api/executions/${execution.id}/logs?raw=true`);
+      const journal = await app.db.read("select * from journal");
+      const replies = await app.db.read("select * from outbound_message");
+      const steps = note.mock.calls.map(([, words]) => words);
+      expect(execution).toMatchObject({ status: "failed", error: expect.stringContaining("xxxx") });
+      expect(log).toMatch(/> Bash: x+[\s\S]*< x+[\s\S]*it begins x+/);
+      expect(steps).toEqual([expect.stringMatching(/^Runs x+/)]);
+      for (const [where, shown] of Object.entries({ steps, log, raw, execution, journal, replies })) {
+        expect(partsIn(JSON.stringify(shown)), where).toEqual([]);
+      }
+    },
+  );
+
+  it("a text is masked where a secret is whole, where its start is gone, and where we cut it", () => {
+    const secret = "abcdefghijklmnopqrstuvwxyz";
+    const start = secret.slice(0, 15);
+    const masked = (text: string) => maskedText([secret], text);
+    expect(masked(`${secret}, ${secret}${secret}`)).toBe(`${"*".repeat(26)}, ${"*".repeat(52)}`);
+    expect(masked(`${secret.slice(-12)} and ${secret.slice(-13)}`)).toBe(
+      `${"*".repeat(12)} and ${"*".repeat(13)}`,
+    );
+    for (const mark of ["", "…", " …", " … (log in)", "\n[cut: 9 bytes in all]"]) {
+      expect(masked(`${start} ${start}${mark}`)).toBe(`${start} ${"*".repeat(15)}${mark}`);
+    }
+    // Too few letters to be known as a part of it.
+    expect(masked(`${secret.slice(-11)} ${secret.slice(0, 11)}`)).toBe("pqrstuvwxyz abcdefghijk");
+  });
+
+  it("the keys inside of a variable that is JSON are masked, and it reaches no check", async () => {
+    const content = JSON.stringify({ provider: { anthropic: { options: { apiKey: KEY } } } });
+    const fake = {
+      kind: "command",
+      command: FAKE_AGENT,
+      shell: [],
+      env: { OPENCODE_CONFIG_CONTENT: content },
+    };
+    await using app = await openApp({ config: { engines: { default: "fake", fake } } });
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    const verify = { command: ["sh", "-c", "echo CHECK; env"], attempts: 0 };
+    const body = {
+      message_id: "m",
+      worker_id: worker.id,
+      instruction: "env-dump",
+      type: "immediate",
+      verify,
+    };
+    await app.call("POST /api/tasks", body);
+    await app.settle();
+    const [execution] = await app.call("GET /api/executions");
+    const log: string = await app.call(`GET /api/executions/${execution.id}/logs`);
+    const [byAgent = "", byCheck = ""] = log.split("CHECK\n");
+    expect(byAgent).toContain("OPENCODE_CONFIG_CONTENT=");
+    expect(partsIn(log + execution.result)).toEqual([]);
+    expect(byCheck).toContain("SVC_RUN_ID=");
+    expect(byCheck).not.toContain("OPENCODE_CONFIG_CONTENT");
+  });
+
+  it("a key in JSON is whatever is below a name of a key, at any depth, also as it is written there", () => {
+    const value = JSON.stringify({
+      model: "a-model-of-somebody",
+      mcp: [{ tokens: { one: "first-of-the-keys", two: ["second\nof the keys", 7, null, "short"] } }],
+    });
+    expect(secretsOf({ A: value, B: "{no JSON: KEY-0123456789}", MY_KEY: "third-of-the-keys", KEY: "short" }))
+      .toEqual(["first-of-the-keys", "second\nof the keys", "second\\nof the keys", "third-of-the-keys"]);
+    expect([holdsKey("A", value), holdsKey("A", '{"apiKey":"x"}'), holdsKey("KEY", "")]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect([holdsKey("A", '{"max_tokens":9}'), holdsKey("A", '["apiKey"]'), holdsKey("A", "")])
+      .toEqual([false, false, false]);
+  });
+});
