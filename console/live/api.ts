@@ -22,6 +22,9 @@ export type ChatMessage = Schemas["LocalMessage"];
 export type Question = Schemas["Question"];
 export type JournalEvent = Schemas["Event"];
 
+// A restart behind a proxy is a 502 or 504 of the proxy.
+const PASSING: ReadonlySet<number> = new Set([0, 429, 502, 503, 504]);
+
 /** A request that the service refused, or that did not reach it. */
 export class Refusal extends Error {
   readonly status: number;
@@ -34,6 +37,11 @@ export class Refusal extends Error {
     this.status = status;
     this.code = code;
     this.errors = errors;
+  }
+
+  /** Whether the same is worth asking again soon: there was no answer, too much was asked, or a proxy found no service behind it. */
+  get passing(): boolean {
+    return PASSING.has(this.status);
   }
 }
 

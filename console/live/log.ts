@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { type Refusal, refusalFrom, refusalOf } from "./api.ts";
+import { api, ask, type Refusal, refusalFrom, refusalOf } from "./api.ts";
 import { authed } from "./session.ts";
 
 /** The lines of a log so far. */
@@ -16,6 +16,8 @@ const LINE_MAX_CHARACTERS = 10_000;
 const NONE: Log = { lines: [], ended: false, refusal: null };
 const RETRY_MS = 2_000;
 const SHOW_MS = 100;
+// A log that is read anew replaces the one that is seen only with most of its lines.
+const SHOW_AGAIN_MS = 1_000;
 // The pieces of a long log are all here at once: after so long others have their turn.
 const SLICE_MS = 8;
 
@@ -28,6 +30,7 @@ export function useLog(executionId: string, options: { raw?: boolean; tail?: num
     setLog(NONE);
     const gone = new AbortController();
     void follow(
+      executionId,
       `/api/executions/${executionId}/logs?follow=true${raw ? "&raw=true" : ""}${
         tail === undefined ? "" : `&tail=${tail}`
       }`,
@@ -39,20 +42,30 @@ export function useLog(executionId: string, options: { raw?: boolean; tail?: num
   return log;
 }
 
-async function follow(url: string, signal: AbortSignal, show: (log: Log) => void): Promise<void> {
-  while (!signal.aborted) {
+/** Shows a log to the end of its run. An answer also ends with its token, or with the service: then there is another. */
+async function follow(id: string, url: string, signal: AbortSignal, show: (log: Log) => void): Promise<void> {
+  let over = false;
+  for (let waitMs = 0; !signal.aborted; waitMs = SHOW_AGAIN_MS) {
     while (document.hidden && !signal.aborted) await seen();
     const hidden = new AbortController();
     const stop = () => document.hidden && hidden.abort();
     document.addEventListener("visibilitychange", stop);
+    const either = AbortSignal.any([signal, hidden.signal]);
     try {
-      if (await read(url, AbortSignal.any([signal, hidden.signal]), show)) return;
+      const { lines, whole } = await read(url, either, waitMs, show);
+      const ended = whole || over;
+      show({ lines, ended, refusal: null });
+      if (ended) return;
+      // The run may have ended after its answer did: what it wrote between is in the next answer.
+      over = !await goesOn(id, either);
+      if (!over) await pause();
     } catch (error) {
       if (signal.aborted) return;
       if (!hidden.signal.aborted) {
         const refusal = refusalOf(error);
-        if (refusal.status >= 400 && refusal.status < 500) return show({ ...NONE, ended: true, refusal });
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+        const final = refusal.status >= 400 && refusal.status < 500 && !refusal.passing;
+        if (final) return show({ ...NONE, ended: true, refusal });
+        await pause();
       }
     } finally {
       document.removeEventListener("visibilitychange", stop);
@@ -60,26 +73,56 @@ async function follow(url: string, signal: AbortSignal, show: (log: Log) => void
   }
 }
 
-/** Reads one answer to its end; each reading starts with the first line, so that nothing shows twice. */
-async function read(url: string, signal: AbortSignal, show: (log: Log) => void): Promise<boolean> {
+/**
+ * Reads one answer to its end; each reading starts with the first line, so that nothing shows twice. `whole`: its run had
+ * ended before, so that there is no more. Shows nothing in the first `waitMs`.
+ */
+async function read(
+  url: string,
+  signal: AbortSignal,
+  waitMs: number,
+  show: (log: Log) => void,
+): Promise<{ lines: string[]; whole: boolean }> {
   const response = await authed(new Request(url, { signal }));
   if (!response.ok) throw refusalFrom(response.status, await response.json().catch(() => null));
   const gathered = new Lines();
-  let shownAt = 0;
-  let sliceAt = performance.now();
-  const decoder = new TextDecoderStream() as unknown as TransformStream<Uint8Array, string>;
-  for await (const text of response.body?.pipeThrough(decoder) ?? []) {
-    gathered.add(text);
-    if (performance.now() - sliceAt > SLICE_MS) {
+  const shown = later(waitMs, () => show({ lines: gathered.all(), ended: false, refusal: null }));
+  try {
+    let sliceAt = performance.now();
+    const decoder = new TextDecoderStream() as unknown as TransformStream<Uint8Array, string>;
+    for await (const text of response.body?.pipeThrough(decoder) ?? []) {
+      gathered.add(text);
+      shown.want();
+      if (performance.now() - sliceAt <= SLICE_MS) continue;
       await new Promise((resolve) => setTimeout(resolve));
       sliceAt = performance.now();
     }
-    if (Date.now() - shownAt < SHOW_MS) continue;
-    shownAt = Date.now();
-    show({ lines: gathered.all(), ended: false, refusal: null });
+  } finally {
+    shown.stop();
   }
-  show({ lines: gathered.all(), ended: true, refusal: null });
-  return true;
+  // Only the log of an ended run may be kept by a browser (interface 4.1).
+  return { lines: gathered.all(), whole: response.headers.get("cache-control") !== "no-store" };
+}
+
+/** Does something once for all wishes of a moment, the last ones too; for the first after `waitMs`. */
+function later(waitMs: number, work: () => void) {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  function now(): void {
+    timer = undefined;
+    waitMs = SHOW_MS;
+    work();
+  }
+  return { want: () => void (timer ??= setTimeout(now, waitMs)), stop: () => clearTimeout(timer) };
+}
+
+async function goesOn(id: string, signal: AbortSignal): Promise<boolean> {
+  const call = api.GET("/api/executions/{id}", { params: { path: { id } }, signal });
+  const { status } = await ask(call);
+  return status === "pending" || status === "running";
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, RETRY_MS));
 }
 
 /** Lines out of pieces of text. A line that goes on and on is kept by its start, with how much there was. */

@@ -41,7 +41,7 @@ export function useResource<T>(
         if (gone.signal.aborted) return;
         const refusal = refusalOf(error);
         setState((before) => before.key === key ? { ...before, refusal } : { key, refusal });
-        if (refusal.status === 0 || refusal.status === 503) setTimeout(() => reading.soon(), RETRY_MS);
+        if (refusal.passing) setTimeout(() => reading.soon(), RETRY_MS);
       }
     });
     reload.current = reading.soon;

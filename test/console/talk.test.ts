@@ -9,6 +9,7 @@ vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 const FILE_BYTES = 600_000;
+const BREAKS = { kind: "command", command: "sh", args: ["-c", "cat >/dev/null; exit 3"] };
 const BREAKS_ONCE = {
   kind: "command",
   command: "sh",
@@ -135,6 +136,53 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     const all = await app.call("GET /api/executions") as { status: string }[];
     expect(all.filter(({ status }) => status === "completed").length).toBe(2);
     expect(all.length).toBe(4);
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it("what fails while it is asked about is not run again: the number that was shown is what is run", async () => {
+    await using app = await openApp({ config: { engines: { breaks: BREAKS } } });
+    const eve = await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
+    const fail = async (...names: string[]) => {
+      const task = { worker_id: eve.id, type: "immediate", instruction: "fetch the report" };
+      for (const name of names) await app.call("POST /api/tasks", { ...task, message_id: name });
+      await app.settle();
+    };
+    await fail("first", "second");
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto("/console/executions?status=failed");
+    await visitor.signIn();
+    await page.getByText("2 in all").waitFor();
+    await page.getByRole("button", { name: "Run all again" }).click();
+    await page.getByRole("button", { name: "Run 2 again" }).waitFor();
+    await fail("third");
+    await page.getByText("3 in all").waitFor();
+    await page.getByRole("button", { name: "Run 2 again" }).click();
+    await page.getByText("2 of 2 run again").waitFor();
+    await app.settle();
+    expect(await app.call("GET /api/executions")).toHaveLength(5);
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it("an answer that nests 20,000 or 500 levels deep is shown, and the conversation goes on", async () => {
+    await using app = await openApp();
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const chat = await app.call("POST /api/local/sessions", { worker_id: ada.id });
+    for (const content of [">".repeat(20_000), `${">".repeat(500)} deep`]) {
+      await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content });
+    }
+    await app.settle();
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto(`/console/chat/${chat.id}`);
+    await visitor.signIn();
+    const replies = page.getByRole("article", { name: "Reply" });
+    await replies.getByText(/^>{20000}$/).waitFor();
+    await replies.getByText(/^>+ deep$/).waitFor();
+    expect(await replies.locator("blockquote").count()).toBeLessThan(60);
+    await page.getByLabel("Message", { exact: true }).fill("good morning");
+    await page.getByRole("button", { name: "Send" }).click();
+    await replies.getByText("good morning").waitFor();
     expect(visitor.complaints).toEqual([]);
   });
 

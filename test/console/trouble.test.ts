@@ -118,6 +118,28 @@ describe.skipIf(path === null)("the console in trouble (contract 17)", () => {
     await Deno.remove(first.dataDir, { recursive: true });
   });
 
+  it("a page that a proxy refuses while the service restarts has its data as soon as it is back", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/budgets", { name: "Tight", unit: "runs", limit: 9, period: "24h" });
+    await using visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    await visitor.goto("/console/workers");
+    await visitor.signIn();
+    // The stream, when it is new, has every page read anew.
+    await expect.poll(() => page.getByText("Reconnecting").count(), { timeout: 30_000 }).toBe(0);
+    for (const status of [502, 504, 429]) {
+      const body = "<html><title>a page of the proxy's own</title></html>";
+      const answer = { status, contentType: "text/html", body };
+      await page.route(/\/api\/budgets/, (route) => route.fulfill(answer), { times: 1 });
+      await page.getByRole("link", { name: "Budgets" }).click();
+      await page.getByText(`The service answered ${status}`).waitFor();
+      await page.getByRole("meter", { name: "Tight" }).waitFor();
+      await page.getByRole("link", { name: "Workers" }).click();
+    }
+    const own = visitor.complaints.filter((text) => !/^Failed to load resource.* (502|504|429)/.test(text));
+    expect(own).toEqual([]);
+  });
+
   for (const hours of [-1, 1]) {
     it(`a browser whose clock is ${hours} h off tells times by the service's`, async () => {
       await using app = await openApp();

@@ -1,8 +1,8 @@
 import { RotateCcw } from "lucide-preact";
-import { useState } from "preact/hooks";
 import { api, ask, askAll, askPage, type Execution } from "../../live/api.ts";
 import type { LiveList } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
+import { Act } from "../../parts/act.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { manyText } from "../../parts/format.ts";
 import { attempt, say } from "../../parts/toast.tsx";
@@ -19,36 +19,40 @@ interface RetryProps {
 
 /** Runs everything again that is listed as failed, each once (contract 17). */
 export function RetryAll({ worker, session, list }: RetryProps) {
-  const [busy, setBusy] = useState(false);
   const expected = Number(list.total);
   if (!may("write:executions") || !(expected > 1 && expected <= RETRY_MAX)) return null;
   async function retry(): Promise<void> {
-    const yes = await confirmed({
-      title: `Run ${manyText(expected, "failed run")} again?`,
-      text: "Each gets a new task with the same instruction, and costs what a run costs.",
-      action: `Run ${expected} again`,
-    });
-    if (!yes) return;
-    setBusy(true);
     await attempt(async () => {
+      // Read before it is asked: what fails while somebody thinks about it is not what they said yes to.
       const failed = await readFailed(worker, session);
-      let done = 0;
-      for (const { id } of failed) {
-        const params = { path: { id } };
-        const call = ask(api.POST("/api/executions/{id}/retry", { params, body: {} }));
-        // Its worker may be gone; the others are run all the same.
-        if (await call.then(() => true, () => false)) done++;
-      }
-      say(`${done} of ${failed.length} run again`, done < failed.length);
+      if (failed.length > 0 && await wanted(failed.length)) await retryEach(failed);
     });
-    setBusy(false);
     list.reload();
   }
   return (
-    <button type="button" disabled={busy} onClick={() => void retry()}>
+    <Act run={retry}>
       <RotateCcw size={16} aria-hidden="true" /> Run all again
-    </button>
+    </Act>
   );
+}
+
+function wanted(count: number): Promise<boolean> {
+  return confirmed({
+    title: `Run ${manyText(count, "failed run")} again?`,
+    text: "Each gets a new task with the same instruction, and costs what a run costs.",
+    action: `Run ${count} again`,
+  });
+}
+
+/** Runs these again, one after the other, and says how many could be. */
+async function retryEach(failed: readonly Execution[]): Promise<void> {
+  let done = 0;
+  for (const { id } of failed) {
+    const call = ask(api.POST("/api/executions/{id}/retry", { params: { path: { id } }, body: {} }));
+    // Its worker may be gone; the others are run all the same.
+    if (await call.then(() => true, () => false)) done++;
+  }
+  say(`${done} of ${failed.length} run again`, done < failed.length);
 }
 
 function readFailed(worker: string, session: string): Promise<Execution[]> {

@@ -1,0 +1,93 @@
+import { join } from "node:path";
+import type { Browser, Request } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { openApp } from "../harness/app.ts";
+import { findBrowser, launch, Visitor } from "../harness/browser.ts";
+
+// A browser beside other tests on a small machine takes its time.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
+
+const path = await findBrowser();
+
+describe.skipIf(path === null)("a log that is followed for longer than a token is good (contract 17)", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launch(path ?? "");
+  });
+  afterAll(() => browser.close());
+
+  /** A run that has said "before", and waits; and somebody whose token ended while they followed its log. */
+  async function begin() {
+    const dir = await Deno.makeTempDir({ prefix: "svc-test-" });
+    const go = join(dir, "go");
+    const waits = {
+      kind: "command",
+      command: "sh",
+      args: [
+        "-c",
+        `cat >/dev/null; echo before >&2; until [ -e ${go} ]; do sleep 0.05; done; echo after >&2; echo done`,
+      ],
+    };
+    const app = await openApp({ config: { auth: { access_ttl: "2s" }, engines: { waits } } });
+    const { id } = await app.call("POST /api/workers", { name: "Ada", engine: "waits" });
+    const task = { message_id: "script", worker_id: id, instruction: "wait", type: "immediate" };
+    await app.call("POST /api/tasks", task);
+    await app.until("execution.started");
+    const [execution] = await app.call("GET /api/executions");
+    const visitor = await Visitor.open(browser, app.url);
+    const { page } = visitor;
+    let cuts = 0;
+    const count = (request: Request) => void (request.url().includes("/logs?") && cuts++);
+    // Chromium calls the end of a stream that is followed either.
+    page.on("requestfinished", count).on("requestfailed", count);
+    await visitor.goto(`/console/executions/${execution.id}`);
+    await visitor.signIn();
+    const lines = page.getByRole("list", { name: "Log lines" });
+    await lines.getByText("before").waitFor();
+    return {
+      app,
+      page,
+      lines,
+      /** Resolves when the next answer with the log has ended. */
+      cut: async () => {
+        const before = cuts;
+        await expect.poll(() => cuts, { timeout: 30_000 }).toBeGreaterThan(before);
+      },
+      goOn: () => Deno.writeTextFile(go, ""),
+      [Symbol.asyncDispose]: async () => {
+        expect(visitor.complaints).toEqual([]);
+        await visitor[Symbol.asyncDispose]();
+        await app[Symbol.asyncDispose]();
+        await Deno.remove(dir, { recursive: true });
+      },
+    };
+  }
+
+  it("goes on with the next token, each line once, until the run ends", async () => {
+    await using one = await begin();
+    const { page, lines } = one;
+    // More than once: each token that follows ends, too.
+    for (let ends = 0; ends < 2; ends++) await one.cut();
+    await page.getByText(/^\d+ lines?, live$/).waitFor();
+    await one.goOn();
+    await lines.getByText("after").waitFor();
+    await page.getByText(/^\d+ lines$/).waitFor();
+    expect(await lines.getByText("before").count()).toBe(1);
+  });
+
+  it("a run that ends just behind its reader's token has its last lines shown", async () => {
+    await using one = await begin();
+    const { app, page, lines } = one;
+    const ended = Promise.withResolvers<void>();
+    await page.route(
+      /\/api\/executions\/[\w-]+$/,
+      async (route) => (await ended.promise, await route.continue()),
+    );
+    await one.cut();
+    await one.goOn();
+    await app.settle();
+    ended.resolve();
+    await lines.getByText("after").waitFor();
+    expect(await lines.getByText("before").count()).toBe(1);
+  });
+});
