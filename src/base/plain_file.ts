@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 
 /**
  * The end of a regular file, at most `maxBytes` of it; null when there is none. For places that an agent can write to: what is a pipe, a
@@ -43,6 +43,15 @@ export function writePlain(path: string, text: string, mode: number): void {
   } finally {
     closeSync(file);
   }
+}
+
+/** Puts a file, mode 0600, in the place of what is there: read at any moment, it is whole. Throws errors of the file system. */
+export function replacePlain(path: string, text: string): void {
+  const partial = `${path}.part`;
+  // What an agent may have put there instead is not opened.
+  rmSync(partial, { recursive: true, force: true });
+  Deno.writeTextFileSync(partial, text, { mode: 0o600, createNew: true });
+  Deno.renameSync(partial, path);
 }
 
 function sizeOf(file: number, path: string): number {

@@ -1,5 +1,6 @@
 import { dirname, join } from "node:path";
 import { newId } from "../base/id.ts";
+import { replacePlain } from "../base/plain_file.ts";
 import { logger } from "../base/log.ts";
 import { shellWord } from "../base/shell.ts";
 import type { AgentCommand, AgentEvent, Line, OpenDialogue, OpenTalk, Order } from "./adapter.ts";
@@ -275,25 +276,9 @@ function equip(dir: string, { config }: OpenParts, { env }: EngineRun): void {
     const file = `"${own.replaceAll('"', '\\"')}"`;
     words.push(`[ ! -r ${file} ] || . ${file}\n`);
   }
-  replace(turnFile(dir), words.join(""));
-  replace(join(dir, "token"), env.SVC_TOKEN ?? "");
-  replace(join(dir, "context.json"), Deno.readTextFileSync(env.SVC_CONTEXT_FILE ?? ""));
-}
-
-// Read at any moment, it is whole.
-function replace(path: string, text: string): void {
-  // What the agent may have put there instead is not opened: a pipe would hold up everybody.
-  removeIfThere(`${path}.part`);
-  Deno.writeTextFileSync(`${path}.part`, text, { mode: 0o600, createNew: true });
-  Deno.renameSync(`${path}.part`, path);
-}
-
-function removeIfThere(path: string): void {
-  try {
-    Deno.removeSync(path, { recursive: true });
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-  }
+  replacePlain(turnFile(dir), words.join(""));
+  replacePlain(join(dir, "token"), env.SVC_TOKEN ?? "");
+  replacePlain(join(dir, "context.json"), Deno.readTextFileSync(env.SVC_CONTEXT_FILE ?? ""));
 }
 
 function rssOf(pid: number): number {

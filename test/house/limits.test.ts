@@ -69,6 +69,8 @@ const INSIDE = new Set([
     "INPUT_MAX_CHARACTERS",
     "SESSIONS_MAX",
     "STEPS_COUNTED_MAX",
+    "FILE_MAX_BYTES",
+    "USAGE_FILE_MAX_BYTES",
   ],
   ...["OUTPUT_MAX_CHARACTERS", "OUTPUT_MAX_LINES", "WORDS_MAX_CHARACTERS"],
   // Parts of a prompt, which is bounded as a whole.
