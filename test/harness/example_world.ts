@@ -120,8 +120,9 @@ export class ExampleWorld implements AsyncDisposable {
     // What goes on for ever is interrupted when it has printed something.
     const stop = new AbortController();
     const endless = words[0] === "events" && words.includes("-f");
-    if (endless) void this.#failATask();
-    if (words[0] === "ask" && words.includes("--wait")) void this.#answer();
+    // An example may end before them, and with it the service; one that needs them does not end without.
+    if (endless) void this.#failATask().catch(() => {});
+    if (words[0] === "ask" && words.includes("--wait")) void this.#answer().catch(() => {});
     return await ctl(this.app, words, {
       cwd: this.folder,
       stdin: `${WORD}\n${WORD}\n${WORD}\n`,
