@@ -1,7 +1,7 @@
 import { ServiceError } from "../../src/domain/error.ts";
 import { EXECUTION_STATUSES, isEndedExecution } from "../../src/domain/vocabulary.ts";
 import { field, idField, statusField, timeField } from "../column.ts";
-import { type AnyCommand, command, type Context, fieldsOf } from "../command.ts";
+import { type AnyCommand, command, type Context, fieldsOf, type OptionSpec } from "../command.ts";
 import { listCommand, pageOptions } from "../list.ts";
 import { moveCommand } from "../move.ts";
 import { wantsColours } from "../style.ts";
@@ -17,6 +17,12 @@ const COLUMNS = [
   timeField("completed_at"),
   field("instruction"),
 ];
+
+const LOG_OPTIONS = {
+  follow: { flags: "-f, --follow", about: "go on until the execution has ended", type: "flag" },
+  tail: { flags: "--tail <n>", about: "only the last lines", type: "int" },
+  raw: { flags: "--raw", about: "the engine's own events, one JSON object per line", type: "flag" },
+} satisfies Record<string, OptionSpec>;
 
 export const executionCommands: AnyCommand[] = [
   listCommand({
@@ -70,34 +76,12 @@ export const executionCommands: AnyCommand[] = [
     about: "Print the log of an execution",
     args: ["id"],
     refs: { id: "execution" },
-    options: {
-      follow: { flags: "-f, --follow", about: "go on until the execution has ended", type: "flag" },
-      tail: { flags: "--tail <n>", about: "only the last lines", type: "int" },
-      raw: { flags: "--raw", about: "the engine's own events, one JSON object per line", type: "flag" },
-    },
+    options: LOG_OPTIONS,
     examples: [
       "execution logs -f 01a1fd23-4c7d-7750-a391-3a9041dee235",
       "execution logs --raw 01a1fd23-4c7d-7750-a391-3a9041dee235 | jq .type",
     ],
-    async run({ client, out, args: [id = ""], options, io }) {
-      const query = fieldsOf(options);
-      let printed = 0;
-      while (true) {
-        const response = await client.open("GET /api/executions/:id/logs", { params: { id }, query });
-        const body = behind(printed, response.body?.pipeThrough(new TextDecoderStream()) ?? [], (count) => {
-          printed += count;
-        });
-        // In a pipe it stays what it is.
-        if (!io.outIsTerminal) { for await (const text of body) out.raw(text); }
-        else await printLines(body, io.env, (text) => out.raw(text));
-        if (query.follow !== true || await isOver(client, id)) return;
-        // A login goes on with another token when one ends (contract 9).
-        if (!client.renews || query.tail !== undefined) {
-          throw new ServiceError("unavailable", "The log ended before its execution did; ask for it again");
-        }
-        await new Promise((resolve) => setTimeout(resolve, FOLLOW_PAUSE_MS));
-      }
-    },
+    run: printLog,
   }),
   moveCommand({
     name: "cancel",
@@ -114,6 +98,29 @@ export const executionCommands: AnyCommand[] = [
     examples: ["execution retry 01a1fd23-4c7d-7750-a391-3a9041dee235"],
   }),
 ];
+
+/** Prints a log; one that is followed, until its execution has ended. Throws `unavailable` when its end cannot be waited for. */
+async function printLog(
+  { client, out, args: [id = ""], options, io }: Context<typeof LOG_OPTIONS>,
+): Promise<void> {
+  const query = fieldsOf(options);
+  let printed = 0;
+  while (true) {
+    const response = await client.open("GET /api/executions/:id/logs", { params: { id }, query });
+    const body = behind(printed, response.body?.pipeThrough(new TextDecoderStream()) ?? [], (count) => {
+      printed += count;
+    });
+    // In a pipe it stays what it is.
+    if (!io.outIsTerminal) { for await (const text of body) out.raw(text); }
+    else await printLines(body, io.env, (text) => out.raw(text));
+    if (query.follow !== true || await isOver(client, id)) return;
+    // A login goes on with another token when one ends (contract 9).
+    if (!client.renews || query.tail !== undefined) {
+      throw new ServiceError("unavailable", "The log ended before its execution did; ask for it again");
+    }
+    await new Promise((resolve) => setTimeout(resolve, FOLLOW_PAUSE_MS));
+  }
+}
 
 /** Prints a log as it comes, line by line, with the colours of the agent where colours are wanted. */
 async function printLines(

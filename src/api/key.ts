@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { keyBytes, keyFingerprint } from "../base/token.ts";
+import { prepareWhole } from "../base/whole_file.ts";
 import { conflict } from "../domain/error.ts";
 import type { KeyRotated } from "../domain/system.ts";
 import { record } from "../store/journal.ts";
@@ -26,9 +27,7 @@ export async function rotateKey(
     throw conflict("Cannot rotate the signing key: auth.jwt_secret sets it; change it there and start again");
   }
   const secret = randomBytes(KEY_BYTES).toString("base64url");
-  const partial = `${paths.secretKey}.part`;
-  await Deno.remove(partial).catch(() => {});
-  await Deno.writeTextFile(partial, `${secret}\n`, { mode: 0o600, createNew: true });
+  const file = await prepareWhole(paths.secretKey, `${secret}\n`);
   const now = clock.now();
   try {
     await db.writeOr(
@@ -43,11 +42,11 @@ export async function rotateKey(
         ),
     );
   } catch (error) {
-    await Deno.remove(partial).catch(() => {});
+    await file.drop();
     throw error;
   }
   // A run that begins from here on gets a token of the new one.
   authority.replaceKey(keyBytes(secret));
-  await Deno.rename(partial, paths.secretKey);
+  await file.place();
   return answer({ rotated_at: now });
 }

@@ -4,6 +4,7 @@ import { ServiceError } from "../domain/error.ts";
 import { newId } from "../base/id.ts";
 import { logger } from "../base/log.ts";
 import { type DataPaths, realPath } from "../base/paths.ts";
+import { writeWhole } from "../base/whole_file.ts";
 import type { Database } from "../store/database.ts";
 import { schemaVersion } from "../store/migrate.ts";
 import { findSetting, saveSetting } from "../store/setting.ts";
@@ -70,10 +71,7 @@ export class DataMarker {
         database: this.#database,
       });
     }
-    const text = JSON.stringify({ database: this.#database, id }) + "\n";
-    const partial = `${this.#paths.marker}.part`;
-    await Deno.writeTextFile(partial, text, { mode: 0o600 });
-    await Deno.rename(partial, this.#paths.marker);
+    await writeWhole(this.#paths.marker, JSON.stringify({ database: this.#database, id }) + "\n");
   }
 
   #known(): boolean {

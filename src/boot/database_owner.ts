@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
 import { newId } from "../base/id.ts";
 import { logger } from "../base/log.ts";
+import { writeWhole } from "../base/whole_file.ts";
 import { type Database, TAKEN_OVER } from "../store/database.ts";
 import { isReachable } from "../store/health.ts";
 import {
@@ -243,6 +244,6 @@ async function ownId(path: string): Promise<string> {
   const found = (await Deno.readTextFile(path).catch(() => "")).trim();
   if (found !== "") return found;
   const id = newId();
-  await Deno.writeTextFile(path, `${id}\n`, { mode: 0o600 });
+  await writeWhole(path, `${id}\n`);
   return id;
 }

@@ -8,6 +8,7 @@ import { ServiceError } from "../domain/error.ts";
 import { openDataDirectory } from "./first_start.ts";
 import { type DataLock, lockDataDirectory, LockedError } from "./lock.ts";
 import { type DataPaths, dataPaths } from "../base/paths.ts";
+import { syncPath, writeWhole } from "../base/whole_file.ts";
 import { keepAddonIn } from "../store/addon.ts";
 import { endAllLogins } from "../store/credential.ts";
 import { Database, inspect } from "../store/database.ts";
@@ -196,7 +197,7 @@ async function prepare(
 /** Moves what is there aside and the backup to its place. The service does not start until this is complete. */
 async function exchange(paths: DataPaths, database: string, aside: string): Promise<void> {
   await Deno.mkdir(aside, { mode: 0o700 });
-  await writeSynced(paths.restoring, `${aside}\n`);
+  await writeWhole(paths.restoring, `${aside}\n`);
   const files = [database, `${database}-wal`, `${database}-shm`, `${database}-journal`];
   for (const path of [...files, paths.uploads, paths.logs, paths.secretKey, paths.marker]) {
     await moveIfThere(path, join(aside, basename(path)));
@@ -227,20 +228,6 @@ async function move(from: string, to: string): Promise<void> {
   await syncPath(`${to}.part`);
   await Deno.rename(`${to}.part`, to);
   await Deno.remove(from);
-}
-
-async function writeSynced(path: string, text: string): Promise<void> {
-  const file = await Deno.open(path, { write: true, create: true, truncate: true, mode: 0o600 });
-  await file.write(new TextEncoder().encode(text));
-  await file.sync();
-  file.close();
-  await syncPath(dirname(path));
-}
-
-async function syncPath(path: string): Promise<void> {
-  using file = await Deno.open(path, { read: true });
-  // Not every file system can sync a directory.
-  await file.sync().catch(() => {});
 }
 
 function stamp(date: Date): string {

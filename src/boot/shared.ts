@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { DataPaths } from "../base/paths.ts";
 import { keyFingerprint } from "../base/token.ts";
+import { writeWhole } from "../base/whole_file.ts";
 import { ConfigError } from "../config/file.ts";
 import type { Database } from "../store/database.ts";
 import { SCHEMA_VERSION, schemaVersion } from "../store/migrate.ts";
@@ -62,9 +63,7 @@ async function checkKey(db: Database, paths: DataPaths, jwtSecret: string): Prom
 export async function claimFiles(db: Database, paths: DataPaths): Promise<void> {
   const database = await filesFault(db, paths);
   if (await findSetting(db, "files_marked") !== null) return;
-  const partial = `${paths.filesMarker}.part`;
-  await Deno.writeTextFile(partial, JSON.stringify({ database }) + "\n", { mode: 0o600 });
-  await Deno.rename(partial, paths.filesMarker);
+  await writeWhole(paths.filesMarker, JSON.stringify({ database }) + "\n");
   await db.write([saveSetting("files_marked", "1")]);
 }
 

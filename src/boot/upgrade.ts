@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { ServiceError } from "../domain/error.ts";
 import { logger } from "../base/log.ts";
 import type { DataPaths } from "../base/paths.ts";
+import { syncPath } from "../base/whole_file.ts";
 import { Database } from "../store/database.ts";
 import { listFaults } from "../store/health.ts";
 import { migrate, type Migration, MIGRATIONS, schemaVersion } from "../store/migrate.ts";
@@ -44,9 +45,9 @@ async function backUp(db: Database, folder: string, version: number, now: number
     await Deno.remove(partial).catch(() => {});
     await db.copyTo(partial, new AbortController().signal);
     await check(partial);
-    await sync(partial);
+    await syncPath(partial);
     await Deno.rename(partial, path);
-    await sync(folder);
+    await syncPath(folder);
     await removeOldest(folder);
     return path;
   } catch (error) {
@@ -70,12 +71,6 @@ async function check(path: string): Promise<void> {
     await copy.close();
     for (const end of ["-wal", "-shm"]) await Deno.remove(path + end).catch(() => {});
   }
-}
-
-async function sync(path: string): Promise<void> {
-  using file = await Deno.open(path, { read: true });
-  // Not every file system can sync a directory.
-  await file.sync().catch(() => {});
 }
 
 async function removeOldest(folder: string): Promise<void> {

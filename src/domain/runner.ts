@@ -2,6 +2,7 @@ import { z } from "zod";
 import { verifiedSchema, verifySchema } from "./command.ts";
 import { usageSchema } from "./execution.ts";
 import { id, NAME_MAX_BYTES, nameText, text, time } from "./field.ts";
+import { isInterruption } from "./interruption.ts";
 import { pageQuery } from "./page.ts";
 import { scope } from "./scope.ts";
 import { FAILURES, RUNNER_STATES } from "./vocabulary.ts";
@@ -228,14 +229,12 @@ export type RunLogged = z.output<typeof runLoggedSchema>;
 
 const RESULT_TEXT_MAX_BYTES = 512 * 1024;
 
-const INTERRUPTION = /^(cancelled|shutdown|late|lost|budget: .*)$/s;
-
 /** Body of POST /api/runs/:id/end. */
 export const runEndSchema = z.strictObject({
   epoch: z.int().min(1),
   ran_ms: z.number().min(0).nullable().meta({ description: "since its engine started; null: it did not" }),
   interruption: text(WORDS_MAX_BYTES)
-    .refine((words) => INTERRUPTION.test(words), {
+    .refine(isInterruption, {
       error: "must be cancelled, shutdown, late, lost or budget: <words>",
     })
     .nullable().meta({

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { syncPath } from "../base/whole_file.ts";
 
 // Only files with such names are ever removed: what an operator puts there stays.
 const OURS = /^svc-scheduled-\d{8}-\d{6}\.tar$/;
@@ -41,9 +42,7 @@ export async function storeBackup({ folder, name, content }: Incoming, signal: A
     await Deno.remove(partial).catch(() => {});
     throw error;
   }
-  using directory = await Deno.open(folder, { read: true });
-  // Not every file system can sync a directory.
-  await directory.sync().catch(() => {});
+  await syncPath(folder);
 }
 
 /**

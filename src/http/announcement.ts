@@ -1,3 +1,5 @@
+import { replacePlain } from "../base/plain_file.ts";
+
 /** The file in which `ctl` finds the running service, and what that is called. */
 export interface Announced {
   path: string;
@@ -13,13 +15,5 @@ export function addressOf({ hostname, port }: Deno.NetAddr): string {
 
 /** Writes where `ctl` looks for the service (contract 2.10): whole, and with rights of its own, also where a killed server left one behind. */
 export function announce({ path, instance }: Announced, url: string): void {
-  const text = JSON.stringify({ url, pid: Deno.pid, instance }) + "\n";
-  const whole = `${path}.new`;
-  try {
-    Deno.removeSync(whole);
-  } catch {
-    // There is none.
-  }
-  Deno.writeTextFileSync(whole, text, { mode: 0o600 });
-  Deno.renameSync(whole, path);
+  replacePlain(path, JSON.stringify({ url, pid: Deno.pid, instance }) + "\n");
 }

@@ -31,7 +31,7 @@ import { attemptOf, byRules, routeBy } from "./rules.ts";
 import { type AskedMessage, briefBee } from "../run/bee_briefing.ts";
 import { type BeeOutcome, BeeRunner, type BeeRunnerOptions } from "../run/bee_runner.ts";
 import { OutcomeWriter } from "../run/outcome_writer.ts";
-import type { Interruption } from "../run/runner.ts";
+import type { Interruption } from "../domain/interruption.ts";
 
 const MESSAGES_PER_ROUND = 200;
 const LONG_TEXT_CHARACTERS = 32_000;

@@ -12,7 +12,8 @@ import type { Database } from "../store/database.ts";
 import { type EngineRunOptions, runEngine } from "./engine_run.ts";
 import type { OutcomeWriter } from "./outcome_writer.ts";
 import { meter, priced } from "./meter.ts";
-import { type Interruption, Runner } from "./runner.ts";
+import type { Interruption } from "../domain/interruption.ts";
+import { Runner } from "./runner.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 
 /** What the runs of the coordinator need. */

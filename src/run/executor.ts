@@ -20,7 +20,8 @@ import { type InstantClaim, type InstantEnd, storeInstants } from "./instant.ts"
 import { meter } from "./meter.ts";
 import { OutcomeWriter } from "./outcome_writer.ts";
 import { endOf, Recorder, type RunOutcome, type Start } from "./recorder.ts";
-import { type Interruption, Runner } from "./runner.ts";
+import type { Interruption } from "../domain/interruption.ts";
+import { Runner } from "./runner.ts";
 import { runWorker } from "./worker_run.ts";
 
 const log = logger("executor");

@@ -21,7 +21,8 @@ import type { EngineRunOptions } from "./engine_run.ts";
 import { endOfGate, type GateVerdict, storeGateEnd } from "./gate_end.ts";
 import type { Rules } from "./ending.ts";
 import { OutcomeWriter } from "./outcome_writer.ts";
-import { type Interruption, Runner } from "./runner.ts";
+import type { Interruption } from "../domain/interruption.ts";
+import { Runner } from "./runner.ts";
 import { workDirProblem } from "./work_dir.ts";
 
 const log = logger("gate");

@@ -23,8 +23,8 @@ export function priced(usage: Usage, prices: EngineConfig["prices"]): Usage {
 }
 
 /**
- * Takes the reports of a run and stores them: its use beside its reservation, the provider's windows beside the engine. While
- * one report is being stored only the latest of those that come is kept, and of each window: it has everything that was used before.
+ * Takes the reports of a run and stores them: its use beside its reservation, the provider's windows beside the engine. Of what
+ * comes while one report is being stored, the latest use and the latest of each window are kept: it has everything that was used before.
  */
 export function meter(
   { db, clock }: { db: Database; clock: Clock },

@@ -29,7 +29,7 @@ import {
   STOPPED,
 } from "./ending.ts";
 import { priced } from "./meter.ts";
-import type { Interruption } from "./runner.ts";
+import type { Interruption } from "../domain/interruption.ts";
 
 /** What the recorder works with. */
 interface RecorderOptions {

@@ -40,7 +40,7 @@ import {
 import { findRunnerRow, seeRunner } from "../store/runner.ts";
 import { claimOf, replaced } from "./remote_claims.ts";
 import type { Recorder } from "./recorder.ts";
-import type { Interruption } from "./runner.ts";
+import type { Interruption } from "../domain/interruption.ts";
 
 const log = logger("runner");
 

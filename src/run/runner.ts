@@ -1,13 +1,11 @@
 import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
+import type { Interruption } from "../domain/interruption.ts";
 import type { RunIdentity, RunKeys } from "../domain/run_identity.ts";
 import { isOutOfReach } from "../store/database.ts";
 import type { OutcomeWriter } from "./outcome_writer.ts";
 
 const log = logger("run");
-
-/** Why a run was ended before it was done; a budget says its words behind it. */
-export type Interruption = "cancelled" | "shutdown" | "late" | "lost" | `budget: ${string}`;
 
 /** One claimed run: what to do, and where its outcome goes. */
 export interface Run<Outcome> {

@@ -13,7 +13,8 @@ import {
 } from "../domain/runner.ts";
 import { failedOutcome } from "../engine/engine.ts";
 import { OutcomeWriter } from "../run/outcome_writer.ts";
-import { type Interruption, Runner } from "../run/runner.ts";
+import { type Interruption, isInterruption } from "../domain/interruption.ts";
+import { Runner } from "../run/runner.ts";
 import { CLAIM_PATH, claimedMeanwhile, claimOf } from "./claim.ts";
 import { EndBundle } from "./end_bundle.ts";
 import { Lease } from "./lease.ts";
@@ -265,7 +266,7 @@ export class RunnerLoop {
       }
       run.lease.renew(sentAt);
       run.waitedMs = word.waited_ms;
-      if (word.stop !== "") this.#interrupt(id, word.stop as Interruption);
+      if (word.stop !== "") this.#interrupt(id, isInterruption(word.stop) ? word.stop : "cancelled");
     }
   }
 

@@ -13,7 +13,7 @@ import type { EngineRunOptions } from "../run/engine_run.ts";
 import { createEnvironments, type EnvironmentOf } from "../run/environment.ts";
 import { priced } from "../run/meter.ts";
 import type { RunOutcome } from "../run/recorder.ts";
-import type { Interruption } from "../run/runner.ts";
+import type { Interruption } from "../domain/interruption.ts";
 import { runWorker } from "../run/worker_run.ts";
 import type { EndBundle } from "./end_bundle.ts";
 import type { Lease } from "./lease.ts";

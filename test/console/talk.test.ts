@@ -19,6 +19,13 @@ const BREAKS_ONCE = {
   ],
 };
 
+async function askToRunBothAgain(visitor: Visitor): Promise<void> {
+  await visitor.goto("/console/executions?status=failed");
+  await visitor.signIn();
+  await visitor.page.getByText("2 in all").waitFor();
+  await visitor.page.getByRole("button", { name: "Run all again" }).click();
+}
+
 describe.skipIf(path === null)("talking and working in the console (contract 17)", () => {
   let browser: Browser;
   beforeAll(async () => {
@@ -126,10 +133,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     await app.settle();
     await using visitor = await Visitor.open(browser, app.url);
     const { page } = visitor;
-    await visitor.goto("/console/executions?status=failed");
-    await visitor.signIn();
-    await page.getByText("2 in all").waitFor();
-    await page.getByRole("button", { name: "Run all again" }).click();
+    await askToRunBothAgain(visitor);
     await page.getByRole("button", { name: "Run 2 again" }).click();
     await page.getByText("2 of 2 run again").waitFor();
     await app.settle();
@@ -150,10 +154,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     await fail("first", "second");
     await using visitor = await Visitor.open(browser, app.url);
     const { page } = visitor;
-    await visitor.goto("/console/executions?status=failed");
-    await visitor.signIn();
-    await page.getByText("2 in all").waitFor();
-    await page.getByRole("button", { name: "Run all again" }).click();
+    await askToRunBothAgain(visitor);
     await page.getByRole("button", { name: "Run 2 again" }).waitFor();
     await fail("third");
     await page.getByText("3 in all").waitFor();

@@ -47,6 +47,21 @@ async function replies(app: App, sessionId: string): Promise<string[]> {
   );
 }
 
+/** Messages of as many conversations, which were fed at `at`. */
+async function feed({ db }: App, count: number, at: number): Promise<void> {
+  const rows = Array.from({ length: count }, (_, n) => ({
+    id: newId(),
+    session_key: `other:${n}`,
+    platform: "other",
+    platform_message_id: `${n}`,
+    content: "hello",
+    status: "feeding",
+    due_at: at,
+    received_at: at,
+  }));
+  await db.write(insertRows("inbound_message", rows));
+}
+
 const give = (worker: string, instruction: string, more: object = {}) => ({ worker, instruction, ...more });
 
 describe("the coordinator on an engine (contract 4.4)", () => {
@@ -314,21 +329,6 @@ describe("the coordinator on an engine (contract 4.4)", () => {
 describe("many messages for the coordinator at once (contract 4.4)", () => {
   const THINKS_UNTIL_GO = `!while [ ! -e "$FAKE_BEE/go" ]; do sleep 0.05; done; echo '{"reply": "done"}'`;
 
-  /** Messages of as many conversations, which were fed at `at`. */
-  async function feed(it: Awaited<ReturnType<typeof withBee>>, count: number, at: number): Promise<void> {
-    const rows = Array.from({ length: count }, (_, n) => ({
-      id: newId(),
-      session_key: `other:${n}`,
-      platform: "other",
-      platform_message_id: `${n}`,
-      content: "hello",
-      status: "feeding",
-      due_at: at,
-      received_at: at,
-    }));
-    await it.app.db.write(insertRows("inbound_message", rows));
-  }
-
   async function running({ app }: Awaited<ReturnType<typeof withBee>>): Promise<number> {
     return (await app.db.read("select 1 as one from bee_run where status = 'running'")).length;
   }
@@ -343,7 +343,7 @@ describe("many messages for the coordinator at once (contract 4.4)", () => {
 
   it("are routed by four runs at once, and each is routed in the end", async () => {
     await using it = await withBee([THINKS_UNTIL_GO]);
-    await feed(it, 7, Date.now());
+    await feed(it.app, 7, Date.now());
     await another(it);
     await eventually("four think", async () => await running(it) >= 4);
     await another(it);
@@ -361,7 +361,7 @@ describe("many messages for the coordinator at once (contract 4.4)", () => {
       looks += statements.filter(({ sql }) => sql.includes("set attempt = attempt - 1")).length;
       return write(statements);
     };
-    await feed(it, 7, 1);
+    await feed(it.app, 7, 1);
     await another(it);
     await eventually("four think", async () => await running(it) >= 4);
     for (let round = 0; round < 3; round++) await another(it);
@@ -401,17 +401,7 @@ it("what an earlier process left is routed one by one: what ends the process tak
     if (statements.some(({ sql }) => sql.includes("set status = 'bee_processed'"))) steps.push("route");
     return write(statements);
   };
-  const rows = Array.from({ length: 3 }, (_, n) => ({
-    id: newId(),
-    session_key: `other:${n}`,
-    platform: "other",
-    platform_message_id: `${n}`,
-    content: "hello",
-    status: "feeding",
-    due_at: 1,
-    received_at: 1,
-  }));
-  await app.db.write(insertRows("inbound_message", rows));
+  await feed(app, 3, 1);
   app.server.parts.bells.ring(BELL.bee);
   await app.until("message.routed", 3);
   expect(steps).toEqual(["count", "route", "count", "route", "count", "route"]);

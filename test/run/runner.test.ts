@@ -4,7 +4,8 @@ import { turn } from "../../src/base/turn.ts";
 import { ServiceError } from "../../src/domain/error.ts";
 import type { RunIdentity } from "../../src/domain/run_identity.ts";
 import { OutcomeWriter } from "../../src/run/outcome_writer.ts";
-import { type Interruption, Runner } from "../../src/run/runner.ts";
+import type { Interruption } from "../../src/domain/interruption.ts";
+import { Runner } from "../../src/run/runner.ts";
 import { TestClock } from "../harness/clock.ts";
 
 function identity(keys: Partial<RunIdentity> = {}): RunIdentity {

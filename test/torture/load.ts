@@ -194,8 +194,8 @@ export class Load {
       this.#ledger.sending(entry);
       try {
         const { status, body } = await request(api, headers);
-        if (status === 503 || status === 429 || status === 401) {
-          // Refused: the server is stopping, or the login is from the server before. Nothing was done.
+        if (status === 503 || status === 429 || status === 401 || isLate(status, body)) {
+          // Refused: the server is stopping, the login is from the server before, or it came after its time. Nothing was done.
           entry.sent--;
           await new Promise((resolve) => setTimeout(resolve, 100));
           continue;
@@ -225,4 +225,9 @@ export function lostAnswer(error: unknown): boolean {
   return error instanceof TypeError || error instanceof SyntaxError ||
     error instanceof Error &&
       /connection|reset|closed|error reading a body|unexpected end/i.test(error.message);
+}
+
+// A countdown that was under way so long that its time has nearly come.
+function isLate(status: number, { detail }: Record<string, unknown>): boolean {
+  return status === 400 && String(detail).startsWith("scheduled_at: must be at least");
 }
