@@ -138,7 +138,7 @@ export interface Platform {
   readonly kind: PlatformKind;
   /**
    * Connects in the background, and again whenever it has to. Never throws. `lastHeard` says what was heard last in each of the latest
-   * conversations: a history is read from there on after a gap (contract 10.1). `gap` is for those who listen while they read it.
+   * conversations: a history is read from there on after a gap (contract 10.1). `gap` is for those who store some of it before they have read all.
    */
   start(receive: Receive, lastHeard: () => Promise<Heard[]>, gap?: Gap): void;
   stop(): Promise<void>;

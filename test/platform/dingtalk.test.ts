@@ -83,23 +83,30 @@ describe("DingTalk (contract 10, decision 0088)", () => {
     expect(JSON.stringify([check, tested])).not.toContain(world.fake.secret);
   });
 
-  it("fetches a token anew that ended, for messages and for files, and sends nothing twice", async () => {
-    await using world = new DingTalkWorld();
-    await using app = await open(world);
-    await world.say("say one");
-    await hears(world, "one");
-    await app.settle();
-    const tokens = world.fake.tokens;
-    world.fake.expire();
-    world.fake.expiresNext = true;
-    const [{ id }] = await app.call("GET /api/messages/inbound");
-    const long = "sentence. ".repeat(3_000).trim();
-    await app.call("POST /api/messages", { message_id: id, content: long });
-    await eventually("the file", () => world.uploads().length === 1);
-    expect(world.uploads()).toEqual([{ name: "reply.md", text: long, type: "zip" }]);
-    expect(world.fake.tokens).toBe(tokens + 2);
-    expect(world.fake.sent).toHaveLength(3);
-  });
+  it.each<[number, string]>([
+    [401, "Unauthorized"],
+    [400, "InvalidAuthentication"],
+  ])(
+    "fetches a token anew that ended, for messages and for files, and sends nothing twice (%i %s)",
+    async (...words) => {
+      await using world = new DingTalkWorld();
+      world.fake.staleAs = words;
+      await using app = await open(world);
+      await world.say("say one");
+      await hears(world, "one");
+      await app.settle();
+      const tokens = world.fake.tokens;
+      world.fake.expire();
+      world.fake.expiresNext = true;
+      const [{ id }] = await app.call("GET /api/messages/inbound");
+      const long = "sentence. ".repeat(3_000).trim();
+      await app.call("POST /api/messages", { message_id: id, content: long });
+      await eventually("the file", () => world.uploads().length === 1);
+      expect(world.uploads()).toEqual([{ name: "reply.md", text: long, type: "zip" }]);
+      expect(world.fake.tokens).toBe(tokens + 2);
+      expect(world.fake.sent).toHaveLength(3);
+    },
+  );
 
   it("waits when all of the app is too much, and for a DingTalk that is not well; a person who is not there is refused at once", async () => {
     await using world = new DingTalkWorld();

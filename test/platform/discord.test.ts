@@ -5,8 +5,10 @@ import { createDiscord } from "../../src/platform/discord/discord.ts";
 import { DISCORD_MARKDOWN, plainText } from "../../src/platform/discord/format.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
 import type { Heard, Incoming, Receive } from "../../src/platform/platform.ts";
-import type { App } from "../harness/app.ts";
+import { fakeEngines } from "../harness/agents.ts";
+import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
+import { tempDir } from "../harness/process.ts";
 import { eventually } from "../harness/wait.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
 import { openWorld } from "./worlds/open.ts";
@@ -341,6 +343,7 @@ describe("the history of Discord (contract 10.1)", () => {
     fake.said.set("55", [message(later, `<@${fake.bot}> new here`, { channel_id: "55", mentions })]);
     fake.said.set("56", [message(later, "not read", { channel_id: "56" })]);
     fake.gateway.channels = [
+      { id: "54", type: 0, last_message_id: "no id" },
       { id: "55", type: 0, last_message_id: later },
       { id: "56", type: 0, last_message_id: before },
       { id: "57", type: 0, last_message_id: null },
@@ -349,6 +352,45 @@ describe("the history of Discord (contract 10.1)", () => {
     await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }]);
     await eventually("it is found", () => there.came.length === 1);
     expect(there.came).toMatchObject([{ chat: "55", text: "new here", isMentioned: true, isDirect: false }]);
+  });
+
+  it("is read after a restart where its server was not there before (contract 10.1)", async () => {
+    await using world = new DiscordWorld();
+    await using folder = await tempDir();
+    const { fake } = world;
+    const guild = { ...world.config, worker: "Ada", allow: ["*"] } as never;
+    const start = () =>
+      openApp({ dataDir: folder.path, config: { engines: fakeEngines(), platforms: { guild } } });
+    const heard = async (app: App) =>
+      (await app.call("GET /api/messages/inbound")).map((one: { content: string }) => one.content).reverse();
+    {
+      await using app = await start();
+      await app.call("POST /api/workers", { name: "Ada" });
+      await world.say("say first", { id: fake.id(Date.now() - 600_000) });
+      await eventually("it is heard", async () => (await heard(app)).length === 1);
+    }
+    fake.gateway.forget();
+    const [missed, direct] = [fake.id(Date.now() - 300_000), fake.id(Date.now() - 60_000)];
+    const mentions = [{ id: fake.bot, username: "svc" }];
+    fake.said.set("55", [
+      message("no id", `<@${fake.bot}> say odd`, { channel_id: "55", mentions }),
+      message(missed, `<@${fake.bot}> say missed`, { channel_id: "55", mentions }),
+    ]);
+    fake.said.get("D7")?.push(message(direct, "say direct"));
+    fake.gateway.channels = [{ id: "55", type: 0, last_message_id: missed }];
+    fake.gateway.isServerGone = true;
+    {
+      await using app = await start();
+      await eventually("it is read where it can be", async () => (await heard(app)).length === 2);
+    }
+    fake.gateway.forget();
+    fake.gateway.isServerGone = false;
+    await using app = await start();
+    await eventually("all is here", async () => (await heard(app)).length === 3);
+    expect(await heard(app)).toEqual(["say first", "say direct", "say missed"]);
+    const gap = () => app.db.first<{ value: string }>("select value from setting where name = 'gap:guild'");
+    await eventually("the gap is closed", async () => (await gap())?.value === "");
+    expect(world.faults()).toEqual([]);
   });
 
   it("waits as long as Discord asks before it reads on, which is no try", async () => {

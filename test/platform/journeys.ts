@@ -83,16 +83,23 @@ export const JOURNEYS: Journey[] = [
     },
   },
   {
-    name: "a sign, and progress in one message that goes away",
+    name: "a sign, and progress in one message that is edited and goes away",
     needs: ["progress"],
     go: async (stage) => {
-      const { world } = stage;
-      await world.say("sleep 8");
+      const { world, app } = stage;
+      const bob = await app.call("POST /api/workers", { name: "Bob" });
+      await world.say("sleep 11");
       if (!world.can.has("no signs")) await eventually("a sign", () => world.signs() > 0);
-      await eventually("progress", () => texts(stage).some((text) => text.startsWith("Ada works on it")));
-      await hears(stage, "slept 8");
-      await eventually("progress is gone", () => texts(stage).length === 1);
-      expect(world.sent()).toHaveLength(2);
+      const shows = (words: string) => texts(stage).some((text) => text.startsWith(words));
+      await eventually("progress", () => shows("Ada works on it"));
+      const [{ id: message_id }] = await inbound(stage);
+      const more = { message_id, worker_id: bob.id, instruction: "sleep 6", type: "immediate" };
+      await app.call("POST /api/tasks", more);
+      await eventually("it is edited", () => shows("Ada, Bob work on it"));
+      await hears(stage, "slept 11");
+      await hears(stage, "slept 6");
+      await eventually("progress is gone", () => texts(stage).length === 2);
+      expect(world.sent()).toHaveLength(3);
     },
   },
   {

@@ -18,6 +18,7 @@ export interface Channel {
 
 /** What Discord tells of a server when it is there, and what changes in it later. */
 export interface Server {
+  id?: string;
   channels?: Channel[];
   threads?: Channel[];
   roles?: { id: string; tags?: { bot_id?: string } }[];

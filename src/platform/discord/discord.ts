@@ -4,7 +4,7 @@ import { logger } from "../../base/log.ts";
 import { Connection } from "../connection.ts";
 import { beginningOf, partsOf } from "../cut.ts";
 import { keepConnected, type Trouble } from "../keep_connected.ts";
-import type { Heard, Incoming, Platform, Receive, Received } from "../platform.ts";
+import type { Gap, Heard, Incoming, Platform, Receive, Received } from "../platform.ts";
 import { readOrLeave, storeOrLeave } from "../receiving.ts";
 import { askedMs } from "../retry_after.ts";
 import { type Channel, Channels, type Server } from "./channels.ts";
@@ -48,10 +48,11 @@ export function createDiscord(name: string, settings: Settings, clock: Clock): P
     name,
     kind: "discord",
     takesFiles: true,
-    start(receive, lastHeard) {
+    start(receive, lastHeard, gap) {
       if (settings.token === "") return connection.become("refused", "it has no token");
       const { token } = settings;
-      running = run({ client, token, connection, clock, receive, lastHeard, signal: stopped.signal });
+      const { signal } = stopped;
+      running = run({ client, token, connection, clock, receive, lastHeard, gap, signal });
     },
     async stop() {
       stopped.abort();
@@ -86,6 +87,7 @@ interface Run {
   clock: Clock;
   receive: Receive;
   lastHeard: () => Promise<Heard[]>;
+  gap: Gap | undefined;
   signal: AbortSignal;
 }
 
@@ -124,6 +126,8 @@ interface Bot extends Run {
 interface Ready {
   user: { id: string };
   application: { id: string };
+  /** Of each, GUILD_CREATE tells later. */
+  guilds?: { id: string }[];
 }
 
 interface Start {
@@ -159,14 +163,18 @@ async function take(
 ): Promise<void> {
   const { channels, history } = parts;
   switch (name) {
-    case "READY":
-      channels.become((data as Ready).user.id);
-      void offerCommands(parts.client, (data as Ready).application.id, signal);
-      return await tell(parts, await history.begin(await parts.lastHeard(), signal));
+    case "READY": {
+      const { user, application, guilds = [] } = data as Ready;
+      channels.become(user.id);
+      void offerCommands(parts.client, application.id, signal);
+      await tell(parts, await history.begin(await parts.lastHeard(), guilds, signal));
+      return await history.told();
+    }
     case "GUILD_CREATE": {
       const server = data as Server;
       channels.learn(server);
-      return await tell(parts, await history.open(server, signal));
+      await tell(parts, await history.open(server, signal));
+      return await history.told(server);
     }
     case "CHANNEL_CREATE":
     case "THREAD_CREATE":

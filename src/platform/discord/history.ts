@@ -1,7 +1,7 @@
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import { type Clock, sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
-import type { Heard, Incoming } from "../platform.ts";
+import type { Gap, Heard, Incoming } from "../platform.ts";
 import { readOrLeave } from "../receiving.ts";
 import type { Channels, Server } from "./channels.ts";
 import { type DiscordClient, DiscordError } from "./client.ts";
@@ -30,12 +30,21 @@ interface Parts {
   client: DiscordClient;
   channels: Channels;
   clock: Clock;
+  gap: Gap | undefined;
 }
 
-/** What was said while nobody listened. Each channel is read once for each gap. */
+/**
+ * What was said while nobody listened. Each channel is read once for each gap, and a gap is over when all servers are there whose
+ * messages may be in it: until then another start begins where this one did.
+ */
 export class History {
   readonly #parts: Parts;
   readonly #read = new Set<string>();
+  /** Servers whose part of the gap is not stored yet. */
+  readonly #missing = new Set<string>();
+  /** Whether that of the conversations that are known is not, either. */
+  #isBeginning = false;
+  #isOpen = false;
   /** How long the limits of Discord have kept the history of this gap waiting. */
   #limitedMs = 0;
   /** The newest message that was heard before the gap; null when nothing ever was. */
@@ -46,9 +55,20 @@ export class History {
   }
 
   /** A session begins anew: answers what was said since in the conversations that are known. Throws when the signal aborts. */
-  async begin(heard: readonly Heard[], signal: AbortSignal): Promise<Incoming[]> {
-    const ids = heard.map(({ id }) => id).filter((id) => /^\d{1,20}$/.test(id)).map(BigInt);
-    this.#newest = ids.length === 0 ? null : ids.reduce((a, b) => a > b ? a : b);
+  async begin(
+    heard: readonly Heard[],
+    servers: readonly { id: string }[],
+    signal: AbortSignal,
+  ): Promise<Incoming[]> {
+    const ids = heard.map(({ id }) => id).filter(isId).map(BigInt);
+    const newest = ids.length === 0 ? null : ids.reduce((a, b) => a > b ? a : b);
+    const open = await this.#parts.gap?.find() ?? "";
+    this.#newest = newest !== null && isId(open) ? BigInt(open) : newest;
+    if (this.#newest !== null) await this.#parts.gap?.save(String(this.#newest));
+    this.#isOpen = this.#newest !== null;
+    this.#isBeginning = true;
+    this.#missing.clear();
+    for (const { id } of servers) this.#missing.add(id);
     this.#read.clear();
     this.#limitedMs = 0;
     return await this.#since(heard.map(({ thread, chat }) => thread || chat), this.#after(), signal);
@@ -67,10 +87,19 @@ export class History {
     const joined = idAt(Date.parse(joined_at) || 0);
     const after = joined > known ? joined : known;
     const spoken = [...channels, ...threads].filter(({ last_message_id: last }) =>
-      typeof last === "string" && BigInt(last) > after
+      typeof last === "string" && isId(last) && BigInt(last) > after
     );
     const room = Math.max(0, HISTORY_CHANNELS_MAX - this.#read.size);
     return await this.#since(spoken.slice(0, room).map(({ id }) => id), after, signal);
+  }
+
+  /** What begin() answered, or open() of a server, is stored. */
+  async told(server: Server | null = null): Promise<void> {
+    if (server === null) this.#isBeginning = false;
+    else this.#missing.delete(server.id ?? "");
+    if (!this.#isOpen || this.#isBeginning || this.#missing.size > 0) return;
+    await this.#parts.gap?.save("");
+    this.#isOpen = false;
   }
 
   /** What was said in these channels after an id, in the order in which it was said. Throws when the signal aborts. */
@@ -121,7 +150,7 @@ export class History {
     const messages = await client.call<Message[]>("GET", path, { signal });
     const said: Incoming[] = [];
     let last = after;
-    for (const message of messages) {
+    for (const message of messages.filter(({ id }) => isId(id))) {
       const incoming = readOrLeave("Discord", () => messageOf(message, where, channels.me));
       if (incoming !== null) said.push(incoming);
       if (BigInt(message.id) > last) last = BigInt(message.id);
@@ -152,6 +181,10 @@ export class History {
     signal.throwIfAborted();
     return true;
   }
+}
+
+function isId(text: string): boolean {
+  return /^\d{1,20}$/.test(text);
 }
 
 /** The first id of a time, Unix ms. */

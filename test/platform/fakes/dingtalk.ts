@@ -46,6 +46,8 @@ export class FakeDingTalk extends FakeServer {
 
   /** The token of the app ends with the next message that is sent. */
   expiresNext = false;
+  /** How it says that a token has ended. */
+  staleAs: [status: number, code: string] = [401, "InvalidAuthentication"];
 
   /** The token of the app ends. */
   expire(): void {
@@ -113,7 +115,7 @@ export class FakeDingTalk extends FakeServer {
     if (pathname === "/v1.0/gateway/connections/open") return this.#open(body, request);
     if (pathname === "/v1.0/oauth2/accessToken") return this.#authorize(body);
     if (request.headers.get("x-acs-dingtalk-access-token") !== this.#token || this.#token === "") {
-      return no(401, "InvalidAuthentication", "不合法的access_token");
+      return no(...this.staleAs, "不合法的access_token");
     }
     return this.#call(`${request.method} ${pathname}`, body);
   }

@@ -151,7 +151,10 @@ export class FakeDiscord extends FakeServer {
     const after = BigInt(query.get("after") ?? 0);
     const limit = Number(query.get("limit") ?? 50);
     if (limit > 100) return no(400, 50035, "Invalid Form Body");
-    const messages = (this.said.get(channel) ?? []).filter(({ id }) => BigInt(id) > after).slice(0, limit);
+    const messages = (this.said.get(channel) ?? []).filter(({ id }) =>
+      !/^\d+$/.test(id) || BigInt(id) > after
+    )
+      .slice(0, limit);
     // The newest first, and without the server that they are from.
     return Response.json(messages.reverse().map(({ guild_id: _none, member: _nobody, ...rest }) => rest));
   }

@@ -30,6 +30,8 @@ export class FakeGateway {
   beatMs = 41_250;
   /** Channels of the server, as it is told of when a session begins. */
   channels: Json[] = [{ id: "-5", type: 0 }];
+  /** The server has an outage: it is not told of. */
+  isServerGone = false;
   /** Where sessions are to be gone on with; "" for here. */
   elsewhere = "";
   /** Beats are not answered. */
@@ -149,6 +151,7 @@ export class FakeGateway {
       resume_gateway_url: this.elsewhere || this.#url(),
       application: { id: this.#bot.id, flags: 0 },
     });
+    if (this.isServerGone) return session;
     const roles = [{ id: "77", tags: { bot_id: this.#bot.id } }];
     this.#tell(session, "GUILD_CREATE", {
       id: "900",
