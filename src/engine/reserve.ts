@@ -10,9 +10,9 @@ interface Program {
   umask: number;
 }
 
-const READY_MAX = 2;
+const READY_MAX = 4;
 // Making one shall not slow down the run that has just begun.
-const REFILL_AFTER_MS = 50;
+const REFILL_AFTER_MS = 5;
 // The shell reads its order byte by byte, because what comes behind it is for the program.
 const ORDER_MAX_BYTES = 8_192;
 const NAME = /^[A-Za-z_]\w*$/;
