@@ -182,10 +182,8 @@ export class Connections {
     return this.#closeOne(this.#open);
   }
 
-  #closeOne(among: Iterable<Open>): boolean {
-    const all = [...among];
-    const found = longestIdle(all) ?? longestOf(all.filter((one) => one.usedBy === NOBODY)) ??
-      longestOf(greediestAgent(all));
+  #closeOne(among: ReadonlySet<Open>): boolean {
+    const found = longestIdle(among) ?? longestInUse([...among]);
     if (found === null) return false;
     this.#end(found);
     return true;
@@ -229,10 +227,20 @@ function requestsOf(connections: Iterable<Open>): number {
   return sum;
 }
 
-// First one that never sent a request.
-function longestIdle(connections: readonly Open[]): Open | null {
-  const idle = connections.filter(({ requests }) => requests === 0);
-  return idle.find(({ used }) => !used) ?? longestOf(idle);
+// First one that never sent a request. They are in the order in which they came, and this is asked for each that comes.
+function longestIdle(connections: Iterable<Open>): Open | null {
+  let found: Open | null = null;
+  for (const one of connections) {
+    if (one.requests > 0) continue;
+    if (!one.used) return one;
+    if (found === null || one.since < found.since) found = one;
+  }
+  return found;
+}
+
+function longestInUse(connections: readonly Open[]): Open | null {
+  return longestOf(connections.filter(({ usedBy }) => usedBy === NOBODY)) ??
+    longestOf(greediestAgent(connections));
 }
 
 function longestOf(connections: readonly Open[]): Open | null {
