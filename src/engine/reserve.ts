@@ -10,9 +10,10 @@ interface Program {
   umask: number;
 }
 
-const READY_MAX = 4;
-// Making one shall not slow down the run that has just begun.
-const REFILL_AFTER_MS = 5;
+const READY_MAX = 2;
+// Making one shall not slow down the run that has just begun; but where none is left, the next one may come at once.
+const REFILL_AFTER_MS = 50;
+const EMPTY_AFTER_MS = 5;
 // The shell reads its order byte by byte, because what comes behind it is for the program.
 const ORDER_MAX_BYTES = 8_192;
 const NAME = /^[A-Za-z_]\w*$/;
@@ -20,7 +21,7 @@ const NAME = /^[A-Za-z_]\w*$/;
 const READ_ONLY = ["UID", "EUID", "PPID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", ORDER_NEWLINE];
 
 let ready: Deno.ChildProcess[] = [];
-let refilling = false;
+let refill: { at: number; timer?: ReturnType<typeof setTimeout> } = { at: Infinity };
 
 /**
  * Starts a program in a namespace that was made before and waits for it, and has others made (decision 0094). Those that wait know
@@ -28,9 +29,9 @@ let refilling = false;
  * in one of its own.
  */
 export function startReserved(program: Program): Deno.ChildProcess | null {
-  refill();
   const order = orderOf(program);
   const child = order === null ? undefined : ready.shift();
+  refillSoon();
   if (child === undefined || order === null) return null;
   child.ref();
   const writer = child.stdin.getWriter();
@@ -39,14 +40,16 @@ export function startReserved(program: Program): Deno.ChildProcess | null {
   return child;
 }
 
-function refill(): void {
-  if (refilling) return;
-  refilling = true;
-  setTimeout(() => {
-    refilling = false;
-    if (ready.length >= READY_MAX || !add()) return;
-    refill();
-  }, REFILL_AFTER_MS);
+function refillSoon(): void {
+  const afterMs = ready.length === 0 ? EMPTY_AFTER_MS : REFILL_AFTER_MS;
+  const at = performance.now() + afterMs;
+  if (at >= refill.at) return;
+  clearTimeout(refill.timer);
+  const timer = setTimeout(() => {
+    refill.at = Infinity;
+    if (ready.length < READY_MAX && add()) refillSoon();
+  }, afterMs);
+  refill = { at, timer };
 }
 
 function add(): boolean {

@@ -70,7 +70,7 @@ describe("dispatch", () => {
       expect(waits[Math.floor(waits.length / 2)]).toBeLessThan(patient(100));
       expect(waits[Math.floor(waits.length * 0.9)]).toBeLessThan(patient(500));
     },
-    20_000 * SCALE,
+    60_000 * SCALE,
   );
 
   it(
