@@ -62,6 +62,7 @@ describe("Telegram (contract 10)", () => {
     const found = await app.call("POST /api/platforms/pair", { code });
     expect(found).toMatchObject({ platform: "phone", sender: "7", name: "User 7", paired: false });
     fake.say("say still not");
+    await eventually("it is taken before the pairing", () => fake.waiting === 0);
     await app.call("POST /api/platforms/pair", { code, sender: "7" });
     expect((await app.send("POST /api/platforms/pair", { code, sender: "7" })).status).toBe(404);
     fake.say("say **hello** <b>");

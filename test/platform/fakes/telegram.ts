@@ -42,6 +42,11 @@ export class FakeTelegram extends FakeServer {
     return id;
   }
 
+  /** Updates that the bot has not stored yet, as far as it says. */
+  get waiting(): number {
+    return this.#updates.length;
+  }
+
   push(update: Json): void {
     this.#updates.push({ update_id: this.#next++, ...update });
     for (const wake of this.#wake.splice(0)) wake();
