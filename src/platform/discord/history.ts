@@ -23,6 +23,8 @@ const RETRY: Backoff = { firstMs: 1_000, lastMs: 30_000 };
 const TRIES = 6;
 // What Discord itself asks to wait is no try; so much of it in one gap, and the rest is left out.
 const LIMITED_MS = 3_600_000;
+/** The conversations that are known, beside the ids of servers. */
+const KNOWN = "";
 /** Ids of Discord begin with the time since then. */
 const EPOCH_MS = 1_420_070_400_000n;
 
@@ -40,10 +42,8 @@ interface Parts {
 export class History {
   readonly #parts: Parts;
   readonly #read = new Set<string>();
-  /** Servers whose part of the gap is not stored yet. */
+  /** Whose part of the gap is not stored yet: servers, and KNOWN. */
   readonly #missing = new Set<string>();
-  /** Whether that of the conversations that are known is not, either. */
-  #isBeginning = false;
   #isOpen = false;
   /** How long the limits of Discord have kept the history of this gap waiting. */
   #limitedMs = 0;
@@ -66,9 +66,8 @@ export class History {
     this.#newest = newest !== null && isId(open) ? BigInt(open) : newest;
     if (this.#newest !== null) await this.#parts.gap?.save(String(this.#newest));
     this.#isOpen = this.#newest !== null;
-    this.#isBeginning = true;
     this.#missing.clear();
-    for (const { id } of servers) this.#missing.add(id);
+    for (const id of [KNOWN, ...servers.map(({ id }) => id)]) this.#missing.add(id);
     this.#read.clear();
     this.#limitedMs = 0;
     return await this.#since(heard.map(({ thread, chat }) => thread || chat), this.#after(), signal);
@@ -93,11 +92,10 @@ export class History {
     return await this.#since(spoken.slice(0, room).map(({ id }) => id), after, signal);
   }
 
-  /** What begin() answered, or open() of a server, is stored. */
-  async told(server: Server | null = null): Promise<void> {
-    if (server === null) this.#isBeginning = false;
-    else this.#missing.delete(server.id ?? "");
-    if (!this.#isOpen || this.#isBeginning || this.#missing.size > 0) return;
+  /** What begin() answered, or open() of this server, is stored. */
+  async told({ id = KNOWN }: Server = {}): Promise<void> {
+    this.#missing.delete(id);
+    if (!this.#isOpen || this.#missing.size > 0) return;
     await this.#parts.gap?.save("");
     this.#isOpen = false;
   }
