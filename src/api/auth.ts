@@ -2,7 +2,6 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { ServiceError } from "../domain/error.ts";
 import { nameKey } from "../domain/name.ts";
 import { findCredential } from "../store/credential.ts";
-import type { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { findAnyHash, findUserByName } from "../store/user.ts";
 import { type LoggedIn, loggedIn, operatorLoggedIn } from "./logged_in.ts";
@@ -15,18 +14,18 @@ import type { Needs } from "./parts.ts";
  * `invalid_credentials`, one text for wrong name, wrong password and disabled user, and `rate_limited`.
  */
 export async function checkPassword(
-  needs: Needs<"db" | "clock" | "auth" | "loginLimits">,
+  needs: Needs<"db" | "clock" | "auth" | "authority" | "loginLimits">,
   { username, password }: { username: string; password: string },
   address: string,
 ): Promise<LoggedIn> {
-  const { db, clock, auth, loginLimits } = needs;
+  const { db, clock, auth, authority, loginLimits } = needs;
   const network = networkOf(address);
   const counted = byName(nameKey(username), network, auth.login_failures_per_minute);
   const attempt = await loginLimits.begin(
     counted,
     "Cannot log in: too many failed logins; wait for the next minute",
   );
-  const { hash, who } = await checked(attempt, candidateOf(db, username));
+  const { hash, who } = await checked(attempt, candidateOf({ db, authority }, username));
   // A wrong name costs the same hash as a right one (reliability AUT-3).
   const matches = await checked(attempt, verifyPassword(password, hash, network));
   if (who === null || !matches) {
@@ -41,9 +40,10 @@ export async function checkPassword(
 
 // Whom the name means, and the hash that the password has to have. The configuration wins over the table (contract 9).
 async function candidateOf(
-  db: Database,
+  { db, authority }: Needs<"db" | "authority">,
   username: string,
 ): Promise<{ hash: string; who: LoggedIn | null }> {
+  await authority.operatorVersion();
   const [credential, user, other] = await Promise.all([
     findCredential(db),
     findUserByName(db, username),

@@ -44,8 +44,9 @@ export class Authority {
   readonly username: string;
   /** What signs and verifies every token of ours. */
   key: Uint8Array;
-  /** Goes up with each change of the operator's password. */
+  /** Goes up with each change of the operator's password; to be read by operatorVersion(). */
   version: number;
+  #settled: Promise<void> = Promise.resolve();
   readonly #db: Database;
   readonly #clock: Clock;
   // Verifying a signature costs more than most reads; what was verified once stays verified until it expires.
@@ -62,6 +63,23 @@ export class Authority {
     this.#clock = clock;
     const perf = { now: () => clock.monotonic() };
     this.#rows = new LRUCache({ max: REMEMBERED_PEOPLE_MAX, ttl: REMEMBERED_MS, ttlResolution: 0, perf });
+  }
+
+  /** The version that the operator's logins need; while it is not known yet (settle()), the caller waits. */
+  async operatorVersion(): Promise<number> {
+    await this.#settled;
+    return this.version;
+  }
+
+  /**
+   * Until `version` is known the operator's password may be another one by now, and no login of the operator counts: each
+   * waits. A rejection is theirs.
+   */
+  settle(version: Promise<number>): void {
+    this.#settled = version.then((known) => {
+      this.version = known;
+    });
+    this.#settled.catch(() => {});
   }
 
   /** Who holds this token, or null: forged, expired, revoked, or its run is over (contract 2, contract 9). */
@@ -110,7 +128,7 @@ export class Authority {
         return await this.#runner(claims);
       case "access":
         return /^operator:/.test(claims.sub) || claims.sub === `user:${this.operatorId}`
-          ? this.#operator(claims)
+          ? await this.#operator(claims)
           : await this.#user(claims);
     }
   }
@@ -131,9 +149,9 @@ export class Authority {
     return claims;
   }
 
-  #operator({ ver, instance }: Claims): Caller | null {
+  async #operator({ ver, instance }: Claims): Promise<Caller | null> {
     const byKey = ver === OPERATOR_KEY_VERSION;
-    if (byKey ? instance !== this.instance : ver !== this.version) return null;
+    if (byKey ? instance !== this.instance : ver !== await this.operatorVersion()) return null;
     const person = {
       userId: this.operatorId,
       name: this.username,

@@ -23,7 +23,7 @@ export async function createCode(
   const user = isOperator ? null : await findUserById(db, person.userId);
   const code = signIn.codes.issue({
     userId: isOperator ? "" : person.userId,
-    version: user?.version ?? authority.version,
+    version: user?.version ?? await authority.operatorVersion(),
     by: "code",
     lastsMs: auth.refresh_ttl,
     binding: "",
@@ -47,7 +47,9 @@ export async function takeCode(
 
   async function holderOf({ userId, version }: CodeGrant): Promise<LoggedIn | null> {
     if (userId === "") {
-      return version === authority.version ? operatorLoggedIn(authority.username, version) : null;
+      return version === await authority.operatorVersion()
+        ? operatorLoggedIn(authority.username, version)
+        : null;
     }
     const user = await findUserById(db, userId);
     return user === null || user.disabled === 1 || user.version !== version ? null : loggedIn(user);

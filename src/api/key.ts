@@ -26,6 +26,8 @@ export async function rotateKey(
   if (auth.jwt_secret !== "") {
     throw conflict("Cannot rotate the signing key: auth.jwt_secret sets it; change it there and start again");
   }
+  // It changes with the key.
+  await authority.operatorVersion();
   const secret = randomBytes(KEY_BYTES).toString("base64url");
   const file = await prepareWhole(paths.secretKey, `${secret}\n`);
   const now = clock.now();

@@ -113,7 +113,8 @@ export async function refresh(
 // Whose the login is, if it still counts: another password, or a user who is disabled or gone, has ended it.
 async function holderOf({ db, authority }: LoginNeeds, stored: RefreshToken): Promise<LoggedIn | null> {
   if (stored.user_id === "") {
-    return stored.version === authority.version ? operatorLoggedIn(authority.username, stored.version) : null;
+    const current = await authority.operatorVersion();
+    return stored.version === current ? operatorLoggedIn(authority.username, stored.version) : null;
   }
   const user = await findUserById(db, stored.user_id);
   if (user === null || user.disabled === 1 || user.origin === "operator") return null;

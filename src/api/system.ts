@@ -121,7 +121,7 @@ export async function changePassword(
   const hash = await hashPassword(input.new_password, CHOSEN_COST);
   const now = clock.now();
   await db.writeOr([
-    ...changePasswordRow(hash, credential.version, now),
+    ...changePasswordRow({ hash, source: "operator" }, credential.version, now),
     deleteRefreshTokens(),
     record(now, { kind: "auth.password_changed", actor: call.caller.subject }),
   ], () => conflict("Cannot change the password: somebody else changed it meanwhile"));

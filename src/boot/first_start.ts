@@ -8,15 +8,26 @@ import {
   verifyPassword,
 } from "../api/password.ts";
 import type { LoadedConfig } from "../config/schema.ts";
-import { type Credential, deleteRefreshTokens, findCredential, saveCredential } from "../store/credential.ts";
+import {
+  changePassword,
+  type Credential,
+  deleteRefreshTokens,
+  findCredential,
+  saveCredential,
+} from "../store/credential.ts";
 import type { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { findOperator, saveOperator } from "../store/user.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import { newId } from "../base/id.ts";
+import { logger } from "../base/log.ts";
 import { keyBytes } from "../base/token.ts";
 import { writeWhole } from "../base/whole_file.ts";
 
 const KEY_BYTES = 48;
+const COMPARE_AGAIN_MS = 5_000;
+
+const log = logger("auth");
 
 /**
  * Makes the data directory, or the one that another key names, mode 0700, when it is missing; returns its real path. Throws an Error with
@@ -62,18 +73,31 @@ export interface Operator {
   id: string;
   credential: Credential;
   generated: string | null;
+  /**
+   * Compares the password of the environment with the one that the last start stored, and stores a changed one: a hash takes a
+   * second, which no start waits for. Returns the version that logins need from here on; null where nothing is to be compared.
+   */
+  compare: ((stopping: AbortSignal) => Promise<number>) | null;
 }
 
 /**
  * Makes the stored credential what configuration and environment say, or makes a password at the very first start
- * (contract 2). A changed password ends every login that was made with the old one.
+ * (contract 2). A changed password ends every login that was made with the old one; where only its hash could tell,
+ * `compare` does that.
  */
-export async function ensureCredential(db: Database, loaded: LoadedConfig, now: number): Promise<Operator> {
+export async function ensureCredential(db: Database, loaded: LoadedConfig, clock: Clock): Promise<Operator> {
   const { username, password_hash: configuredHash } = loaded.config.auth;
   const stored = await findCredential(db);
-  const wanted = await wantedCredential(stored, username, configuredHash, loaded.password);
+  const now = clock.now();
+  const isCompared = configuredHash === "" && loaded.password !== "" && stored?.username === username &&
+    stored.source === "environment";
+  const wanted = isCompared
+    ? null
+    : await wantedCredential(stored, username, configuredHash, loaded.password);
   if (wanted === null) {
-    return { id: await ensureOperator(db, username, now), credential: stored as Credential, generated: null };
+    const id = await ensureOperator(db, username, now);
+    const compare = (stopping: AbortSignal) => comparePassword(db, loaded.password, { clock, stopping });
+    return { id, credential: stored as Credential, generated: null, compare: isCompared ? compare : null };
   }
   const { generated, ...rest } = wanted;
   const changed = stored !== null && stored.password_hash !== rest.password_hash;
@@ -82,7 +106,38 @@ export async function ensureCredential(db: Database, loaded: LoadedConfig, now: 
     ...saveCredential(credential, now),
     ...(changed ? [deleteRefreshTokens(), record(now, { kind: "auth.password_changed" })] : []),
   ]);
-  return { id: await ensureOperator(db, username, now), credential, generated };
+  return { id: await ensureOperator(db, username, now), credential, generated, compare: null };
+}
+
+// A full disk, say, must not let the old password count again: logins wait until the new one is stored.
+async function comparePassword(
+  db: Database,
+  password: string,
+  { clock, stopping }: { clock: Clock; stopping: AbortSignal },
+): Promise<number> {
+  while (true) {
+    try {
+      return await storeIfChanged(db, password, clock);
+    } catch (error) {
+      if (stopping.aborted) throw error;
+      log.error("The changed password could not be stored; logins of the operator wait: {error}", { error });
+      await sleep(clock, COMPARE_AGAIN_MS, stopping);
+    }
+  }
+}
+
+async function storeIfChanged(db: Database, password: string, clock: Clock): Promise<number> {
+  const stored = await findCredential(db);
+  if (stored === null) throw new Error("there is no credential");
+  if (await verifyPassword(password, stored.password_hash)) return stored.version;
+  const hash = await hashPassword(password, CHOSEN_COST);
+  const now = clock.now();
+  await db.write([
+    ...changePassword({ hash, source: "environment" }, stored.version, now),
+    deleteRefreshTokens(),
+    record(now, { kind: "auth.password_changed" }),
+  ]);
+  return stored.version + 1;
 }
 
 // The operator is a user like others, but its name and password are the configuration's (contract 9).
@@ -109,7 +164,6 @@ async function wantedCredential(
   if (password !== "") {
     const same = stored !== null && stored.username === username &&
       await verifyPassword(password, stored.password_hash);
-    if (same && stored.source === "environment") return null;
     const hash = same ? stored.password_hash : await hashPassword(password, CHOSEN_COST);
     return { password_hash: hash, source: "environment", generated: null };
   }

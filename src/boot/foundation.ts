@@ -3,6 +3,7 @@ import { logger } from "../base/log.ts";
 import { type DataPaths, dataPaths } from "../base/paths.ts";
 import { ConfigError } from "../config/file.ts";
 import type { LoadedConfig } from "../config/schema.ts";
+import { machineTimeZone } from "../config/time_zone.ts";
 import type { Connections } from "../http/connections.ts";
 import { bindPort, limitsOf } from "../http/listener.ts";
 import { answerAsStandby } from "../http/standby.ts";
@@ -48,6 +49,7 @@ export async function openFoundation(
   { clock = systemClock, standby, platforms }: Replaced,
 ): Promise<Foundation> {
   const { config } = loaded;
+  const timeZone = config.scheduler.time_zone || machineTimeZone(Deno.env.get("TZ"));
   if (standby !== undefined) checkStopGrace(config.limits.stop_grace);
   const root = await openDataDirectory(config.data_dir);
   const apart = config.files_dir !== config.data_dir;
@@ -60,7 +62,7 @@ export async function openFoundation(
     const made = await createPlatforms(config, clock, platforms);
     const ground = { loaded, paths, clock, port };
     const opened = await (standby === undefined ? openDatabase(ground) : standBy(ground, standby));
-    return { ...ground, lock, ...opened, platforms: made };
+    return { ...ground, lock, ...opened, platforms: made, timeZone };
   } catch (error) {
     try {
       port?.close();
@@ -157,5 +159,5 @@ async function prepare({ loaded, paths, clock, db, owner, marker }: Taken): Prom
   await marker.write(db);
   if (db.remote) await claimFiles(db, paths);
   const key = db.remote ? await sharedKey(db, paths, secret) : await loadKey(secret, paths.secretKey);
-  return { db, key, operator: await ensureCredential(db, loaded, clock.now()), owner };
+  return { db, key, operator: await ensureCredential(db, loaded, clock), owner };
 }

@@ -27,6 +27,8 @@ export interface Foundation {
   key: Uint8Array;
   operator: Operator;
   clock: Clock;
+  /** That schedules without one of their own go by. */
+  timeZone: string;
   lock: DataLock;
   /** On a libSQL server only. */
   owner: DatabaseOwner | null;
@@ -50,12 +52,12 @@ interface Process {
 
 /** Everything that operations are made of; `running` is what the server adds once its stages are there, and `listensAt` its address. */
 export function partsOf(
-  { loaded, paths, db, key, operator, clock, owner, platforms }: Foundation,
+  { loaded, paths, db, key, operator, clock, owner, platforms, timeZone }: Foundation,
   { bells, umask, memoryBytes, stopping }: Process,
   running: Needs<"stages" | "interruptRun" | "interruptRouting" | "remote">,
   listensAt: () => string,
 ): Parts {
-  const { auth, bee, limits, server: network, retention, scheduler, database } = loaded.config;
+  const { auth, bee, limits, server: network, retention, database } = loaded.config;
   const { username: name, version } = operator.credential;
   const { default: defaultName, ...configured } = loaded.config.engines;
   const defaultsFor = (kind: string) => engineSchema.parse({ kind });
@@ -95,7 +97,7 @@ export function partsOf(
     bee,
     network,
     retention,
-    timeZone: scheduler.time_zone || Intl.DateTimeFormat().resolvedOptions().timeZone,
+    timeZone,
     passwordSource: auth.password_hash !== ""
       ? "config"
       : loaded.password !== ""

@@ -98,6 +98,7 @@ export class Server {
     const { engines, authority, lifecycle, timeZone, network, waits, interruptRun } = this.parts;
     this.config = config;
     this.generatedPassword = operator.generated;
+    if (operator.compare !== null) authority.settle(operator.compare(this.#stopping.signal));
     this.#lock = lock;
     this.#owner = owner;
     this.#graceMs = config.shutdown_grace;
@@ -194,10 +195,8 @@ export class Server {
       installShim(parts.paths.bin),
       removePartials(parts.paths.uploads),
       Deno.remove(parts.paths.backup, { recursive: true }).catch(() => {}),
+      this.#remote.renew().then(() => this.#rescuer.rescue()).then(() => this.#rescuer.rescueBee()),
     ]);
-    await this.#remote.renew();
-    await this.#rescuer.rescue();
-    await this.#rescuer.rescueBee();
     await endOpenProcesses(parts.paths.runs);
     await storeWebhooks(parts, this.config);
     if (parts.lifecycle.state !== "starting") return;

@@ -244,6 +244,8 @@ export function checkEngines(given: Config["engines"], source: ConfigSource, bee
   }
 }
 
-function inputShape(): Shape {
-  return z.toJSONSchema(configSchema, { io: "input" }) as Shape;
+function inputShape(key: string): Shape | undefined {
+  const { shape } = configSchema;
+  if (!Object.hasOwn(shape, key)) return undefined;
+  return z.toJSONSchema(shape[key as keyof typeof shape], { io: "input" }) as Shape;
 }

@@ -28,12 +28,16 @@ export function saveCredential(credential: Credential, now: number): Statement[]
 }
 
 /** Another password for the operator, guarded by the version that the caller saw; all older tokens become invalid. */
-export function changePassword(passwordHash: string, version: number, now: number): Statement[] {
+export function changePassword(
+  { hash, source }: { hash: string; source: PasswordSource },
+  version: number,
+  now: number,
+): Statement[] {
   return guarded(
     `update credential
-    set password_hash = ?, source = 'operator', version = version + 1, updated_at = ?
+    set password_hash = ?, source = ?, version = version + 1, updated_at = ?
     where version = ?`,
-    [passwordHash, now, version],
+    [hash, source, now, version],
   );
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { SignJWT } from "jose";
 import { openApp, PASSWORD } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
+import { hashPassword } from "../../src/api/password.ts";
 import { signToken } from "../../src/base/token.ts";
 import { ROUTES } from "../../src/http/app.ts";
 
@@ -208,6 +209,25 @@ describe("authentication (interface 5, contract 2)", () => {
     );
     expect((await later.send(LOGIN, { username: "admin", password: "first" })).status).toBe(401);
     expect((await later.send(LOGIN, { username: "admin", password: "second" })).status).toBe(200);
+  });
+
+  it("no start waits for the hash of its password, and the logins that it keeps do (reliability AUT-7)", async () => {
+    await using app = await openApp({ password: "same" });
+    const login = await app.call(LOGIN, { username: "admin", password: "same" });
+    await app.db.write([{
+      sql: "update credential set password_hash = ?",
+      args: [await hashPassword("same", { ln: 18, r: 8, p: 1 })],
+    }]);
+    await app.stop();
+    await using later = await openApp({ dataDir: app.dataDir, password: "same" });
+    const { authority } = later.server.parts;
+    const first = await Promise.race([
+      authority.operatorVersion().then(() => "the hash is done"),
+      later.send("GET /readyz").then(({ status }) => `ready ${status}`),
+    ]);
+    expect(first).toBe("ready 200");
+    expect((await later.send("GET /api/workers", undefined, bearer(login.access_token))).status).toBe(200);
+    expect((await later.send(LOGIN, { username: "admin", password: "same" })).status).toBe(200);
   });
 
   it("the same password after a restart keeps tokens valid", async () => {
