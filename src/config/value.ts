@@ -32,6 +32,8 @@ export const price = z.number({ error: "must be a number of US dollars for a mil
 
 /** A whole number within bounds. */
 export function count(fallback: number, min: number, max: number) {
-  return z.int({ error: "must be a whole number" }).min(min, { error: `must be at least ${min}` })
-    .max(max, { error: `must be at most ${max}` }).default(fallback);
+  return z.int({ error: "must be a whole number" }).check(
+    z.gte(min, { error: `must be at least ${min}` }),
+    z.lte(max, { error: `must be at most ${max}` }),
+  ).default(fallback);
 }

@@ -155,12 +155,19 @@ function wholeAndParts(value: string): string[] {
 /** An integer in a query, decimal digits only. */
 export function whole(min: number, max: number) {
   return z.string({ error: "must be given once" })
-    .regex(/^-?\d{1,16}$/, { error: "must be an integer" })
+    .check(({ value, issues }) => {
+      const fault = wholeFault(value, min, max);
+      if (fault !== null) issues.push({ code: "custom", input: value, message: fault });
+    })
     .transform(Number)
-    .pipe(
-      z.int().min(min, { error: `must be at least ${min}` }).max(max, { error: `must be at most ${max}` }),
-    )
-    .meta({ type: "integer", minimum: min, maximum: max });
+    .register(z.globalRegistry, { type: "integer", minimum: min, maximum: max });
+}
+
+function wholeFault(text: string, min: number, max: number): string | null {
+  if (!/^-?\d{1,16}$/.test(text)) return "must be an integer";
+  const value = Number(text);
+  if (value < min) return `must be at least ${min}`;
+  return value > max ? `must be at most ${max}` : null;
 }
 
 /** So much of the end of an id names it, when it names one thing only (contract 8.11). */
