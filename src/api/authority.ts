@@ -1,7 +1,8 @@
 import { LRUCache } from "lru-cache";
-import type { Clock } from "../base/clock.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import { type Claims, OPERATOR_KEY_VERSION, RUNNER_SCOPES } from "../base/token.ts";
 import { verifyToken } from "../base/token_verify.ts";
+import { ServiceError } from "../domain/error.ts";
 import { ALL_SCOPES, BEE_SCOPES, BEE_SUBJECT, type Caller, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
 import { scopesWithin } from "../domain/token.ts";
 import { ROLE_SCOPES } from "../domain/user.ts";
@@ -36,6 +37,8 @@ const REMEMBERED_PEOPLE_MAX = 2_000;
 // How long a row is believed: what another process changed counts after that at the latest (contract 9).
 const REMEMBERED_MS = 1_000;
 const USE_NOTED_EVERY_MS = 60_000;
+// Longer than a machine that is busy needs for the two hashes of a changed password.
+const VERSION_WAIT_MS = 20_000;
 
 /** Holds the signing key and the version of the operator's password; turns tokens into callers. */
 export class Authority {
@@ -44,9 +47,8 @@ export class Authority {
   readonly username: string;
   /** What signs and verifies every token of ours. */
   key: Uint8Array;
-  /** Goes up with each change of the operator's password; to be read by operatorVersion(). */
-  version: number;
-  #settled: Promise<void> = Promise.resolve();
+  #version: number;
+  #pending: Promise<void> | null = null;
   readonly #db: Database;
   readonly #clock: Clock;
   // Verifying a signature costs more than most reads; what was verified once stays verified until it expires.
@@ -58,28 +60,50 @@ export class Authority {
     this.instance = instance;
     this.operatorId = operator.id;
     this.username = operator.name;
-    this.version = operator.version;
+    this.#version = operator.version;
     this.#db = db;
     this.#clock = clock;
     const perf = { now: () => clock.monotonic() };
     this.#rows = new LRUCache({ max: REMEMBERED_PEOPLE_MAX, ttl: REMEMBERED_MS, ttlResolution: 0, perf });
   }
 
-  /** The version that the operator's logins need; while it is not known yet (settle()), the caller waits. */
+  /**
+   * The version that the operator's logins need: it goes up with each change of the password. Waits for one that is still to come
+   * (awaitVersion()), and throws `unavailable` when it does not come within VERSION_WAIT_MS.
+   */
   async operatorVersion(): Promise<number> {
-    await this.#settled;
-    return this.version;
+    if (this.#pending !== null) await this.#inTime(this.#pending);
+    return this.#version;
   }
 
-  /**
-   * Until `version` is known the operator's password may be another one by now, and no login of the operator counts: each
-   * waits. A rejection is theirs.
-   */
-  settle(version: Promise<number>): void {
-    this.#settled = version.then((known) => {
-      this.version = known;
+  /** The password was changed: what an older version signed does not count from here on. */
+  raiseVersion(version: number): void {
+    this.#version = version;
+  }
+
+  /** The operator's password may be another one by now: until `version` says so, none of its logins counts. */
+  awaitVersion(version: Promise<number>): void {
+    this.#pending = version.then((known) => {
+      this.#version = known;
+      this.#pending = null;
     });
-    this.#settled.catch(() => {});
+    // Who waits gets the error.
+    this.#pending.catch(() => {});
+  }
+
+  async #inTime(pending: Promise<void>): Promise<void> {
+    const waited = new AbortController();
+    const late = sleep(this.#clock, VERSION_WAIT_MS, waited.signal).then(() => "late" as const);
+    try {
+      if (await Promise.race([pending, late]) !== "late") return;
+    } finally {
+      waited.abort();
+    }
+    throw new ServiceError(
+      "unavailable",
+      "Cannot check logins of the operator yet: the password that this start was given is not stored; try again",
+      { retry_after_s: 5 },
+    );
   }
 
   /** Who holds this token, or null: forged, expired, revoked, or its run is over (contract 2, contract 9). */
@@ -113,7 +137,7 @@ export class Authority {
   /** Another signing key: nothing that the old one signed counts any more (contract 8.16). */
   replaceKey(key: Uint8Array): void {
     this.key = key;
-    this.version++;
+    this.#version++;
     this.#verified.clear();
     this.forget();
   }

@@ -49,7 +49,7 @@ type BackupNeeds = Needs<"db" | "clock" | "paths" | "lifecycle">;
  * runs, `invalid_request`, `rate_limited`, and what makeBackup() throws.
  */
 export async function createBackup(
-  needs: BackupNeeds & Needs<"auth" | "loginLimits">,
+  needs: BackupNeeds & Needs<"auth" | "authority" | "loginLimits">,
   call: Call,
   input: BackupRequest,
   address: string,

@@ -1,10 +1,9 @@
 import { invalid } from "../domain/error.ts";
 import type { Person } from "../domain/scope.ts";
-import { findCredential } from "../store/credential.ts";
 import { findUserById } from "../store/user.ts";
-import type { Database } from "../store/database.ts";
 import { checked, networkOf } from "./auth.ts";
 import type { Call } from "./call.ts";
+import { operatorCredential } from "./operator_credential.ts";
 import { byName } from "./login_limit.ts";
 import type { Needs } from "./parts.ts";
 import { verifyPassword } from "./password.ts";
@@ -20,7 +19,7 @@ interface Proof {
  * a login. Throws `invalid_request` naming the field when it is missing or wrong, and `rate_limited`.
  */
 export async function confirmPassword(
-  needs: Needs<"db" | "auth" | "loginLimits">,
+  needs: Needs<"db" | "auth" | "authority" | "loginLimits">,
   call: Call,
   { password, address }: Proof,
 ): Promise<void> {
@@ -31,7 +30,7 @@ export async function confirmPassword(
   const isRight = await limited(needs, {
     name: `confirm\n${person.userId}`,
     address,
-    check: (network) => matches(needs.db, person, password, network),
+    check: (network) => matches(needs, person, password, network),
     detail: "Cannot check the password: too many wrong ones; wait for the next minute",
   });
   if (!isRight) throw invalid("password", "is wrong, or you have none here");
@@ -83,12 +82,13 @@ async function limited(
 
 // Whoever signs in with an OpenID provider has no password here, and nothing matches.
 async function matches(
-  db: Database,
+  needs: Needs<"db" | "authority">,
   { userId }: Person,
   password: string,
   network: string,
 ): Promise<boolean> {
-  const user = await findUserById(db, userId);
-  const hash = user?.origin === "operator" ? (await findCredential(db))?.password_hash : user?.password_hash;
+  const user = await findUserById(needs.db, userId);
+  const isOperator = user?.origin === "operator";
+  const hash = isOperator ? (await operatorCredential(needs))?.password_hash : user?.password_hash;
   return await verifyPassword(password, hash ?? "", network);
 }

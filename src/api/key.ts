@@ -26,7 +26,7 @@ export async function rotateKey(
   if (auth.jwt_secret !== "") {
     throw conflict("Cannot rotate the signing key: auth.jwt_secret sets it; change it there and start again");
   }
-  // It changes with the key.
+  // A version that is still to come would take the place of the one that replaceKey() raises.
   await authority.operatorVersion();
   const secret = randomBytes(KEY_BYTES).toString("base64url");
   const file = await prepareWhole(paths.secretKey, `${secret}\n`);

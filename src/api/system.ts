@@ -11,11 +11,7 @@ import {
 } from "../domain/system.ts";
 import { listBeeRuns as listBeeRunRows } from "../store/bee_run.ts";
 import { readCounters, tally } from "../store/counter.ts";
-import {
-  changePassword as changePasswordRow,
-  deleteRefreshTokens,
-  findCredential,
-} from "../store/credential.ts";
+import { changePassword as changePasswordRow, deleteRefreshTokens } from "../store/credential.ts";
 import type { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { countWorkers, findRecentExecutions, findWorkerNames, listUsage } from "../store/overview.ts";
@@ -28,6 +24,7 @@ import type { BeeRun } from "../domain/bee_run.ts";
 import { valueOf } from "../domain/json.ts";
 import { type Answer, answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
+import { operatorCredential } from "./operator_credential.ts";
 import type { Needs } from "./parts.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../domain/vocabulary.ts";
 
@@ -112,7 +109,7 @@ export async function changePassword(
       `Cannot change the password: ${place} sets it at every start; change it there, or take it away`,
     );
   }
-  const credential = await findCredential(db);
+  const credential = await operatorCredential(needs);
   if (credential === null) throw conflict("Cannot change the password: there is none yet");
   if (call.caller.person?.by !== "key") {
     const given = { name: "operator", password: input.current_password, address };
@@ -125,7 +122,7 @@ export async function changePassword(
     deleteRefreshTokens(),
     record(now, { kind: "auth.password_changed", actor: call.caller.subject }),
   ], () => conflict("Cannot change the password: somebody else changed it meanwhile"));
-  authority.version = credential.version + 1;
+  authority.raiseVersion(credential.version + 1);
   return answer({ username: credential.username, updated_at: now });
 }
 

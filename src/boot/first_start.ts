@@ -18,6 +18,7 @@ import {
 import type { Database } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import { findOperator, saveOperator } from "../store/user.ts";
+import { backoffMs } from "../base/backoff.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import { newId } from "../base/id.ts";
 import { logger } from "../base/log.ts";
@@ -25,7 +26,7 @@ import { keyBytes } from "../base/token.ts";
 import { writeWhole } from "../base/whole_file.ts";
 
 const KEY_BYTES = 48;
-const COMPARE_AGAIN_MS = 5_000;
+const COMPARE_AGAIN = { firstMs: 1_000, lastMs: 60_000 };
 
 const log = logger("auth");
 
@@ -74,8 +75,8 @@ export interface Operator {
   credential: Credential;
   generated: string | null;
   /**
-   * Compares the password of the environment with the one that the last start stored, and stores a changed one: a hash takes a
-   * second, which no start waits for. Returns the version that logins need from here on; null where nothing is to be compared.
+   * Compares the password of the environment with the hash that the last start stored, and stores that of a changed one. A hash takes a
+   * second, which the start does not wait for. Returns the version that logins need from here on; null where nothing is to be compared.
    */
   compare: ((stopping: AbortSignal) => Promise<number>) | null;
 }
@@ -115,13 +116,15 @@ async function comparePassword(
   password: string,
   { clock, stopping }: { clock: Clock; stopping: AbortSignal },
 ): Promise<number> {
-  while (true) {
+  for (let attempt = 1;; attempt++) {
     try {
       return await storeIfChanged(db, password, clock);
     } catch (error) {
       if (stopping.aborted) throw error;
-      log.error("The changed password could not be stored; logins of the operator wait: {error}", { error });
-      await sleep(clock, COMPARE_AGAIN_MS, stopping);
+      log.error("The password of SVC_AUTH_PASSWORD is not stored yet; logins with a password wait: {error}", {
+        error,
+      });
+      await sleep(clock, backoffMs(COMPARE_AGAIN, attempt), stopping);
     }
   }
 }
@@ -132,11 +135,11 @@ async function storeIfChanged(db: Database, password: string, clock: Clock): Pro
   if (await verifyPassword(password, stored.password_hash)) return stored.version;
   const hash = await hashPassword(password, CHOSEN_COST);
   const now = clock.now();
-  await db.write([
+  await db.writeOr([
     ...changePassword({ hash, source: "environment" }, stored.version, now),
     deleteRefreshTokens(),
     record(now, { kind: "auth.password_changed" }),
-  ]);
+  ], () => new Error("the stored password was changed meanwhile"));
   return stored.version + 1;
 }
 

@@ -1,5 +1,6 @@
 import { createOperations, type Operations } from "../api/operations.ts";
 import type { Parts } from "../api/parts.ts";
+import { allEnded } from "../base/all_ended.ts";
 import { Steps } from "../base/steps.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
@@ -98,7 +99,7 @@ export class Server {
     const { engines, authority, lifecycle, timeZone, network, waits, interruptRun } = this.parts;
     this.config = config;
     this.generatedPassword = operator.generated;
-    if (operator.compare !== null) authority.settle(operator.compare(this.#stopping.signal));
+    if (operator.compare !== null) authority.awaitVersion(operator.compare(this.#stopping.signal));
     this.#lock = lock;
     this.#owner = owner;
     this.#graceMs = config.shutdown_grace;
@@ -191,7 +192,7 @@ export class Server {
   async #start(): Promise<void> {
     const { parts } = this;
     this.#listener.listen();
-    await Promise.all([
+    await allEnded<unknown>([
       installShim(parts.paths.bin),
       removePartials(parts.paths.uploads),
       Deno.remove(parts.paths.backup, { recursive: true }).catch(() => {}),

@@ -8,7 +8,10 @@ describe("the time zone of a service that has none configured (contract 7, relia
     [":Asia/Kolkata", "Asia/Kolkata"],
     [":/usr/share/zoneinfo/Europe/Berlin", "Europe/Berlin"],
     ["/usr/share/zoneinfo/posix/America/New_York", "America/New_York"],
+    ["posix/Europe/Berlin", "Europe/Berlin"],
+    ["europe/berlin", "Europe/Berlin"],
     ["", "UTC"],
+    ["UTC0", "UTC"],
     ["UTC", "UTC"],
   ])("TZ=%j is %s", (tz, zone) => {
     expect(machineTimeZone(tz)).toBe(zone);
@@ -16,12 +19,17 @@ describe("the time zone of a service that has none configured (contract 7, relia
 
   it.each(["Nonsense/Zone", "+05:30", "<+03>-3", ":/tmp/zone", "CST-8"])("TZ=%j is refused", (tz) => {
     expect(() => machineTimeZone(tz)).toThrow(
-      `scheduler.time_zone: is not set, and TZ is ${JSON.stringify(tz)}; set it to one such as`,
+      `scheduler.time_zone: is not set, and TZ is ${JSON.stringify(tz)}; set it to a time zone such as`,
     );
   });
 
-  it("without TZ is the system's", () => {
-    expect(() => new Intl.DateTimeFormat("en", { timeZone: machineTimeZone(undefined) })).not.toThrow();
+  it("is the system's without TZ, and with a TZ that names the system's file", async () => {
+    const link = await Deno.realPath("/etc/localtime");
+    const place = /\/zoneinfo\/(.+)$/.exec(link)?.[1] ?? "UTC";
+    const offset = (timeZone: string) =>
+      new Date().toLocaleString("en", { timeZone, timeZoneName: "longOffset" });
+    expect(offset(machineTimeZone(":/etc/localtime"))).toBe(offset(place));
+    expect(offset(machineTimeZone(undefined))).toBe(offset(Deno.env.get("TZ") || place));
   });
 
   it("a start in a zone that nobody knows is refused, before a password is made", async () => {

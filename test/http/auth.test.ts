@@ -54,7 +54,7 @@ describe("authentication (interface 5, contract 2)", () => {
     // What a change does last, while the old password is still being checked.
     const pending = [app.call(LOGIN, right), app.call("POST /api/auth/refresh", { refresh_token })];
     await app.db.read("select 1");
-    app.server.parts.authority.version++;
+    app.server.parts.authority.raiseVersion(2);
     const given = (await Promise.allSettled(pending)).flatMap((one) =>
       one.status === "fulfilled" ? [one.value] : []
     );
@@ -134,7 +134,7 @@ describe("authentication (interface 5, contract 2)", () => {
     await using app = await openApp();
     const { key } = app.server.parts.authority;
     const now = Math.floor(Date.now() / 1000);
-    const good = { typ: "access", scope: "*:*", ver: app.server.parts.authority.version };
+    const good = { typ: "access", scope: "*:*", ver: await app.server.parts.authority.operatorVersion() };
     const jwt = (claims: Record<string, unknown>, header: Record<string, unknown> = {}) =>
       new SignJWT({
         ...good,
@@ -211,23 +211,59 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await later.send(LOGIN, { username: "admin", password: "second" })).status).toBe(200);
   });
 
-  it("no start waits for the hash of its password, and the logins that it keeps do (reliability AUT-7)", async () => {
-    await using app = await openApp({ password: "same" });
-    const login = await app.call(LOGIN, { username: "admin", password: "same" });
+  it("no restart waits for the hash of its password; what needs the operator's password waits, and nothing else (reliability AUT-7)", async () => {
+    await using app = await openApp({ password: "first" });
+    const login = await app.call(LOGIN, { username: "admin", password: "first" });
+    const scopes = ["read:workers", "write:system"];
+    const { token } = await app.call("POST /api/tokens", { name: "deploy", scopes });
     await app.db.write([{
       sql: "update credential set password_hash = ?",
-      args: [await hashPassword("same", { ln: 18, r: 8, p: 1 })],
+      args: [await hashPassword("first", { ln: 18, r: 8, p: 1 })],
     }]);
     await app.stop();
-    await using later = await openApp({ dataDir: app.dataDir, password: "same" });
-    const { authority } = later.server.parts;
-    const first = await Promise.race([
-      authority.operatorVersion().then(() => "the hash is done"),
-      later.send("GET /readyz").then(({ status }) => `ready ${status}`),
+    await using later = await openApp({ dataDir: app.dataDir, password: "second" });
+    const order: string[] = [];
+    const first = (what: string, reply: ReturnType<typeof later.send>) =>
+      reply.then(({ status }) => void order.push(`${what} ${status}`));
+    const none = { authorization: "" };
+    const stolen = { include_key: true, password: "first" };
+    // Each is sent before anything has waited.
+    await Promise.all([
+      first("old login", later.send("GET /api/workers", undefined, bearer(login.access_token))),
+      first("refresh", later.send("POST /api/auth/refresh", { refresh_token: login.refresh_token }, none)),
+      first("old password", later.send(LOGIN, { username: "admin", password: "first" }, none)),
+      first("new password", later.send(LOGIN, { username: "admin", password: "second" }, none)),
+      first("key", later.send("POST /api/system/backup", stolen, bearer(token))),
+      first("token", later.send("GET /api/workers", undefined, bearer(token))),
+      later.server.parts.authority.operatorVersion().then(() => void order.push("compared")),
     ]);
-    expect(first).toBe("ready 200");
-    expect((await later.send("GET /api/workers", undefined, bearer(login.access_token))).status).toBe(200);
-    expect((await later.send(LOGIN, { username: "admin", password: "same" })).status).toBe(200);
+    expect(order.indexOf("token 200")).toBe(0);
+    const compared = order.indexOf("compared");
+    const waited = ["old login 401", "refresh 401", "old password 401", "new password 200", "key 400"];
+    for (const one of waited) expect([one, order.indexOf(one) > 0], order.join(", ")).toEqual([one, true]);
+    expect(order.indexOf("old password 401")).toBeGreaterThan(compared);
+  });
+
+  it("a changed password that cannot be stored opens nothing, and is stored later (reliability AUT-7)", async () => {
+    await using app = await openApp({ password: "first" });
+    const login = await app.call(LOGIN, { username: "admin", password: "first" });
+    const broken =
+      "create trigger broken before update on credential begin select raise(abort, 'broken'); end";
+    await app.db.write([{ sql: broken, args: [] }]);
+    await app.stop();
+    const clock = new TestClock();
+    await using later = await openApp({ dataDir: app.dataDir, password: "second", clock });
+    // Longer than the two hashes take, after which it was tried in vain.
+    for (let i = 0; i < 8; i++) {
+      const old = later.send("GET /api/workers", undefined, bearer(login.access_token));
+      expect(await whileTimePasses(clock, old)).toMatchObject({ status: 503, body: { code: "unavailable" } });
+    }
+    await later.db.write([{ sql: "drop trigger broken", args: [] }]);
+    const again = () => whileTimePasses(clock, later.send(LOGIN, { username: "admin", password: "second" }));
+    let { status } = await again();
+    while (status === 503) ({ status } = await again());
+    expect(status).toBe(200);
+    expect((await later.send("GET /api/workers", undefined, bearer(login.access_token))).status).toBe(401);
   });
 
   it("the same password after a restart keeps tokens valid", async () => {
@@ -305,4 +341,14 @@ async function drained(request: Promise<Response>): Promise<Response> {
   const response = await request;
   await response.body?.cancel();
   return response;
+}
+
+/** What comes of it, while a second of the clock passes every twentieth of a real one. */
+async function whileTimePasses<T>(clock: TestClock, work: Promise<T>): Promise<T> {
+  const timer = setInterval(() => clock.advance(1_000), 50);
+  try {
+    return await work;
+  } finally {
+    clearInterval(timer);
+  }
 }

@@ -211,7 +211,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
       password: PASSWORD,
     });
     const revoked = await open(app, three, "", { authorization: `Bearer ${second}` });
-    app.server.parts.authority.version++;
+    app.server.parts.authority.raiseVersion(2);
     clock.advance(1_000);
     await ended(revoked, "revoked");
 

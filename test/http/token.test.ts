@@ -19,7 +19,8 @@ function forge(header: unknown, claims: unknown, key: Uint8Array | string, hash 
 describe("forged tokens (reliability AUT-1)", () => {
   it("are refused, whatever they claim", async () => {
     await using app = await openApp();
-    const { key, version } = app.server.parts.authority;
+    const { authority } = app.server.parts;
+    const [key, version] = [authority.key, await authority.operatorVersion()];
     const now = Math.floor(Date.now() / 1000);
     const good = {
       iss: "svc",
@@ -144,7 +145,8 @@ describe("a token of one kind used as another (reliability AUT-2)", () => {
     expect(await asBearer(run.token, "GET /api/system/doctor"), "run as access: its own scopes only").toBe(
       403,
     );
-    const { key, version } = app.server.parts.authority;
+    const { authority } = app.server.parts;
+    const [key, version] = [authority.key, await authority.operatorVersion()];
     const now = Math.floor(Date.now() / 1000);
     const claims = { iss: "svc", scope: "*:*", iat: now, exp: now + 60, jti: "j" };
     const bound = { execution_id: run.executionId, attempt: 1 };
