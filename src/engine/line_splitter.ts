@@ -2,6 +2,7 @@ import { joined } from "../base/bytes.ts";
 
 const NEWLINE = 10;
 const HEAD_BYTES = 200;
+const decoder = new TextDecoder();
 
 /** Splits a stream of bytes into lines. Of a line beyond the limit only the start and the size are reported. */
 export class LineSplitter {
@@ -47,7 +48,7 @@ export class LineSplitter {
 
   #emit(): void {
     const size = this.#size;
-    const text = new TextDecoder().decode(joined(this.#parts));
+    const text = decoder.decode(joined(this.#parts));
     this.#parts = [];
     this.#size = 0;
     if (size > this.#maxBytes) this.#onLong(text.slice(0, HEAD_BYTES), size);

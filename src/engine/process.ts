@@ -4,7 +4,7 @@ import { logger } from "../base/log.ts";
 import { findMarked, isolated, type Isolation, signal as send, sweep } from "./isolation.ts";
 import { Limits } from "./limits.ts";
 import { OpenInput, type ProcessInput } from "./open_input.ts";
-import { paced } from "./pace.ts";
+import { readPaced } from "./pace.ts";
 import { startReserved } from "./reserve.ts";
 
 const log = logger("engine");
@@ -32,7 +32,7 @@ export interface ProcessSpec {
   waitedMs: () => number;
   /** Called right before we begin to end it. */
   onEnding?: () => void;
-  /** Called for each piece of output; the next piece is read after it. */
+  /** Called for each piece of output; the next one is read after it, into the same memory. */
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
   /** Called when the process has started. */
   onStart: (pid: number) => void;
@@ -183,7 +183,7 @@ async function endLeftovers(runId: string, pid: number): Promise<void> {
 async function read(stream: ReadableStream<Uint8Array>, pass: (chunk: Uint8Array) => void): Promise<void> {
   let failed = false;
   try {
-    for await (const chunk of paced(stream)) {
+    await readPaced(stream, (chunk) => {
       try {
         pass(chunk);
       } catch (error) {
@@ -191,7 +191,7 @@ async function read(stream: ReadableStream<Uint8Array>, pass: (chunk: Uint8Array
         if (!failed) log.error("A piece of a run's output could not be taken in: {error}", { error });
         failed = true;
       }
-    }
+    });
   } catch {
     // A broken pipe only ends the output.
   }

@@ -86,9 +86,9 @@ export class Reading {
   }
 
   add(stream: "stdout" | "stderr", chunk: Uint8Array): void {
-    if (stream === "stderr") return this.#err.add(chunk);
-    this.#parts.events?.write(chunk);
-    this.#out.add(chunk);
+    const { log, events } = this.#parts;
+    if (stream === "stdout") events?.write(chunk);
+    log.asOne(() => (stream === "stderr" ? this.#err : this.#out).add(chunk));
   }
 
   /** Takes events that the adapter made. */
@@ -157,7 +157,8 @@ export class Reading {
     this.failure = null;
     const joint = mode === "part" && this.#answer !== "" ? "\n" : "";
     const before = mode === "whole" ? "" : this.#answer + joint;
-    this.#answer = (before + text).slice(0, TEXT_MAX_CHARACTERS);
+    // To cut a long text again for each piece would copy all of it each time.
+    if (before.length < TEXT_MAX_CHARACTERS) this.#answer = (before + text).slice(0, TEXT_MAX_CHARACTERS);
   }
 }
 

@@ -1,24 +1,26 @@
 import { describe, expect, it } from "vitest";
-import { paced } from "../../src/engine/pace.ts";
+import { readPaced } from "../../src/engine/pace.ts";
 
 /** A stream of so many chunks that are there at once. */
 function stream(chunks: number, bytes: number): ReadableStream<Uint8Array> {
   let sent = 0;
   return new ReadableStream({
+    type: "bytes",
     pull(controller) {
-      if (sent++ === chunks) controller.close();
-      else controller.enqueue(new Uint8Array(bytes));
+      if (sent++ < chunks) return controller.enqueue(new Uint8Array(bytes));
+      controller.close();
+      controller.byobRequest?.respond(0);
     },
   });
 }
 
 async function read(from: ReadableStream<Uint8Array>): Promise<{ bytes: number; at: number }> {
   let bytes = 0;
-  for await (const chunk of paced(from)) bytes += chunk.length;
+  await readPaced(from, (piece) => void (bytes += piece.length));
   return { bytes, at: performance.now() };
 }
 
-describe("paced() (reliability CHD-6)", () => {
+describe("readPaced() (reliability CHD-6)", () => {
   it("leaves time for others while programs flood, loses nothing, and does not delay programs with little output", async () => {
     const started = performance.now();
     let turns = 0;
@@ -35,17 +37,22 @@ describe("paced() (reliability CHD-6)", () => {
     expect(turns).toBeGreaterThan(50);
   });
 
-  it("passes on the error of its stream, and closes it when nobody reads on", async () => {
-    const broken = new ReadableStream<Uint8Array>({
+  it("passes on the error of its stream, and closes it when its reader fails", async () => {
+    const broken = new ReadableStream({
+      type: "bytes",
       pull: (controller) => controller.error(new Error("broken")),
     });
     await expect(read(broken)).rejects.toThrow("broken");
     let cancelled = false;
-    const endless = new ReadableStream<Uint8Array>({
+    const endless = new ReadableStream({
+      type: "bytes",
       pull: (controller) => controller.enqueue(new Uint8Array(10)),
       cancel: () => void (cancelled = true),
     });
-    for await (const _ of paced(endless)) break;
+    const refuse = () => {
+      throw new Error("enough");
+    };
+    await expect(readPaced(endless, refuse)).rejects.toThrow("enough");
     expect(cancelled).toBe(true);
   });
 });

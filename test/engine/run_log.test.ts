@@ -43,6 +43,22 @@ describe("RunLog (contract 3, Execution)", () => {
     );
   });
 
+  it("what is done as one is one piece of the file, in its order, also when it fails", async () => {
+    let writes = 0;
+    const { text } = await logged((log) => {
+      log.line("before");
+      const failing = () =>
+        log.asOne(() => {
+          for (let i = 0; i < 3; i++) log.line(`line ${i}`);
+          throw new Error("broken");
+        });
+      expect(failing).toThrow("broken");
+      expect(writes).toBe(2);
+      log.line("after");
+    }, { onWrite: () => writes++, stamped: false });
+    expect(text).toBe("before\nline 0\nline 1\nline 2\nafter\n");
+  });
+
   it("keeps bytes unchanged: bad UTF-8, NUL, ANSI, long lines (reliability CHD-7)", async () => {
     const odd = new Uint8Array([0xff, 0xfe, 0x00, 0x1b, 0x5b, 0x33, 0x31, 0x6d, 0x0a]);
     const { bytes: stored } = await logged((log) => log.write(odd));
