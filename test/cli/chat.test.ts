@@ -93,8 +93,7 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
       const env = { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: "0", PS1: "$ " };
       await using terminal = await Shell.start("bash --norc -i", dir.path, env);
       await terminal.type("svc ctl chat\n");
-      await terminal.until(/Ctrl-D ends the chat\./);
-      await terminal.until(/> /);
+      await terminal.until(/Ctrl-D ends the chat\.[^]*> /);
       await terminal.type("say one\r");
       await terminal.until(/Ada:\r?\n+one\r?\n[^]*> /);
       await terminal.type("\u001b[A\u007f\u007f\u007ftwo\r");

@@ -146,8 +146,12 @@ describe("Telegram (contract 10)", () => {
       "the other chat is served",
       () => texts(fake).filter((text) => text === "two").length === 2,
     );
-    const [held] = await app.call("GET /api/messages/outbound?status=failed");
-    expect(held).toMatchObject({ session_key: "phone:1", attempt: 0, next_attempt_at: expect.any(Number) });
+    // The one that was sent again may not be stored as sent yet.
+    const failed: { session_key: string }[] = await app.call("GET /api/messages/outbound?status=failed");
+    expect(failed.find((one) => one.session_key === "phone:1")).toMatchObject({
+      attempt: 0,
+      next_attempt_at: expect.any(Number),
+    });
   });
 
   it("says that a token does not count, and the service goes on", async () => {
