@@ -105,6 +105,7 @@ async function printLog(
 ): Promise<void> {
   const query = fieldsOf(options);
   let printed = 0;
+  let over = false;
   while (true) {
     const response = await client.open("GET /api/executions/:id/logs", { params: { id }, query });
     const body = behind(printed, response.body?.pipeThrough(new TextDecoderStream()) ?? [], (count) => {
@@ -113,7 +114,11 @@ async function printLog(
     // In a pipe it stays what it is.
     if (!io.outIsTerminal) { for await (const text of body) out.raw(text); }
     else await printLines(body, io.env, (text) => out.raw(text));
-    if (query.follow !== true || await isOver(client, id)) return;
+    if (query.follow !== true || over) return;
+    over = await isOver(client, id);
+    // What was read may have ended before, with the token or the service: the rest is read once it is known that no more comes.
+    if (over && query.tail === undefined) continue;
+    if (over) return;
     // A login goes on with another token when one ends (contract 9).
     if (!client.renews || query.tail !== undefined) {
       throw new ServiceError("unavailable", "The log ended before its execution did; ask for it again");

@@ -44,3 +44,33 @@ it("execution logs -f with a token that ends is no success: the run goes on", as
   expect(followed.code).toBe(4);
   expect(followed.out).not.toContain("[completed]");
 }, 60_000);
+
+it(
+  "execution logs -f prints what was written between the end of the connection and that of the run, each line once (contract 8)",
+  async () => {
+    const { app, id } = await open();
+    await using _ = app;
+    let logs = 0;
+    // The first answer ends after three lines, and the run has ended when its reader knows.
+    await using between = Deno.serve(
+      { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+      async (request) => {
+        const { pathname, search } = new URL(request.url);
+        const { headers } = request;
+        if (!pathname.endsWith("/logs") || logs++ > 0) {
+          return await fetch(app.url + pathname + search, { headers });
+        }
+        await app.until("execution.completed");
+        const whole = await app.send(`GET ${pathname}`);
+        return new Response(/^(?:.*\n){3}/.exec(whole.body)?.[0]);
+      },
+    );
+    const { token } = await app.call("POST /api/tokens", { name: "reader", scopes: ["read:executions"] });
+    const env = { SVC_URL: `http://127.0.0.1:${between.addr.port}`, SVC_TOKEN: token };
+    const followed = await ctl(app, ["execution", "logs", "-f", id], { env });
+    expect([followed.code, followed.err]).toEqual([0, ""]);
+    expect([...followed.out.matchAll(/\bline \d+$/gm)].map(([line]) => line)).toEqual(LINES);
+    expect(followed.out.match(/\[completed\]/g)).toHaveLength(1);
+  },
+  60_000,
+);
