@@ -114,9 +114,11 @@ async function printLog(
     // In a pipe it stays what it is.
     if (!io.outIsTerminal) { for await (const text of body) out.raw(text); }
     else await printLines(body, io.env, (text) => out.raw(text));
-    if (query.follow !== true || over) return;
+    // Only the log of an ended run may be kept by a cache (interface 4.1).
+    const whole = response.headers.get("cache-control")?.includes("public") ?? false;
+    if (query.follow !== true || whole || over) return;
     over = await isOver(client, id);
-    // What was read may have ended before, with the token or the service: the rest is read once it is known that no more comes.
+    // It may have ended after its answer did, with the token or the service: what it wrote between is in the next answer.
     if (over && query.tail === undefined) continue;
     if (over) return;
     // A login goes on with another token when one ends (contract 9).

@@ -176,7 +176,7 @@ export class RunLog {
     const { maxBytes, stamped } = this.#options;
     const words = `log cut: it reached limits.max_log_bytes, ${maxBytes} bytes`;
     if (!stamped) return `\n${JSON.stringify({ type: "svc", text: words })}\n`;
-    return `\n${new TextDecoder().decode(stampOf(this.#options.now()))}[${words}]\n`;
+    return `\n${timeOf(this.#options.now())}[${words}]\n`;
   }
 
   #stamped(bytes: Uint8Array): Uint8Array {
@@ -220,11 +220,16 @@ export class RunLog {
   }
 }
 
+/** The time before a line. */
+function timeOf(ms: number): string {
+  return `${new Date(ms).toISOString()} `;
+}
+
 let latest: { ms: number; stamp: Uint8Array } = { ms: NaN, stamp: new Uint8Array() };
 
-/** The time before a line. Two hundred agents say ten lines in a millisecond. */
+// Two hundred agents say ten lines in a millisecond.
 function stampOf(ms: number): Uint8Array {
-  if (ms !== latest.ms) latest = { ms, stamp: encoder.encode(`${new Date(ms).toISOString()} `) };
+  if (ms !== latest.ms) latest = { ms, stamp: encoder.encode(timeOf(ms)) };
   return latest.stamp;
 }
 
