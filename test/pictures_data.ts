@@ -174,7 +174,7 @@ async function machines(url: string, call: Call): Promise<{ runner: string; away
         request_id: crypto.randomUUID(),
         ...{ process, place, epoch: 0, protocol: 1, version: "4.9.0", work_root: "/var/lib/svc-runner" },
         max_runs: 4,
-        engines: engines.map((engine) => ({ name: engine, agent: true, external: true })),
+        engines: engines.map((engine) => ({ name: engine, agent: true })),
         wait_ms: 0,
       });
     await claim();

@@ -11,7 +11,6 @@ import { findChatSession, touchChatSession } from "../store/chat.ts";
 import { findExecution, findExecutionJson, markCancelled } from "../store/execution.ts";
 import { findBeeRunStatus } from "../store/bee_run.ts";
 import { listExecutions as listExecutionRows } from "../store/execution_list.ts";
-import { findLogText } from "../store/instant_run.ts";
 import { record } from "../store/journal.ts";
 import { cancelRunOf } from "../store/task_move.ts";
 import { findWorker } from "../store/worker.ts";
@@ -119,13 +118,12 @@ export async function findLog(
   call: Call,
   id: string,
   raw: boolean,
-): Promise<{ path: string; text: string | null; ended: boolean }> {
+): Promise<{ path: string; ended: boolean }> {
   const json = await findExecutionJson(db, id, boundTo(call.caller));
   const status = json === null ? await findBeeRunStatus(db, id, boundTo(call.caller)) : valueOf(json).status;
   if (status === null) throw notFound("execution", id);
   return {
     path: raw ? eventsPath(paths, id) : logPath(paths, id),
-    text: raw ? null : await findLogText(db, id),
     ended: isEndedExecution(status),
   };
 }

@@ -52,7 +52,7 @@ import { readMetrics } from "./metrics.ts";
 import { pair } from "./pairing.ts";
 import type { Parts } from "./parts.ts";
 import { resendMessage, resendMessages } from "./resend.ts";
-import { appendRunLog, beatRuns, claimRun, endRun, endRuns, openRunMedia, reportRun } from "./run.ts";
+import { appendRunLog, beatRuns, claimRun, endRun, openRunMedia, reportRun } from "./run.ts";
 import { createRunner, deleteRunner, drainRunner, getRunner, listRunners } from "./runner.ts";
 import { getPlatform, listPlatforms, listSenders, revokeSender, testPlatform } from "./platform.ts";
 import { listSchedules, previewSchedule, updateTask } from "./schedule.ts";
@@ -143,7 +143,6 @@ export function createOperations(parts: Parts) {
       log: appendRunLog,
       events: reportRun,
       end: endRun,
-      endAll: endRuns,
     }),
     inbox: bound(parts, { list: listInbox }),
     question: bound(parts, {

@@ -1,6 +1,5 @@
 import type {
   RunEnd,
-  RunEnds,
   RunEvents,
   RunLogged,
   RunLogPart,
@@ -30,5 +29,4 @@ export interface RemoteRuns {
   report(runner: RunnerBinding, id: string, events: RunEvents): Promise<void>;
   media(runner: RunnerBinding, id: string, name: string): Promise<RunFile>;
   end(runner: RunnerBinding, id: string, end: RunEnd): Promise<void>;
-  endAll(runner: RunnerBinding, ends: RunEnds["ends"]): Promise<string[]>;
 }

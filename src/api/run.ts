@@ -2,8 +2,6 @@
 import { ServiceError } from "../domain/error.ts";
 import type {
   RunEnd,
-  RunEnds,
-  RunEndsStored,
   RunEvents,
   RunLogged,
   RunLogPart,
@@ -79,15 +77,6 @@ export async function endRun(
 ): Promise<Answer<RunStored>> {
   await remote().end(runnerOf(call), id, end);
   return answer(STORED);
-}
-
-/** POST /api/runs/outcomes: stores those that nothing is unusual about, and answers which; the others, and all that are refused, are told one by one. */
-export async function endRuns(
-  { remote }: Needs<"remote">,
-  call: Call,
-  { ends }: RunEnds,
-): Promise<Answer<RunEndsStored>> {
-  return answer({ stored: await remote().endAll(runnerOf(call), ends) });
 }
 
 /** GET /api/runs/:id/media/:name: a file of the message of a run. Throws `not_found`; `conflict` when the run belongs to the caller no longer. */

@@ -11,7 +11,6 @@ import type { Rules } from "../run/ending.ts";
 import { Polls } from "../run/polls.ts";
 import { Recorder } from "../run/recorder.ts";
 import { RemoteClaims } from "../run/remote_claims.ts";
-import { RemoteEnds } from "../run/remote_ends.ts";
 import { RemoteReports } from "../run/remote_reports.ts";
 import type { Database } from "../store/database.ts";
 import { isRemote, renewAllLeases, stopRemote } from "../store/remote_run.ts";
@@ -53,10 +52,6 @@ export function createRemote(
     ...{ db, clock, bells, paths, recorder, times, waits, steps, logBell },
     maxLogBytes: limits.max_log_bytes,
   });
-  const ends = new RemoteEnds({
-    ...{ db, clock, bells, waits, steps, logBell },
-    maxLogBytes: limits.max_log_bytes,
-  });
   return {
     claim: (...given) => claims.claim(...given),
     beat: (...given) => reports.beat(...given),
@@ -64,7 +59,6 @@ export function createRemote(
     report: (...given) => reports.report(...given),
     media: (...given) => reports.media(...given),
     end: (...given) => reports.end(...given),
-    endAll: (...given) => ends.store(...given),
     placement: new Placement({ db, clock, paths, engines, polls, times }),
     interrupt: (executionId) => finish(executionId, "cancelled"),
     stopFor: (executionId, words) => finish(executionId, `budget: ${words}`),

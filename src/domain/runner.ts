@@ -13,17 +13,9 @@ const LABELS_MAX = 20;
 /** Runs that one runner may have at a time. */
 export const RUNS_PER_RUNNER_MAX = 1_000;
 const ENGINES_MAX = 100;
-/** Runs that one claim may get. */
-export const RUNS_PER_CLAIM_MAX = 32;
-/** Runs with longer instructions come and end one by one. */
-export const SHORT_RUN_MAX_BYTES = 16 * 1024;
-/** Outcomes in one request. */
-export const ENDS_PER_REQUEST_MAX = 64;
 /** Reports in one request, and bytes of a log in one. */
 const EVENTS_PER_REQUEST_MAX = 100;
 export const LOG_CHUNK_MAX_BYTES = 512 * 1024;
-/** The log of a run that goes with its outcome, because nothing of it was sent before. */
-export const RUN_END_LOG_MAX_BYTES = 32 * 1024;
 /** The outcome of a run, with a result of 256 KiB in the longest form that JSON has. */
 export const RUN_END_MAX_BYTES = 4 * 1024 * 1024;
 
@@ -96,9 +88,6 @@ export type RunnerFilter = z.output<z.ZodObject<typeof runnerListQuery>>;
 /** Body of POST /api/runners/claim. */
 export const runnerClaimSchema = z.strictObject({
   request_id: id.meta({ description: "repeated, it answers the same run" }),
-  more: z.array(id).max(RUNS_PER_CLAIM_MAX - 1).default([]).meta({
-    description: "further request ids: each may get a short run of an engine inside the runner",
-  }),
   process: id.meta({ description: "of the process that asks" }),
   place: id.meta({ description: "of its work_root" }),
   epoch: z.int().min(0).meta({ description: "as the last answer said; 0 after a start" }),
@@ -106,9 +95,7 @@ export const runnerClaimSchema = z.strictObject({
   version: text(100),
   work_root: text(4_000),
   max_runs: z.int().min(1).max(RUNS_PER_RUNNER_MAX),
-  engines: z.array(
-    z.strictObject({ name: text(64), agent: z.boolean(), external: z.boolean() }),
-  ).max(ENGINES_MAX),
+  engines: z.array(z.strictObject({ name: text(64), agent: z.boolean() })).max(ENGINES_MAX),
   // A newer runner may be more patient.
   wait_ms: z.int().min(0).default(CLAIM_WAIT_MAX_MS).meta({
     description: `how long it would wait; it is answered after ${CLAIM_WAIT_MAX_MS} ms at most`,
@@ -135,9 +122,7 @@ const wireOrderSchema = z.strictObject({
   time_zone: z.string(),
   max_log_bytes: z.int(),
   grant: z.strictObject({ subject: z.string(), scopes: z.array(scope) }),
-  token: z.string().meta({
-    description: "the run's own, which ends with it; empty for an engine inside the runner",
-  }),
+  token: z.string().meta({ description: "the run's own, which ends with it" }),
   files: z.array(z.string()).meta({
     description: "of the message: they belong into <work_root>/files/<execution id>/ before it starts",
   }),
@@ -147,7 +132,7 @@ const wireOrderSchema = z.strictObject({
     retelling: z.string(),
     session: z.strictObject({ id: z.string(), usage: usageSchema }).nullable(),
     extraArgs: z.string(),
-  }).nullable().meta({ description: "null for an engine inside the runner" }),
+  }),
 }).meta({ id: "RunOrder" });
 
 export type WireOrder = z.output<typeof wireOrderSchema>;
@@ -160,7 +145,6 @@ export const runnerClaimedSchema = z.strictObject({
   beat_ms: z.int(),
   margin_ms: z.int(),
   run: wireOrderSchema.nullable(),
-  more: z.array(wireOrderSchema).meta({ description: "what `more` of the claim got" }),
 }).meta({ id: "RunnerClaimed" });
 
 export type RunnerClaimed = z.output<typeof runnerClaimedSchema>;
@@ -241,9 +225,6 @@ export const runEndSchema = z.strictObject({
       description:
         "why its runner ended it: cancelled, shutdown, late, lost, or budget: <words>; null: it did not",
     }),
-  log: text(RUN_END_LOG_MAX_BYTES).optional().meta({
-    description: "the whole log, where nothing of it was sent before",
-  }),
   outcome: z.strictObject({
     status: z.enum(["completed", "failed"]),
     text: text(RESULT_TEXT_MAX_BYTES),
@@ -263,20 +244,6 @@ export const runEndSchema = z.strictObject({
 }).meta({ id: "RunEnd" });
 
 export type RunEnd = z.output<typeof runEndSchema>;
-
-/** Body of POST /api/runs/outcomes. */
-export const runEndsSchema = z.strictObject({
-  ends: z.array(runEndSchema.extend({ id })).min(1).max(ENDS_PER_REQUEST_MAX),
-}).meta({ id: "RunEnds" });
-
-export type RunEnds = z.output<typeof runEndsSchema>;
-
-/** Its answer. */
-export const runEndsStoredSchema = z.strictObject({
-  stored: z.array(id).meta({ description: "the others are told one by one" }),
-}).meta({ id: "RunEndsStored" });
-
-export type RunEndsStored = z.output<typeof runEndsStoredSchema>;
 
 /** Answer of the reports of a run. */
 export const runStoredSchema = z.strictObject({ status: z.literal("stored") }).meta({ id: "RunStored" });

@@ -17,29 +17,6 @@ export interface RunLogOptions {
   onWrite: () => void;
 }
 
-/** Where the bytes of a log go: a file, or memory. */
-type Sink = Pick<Deno.FsFile, "writeSync" | "syncData" | "close">;
-
-/** The log of a run inside this process, in memory until it is stored with the run's outcome. */
-export class LogText implements Sink {
-  readonly #parts: Uint8Array[] = [];
-
-  get text(): string {
-    return new TextDecoder().decode(joined(this.#parts));
-  }
-
-  writeSync(bytes: Uint8Array): number {
-    this.#parts.push(bytes.slice());
-    return bytes.length;
-  }
-
-  syncData(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  close(): void {}
-}
-
 const NEWLINE = 10;
 const encoder = new TextEncoder();
 
@@ -48,11 +25,10 @@ const encoder = new TextEncoder();
  * says so. Everything is written at once, so that a reader can follow.
  */
 export class RunLog {
-  readonly #file: Sink;
-  readonly #options: Omit<RunLogOptions, "path">;
+  readonly #file: Deno.FsFile;
+  readonly #options: RunLogOptions;
   readonly #secrets: Uint8Array[] = [];
   readonly #secretTexts: string[] = [];
-  #path = "";
   #size: number;
   #carry: Uint8Array<ArrayBufferLike> = new Uint8Array();
   #atLineStart = true;
@@ -61,7 +37,7 @@ export class RunLog {
   #full = false;
   #closed = false;
 
-  private constructor(file: Sink, size: number, options: Omit<RunLogOptions, "path">) {
+  private constructor(file: Deno.FsFile, size: number, options: RunLogOptions) {
     this.#file = file;
     this.#size = size;
     this.#options = options;
@@ -76,14 +52,7 @@ export class RunLog {
       await Deno.mkdir(dirname(options.path), { recursive: true, mode: 0o700 });
       return await open();
     });
-    const opened = new RunLog(file, file.statSync().size, options);
-    opened.#path = options.path;
-    return opened;
-  }
-
-  /** A log that is kept in memory. */
-  static into(text: LogText, options: Omit<RunLogOptions, "path">): RunLog {
-    return new RunLog(text, 0, options);
+    return new RunLog(file, file.statSync().size, options);
   }
 
   /** From here on this value is never stored, such as the run's token (reliability SEC-3). */
@@ -144,7 +113,7 @@ export class RunLog {
   // On a full disk only the log ends; the answer of the run is not lost (reliability DBF-2).
   #giveUp(error: unknown): void {
     if (!this.#full) {
-      log.warning("The log {path} could not be written: {error}", { path: this.#path, error });
+      log.warning("The log {path} could not be written: {error}", { path: this.#options.path, error });
     }
     this.#full = true;
   }

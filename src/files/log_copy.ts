@@ -4,7 +4,7 @@ import { logger } from "../base/log.ts";
 const log = logger("runner");
 
 /** The line that says that a log was cut comes behind its limit. */
-export const LOG_BEYOND_MAX_BYTES = 4_096;
+const LOG_BEYOND_MAX_BYTES = 4_096;
 
 /** Logs that come in parts from elsewhere: a part that is there already changes nothing (contract 18). */
 export class LogCopies {

@@ -8,15 +8,13 @@ const NEWLINE = 10;
 /** How a log is asked for (contract 3, Execution). */
 interface LogRequest {
   path: string;
-  /** The log itself, where it is no file. */
-  text: string | null;
   executionId: string;
   /** Whether the execution has ended, so that nothing more is written. */
   ended: boolean;
   follow: boolean;
   tail: number | undefined;
-  /** Asks again whether it has ended, and for its text; null for a reader who may read no longer. */
-  again: () => Promise<{ ended: boolean; text: string | null } | null>;
+  /** Asks again whether it has ended; null for a reader who may read no longer. */
+  again: () => Promise<{ ended: boolean } | null>;
 }
 
 /** The bell that rings when a log grows. */
@@ -33,7 +31,6 @@ export async function logResponse(parts: StreamParts, request: LogRequest): Prom
     // Only what cannot change any more may be cached (interface 4.1, reliability SEC-4).
     "cache-control": request.ended ? "public, max-age=3600" : "no-store",
   };
-  if (request.text !== null) return new Response(tailOf(request.text, request.tail), { headers });
   const file = await Deno.open(request.path, { read: true }).catch(() => null);
   if (file === null && !(request.follow && !request.ended)) return new Response("", { headers });
   if (file !== null && request.tail !== undefined) {
@@ -42,12 +39,6 @@ export async function logResponse(parts: StreamParts, request: LogRequest): Prom
   // Without following, the file itself is the answer: Deno sends it without using memory of V8.
   if (file !== null && (request.ended || !request.follow)) return new Response(file.readable, { headers });
   return new Response(bodyFrom(new LogReader(parts, request, file)), { headers });
-}
-
-function tailOf(text: string, lines: number | undefined): string {
-  if (lines === undefined) return text;
-  const all = text.split(/(?<=\n)/);
-  return lines === 0 ? "" : all.slice(-lines).join("");
 }
 
 class LogReader implements BodySource {
@@ -69,18 +60,12 @@ class LogReader implements BodySource {
     while (!this.#closed) {
       // Asked before reading, so that everything that was written before the end is read.
       const known = !this.#request.follow || this.#request.ended || stopping.aborted;
-      const now = known ? { ended: true, text: null } : await this.#request.again();
+      const now = known ? { ended: true } : await this.#request.again();
       if (now === null) return this.#end(controller);
-      const { ended, text } = now;
       const block = await this.#read();
       if (this.#closed) return;
       if (block !== null) return controller.enqueue(block);
-      if (ended) {
-        // A short log may have come with the outcome, and is no file.
-        const whole = this.#file === null && text !== null ? tailOf(text, this.#request.tail) : "";
-        if (whole !== "") controller.enqueue(new TextEncoder().encode(whole));
-        return this.#end(controller);
-      }
+      if (now.ended) return this.#end(controller);
       await this.#bell.next(clock, POLL_MS, stopping);
     }
   }

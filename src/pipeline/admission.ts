@@ -29,7 +29,7 @@ import {
   roomAt,
 } from "../store/ledger.ts";
 import { listLimits } from "../store/rate_limit.ts";
-import { type CountedTarget, listDepartmentsAbove, listTargets, targetsOf } from "../store/target.ts";
+import { type CountedTarget, listTargets } from "../store/target.ts";
 import type { WaitingTask } from "../store/task_queue.ts";
 
 /** What admission works with. */
@@ -74,8 +74,8 @@ export class Admission {
     return done;
   }
 
-  /** Looks at what is used now; it can judge these tasks, and the coordinator. */
-  async round(now: number, tasks: readonly Pick<WaitingTask, "worker_id">[]): Promise<Round> {
+  /** Looks at what is used now; it can judge tasks, and the coordinator. */
+  async round(now: number): Promise<Round> {
     const { db } = this.#options;
     const [limits, windows, budgets] = await Promise.all([
       listLimits(db, now),
@@ -87,7 +87,6 @@ export class Admission {
       windows,
       budgets,
       month: this.#months.of(now),
-      workerIds: tasks.map(({ worker_id }) => worker_id),
     });
   }
 }
@@ -98,8 +97,6 @@ interface Seen {
   windows: readonly EngineWindow[];
   budgets: boolean;
   month: { start: number; end: number };
-  /** Of the tasks that the round is for. */
-  workerIds: readonly string[];
 }
 
 /** One look at what is used. */
@@ -112,17 +109,11 @@ class Round {
   /** What has started since the look at the open runs. */
   readonly #started: OpenUse[] = [];
   #open: OpenUse[] | null = null;
-  #departments: Map<string, string[]> | null = null;
 
   constructor(options: AdmissionOptions, now: number, seen: Seen) {
     this.#options = options;
     this.#now = now;
     this.#seen = seen;
-  }
-
-  /** Whether there are budgets: then every run has to stand in the database before the next round looks. */
-  get hasBudgets(): boolean {
-    return this.#seen.budgets;
   }
 
   // There may be thousands, and most looks start nothing that they matter for. Read before what has ended: a run that ends between both
@@ -146,21 +137,11 @@ class Round {
     const parked = task.runs_on !== "[]" ? null : this.#parked(name) ??
       (task.patient === 1 ? this.#reserved(name, engine?.config.reserve ?? 0) : null);
     if (parked !== null) return { hold: parked };
-    const isInside = engine?.external === false;
-    if (isInside && !this.#seen.budgets) return await this.#uncounted({ ...task, engine: name });
     await this.#readOpen();
     const counted = await listTargets(db, { ...task, engine: name }, this.#now - HOUR_MS);
-    const often = isInside ? null : await this.#tooOften(task, counted);
+    const often = engine?.external === false ? null : await this.#tooOften(task, counted);
     if (often !== null) return { hold: often };
     return await this.#underBudgets(task, counted);
-  }
-
-  // Nothing can hold it, and the departments of all workers are read at once: there may be many such runs in a round.
-  async #uncounted(task: WaitingTask): Promise<Verdict> {
-    const { db } = this.#options;
-    this.#departments ??= await listDepartmentsAbove(db, this.#seen.workerIds);
-    const targets = targetsOf(task, this.#departments.get(task.worker_id) ?? []);
-    return this.#starts({ targets, expected: { ...NOTHING_USED, runs: 1 } });
   }
 
   #starts(reservation: Reservation): Verdict {

@@ -177,7 +177,7 @@ export class Bee {
     return admission.inTurn(async () => {
       // Many messages that came together were looked at before the first of their runs had started.
       if (!this.#hasRoom) return Infinity;
-      const round = await admission.round(now, []);
+      const round = await admission.round(now);
       const verdict = await round.judgeCoordinator({ session_key: message.session_key, engine });
       if (verdict.hold !== null) return await this.#hold(message, verdict.hold, now);
       const identity = attemptOf(message);

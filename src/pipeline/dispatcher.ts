@@ -7,7 +7,6 @@ import type { Gate } from "../domain/command.ts";
 import { realPath } from "../base/paths.ts";
 import { turn } from "../base/turn.ts";
 import { askGate, type Claim, executionOf, startRun } from "../run/claim.ts";
-import type { InstantClaim } from "../run/instant.ts";
 import type { Waits } from "../base/waits.ts";
 import { type Database, isDuplicate, type Statement } from "../store/database.ts";
 import type { NewExecution } from "../store/execution.ts";
@@ -19,8 +18,6 @@ import { BELL, type Bells } from "../base/bells.ts";
 import type { Admission } from "./admission.ts";
 import type { Placement, PlacementRound, Spot } from "./placement.ts";
 import { type Chosen, Heads, noteOf } from "./heads.ts";
-import { INSTANT_MAX_BYTES, Instants } from "./instants.ts";
-import { startOnRunners } from "./remote_starts.ts";
 import { Stage } from "./loop.ts";
 
 /** What the dispatcher works with. */
@@ -41,8 +38,6 @@ interface DispatcherOptions {
     execute: (claim: Claim) => Promise<void>;
     /** The same behind its gate, which decides whether there is one (contract 15). */
     executeGated: (claim: Claim, gate: Gate) => Promise<void>;
-    /** Runs claims of engines inside this process that nobody has stored; answers those that have to be claimed first. */
-    executeInstant: (claims: readonly InstantClaim[]) => Promise<InstantClaim[]>;
   };
 }
 
@@ -58,7 +53,6 @@ interface Looked {
   notes: Statement[];
   /** When something that holds a task ends. */
   nextAt: number;
-  hasBudgets: boolean;
   /** Whether there are lanes that this round has not looked at. */
   more: boolean;
 }
@@ -70,25 +64,14 @@ export class Dispatcher {
   /** Work directories, as real paths, with a run in progress. */
   readonly #lanes = new Set<string>();
   readonly #runs = new Set<Promise<void>>();
-  readonly #instants: Instants;
   readonly #heads: Heads;
-  readonly #starts: Parameters<typeof startOnRunners>[0];
   #lastChance = false;
   #draining = false;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    const { db, clock, bells, executor } = options;
+    const { db, clock, bells } = options;
     this.#heads = new Heads(db);
-    const executionOf = this.#executionOf.bind(this);
-    const claimOne = this.#claimFor.bind(this);
-    this.#starts = { db, executionOf, claimOne, placement: options.placement };
-    this.#instants = new Instants({
-      ...{ db, executor, executionOf },
-      wake: () => this.stage.wake(),
-      release: ({ task, lane }) => this.#release(task, lane),
-      claimAll: (chosen, now) => this.#claimAll(chosen, now),
-    });
     this.stage = new Stage({
       name: "dispatcher",
       bell: BELL.dispatcher,
@@ -105,27 +88,27 @@ export class Dispatcher {
 
   /** How many runs are in progress. */
   get running(): number {
-    return this.#runs.size + this.#instants.running;
+    return this.#runs.size;
   }
 
   /** Resolves when no run is in progress. */
   async settled(): Promise<void> {
-    while (this.running > 0) await Promise.allSettled([...this.#runs, ...this.#instants.batches]);
+    while (this.running > 0) await Promise.allSettled([...this.#runs]);
   }
 
   async #step(): Promise<number> {
     const { db, clock, placement } = this.#options;
     // The end of a run rings the bell, so this round can be skipped.
-    if (this.#draining || this.#free() <= 0 && placement.skip()) return Infinity;
+    if (this.#draining || this.#free() <= 0 && !placement.hasClaims) return Infinity;
     const now = clock.now();
-    const { chosen, notes, nextAt, hasBudgets, more } = await this.#look(now);
-    const instant = hasBudgets ? [] : chosen.filter((one) => this.#isInstant(one));
-    this.#instants.start(instant, now);
-    const all = await this.#claimAll(chosen.filter((one) => !instant.includes(one)), now);
+    const { chosen, notes, nextAt, more } = await this.#look(now);
+    // A claim request may have gone while the others were looked at, and another one may take its task.
+    const open = chosen.filter(({ spot }) => spot === null || placement.isOpen(spot));
+    await allEnded(open.map((one) => this.#claim(one, now)));
     // Behind what is held now there may be a task that nothing holds.
     if (notes.length > 0) return await db.write(notes).then(() => 0);
     // Those that come next are looked at after others had their turn.
-    if (more || !all) return await turn().then(() => 0);
+    if (more || open.length < chosen.length) return await turn().then(() => 0);
     return Math.max(0, Math.min(await nextDueAt(db, now) ?? Infinity, nextAt) - clock.now());
   }
 
@@ -133,15 +116,10 @@ export class Dispatcher {
     const { admission, placement } = this.#options;
     // Of a lane whose run ends while we look at others, we have seen what was before.
     const busy = new Set(this.#lanes);
-    placement.begin();
-    const { tasks: heads, more, whole } = await this.#heads.look(now);
-    const looked: Looked = { chosen: [], notes: [], nextAt: Infinity, hasBudgets: false, more };
-    if (heads.length === 0) {
-      if (whole) placement.nothingWaits();
-      return looked;
-    }
-    const [round, places] = await Promise.all([admission.round(now, heads), placement.round(heads, now)]);
-    looked.hasBudgets = round.hasBudgets;
+    const { tasks: heads, more } = await this.#heads.look(now);
+    const looked: Looked = { chosen: [], notes: [], nextAt: Infinity, more };
+    if (heads.length === 0) return looked;
+    const [round, places] = await Promise.all([admission.round(now), placement.round(heads, now)]);
     let free = this.#free();
     for (const task of heads) {
       const place = this.#placeOf(task, places, { busy, free, now });
@@ -167,7 +145,6 @@ export class Dispatcher {
       } else places.take(spot);
       looked.chosen.push({ task, lane, spot, reservation: verdict.reservation });
     }
-    if (whole) places.done();
     return looked;
   }
 
@@ -198,23 +175,6 @@ export class Dispatcher {
     }
   }
 
-  async #claimAll(chosen: readonly Chosen[], now: number): Promise<boolean> {
-    const placed = chosen.flatMap(({ spot, ...one }) => spot === null ? [] : [{ ...one, spot }]);
-    const away = startOnRunners(this.#starts, placed, now);
-    const here = chosen.filter(({ spot }) => spot === null).map((one) => this.#claim(one, now));
-    await allEnded<unknown>([away, ...here]);
-    return await away;
-  }
-
-  // An engine inside this process is done at once: there is nothing to record before it is. Whatever is unusual takes the long way.
-  #isInstant({ task, spot }: Chosen): boolean {
-    if (spot !== null) return false;
-    const { type, verify, held, attempt, bytes } = task;
-    const engine = this.#options.engines.find(task.engine);
-    return engine?.external === false && type === "immediate" && verify === "null" && held === "" &&
-      attempt === 0 && bytes <= INSTANT_MAX_BYTES;
-  }
-
   // As many runs as there are slots may wait beside those that work: more would be processes without a bound.
   #free(): number {
     const { waits, executor, maxConcurrentRuns } = this.#options;
@@ -233,55 +193,51 @@ export class Dispatcher {
     if (this.#isLastChance(task)) this.#lastChance = false;
   }
 
-  async #claim(chosen: Chosen, now: number): Promise<void> {
+  #claim(chosen: Chosen, now: number): Promise<void> {
+    const { spot } = chosen;
+    return spot === null ? this.#claimHere(chosen, now) : this.#claimFor(spot, chosen, now);
+  }
+
+  async #claimHere(chosen: Chosen, now: number): Promise<void> {
     const { task, lane } = chosen;
     let claimed: Claimed | null = null;
     try {
-      claimed = await this.#store(chosen, () => [], now);
+      claimed = await this.#store(chosen, now);
     } finally {
       if (claimed === null) this.#release(task, lane);
     }
     if (claimed === null) return;
-    faultPoint("claim.post");
     this.#run({ execution: claimed.execution, task, workDir: task.work_dir }, claimed.gate, lane);
   }
 
-  async #claimFor(chosen: Chosen, spot: Spot, now: number): Promise<boolean> {
+  async #claimFor(spot: Spot, chosen: Chosen, now: number): Promise<void> {
     try {
-      const claimed = await this.#store(chosen, this.#options.placement.claimOf(spot), now);
-      if (claimed !== null) faultPoint("claim.post");
-      return claimed !== null;
+      await this.#options.placement.give(spot, this.#store(chosen, now));
     } catch (error) {
-      // The runner's request has a run already.
+      // The request of the runner has a run already.
       if (!isDuplicate(error)) throw error;
-      return false;
     }
   }
 
-  async #store(
-    { task, reservation, spot }: Chosen,
-    lease: (execution: NewExecution) => Statement[],
-    now: number,
-  ): Promise<Claimed | null> {
-    const { db } = this.#options;
+  async #store({ task, reservation, spot }: Chosen, now: number): Promise<Claimed | null> {
+    const { db, engines, placement } = this.#options;
     const work = await findWork(db, task.id);
     // What its gate has let through is not asked again (contract 15).
     const gate = work === null || work.passed !== null ? null : JSON.parse(work.gate) as Gate | null;
     // Its schedule got a gate after we looked: it runs on this machine only.
     if (gate !== null && spot !== null) return null;
-    const execution = this.#executionOf(task, work?.passed ?? work?.instruction ?? "", now);
+    const engine = engines.find(task.engine)?.name ?? task.engine;
+    const instruction = work?.passed ?? work?.instruction ?? "";
+    const execution = executionOf(task, { engine, instruction }, now);
     const { won } = await db.write([
       ...(gate === null ? startRun(execution, task.type) : askGate(execution)),
-      ...lease(execution),
+      ...(spot === null ? [] : placement.leaseOf(spot, execution)),
       reserve(execution.execution_id, reservation.targets, reservation.expected),
       ...(task.held === "" ? [] : [releaseTasks(task.worker_id, task.held, now)]),
     ]);
-    return won ? { execution, gate } : null;
-  }
-
-  #executionOf(task: WaitingTask, instruction: string, now: number): NewExecution {
-    const engine = this.#options.engines.find(task.engine)?.name ?? task.engine;
-    return executionOf(task, { engine, instruction }, now);
+    if (!won) return null;
+    faultPoint("claim.post");
+    return { execution, gate };
   }
 
   #run(claim: Claim, gate: Gate | null, lane: string): void {

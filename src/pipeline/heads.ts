@@ -29,8 +29,6 @@ interface Looked {
   tasks: WaitingTask[];
   /** Whether there are lanes behind these: the next look goes on there. */
   more: boolean;
-  /** Whether these are all of them. */
-  whole: boolean;
 }
 
 /**
@@ -62,10 +60,10 @@ export class Heads {
     this.#held = more ? held.next : FIRST_HELD;
     const whole = isFirst && !more;
     const oldest = whole ? [] : await listOldestHeads(db, now, limit);
-    if (held.heads.length === 0 && oldest.length === 0) return { tasks: free.heads, more, whole };
+    if (held.heads.length === 0 && oldest.length === 0) return { tasks: free.heads, more };
     const tasks = new Map([...oldest, ...free.heads, ...held.heads].map((task) => [task.id, task]));
     const sorted = [...tasks.values()].sort((a, b) => a.due_at - b.due_at || (a.id < b.id ? -1 : 1));
-    return { tasks: sorted, more, whole };
+    return { tasks: sorted, more };
   }
 }
 

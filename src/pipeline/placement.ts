@@ -3,21 +3,14 @@ import type { Clock } from "../base/clock.ts";
 import { join } from "node:path";
 import type { DataPaths } from "../base/paths.ts";
 import type { Hold } from "../domain/hold.ts";
-import { type LeaseTimes, RUNNER_SILENT_MS, SHORT_RUN_MAX_BYTES } from "../domain/runner.ts";
+import { type LeaseTimes, RUNNER_SILENT_MS } from "../domain/runner.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import type { Poll, Polls } from "../run/polls.ts";
 import type { Database, Statement } from "../store/database.ts";
 import type { NewExecution } from "../store/execution.ts";
-import {
-  type BusyPlace,
-  insertLease,
-  listBusyPlaces,
-  type NewRemoteRun,
-  setHome,
-} from "../store/remote_run.ts";
+import { type BusyPlace, insertLease, listBusyPlaces, setHome } from "../store/remote_run.ts";
 import { listRunnerRows, type RunnerRow } from "../store/runner.ts";
 import type { WaitingTask } from "../store/task_queue.ts";
-import { known, type KnownRunner } from "./known_runner.ts";
 
 /** What placement works with. */
 interface PlacementOptions {
@@ -29,7 +22,7 @@ interface PlacementOptions {
   times: LeaseTimes;
 }
 
-/** A claim that waits, and the directory there in which the task runs. */
+/** A claim request that waits, and the directory on its runner in which the task runs. */
 export interface Spot {
   poll: Poll;
   workDir: string;
@@ -46,22 +39,9 @@ export class Placement {
     this.#options = options;
   }
 
-  /** A look begins: who comes while it goes on may have come too late for it. */
-  begin(): void {
-    this.#options.polls.unplaced = true;
-  }
-
-  /** No task waits at all: one that comes rings the dispatcher's bell, and a claim need not. */
-  nothingWaits(): void {
-    this.#options.polls.unplaced = false;
-  }
-
-  /** Skips a look, unless a runner waits for a task: a claim that comes has to ask for one then. Answers whether it did. */
-  skip(): boolean {
-    const { polls } = this.#options;
-    if (polls.hasFree) return false;
-    polls.unplaced = true;
-    return true;
+  /** Whether a runner waits for a task. */
+  get hasClaims(): boolean {
+    return this.#options.polls.free.length > 0;
   }
 
   /** Looks at who is there, if one of these tasks needs a runner. */
@@ -76,45 +56,31 @@ export class Placement {
     return new PlacementRound(this.#options, runners, busy, now);
   }
 
-  /** The statements that make a run that of a runner. Guarded by its being there still. */
-  claimOf(spot: Spot): (execution: NewExecution) => Statement[] {
-    return (execution) => {
-      const { lease, home } = this.leaseOf(spot, execution);
-      return [...insertLease(lease), ...setHome(execution.worker_id, home)];
-    };
-  }
-
-  /** The lease by which a run becomes one of a runner, and where its worker's directory is from then on. */
+  /** The statements that make a run that of a runner, and the runner the home of its worker. Guarded by both still being possible. */
   leaseOf(
-    { poll: { runner, claim }, workDir }: Spot,
-    { execution_id }: NewExecution,
-  ): Pick<NewRemoteRun, "lease" | "home"> {
+    { poll: { runner, requestId }, workDir }: Spot,
+    { execution_id, worker_id }: NewExecution,
+  ): Statement[] {
     const { clock, times } = this.#options;
     const lease = {
       execution_id,
       runner_id: runner.id,
-      request_id: claim.request_id,
+      request_id: requestId,
       epoch: runner.epoch,
       work_dir: workDir,
       lease_until: clock.now() + times.lease_ms,
     };
-    return { lease, home: runner.name };
+    return [...insertLease(lease), ...setHome(worker_id, runner.name)];
   }
 
-  /** Whether the claim still waits: a run that is given to one that does not is lost. */
+  /** Whether the claim request still waits: a run that is given to one that does not is lost. */
   isOpen({ poll }: Spot): boolean {
     return this.#options.polls.isOpen(poll);
   }
 
-  /** Lets the claim wait until `giving` has written it, and look at its row then. A task that it did not get waits for the next claim. */
-  async give(spot: Spot, giving: Promise<boolean>): Promise<void> {
-    const { polls } = this.#options;
-    let isGiven = false;
-    try {
-      isGiven = await polls.give(spot.poll, giving);
-    } finally {
-      if (!isGiven) polls.unplaced = true;
-    }
+  /** Keeps the claim request waiting until `giving` has written its run. */
+  give<T>({ poll }: Spot, giving: Promise<T>): Promise<T> {
+    return this.#options.polls.give(poll, giving);
   }
 }
 
@@ -122,75 +88,47 @@ export class Placement {
 interface Candidates {
   wanted: readonly string[];
   engine: string;
-  labelled: KnownRunner[];
-  allowed: KnownRunner[];
-  able: KnownRunner[];
-  online: ReadonlyMap<string, KnownRunner>;
+  labelled: RunnerRow[];
+  allowed: RunnerRow[];
+  able: RunnerRow[];
+  online: ReadonlyMap<string, RunnerRow>;
 }
 
 /** One look at the runners. */
 export class PlacementRound {
   readonly #options: PlacementOptions;
-  readonly #runners: KnownRunner[];
-  readonly #byName: ReadonlyMap<string, KnownRunner>;
-  readonly #busy: Set<string>;
+  readonly #runners: readonly RunnerRow[];
+  readonly #busy: ReadonlySet<string>;
   /** How many runs each runner has. */
   readonly #runs = new Map<string, number>();
   readonly #heardAfter: number;
+  /** Claim requests that no task of this round has taken, the longest waiting first. */
   readonly #free: Set<Poll>;
-  /** The same by runner: of a home there is one among many. */
-  readonly #freeOf: ReadonlyMap<string, Poll[]>;
   /** Most workers ask for the same as others. */
   readonly #candidates = new Map<string, Candidates>();
-  /** Whether a claim that comes could get a task that found none. */
-  #unplaced = false;
 
   constructor(options: PlacementOptions, runners: RunnerRow[], busy: readonly BusyPlace[], now: number) {
     this.#options = options;
-    this.#runners = known(runners);
-    this.#byName = new Map(this.#runners.map((runner) => [runner.row.name, runner]));
+    this.#runners = runners;
     this.#busy = new Set(busy.map(({ runner_id, work_dir }) => laneOn(runner_id, work_dir)));
-    for (const { runner_id } of busy) this.#count(runner_id);
+    for (const { runner_id } of busy) this.#runs.set(runner_id, (this.#runs.get(runner_id) ?? 0) + 1);
     this.#heardAfter = now - RUNNER_SILENT_MS;
-    const { free } = options.polls;
-    // A runner whose claims take many gets one of those that may go anywhere before it gets the next.
-    this.#free = new Set(free.toSorted((a, b) => a.nth - b.nth));
-    this.#freeOf = Map.groupBy(free, ({ runner }) => runner.id);
+    this.#free = new Set(options.polls.free);
   }
 
   /** Where this task could start. */
   placeOf(task: WaitingTask): Place {
     if (task.gated === 1) return { kind: "hold", hold: GATED };
     const candidates = this.#candidatesFor(task);
-    const { online, engine } = candidates;
-    if (online.size === 0) {
-      this.#unplaced = true;
-      return { kind: "hold", hold: holdOf(task, candidates) };
-    }
-    const withoutRoom = new Set<string>();
-    for (const poll of this.#pollsOf(online)) {
-      const known = online.get(poll.runner.id);
-      if (!this.#free.has(poll) || known?.row.epoch !== poll.runner.epoch) continue;
-      if (withoutRoom.has(poll.runner.id)) continue;
-      if (poll.nth > 0 && !(known.inside.has(engine) && task.bytes <= SHORT_RUN_MAX_BYTES)) continue;
-      const workDir = this.#roomOn(known.row, task);
+    const { online } = candidates;
+    if (online.size === 0) return { kind: "hold", hold: holdOf(task, candidates) };
+    for (const poll of this.#free) {
+      const runner = online.get(poll.runner.id);
+      if (runner?.epoch !== poll.runner.epoch) continue;
+      const workDir = this.#roomOn(runner, task);
       if (workDir !== null) return { kind: "spot", spot: { poll, workDir } };
-      withoutRoom.add(poll.runner.id);
     }
-    this.#unplaced ||= this.#lacksClaim(task, online, withoutRoom);
     return { kind: "later" };
-  }
-
-  // Where there is no room either, the end of a run makes some, and wakes the dispatcher.
-  #lacksClaim(
-    task: WaitingTask,
-    online: ReadonlyMap<string, KnownRunner>,
-    withoutRoom: ReadonlySet<string>,
-  ): boolean {
-    const [only] = online.values();
-    // One that has no home could go to a runner that comes.
-    if (task.home === "" || online.size > 1 || only === undefined) return true;
-    return !withoutRoom.has(only.row.id) && this.#roomOn(only.row, task) !== null;
   }
 
   // The directory there in which it runs; null while the runner has no slot, or the directory has a run.
@@ -202,12 +140,6 @@ export class PlacementRound {
     return this.#busy.has(laneOn(runner.id, workDir)) ? null : workDir;
   }
 
-  // The longest waiting first.
-  #pollsOf(online: ReadonlyMap<string, KnownRunner>): Iterable<Poll> {
-    const [only] = online.keys();
-    return online.size === 1 && only !== undefined ? this.#freeOf.get(only) ?? [] : this.#free;
-  }
-
   #candidatesFor(task: WaitingTask): Candidates {
     const { engines } = this.#options;
     const engine = engines.find(task.engine)?.name ?? task.engine;
@@ -215,36 +147,22 @@ export class PlacementRound {
     const before = this.#candidates.get(key);
     if (before !== undefined) return before;
     const wanted = JSON.parse(task.runs_on) as string[];
-    const home = this.#byName.get(task.home);
-    const labelled = task.home === ""
-      ? this.#runners.filter(({ labels }) => wanted.every((one) => labels.has(one)))
-      : home === undefined
-      ? []
-      : [home];
-    const allowed = labelled.filter(({ row }) => task.admin === 0 || row.allow_admin === 1);
-    const able = allowed.filter((one) => one.engines.has(engine));
-    const online = new Map(
-      able.flatMap((one) => this.#isOnline(one.row) ? [[one.row.id, one] as const] : []),
+    const labelled = this.#runners.filter(({ name, labels }) =>
+      task.home === "" ? isSubset(wanted, JSON.parse(labels) as string[]) : name === task.home
     );
+    const allowed = labelled.filter(({ allow_admin }) => task.admin === 0 || allow_admin === 1);
+    const able = allowed.filter(({ engines }) =>
+      (JSON.parse(engines) as { name: string }[]).some(({ name }) => name === engine)
+    );
+    const online = new Map(able.filter((row) => this.#isOnline(row)).map((row) => [row.id, row]));
     const found = { wanted, engine, labelled, allowed, able, online };
     this.#candidates.set(key, found);
     return found;
   }
 
-  /** It gets a task: in this round it gets no other. */
-  take({ poll, workDir }: Spot): void {
+  /** The claim request gets a task. In this round it gets no other. */
+  take({ poll }: Spot): void {
     this.#free.delete(poll);
-    this.#busy.add(laneOn(poll.runner.id, workDir));
-    this.#count(poll.runner.id);
-  }
-
-  #count(runnerId: string): void {
-    this.#runs.set(runnerId, (this.#runs.get(runnerId) ?? 0) + 1);
-  }
-
-  /** All tasks were looked at: a claim that comes later wakes the dispatcher if some found none. */
-  done(): void {
-    this.#options.polls.unplaced = this.#unplaced;
   }
 
   #isOnline({ draining, last_seen_at }: RunnerRow): boolean {
@@ -259,6 +177,10 @@ const GATED: Hold = {
     "a gate runs on the service's own machine only, and its worker runs on runners; take one of both away",
   whom: { kind: "all" },
 };
+
+function isSubset(some: readonly string[], all: readonly string[]): boolean {
+  return some.every((one) => all.includes(one));
+}
 
 function laneOn(runnerId: string, workDir: string): string {
   return `${runnerId}\0${workDir}`;
@@ -279,8 +201,8 @@ function holdOf(
     ? `no ${who} may run a worker that holds *:*; such a runner is added with --allow-admin`
     : able.length === 0
     ? `no ${who} has the engine ${engine}`
-    : able.some(({ row }) => row.draining === 1)
-    ? `${only ? `the runner ${able[0]?.row.name} is` : `every ${who} is`} draining or silent`
+    : able.some(({ draining }) => draining === 1)
+    ? `${only ? `the runner ${able[0]?.name} is` : `every ${who} is`} draining or silent`
     : home === ""
     ? `no ${who} is online`
     : `its home, the ${who}, is not online`;

@@ -85,7 +85,7 @@ export function endRun(
 }
 
 /** What the conversation of a run that ended hears: its reply, and that nothing goes on any more. The last of its batch. */
-export function closing(run: EndedRun, end: RunEnd, task: EndedTask | null, now: number): Statement[] {
+function closing(run: EndedRun, end: RunEnd, task: EndedTask | null, now: number): Statement[] {
   const session_key = task?.deliver_to || run.session_key;
   const said = reply({ ...run, session_key }, end, task, now);
   return hasConversation(run.session_key) ? [...said, recordIdle(now, run.session_key)] : said;

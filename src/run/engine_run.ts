@@ -5,7 +5,7 @@ import type { Config } from "../config/schema.ts";
 import { sumOfUsage, type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { ProviderWindow } from "../engine/adapter.ts";
 import { type EngineOutcome, type EngineRun, type EngineSession, failedOutcome } from "../engine/engine.ts";
-import { type LogText, RunLog } from "../engine/run_log.ts";
+import { RunLog } from "../engine/run_log.ts";
 import { newId } from "../base/id.ts";
 import { type DataPaths, eventsPath, logPath, runDirOf } from "../base/paths.ts";
 import { withoutKeys } from "./command.ts";
@@ -33,8 +33,6 @@ interface EngineRequest
   closing: (outcome: EngineOutcome) => string | null;
   /** What checks the work, or null (contract 13). */
   verify?: Verify | null;
-  /** Where the log is kept instead of a file, for a run inside this process. */
-  keptLog?: LogText | undefined;
   /** Called after each write to a log. */
   onWrite?: () => void;
   /** How long the run has waited for a person so far, in ms. */
@@ -146,10 +144,9 @@ function resumedOr(resumed: EngineSession | null, id: string): EngineSession {
 
 async function openLogs(
   { clock, config, paths }: EngineRunOptions,
-  { identity: { execution_id }, engine, keptLog, onWrite = () => {} }: EngineRequest,
+  { identity: { execution_id }, engine, onWrite = () => {} }: EngineRequest,
 ): Promise<{ log: RunLog; events: RunLog | null }> {
   const common = { maxBytes: config.limits.max_log_bytes, now: () => clock.now(), onWrite };
-  if (keptLog !== undefined) return { log: RunLog.into(keptLog, { ...common, stamped: true }), events: null };
   const [log, events] = await Promise.all([
     RunLog.open({ ...common, path: logPath(paths, execution_id), stamped: true }),
     engine.agent ? RunLog.open({ ...common, path: eventsPath(paths, execution_id), stamped: false }) : null,

@@ -3,7 +3,6 @@ import type { Gate, Verify } from "../domain/command.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { type Engine, type EngineSession, failedOutcome } from "../engine/engine.ts";
-import { LogText } from "../engine/run_log.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
 import { ctlPath } from "../base/paths.ts";
@@ -16,10 +15,9 @@ import type { Claim } from "./claim.ts";
 import type { Rules } from "./ending.ts";
 import type { EngineRunOptions } from "./engine_run.ts";
 import { Gates } from "./gate.ts";
-import { type InstantClaim, type InstantEnd, storeInstants } from "./instant.ts";
 import { meter } from "./meter.ts";
 import { OutcomeWriter } from "./outcome_writer.ts";
-import { endOf, Recorder, type RunOutcome, type Start } from "./recorder.ts";
+import { Recorder, type RunOutcome, type Start } from "./recorder.ts";
 import type { Interruption } from "../domain/interruption.ts";
 import { Runner } from "./runner.ts";
 import { runWorker } from "./worker_run.ts";
@@ -107,26 +105,7 @@ export class Executor {
     });
   }
 
-  /**
-   * Runs claims that nobody has stored yet, of engines inside this process, and stores them from beginning to end in one commit.
-   * Answers those of which nothing is stored: they have to be claimed first.
-   */
-  async executeInstant(claims: readonly InstantClaim[]): Promise<InstantClaim[]> {
-    const { signal } = new AbortController();
-    const tried = await Promise.allSettled(claims.map(async (claim): Promise<InstantEnd | null> => {
-      const start: Start = { at: null, stored: false };
-      const log = new LogText();
-      const outcome = await this.#work(claim, signal, start, log);
-      if (outcome.status !== "completed" || start.at === null) return null;
-      const end = { ...endOf(claim.execution.session_key, outcome, null), started_at: start.at };
-      return { claim, end, log: log.text };
-    }));
-    const ends = tried.flatMap((one) => one.status === "fulfilled" && one.value !== null ? [one.value] : []);
-    if (ends.length > 0 && !await storeInstants(this.#options, ends)) return [...claims];
-    return claims.filter((claim) => !ends.some((one) => one.claim === claim));
-  }
-
-  #work(claim: Claim, signal: AbortSignal, start: Start, keptLog?: LogText): Promise<RunOutcome> {
+  #work(claim: Claim, signal: AbortSignal, start: Start): Promise<RunOutcome> {
     const { execution, workDir, task } = claim;
     const { db, bells, paths, logBell, config, waits, steps } = this.#options;
     const { execution_id: id } = execution;
@@ -141,11 +120,10 @@ export class Executor {
         brief(db, claim, engine, { ctl: ctlPath(paths), maxPromptBytes: config.limits.max_prompt_bytes }),
     }, {
       signal,
-      keptLog,
       reports: {
         onWrite: () => bells.ring(logBell(id)),
         waitedMs: () => waits.waitedMs(id),
-        onStart: (engine) => this.#onStart(claim, engine, start),
+        onStart: () => this.#onStart(claim, start),
         onStep: (words) => steps.note(id, words),
         onSession: (session) => void this.#storeSession(claim, session),
         onUsage: (usage, engine) => (metered ??= meterOf(engine)).onUsage(usage),
@@ -154,12 +132,11 @@ export class Executor {
     });
   }
 
-  #onStart(claim: Claim, engine: Engine, start: Start): void {
+  #onStart(claim: Claim, start: Start): void {
     // An engine that has to start again starts more than one process.
     if (start.at !== null) return;
     start.at = this.#options.clock.now();
-    // A run inside this process ends at once; its start is stored together with its outcome.
-    if (engine.external) void this.#storeStart(claim, start.at, start);
+    void this.#storeStart(claim, start.at, start);
   }
 
   // Not waited for: the database keeps the order of writes, so the outcome always comes after the start.

@@ -144,7 +144,7 @@ function started(run: RunIdentity, at: number): Statement {
 }
 
 /** How an execution ended. When we ended the run, our failure counts, whatever the engine reports (facts, engines 2.4). */
-export function endOf(
+function endOf(
   sessionKey: string,
   outcome: RunOutcome,
   interruption: Interruption | null,

@@ -9,7 +9,6 @@ import {
   CLAIM_WAIT_MAX_MS,
   type LeaseTimes,
   RUNNER_PROTOCOL,
-  RUNNER_SILENT_MS,
   type RunnerClaim,
   type RunnerClaimed,
   type WireOrder,
@@ -17,13 +16,12 @@ import {
 import type { RunnerBinding } from "../domain/scope.ts";
 import { type Database, guardedRows } from "../store/database.ts";
 import { listParts } from "../store/inbound_part.ts";
-import { listClaimedRuns, type RemoteRunRow, renewLeases } from "../store/remote_run.ts";
+import { findClaimedRun, type RemoteRunRow, renewLeases } from "../store/remote_run.ts";
 import { findRunnerRow, type RunnerRow, seeRunner, takeRunner } from "../store/runner.ts";
 import { brief, grantWith } from "./briefing.ts";
 import type { Claim } from "./claim.ts";
 import { signRunToken } from "./environment.ts";
 import type { Poll, Polls } from "./polls.ts";
-import { SeenRunners } from "./seen_runners.ts";
 
 const log = logger("runner");
 
@@ -45,7 +43,7 @@ interface RemoteClaimsOptions {
 const TOKEN_LIFE_S = 31 * 24 * 60 * 60;
 // Leases count from the sending of a claim: of 120 s a claim that waits takes 25, and of shorter ones as much as this.
 const WAIT_SHARE = 1 / 4;
-// A runner that is there is noted so often at most: one that was not, just before its longest wait, is not silent behind it.
+// Each note is a commit. A runner that was not noted just before its longest wait does not become silent during it.
 const SEEN_EVERY_MS = 5_000;
 
 const REPEATED = new ServiceError("unavailable", "Cannot answer this: the same claim has come once more", {
@@ -55,15 +53,13 @@ const REPEATED = new ServiceError("unavailable", "Cannot answer this: the same c
 /** Answers the claims of runners. */
 export class RemoteClaims {
   readonly #options: RemoteClaimsOptions;
-  readonly #seen: SeenRunners;
 
   constructor(options: RemoteClaimsOptions) {
     this.#options = options;
-    this.#seen = new SeenRunners(options);
   }
 
   /**
-   * Lets this runner in, and answers what waits for runs for it: these runs with their lease; `run` is null when there was none in time.
+   * Lets this runner in, and returns the function that waits for its run. The answer has the run with its lease; `run` is null when there was none in time.
    * Throws `conflict` when another process runs as this runner, or when this one is older than the service.
    */
   async claim(
@@ -73,52 +69,43 @@ export class RemoteClaims {
     const since = this.#options.clock.now();
     const runner = await this.#enter(binding, claim);
     return async (signal) => {
-      const rows = await this.#runsOf(runner, claim, signal);
-      const open = rows.filter((row) => !isOver(row, runner));
-      const [run = null, ...more] = await this.#orders(open, runner, { claim, since });
-      return { epoch: runner.epoch, version: VERSION, ...this.#options.times, run, more };
+      const row = await this.#runFor(runner, claim, signal);
+      const run = row === null || isOver(row, runner)
+        ? null
+        : await this.#order(row, runner, { claim, since });
+      return { epoch: runner.epoch, version: VERSION, ...this.#options.times, run };
     };
   }
 
-  async #runsOf(runner: RunnerRow, claim: RunnerClaim, signal: AbortSignal): Promise<RemoteRunRow[]> {
+  async #runFor(
+    runner: RunnerRow,
+    claim: RunnerClaim,
+    signal: AbortSignal,
+  ): Promise<RemoteRunRow | null> {
     const { db, clock, polls, times, wakeDispatcher } = this.#options;
-    const requests = [claim.request_id, ...claim.more];
     const bell = new AbortController();
-    const waiting = requests.map((request_id, nth): Poll => ({
-      ...{ runner, claim: { request_id }, nth, giving: null, isRepeated: false },
-      // With a reason, or an error with its stack is made for each.
+    const poll: Poll = {
+      ...{ runner, requestId: claim.request_id, giving: null, isRepeated: false },
+      // With a reason: without one, abort() makes an error with its stack.
       wake: () => bell.abort("rung"),
-    }));
+    };
     try {
-      // Where the same claim waits already, it waits no longer from here on, and what it is about to get is there.
-      for (const poll of waiting) await polls.add(poll);
-      if ((await listClaimedRuns(db, runner.id, requests)).length === 0) {
-        if (polls.unplaced) wakeDispatcher();
+      // From here on the same request that arrived before waits no longer, and the run that it was about to get is stored.
+      await polls.add(poll);
+      if (await findClaimedRun(db, runner.id, claim.request_id) === null) {
+        wakeDispatcher();
         const waitMs = Math.min(claim.wait_ms, CLAIM_WAIT_MAX_MS, times.lease_ms * WAIT_SHARE);
         await sleep(clock, waitMs, AbortSignal.any([bell.signal, signal]));
       }
     } finally {
-      for (const poll of waiting) polls.remove(poll);
+      polls.remove(poll);
     }
-    // Somebody may be about to give it runs: what became of that the rows say.
-    await Promise.allSettled(waiting.map(({ giving }) => giving));
-    const rows = await listClaimedRuns(db, runner.id, requests);
-    // That there is no run would be the last word on it, although the copy may still get one.
-    if (rows.length === 0 && waiting.some(({ isRepeated }) => isRepeated)) throw REPEATED;
-    return rows;
-  }
-
-  // One that cannot be made keeps the others from nobody: its lease runs out.
-  async #orders(
-    rows: readonly RemoteRunRow[],
-    runner: RunnerRow,
-    claimed: { claim: RunnerClaim; since: number },
-  ): Promise<WireOrder[]> {
-    const made = await Promise.allSettled(rows.map((row) => this.#order(row, runner, claimed)));
-    const failed = made.flatMap((one) => one.status === "rejected" ? [one.reason as unknown] : []);
-    if (failed.length > 0 && failed.length === made.length) throw failed[0];
-    for (const error of failed) log.error("Cannot make the order of a run: {error}", { error });
-    return made.flatMap((one) => one.status === "fulfilled" && one.value !== null ? [one.value] : []);
+    // The dispatcher may be writing a run for this request.
+    await poll.giving?.catch(() => {});
+    const row = await findClaimedRun(db, runner.id, claim.request_id);
+    // An answer without a run would be final, although the repeated request may still get one.
+    if (row === null && poll.isRepeated) throw REPEATED;
+    return row;
   }
 
   /**
@@ -154,10 +141,9 @@ export class RemoteClaims {
     const silentMs = now - (row.last_seen_at ?? 0);
     if (row.process === claim.process) {
       if (claim.epoch !== 0 && claim.epoch !== row.epoch) throw replaced(row);
-      // One that seems silent, or is about to, can get a run at once.
-      if (silentMs >= RUNNER_SILENT_MS - SEEN_EVERY_MS || isChanged(row, claim)) {
+      if (silentMs >= SEEN_EVERY_MS || isChanged(row, claim)) {
         await db.writeOr(seeRunner(row.id, row.epoch, now, claim), () => replaced(row));
-      } else if (silentMs >= SEEN_EVERY_MS) this.#seen.note(row.id, row.epoch);
+      }
       return row;
     }
     if (claim.epoch !== 0) throw replaced(row);
@@ -184,10 +170,9 @@ export class RemoteClaims {
     const { db, clock, key, timeZone, limits } = this.#options;
     const claim = claimOf(row);
     const { execution } = claim;
-    const engine = engines.find(({ name }) => name === execution.engine);
+    const engine = engines.find(({ name }) => name === execution.engine) ??
+      { name: execution.engine, agent: false };
     const grant = grantWith(execution.worker_id, JSON.parse(row.scopes) as string[]);
-    // An engine inside the runner calls nobody, and reads nothing.
-    const isProgram = engine?.external === true;
     const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id, instruction } =
       execution;
     return {
@@ -200,17 +185,13 @@ export class RemoteClaims {
       time_zone: timeZone,
       max_log_bytes: limits.max_log_bytes,
       grant: { subject: grant.subject, scopes: [...grant.scopes] },
-      token: isProgram
-        ? await signRunToken(key(), { identity: execution, grant, lifeS: TOKEN_LIFE_S }, clock.now())
-        : "",
-      files: isProgram ? await listFiles(db, message_id) : [],
-      briefing: isProgram
-        ? await brief(db, claim, engine, {
-          pathOf: (path) => join(runner.work_root, "files", execution_id, basename(path)),
-          ctl: `${runner.work_root}/bin/svc`,
-          maxPromptBytes: limits.max_prompt_bytes,
-        })
-        : null,
+      token: await signRunToken(key(), { identity: execution, grant, lifeS: TOKEN_LIFE_S }, clock.now()),
+      files: await listFiles(db, message_id),
+      briefing: await brief(db, claim, engine, {
+        pathOf: (path) => join(runner.work_root, "files", execution_id, basename(path)),
+        ctl: `${runner.work_root}/bin/svc`,
+        maxPromptBytes: limits.max_prompt_bytes,
+      }),
     };
   }
 }

@@ -23,11 +23,10 @@ import type {
 import type { RunnerBinding } from "../domain/scope.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { cutResult } from "../engine/result.ts";
-import { LOG_BEYOND_MAX_BYTES, LogCopies } from "../files/log_copy.ts";
+import { LogCopies } from "../files/log_copy.ts";
 import { openInside } from "../files/uploads.ts";
 import type { Database, Statement } from "../store/database.ts";
 import { listParts } from "../store/inbound_part.ts";
-import { insertLogText } from "../store/instant_run.ts";
 import { countUse } from "../store/ledger.ts";
 import {
   endLease,
@@ -162,7 +161,7 @@ export class RemoteReports {
 
   /** Stores how a run ended. The same report again changes nothing. Throws `conflict` when it belongs to the runner no longer. */
   async end(binding: RunnerBinding, id: string, end: RunEnd): Promise<void> {
-    const { db, clock, bells, recorder, waits, steps, logBell } = this.#options;
+    const { db, clock, bells, paths, recorder, waits, steps, logBell } = this.#options;
     const row = await this.#find(binding, id, end.epoch);
     if (row.reported === 1) return;
     const now = clock.now();
@@ -183,9 +182,10 @@ export class RemoteReports {
       start,
       end.interruption as Interruption | null,
     );
-    const whole = await this.#wholeLog(id, end.log);
+    // The log is on the disk before the outcome (reliability DUR-9).
+    await Promise.all([logPath(paths, id), eventsPath(paths, id)].map((path) => this.#logs.sync(path)));
     faultPoint("outcome.pre-commit");
-    const { won } = await db.write([...endLease(id, end.epoch), ...statements, ...whole]);
+    const { won } = await db.write([...endLease(id, end.epoch), ...statements]);
     faultPoint("outcome.post-commit");
     bells.ring(logBell(id));
     waits.forget(id);
@@ -193,14 +193,6 @@ export class RemoteReports {
     // Of two reports at once the other one was first.
     if (!won && (await this.#find(binding, id, end.epoch)).reported === 0) throw over(id);
     if (!won) log.info("The end of run {id} was told twice", { id });
-  }
-
-  // A short log is in the commit of its outcome; the others are on the disk before it (reliability DUR-9).
-  async #wholeLog(id: string, text: string | undefined): Promise<Statement[]> {
-    const { paths, maxLogBytes } = this.#options;
-    if (text !== undefined) return [insertLogText(id, cutToBytes(text, maxLogBytes + LOG_BEYOND_MAX_BYTES))];
-    await Promise.all([logPath(paths, id), eventsPath(paths, id)].map((path) => this.#logs.sync(path)));
-    return [];
   }
 
   async #held(binding: RunnerBinding, id: string, epoch: number): Promise<RemoteRunRow> {

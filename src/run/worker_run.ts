@@ -5,7 +5,6 @@ import type { RunIdentity } from "../domain/run_identity.ts";
 import type { ProviderWindow } from "../engine/adapter.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { type Engine, type EngineOutcome, type EngineSession, failedOutcome } from "../engine/engine.ts";
-import type { LogText } from "../engine/run_log.ts";
 import { type EngineRunOptions, runEngine } from "./engine_run.ts";
 import type { Grant } from "./environment.ts";
 import type { Briefing } from "./equipment.ts";
@@ -30,7 +29,7 @@ interface RunReports {
   /** How long the run has waited for a person so far, in ms. */
   waitedMs: () => number;
   /** Called when the engine has started, with its process where it has one; again for each further process. */
-  onStart: (engine: Engine, pid?: number) => void;
+  onStart: (pid?: number) => void;
   onStep: (words: string) => void;
   onSession: (session: EngineSession) => void;
   onUsage: (usage: Usage, engine: Engine) => void;
@@ -41,15 +40,13 @@ interface RunReports {
 interface Carrying {
   signal: AbortSignal;
   reports: RunReports;
-  /** Where the log is kept instead of a file, for a run inside this process. */
-  keptLog?: LogText | undefined;
 }
 
 /** Carries out an order to its outcome. A run that fails is an outcome; throws when it cannot be prepared. */
 export async function runWorker(
   options: EngineRunOptions & { engines: Catalog },
   order: RunOrder,
-  { signal, reports, keptLog }: Carrying,
+  { signal, reports }: Carrying,
 ): Promise<RunOutcome> {
   const { execution, workDir, verify, grant, brief } = order;
   const engine = options.engines.find(execution.engine);
@@ -69,14 +66,13 @@ export async function runWorker(
     schema: null,
     verify,
     signal,
-    keptLog,
     grant,
     brief: () => brief(engine),
     opening: `[${engine.name} starts in ${workDir}, attempt ${execution.attempt}]`,
     closing: lastLine,
     onWrite: reports.onWrite,
     waitedMs: reports.waitedMs,
-    onStart: (pid) => reports.onStart(engine, pid),
+    onStart: reports.onStart,
     onStep: reports.onStep,
     onSession: reports.onSession,
     onUsage: (usage) => reports.onUsage(usage, engine),

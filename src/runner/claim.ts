@@ -24,15 +24,14 @@ interface Claiming {
   place: string;
 }
 
-/** A claim that nobody has sent yet, of the process that runs as this runner, with the epoch that it was told, 0 after a start, for one run and `more` short ones (contract 18.6). */
+/** A new claim request of the process that runs as this runner, with the epoch that the service answered last, 0 after a start. */
 export function claimOf(
   { engines, paths, maxRuns, place }: Claiming,
   process: string,
-  { epoch, more }: { epoch: number; more: number },
+  epoch: number,
 ): RunnerClaim {
   return {
     request_id: newId(),
-    more: Array.from({ length: more }, newId),
     process,
     place,
     epoch,
@@ -42,7 +41,7 @@ export function claimOf(
     max_runs: maxRuns,
     engines: engines.names.flatMap((name) => {
       const engine = engines.find(name);
-      return engine === null ? [] : [{ name, agent: engine.agent, external: engine.external }];
+      return engine === null ? [] : [{ name, agent: engine.agent }];
     }),
     wait_ms: CLAIM_WAIT_MAX_MS,
   };
@@ -56,7 +55,7 @@ export async function claimedMeanwhile(
   try {
     return await link.post(CLAIM_PATH, { ...request, wait_ms: 0 }, { timeoutMs: LAST_CLAIM_MAX_MS });
   } catch (error) {
-    log.debug("The service does not say whether it had runs for this runner: {error}", { error });
+    log.debug("The service does not say whether it had a run for this runner: {error}", { error });
     return null;
   }
 }

@@ -1,6 +1,6 @@
 import { sleep } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
-import { LOG_CHUNK_MAX_BYTES, RUN_END_LOG_MAX_BYTES, type RunLogged } from "../domain/runner.ts";
+import { LOG_CHUNK_MAX_BYTES, type RunLogged } from "../domain/runner.ts";
 import type { Link } from "./link.ts";
 
 const log = logger("runner");
@@ -29,10 +29,6 @@ export class LogSender {
   #grown = false;
   /** The last part was as large as one may be: there is more behind it. */
   #isFull = false;
-  /** Whether a part was sent, though nobody may have answered. */
-  #begun = false;
-  /** All of it, where somebody else sends it. */
-  #whole: string | null = null;
   #sending: Promise<void> | null = null;
 
   constructor(options: LogOptions) {
@@ -49,22 +45,8 @@ export class LogSender {
     });
   }
 
-  /**
-   * All of it, when it is short and nothing of it was sent: then it goes with the outcome, and not from here; null otherwise. To be asked
-   * when nothing more is written.
-   */
-  async whole(): Promise<string | null> {
-    if (this.#begun || this.#whole !== null) return this.#whole;
-    const { path } = this.#options;
-    this.#whole = textOf(await partOf(path, 0, RUN_END_LOG_MAX_BYTES + 1));
-    // While it was read a part went out.
-    if (this.#begun) this.#whole = null;
-    return this.#whole;
-  }
-
   /** Resolves when all of it was sent, or cannot be. Never throws. */
   async settled(): Promise<void> {
-    this.#whole = null;
     this.#hurried.abort();
     this.grew();
     while (this.#sending !== null) await this.#sending;
@@ -76,13 +58,10 @@ export class LogSender {
       while (this.#grown) {
         if (!this.#isFull) await sleep(link.clock, GATHER_MS, this.#hurried.signal);
         this.#grown = false;
-        if (signal.aborted || this.#whole !== null) return;
+        if (signal.aborted) return;
         const bytes = await partOf(path, this.#sent, LOG_CHUNK_MAX_BYTES);
-        // It may have been taken meanwhile.
-        if (this.#whole !== null) return;
         this.#isFull = bytes.length === LOG_CHUNK_MAX_BYTES;
         if (bytes.length === 0) continue;
-        this.#begun = true;
         const offset = this.#sent;
         const query = `epoch=${epoch}&offset=${offset}&kind=${kind}`;
         const { value: { size } } = await link.insist<RunLogged>(
@@ -122,16 +101,5 @@ async function partOf(path: string, offset: number, maxBytes: number): Promise<U
     return part.subarray(0, size);
   } finally {
     file.close();
-  }
-}
-
-/** A short log as a text that a request can have; null for one that is long, and for one that has other bytes. */
-function textOf(bytes: Uint8Array): string | null {
-  if (bytes.length > RUN_END_LOG_MAX_BYTES) return null;
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-    return text.includes("\0") ? null : text;
-  } catch {
-    return null;
   }
 }

@@ -8,7 +8,6 @@ import {
   type LeaseTimes,
   type RunnerClaimed,
   type RunnerHeard,
-  RUNS_PER_CLAIM_MAX,
   type WireOrder,
 } from "../domain/runner.ts";
 import { failedOutcome } from "../engine/engine.ts";
@@ -16,11 +15,10 @@ import { OutcomeWriter } from "../run/outcome_writer.ts";
 import { type Interruption, isInterruption } from "../domain/interruption.ts";
 import { Runner } from "../run/runner.ts";
 import { CLAIM_PATH, claimedMeanwhile, claimOf } from "./claim.ts";
-import { EndBundle } from "./end_bundle.ts";
 import { Lease } from "./lease.ts";
 import { type Answered, type Moment, Refused } from "./link.ts";
 import { RemoteRun, type RemoteRunOptions } from "./remote_run.ts";
-import { Room } from "./room.ts";
+import { waitForRoom } from "./room.ts";
 
 const log = logger("runner");
 
@@ -40,16 +38,12 @@ const CLAIM_TIMEOUT_MS = CLAIM_WAIT_MAX_MS + 10_000;
 const REFUSED_PAUSE_MS = 5_000;
 
 const NOT_BEGUN = failedOutcome("spawn_failed", "Cannot begin: the runner cannot write into its directory");
-// A run that came so soon was waiting: there may be more of them.
-const AT_ONCE_MS = 500;
 
 /** The work of a runner from its start to its stop. */
 export class RunnerLoop {
   readonly #options: LoopOptions;
   readonly #process = crypto.randomUUID();
   readonly #runner: Runner;
-  readonly #room: Room;
-  readonly #ends: EndBundle;
   readonly #runs = new Map<string, RemoteRun>();
   /** The end of the latest run in each directory. */
   readonly #lanes = new Map<string, Promise<void>>();
@@ -57,8 +51,6 @@ export class RunnerLoop {
   readonly #ended = new AbortController();
   /** Resolves when the service has said how often it wants to hear of runs. */
   readonly #entered = Promise.withResolvers<void>();
-  /** Whether the last claim got a run at once. */
-  #isBusy = false;
   /** 0: the next claim is that of a process that has just started. */
   #epoch = 0;
   #hasComeBack = false;
@@ -70,10 +62,8 @@ export class RunnerLoop {
 
   constructor(options: LoopOptions) {
     this.#options = options;
-    const { clock, paths } = options;
+    const { clock } = options;
     this.#runner = new Runner(clock, new OutcomeWriter(clock, () => false));
-    this.#room = new Room(paths.root, clock);
-    this.#ends = new EndBundle(options.link);
   }
 
   /** How many runs are in progress. */
@@ -117,9 +107,10 @@ export class RunnerLoop {
   }
 
   async #claims(): Promise<void> {
+    const { paths, clock } = this.#options;
     while (!this.#stopping.signal.aborted) {
       await this.#slot();
-      await this.#room.wait(this.#stopping.signal);
+      await waitForRoom(paths.root, clock, this.#stopping.signal);
       if (this.#stopping.signal.aborted) return;
       this.#claiming = this.#claim();
       await this.#claiming;
@@ -132,24 +123,16 @@ export class RunnerLoop {
     }
   }
 
-  // Where runs come at once there are more of them.
-  #wanted(): number {
-    return this.#isBusy ? Math.min(RUNS_PER_CLAIM_MAX, this.#options.maxRuns - this.#runs.size) : 1;
-  }
-
   async #claim(): Promise<void> {
     const { link, clock } = this.#options;
-    const request = claimOf(this.#options, this.#process, { epoch: this.#epoch, more: this.#wanted() - 1 });
+    const request = claimOf(this.#options, this.#process, this.#epoch);
     const sending = { timeoutMs: CLAIM_TIMEOUT_MS, signal: this.#stopping.signal };
     try {
-      const claimed = await link.insist<RunnerClaimed>(CLAIM_PATH, request, sending);
-      const { value, sentAt } = claimed;
-      this.#isBusy = value.run !== null && clock.monotonic() - sentAt.monotonic < AT_ONCE_MS;
-      this.#startAll(claimed);
+      this.#begin(await link.insist<RunnerClaimed>(CLAIM_PATH, request, sending));
     } catch (error) {
       if (this.#stopping.signal.aborted) {
         const late = await claimedMeanwhile(link, request);
-        return late === null ? undefined : this.#startAll(late);
+        return late === null ? undefined : this.#begin(late);
       }
       if (!(error instanceof Refused) || error.status !== 409 || this.#hasComeBack) throw error;
       const { message } = error;
@@ -160,10 +143,9 @@ export class RunnerLoop {
     }
   }
 
-  #startAll({ value, sentAt }: Answered<RunnerClaimed>): void {
+  #begin({ value, sentAt }: Answered<RunnerClaimed>): void {
     this.#enter(value);
-    const runs = value.run === null ? [] : [value.run, ...value.more ?? []];
-    for (const run of runs) this.#start(run, new Lease(this.#options.clock, value.lease_ms, sentAt));
+    if (value.run !== null) this.#start(value.run, new Lease(this.#options.clock, value.lease_ms, sentAt));
   }
 
   // Nobody else works in this directory, which this process has locked: the claim of one that has ended may have come late, and then
@@ -186,7 +168,7 @@ export class RunnerLoop {
 
   #start(order: WireOrder, lease: Lease): void {
     const { leftovers } = this.#options;
-    const run = new RemoteRun(this.#options, order, { epoch: this.#epoch, lease, ends: this.#ends });
+    const run = new RemoteRun(this.#options, order, { epoch: this.#epoch, lease });
     this.#runs.set(run.id, run);
     // The service gives a directory one run at a time; after a lease that was lost it may not know what is still going on here.
     const lane = realPath(order.work_dir);
@@ -194,7 +176,7 @@ export class RunnerLoop {
     const ended = before.then(() => {
       // While it waited it may have become another one's.
       if (run.disowned) return;
-      const noted = run.isInside || this.#note(run);
+      const noted = this.#note(run);
       const done = this.#runner.start({
         identity: order.execution,
         work: (signal) => noted ? run.run(signal) : Promise.resolve(NOT_BEGUN),
@@ -210,7 +192,7 @@ export class RunnerLoop {
       else if (this.#isEnding(run)) this.#interrupt(run.id, "lost");
       return done;
     }).catch((error) => log.error("The run {id} broke: {error}", { id: run.id, error })).then(() => {
-      if (!run.isInside) leftovers.end(run.id);
+      leftovers.end(run.id);
       this.#runs.delete(run.id);
       if (this.#lanes.get(lane) === ended) this.#lanes.delete(lane);
       this.#freed();
@@ -224,7 +206,6 @@ export class RunnerLoop {
       this.#options.leftovers.begin(id, execution.run_id);
       return true;
     } catch (error) {
-      this.#room.doubt();
       log.error("Cannot begin run {id}, which goes back to the queue: {error}", { id, error });
       return false;
     }

@@ -1,21 +1,18 @@
 // One run of this runner: it is run as in the service, and everything about it is told to the service
 import { basename, join } from "node:path";
-import { byteLength } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 import type { DataPaths } from "../base/paths.ts";
 import { eventsPath, logPath } from "../base/paths.ts";
 import type { RunEnd, WireOrder } from "../domain/runner.ts";
 import type { Catalog } from "../engine/catalog.ts";
-import { type Engine, failedOutcome } from "../engine/engine.ts";
-import { LogText } from "../engine/run_log.ts";
+import { failedOutcome } from "../engine/engine.ts";
 import type { EngineRunOptions } from "../run/engine_run.ts";
 import { createEnvironments, type EnvironmentOf } from "../run/environment.ts";
 import { priced } from "../run/meter.ts";
 import type { RunOutcome } from "../run/recorder.ts";
 import type { Interruption } from "../domain/interruption.ts";
 import { runWorker } from "../run/worker_run.ts";
-import type { EndBundle } from "./end_bundle.ts";
 import type { Lease } from "./lease.ts";
 import { filesOf, type Leftovers } from "./leftovers.ts";
 import { type Link, Refused } from "./link.ts";
@@ -25,10 +22,6 @@ import { ReportSender } from "./report_sender.ts";
 const log = logger("runner");
 
 const END_TIMEOUT_MS = 30_000;
-// A run inside this process with so long an instruction at most has no file: its log goes with its outcome.
-const KEPT_MAX_BYTES = 8 * 1024;
-// Each of its lines gets the time before it, and the log has to fit into what is told at the end.
-const KEPT_MAX_LINES = 500;
 const REFUSED = failedOutcome(
   "engine_error",
   "The service refused the outcome that the runner sent; the runner's log tells why",
@@ -51,43 +44,30 @@ export class RemoteRun {
   waitedMs = 0;
   readonly #options: RemoteRunOptions;
   readonly #epoch: number;
-  readonly #ends: EndBundle;
   readonly #gone = new AbortController();
   readonly #reports: ReportSender;
   readonly #log: LogSender;
   readonly #events: LogSender | null;
-  /** Its log, where it is no file. */
-  readonly #keptLog: LogText | null;
   #startedAt: number | null = null;
 
   constructor(
     options: RemoteRunOptions,
     order: WireOrder,
-    { epoch, lease, ends }: { epoch: number; lease: Lease; ends: EndBundle },
+    { epoch, lease }: { epoch: number; lease: Lease },
   ) {
     const { link, paths, engines } = options;
-    const { execution_id: executionId, engine, instruction } = order.execution;
+    const { execution_id: executionId, engine } = order.execution;
     const { signal } = this.#gone;
     const sending = { link, executionId, epoch, signal };
     this.order = order;
     this.lease = lease;
     this.#options = options;
     this.#epoch = epoch;
-    this.#ends = ends;
     this.#reports = new ReportSender(sending);
     this.#log = new LogSender({ ...sending, kind: "log", path: logPath(paths, executionId) });
     const found = engines.find(engine);
     const events = { ...sending, kind: "events" as const, path: eventsPath(paths, executionId) };
     this.#events = found?.agent === true ? new LogSender(events) : null;
-    const isInside = found?.external === false && order.verify === null;
-    const isShort = byteLength(instruction) <= KEPT_MAX_BYTES &&
-      instruction.split("\n").length <= KEPT_MAX_LINES;
-    this.#keptLog = isInside && isShort ? new LogText() : null;
-  }
-
-  /** Whether it happens in this process only, and is over at once: it leaves no process and no file behind. */
-  get isInside(): boolean {
-    return this.#keptLog !== null;
   }
 
   get id(): string {
@@ -132,20 +112,18 @@ export class RemoteRun {
     const options = {
       ...this.#options,
       config: { limits: { ...limits, max_log_bytes } },
-      // Only a program has one, and reading ours takes as long as a short run.
-      environmentOf: (request: Parameters<EnvironmentOf>[0]) => this.#environmentOf()(request),
+      environmentOf: this.#environmentOf(),
     };
-    const brief = () =>
-      briefing === null
-        ? Promise.reject(new Error("the service sent no briefing for a program"))
-        : Promise.resolve(briefing);
-    return runWorker(options, { execution, workDir, verify, grant: () => Promise.resolve(grant), brief }, {
+    return runWorker(options, {
+      ...{ execution, workDir, verify },
+      grant: () => Promise.resolve(grant),
+      brief: () => Promise.resolve(briefing),
+    }, {
       signal,
-      keptLog: this.#keptLog ?? undefined,
       reports: {
         onWrite: () => this.#onWrite(),
         waitedMs: () => this.waitedMs,
-        onStart: (engine, pid) => this.#onStart(engine, pid),
+        onStart: (pid) => this.#onStart(pid),
         onStep: (words) => this.#reports.add({ kind: "step", words: words.slice(0, 500) }),
         onSession: ({ id, usage }) => this.#reports.add({ kind: "session", id, usage }),
         onUsage: (usage, engine) =>
@@ -157,7 +135,6 @@ export class RemoteRun {
   }
 
   #onWrite(): void {
-    if (this.#keptLog !== null) return;
     this.#log.grew();
     this.#events?.grew();
   }
@@ -175,40 +152,29 @@ export class RemoteRun {
     });
   }
 
-  #onStart(engine: Engine, pid?: number): void {
+  #onStart(pid?: number): void {
     if (pid !== undefined) this.#options.leftovers.started(this.id, pid);
     if (this.#startedAt !== null) return;
     this.#startedAt = this.#options.clock.monotonic();
-    if (engine.external) this.#reports.add({ kind: "started" });
+    this.#reports.add({ kind: "started" });
   }
 
   /** Tells how it ended, once its log and its reports are there. Returns when that is stored, or when nobody wants to know. Throws when it has to be tried again. */
   async tell(outcome: RunOutcome, interruption: Interruption | null): Promise<void> {
     const { link, clock, engines } = this.#options;
     const { signal } = this.#gone;
-    const wholeLog = this.#keptLog?.text ?? await this.#log.whole();
-    await Promise.all([
-      this.#reports.settled(),
-      this.#events?.settled(),
-      wholeLog === null ? this.#log.settled() : null,
-    ]);
+    await Promise.all([this.#reports.settled(), this.#events?.settled(), this.#log.settled()]);
     if (signal.aborted) return;
     const { execution: { engine } } = this.order;
     const end: RunEnd = {
       epoch: this.#epoch,
       ran_ms: this.#startedAt === null ? null : Math.max(0, clock.monotonic() - this.#startedAt),
       interruption,
-      ...(wholeLog === null ? {} : { log: wholeLog }),
       outcome: { ...outcome, usage: priced(outcome.usage, engines.find(engine)?.config.prices) },
     };
-    const isPlain = this.isInside && interruption === null && outcome.status === "completed";
-    if (isPlain && await this.#ends.tell(this.id, end, signal)) return;
     // An outcome that the service cannot take is a failure with its own words: without any end the run would seem to go on (contract 18.6).
     if (await this.#accepted(link, end) || signal.aborted) return;
-    // What is refused may be its log.
-    const { log: _, ...rest } = end;
-    if (this.#keptLog === null) await this.#log.settled();
-    await this.#accepted(link, { ...rest, outcome: REFUSED });
+    await this.#accepted(link, { ...end, outcome: REFUSED });
   }
 
   /** Whether this end is the last word: it is stored, or nobody wants to know. Throws when it has to be sent again. */

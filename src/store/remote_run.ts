@@ -1,11 +1,7 @@
 // A lease begins with the claim, is renewed by beats, and is over with the outcome, or when the runner is not heard of for too long
 import { BELL } from "../base/bells.ts";
-import type { Amounts } from "../domain/budget.ts";
-import { SHORT_RUN_MAX_BYTES } from "../domain/runner.ts";
 import type { Task } from "../domain/task.ts";
-import { type Database, guarded, guardedRows, type Row, type Statement } from "./database.ts";
-import type { NewExecution } from "./execution.ts";
-import { insertExecutions } from "./instant_run.ts";
+import { type Database, guarded, type Row, type Statement } from "./database.ts";
 
 /** A run that a runner has, with everything that its claim has. */
 export interface RemoteRunRow extends Row {
@@ -52,16 +48,15 @@ const COLUMNS = `remote_run.runner_id, remote_run.epoch, remote_run.work_dir, re
   join task on task.id = execution.task_id
   left join worker on worker.id = execution.worker_id`;
 
-/** The runs that the requests of a claim were given. */
-export function listClaimedRuns(
+/** The run that a claim request got, or null. */
+export function findClaimedRun(
   db: Database,
   runnerId: string,
-  requestIds: readonly string[],
-): Promise<RemoteRunRow[]> {
-  return db.read<RemoteRunRow>(
-    `select ${COLUMNS}
-    where remote_run.runner_id = ? and remote_run.request_id in (select value from json_each(?))`,
-    [runnerId, JSON.stringify(requestIds)],
+  requestId: string,
+): Promise<RemoteRunRow | null> {
+  return db.first<RemoteRunRow>(
+    `select ${COLUMNS} where remote_run.runner_id = ? and remote_run.request_id = ?`,
+    [runnerId, requestId],
   );
 }
 
@@ -75,21 +70,6 @@ export function findRemoteRun(
     `select ${COLUMNS} where remote_run.execution_id = ? and remote_run.runner_id = ?`,
     [executionId, runnerId],
   );
-}
-
-/** Those of these runs that this runner has or had and that are short, by their ids: not among all that it ever had (the plus). */
-export async function listShortRemoteRuns(
-  db: Database,
-  runnerId: string,
-  executionIds: readonly string[],
-): Promise<Map<string, RemoteRunRow>> {
-  const rows = await db.read<RemoteRunRow>(
-    `select ${COLUMNS}
-    where remote_run.execution_id in (select value from json_each(?)) and +remote_run.runner_id = ?
-      and octet_length(execution.instruction) <= ?`,
-    [JSON.stringify(executionIds), runnerId, SHORT_RUN_MAX_BYTES],
-  );
-  return new Map(rows.map((row) => [row.execution_id, row]));
 }
 
 /** A lease as it begins. */
@@ -116,61 +96,6 @@ export function insertLease(lease: NewLease): Statement[] {
 /** Where a worker's directory is, from its first run on. Guarded by its not being elsewhere. */
 export function setHome(workerId: string, home: string): Statement[] {
   return guarded("update worker set home = ? where id = ? and home in ('', ?)", [home, workerId, home]);
-}
-
-/** A run as it begins on a runner. */
-export interface NewRemoteRun {
-  execution: NewExecution;
-  lease: NewLease;
-  /** The runner that has the directory of its worker from here on. */
-  home: string;
-  reservation: { targets: readonly string[]; expected: Amounts };
-}
-
-/**
- * pending -> running, for many runs at once: everything by which they begin. Guarded by all of it: their tasks are pending and immediate,
- * each runner is the same process still and not draining, and no worker's directory is elsewhere.
- */
-export function startRemoteRuns(runs: readonly NewRemoteRun[], now: number): Statement[] {
-  const rows = (row: (run: NewRemoteRun) => unknown[]) => JSON.stringify(runs.map(row));
-  const tasks = rows(({ execution: { task_id, execution_id } }) => [task_id, execution_id]);
-  const columns = ["execution_id", "runner_id", "request_id", "epoch", "work_dir", "lease_until"] as const;
-  return [
-    ...guardedRows(runs.length, {
-      sql: `update task
-        set status = 'running', execution_id = one.value ->> 1, attempt = attempt + 1, run_count = run_count + 1,
-          reason = '', held = '', held_until = null, updated_at = ?
-        from json_each(?) as one
-        where task.id = one.value ->> 0 and task.status = 'pending' and task.type = 'immediate'`,
-      args: [now, tasks],
-    }),
-    insertExecutions(runs.map(({ execution }) => execution)),
-    ...guardedRows(runs.length, {
-      sql: `insert into remote_run (${columns.join(", ")})
-        select ${columns.map((_, at) => `one.value ->> ${at}`).join(", ")}
-        from json_each(?) as one
-        where exists (select 1 from runner where id = one.value ->> 1 and epoch = one.value ->> 3 and draining = 0)`,
-      args: [rows(({ lease }) => columns.map((name) => lease[name]))],
-    }),
-    ...guardedRows(runs.length, {
-      sql: `update worker
-        set home = one.value ->> 1
-        from json_each(?) as one
-        where worker.id = one.value ->> 0 and worker.home in ('', one.value ->> 1)`,
-      args: [rows(({ execution: { worker_id }, home }) => [worker_id, home])],
-    }),
-    {
-      sql: `insert into reservation (execution_id, targets, tokens, ms, nano_usd)
-        select value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 from json_each(?)`,
-      args: [
-        rows((
-          { execution: { execution_id }, reservation: { targets, expected: { tokens, ms, nano_usd } } },
-        ) => [
-          ...[execution_id, JSON.stringify(targets), tokens, ms, nano_usd],
-        ]),
-      ],
-    },
-  ];
 }
 
 /** A run that is to be ended keeps its lease so long: a runner that does not end it loses it. */

@@ -130,24 +130,6 @@ export function seeRunner(id: string, epoch: number, now: number, claim?: Runner
   );
 }
 
-/** When a process of a runner was heard of. */
-export interface SeenRunner {
-  id: string;
-  epoch: number;
-  at: number;
-}
-
-/** Runners were heard of; one whose epoch is another one by now was not. */
-export function seeRunners(seen: readonly SeenRunner[]): Statement {
-  return {
-    sql: `update runner
-      set last_seen_at = one.value ->> 2
-      from json_each(?) as one
-      where runner.id = one.value ->> 0 and epoch = one.value ->> 1 and last_seen_at < one.value ->> 2`,
-    args: [JSON.stringify(seen.map(({ id, epoch, at }) => [id, epoch, at]))],
-  };
-}
-
 /** Another process runs as this runner from here on: what the one before it had is lost. Guarded by the epoch before. */
 export function takeRunner(row: RunnerRow, claim: RunnerClaim, now: number): Statement[] {
   const { version, engines, max_runs, work_root, place, process } = claim;

@@ -34,32 +34,6 @@ export function listTargets(
   );
 }
 
-/** The departments of these workers with those above, by the ids of the workers. */
-export async function listDepartmentsAbove(
-  db: Database,
-  workerIds: readonly string[],
-): Promise<Map<string, string[]>> {
-  const rows = await db.read<{ worker_id: string; id: string }>(
-    `with recursive above (worker_id, id) as (
-      select worker_id, department_id from worker_department where worker_id in (select value from json_each(?))
-      union
-      select above.worker_id, parent_id
-      from department
-      join above on department.id = above.id
-      where parent_id is not null
-    )
-    select worker_id, id from above`,
-    [JSON.stringify(workerIds)],
-  );
-  const found = Map.groupBy(rows, ({ worker_id }) => worker_id);
-  return new Map([...found].map(([worker, above]) => [worker, above.map(({ id }) => id)]));
-}
-
-/** What a run counts for, when its worker is in these departments and below them. */
-export function targetsOf(run: TargetedRun, departments: readonly string[]): string[] {
-  return [...ownTargets(run), ...departments.map((id) => `department:${id}`)];
-}
-
 function ownTargets({ worker_id, session_key, engine }: TargetedRun): string[] {
   return ["global", `worker:${worker_id}`, `session:${session_key}`, `engine:${engine}`];
 }

@@ -32,8 +32,6 @@ export interface WaitingTask extends Row {
   admin: number;
   /** 1 when no person waits for it: a schedule, or a task that an agent made (contract 14). */
   patient: number;
-  /** Of its instruction. */
-  bytes: number;
 }
 
 /** How many lanes are looked at in one round. */
@@ -47,7 +45,7 @@ const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, wo
   task.deliver_to, iif(task.verify = 'null', worker.verify, task.verify) as verify,
   task.held, task.held_until, task.reason, worker.runs_on, worker.home, task.gate <> 'null' as gated,
   iif(worker.runs_on = '[]', 0, exists (select 1 from json_each(worker.scopes) where value = '*:*')) as admin,
-  ${IS_PATIENT} as patient, octet_length(task.instruction) as bytes`;
+  ${IS_PATIENT} as patient`;
 
 /** Where a look begins, and how many rows it has at most; the lanes that are behind them come with the next one. */
 interface Window<From> {

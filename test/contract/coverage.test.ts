@@ -116,7 +116,6 @@ const ENDPOINTS: [route: string, status: number][] = [
   ["POST /api/runs/:id/log", 200],
   ["POST /api/runs/:id/events", 200],
   ["POST /api/runs/:id/end", 200],
-  ["POST /api/runs/outcomes", 200],
   ["GET /api/runs/:id/media/:name", 200],
   ["GET /api/queue", 200],
   ["GET /api/conversations", 200],

@@ -5,20 +5,23 @@ import type { AgentEvent, Line } from "../../src/engine/adapter.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { Reading } from "../../src/engine/reading.ts";
-import { LogText, RunLog } from "../../src/engine/run_log.ts";
+import { RunLog } from "../../src/engine/run_log.ts";
 import { meter } from "../../src/run/meter.ts";
 import { listWindows } from "../../src/store/engine_window.ts";
 import { openApp } from "../harness/app.ts";
 import { eventually } from "../harness/wait.ts";
 
-function sessionsIn(lines: readonly object[], hear?: (line: Line) => AgentEvent[]): (string | null)[] {
-  const options = { maxBytes: 1_000_000, stamped: false, now: () => 0, onWrite: () => {} };
+async function sessionsIn(
+  lines: readonly object[],
+  hear?: (line: Line) => AgentEvent[],
+): Promise<(string | null)[]> {
+  const options = { path: "/dev/null", maxBytes: 1_000_000, stamped: false, now: () => 0, onWrite: () => {} };
   const sessions: (string | null)[] = [];
   const reading = new Reading({
     adapter: claude,
     hear,
     sessionId: "",
-    log: RunLog.into(new LogText(), options),
+    log: await RunLog.open(options),
     events: null,
     usedBefore: USAGE_UNKNOWN,
     onEvent: (event: AgentEvent) => void (event.kind === "session" && sessions.push(event.id)),
@@ -30,19 +33,19 @@ function sessionsIn(lines: readonly object[], hear?: (line: Line) => AgentEvent[
 
 const init = (session_id: string) => ({ type: "system", subtype: "init", session_id });
 
-it("an agent that names one session after the other has twenty of them stored (reliability CHD-6)", () => {
-  expect(sessionsIn([init("a"), init("a"), init("b")])).toEqual(["a", "b"]);
-  expect(sessionsIn(Array.from({ length: 1_000 }, (_, no) => init(`s${no % 2}`)))).toHaveLength(20);
+it("an agent that names one session after the other has twenty of them stored (reliability CHD-6)", async () => {
+  expect(await sessionsIn([init("a"), init("a"), init("b")])).toEqual(["a", "b"]);
+  expect(await sessionsIn(Array.from({ length: 1_000 }, (_, no) => init(`s${no % 2}`)))).toHaveLength(20);
 });
 
-it("what cannot be the id of a session is none: it becomes an argument of a program", () => {
+it("what cannot be the id of a session is none: it becomes an argument of a program", async () => {
   const bad = ["--help", "", "a b", "x".repeat(201), "a\n"];
-  expect(sessionsIn([...bad.map(init), init("01a2-b.c:d")])).toEqual(["01a2-b.c:d"]);
+  expect(await sessionsIn([...bad.map(init), init("01a2-b.c:d")])).toEqual(["01a2-b.c:d"]);
 });
 
-it("in a conversation with its agent the name of a session is any short text", () => {
+it("in a conversation with its agent the name of a session is any short text", async () => {
   const hear = (line: Line) => claude.events(line);
-  expect(sessionsIn([init("sess/1+2="), init("x\u0000"), init("x".repeat(201))], hear)).toEqual([
+  expect(await sessionsIn([init("sess/1+2="), init("x\u0000"), init("x".repeat(201))], hear)).toEqual([
     "sess/1+2=",
   ]);
 });

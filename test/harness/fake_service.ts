@@ -85,7 +85,7 @@ export function wireOrder(root: string, change: Partial<WireOrder> = {}): WireOr
     grant: { subject: id, scopes: [] },
     token: "run",
     files: [],
-    briefing: null,
+    briefing: { context: "{}", prompt: "hello", retelling: "hello", session: null, extraArgs: "" },
     ...change,
   };
 }

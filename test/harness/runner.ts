@@ -103,14 +103,14 @@ export async function waitingClaims<T>(
   claims: readonly (() => Promise<T>)[],
 ): Promise<Promise<T>[]> {
   let looked = 0;
-  const { read } = app.db;
-  app.db.read = (sql, ...more) => {
-    if (sql.includes("remote_run.request_id in")) looked++;
-    return read.call(app.db, sql, ...more) as never;
+  const { first } = app.db;
+  app.db.first = (sql, ...more) => {
+    if (sql.includes("remote_run.request_id =")) looked++;
+    return first.call(app.db, sql, ...more) as never;
   };
   const begun = claims.map((claim) => claim());
   await eventually("they wait", () => looked === claims.length);
-  app.db.read = read;
+  app.db.first = first;
   return begun;
 }
 
@@ -151,7 +151,7 @@ export class FakeRunner {
       version: "4.9.0",
       work_root: "/nowhere",
       max_runs: 4,
-      engines: [{ name: "echo", agent: false, external: false }],
+      engines: [{ name: "echo", agent: false }],
       ...change,
     });
     if (reply.status === 200) this.#epoch = reply.body.epoch;
@@ -173,20 +173,7 @@ export class FakeRunner {
     return this.#send(`POST /api/runs/${id}/events`, { epoch: this.#epoch, events });
   }
 
-  end(id: string, change: object = {}, interruption: string | null = null, more: object = {}) {
-    return this.#send(`POST /api/runs/${id}/end`, this.#endOf(change, interruption, more));
-  }
-
-  /** Ends in one request, each as for end(); of a run without files, which has its log with it. */
-  outcomes(ends: { id: string; change?: object; interruption?: string | null; more?: object }[]) {
-    const all = ends.map(({ id, change = {}, interruption = null, more = {} }) => ({
-      id,
-      ...this.#endOf(change, interruption, { log: `log of ${JSON.stringify(change)}\n`, ...more }),
-    }));
-    return this.#send("POST /api/runs/outcomes", { ends: all });
-  }
-
-  #endOf(change: object, interruption: string | null, more: object) {
+  end(id: string, change: object = {}, interruption: string | null = null) {
     const outcome = {
       status: "completed",
       text: "done",
@@ -196,19 +183,13 @@ export class FakeRunner {
       usage: NO_USAGE,
     };
     const rest = { sessionId: "", sessionUsage: NO_USAGE, reset: null };
-    return {
-      epoch: this.#epoch,
-      ran_ms: 5,
-      interruption,
+    return this.#send(`POST /api/runs/${id}/end`, {
+      ...{ epoch: this.#epoch, ran_ms: 5, interruption },
       outcome: { ...outcome, ...rest, ...change },
-      ...more,
-    };
+    });
   }
 
   #send(route: string, body: unknown, headers: Record<string, string> = {}) {
     return this.#app.send(route, body, { authorization: `Bearer ${this.token}`, ...headers });
   }
 }
-
-/** Says with a claim that its `echo` is a program: only such a one gets a token and a briefing. */
-export const ECHO_AS_PROGRAM = { engines: [{ name: "echo", agent: false, external: true }] };

@@ -28,8 +28,6 @@ const INSIDE = new Set([
     "STATEMENTS_MAX",
     "GROUP_MAX_STATEMENTS",
     "GROUP_MAX_CHARACTERS",
-    "INSTANT_MAX",
-    "INSTANT_MAX_BYTES",
     "WHOLE_MAX_CHARS",
     "HASHES_IN_FLIGHT_MAX",
   ],
@@ -55,8 +53,8 @@ const INSIDE = new Set([
     "ASK_ATTEMPTS_MAX",
   ],
   ...["STOP_WAIT_MAX_MS", "ANSWER_MAX_BYTES", "TAKEN_UP_MAX_MS", "TURN_END_MAX_MS"],
-  // Of a runner: what its last claim may take, and which logs it keeps in memory.
-  ...["LAST_CLAIM_MAX_MS", "KEPT_MAX_LINES"],
+  // What the last claim of a runner may take.
+  "LAST_CLAIM_MAX_MS",
   ...["LEAVE_MAX_MS", "STANDBYS_SHOWN_MAX"],
   ...["CAUSES_MAX", "LINKS_MAX", "ANSWER_MAX_S"],
   // What is read of an engine's output, and shown of it in a log.
@@ -85,8 +83,6 @@ const INSIDE = new Set([
   "ERROR_TAIL_MAX_CHARACTERS",
   // A log's own last line, what a refusal may say, and how many reports go at once.
   ...["LOG_BEYOND_MAX_BYTES", "DETAIL_MAX_CHARACTERS", "PER_REQUEST_MAX"],
-  // Logs of runners that are no file on the way, and claims of one of them.
-  ...["KEPT_MAX_BYTES", "RUN_END_LOG_MAX_BYTES", "CLAIMS_WAITING_MAX"],
   // Steps in which more is read.
   ...["ROOM_MAX_ROWS", "LIST_MAX_BYTES", "WAITING_MAX_BYTES", "DESCRIPTIONS_MAX_BYTES"],
 ]);

@@ -367,14 +367,6 @@ describe("POST /api/system/backup (contract 5)", () => {
 });
 
 async function chat(api: Client): Promise<void> {
-  // With a budget each run is claimed first, and its log is a file (decision 0099).
-  await api.call("POST /api/budgets", {
-    name: "b",
-    target: "global",
-    unit: "runs",
-    limit: 100,
-    period: "24h",
-  });
   await api.call("POST /api/workers", { name: "Ada" });
   const { id } = await api.call("POST /api/local/sessions");
   const form = new FormData();

@@ -225,20 +225,61 @@ it("a claim that is repeated renews the lease; the first answer has the one that
   expect(await lease()).toBeGreaterThanOrEqual(again + lease_ms);
 });
 
-it("a short log comes with the outcome, in its commit, and whoever follows it reads it (reliability DUR-9)", async () => {
+it("a log of a runner is followed to its end, and is whole before its outcome is stored (reliability DUR-9)", async () => {
   await using app = await openApp();
   const runner = await world(app);
   await taskFor(app, await awayWorker(app, "echo"), "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
   const headers = { authorization: `Bearer ${await app.token()}` };
-  const following = fetch(`${app.url}/api/executions/${id}/logs?follow=true&tail=2`, { headers });
   // Its headers are there before the run ends.
-  const response = await following;
-  expect((await runner.end(id, {}, null, { log: "one\ntwo\nthree\n" })).status).toBe(200);
-  expect(await response.text()).toBe("two\nthree\n");
-  expect(await app.call(`GET /api/executions/${id}/logs`)).toBe("one\ntwo\nthree\n");
-  expect((await runner.end(id, {}, null, { log: "lies\n" })).status).toBe(200);
-  expect(await app.call(`GET /api/executions/${id}/logs`)).toBe("one\ntwo\nthree\n");
+  const response = await fetch(`${app.url}/api/executions/${id}/logs?follow=true`, { headers });
+  await runner.log(id, 0, "one\ntwo\nthree\n");
+  const { write } = app.db;
+  let before = "";
+  app.db.write = async (statements, ...more) => {
+    if (statements.some(({ sql }) => sql.includes("set lease_until = null, reported = 1"))) {
+      before = await app.call(`GET /api/executions/${id}/logs`);
+    }
+    return await write.call(app.db, statements, ...more);
+  };
+  expect((await runner.end(id)).status).toBe(200);
+  app.db.write = write;
+  for (const log of [before, await response.text(), await app.call(`GET /api/executions/${id}/logs`)]) {
+    expect(log).toBe("one\ntwo\nthree\n");
+  }
+});
+
+it("a run whose lease is lost while its order is made is not in the answer (contract 18.6)", async () => {
+  await using app = await openApp();
+  const runner = await world(app);
+  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  expect((await runner.claim({ request_id: ID })).body.run).not.toBeNull();
+  await app.db.write([{
+    sql: `create trigger lease_lost before update of lease_until on remote_run
+      begin select raise(ignore); end`,
+    args: [],
+  }]);
+  expect((await runner.claim({ request_id: ID, wait_ms: 0 })).body.run).toBeNull();
+});
+
+it("an end that comes while its lease is lost changes nothing (reliability RUN-1)", async () => {
+  await using app = await openApp();
+  const runner = await world(app);
+  const task = await taskFor(app, await awayWorker(app, "echo"), "hello");
+  const id = (await runner.claim()).body.run.execution.execution_id;
+  const { write } = app.db;
+  // After its row was read.
+  app.db.write = async (statements, ...more) => {
+    if (!statements.some(({ sql }) => sql.includes("reported = 1"))) {
+      return await write.call(app.db, statements, ...more);
+    }
+    app.db.write = write;
+    await app.db.write([{ sql: "update remote_run set lease_until = 0", args: [] }]);
+    return await app.db.write(statements, ...more);
+  };
+  expect((await runner.end(id)).status).toBe(409);
+  expect((await app.call(`GET /api/executions/${id}`)).completed_at).toBeNull();
+  expect((await app.call(`GET /api/tasks/${task}`)).status).toBe("running");
 });
 
 const ID = "01a1fd23-4a4c-746f-99ac-8860e2641168";

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
-import { EndBundle } from "../../src/runner/end_bundle.ts";
 import { Lease } from "../../src/runner/lease.ts";
 import { Refused } from "../../src/runner/link.ts";
 import { LogSender } from "../../src/runner/log_sender.ts";
@@ -59,10 +58,7 @@ it("an outcome that the service cannot take is told as a failure; texts are whol
   const order = wireOrder(folder.root);
   const sentAt = { wall: Date.now(), monotonic: 0 };
   const lease = new Lease(systemClock, 60_000, sentAt);
-  const run = new RemoteRun(runOptionsOf(service.link, folder.root), order, {
-    ...{ epoch: 3, lease },
-    ends: new EndBundle(service.link),
-  });
+  const run = new RemoteRun(runOptionsOf(service.link, folder.root), order, { epoch: 3, lease });
   await Deno.mkdir(order.work_dir, { recursive: true });
   const outcome = await run.run(new AbortController().signal);
   await run.tell({ ...outcome, text: "half \ud83d and \0" }, null);
@@ -132,23 +128,4 @@ it("what a run says in many small pieces goes in few requests, and all of it (co
   await w.sender.settled();
   expect(parts().map(({ text }) => text).join("")).toBe(said);
   expect(parts().length).toBeLessThan(10);
-  expect(await w.sender.whole()).toBeNull();
-});
-
-it("a short log is left for the outcome, one of which a part was sent or that is long or no text is not (contract 18.6)", async () => {
-  await using w = await world();
-  await w.write("a line\n");
-  w.sender.grew();
-  expect(await w.sender.whole()).toBe("a line\n");
-  expect(await w.sender.whole()).toBe("a line\n");
-  await new Promise((resolve) => setTimeout(resolve, 200));
-  expect(w.service.asked).toEqual([]);
-  // Where the outcome with it was refused, it goes by itself after all.
-  await w.sender.settled();
-  expect(w.service.asked.map(({ text }) => text)).toEqual(["a line\n"]);
-  for (const other of [new Uint8Array([0xff]), "nul \0", "x".repeat(33_000)]) {
-    await using one = await world();
-    await one.write(other);
-    expect(await one.sender.whole()).toBeNull();
-  }
 });

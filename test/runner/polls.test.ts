@@ -1,21 +1,17 @@
 import { expect, it } from "vitest";
 import { turn } from "../../src/base/turn.ts";
 import { openApp } from "../harness/app.ts";
-import { awayWorker, ECHO_AS_PROGRAM, FakeRunner, taskFor, waitingClaims } from "../harness/runner.ts";
+import { awayWorker, FakeRunner, taskFor, waitingClaims } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { type Poll, Polls } from "../../src/run/polls.ts";
 
 const REQUEST = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
-function poll(woken: string[], name: string): Poll {
-  const runner = { id: "r1", name: "r1", epoch: 1 };
+function poll(woken: string[], requestId: string, epoch = 1, runner = "r1"): Poll {
   return {
-    runner,
-    claim: {} as Poll["claim"],
-    nth: 0,
-    giving: null,
-    isRepeated: false,
-    wake: () => woken.push(name),
+    runner: { id: runner, name: runner, epoch },
+    ...{ requestId, giving: null, isRepeated: false },
+    wake: () => woken.push(requestId),
   };
 }
 
@@ -24,7 +20,8 @@ it("a runner has one claim that waits: a new one ends an older one, and waits fo
   const woken: string[] = [];
   const older = poll(woken, "older");
   const newer = poll(woken, "newer");
-  expect(await polls.add(older)).toBe(false);
+  await polls.add(older);
+  expect([woken, polls.free]).toEqual([[], [older]]);
   let given = () => {};
   const giving = polls.give(older, new Promise<boolean>((resolve) => given = () => resolve(true)));
   const added = polls.add(newer);
@@ -32,34 +29,27 @@ it("a runner has one claim that waits: a new one ends an older one, and waits fo
   expect([woken, polls.isOpen(older), polls.free]).toEqual([["older"], false, []]);
   given();
   await giving;
-  expect([await added, polls.isOpen(newer), polls.free]).toEqual([true, true, [newer]]);
+  await added;
+  expect([older.isRepeated, polls.isOpen(newer), polls.free]).toEqual([false, true, [newer]]);
   polls.remove(newer);
   expect(polls.isOpen(newer)).toBe(false);
 });
 
-it("so many claims of one runner wait at a time: one more ends the oldest, and a process that took over all of them (contract 18.6)", async () => {
+it("a claim ends only its own runner's: the same request, or that of the process before, which ends nobody when it comes late (contract 18.6)", async () => {
   const polls = new Polls();
   const woken: string[] = [];
-  const named = (request: string, epoch = 1): Poll => ({
-    ...poll(woken, request),
-    runner: { id: "r1", name: "r1", epoch },
-    claim: { request_id: request } as Poll["claim"],
-  });
-  const all = ["a", "b", "c", "d"].map((request) => named(request));
-  for (const one of all) expect(await polls.add(one)).toBe(false);
-  expect([polls.free, woken]).toEqual([all, []]);
-  const fifth = named("e");
-  expect([await polls.add(fifth), woken, polls.free.length]).toEqual([true, ["a"], 4]);
-  // It comes again: only the one before it ends.
-  const again = named("c");
-  expect([await polls.add(again), woken, polls.free.length]).toEqual([true, ["a", "c"], 4]);
-  const other = { ...named("f"), runner: { id: "r2", name: "r2", epoch: 1 } };
-  expect(await polls.add(other)).toBe(false);
-  const next = named("g", 2);
-  expect([await polls.add(next), polls.free]).toEqual([true, [other, next]]);
-  // One of the process before comes late, and ends nobody.
-  const late = named("h");
-  expect([await polls.add(late), polls.isOpen(next)]).toEqual([false, true]);
+  const [first, again, next] = [poll(woken, "a"), poll(woken, "a"), poll(woken, "b", 2)];
+  const other = poll(woken, "other", 1, "r2");
+  for (const one of [first, other, again]) await polls.add(one);
+  expect([first.isRepeated, woken, polls.free]).toEqual([true, ["a"], [other, again]]);
+  await polls.add(next);
+  expect([again.isRepeated, polls.free]).toEqual([false, [other, next]]);
+  const late = poll(woken, "late");
+  await polls.add(late);
+  expect([polls.isOpen(late), polls.free, woken]).toEqual([false, [other, next], ["a", "a", "late"]]);
+  // An answer that comes late takes nobody else's place either.
+  polls.remove(late);
+  expect(polls.isOpen(next)).toBe(true);
 });
 
 it("no run is given to a claim that has gone while others were looked at (contract 18)", async () => {
@@ -139,7 +129,7 @@ it("a removed runner's run is nobody else's before its lease is over, and has no
   const [one, two] = runners as [FakeRunner, FakeRunner];
   const worker = await awayWorker(app, "echo");
   await taskFor(app, worker, "hello");
-  const { execution: { execution_id: id }, token } = (await one.claim(ECHO_AS_PROGRAM)).body.run;
+  const { execution: { execution_id: id }, token } = (await one.claim()).body.run;
   const whoami = async () =>
     (await app.send("GET /api/auth/whoami", undefined, { authorization: `Bearer ${token}` })).status;
   expect(await whoami()).toBe(200);

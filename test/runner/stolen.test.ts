@@ -7,7 +7,7 @@ import { fakeEnvironment } from "../harness/agents.ts";
 import { type Client, client } from "../harness/client.ts";
 import { patient } from "../harness/patience.ts";
 import { startServer, tempDir } from "../harness/process.ts";
-import { awayWorker, ECHO_AS_PROGRAM, FakeRunner, taskFor } from "../harness/runner.ts";
+import { awayWorker, FakeRunner, taskFor } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 // deno-lint-ignore no-explicit-any
@@ -175,7 +175,7 @@ function environment(): Record<string, string> {
   };
 }
 
-const EVERY_ENGINE = ["echo", "fake", "claude"].map((name) => ({ name, agent: true, external: true }));
+const EVERY_ENGINE = ["echo", "fake", "claude"].map((name) => ({ name, agent: true }));
 
 const CLAIM = {
   request_id: "01a1fd23-4a4c-746f-99ac-8860e2641168",
@@ -249,7 +249,7 @@ async function furnish(api: Client, folder: string) {
     media_path: farMedia.path,
   });
   const request = crypto.randomUUID();
-  const { run } = (await runner.claim({ request_id: request, ...ECHO_AS_PROGRAM })).body;
+  const { run } = (await runner.claim({ request_id: request })).body;
   expect(run.execution.instruction).toContain(OTHERS.away);
   const waiting = await taskFor(api, away, OTHERS.waiting);
 

@@ -3,10 +3,8 @@ import { newId } from "../../src/base/id.ts";
 import { listConversationEvents } from "../../src/store/chat.ts";
 import { Database, type Statement, type Value } from "../../src/store/database.ts";
 import { pageHistory } from "../../src/store/history.ts";
-import type { NewExecution } from "../../src/store/execution.ts";
-import { storeInstantRuns } from "../../src/store/instant_run.ts";
-import { endRemoteRuns } from "../../src/store/remote_end.ts";
-import { listShortRemoteRuns } from "../../src/store/remote_run.ts";
+import { type ExecutionEnd, finishExecution } from "../../src/store/execution.ts";
+import { endLease, findRemoteRun } from "../../src/store/remote_run.ts";
 import { listLastHeard } from "../../src/store/platform_message.ts";
 import { migrate } from "../../src/store/migrate.ts";
 import { listOldExecutions, pruneInbound, pruneSent } from "../../src/store/retention.ts";
@@ -221,26 +219,13 @@ describe("query plans (architecture, Style)", () => {
   it("runs that are named by their ids are found by them, and not among all that go on or that their runner ever had", async () => {
     const db = await Database.open(":memory:");
     await migrate(db, 0);
-    const execution = { execution_id: "e", task_id: "t" } as NewExecution;
-    const end = { session_id: "", result: "", exit_code: null, started_at: 1 };
-    const run = { execution, end, log: "", epoch: 1, targets: [] };
-    const asked = vi.spyOn(db, "read").mockResolvedValue([]);
-    await listShortRemoteRuns(db, "r", ["e"]);
-    const [sql = "", args = []] = asked.mock.calls[0] ?? [];
-    asked.mockRestore();
     const found = vi.spyOn(db, "first").mockResolvedValue(null);
+    await findRemoteRun(db, "r", "e");
     await findAskedSession(db, "t", "claude");
-    const [session = "", named = []] = found.mock.calls[0] ?? [];
+    const reads = found.mock.calls.map(([sql, args = []]) => ({ sql, args }));
     found.mockRestore();
-    const remote = endRemoteRuns([run], 1);
-    for (
-      const statement of [
-        { sql, args },
-        { sql: session, args: named },
-        ...remote,
-        ...storeInstantRuns([run], 1),
-      ]
-    ) {
+    const end = { usage: {} } as ExecutionEnd;
+    for (const statement of [...reads, ...endLease("e", 1), ...finishExecution("e", end, 1)]) {
       const plan = await db.read<{ detail: string }>(`explain query plan ${statement.sql}`, statement.args);
       const indexes = plan.flatMap(({ detail }) =>
         /INDEX (execution_status|execution_worker|remote_run_request)/.exec(detail) ?? []

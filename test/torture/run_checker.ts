@@ -2,7 +2,6 @@
 import { join } from "node:path";
 import { dataPaths, logPath } from "../../src/base/paths.ts";
 import { Database } from "../../src/store/database.ts";
-import { findLogText } from "../../src/store/instant_run.ts";
 import { readLedger } from "../harness/agents.ts";
 import { walk } from "./checker.ts";
 
@@ -32,7 +31,7 @@ export async function checkRuns(dataDir: string, agentLedger: string): Promise<s
     return [
       ...await brokenLeases(db),
       ...runs.flatMap(wrongMarks),
-      ...await wrongLogs(db, dataDir, runs),
+      ...await wrongLogs(dataDir, runs),
       ...await wrongStarts(agentLedger, runs),
     ];
   } finally {
@@ -77,14 +76,12 @@ function wrongMarks({ id, attempt, result, said }: Run): string[] {
   );
 }
 
-async function wrongLogs(db: Database, dataDir: string, runs: readonly Run[]): Promise<string[]> {
+async function wrongLogs(dataDir: string, runs: readonly Run[]): Promise<string[]> {
   const faults: string[] = [];
   for (const { id, status, result } of runs) {
     const path = logPath(dataPaths(dataDir), id);
     const { size } = await Deno.stat(path).catch(() => ({ size: 0 }));
-    const file = size === 0 || size > LOG_MAX_BYTES ? "" : await Deno.readTextFile(path);
-    // A short log is stored with the outcome.
-    const text = await findLogText(db, id) ?? file;
+    const text = size === 0 || size > LOG_MAX_BYTES ? "" : await Deno.readTextFile(path);
     const marks = [...text.matchAll(MARK)];
     // A run that has completed has its whole log; of one that was lost, perhaps a part.
     const least = status === "completed" && result.startsWith("mark ") ? 1 : 0;
