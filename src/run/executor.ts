@@ -123,7 +123,7 @@ export class Executor {
       reports: {
         onWrite: () => bells.ring(logBell(id)),
         waitedMs: () => waits.waitedMs(id),
-        onStart: () => this.#onStart(claim, start),
+        onStart: (engine) => this.#onStart(claim, engine, start),
         onStep: (words) => steps.note(id, words),
         onSession: (session) => void this.#storeSession(claim, session),
         onUsage: (usage, engine) => (metered ??= meterOf(engine)).onUsage(usage),
@@ -132,11 +132,12 @@ export class Executor {
     });
   }
 
-  #onStart(claim: Claim, start: Start): void {
+  #onStart(claim: Claim, engine: Engine, start: Start): void {
     // An engine that has to start again starts more than one process.
     if (start.at !== null) return;
     start.at = this.#options.clock.now();
-    void this.#storeStart(claim, start.at, start);
+    // A run inside this process ends immediately: its start is stored with its outcome.
+    if (engine.external) void this.#storeStart(claim, start.at, start);
   }
 
   // Not waited for: the database keeps the order of writes, so the outcome always comes after the start.

@@ -29,7 +29,7 @@ interface RunReports {
   /** How long the run has waited for a person so far, in ms. */
   waitedMs: () => number;
   /** Called when the engine has started, with its process where it has one; again for each further process. */
-  onStart: (pid?: number) => void;
+  onStart: (engine: Engine, pid?: number) => void;
   onStep: (words: string) => void;
   onSession: (session: EngineSession) => void;
   onUsage: (usage: Usage, engine: Engine) => void;
@@ -72,7 +72,7 @@ export async function runWorker(
     closing: lastLine,
     onWrite: reports.onWrite,
     waitedMs: reports.waitedMs,
-    onStart: reports.onStart,
+    onStart: (pid) => reports.onStart(engine, pid),
     onStep: reports.onStep,
     onSession: reports.onSession,
     onUsage: (usage) => reports.onUsage(usage, engine),

@@ -123,7 +123,7 @@ export class RemoteRun {
       reports: {
         onWrite: () => this.#onWrite(),
         waitedMs: () => this.waitedMs,
-        onStart: (pid) => this.#onStart(pid),
+        onStart: (_engine, pid) => this.#onStart(pid),
         onStep: (words) => this.#reports.add({ kind: "step", words: words.slice(0, 500) }),
         onSession: ({ id, usage }) => this.#reports.add({ kind: "session", id, usage }),
         onUsage: (usage, engine) =>
