@@ -51,7 +51,7 @@ it("a file of a message is asked for until it is there as a whole (contract 18.6
 
 it("an outcome that the service cannot take is told as a failure; texts are whole characters (contract 18.6)", async () => {
   await using service = new FakeService(({ path, text }) => {
-    if (path.includes("/log?")) return Response.json({ size: 1_000_000 });
+    if (/\/(log\?|events$)/.test(path)) return Response.json({ size: 1_000_000 });
     return JSON.parse(text).outcome.failure === "" ? problem(400, "invalid_request") : Response.json({});
   });
   await using folder = await temporary();

@@ -20,7 +20,7 @@ it("a run behind another one of its directory does not begin after a stop, and g
   await Deno.symlink(first.work_dir, second.work_dir);
   const stored = Promise.withResolvers<void>();
   await using service = new FakeService(async ({ path }, times) => {
-    if (path.includes("/log?")) return Response.json({ size: 1_000_000 });
+    if (/\/(log\?|events$)/.test(path)) return Response.json({ size: 1_000_000 });
     if (path.includes(first.execution.execution_id)) {
       if (times === 1) return problem(503, "unavailable");
       await stored.promise;
@@ -82,7 +82,7 @@ it("a stop ends although the service does not answer (contract 18.2)", async () 
   const order = wireOrder(root);
   const { promise: silence, resolve: answer } = Promise.withResolvers<void>();
   await using service = new FakeService(async ({ path }, times) => {
-    if (path.includes("/log?")) return Response.json({ size: 1_000_000 });
+    if (/\/(log\?|events$)/.test(path)) return Response.json({ size: 1_000_000 });
     if (path !== "/api/runners/claim" || times > 1) await silence;
     return Response.json({ ...TIMES, beat_ms: 1_000, run: order });
   });
@@ -110,7 +110,7 @@ it("what a claim was given as the stop came goes back to the queue (contract 18.
   const order = wireOrder(root);
   const { promise: cut, resolve: answer } = Promise.withResolvers<void>();
   await using service = new FakeService(async ({ path }, times) => {
-    if (path.includes("/log?")) return Response.json({ size: 1_000_000 });
+    if (/\/(log\?|events$)/.test(path)) return Response.json({ size: 1_000_000 });
     if (path !== "/api/runners/claim") return Response.json({});
     // Its answer to the first one does not come.
     if (times === 1) await cut;
@@ -138,7 +138,7 @@ it("what a claim was given as the stop came goes back to the queue (contract 18.
 function serviceWith(order: WireOrder, change: Partial<typeof TIMES>, root: string) {
   const over = Promise.withResolvers<void>();
   const service = new FakeService(async ({ path }, times) => {
-    if (path.includes("/log?")) return Response.json({ size: 1_000_000 });
+    if (/\/(log\?|events$)/.test(path)) return Response.json({ size: 1_000_000 });
     if (path.endsWith("/beat")) {
       return Response.json({ runs: [{ id: order.execution.execution_id, stop: "", waited_ms: 0 }] });
     }
