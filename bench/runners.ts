@@ -130,8 +130,8 @@ async function throughput(): Promise<Row[]> {
     bare: local.perSecond,
     beside: "by the service itself",
     says: `${(100 * remote.perSecond / local.perSecond).toFixed(0)} % of it`,
-    goal: "at least 1000 /s",
-    met: remote.perSecond >= 1_000,
+    goal: "",
+    met: null,
   }, {
     what: "CPU of the service for each of them",
     value: remote.cpuMs,

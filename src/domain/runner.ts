@@ -178,13 +178,6 @@ const runReportSchema = z.discriminatedUnion("kind", [
   z.strictObject({ ...report, kind: z.literal("session"), id: text(1_000), usage: usageSchema }),
   z.strictObject({ ...report, kind: z.literal("usage"), usage: usageSchema }),
   z.strictObject({ ...report, kind: z.literal("step"), words: text(WORDS_MAX_BYTES) }),
-  z.strictObject({
-    ...report,
-    kind: z.literal("windows"),
-    windows: z.array(
-      z.strictObject({ name: text(200), utilization: z.number(), resets_at: time.nullable() }),
-    ).max(20),
-  }),
 ]);
 
 export type RunReport = z.output<typeof runReportSchema>;

@@ -140,8 +140,6 @@ export class RemoteReports {
       }
       case "usage":
         return [countUse(row.execution_id, sane(event.usage))];
-      // Windows are those of the runner's own login, which holds nothing here.
-      case "windows":
       case "step":
         return [];
     }

@@ -13,8 +13,7 @@ it("use without bounds keeps no outcome from being stored, and no sum from being
   for (const text of ["one", "two"]) {
     await taskFor(app, worker, text);
     const id = (await runner.claim()).body.run.execution.execution_id;
-    const windows = [{ name: "mine", utilization: 2, resets_at: null }];
-    const events = [{ no: 1, kind: "usage", usage: WILD }, { no: 2, kind: "windows", windows }];
+    const events = [{ no: 1, kind: "usage", usage: WILD }];
     expect((await runner.events(id, events)).status).toBe(200);
     expect((await runner.end(id, { usage: WILD, sessionUsage: WILD })).status).toBe(200);
     expect((await app.call(`GET /api/executions/${id}`)).usage)
@@ -22,8 +21,6 @@ it("use without bounds keeps no outcome from being stored, and no sum from being
   }
   const sums = await app.db.read("select tokens, nano_usd from ledger where target = 'global' order by runs");
   expect(sums).toEqual([1, 2].map((runs) => ({ tokens: runs * 1e12, nano_usd: runs * 1e13 })));
-  // A runner has a login of its own: its provider's windows say nothing about ours.
-  expect(await app.db.read("select 1 from engine_window")).toEqual([]);
 });
 
 it("a lost run that cannot be ended stops neither those behind it nor the start (reliability RUN-1)", async () => {
