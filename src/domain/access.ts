@@ -163,7 +163,6 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["POST /api/runs/:id/log", "write:runs", "runners"],
   ["POST /api/runs/:id/events", "write:runs", "runners"],
   ["POST /api/runs/:id/end", "write:runs", "runners"],
-  ["POST /api/runs/outcomes", "write:runs", "runners"],
   ["GET /api/runs/:id/media/:name", "write:runs", "runners"],
 ];
 

@@ -352,7 +352,6 @@ const CHANGES_NOTHING = [
   "POST /api/runs/:id/log",
   "POST /api/runs/:id/events",
   "POST /api/runs/:id/end",
-  "POST /api/runs/outcomes",
 ];
 
 describe("the audit trail (contract 4, Journal)", () => {
