@@ -88,10 +88,6 @@ docs: $(DEPS) ## Write docs/cli.md from the definitions of the commands
 man: $(DEPS) ## Write the man pages dist/man/svc.1 and svc-ctl.1 from the commands
 	@$(DENO) run -A build/man.ts
 
-.PHONY: fixture
-fixture: $(DEPS) ## Store the schema of this release for the tests of upgrades
-	@$(DENO) run -A build/fixture.ts
-
 .PHONY: release
 release: $(DEPS) ## Build archives, checksums and a bill of materials in dist/release (TARGETS='linux-x64' for some)
 	@$(DENO) run -A build/release.ts $(TARGETS)

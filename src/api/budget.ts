@@ -80,7 +80,7 @@ export async function createBudget(
     };
     const month = new Months(needs.timeZone).of(now);
     const settled = await findSettled(db, stored, now, month);
-    const use = { ...stored, settled, soft_told_at: null, hard_told_at: null };
+    const use = { ...stored, settled, soft_notified_at: null, hard_notified_at: null };
     return {
       statements: [...insertBudget(stored, BUDGETS_MAX), changed("budget.created", stored, call, now)],
       response: await shownOf(needs, use, await listOpenRuns(db, now), engines.tells(stored)),
@@ -210,7 +210,7 @@ async function shownOf(
   const month = new Months(timeZone).of(now);
   const standing = standingOf(budget, open, tells);
   const state = stateOf(budget, standing);
-  const { settled, soft_told_at: _soft, hard_told_at: _hard, ...stored } = budget;
+  const { settled, soft_notified_at: _soft, hard_notified_at: _hard, ...stored } = budget;
   const beyond = standing.used + standing.reserved - settled;
   const most = countedLimit(budget) - 1 - beyond;
   const resets = budget.period === "month"

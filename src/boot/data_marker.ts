@@ -6,7 +6,7 @@ import { logger } from "../base/log.ts";
 import { type DataPaths, realPath } from "../base/paths.ts";
 import { writeWhole } from "../base/whole_file.ts";
 import type { Database } from "../store/database.ts";
-import { schemaVersion } from "../store/migrate.ts";
+import { readSchema } from "../store/migrate.ts";
 import { findSetting, saveSetting } from "../store/setting.ts";
 
 const log = logger("database");
@@ -54,7 +54,8 @@ export class DataMarker {
 
   /** Throws `unavailable` when the database that was opened has nothing in it although it should. */
   async check(db: Database): Promise<void> {
-    if (this.#known() && await schemaVersion(db) === 0) throw this.#lost("there is nothing in it");
+    if (!this.#known()) return;
+    if ((await readSchema(db)).version === 0) throw this.#lost("there is nothing in it");
   }
 
   /** Stores the database's name in the directory and the directory's id in the database. The schema has to exist. */

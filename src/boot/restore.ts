@@ -13,7 +13,7 @@ import { keepAddonIn } from "../store/addon.ts";
 import { endAllLogins } from "../store/credential.ts";
 import { Database, inspect } from "../store/database.ts";
 import { record } from "../store/journal.ts";
-import { SCHEMA_VERSION, schemaVersion } from "../store/migrate.ts";
+import { readSchema, SCHEMA_VERSION, UNRELEASED_SCHEMA } from "../store/migrate.ts";
 import { saveSetting } from "../store/setting.ts";
 import { relocate } from "../store/relocate.ts";
 
@@ -128,14 +128,18 @@ async function unpack(file: string, folder: string): Promise<{ manifest: Manifes
   const text = await Deno.readTextFile(join(folder, BACKUP.manifest)).catch(() => "null");
   const manifest = manifestSchema.safeParse(JSON.parse(text));
   if (!manifest.success) throw refuse("it is no backup of this service, or of a later version");
+  const database = join(folder, BACKUP.database);
+  const faults = await inspect(database);
+  if (faults.length > 0) throw refuse(`its database is damaged: ${faults.join("; ")}`);
+  const db = await Database.open(`file:${database}`);
+  const { isReleased } = await readSchema(db).finally(() => db.close());
+  if (!isReleased) throw refuse(UNRELEASED_SCHEMA);
   if (manifest.data.schema_version > SCHEMA_VERSION) {
     throw refuse(
       `its schema is version ${manifest.data.schema_version}, this program knows ${SCHEMA_VERSION}; ` +
         `restore it with svc ${manifest.data.svc_version} or later`,
     );
   }
-  const faults = await inspect(join(folder, BACKUP.database));
-  if (faults.length > 0) throw refuse(`its database is damaged: ${faults.join("; ")}`);
   return { manifest: manifest.data, hasKey: names.includes(BACKUP.secretKey) };
 }
 
@@ -170,7 +174,7 @@ async function prepare(
   const path = join(paths.restore, BACKUP.database);
   const db = await Database.open(`file:${path}`);
   try {
-    if (await schemaVersion(db) !== manifest.schema_version) {
+    if ((await readSchema(db)).version !== manifest.schema_version) {
       throw new ServiceError("unavailable", "Cannot restore: the database is not what the manifest says");
     }
     await relocate(db, manifest.data_dir, paths.root);

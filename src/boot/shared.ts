@@ -4,7 +4,7 @@ import { keyFingerprint } from "../base/token.ts";
 import { writeWhole } from "../base/whole_file.ts";
 import { ConfigError } from "../config/file.ts";
 import type { Database } from "../store/database.ts";
-import { SCHEMA_VERSION, schemaVersion } from "../store/migrate.ts";
+import { readSchema, SCHEMA_VERSION, UNRELEASED_SCHEMA } from "../store/migrate.ts";
 import { findSetting, saveSetting } from "../store/setting.ts";
 import { loadKey } from "./first_start.ts";
 
@@ -17,8 +17,11 @@ const markerSchema = z.object({ database: z.string() });
  * ConfigError that names the way out.
  */
 export async function checkShared(db: Database, paths: DataPaths, jwtSecret: string): Promise<void> {
-  const version = await schemaVersion(db);
+  const { version, isReleased } = await readSchema(db);
   if (version === 0) return;
+  if (!isReleased) {
+    throw new ConfigError(`Cannot use this database: ${UNRELEASED_SCHEMA}. Nothing was changed`);
+  }
   if (version > SCHEMA_VERSION) {
     throw new ConfigError(
       `Cannot stand by for this database: its schema is version ${version}, this program knows ${SCHEMA_VERSION}; ` +

@@ -6,7 +6,7 @@ import type { DataPaths } from "../base/paths.ts";
 import { syncPath } from "../base/whole_file.ts";
 import { Database } from "../store/database.ts";
 import { listFaults } from "../store/health.ts";
-import { migrate, type Migration, MIGRATIONS, schemaVersion } from "../store/migrate.ts";
+import { migrate, type Migration, MIGRATIONS, readSchema } from "../store/migrate.ts";
 
 const log = logger("database");
 
@@ -23,8 +23,8 @@ export async function upgrade(
   clock: Clock,
   steps: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
-  const from = await schemaVersion(db);
-  if (from > 0 && from < steps.length) {
+  const { version: from, isReleased } = await readSchema(db);
+  if (isReleased && from > 0 && from < steps.length) {
     const copy = await backUp(db, paths.backups, from, clock.now());
     log.info("Upgrading the database from schema {from} to {to}; as it was it is in {copy}", {
       from,

@@ -83,8 +83,8 @@ export function createBudgets(options: BudgetsOptions): Stage {
     const state = stateOf(budget, standing);
     if (state !== "soft" && state !== "hard") return;
     const told = state === "hard"
-      ? budget.hard_told_at
-      : Math.max(budget.hard_told_at ?? -1, budget.soft_told_at ?? -1);
+      ? budget.hard_notified_at
+      : Math.max(budget.hard_notified_at ?? -1, budget.soft_notified_at ?? -1);
     if (told !== null && told > before) return;
     const kind = `budget.${state}` as const;
     const session_key = budget.target.startsWith("session:") ? budget.target.slice("session:".length) : "";

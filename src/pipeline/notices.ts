@@ -84,17 +84,17 @@ export function createNotices(options: NoticesOptions): Stage {
     const place = placeOfRule(rule);
     const told = await findTold(db, place, notice);
     if (told !== null && told.at > now - rule.every) return [countLeftOut(place, notice)];
-    const left_out = told?.left_out ?? 0;
+    const suppressed = told?.suppressed_count ?? 0;
     const since = told === null ? "" : new Date(told.at).toISOString();
-    const content = left_out === 0
+    const content = suppressed === 0
       ? notice.content
-      : `${notice.content}\n${left_out} more like it since ${since}.`;
+      : `${notice.content}\n${suppressed} more like it since ${since}.`;
     const data = {
       on: notice.kind,
       to: rule.to ?? "",
       about: notice.about,
       text: content,
-      left_out,
+      left_out: suppressed,
       ...keysOf(event),
     };
     const statements = [noteTold(place, notice, now), record(now, { kind: "notice.raised", data })];

@@ -69,7 +69,7 @@ export function updateBudget(id: string, change: BudgetChange, now: number): Sta
     if (name === "name") {
       set.push("name_key = ?");
       args.push(nameKey(change.name ?? ""));
-    } else if (name !== "action") set.push("soft_told_at = null", "hard_told_at = null");
+    } else if (name !== "action") set.push("soft_notified_at = null", "hard_notified_at = null");
   }
   return ringing(guarded(
     `update budget set ${[...new Set(set)].join(", ")} where id = ?`,
@@ -92,7 +92,7 @@ export function deleteBudget(id: string): Statement[] {
 
 /** Notes that it was said that a budget is soft or hard, guarded by its not being said since `before` (once in a period). */
 export function noteTold(id: string, state: "soft" | "hard", before: number, now: number): Statement[] {
-  const column = `${state}_told_at`;
+  const column = `${state}_notified_at`;
   return guarded(
     `update budget set ${column} = ? where id = ? and (${column} is null or ${column} <= ?)`,
     [now, id, before],

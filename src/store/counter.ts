@@ -1,6 +1,6 @@
 import type { Database } from "./database.ts";
 
-/** Numbers by name and key, kept by triggers (store/migrations/0001_counters.ts). */
+/** Numbers by name and key, kept by triggers (store/migrations/schema_triggers.ts). */
 type Counters = Record<string, Record<string, number>>;
 
 /** Every counter there is: a few dozen rows, however many things they count. */

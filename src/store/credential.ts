@@ -45,7 +45,6 @@ export function changePassword(
 export function endAllLogins(now: number): Statement[] {
   return [
     { sql: "update credential set version = version + 1, updated_at = ?", args: [now] },
-    // Of whatever schema: a restored one may be from before there were users.
     { sql: "delete from refresh_token", args: [] },
   ];
 }

@@ -9,7 +9,7 @@ import { TASK_JSON, TASK_TEXTS } from "./task.ts";
 /** Which fleet manages what: `kind id` to the name of the fleet. */
 export async function listManaged(db: Database): Promise<ReadonlyMap<string, string>> {
   const rows = await db.read<{ kind: string; id: string; fleet: string } & Row>(
-    "select kind, id, fleet from managed",
+    "select kind, id, fleet from fleet_object",
   );
   return new Map(rows.map(({ kind, id, fleet }) => [`${kind} ${id}`, fleet]));
 }
@@ -17,7 +17,7 @@ export async function listManaged(db: Database): Promise<ReadonlyMap<string, str
 /** Puts one thing under a fleet. */
 export function manage(kind: FleetKind, id: string, fleet: string): Statement {
   return {
-    sql: `insert into managed (kind, id, fleet) values (?, ?, ?)
+    sql: `insert into fleet_object (kind, id, fleet) values (?, ?, ?)
       on conflict (kind, id) do update set fleet = excluded.fleet`,
     args: [kind, id, fleet],
   };
@@ -49,7 +49,7 @@ const STATE = `(
     union all
     select count(*), coalesce(sum(updated_at), 0) from memory where scope = 'global'
     union all
-    select count(*), 0 from managed))`;
+    select count(*), 0 from fleet_object))`;
 
 /** A text that is another one after every change of what a fleet can hold. */
 export async function fleetState(db: Database): Promise<string> {

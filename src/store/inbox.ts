@@ -101,7 +101,7 @@ export function findPausedSchedules(db: Database): Promise<InboxItem[]> {
 /** Budgets that hold a task now. */
 export function findHoldingBudgets(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
-    `select 'budget_holds' as kind, coalesce(hard_told_at, updated_at) as at, name as title, target as detail, '' as worker_id,
+    `select 'budget_holds' as kind, coalesce(hard_notified_at, updated_at) as at, name as title, target as detail, '' as worker_id,
       '' as worker_name, '' as execution_id, '' as message_id, '' as session_key, '' as engine, '' as task_id,
       ${NO_QUESTION}, id as budget_id
     from budget

@@ -13,8 +13,8 @@ export const BEFORE = "from ledger where target = one.value and at <= ? order by
 /** A budget with what ended runs used of it in its period, as a counted number. */
 export interface MeasuredBudget extends StoredBudget, Row {
   settled: number;
-  soft_told_at: number | null;
-  hard_told_at: number | null;
+  soft_notified_at: number | null;
+  hard_notified_at: number | null;
 }
 
 const FIELD = { runs: "runs", tokens: "tokens", minutes: "ms", usd: "nano_usd" } as const;
@@ -35,7 +35,7 @@ export function measureBudgets(
     : `where ${"ids" in which ? "id" : "target"} in (select value from json_each(?))`;
   const args: Value[] = which === null ? [] : [JSON.stringify("ids" in which ? which.ids : which.targets)];
   return db.read<MeasuredBudget>(
-    `select id, name, target, unit, "limit", period, soft, action, lifted_until, soft_told_at, hard_told_at, created_at,
+    `select id, name, target, unit, "limit", period, soft, action, lifted_until, soft_notified_at, hard_notified_at, created_at,
       updated_at,
       coalesce((
         select ${UNIT} from ledger where ledger.target = budget.target order by at desc, runs desc limit 1), 0)

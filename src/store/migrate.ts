@@ -1,24 +1,7 @@
-import { ServiceError } from "../domain/error.ts";
 import { faultPoint } from "../base/fault_point.ts";
+import { ServiceError } from "../domain/error.ts";
 import type { Database } from "./database.ts";
-import { COUNTERS } from "./migrations/0001_counters.ts";
-import { RETENTION } from "./migrations/0001_retention.ts";
-import { START } from "./migrations/0001_start.ts";
-import { ANSWERS } from "./migrations/0002_answers.ts";
-import { PEOPLE } from "./migrations/0003_people.ts";
-import { BUDGETS } from "./migrations/0004_budgets.ts";
-import { CONVERSATIONS } from "./migrations/0004_conversations.ts";
-import { FLEET } from "./migrations/0004_fleet.ts";
-import { LOGS } from "./migrations/0004_logs.ts";
-import { NOTICES } from "./migrations/0004_notices.ts";
-import { QUESTIONS } from "./migrations/0004_questions.ts";
-import { RUNNERS } from "./migrations/0004_runners.ts";
-import { RUN_NUMBERS } from "./migrations/0004_run_numbers.ts";
-import { PLATFORMS } from "./migrations/0004_platforms.ts";
-import { SCHEDULES } from "./migrations/0004_schedules.ts";
-import { STANDBY } from "./migrations/0004_standby.ts";
-import { USAGE } from "./migrations/0004_usage.ts";
-import { WAITING } from "./migrations/0004_waiting.ts";
+import { SCHEMA } from "./migrations/schema.ts";
 
 /** One step from a schema version to the next. */
 export interface Migration {
@@ -27,52 +10,51 @@ export interface Migration {
 }
 
 /** Every migration in order. A released one is never edited: a new one is added at the end. */
-export const MIGRATIONS: readonly Migration[] = [
-  { name: "0001_start", statements: [...START, ...COUNTERS, ...RETENTION] },
-  { name: "0002_answers", statements: ANSWERS },
-  { name: "0003_people", statements: PEOPLE },
-  // Not released yet: what is new until then is one version, in one file per subject. `make fixture` after each change.
-  {
-    name: "0004_work",
-    statements: [
-      ...CONVERSATIONS,
-      ...QUESTIONS,
-      ...BUDGETS,
-      ...PLATFORMS,
-      ...RUN_NUMBERS,
-      ...SCHEDULES,
-      ...FLEET,
-      ...NOTICES,
-      ...WAITING,
-      ...LOGS,
-      ...STANDBY,
-      ...RUNNERS,
-      ...USAGE,
-    ],
-  },
-];
+export const MIGRATIONS: readonly Migration[] = [{ name: "0001_schema", statements: SCHEMA }];
 
 /** The schema version that this program needs. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** The schema version of a database: 0 when it is empty. */
-export async function schemaVersion(db: Database): Promise<number> {
+/** The reason to refuse a database of a development state, and the way out: `export` has what a fleet file can hold. */
+export const UNRELEASED_SCHEMA =
+  "its schema is from before the first release. Start the program that wrote it and run " +
+  "`svc ctl export > fleet.yaml`. Then start this program with an empty data directory or database and run " +
+  "`svc ctl apply -f fleet.yaml`. An export does not include users, tokens, pairings, conversations and history";
+
+/** The schema version of a database, 0 when it is empty, and whether a release made it. */
+export async function readSchema(
+  db: Database,
+  steps: readonly Migration[] = MIGRATIONS,
+): Promise<{ version: number; isReleased: boolean }> {
   const table = await db.first("select name from sqlite_master where type = 'table' and name = 'migration'");
-  if (table === null) return 0;
-  const row = await db.first<{ version: number }>("select max(version) as version from migration");
-  return row?.version ?? 0;
+  if (table === null) return { version: 0, isReleased: true };
+  const applied = await db.read<{ version: number; name: string }>(
+    "select version, name from migration order by version",
+  );
+  return {
+    version: applied.at(-1)?.version ?? 0,
+    isReleased: applied.every(({ version, name }) =>
+      version > steps.length || steps[version - 1]?.name === name
+    ),
+  };
 }
 
 /**
- * Brings the schema up to date. Each step and its version row are one transaction: after a kill the next start goes on with
- * the next step. A newer schema is refused, and nothing is changed.
+ * Brings the schema up to date. Each step and its version row are one transaction: after a kill the next start continues with
+ * the next step. Throws ServiceError `unavailable`, and changes nothing, when this program cannot use the schema.
  */
 export async function migrate(
   db: Database,
   now: number,
   steps: readonly Migration[] = MIGRATIONS,
 ): Promise<{ from: number; to: number }> {
-  const from = await schemaVersion(db);
+  const { version: from, isReleased } = await readSchema(db, steps);
+  if (!isReleased) {
+    throw new ServiceError(
+      "unavailable",
+      `Cannot open the database: ${UNRELEASED_SCHEMA}. Nothing was changed`,
+    );
+  }
   if (from > steps.length) {
     throw new ServiceError(
       "unavailable",
@@ -91,16 +73,15 @@ export async function migrate(
       args: [],
     }]);
   }
-  for (let version = from + 1; version <= steps.length; version++) {
-    const step = steps[version - 1];
-    if (step === undefined) break;
+  for (const [index, { name, statements }] of steps.entries()) {
+    if (index < from) continue;
     faultPoint("migrate.step");
     await db.write([
       {
         sql: "insert into migration (version, name, applied_at) values (?, ?, ?)",
-        args: [version, step.name, now],
+        args: [index + 1, name, now],
       },
-      ...step.statements.map((sql) => ({ sql, args: [] })),
+      ...statements.map((sql) => ({ sql, args: [] })),
     ]);
   }
   faultPoint("migrate.step");

@@ -29,7 +29,7 @@ export function insertNotice(notice: Notice, now: number, when?: When): Statemen
 /** When a notice was told at a place last, and how many equal ones were left out since. */
 interface Told extends Row {
   at: number;
-  left_out: number;
+  suppressed_count: number;
 }
 
 /** When an equal notice was told at this place, or null. */
@@ -38,18 +38,21 @@ export function findTold(
   place: string,
   { kind, about }: Pick<Notice, "kind" | "about">,
 ): Promise<Told | null> {
-  return db.first<Told>("select at, left_out from notice_told where place = ? and kind = ? and about = ?", [
-    place,
-    kind,
-    about,
-  ]);
+  return db.first<Told>(
+    "select at, suppressed_count from notice where place = ? and kind = ? and about = ?",
+    [
+      place,
+      kind,
+      about,
+    ],
+  );
 }
 
 /** The notice is told at this place now. */
 export function noteTold(place: string, { kind, about }: Notice, now: number): Statement {
   return {
-    sql: `insert into notice_told (place, kind, about, at) values (?, ?, ?, ?)
-      on conflict (place, kind, about) do update set at = excluded.at, left_out = 0`,
+    sql: `insert into notice (place, kind, about, at) values (?, ?, ?, ?)
+      on conflict (place, kind, about) do update set at = excluded.at, suppressed_count = 0`,
     args: [place, kind, about, now],
   };
 }
@@ -57,15 +60,16 @@ export function noteTold(place: string, { kind, about }: Notice, now: number): S
 /** One more that is equal: it is only counted. */
 export function countLeftOut(place: string, { kind, about }: Notice): Statement {
   return {
-    sql: "update notice_told set left_out = left_out + 1 where place = ? and kind = ? and about = ?",
+    sql:
+      "update notice set suppressed_count = suppressed_count + 1 where place = ? and kind = ? and about = ?",
     args: [place, kind, about],
   };
 }
 
 /** What was told so long ago that no rule asks for it. */
 export const pruneTold: Prune = (before) => ({
-  sql: `delete from notice_told
-    where (place, kind, about) in (select place, kind, about from notice_told where at < ? limit ?)
+  sql: `delete from notice
+    where (place, kind, about) in (select place, kind, about from notice where at < ? limit ?)
     returning 1`,
   args: [before, BATCH_ROWS],
 });

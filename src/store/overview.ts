@@ -81,7 +81,7 @@ export function listUsage(db: Database, since: number): Promise<UsedByWorker[]> 
     `select worker_id, sum(executions) as executions, sum(failed) as failed, sum(input_tokens) as input_tokens,
       sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd
     from usage
-    where quarter >= ?
+    where bucket_start >= ?
     group by worker_id
     order by sum(executions) desc, worker_id`,
     [Math.floor(since / QUARTER_MS)],

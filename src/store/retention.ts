@@ -148,15 +148,15 @@ export const pruneRefreshTokens: Prune = (before) => ({
 /** What runs used. */
 export const pruneUsage: Prune = (before) => ({
   sql: `delete from usage
-    where (quarter, worker_id) in (select quarter, worker_id from usage where quarter < ? / 900000 limit ?)
+    where (bucket_start, worker_id) in (select bucket_start, worker_id from usage where bucket_start < ? / 900000 limit ?)
     returning 1`,
   args: [before, BATCH_ROWS],
 });
 
 /** How long runs waited. */
 export const pruneWaited: Prune = (before) => ({
-  sql: `delete from waited
-    where quarter in (select quarter from waited where quarter < ? / 900000 limit ?)
+  sql: `delete from queue_wait_stats
+    where bucket_start in (select bucket_start from queue_wait_stats where bucket_start < ? / 900000 limit ?)
     returning 1`,
   args: [before, BATCH_ROWS],
 });

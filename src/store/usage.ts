@@ -16,7 +16,7 @@ export function usageByWorker(db: Database, since: number): Promise<UsageRow[]> 
         (select worker_name from execution where execution.worker_id = usage.worker_id order by id desc limit 1),
         '') as name, ${SUMS}
     from usage
-    where quarter >= ?
+    where bucket_start >= ?
     group by worker_id
     order by sum(executions) desc, key`,
     [quarterOf(since)],
@@ -30,7 +30,7 @@ export function usageByDepartment(db: Database, since: number): Promise<UsageRow
     from usage
     join worker_department on worker_department.worker_id = usage.worker_id
     join department on department.id = worker_department.department_id
-    where quarter >= ?
+    where bucket_start >= ?
     group by department.id
     order by sum(executions) desc, name`,
     [quarterOf(since)],
@@ -66,11 +66,11 @@ export function usageByExecution(
 /** Use since a time by quarter of an hour, oldest first; quarters without any are left out. */
 export async function usageByQuarter(db: Database, since: number): Promise<UsedInQuarter[]> {
   return await db.read(
-    `select quarter * ${QUARTER_MS} as at, ${SUMS}
+    `select bucket_start * ${QUARTER_MS} as at, ${SUMS}
     from usage
-    where quarter >= ?
-    group by quarter
-    order by quarter`,
+    where bucket_start >= ?
+    group by bucket_start
+    order by bucket_start`,
     [quarterOf(since)],
   );
 }
@@ -78,10 +78,10 @@ export async function usageByQuarter(db: Database, since: number): Promise<UsedI
 /** How long runs waited since a time by the quarter of an hour in which they began, oldest first. */
 export async function waitedByQuarter(db: Database, since: number): Promise<WaitedInQuarter[]> {
   return await db.read(
-    `select quarter * ${QUARTER_MS} as at, runs, ms, longest_ms
-    from waited
-    where quarter >= ?
-    order by quarter`,
+    `select bucket_start * ${QUARTER_MS} as at, runs, ms, longest_ms
+    from queue_wait_stats
+    where bucket_start >= ?
+    order by bucket_start`,
     [quarterOf(since)],
   );
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type App, openApp, PASSWORD } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
+import { tempDir } from "../harness/process.ts";
 import { bearer, logIn, someToken, someUser, WORD } from "../harness/people.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -356,3 +357,21 @@ describe("passwords that travel where they must not (contract 9)", () => {
     }
   });
 });
+
+it(
+  "a name that the configuration gives the operator is taken from the user who had it (contract 9)",
+  async () => {
+    await using folder = await tempDir();
+    const first = await openApp({ dataDir: folder.path });
+    await first.call("POST /api/users", { name: "Ada", role: "viewer", password: WORD });
+    await first.stop();
+    await using app = await openApp({ dataDir: folder.path, config: { auth: { username: "Ada" } } });
+    expect(await app.call("GET /api/users")).toEqual([
+      expect.objectContaining({ name: "Ada", role: "admin", origin: "operator" }),
+    ]);
+    await app.call("POST /api/auth/login", { username: "Ada", password: PASSWORD });
+    const before = await app.send("POST /api/auth/login", { username: "Ada", password: WORD });
+    expect(before.status).toBe(401);
+  },
+  180_000,
+);

@@ -206,7 +206,8 @@ describe("GET /api/usage and GET /api/system/series (contract 17)", () => {
     const department = await app.call("POST /api/departments", { name: "Research" });
     const ada = await app.call("POST /api/workers", { name: "Ada", departments: [department.id] });
     const use = (at: number, worker: string, runs: number, tokens: number | null) => ({
-      sql: "insert into usage (quarter, worker_id, executions, failed, input_tokens) values (?, ?, ?, 1, ?)",
+      sql:
+        "insert into usage (bucket_start, worker_id, executions, failed, input_tokens) values (?, ?, ?, 1, ?)",
       args: [Math.floor(at / QUARTER_MS), worker, runs, tokens],
     });
     await app.db.write([
@@ -273,7 +274,7 @@ describe("GET /api/usage and GET /api/system/series (contract 17)", () => {
     await using app = await openApp({ clock: new TestClock(NOW), inMemory: true });
     const quarters = 2_000;
     await app.db.write([{
-      sql: `insert into waited (quarter, runs, ms, longest_ms)
+      sql: `insert into queue_wait_stats (bucket_start, runs, ms, longest_ms)
         with recursive n (i) as (select 0 union all select i + 1 from n where i < ? - 1)
         select ? - i, iif(i % 2 = 0, 1, 3), 4000 + 4 * i, 3000 + i from n`,
       args: [quarters, NOW / QUARTER_MS - 1],
@@ -289,7 +290,7 @@ describe("GET /api/usage and GET /api/system/series (contract 17)", () => {
           return row.at;
         },
       }));
-      return (sql.includes("from waited") ? watched : rows) as T[];
+      return (sql.includes("from queue_wait_stats") ? watched : rows) as T[];
     };
     const step = 2 * QUARTER_MS;
     const points = await app.call(`GET /api/system/series?since=${NOW - 999 * step}&step=${step}`);

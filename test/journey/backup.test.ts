@@ -251,6 +251,15 @@ describe("svc ctl system backup and svc restore (reliability BAK-1, BAK-4)", () 
         /schema is version/,
       ],
       [
+        await repacked(folder.path, good, "development", async (root) => {
+          const db = await Database.open(`file:${join(root, "svc.db")}`);
+          await db.write([{ sql: "update migration set name = '0001_start'", args: [] }]);
+          await db.close();
+          for (const end of ["-wal", "-shm"]) await Deno.remove(join(root, `svc.db${end}`)).catch(() => {});
+        }),
+        /before the first release/,
+      ],
+      [
         await repacked(folder.path, good, "broken", async (root) => {
           const file = await Deno.open(join(root, "svc.db"), { write: true });
           await file.seek(4096 * 10, Deno.SeekMode.Start);

@@ -87,7 +87,9 @@ describe("a budget of runs (contract 14)", () => {
     const write = app.db.write.bind(app.db);
     let full = true;
     app.db.write = (statements) => {
-      if (!full || !statements.some(({ sql }) => sql.includes("hard_told_at = ?"))) return write(statements);
+      if (!full || !statements.some(({ sql }) => sql.includes("hard_notified_at = ?"))) {
+        return write(statements);
+      }
       full = false;
       return Promise.reject(new Error("the disk is full"));
     };

@@ -75,8 +75,8 @@ describe("notices (contract 11)", () => {
     };
     for (let i = 0; i < 3; i++) await fail();
     await eventually("all are counted", async () => {
-      const row = await app.db.first<{ left_out: number }>("select left_out from notice_told");
-      return row?.left_out === 2;
+      const row = await app.db.first<{ suppressed_count: number }>("select suppressed_count from notice");
+      return row?.suppressed_count === 2;
     });
     expect(await it.said(app)).toEqual([
       expect.stringMatching(/^Ada failed: spawn_failed, .*\(execution .*\)\.$/),

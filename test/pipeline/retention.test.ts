@@ -269,7 +269,7 @@ describe("retention (reliability DUR-11, contract 7)", () => {
       ...insertRows(
         "usage",
         [89, 91].map((days) => ({
-          quarter: Math.floor((now - days * DAY_MS) / 900_000),
+          bucket_start: Math.floor((now - days * DAY_MS) / 900_000),
           worker_id: "w",
           executions: days,
           failed: 0,

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Database, guarded } from "../../src/store/database.ts";
-import { migrate, MIGRATIONS, SCHEMA_VERSION, schemaVersion } from "../../src/store/migrate.ts";
+import { migrate, MIGRATIONS, readSchema, SCHEMA_VERSION } from "../../src/store/migrate.ts";
 import { tempDir } from "../harness/process.ts";
 import { patient } from "../harness/patience.ts";
 
@@ -208,7 +208,7 @@ describe("Database on a local file", () => {
     await migrate(db, 1);
     await db.write([{ sql: "insert into migration values (?, 'later', 1)", args: [SCHEMA_VERSION + 1] }]);
     await expect(migrate(db, 2)).rejects.toThrow(/newer program/);
-    expect(await schemaVersion(db)).toBe(SCHEMA_VERSION + 1);
+    expect((await readSchema(db)).version).toBe(SCHEMA_VERSION + 1);
     await db.close();
   });
 });

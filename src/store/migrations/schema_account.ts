@@ -1,0 +1,69 @@
+/** Users, their passwords, logins and tokens. */
+export const ACCOUNT_SCHEMA: string[] = [
+  // The password of the configured operator.
+  `create table credential (
+    username text primary key,
+    password_hash text not null,
+    source text not null check (source in ('generated', 'config', 'environment', 'operator')),
+    -- Increases with each change of the password, which invalidates older tokens.
+    version integer not null check (version >= 1),
+    updated_at integer not null
+  ) strict`,
+
+  `create table user (
+    id text primary key,
+    name text not null,
+    name_key text not null unique,
+    role text not null check (role in ('viewer', 'operator', 'admin')),
+    disabled integer not null default 0 check (disabled in (0, 1)),
+    origin text not null check (origin in ('operator', 'local', 'oidc')),
+    -- '' for users of an OpenID provider, and for the configured operator, whose hash is in credential.
+    password_hash text not null default '',
+    -- Increases with each change of the password, which ends older logins.
+    version integer not null default 1 check (version >= 1),
+    -- The identity at the OpenID provider.
+    issuer text not null default '',
+    subject text not null default '',
+    created_at integer not null,
+    updated_at integer not null,
+    last_login_at integer,
+    check (origin <> 'operator' or role = 'admin' and disabled = 0),
+    check ((origin = 'oidc') = (issuer <> ''))
+  ) strict`,
+  `create unique index user_subject on user (issuer, subject) where issuer <> ''`,
+  `create unique index user_operator on user (origin) where origin = 'operator'`,
+  `create index user_role on user (role, id)`,
+
+  `create table token (
+    id text primary key,
+    user_id text not null references user (id) on delete cascade,
+    name text not null,
+    name_key text not null unique,
+    scopes text not null check (json_valid(scopes)),
+    expires_at integer,
+    created_at integer not null,
+    last_used_at integer
+  ) strict`,
+  `create index token_user on token (user_id, id)`,
+
+  `create table refresh_token (
+    id text primary key,
+    token_hash text not null unique,
+    -- A browser's token has two halves, stored in different places.
+    kind text not null default 'login' check (kind in ('login', 'browser')),
+    username text not null,
+    -- '' for the configured operator.
+    user_id text not null default '',
+    version integer not null,
+    created_at integer not null,
+    expires_at integer not null
+  ) strict`,
+  `create index refresh_token_expiry on refresh_token (expires_at)`,
+  `create index refresh_token_user on refresh_token (user_id)`,
+
+  `create table login_failure (
+    who text primary key,
+    minute integer not null,
+    failures integer not null
+  ) strict`,
+];

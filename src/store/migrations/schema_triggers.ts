@@ -1,0 +1,158 @@
+// A figure out of all bounds must not keep an outcome from being stored, now or later: sums stay below 2^53.
+const SUM_MAX = 9_000_000_000_000_000;
+
+/**
+ * Triggers: numbers that would otherwise be counted over large tables, and rows that go with another one. changes() ignores
+ * what a trigger does, so guards are not disturbed.
+ */
+export const TRIGGERS: string[] = [
+  ...countRows("task"),
+  ...countRows("execution"),
+  `create trigger worker_count_insert after insert on worker begin
+    update counter set value = value + 1 where name = 'worker' and key = 'all';
+    update counter set value = value + new.paused where name = 'worker' and key = 'paused';
+  end`,
+  `create trigger worker_count_delete after delete on worker begin
+    update counter set value = value - 1 where name = 'worker' and key = 'all';
+    update counter set value = value - old.paused where name = 'worker' and key = 'paused';
+  end`,
+  `create trigger worker_count_update after update of paused on worker when old.paused <> new.paused begin
+    update counter set value = value + new.paused - old.paused where name = 'worker' and key = 'paused';
+  end`,
+  ...["inbound", "outbound"].flatMap((key) => [
+    `create trigger ${key}_count_insert after insert on ${key}_message begin
+      update counter set value = value + 1 where name = 'message' and key = '${key}';
+    end`,
+    `create trigger ${key}_count_delete after delete on ${key}_message begin
+      update counter set value = value - 1 where name = 'message' and key = '${key}';
+    end`,
+  ]),
+
+  `create trigger execution_usage after update of status on execution
+  when old.status in ('pending', 'running') and new.status in ('completed', 'failed') begin
+    insert into counter (name, key, value) values ('ended', iif(new.failure = '', new.status, new.failure), 1)
+      on conflict (name, key) do update set value = value + 1;
+    insert into usage (bucket_start, worker_id, executions, failed, ms, input_tokens, output_tokens, cost_usd)
+      values (new.completed_at / 900000, new.worker_id, 1, new.status = 'failed',
+        max(0, new.completed_at - coalesce(new.started_at, new.completed_at)),
+        new.input_tokens, new.output_tokens, new.cost_usd)
+      on conflict (bucket_start, worker_id) do update set
+        executions = executions + 1,
+        failed = failed + excluded.failed,
+        ms = ms + excluded.ms,
+        input_tokens = iif(excluded.input_tokens is null, input_tokens,
+          coalesce(input_tokens, 0) + excluded.input_tokens),
+        output_tokens = iif(excluded.output_tokens is null, output_tokens,
+          coalesce(output_tokens, 0) + excluded.output_tokens),
+        cost_usd = iif(excluded.cost_usd is null, cost_usd, coalesce(cost_usd, 0) + excluded.cost_usd);
+  end`,
+  // In the batch of the claim. A task that is due again after a lost run waits anew.
+  `create trigger execution_queue_wait after insert on execution when new.status = 'pending' begin
+    insert into queue_wait_stats (bucket_start, runs, ms, longest_ms)
+      select new.created_at / 900000, 1, max(0, new.created_at - due_at), max(0, new.created_at - due_at)
+      from task
+      where id = new.task_id and due_at is not null
+      on conflict (bucket_start) do update set
+        runs = runs + 1,
+        ms = ms + excluded.ms,
+        longest_ms = max(longest_ms, excluded.longest_ms);
+  end`,
+  settleReservation(
+    "execution",
+    "new.started_at",
+    "old.status in ('pending', 'running') and new.status in ('completed', 'failed')",
+  ),
+  settleReservation(
+    "bee_run",
+    "new.created_at",
+    "old.status = 'running' and new.status in ('completed', 'failed')",
+  ),
+
+  ...updateConversation("inbound_message", "user", "received_at"),
+  ...updateConversation("outbound_message", "bee", "created_at"),
+  `create trigger chat_session_conversation_insert after insert on chat_session begin
+    insert into conversation (session_key, platform, id, role, updated_at)
+    values ('local:' || new.id, 'local', new.id, '', new.created_at)
+    on conflict (session_key) do nothing;
+  end`,
+  `create trigger chat_session_conversation_delete after delete on chat_session begin
+    delete from conversation where session_key = 'local:' || old.id;
+  end`,
+
+  `create trigger execution_log_delete after delete on execution begin
+    delete from execution_log where execution_id = old.id;
+  end`,
+  `create trigger execution_remote_run_delete after delete on execution begin
+    delete from remote_run where execution_id = old.id;
+  end`,
+  ...["worker", "department", "budget", "webhook"].map((table) =>
+    `create trigger ${table}_fleet_object_delete after delete on ${table} begin
+      delete from fleet_object where kind = '${table}' and id = old.id;
+    end`
+  ),
+  `create trigger task_fleet_object_delete after delete on task when old.name <> '' begin
+    delete from fleet_object where kind = 'schedule' and id = old.id;
+  end`,
+  `create trigger memory_fleet_object_delete after delete on memory when old.scope = 'global' begin
+    delete from fleet_object where kind = 'memory' and id = old.key;
+  end`,
+];
+
+function countRows(table: string): string[] {
+  return [
+    `create trigger ${table}_count_insert after insert on ${table} begin
+      update counter set value = value + 1 where name = '${table}' and key = new.status;
+    end`,
+    `create trigger ${table}_count_delete after delete on ${table} begin
+      update counter set value = value - 1 where name = '${table}' and key = old.status;
+    end`,
+    `create trigger ${table}_count_update after update of status on ${table} when old.status <> new.status begin
+      update counter set value = value - 1 where name = '${table}' and key = old.status;
+      update counter set value = value + 1 where name = '${table}' and key = new.status;
+    end`,
+  ];
+}
+
+function updateConversation(table: string, role: string, time: string): string[] {
+  return [
+    `create trigger ${table}_conversation_insert after insert on ${table} when new.session_key <> '' begin
+      insert into conversation (session_key, platform, id, role, updated_at)
+      values (new.session_key, new.platform, new.id, '${role}', new.${time})
+      on conflict (session_key) do update set
+        id = excluded.id, role = excluded.role, updated_at = excluded.updated_at
+        where excluded.id > conversation.id;
+    end`,
+    // Retention removes the oldest messages first: without its latest message a conversation has none.
+    `create trigger ${table}_conversation_delete after delete on ${table} begin
+      delete from conversation
+      where session_key = old.session_key and id = old.id
+        and not exists (select 1 from chat_session where 'local:' || chat_session.id = old.session_key);
+    end`,
+  ];
+}
+
+function addFigure(sum: string, column: string, scale: number, max: number): string {
+  const figure = `cast(round(min(max(coalesce(new.${column}, 0), 0), ${max}) * ${scale}) as integer)`;
+  return `min(${sum} + ${figure}, ${SUM_MAX})`;
+}
+
+// In the batch of the outcome: adds the use of the run to the ledger of all its targets.
+function settleReservation(table: string, startedAt: string, ended: string): string {
+  return `create trigger ${table}_settle after update of status on ${table}
+  when ${ended} begin
+    insert into ledger (target, at, runs, tokens, ms, nano_usd)
+      select one.value, max(new.completed_at, coalesce(last.at, 0)), coalesce(last.runs, 0) + 1,
+        ${
+    addFigure(addFigure("coalesce(last.tokens, 0)", "input_tokens", 1, 1e12), "output_tokens", 1, 1e12)
+  },
+        coalesce(last.ms, 0) + max(0, new.completed_at - coalesce(${startedAt}, new.completed_at)
+          - waited_ms - max(0, new.completed_at - coalesce(waiting_since, new.completed_at))),
+        ${addFigure("coalesce(last.nano_usd, 0)", "cost_usd", 1e9, 1e4)}
+      from reservation
+      join json_each(reservation.targets) as one
+      left join ledger as last on (last.target, last.at, last.runs) = (
+        select target, at, runs from ledger where target = one.value order by at desc, runs desc limit 1)
+      where reservation.execution_id = new.id;
+    delete from reservation where execution_id = new.id;
+  end`;
+}

@@ -1,0 +1,186 @@
+/** Workers, departments, memory, engines, budgets, runners and fleets. */
+export const WORKERS_SCHEMA: string[] = [
+  `create table department (
+    id text primary key,
+    name text not null,
+    name_key text not null unique,
+    parent_id text references department (id),
+    sort_order integer not null default 0,
+    created_at integer not null,
+    updated_at integer not null
+  ) strict`,
+  `create index department_parent on department (parent_id, sort_order, name_key)`,
+  `create index department_ending on department (substr(id, -6))`,
+
+  `create table worker (
+    id text primary key,
+    name text not null,
+    name_key text not null,
+    description text not null default '',
+    memory text not null default '',
+    constraints text not null default '',
+    engine text not null default '',
+    engine_args text not null default '{}' check (json_valid(engine_args)),
+    scopes text not null default '[]' check (json_valid(scopes)),
+    verify text not null default 'null' check (json_valid(verify)),
+    work_dir text not null,
+    -- Labels of the runners that run it; the first runner to do so becomes its home.
+    runs_on text not null default '[]' check (json_valid(runs_on)),
+    home text not null default '',
+    paused integer not null default 0 check (paused in (0, 1)),
+    created_at integer not null,
+    updated_at integer not null
+  ) strict`,
+  `create index worker_name on worker (name_key)`,
+  `create index worker_ending on worker (substr(id, -6))`,
+
+  `create table worker_department (
+    worker_id text not null references worker (id) on delete cascade,
+    department_id text not null references department (id) on delete cascade,
+    primary key (worker_id, department_id)
+  ) strict, without rowid`,
+  `create index worker_department_department on worker_department (department_id, worker_id)`,
+
+  `create table memory (
+    scope text not null,
+    key text not null,
+    value text not null,
+    updated_at integer not null,
+    primary key (scope, key)
+  ) strict, without rowid`,
+
+  // The engine session of a worker in a conversation.
+  `create table session_context (
+    session_key text not null,
+    worker_id text not null references worker (id) on delete cascade,
+    engine text not null,
+    session_id text not null,
+    work_dir text not null,
+    -- The totals that the engine reported so far, where it reports totals only.
+    usage text not null default '{}' check (json_valid(usage)),
+    updated_at integer not null,
+    primary key (session_key, worker_id)
+  ) strict, without rowid`,
+  `create index session_context_worker on session_context (worker_id)`,
+
+  // The rate limit of an engine's provider. The row stays until a run meets no limit.
+  `create table rate_limit (
+    engine text primary key,
+    until integer not null,
+    strikes integer not null check (strikes >= 1)
+  ) strict, without rowid`,
+
+  // The used part of a provider's own quota, as its engine reported it last.
+  `create table engine_window (
+    engine text not null,
+    name text not null,
+    utilization real not null,
+    resets_at integer,
+    seen_at integer not null,
+    primary key (engine, name)
+  ) strict, without rowid`,
+
+  `create table budget (
+    id text primary key,
+    name text not null,
+    name_key text not null unique,
+    -- global, department:<id>, worker:<id>, session:<key> or engine:<name>.
+    target text not null,
+    unit text not null check (unit in ('runs', 'tokens', 'minutes', 'usd')),
+    "limit" real not null check ("limit" >= 0),
+    period text not null check (period in ('5h', '24h', '7d', 'month', 'total')),
+    soft integer not null check (soft between 1 and 100),
+    action text not null check (action in ('hold', 'stop')),
+    lifted_until integer,
+    -- The times of the latest events budget.soft and budget.hard, each written once in a period.
+    soft_notified_at integer,
+    hard_notified_at integer,
+    created_at integer not null,
+    updated_at integer not null
+  ) strict`,
+  `create index budget_target on budget (target)`,
+  `create index budget_ending on budget (substr(id, -6))`,
+
+  // Running totals of ended runs: the row of a run has the sums of its target including that run. The use in a span is
+  // the difference of two rows, so each sum reads the index twice, however long the span is.
+  `create table ledger (
+    target text not null,
+    -- The end of the run. The value never decreases, also when the clock is set back.
+    at integer not null,
+    runs integer not null,
+    tokens integer not null,
+    ms integer not null,
+    -- US dollars in billionths: sums of integers are exact.
+    nano_usd integer not null,
+    primary key (target, at, runs)
+  ) strict, without rowid`,
+  `create index ledger_age on ledger (at)`,
+
+  // The expected use of each open run, and what its engine has counted so far.
+  `create table reservation (
+    -- An execution or a run of the bee.
+    execution_id text primary key,
+    -- All targets that the run counts for, as a JSON list.
+    targets text not null check (json_valid(targets)),
+    tokens integer not null,
+    ms integer not null,
+    nano_usd integer not null,
+    input_tokens integer,
+    output_tokens integer,
+    cost_usd real,
+    -- Time spent waiting for a person, which does not count as minutes: ended waits, and the start of the current one.
+    waited_ms integer not null default 0,
+    waiting_since integer
+  ) strict, without rowid`,
+
+  // Other machines that run workers.
+  `create table runner (
+    id text primary key,
+    name text not null,
+    name_key text not null unique,
+    labels text not null check (json_valid(labels)),
+    allow_admin integer not null check (allow_admin in (0, 1)),
+    draining integer not null default 0 check (draining in (0, 1)),
+    -- The last report of its process.
+    version text not null default '',
+    engines text not null default '[]' check (json_valid(engines)),
+    max_runs integer not null default 0,
+    work_root text not null default '',
+    -- Its directory and its process; each new process has the next epoch.
+    place text not null default '',
+    process text not null default '',
+    epoch integer not null default 0,
+    last_seen_at integer,
+    created_at integer not null
+  ) strict`,
+  `create index runner_ending on runner (substr(id, -6))`,
+
+  // Runs of runners.
+  `create table remote_run (
+    execution_id text primary key,
+    runner_id text not null,
+    -- A claim that repeats this id gets this run again.
+    request_id text not null,
+    epoch integer not null,
+    work_dir text not null,
+    -- The runner owns the run until then; null once the run has ended.
+    lease_until integer,
+    -- The number of the last report that was stored.
+    events integer not null default 0,
+    -- Why the run has to end, where no other row says so.
+    stop text not null default '',
+    stopped_at integer,
+    -- 1 when the runner itself reported the end.
+    reported integer not null default 0 check (reported in (0, 1))
+  ) strict, without rowid`,
+  `create unique index remote_run_request on remote_run (runner_id, request_id)`,
+  `create index remote_run_open on remote_run (runner_id, lease_until) where lease_until is not null`,
+
+  // The fleet that manages an object. A memory entry's id is its key.
+  `create table fleet_object (
+    kind text not null,
+    id text not null,
+    fleet text not null,
+    primary key (kind, id)
+  ) strict, without rowid`,
+];
