@@ -136,7 +136,6 @@ export const CHAT_SCHEMA: string[] = [
   `create index outbound_message_id on outbound_message (message_id)`,
   `create index outbound_execution on outbound_message (execution_id) where execution_id <> ''`,
   `create index outbound_question on outbound_message (question_id) where question_id <> ''`,
-  `create index outbound_due on outbound_message (due_at) where status = 'failed' and due_at is not null`,
   // The replies of one platform that wait, by conversation, and those that are due in order.
   `create index outbound_waiting on outbound_message (platform, session_key, id)
     where status = 'failed' and due_at is not null`,
