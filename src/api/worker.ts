@@ -3,7 +3,14 @@ import { invalid, notFound, ServiceError } from "../domain/error.ts";
 import { type Json, valueOf } from "../domain/json.ts";
 import type { Listing } from "../domain/page.ts";
 import { type Caller, grants, idleScopes, WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
-import type { Worker, WorkerCreate, WorkerFilter, WorkerUpdate } from "../domain/worker.ts";
+import {
+  RUN_FIELDS,
+  type Worker,
+  WORKER_DEFAULTS,
+  type WorkerCreate,
+  type WorkerFilter,
+  type WorkerUpdate,
+} from "../domain/worker.ts";
 import { type DataPaths, stateDirOf } from "../base/paths.ts";
 import { newId } from "../base/id.ts";
 import type { Database, Statement } from "../store/database.ts";
@@ -27,17 +34,6 @@ import type { Needs } from "./parts.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 import { shownWorkers } from "./worker_shown.ts";
 
-// Only an operator decides what a worker may reach (contract 2.9, reliability SCP-3).
-const OPERATOR_FIELDS = [
-  "scopes",
-  "engine",
-  "engine_args",
-  "work_dir",
-  "constraints",
-  "departments",
-  "runs_on",
-] as const;
-
 /** POST /api/workers (interface 4.1, contract 3, Worker). Makes the work directory. Throws `invalid_request`, `forbidden`. */
 export async function createWorker(
   { db, clock, paths, engines, runLimits }: Needs<"db" | "clock" | "paths" | "engines" | "runLimits">,
@@ -45,7 +41,7 @@ export async function createWorker(
   input: WorkerCreate,
 ): Promise<Answer<Worker>> {
   const created = await create({ db, clock }, call, async () => {
-    checkAuthority(call.caller, OPERATOR_FIELDS.filter((name) => Object.keys(input[name]).length > 0));
+    checkAuthority(call.caller, changedFields(WORKER_DEFAULTS, input));
     checkGrant(call.caller, input.scopes);
     checkEngines(engines, input);
     checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
@@ -54,22 +50,16 @@ export async function createWorker(
     const now = clock.now();
     const workDir = workDirOf(id, input, paths);
     const departments = await resolveDepartments(db, input.departments);
+    const { paused, ...attributes } = input;
     const response: Worker = {
       id,
-      name: input.name,
-      description: input.description,
-      memory: input.memory,
-      constraints: input.constraints,
-      engine: input.engine,
+      ...attributes,
       engine_args: withoutEmpty(input.engine_args),
       departments,
-      scopes: input.scopes,
-      verify: input.verify,
       work_dir: workDir,
-      runs_on: input.runs_on,
       home: "",
-      status: input.paused ? "paused" : "idle",
-      paused: input.paused,
+      status: paused ? "paused" : "idle",
+      paused,
       created_at: now,
       updated_at: now,
     };
@@ -187,7 +177,7 @@ async function changeWorker(
   const worker = await findWorker(db, id);
   if (worker === null) throw notFound("worker", id);
   const change = changed(worker, input);
-  checkAuthority(call.caller, OPERATOR_FIELDS.filter((name) => change[name] !== undefined));
+  checkAuthority(call.caller, Object.keys(change));
   if (change.scopes !== undefined) checkGrant(call.caller, change.scopes, worker.scopes);
   checkEngines(engines, { ...change, runs_on: change.runs_on ?? worker.runs_on });
   // Back on this machine, it needs an engine of this machine.
@@ -244,14 +234,21 @@ function changed(
     ...fields
   } = input;
   const shown = { ...worker, departments: worker.departments.map((department) => department.id) };
-  const entries = Object.entries(fields).filter(([name, value]) =>
-    value !== undefined && JSON.stringify(value) !== JSON.stringify(shown[name as keyof typeof shown])
-  );
-  return Object.fromEntries(entries);
+  const names = new Set<string>(changedFields(shown, fields));
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => names.has(name)));
 }
 
-function checkAuthority(caller: Caller, fields: string[]): void {
-  const [field] = fields;
+// The names of the fields whose values differ from those of before.
+function changedFields(before: object, fields: object): string[] {
+  const values = new Map<string, unknown>(Object.entries(before));
+  return Object.entries(fields).flatMap(([name, value]) =>
+    value !== undefined && JSON.stringify(value) !== JSON.stringify(values.get(name)) ? [name] : []
+  );
+}
+
+// Only an operator decides what a worker may reach (contract 2.9, reliability SCP-3).
+function checkAuthority(caller: Caller, fields: readonly string[]): void {
+  const field = fields.find((name) => !(RUN_FIELDS as readonly string[]).includes(name));
   if (caller.run === null || field === undefined) return;
   throw new ServiceError("forbidden", `Cannot set ${field}: only an operator may, never a run token`);
 }

@@ -206,3 +206,15 @@ const zone = remembered(ZONES_KEPT, (name) => {
 /** Of an object in a list whose texts are cut, because the page would be too large otherwise (contract 8.18). */
 export const truncated = z.literal(true).optional()
   .meta({ description: "texts are cut, because the page would be too large; get shows them whole" });
+
+/** The fields of a shape without their defaults: for a body in which an absent field stays unchanged, and for what is shown. */
+export function withoutDefaults<S extends z.ZodRawShape>(shape: S): WithoutDefaults<S> {
+  const entries = Object.entries(shape).map(([name, field]) =>
+    [name, field instanceof z.ZodDefault ? field.unwrap() : field] as const
+  );
+  return Object.fromEntries(entries) as WithoutDefaults<S>;
+}
+
+type WithoutDefaults<S extends z.ZodRawShape> = {
+  [Name in keyof S]: S[Name] extends z.ZodDefault<infer Field> ? Field : S[Name];
+};

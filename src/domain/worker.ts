@@ -14,6 +14,7 @@ import {
   textsOf,
   time,
   truncated,
+  withoutDefaults,
 } from "./field.ts";
 import { pageQuery, WORKER_PAGE_SIZE_MAX } from "./page.ts";
 import { labels } from "./runner.ts";
@@ -24,20 +25,49 @@ const PATH_MAX_BYTES = 4_000;
 const ENGINE_ARGS_MAX_BYTES = 8_000;
 
 const departmentRef = z.strictObject({ id, name: z.string() });
+const departmentKey = line(NAME_MAX_BYTES).meta({ description: "id or name of a department" });
+const engineName = text(64);
+
+/**
+ * The fields of a worker that a caller sets, with their defaults. A field that is added here, and as a column to the schema,
+ * is stored, shown, changed and part of fleet files. Only operators may set it, unless it is one of RUN_FIELDS.
+ */
+const fields = {
+  description: text(DESCRIPTION_MAX_BYTES).default(""),
+  memory: text(CONTENT_MAX_BYTES).meta({ description: "instruction text for the worker" }).default(""),
+  constraints: text(CONTENT_MAX_BYTES).default(""),
+  engine: engineName.meta({ description: 'engine name; "" means the server default' }).default(""),
+  engine_args: z.record(engineName, text(ENGINE_ARGS_MAX_BYTES)).default({}),
+  departments: z.array(departmentKey).max(100).default([]),
+  scopes: z.array(scope).max(100).default([]),
+  verify: verifySchema.nullable().meta({ description: "checks the work of tasks that name no check" })
+    .default(null),
+  work_dir: text(PATH_MAX_BYTES).meta({ description: "absolute path; default: <data_dir>/workers/<id>" })
+    .default(""),
+  runs_on: labels.default([]),
+  paused: z.boolean().default(false),
+};
+
+/** The fields that a run may set with its token (contract 2.9). */
+export const RUN_FIELDS = ["name", "description", "memory", "verify", "paused"];
+
+/** Body of POST /api/workers (interface 4.1, contract 3, Worker). */
+export const workerCreateSchema = z.strictObject({ name: nameText(), ...fields })
+  .meta({ id: "WorkerCreate", examples: [{ name: "Ada" }] });
+
+export type WorkerCreate = z.output<typeof workerCreateSchema>;
+
+/** A worker of which only the name was given. */
+export const WORKER_DEFAULTS: WorkerCreate = workerCreateSchema.parse({ name: "x" });
+
+const { paused, ...attributes } = withoutDefaults(fields);
 
 /** A worker as the API shows it (interface 2, Worker; contract 3, Worker). */
 export const workerSchema = z.strictObject({
   id,
   name: z.string().meta({ examples: ["Ada"] }),
-  description: z.string(),
-  memory: z.string().meta({ description: "instruction text for the worker" }),
-  constraints: z.string(),
-  engine: z.string().meta({ description: 'engine name; "" means the server default' }),
-  engine_args: z.record(z.string(), z.string()),
+  ...attributes,
   departments: z.array(departmentRef),
-  scopes: z.array(z.string()),
-  verify: verifySchema.nullable().meta({ description: "checks the work of tasks that name no check" }),
-  work_dir: z.string().meta({ description: "absolute path" }),
   runs_on: z.array(z.string()).meta({
     description: "labels of the runners that run it; empty: the service's own machine",
   }),
@@ -45,13 +75,30 @@ export const workerSchema = z.strictObject({
     description: "the runner that has its directory; empty until its first run there",
   }),
   status: z.enum(SHOWN_WORKER_STATUSES),
-  paused: z.boolean(),
+  paused,
   created_at: time,
   updated_at: time,
   truncated,
 }).meta({ id: "Worker" });
 
 export type Worker = z.output<typeof workerSchema>;
+
+/** Body of PUT /api/workers/:id: an absent field stays unchanged, and what PUT cannot change is ignored (contract 1.2). */
+export const workerUpdateSchema = z.strictObject({
+  name: nameText(),
+  ...attributes,
+  // A client may send back what GET answered, departments in that form included (contract 1.2).
+  departments: z.array(z.union([departmentKey, departmentRef.transform((ref) => ref.id)])).max(100),
+  work_dir: z.string(),
+  paused,
+  home: z.unknown(),
+  id: z.unknown(),
+  status: z.unknown(),
+  created_at: z.unknown(),
+  updated_at: z.unknown(),
+}).partial().meta({ id: "WorkerUpdate", examples: [{ description: "Writes the newsletter" }] });
+
+export type WorkerUpdate = z.output<typeof workerUpdateSchema>;
 
 /** Answer of GET /api/workers/:id/status: what it does, and whether it can be started (contract 5.1). */
 export const workerStatusSchema = z.strictObject({
@@ -73,61 +120,6 @@ export const workerStatusSchema = z.strictObject({
 }).meta({ id: "WorkerStatus" });
 
 export type WorkerStatus = z.output<typeof workerStatusSchema>;
-
-const engineName = text(64);
-const engineArgs = z.record(engineName, text(ENGINE_ARGS_MAX_BYTES));
-const scopes = z.array(scope).max(100);
-const departmentKey = line(NAME_MAX_BYTES).meta({ description: "id or name of a department" });
-const departments = z.array(departmentKey).max(100);
-// What GET answered can be sent back, so an update also takes departments in that form (contract 1.2).
-const departmentsAsShown = z.array(z.union([departmentKey, departmentRef.transform((ref) => ref.id)])).max(
-  100,
-);
-
-const attributes = {
-  description: text(DESCRIPTION_MAX_BYTES),
-  memory: text(CONTENT_MAX_BYTES),
-  constraints: text(CONTENT_MAX_BYTES),
-  engine: engineName,
-  engine_args: engineArgs,
-  scopes,
-  verify: verifySchema.nullable().meta({ description: "checks the work of tasks that name no check" }),
-  runs_on: labels,
-  paused: z.boolean(),
-};
-
-/** Body of POST /api/workers (interface 4.1, contract 3, Worker). */
-export const workerCreateSchema = z.strictObject({
-  name: nameText(),
-  description: attributes.description.default(""),
-  memory: attributes.memory.default(""),
-  constraints: attributes.constraints.default(""),
-  work_dir: text(PATH_MAX_BYTES).default("").meta({ description: "default: <data_dir>/workers/<id>" }),
-  engine: attributes.engine.default(""),
-  engine_args: attributes.engine_args.default({}),
-  departments: departments.default([]),
-  scopes: attributes.scopes.default([]),
-  verify: attributes.verify.default(null),
-  runs_on: attributes.runs_on.default([]),
-  paused: attributes.paused.default(false),
-}).meta({ id: "WorkerCreate", examples: [{ name: "Ada" }] });
-
-export type WorkerCreate = z.output<typeof workerCreateSchema>;
-
-/** Body of PUT /api/workers/:id: an absent field stays unchanged, and what PUT cannot change is ignored (contract 1.2). */
-export const workerUpdateSchema = z.strictObject({
-  name: nameText(),
-  departments: departmentsAsShown,
-  ...attributes,
-  work_dir: z.string(),
-  home: z.unknown(),
-  id: z.unknown(),
-  status: z.unknown(),
-  created_at: z.unknown(),
-  updated_at: z.unknown(),
-}).partial().meta({ id: "WorkerUpdate", examples: [{ description: "Writes the newsletter" }] });
-
-export type WorkerUpdate = z.output<typeof workerUpdateSchema>;
 
 /** Body of POST /api/workers/:id/rehome. */
 export const workerRehomeSchema = z.strictObject({

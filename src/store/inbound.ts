@@ -10,9 +10,7 @@ import { BY_LIST, type Filters, inConversation, named, oneOf, whereOf, within } 
 import type { Json } from "../domain/json.ts";
 
 /** The JSON of an inbound message. */
-export const INBOUND_JSON = shown("inbound_message", inboundSchema, {
-  media: "json(inbound_message.media)",
-});
+export const INBOUND_JSON = shown("inbound_message", inboundSchema, {});
 
 /** Which texts of an inbound message may be large. */
 export const INBOUND_TEXTS = ["content", "error"];

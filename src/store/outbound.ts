@@ -10,7 +10,6 @@ import { BY_LIST, type Filters, inConversation, named, oneOf, whereOf, within } 
 
 /** The JSON of an outbound message. */
 export const OUTBOUND_JSON = shown("outbound_message", outboundSchema, {
-  media: "json(outbound_message.media)",
   next_attempt_at: "outbound_message.due_at",
 });
 

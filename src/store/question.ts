@@ -14,7 +14,6 @@ import { list, parsed } from "./list.ts";
 import { firstShown, shown } from "./shown.ts";
 
 const QUESTION_JSON = shown("question", questionSchema, {
-  options: "json(question.options)",
   default: "question.default_answer",
 });
 

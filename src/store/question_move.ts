@@ -8,7 +8,7 @@ import { BY_DEFAULT } from "../domain/vocabulary.ts";
 import { guarded, type Statement, type Value } from "./database.ts";
 import { moved } from "./journal.ts";
 import { EXECUTION_IS_OPEN } from "./status.ts";
-import { TASK_COLUMNS, valueOf } from "./task.ts";
+import { TASK_COLUMNS, valuesOf } from "./task.ts";
 
 /** The keys of a question, for its events. */
 interface QuestionKeys {
@@ -219,7 +219,10 @@ function insertAnswerTasks(ids: string, now: number): Statement {
     created_by: "",
   };
   const made = { ...newTask(seed, plan, now), due_at, parent_task_id: null, depth: 0 };
-  const columns = TASK_COLUMNS.map((name) => OF_QUESTION[name] ?? { sql: "?", args: [valueOf(made, name)] });
+  const values = valuesOf(made);
+  const columns = TASK_COLUMNS.map((name, index) =>
+    OF_QUESTION[name] ?? { sql: "?", args: values.slice(index, index + 1) }
+  );
   return {
     sql: `insert into task (${TASK_COLUMNS.join(", ")})
       select ${columns.map(({ sql }) => sql).join(", ")}

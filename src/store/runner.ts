@@ -17,9 +17,6 @@ import { firstShown, type JsonSql, shown } from "./shown.ts";
 function runnerJson(now: number): JsonSql<RunnerShown> {
   const heard = Math.trunc(now - RUNNER_SILENT_MS);
   return shown("runner", runnerSchema, {
-    labels: "json(runner.labels)",
-    allow_admin: "json(iif(runner.allow_admin, 'true', 'false'))",
-    draining: "json(iif(runner.draining, 'true', 'false'))",
     state: `case
       when coalesce(runner.last_seen_at, 0) <= ${heard} then 'silent'
       when runner.draining then 'draining'

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { BELL } from "../base/bells.ts";
 import type { Listing, Page } from "../domain/page.ts";
 import type { Json } from "../domain/json.ts";
@@ -5,7 +6,7 @@ import { type Task, type TaskFilter, taskSchema } from "../domain/task.ts";
 import { type Database, guarded, type Row, type Statement, type Value } from "./database.ts";
 import { type Filters, inConversation, named, oneOf, whereOf } from "./filter.ts";
 import { list, parsed } from "./list.ts";
-import { fieldsOf, firstShown, shown } from "./shown.ts";
+import { columnValue, fieldsOf, firstShown, shown } from "./shown.ts";
 import { TASK_IS_ACTIVE } from "./status.ts";
 
 /** The JSON of a task. */
@@ -15,9 +16,6 @@ export const TASK_JSON = shown("task", taskSchema, {
     'kind', replace(substr(task.held, 1, instr(task.held, ':') - 1), 'reserve', 'engine'),
     'id', substr(task.held, instr(task.held, ':') + 1),
     'until', task.held_until), 'null'))`,
-  paused: "json(iif(task.paused, 'true', 'false'))",
-  gate: "json(task.gate)",
-  verify: "json(task.verify)",
   // What is paused has no next time, and a new one when it goes on.
   next_run_at: "iif(task.paused, null, task.next_run_at)",
 });
@@ -25,20 +23,18 @@ export const TASK_JSON = shown("task", taskSchema, {
 /** Which texts of a task may be large. */
 export const TASK_TEXTS = ["instruction", "reason"];
 
-/** A task with the fields that the API does not show. */
-export interface NewTask extends Omit<Task, "held_by"> {
-  due_at: number | null;
-  parent_task_id: string | null;
-  depth: number;
-}
+// What a row holds: of the fields that the API shows those that are stored, and what only the service needs.
+const storedSchema = taskSchema.omit({ held_by: true, truncated: true }).extend({
+  due_at: z.int().nullable(),
+  parent_task_id: z.string().nullable(),
+  depth: z.int(),
+});
 
-/** The columns of a task: every field that the API shows, and what only the service itself needs. */
-export const TASK_COLUMNS: readonly Exclude<keyof NewTask, "truncated">[] = [
-  ...fieldsOf(taskSchema.omit({ held_by: true })),
-  "due_at",
-  "parent_task_id",
-  "depth",
-];
+/** A task with the fields that the API does not show. */
+export type NewTask = z.output<typeof storedSchema>;
+
+/** The columns of a new task. */
+export const TASK_COLUMNS = fieldsOf(storedSchema);
 
 /** Stores a new task in the state that planTask() gave it, guarded by its worker's existence. */
 export function insertTask(task: NewTask): Statement[] {
@@ -47,14 +43,14 @@ export function insertTask(task: NewTask): Statement[] {
       select ${TASK_COLUMNS.map(() => "?").join(", ")}
       from worker
       where id = ?`,
-    [...TASK_COLUMNS.map((name) => valueOf(task, name)), task.worker_id],
+    [...valuesOf(task), task.worker_id],
     bellOf(task),
   );
 }
 
-/** The value of a column of a new task. */
-export function valueOf(task: NewTask, name: (typeof TASK_COLUMNS)[number]): Value {
-  return name === "gate" || name === "verify" ? JSON.stringify(task[name]) : task[name];
+/** The values of the columns of a new task. */
+export function valuesOf(task: NewTask): Value[] {
+  return TASK_COLUMNS.map((name) => columnValue(storedSchema, name, task[name]));
 }
 
 /** The bell of the stage that a new task is work for. */

@@ -1,5 +1,5 @@
 import { type Database, guardedRows, type Statement } from "./database.ts";
-import { bellOf, type NewTask, TASK_COLUMNS, valueOf } from "./task.ts";
+import { bellOf, type NewTask, TASK_COLUMNS, valuesOf } from "./task.ts";
 
 const WORKER_AT = TASK_COLUMNS.indexOf("worker_id");
 
@@ -15,7 +15,7 @@ export function insertTasks(tasks: readonly NewTask[]): Statement[] {
       from json_each(?) as one
       cross join worker on worker.id = one.value ->> ${WORKER_AT}
       order by one.key`,
-    args: [JSON.stringify(tasks.map((task) => TASK_COLUMNS.map((name) => valueOf(task, name))))],
+    args: [JSON.stringify(tasks.map(valuesOf))],
     bell: [...new Set(bells)],
   });
 }

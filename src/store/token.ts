@@ -21,7 +21,7 @@ export interface TokenGrant extends Row {
   disabled: number;
 }
 
-const TOKEN_JSON = shown("token", tokenSchema, { user_name: "user.name", scopes: "json(token.scopes)" });
+const TOKEN_JSON = shown("token", tokenSchema, { user_name: "user.name" });
 
 const FROM = "token join user on user.id = token.user_id";
 

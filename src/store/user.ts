@@ -28,7 +28,7 @@ export interface UserRow extends Row {
 const COLUMNS =
   "id, name, role, disabled, password_hash, version, origin, issuer, subject, created_at, updated_at, last_login_at";
 
-const USER_JSON = shown("user", userSchema, { disabled: "json(iif(user.disabled, 'true', 'false'))" });
+const USER_JSON = shown("user", userSchema);
 
 const USER_FILTERS: Filters<UserFilter> = { role: oneOf("user.role") };
 

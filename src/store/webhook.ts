@@ -14,8 +14,6 @@ import { list, parsed } from "./list.ts";
 import { firstShown, shown } from "./shown.ts";
 
 const WEBHOOK_JSON = shown("webhook", webhookSchema, {
-  events: "json(webhook.events)",
-  enabled: "json(iif(webhook.enabled = 1, 'true', 'false'))",
   next_attempt_at: "webhook.due_at",
 });
 const DELIVERY_JSON = shown("webhook_delivery", deliverySchema);

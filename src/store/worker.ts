@@ -7,11 +7,10 @@ import { type Database, guarded, type Statement, type Value } from "./database.t
 import { BY_LIST, type Filters, named, oneOf, whereOf } from "./filter.ts";
 import { list, parsed } from "./list.ts";
 import { EXECUTION_IS_OPEN } from "./status.ts";
-import { firstShown, shown } from "./shown.ts";
+import { columnValue, fieldsOf, firstShown, shown } from "./shown.ts";
 import type { Json } from "../domain/json.ts";
 
 const WORKER_JSON = shown("worker", workerSchema, {
-  engine_args: "json(worker.engine_args)",
   departments: `coalesce((
     select json_group_array(json_object('id', id, 'name', name))
     from (
@@ -20,9 +19,6 @@ const WORKER_JSON = shown("worker", workerSchema, {
       join department on department.id = department_id
       where worker_id = worker.id
       order by name_key)), json('[]'))`,
-  scopes: "json(worker.scopes)",
-  runs_on: "json(worker.runs_on)",
-  verify: "json(worker.verify)",
   status: `case
     when exists (
       select 1 from execution where worker_id = worker.id and status ${EXECUTION_IS_OPEN})
@@ -33,63 +29,39 @@ const WORKER_JSON = shown("worker", workerSchema, {
       where question.worker_id = worker.id and question.waiting = 1), 'waiting', 'working')
     when worker.paused then 'paused'
     else 'idle' end`,
-  paused: "json(iif(worker.paused, 'true', 'false'))",
 });
 
 const WORKER_TEXTS = ["description", "memory", "constraints"];
 
-/** What is stored of a worker. */
+const storedSchema = workerSchema.omit({ status: true, departments: true, home: true });
+
+/** A worker as its row holds it. */
 type WorkerRow = Omit<Worker, "status" | "departments" | "home">;
 
 /** Statements that store a new worker and its departments (by id). */
 export function insertWorker(worker: WorkerRow, departmentIds: string[]): Statement[] {
+  const names = fieldsOf(storedSchema);
   return [
     {
-      sql: `insert into worker (id, name, name_key, description, memory, constraints, engine, engine_args,
-          scopes, verify, runs_on, work_dir, paused, created_at, updated_at)
-        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      args: [
-        worker.id,
-        worker.name,
-        nameKey(worker.name),
-        worker.description,
-        worker.memory,
-        worker.constraints,
-        worker.engine,
-        JSON.stringify(worker.engine_args),
-        JSON.stringify(worker.scopes),
-        JSON.stringify(worker.verify),
-        JSON.stringify(worker.runs_on),
-        worker.work_dir,
-        worker.paused,
-        worker.created_at,
-        worker.updated_at,
-      ],
+      sql: `insert into worker (name_key, ${names.join(", ")}) values (?, ${
+        names.map(() => "?").join(", ")
+      })`,
+      args: [nameKey(worker.name), ...names.map((name) => columnValue(storedSchema, name, worker[name]))],
     },
     ...joinDepartments(worker.id, departmentIds),
   ];
 }
 
-/** The attributes of a worker that an update may name. */
-export type WorkerChange = Partial<
-  Pick<
-    WorkerRow,
-    | "name"
-    | "description"
-    | "memory"
-    | "constraints"
-    | "engine"
-    | "engine_args"
-    | "scopes"
-    | "verify"
-    | "runs_on"
-    | "paused"
-  >
->;
+const CHANGEABLE = fieldsOf(
+  storedSchema.omit({ id: true, work_dir: true, created_at: true, updated_at: true }),
+);
+
+/** The fields of a worker that an update may name. */
+export type WorkerChange = Partial<Pick<WorkerRow, (typeof CHANGEABLE)[number]>>;
 
 /**
- * Statements that change the named attributes only, guarded by the worker's existence: two updates of different
- * attributes at the same time both count. `departmentIds` null leaves the departments alone.
+ * Statements that change the named fields only, guarded by the worker's existence: two updates of different fields at the same
+ * time both count. `departmentIds` null leaves the departments alone.
  */
 export function updateWorker(
   id: string,
@@ -99,22 +71,11 @@ export function updateWorker(
 ): Statement[] {
   const set = ["updated_at = ?"];
   const args: Value[] = [now];
-  for (const name of ["description", "memory", "constraints", "engine", "paused"] as const) {
+  for (const name of CHANGEABLE) {
     const value = change[name];
-    if (value === undefined) continue;
+    if (value === undefined || name === "engine_args") continue;
     set.push(`${name} = ?`);
-    args.push(value);
-  }
-  if (change.name !== undefined) {
-    set.push("name = ?", "name_key = ?");
-    args.push(change.name, nameKey(change.name));
-  }
-  // Its directory is on another machine now.
-  if (change.runs_on !== undefined) set.push("home = ''");
-  for (const name of ["scopes", "verify", "runs_on"] as const) {
-    if (change[name] === undefined) continue;
-    set.push(`${name} = ?`);
-    args.push(JSON.stringify(change[name]));
+    args.push(columnValue(storedSchema, name, value));
   }
   if (change.engine_args !== undefined) {
     // Merged per engine; "" clears one, for which a merge patch has null.
@@ -124,6 +85,12 @@ export function updateWorker(
     set.push("engine_args = json_patch(engine_args, ?)");
     args.push(JSON.stringify(Object.fromEntries(patch)));
   }
+  if (change.name !== undefined) {
+    set.push("name_key = ?");
+    args.push(nameKey(change.name));
+  }
+  // The runner of before has the directory, which the next one does not.
+  if (change.runs_on !== undefined) set.push("home = ''");
   // Tasks may have waited for this: the worker was paused, or its engine has to wait for its provider.
   const isAwaited = change.paused === false || change.engine !== undefined || change.runs_on !== undefined;
   const bell = isAwaited ? BELL.dispatcher : undefined;
