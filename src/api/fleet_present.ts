@@ -16,7 +16,7 @@ import { GLOBAL_SCOPE, type MemoryEntry } from "../domain/memory.ts";
 import { nameKey } from "../domain/name.ts";
 import { type Listing, type Page, PAGE_SIZE_MAX, WORKER_PAGE_SIZE_MAX } from "../domain/page.ts";
 import { FLEET_KINDS, type FleetKind } from "../domain/vocabulary.ts";
-import { optionsDefault } from "../domain/schedule.ts";
+import { optionFields, optionsDefault } from "../domain/schedule.ts";
 import type { Task } from "../domain/task.ts";
 import type { Webhook } from "../domain/webhook.ts";
 import { type Worker, workerCreateSchema } from "../domain/worker.ts";
@@ -185,18 +185,8 @@ function workerFields(worker: Worker, paths: DataPaths): FleetObject["fields"] {
 }
 
 const SCHEDULE_FIELDS = [
-  ...[
-    "worker",
-    "instruction",
-    "cron",
-    "time_zone",
-    "paused",
-    "gate",
-    "verify",
-    "overlap",
-    "pause_after_failures",
-  ],
-  ...["deliver_to", "until", "max_runs"],
+  ...["worker", "instruction", "cron", "time_zone"],
+  ...Object.keys(optionFields).filter((name) => name !== "name"),
 ];
 
 function scheduleFields(task: Task, nameOf: ReadonlyMap<string, string>): FleetObject["fields"] {

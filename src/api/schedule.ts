@@ -3,10 +3,16 @@ import { cronFault } from "../domain/cron.ts";
 import { previewCron } from "../domain/cron_preview.ts";
 import { conflict, invalid, notFound } from "../domain/error.ts";
 import { valueOf } from "../domain/json.ts";
-import type { PreviewedTime, PreviewQuery, ScheduleFilter } from "../domain/schedule.ts";
+import {
+  optionFields,
+  type PreviewedTime,
+  type PreviewQuery,
+  type ScheduleFilter,
+} from "../domain/schedule.ts";
 import { boundTo } from "../domain/scope.ts";
 import type { Task, TaskUpdate } from "../domain/task.ts";
-import { checkFieldsOfType, countdownAt, nextRunAt, zoneOf } from "../domain/task_plan.ts";
+import { checkFieldsOfType, nextTimeOf, zoneOf } from "../domain/task_plan.ts";
+import { isRecurring, isTimed } from "../domain/task_type.ts";
 import { record } from "../store/journal.ts";
 import {
   listSchedules as listScheduleRows,
@@ -87,7 +93,7 @@ async function changeTask(
   const isOwn = call.caller.run?.task_id === id;
   const chain = isOwn ? {} : { depth: await chainDepth(needs, call, "change the task") };
   const change = { ...asked, ...timesOf(needs, task, asked, call, now), ...chain };
-  const waiting = task.type === "countdown" && (asked.scheduled_at !== undefined || asked.paused === false);
+  const waiting = !isRecurring(task.type) && (asked.scheduled_at !== undefined || asked.paused === false);
   const { won } = await db.write([
     ...updateSchedule(id, change, { waiting, asRead: basisOf(task, change) }, now),
     record(now, {
@@ -112,8 +118,8 @@ function basisOf(task: Task, change: ScheduleChange): TimedBy {
 
 function checkChangeable(task: Task): void {
   const cannot = `Cannot change task ${task.id}: it is`;
-  if (task.type === "immediate") {
-    throw conflict(`${cannot} immediate; only schedules and countdowns can be changed`);
+  if (!isTimed(task.type)) {
+    throw conflict(`${cannot} ${task.type}; only schedules and countdowns can be changed`);
   }
   if (isEndedTask(task.status)) throw conflict(`${cannot} ${task.status}; make a new one`);
 }
@@ -121,8 +127,15 @@ function checkChangeable(task: Task): void {
 type Change = Omit<ScheduleChange, "depth" | "next_run_at" | "failures_in_row" | "reason" | "queued_at">;
 
 const CHANGEABLE = [
-  ...["name", "instruction", "cron", "time_zone", "scheduled_at", "worker_id", "paused", "gate", "verify"],
-  ...["overlap", "pause_after_failures", "deliver_to", "until", "max_runs"],
+  ...new Set([
+    "name",
+    "instruction",
+    "cron",
+    "time_zone",
+    "scheduled_at",
+    "worker_id",
+    ...Object.keys(optionFields),
+  ]),
 ] as (keyof Change)[];
 
 const WORK = ["instruction", "worker_id", "cron", "time_zone", "scheduled_at", "paused"] as const;
@@ -176,21 +189,5 @@ function timesOf(
     ? { reason: "", failures_in_row: 0 }
     : {};
   if (!moved && (paused || asked.paused === undefined)) return pausing;
-  return { ...pausing, next_run_at: nextOf({ ...task, ...asked, paused }, asked, timeZone, now) };
-}
-
-function nextOf(task: Task, asked: Change, timeZone: string, now: number): number {
-  if (task.type === "countdown") {
-    if (asked.scheduled_at !== undefined) return countdownAt(asked.scheduled_at ?? undefined, now);
-    const at = task.scheduled_at ?? 0;
-    if (at > now) return at;
-    throw conflict(
-      `Cannot resume task ${task.id}: its time is over; give it a new scheduled_at, or run it now`,
-    );
-  }
-  const fault = cronFault(task.cron, zoneOf(task.time_zone, timeZone), now);
-  if (fault !== null) throw invalid("cron", fault);
-  const next = nextRunAt(task, timeZone, now);
-  if (next === null) throw invalid("until", "no time of the cron falls before it");
-  return next;
+  return { ...pausing, next_run_at: nextTimeOf({ ...task, ...asked }, asked.scheduled_at, now, timeZone) };
 }

@@ -3,6 +3,7 @@ import { type Json, valueOf } from "../domain/json.ts";
 import type { Database } from "../store/database.ts";
 import { boundTo } from "../domain/scope.ts";
 import type { Task, TaskFilter } from "../domain/task.ts";
+import { isRecurring, isTimed } from "../domain/task_type.ts";
 import type { JournalEntry } from "../domain/journal.ts";
 import { journalRange, listEvents, moved } from "../store/journal.ts";
 import { cancelTask as cancelTaskRow, runTaskNow } from "../store/task_move.ts";
@@ -119,7 +120,7 @@ function runOnce(
         status: "pending",
         attempt: 0,
         run_no: task.run_no + 1,
-        next_run_at: task.type === "countdown" ? null : task.next_run_at,
+        next_run_at: isRecurring(task.type) ? task.next_run_at : null,
         updated_at: now,
       },
       lost: async () => {
@@ -133,7 +134,7 @@ function runOnce(
 
 // Its run was asked for or fell due, and has not begun: whoever asks now gets that one.
 function isToRun({ type, status }: Task): boolean {
-  return status === "pending" && type !== "immediate";
+  return status === "pending" && isTimed(type);
 }
 
 function taskKeysOf(

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { gateSchema, verifySchema } from "./command.ts";
 import { flag, line, listOf, NAME_MAX_BYTES, refFilter, sessionKey, text, time, whole } from "./field.ts";
 import { pageQuery } from "./page.ts";
-import { OVERLAPS, TASK_STATUSES } from "./vocabulary.ts";
+import { TASK_TYPE_RULES } from "./task_type.ts";
+import { OVERLAPS, TASK_STATUSES, type TaskType } from "./vocabulary.ts";
 
 const PAUSE_AFTER_FAILURES_MAX = 1_000;
 const SCHEDULE_RUNS_MAX = 1_000_000_000;
@@ -44,17 +45,15 @@ export const optionInputs = {
 
 export type ScheduleOptions = { [K in keyof typeof optionFields]: z.output<(typeof optionFields)[K]> };
 
-const PAUSE_AFTER_FAILURES_DEFAULT = 5;
-
 /** The options of a new task that names none. */
-export function optionsDefault(type: "immediate" | "countdown" | "scheduled"): ScheduleOptions {
+export function optionsDefault(type: TaskType): ScheduleOptions {
   return {
     name: "",
     paused: false,
     gate: null,
     verify: null,
     overlap: "skip",
-    pause_after_failures: type === "scheduled" ? PAUSE_AFTER_FAILURES_DEFAULT : 0,
+    pause_after_failures: TASK_TYPE_RULES[type].pauseAfterFailures,
     deliver_to: "",
     until: null,
     max_runs: null,

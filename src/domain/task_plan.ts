@@ -1,8 +1,9 @@
 import { type Backoff, backoffMs } from "../base/backoff.ts";
 import { cronFault, nextOccurrence } from "./cron.ts";
-import { invalid } from "./error.ts";
+import { conflict, invalid } from "./error.ts";
 import { isTimeZone } from "./field.ts";
 import type { Task, TaskCreate, TaskPlan } from "./task.ts";
+import { isRecurring, TASK_TYPE_RULES } from "./task_type.ts";
 
 /** How far ahead a countdown has to be (interface 4.2, interface 8). */
 const COUNTDOWN_LEAD_MIN_MS = 5_000;
@@ -14,47 +15,51 @@ export function retryDelayMs(attempt: number): number {
   return backoffMs(RETRY, attempt);
 }
 
-/** What a task's type needs or may have (interface 4.2, task create; contract 13, contract 15). */
-const FIELDS_OF_TYPE = {
-  immediate: ["verify"],
-  countdown: ["scheduled_at", "name", "paused", "gate", "verify", "deliver_to"],
-  scheduled: [
-    ...["cron", "time_zone", "name", "paused", "gate", "verify", "deliver_to"],
-    ...["overlap", "pause_after_failures", "until", "max_runs"],
-  ],
-};
+// The fields of which one or the other type has none.
+const FIELDS_OF_TYPES = new Set(Object.values(TASK_TYPE_RULES).flatMap(({ fields }) => fields));
 
 /** Throws `invalid_request` for a field that does not go with the type of its task. */
 export function checkFieldsOfType(type: Task["type"], input: Partial<Record<string, unknown>>): void {
-  for (const name of FIELDS_OF_TYPE.scheduled.concat("scheduled_at")) {
+  const { fields } = TASK_TYPE_RULES[type];
+  for (const name of FIELDS_OF_TYPES) {
     // What is false, 0, null or "" asks for nothing, and "skip" is what happens anyway.
-    if (!input[name] || input[name] === "skip" || FIELDS_OF_TYPE[type].includes(name)) continue;
+    if (!input[name] || input[name] === "skip" || fields.includes(name)) continue;
     throw invalid(name, `does not go with type ${type}; leave it out`);
   }
 }
+
+type PlanInput = Pick<TaskCreate, "type" | "scheduled_at" | "cron" | "time_zone" | "until">;
+
+const UNTIMED = {
+  reason: "",
+  scheduled_at: null,
+  cron: "",
+  time_zone: "",
+  next_run_at: null,
+  due_at: null,
+} as const;
+
+const PLANS: Record<Task["type"], (input: PlanInput, now: number, defaultZone: string) => TaskPlan> = {
+  immediate: (_input, now) => ({ ...UNTIMED, status: "pending", due_at: now }),
+  countdown({ scheduled_at }, now) {
+    const at = countdownAt(scheduled_at, now);
+    return { ...UNTIMED, status: "scheduled", scheduled_at: at, next_run_at: at };
+  },
+  scheduled: planSchedule,
+};
 
 /**
  * Decides in which state a new task begins: to run at once, at its time, on its schedule, or cancelled with the
  * reason when its cron cannot fire (contract 3, Task). Throws `invalid_request` for fields that do not go with the
  * type, an unknown time zone, a countdown that is less than COUNTDOWN_LEAD_MIN_MS ahead, and an `until` before the first time.
  */
-export function planTask(
-  input: Pick<TaskCreate, "type" | "scheduled_at" | "cron" | "time_zone" | "until">,
-  now: number,
-  defaultZone: string,
-): TaskPlan {
+export function planTask(input: PlanInput, now: number, defaultZone: string): TaskPlan {
   checkFieldsOfType(input.type, input);
-  const none = { reason: "", scheduled_at: null, cron: "", time_zone: "", next_run_at: null, due_at: null };
-  if (input.type === "immediate") return { ...none, status: "pending", due_at: now };
-  if (input.type === "countdown") {
-    const at = countdownAt(input.scheduled_at, now);
-    return { ...none, status: "scheduled", scheduled_at: at, next_run_at: at };
-  }
-  return planSchedule(input, now, defaultZone);
+  return PLANS[input.type](input, now, defaultZone);
 }
 
 /** The time of a countdown. Throws `invalid_request` when it is less than COUNTDOWN_LEAD_MIN_MS ahead (interface 8). */
-export function countdownAt(at: number | undefined, now: number): number {
+function countdownAt(at: number | undefined, now: number): number {
   if (at === undefined) throw invalid("scheduled_at", "is missing; a countdown needs its time in Unix ms");
   if (at >= now + COUNTDOWN_LEAD_MIN_MS) return at;
   throw invalid(
@@ -64,7 +69,7 @@ export function countdownAt(at: number | undefined, now: number): number {
 }
 
 function planSchedule(
-  input: Pick<TaskCreate, "cron" | "time_zone" | "until">,
+  input: PlanInput,
   now: number,
   defaultZone: string,
 ): TaskPlan {
@@ -72,12 +77,12 @@ function planSchedule(
   if (cron === undefined) {
     throw invalid("cron", "is missing; a scheduled task needs five fields, such as 0 9 * * 1-5");
   }
-  const base = { scheduled_at: null, cron, time_zone, due_at: null };
+  const base = { ...UNTIMED, cron, time_zone };
   const fault = cronFault(cron, zoneOf(time_zone, defaultZone), now);
-  if (fault !== null) return { ...base, status: "cancelled", reason: fault, next_run_at: null };
+  if (fault !== null) return { ...base, status: "cancelled", reason: fault };
   const next = nextRunAt({ cron, time_zone, until }, defaultZone, now);
   if (next === null) throw invalid("until", "no time of this cron falls before it");
-  return { ...base, status: "scheduled", reason: "", next_run_at: next };
+  return { ...base, status: "scheduled", next_run_at: next };
 }
 
 /** The zone that a cron is read in. Throws `invalid_request` for one that nobody knows. */
@@ -98,4 +103,29 @@ export function nextRunAt(
 ): number | null {
   const next = nextOccurrence(task.cron, task.time_zone || defaultZone, after);
   return next === null || task.until !== null && next > task.until ? null : next;
+}
+
+/**
+ * The next time of a task whose times were changed, or that is resumed; `moved` is the new time of a countdown. Throws
+ * `invalid_request`, and `conflict` for a countdown whose time has passed.
+ */
+export function nextTimeOf(
+  task: Task,
+  moved: number | null | undefined,
+  now: number,
+  defaultZone: string,
+): number {
+  if (!isRecurring(task.type)) {
+    if (moved !== undefined) return countdownAt(moved ?? undefined, now);
+    const at = task.scheduled_at ?? 0;
+    if (at > now) return at;
+    throw conflict(
+      `Cannot resume task ${task.id}: its time is over; give it a new scheduled_at, or run it now`,
+    );
+  }
+  const fault = cronFault(task.cron, zoneOf(task.time_zone, defaultZone), now);
+  if (fault !== null) throw invalid("cron", fault);
+  const next = nextRunAt(task, defaultZone, now);
+  if (next === null) throw invalid("until", "no time of the cron falls before it");
+  return next;
 }

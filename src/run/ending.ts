@@ -4,6 +4,7 @@ import { RUN_QUESTIONS_MAX } from "../domain/question.ts";
 import { holdOf, LIMITED_RUNS_MAX, type RateLimit, TOLD_WAIT_MS, waitReason } from "../domain/rate_limit.ts";
 import { keysOf, type RunKeys } from "../domain/run_identity.ts";
 import { retryDelayMs } from "../domain/task_plan.ts";
+import type { TimedTaskType } from "../domain/task_type.ts";
 import { newId } from "../base/id.ts";
 import type { Statement } from "../store/database.ts";
 import { type ExecutionEnd, finishExecution } from "../store/execution.ts";
@@ -25,7 +26,7 @@ interface EndedRun extends RunKeys {
 /** What has to be known about its task. */
 export type EndedTask =
   | { type: "immediate"; deliver_to: string }
-  | EndedSchedule & { type: "countdown" | "scheduled" };
+  | EndedSchedule & { type: TimedTaskType };
 
 /** The rate limit that a run met. */
 export interface MetLimit {

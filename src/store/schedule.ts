@@ -5,7 +5,7 @@ import { BELL } from "../base/bells.ts";
 import { type Database, guarded, type Statement, type Value } from "./database.ts";
 import { type Filters, inConversation, named, oneOf, whereOf } from "./filter.ts";
 import { list } from "./list.ts";
-import { TASK_IS_ACTIVE } from "./status.ts";
+import { TASK_IS_ACTIVE, TASK_IS_TIMED } from "./status.ts";
 import { TASK_JSON, TASK_TEXTS } from "./task.ts";
 
 // As in the index task_soonest.
@@ -33,7 +33,7 @@ export function listSchedules(
   page: Page,
 ): Promise<Listing<Task>> {
   const where = whereOf(filter, FILTERS);
-  where.conditions.push("task.type in ('countdown', 'scheduled')");
+  where.conditions.push(`task.type ${TASK_IS_TIMED}`);
   inConversation(where, "task.session_key", boundTo);
   const narrow = filter.worker_id ?? filter.ref ?? boundTo;
   const from = narrow === undefined || narrow === null ? "task indexed by task_soonest" : "task";

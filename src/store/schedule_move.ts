@@ -3,6 +3,7 @@ import { BELL } from "../base/bells.ts";
 import { guarded, type Statement, type Value } from "./database.ts";
 import type { When } from "./outbound.ts";
 import type { TaskRun } from "./task_move.ts";
+import { TASK_IS_RECURRING, TASK_IS_TIMED } from "./status.ts";
 
 /** How the run of a schedule ended, as its task remembers it (contract 8.9). */
 interface LastRun {
@@ -84,7 +85,8 @@ export function closeCountdown(
   return {
     sql: `update task
       set status = ?, reason = ?, due_at = null, updated_at = ?
-      where id = ? and status = 'pending' and type = 'countdown'`,
+      where id = ? and status = 'pending' and type ${TASK_IS_TIMED}
+        and type not ${TASK_IS_RECURRING}`,
     args: [to, reason, now, id],
   };
 }
@@ -144,7 +146,7 @@ export function queueOccurrence(move: ScheduleMove & { dueAt: number }): Stateme
   return guarded(
     `update task
     set next_run_at = ?, queued_at = ?, updated_at = ?
-    where id = ? and type = 'scheduled' and next_run_at = ?`,
+    where id = ? and type ${TASK_IS_RECURRING} and next_run_at = ?`,
     [move.next, move.dueAt, move.now, move.id, move.expected],
     BELL.gate,
   );
@@ -172,7 +174,7 @@ export function skipOccurrence(move: ScheduleMove): Statement[] {
   return guarded(
     `update task
     set next_run_at = ?, updated_at = ?
-    where id = ? and type = 'scheduled' and next_run_at = ?`,
+    where id = ? and type ${TASK_IS_RECURRING} and next_run_at = ?`,
     [move.next, move.now, move.id, move.expected],
   );
 }

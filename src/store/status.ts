@@ -1,9 +1,11 @@
+import { isRecurring, isTimed } from "../domain/task_type.ts";
 import {
   ACTIVE_TASK_STATUSES,
   ENDED_EXECUTION_STATUSES,
   ENDED_TASK_STATUSES,
   OPEN_EXECUTION_STATUSES,
   ROUTED_STATUSES,
+  TASK_TYPES,
   UNROUTED_STATUSES,
 } from "../domain/vocabulary.ts";
 
@@ -17,6 +19,10 @@ function among(statuses: readonly string[]): string {
 /** For a condition on a task's `status`. */
 export const TASK_IS_ACTIVE = among(ACTIVE_TASK_STATUSES);
 export const TASK_HAS_ENDED = among(ENDED_TASK_STATUSES);
+
+/** For a condition on a task's `type`. */
+export const TASK_IS_TIMED = among(TASK_TYPES.filter(isTimed));
+export const TASK_IS_RECURRING = among(TASK_TYPES.filter(isRecurring));
 
 /** For a condition on an execution's `status`. */
 export const EXECUTION_IS_OPEN = among(OPEN_EXECUTION_STATUSES);

@@ -3,7 +3,7 @@ import { BELL } from "../base/bells.ts";
 import type { RunKeys } from "../domain/run_identity.ts";
 import type { Hold } from "../domain/hold.ts";
 import { guarded, type Statement, type Value } from "./database.ts";
-import { TASK_IS_ACTIVE } from "./status.ts";
+import { TASK_IS_ACTIVE, TASK_IS_RECURRING } from "./status.ts";
 import { IS_PATIENT } from "./task_queue.ts";
 
 /** pending -> running: the dispatcher starts an execution. No change while a gate runs for it. */
@@ -176,7 +176,7 @@ export function cancelTask(id: string, reason: string, now: number): Statement[]
   return guarded(
     `update task
     set status = 'cancelled', reason = ?, next_run_at = null, due_at = null, queued_at = null, updated_at = ?
-    where id = ? and (status in ('pending', 'scheduled') or status = 'running' and type = 'scheduled')`,
+    where id = ? and (status in ('pending', 'scheduled') or status = 'running' and type ${TASK_IS_RECURRING})`,
     [reason, now, id],
   );
 }
@@ -190,7 +190,7 @@ export function runTaskNow(
   return guarded(
     `update task
     set status = 'pending', due_at = ?, attempt = 0, run_no = run_no + 1, updated_at = ?,
-      next_run_at = iif(type = 'countdown', null, next_run_at), depth = max(depth, ?)
+      next_run_at = iif(type ${TASK_IS_RECURRING}, next_run_at, null), depth = max(depth, ?)
     where id = ? and status = 'scheduled' and run_no = ?`,
     [now, now, depth, id, run_no],
     BELL.dispatcher,

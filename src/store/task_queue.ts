@@ -1,6 +1,8 @@
 import type { Task } from "../domain/task.ts";
+import type { TimedTaskType } from "../domain/task_type.ts";
 import type { Database, Row } from "./database.ts";
 import { SCHEDULES_ARE_PAUSED } from "./setting.ts";
+import { TASK_IS_RECURRING } from "./status.ts";
 
 /** The head of a lane: the next task of a worker, with what a claim needs. */
 export interface WaitingTask extends Row {
@@ -190,7 +192,7 @@ export async function nextDueAt(db: Database, now: number): Promise<number | nul
 /** A task whose time has come. */
 export interface DueTask extends Row {
   id: string;
-  type: "countdown" | "scheduled";
+  type: TimedTaskType;
   status: string;
   cron: string;
   time_zone: string;
@@ -256,7 +258,7 @@ export function listSchedulesAfter(
   return db.read<DueTask>(
     `select ${DUE_COLUMNS}
     from task
-    where next_run_at is not null and paused = 0 and type = 'scheduled' and (next_run_at, id) > (?, ?)
+    where next_run_at is not null and paused = 0 and type ${TASK_IS_RECURRING} and (next_run_at, id) > (?, ?)
     order by next_run_at, id
     limit ?`,
     [nextRunAt, id, limit],
