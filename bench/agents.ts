@@ -1,13 +1,134 @@
-// Agents and conversations of the benches
 import { join } from "node:path";
-import { pause } from "./measure.ts";
-import type { BenchService } from "./service.ts";
+import { median, pause, percentile, type Row } from "./measure.ts";
+import { BenchService } from "./service.ts";
+
+const STARTS = 50;
+const AGENTS = 200;
+const READ_PAUSE_MS = 10;
+
+/** Agents: how soon a process starts, and what many cost: memory while they are idle, the CPU and the time of a read while they print. */
+export async function benchAgents(): Promise<Row[]> {
+  const { folder, program, ledger } = await fakeAgent();
+  const base = { BENCH_LEDGER: ledger, BENCH_PAUSE: "0.02" };
+  const engines = {
+    silent: { kind: "claude", command: program, warm: COLD, env: { ...base, BENCH_HANG: "1" } },
+    talking: { kind: "claude", command: program, warm: COLD, env: { ...base, BENCH_LINES: "50" } },
+  };
+  const config = { engines, limits: { max_concurrent_runs: AGENTS } };
+  const memory = await withAgents(config, "silent", async (service, before) => {
+    await settleMemory();
+    return (await service.memoryMb() - before) / AGENTS;
+  });
+  const { alone, together, cpu } = await withAgents(config, "talking", async (service) => {
+    const [before, started] = [await service.cpuMs(), performance.now()];
+    const together = await reads(service, (STREAM_SECONDS - 2) * 1_000);
+    const cpu = 100 * (await service.cpuMs() - before) / (performance.now() - started);
+    await untilEnded(service, AGENTS);
+    return { together, cpu, alone: await reads(service, 3_000) };
+  });
+  await Deno.remove(folder, { recursive: true });
+  return [
+    await starts(),
+    {
+      what: `memory of the service per running agent, ${AGENTS} of them`,
+      value: memory,
+      unit: "MB",
+      says: "",
+      goal: "under 1 MB",
+      met: memory < 1,
+    },
+    {
+      what: `CPU of the service while ${AGENTS} agents say 50 lines a second each`,
+      value: cpu,
+      unit: "%",
+      says: `${(10 * cpu / (AGENTS * 50)).toFixed(3)} ms for each line`,
+      goal: "at most one core",
+      met: cpu <= 100,
+    },
+    {
+      what: `GET /api/workers/:id meanwhile (p99)`,
+      value: percentile(together, 99),
+      unit: "ms",
+      bare: percentile(alone, 99),
+      beside: "with none",
+      says: `p50 ${median(together).toFixed(1)} ms, worst ${Math.max(...together).toFixed(0)} ms`,
+      goal: "under 50 ms",
+      met: percentile(together, 99) < 50,
+    },
+  ];
+}
+
+/** Starts an agent in each of many conversations and calls back when all are running. */
+async function withAgents<T>(
+  config: object,
+  engine: string,
+  work: (service: BenchService, memoryBefore: number) => Promise<T>,
+): Promise<T> {
+  await using service = await BenchService.start({ SVC_SHUTDOWN_GRACE: "0ms" }, config);
+  const sessions: string[] = [];
+  for (let i = 0; i < AGENTS; i++) sessions.push(await newConversation(service, `w${i}`, engine));
+  await settleMemory();
+  const before = await service.memoryMb();
+  for (const session of sessions) {
+    await service.call(`POST /api/local/sessions/${session}/messages`, { content: "go" });
+  }
+  while ((await tasksOf(service)).running < AGENTS) await pause(20);
+  return await work(service, before);
+}
+
+/** The ms of reads of a worker, one after the other. */
+async function reads(service: BenchService, ms: number): Promise<number[]> {
+  const [{ id }] = await service.call("GET /api/workers?page_size=1");
+  const times: number[] = [];
+  for (const until = performance.now() + ms; performance.now() < until;) {
+    const started = performance.now();
+    await service.call(`GET /api/workers/${id}`);
+    times.push(performance.now() - started);
+    await pause(READ_PAUSE_MS);
+  }
+  return times;
+}
+
+/** Waits until memory of finished work is freed. */
+function settleMemory(): Promise<void> {
+  return pause(3_000);
+}
+
+/** From the request with a message to the start of its agent's process. */
+async function starts(): Promise<Row> {
+  const { folder, program, ledger } = await fakeAgent();
+  const engine = { command: program, warm: COLD, env: { BENCH_LEDGER: ledger, BENCH_PAUSE: "1" } };
+  await using service = await BenchService.start({}, { engines: { default: "claude", claude: engine } });
+  const session = await newConversation(service, "Ada");
+  const sent = new Map<string, number>();
+  for (let i = 0; i < STARTS; i++) {
+    const at = performance.timeOrigin + performance.now();
+    const { message_id } = await service.call(`POST /api/local/sessions/${session}/messages`, {
+      content: "go",
+    });
+    sent.set(message_id, at);
+    await untilEnded(service, i + 1);
+  }
+  const waits = (await Deno.readTextFile(ledger)).trim().split("\n").map((line) => {
+    const [message = "", seconds = "0"] = line.split(" ");
+    return Number(seconds) * 1e3 - (sent.get(message) ?? NaN);
+  });
+  await Deno.remove(folder, { recursive: true });
+  return {
+    what: "message -> agent's process started (p50)",
+    value: median(waits),
+    unit: "ms",
+    says: `p99 ${percentile(waits, 99).toFixed(0)} ms`,
+    goal: "-",
+    met: null,
+  };
+}
 
 /** A process for each turn: `warm` measures those that stay. */
-export const COLD = { max: 0 };
+const COLD = { max: 0 };
 
 /** How long an agent that is told to talk does so. */
-export const STREAM_SECONDS = 10;
+const STREAM_SECONDS = 10;
 
 // Prints events like Claude Code. bash can read the time and wait without starting another program.
 const AGENT = `#!/bin/bash
@@ -23,7 +144,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"done","usa
 `;
 
 /** A program that talks like Claude Code, in a folder of its own. */
-export async function fakeAgent(): Promise<{ folder: string; program: string; ledger: string }> {
+async function fakeAgent(): Promise<{ folder: string; program: string; ledger: string }> {
   const folder = await Deno.makeTempDir({ prefix: "svc-bench-agent-" });
   const program = join(folder, "agent");
   await Deno.writeTextFile(program, AGENT);
@@ -46,7 +167,7 @@ export async function untilEnded(service: BenchService, count: number): Promise<
 }
 
 /** How many tasks there are, by their status. */
-export async function tasksOf(
+async function tasksOf(
   service: BenchService,
 ): Promise<Record<"running" | "completed" | "failed", number>> {
   return (await service.call("GET /api/system/overview")).tasks;

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { Database } from "../src/store/database.ts";
 import { pause, percentile, type Row, short } from "./measure.ts";
 import type { BenchService } from "./service.ts";
-import { TurnsService } from "./turns_service.ts";
+import { TurnsService } from "./turns.ts";
 
 const GIGABYTES = Number(Deno.env.get("SVC_BENCH_GB") ?? 5);
 const RESULT_BYTES = 100_000;

@@ -9,9 +9,9 @@ const FIRST_PAGE_MAX_KB = 150;
 const USABLE_MAX_MS = 1_000;
 const EXECUTABLE_MAX_MB = 2;
 /** How much the log of one run has. */
-export const LOG_BYTES = 16 * 1024 * 1024;
+const LOG_BYTES = 16 * 1024 * 1024;
 /** An engine that writes all of its log in one line. */
-export const LONG_LINE = {
+const LONG_LINE = {
   kind: "command",
   command: "sh",
   args: ["-c", `cat >/dev/null; head -c ${LOG_BYTES} /dev/zero | tr '\\0' x >&2; echo >&2; echo done`],
@@ -46,7 +46,7 @@ export async function benchConsole(): Promise<Row[]> {
 }
 
 /** Does this in a browser, if there is one. */
-export async function inBrowser(work: (browser: Browser) => Promise<void>): Promise<void> {
+async function inBrowser(work: (browser: Browser) => Promise<void>): Promise<void> {
   const path = await findBrowser();
   if (path === null) return;
   const browser = await chromium.launch({ executablePath: path, args: ["--no-sandbox"] });
@@ -58,7 +58,7 @@ export async function inBrowser(work: (browser: Browser) => Promise<void>): Prom
 }
 
 /** The run of a new worker of this engine, when it is over. */
-export async function executed(service: BenchService, engine: string): Promise<{ id: string }> {
+async function executed(service: BenchService, engine: string): Promise<{ id: string }> {
   const worker = await service.call("POST /api/workers", { name: engine, engine });
   const task = { message_id: engine, worker_id: worker.id, instruction: "talk", type: "immediate" };
   const { id } = await service.call("POST /api/tasks", task);
@@ -82,7 +82,7 @@ async function embedded(): Promise<Row> {
 }
 
 /** Where the operator is signed in. */
-export async function signedIn(browser: Browser, url: string): Promise<BrowserContext> {
+async function signedIn(browser: Browser, url: string): Promise<BrowserContext> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();
   await page.goto(`${url}/console/account`);

@@ -117,9 +117,9 @@ function hex(n: number, digits: number): string {
 const UUID = "printf('%08x-%04x-7000-8000-%012x', i / 65536, i % 65536, i)";
 const WORKER_ID = `printf('00000000-%04x-7000-8000-%012x', i % ${WORKERS}, i % ${WORKERS})`;
 
-/** A service, by this program, with so many executions and messages. */
-export async function filled(rows: number, program?: string[]): Promise<BenchService> {
-  const service = await BenchService.start({}, undefined, program);
+/** A service with so many executions and messages. */
+async function filled(rows: number): Promise<BenchService> {
+  const service = await BenchService.start();
   await service.restartWith(async (dataDir) => {
     const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
     for (let at = 0; at < rows; at += CHUNK) {

@@ -1,5 +1,4 @@
-import { bareServer } from "./bare.ts";
-import { median, type Row, timed } from "./measure.ts";
+import { bareServer, median, type Row, timed } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const TIMES = 150;

@@ -1,6 +1,4 @@
-import { bareServer } from "./bare.ts";
-import { rate } from "./load.ts";
-import { median, type Row } from "./measure.ts";
+import { bareServer, median, rate, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const ROUNDS = 3;

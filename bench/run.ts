@@ -1,47 +1,34 @@
 // `make bench`: every figure beside its baseline, measured in the same run. `make bench ARGS='rest start'` for some.
+import { benchAgents } from "./agents.ts";
 import { benchBackup } from "./backup.ts";
 import { benchConsole } from "./console.ts";
-import { benchConsoleScroll } from "./console_scroll.ts";
-import { benchEngines } from "./engines.ts";
-import { benchFleet } from "./fleet.ts";
 import { benchLists } from "./lists.ts";
 import { type Row, table } from "./measure.ts";
-import { benchOneFile } from "./one_file.ts";
-import { benchPlatform } from "./platform.ts";
 import { benchReply } from "./reply.ts";
 import { benchRest } from "./rest.ts";
-import { benchRunnerFleet } from "./runner_fleet.ts";
 import { benchRunners } from "./runners.ts";
 import { benchSoak } from "./soak.ts";
 import { benchStart } from "./start.ts";
-import { benchSystem } from "./system.ts";
 import { benchTasks } from "./tasks.ts";
-import { benchTokens } from "./tokens.ts";
 import { benchTurns } from "./turns.ts";
 import { benchWarm } from "./warm.ts";
 
 const BENCHES: Record<string, () => Promise<Row[]>> = {
+  agents: benchAgents,
   backup: benchBackup,
   console: benchConsole,
-  "console-scroll": benchConsoleScroll,
-  engines: benchEngines,
-  fleet: benchFleet,
   lists: benchLists,
-  "one-file": benchOneFile,
-  platform: benchPlatform,
   reply: benchReply,
   rest: benchRest,
   runners: benchRunners,
   start: benchStart,
-  system: benchSystem,
   tasks: benchTasks,
-  tokens: benchTokens,
   turns: benchTurns,
   warm: benchWarm,
 };
 
-// Minutes (SVC_BENCH_SECONDS=60 for less of soak, SVC_BENCH_RUNNERS and SVC_BENCH_WORKERS for a smaller fleet): only when they are named.
-const LONG: Record<string, () => Promise<Row[]>> = { runner_fleet: benchRunnerFleet, soak: benchSoak };
+// Runs for minutes (SVC_BENCH_SECONDS=60 for fewer), so only when it is named.
+const LONG: Record<string, () => Promise<Row[]>> = { soak: benchSoak };
 
 const wanted = Deno.args.length === 0 ? Object.keys(BENCHES) : Deno.args;
 const rows: Row[] = [];

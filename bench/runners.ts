@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import { type RunnerProcess, startRunner } from "../test/harness/runner.ts";
 import { median, type Row } from "./measure.ts";
-import { addRunners, RunnerCrowd, RUNS_ON } from "./runner_crowd.ts";
 import { BenchService } from "./service.ts";
 
+// Where the workers of the runners run.
+const RUNS_ON = ["bench"];
 const PICKUPS = 200;
 const WARM = 10;
 const RUNNERS = 4;
@@ -12,16 +13,13 @@ const TASKS = Number(Deno.env.get("SVC_BENCH_TASKS") ?? 10_000);
 const BATCH = 500;
 // The overview costs some ms.
 const LOOK_EVERY_MS = 250;
-const IDLE_RUNNERS = 200;
-// Two claims of each.
-const IDLE_SECONDS = 50;
 const LOG_BYTES = 16 * 1024 * 1024;
 const LOG_PART_BYTES = 512 * 1024;
 const LOGS = 5;
 
-/** Runners beside the service's own machine: how soon a run begins, how many go in a second, what waiting ones cost, how fast a log comes. */
+/** Runners beside the service's own machine: how soon a run begins, how many go in a second, how fast a log comes. */
 export async function benchRunners(): Promise<Row[]> {
-  return [await pickups(), ...await throughput(), await idle(), await logs()];
+  return [await pickups(), ...await throughput(), await logs()];
 }
 
 /** A program that says when it began. */
@@ -55,8 +53,9 @@ class World implements AsyncDisposable {
     const engines = { default: "echo", ...enginesIn(folder) };
     const limits = { max_concurrent_runs: WORKERS, max_log_bytes: 2 * LOG_BYTES };
     const world = new World(await BenchService.start({}, { engines, limits }), folder);
-    for (const [n, token] of (await addRunners(world.service, runners)).entries()) {
+    for (let n = 0; n < runners; n++) {
       const { url } = world.service;
+      const { token } = await world.service.call("POST /api/runners", { name: `r${n}`, labels: RUNS_ON });
       const config = `max_runs: ${WORKERS}\nengines: ${JSON.stringify(engines)}\n`;
       world.#runners.push(await startRunner({ token, url, root: join(folder, `r${n}`), config }));
     }
@@ -177,37 +176,6 @@ async function manyTasks(
 async function completed(service: BenchService): Promise<number> {
   const { executions } = await service.call("GET /api/system/overview");
   return executions.completed ?? 0;
-}
-
-async function idle(): Promise<Row> {
-  await using service = await BenchService.start(ROOM);
-  const none = await idleCpu(service, 10);
-  await using _crowd = await RunnerCrowd.start(service, await addRunners(service, IDLE_RUNNERS), 4);
-  const percent = await idleCpu(service, IDLE_SECONDS);
-  return {
-    what: `idle CPU with ${IDLE_RUNNERS} runners that wait`,
-    value: percent,
-    unit: "%",
-    bare: none,
-    beside: "with none",
-    says: "",
-    goal: "under 2 %",
-    met: percent < 2,
-  };
-}
-
-/** All runners of a bench come from one address. */
-export const ROOM: Record<string, string> = {
-  SVC_SERVER__MAX_CONNECTIONS: "20000",
-  SVC_SERVER__MAX_CONNECTIONS_PER_ADDRESS: "20000",
-};
-
-/** Percent of one core that the service uses while nothing is done. */
-export async function idleCpu(service: BenchService, seconds: number): Promise<number> {
-  await new Promise((resolve) => setTimeout(resolve, 2_000));
-  const before = await service.cpuMs();
-  await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
-  return (await service.cpuMs() - before) / (seconds * 10);
 }
 
 /** From the start of a program that prints so much to when its run is stored, its log included. */

@@ -1,6 +1,5 @@
 import { startServer, svc } from "../test/harness/process.ts";
-import { bareProgram } from "./bare.ts";
-import { median, type Row, timed } from "./measure.ts";
+import { bareProgram, median, type Row, timed } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const TIMES = 15;

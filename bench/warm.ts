@@ -1,10 +1,10 @@
-import type { OpenDialogue, OpenTalk, Order } from "../src/engine/adapter.ts";
+import { join } from "node:path";
+import type { AgentCommand, OpenDialogue, OpenTalk, Order } from "../src/engine/adapter.ts";
 import { adapterOf } from "../src/engine/adapters.ts";
-import { startModel } from "../test/engines/model.ts";
+import { type Model, startModel } from "../test/engines/model.ts";
 import { PINS, programOf } from "../test/engines/pins.ts";
 import { pointedAt } from "../test/engines/rig.ts";
 import { newConversation, untilEnded } from "./agents.ts";
-import { orderByHand, spawned, untilRequest } from "./engines.ts";
 import { median, percentile, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
@@ -106,4 +106,68 @@ class ByHand {
       }
     }
   }
+}
+
+/** Ms until the model's first request; then waits for the end of the program. */
+async function untilRequest(
+  model: Model,
+  begin: () => Promise<Promise<unknown> | unknown>,
+): Promise<number> {
+  const started = performance.now();
+  let first = NaN;
+  model.onRequest = () => {
+    if (Number.isNaN(first)) first = performance.now() - started;
+  };
+  await await begin();
+  return first;
+}
+
+/** What a run of the service would ask for. */
+function orderByHand(
+  engine: { args?: string[]; model?: string; env: Record<string, string> },
+  home: string,
+  runDir: string,
+): Order {
+  return {
+    sessionId: crypto.randomUUID(),
+    resume: false,
+    prompt: "hello",
+    workDir: home,
+    runDir,
+    stateDir: join(home, "state"),
+    ctl: "svc",
+    model: engine.model ?? "",
+    permissions: "full",
+    extraArgs: engine.args ?? [],
+    root: Deno.uid() === 0,
+    env: engine.env,
+    tools: null,
+    schema: null,
+  };
+}
+
+/** A CLI as the service would start it, but for isolation, tools and tokens. */
+function spawned(
+  command: AgentCommand,
+  engine: { command: string; env: Record<string, string> },
+  cwd: string,
+  stdout: "null" | "piped" = "null",
+): Deno.ChildProcess {
+  return new Deno.Command(engine.command, {
+    args: command.args,
+    cwd,
+    clearEnv: true,
+    env: {
+      PATH: Deno.env.get("PATH") ?? "",
+      SHELL: "/bin/bash",
+      LANG: "C.UTF-8",
+      TERM: "dumb",
+      ...command.env,
+      ...engine.env,
+      ...command.fixedEnv,
+    },
+    stdin: "piped",
+    stdout,
+    stderr: "null",
+  }).spawn();
 }
