@@ -24,7 +24,7 @@ import { findTask } from "../store/task.ts";
 import { findWorker } from "../store/worker.ts";
 import type { Answer } from "./answer.ts";
 import type { Call } from "./call.ts";
-import { create, type Creation } from "./create.ts";
+import { type Creation, findEarlier, storeCreation } from "./create.ts";
 import type { Needs } from "./parts.ts";
 
 type AskNeeds = Needs<"db" | "clock" | "limits" | "runLimits">;
@@ -45,7 +45,8 @@ export async function askQuestion(
 ): Promise<Answer<Question>> {
   for (let attempt = 1;; attempt++) {
     try {
-      return await create(needs, call, () => planQuestion(needs, call, input));
+      return await findEarlier<Question>(needs, call) ??
+        await storeCreation(needs, call, await planQuestion(needs, call, input));
     } catch (error) {
       if (!(error instanceof AskedMeanwhile) || attempt === ASK_ATTEMPTS_MAX) throw error;
     }

@@ -33,7 +33,7 @@ import { findSettled, listOpenRuns, measureBudgets, type MeasuredBudget, roomAt 
 import { listWorkerIds } from "../store/worker.ts";
 import { type Answer, answer, DELETED, page } from "./answer.ts";
 import type { Call } from "./call.ts";
-import { create } from "./create.ts";
+import { type Creation, findEarlier, storeCreation } from "./create.ts";
 import type { Needs } from "./parts.ts";
 
 type BudgetNeeds = Needs<"db" | "clock" | "engines" | "timeZone">;
@@ -65,31 +65,32 @@ export async function createBudget(
   call: Call,
   input: BudgetCreate,
 ): Promise<Answer<Budget>> {
+  return await findEarlier<Budget>(needs, call) ??
+    await storeCreation(needs, call, await planBudget(needs, call, input));
+}
+
+async function planBudget(needs: BudgetNeeds, call: Call, input: BudgetCreate): Promise<Creation<Budget>> {
   const { db, clock, engines } = needs;
-  const made = create<Budget>({ db, clock }, call, async () => {
-    const now = clock.now();
-    checkLimit(input);
-    const target = await resolveTarget(needs, input.target);
-    const stored: StoredBudget = {
-      id: newId(),
-      ...input,
-      target,
-      lifted_until: null,
-      created_at: now,
-      updated_at: now,
-    };
-    const month = new Months(needs.timeZone).of(now);
-    const settled = await findSettled(db, stored, now, month);
-    const use = { ...stored, settled, soft_notified_at: null, hard_notified_at: null };
-    return {
-      statements: [...insertBudget(stored, BUDGETS_MAX), changed("budget.created", stored, call, now)],
-      response: await shownOf(needs, use, await listOpenRuns(db, now), engines.tells(stored)),
-      lost: () => conflict(`Cannot create the budget: there are ${BUDGETS_MAX} already`),
-    };
-  });
-  return await made.catch((error) => {
-    throw nameTaken(error, input.name);
-  });
+  const now = clock.now();
+  checkLimit(input);
+  const target = await resolveTarget(needs, input.target);
+  const stored: StoredBudget = {
+    id: newId(),
+    ...input,
+    target,
+    lifted_until: null,
+    created_at: now,
+    updated_at: now,
+  };
+  const month = new Months(needs.timeZone).of(now);
+  const settled = await findSettled(db, stored, now, month);
+  const use = { ...stored, settled, soft_notified_at: null, hard_notified_at: null };
+  return {
+    statements: [...insertBudget(stored, BUDGETS_MAX), changed("budget.created", stored, call, now)],
+    response: await shownOf(needs, use, await listOpenRuns(db, now), engines.tells(stored)),
+    lost: () => conflict(`Cannot create the budget: there are ${BUDGETS_MAX} already`),
+    duplicate: () => nameTaken(input.name),
+  };
 }
 
 /** PUT /api/budgets/:id: an absent field stays unchanged; it counts at once. Throws `not_found`, `invalid_request`, `conflict`. */
@@ -116,7 +117,7 @@ export async function updateBudget(
       () => notFound("budget", id),
     );
   } catch (error) {
-    throw nameTaken(error, name ?? before.name);
+    throw isDuplicate(error) ? nameTaken(name ?? before.name) : error;
   }
   return answer(await find(needs, id));
 }
@@ -227,8 +228,8 @@ async function shownOf(
   };
 }
 
-function nameTaken(error: unknown, name: string): ServiceError | unknown {
-  return isDuplicate(error)
-    ? conflict(`Cannot name a budget ${JSON.stringify(name)}: another one is called that, in whatever case`)
-    : error;
+function nameTaken(name: string): ServiceError {
+  return conflict(
+    `Cannot name a budget ${JSON.stringify(name)}: another one is called that, in whatever case`,
+  );
 }

@@ -33,33 +33,40 @@ import { findWorker } from "../store/worker.ts";
 import { type Answer, answer, DELETED, page as pageOf } from "./answer.ts";
 import type { Call } from "./call.ts";
 import { chainDepth } from "./chain.ts";
-import { checkAgain, create } from "./create.ts";
+import { type Creation, findEarlier, storeCreation } from "./create.ts";
 import type { Needs } from "./parts.ts";
 import { uploadFolder } from "./session_files.ts";
 import type { Deleted } from "../domain/deleted.ts";
 
 /** POST /api/local/sessions (interface 4.1). Throws `invalid_request` for an unknown worker. */
-export function createSession(
-  { db, clock }: Needs<"db" | "clock">,
+export async function createSession(
+  needs: Needs<"db" | "clock">,
   call: Call,
   input: ChatCreate,
 ): Promise<Answer<ChatSession>> {
-  return create({ db, clock }, call, async () => {
-    await checkWorker(db, input.worker_id);
-    const now = clock.now();
-    const session: ChatSession = { id: newId(), ...input, created_at: now, updated_at: now };
-    return {
-      statements: [
-        insertChatSession(session),
-        record(now, {
-          kind: "chat.created",
-          session_key: chatSessionKey(session.id),
-          actor: call.caller.subject,
-        }),
-      ],
-      response: session,
-    };
-  });
+  return await findEarlier<ChatSession>(needs, call) ??
+    await storeCreation(needs, call, await planSession(needs, call, input));
+}
+
+async function planSession(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  input: ChatCreate,
+): Promise<Creation<ChatSession>> {
+  await checkWorker(db, input.worker_id);
+  const now = clock.now();
+  const session: ChatSession = { id: newId(), ...input, created_at: now, updated_at: now };
+  return {
+    statements: [
+      insertChatSession(session),
+      record(now, {
+        kind: "chat.created",
+        session_key: chatSessionKey(session.id),
+        actor: call.caller.subject,
+      }),
+    ],
+    response: session,
+  };
 }
 
 /** GET /api/local/sessions, newest first. */
@@ -87,16 +94,7 @@ export async function findVisibleSession(db: Database, call: Call, id: string): 
 }
 
 /** PUT /api/local/sessions/:id: name and default worker (contract 3, Local chat). Throws `invalid_request`, `not_found`. */
-export function updateSession(
-  needs: Needs<"db" | "clock">,
-  call: Call,
-  id: string,
-  input: ChatUpdate,
-): Promise<Answer<ChatSession>> {
-  return checkAgain(() => changeSession(needs, call, id, input));
-}
-
-async function changeSession(
+export async function updateSession(
   { db, clock }: Needs<"db" | "clock">,
   call: Call,
   id: string,
@@ -149,56 +147,64 @@ export async function deleteSession(
  * POST /api/local/sessions/:id/messages: stored before it is acknowledged (interface 4.1, contract 4.1). Throws
  * `invalid_request`, `not_found`, and `rate_limited` when too many messages wait.
  */
-export function sendMessage(
-  { db, clock, paths, limits, runLimits }: Needs<"db" | "clock" | "paths" | "limits" | "runLimits">,
+export async function sendMessage(
+  needs: Needs<"db" | "clock" | "paths" | "limits" | "runLimits">,
   call: Call,
   id: string,
   input: ChatSend,
 ): Promise<Answer<Queued>> {
-  return create({ db, clock }, call, async () => {
-    await findVisibleSession(db, call, id);
-    const media = input.media_path === undefined
-      ? null
-      : await findSessionFile({ db, paths }, id, input.media_path);
-    if (media === null && input.content.trim() === "") {
-      throw invalid("content", "must not be empty without a file");
-    }
-    const depth = await chainDepth({ limits, runLimits }, call, "send the message");
-    await runLimits.take(call, "messages");
-    const now = clock.now();
-    const messageId = newId();
-    const key = chatSessionKey(id);
-    return {
-      statements: [
-        ...touchChatSession(id, now),
-        ...insertInbound({
-          id: messageId,
-          session_key: key,
-          platform: LOCAL_PLATFORM,
-          platform_message_id: messageId,
-          sender: call.caller.subject,
-          content: input.content,
-          media,
-          alone: input.alone,
-          reply_to: input.reply_to ?? "",
-          is_direct: true,
-          depth,
-          received_at: now,
-        }, limits.max_waiting_messages),
-        record(now, {
-          kind: "message.received",
-          session_key: key,
-          message_id: messageId,
-          actor: call.caller.subject,
-        }),
-      ],
-      response: { status: "queued" as const, message_id: messageId },
-      lost: async () =>
-        await findChatSession(db, id) === null
-          ? notFound("session", id)
-          : tooManyWaiting(limits.max_waiting_messages),
-    };
-  });
+  return await findEarlier<Queued>(needs, call) ??
+    await storeCreation(needs, call, await planMessage(needs, call, id, input));
+}
+
+async function planMessage(
+  { db, clock, paths, limits, runLimits }: Needs<"db" | "clock" | "paths" | "limits" | "runLimits">,
+  call: Call,
+  id: string,
+  input: ChatSend,
+): Promise<Creation<Queued>> {
+  await findVisibleSession(db, call, id);
+  const media = input.media_path === undefined
+    ? null
+    : await findSessionFile({ db, paths }, id, input.media_path);
+  if (media === null && input.content.trim() === "") {
+    throw invalid("content", "must not be empty without a file");
+  }
+  const depth = await chainDepth({ limits, runLimits }, call, "send the message");
+  await runLimits.take(call, "messages");
+  const now = clock.now();
+  const messageId = newId();
+  const key = chatSessionKey(id);
+  return {
+    statements: [
+      ...touchChatSession(id, now),
+      ...insertInbound({
+        id: messageId,
+        session_key: key,
+        platform: LOCAL_PLATFORM,
+        platform_message_id: messageId,
+        sender: call.caller.subject,
+        content: input.content,
+        media,
+        alone: input.alone,
+        reply_to: input.reply_to ?? "",
+        is_direct: true,
+        depth,
+        received_at: now,
+      }, limits.max_waiting_messages),
+      record(now, {
+        kind: "message.received",
+        session_key: key,
+        message_id: messageId,
+        actor: call.caller.subject,
+      }),
+    ],
+    response: { status: "queued" as const, message_id: messageId },
+    lost: async () =>
+      await findChatSession(db, id) === null
+        ? notFound("session", id)
+        : tooManyWaiting(limits.max_waiting_messages),
+  };
 }
 
 function tooManyWaiting(most: number): ServiceError {

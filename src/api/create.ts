@@ -1,10 +1,10 @@
-import { conflict, ServiceError } from "../domain/error.ts";
+import { conflict, type ServiceError } from "../domain/error.ts";
 import { faultPoint } from "../base/fault_point.ts";
-import { isDuplicate, isMissingReference, type Statement } from "../store/database.ts";
+import { isDuplicate, type Statement } from "../store/database.ts";
 import { findAnswer, insertAnswer } from "../store/idempotency.ts";
 import { type Json, jsonOf } from "../domain/json.ts";
 import type { Answer } from "./answer.ts";
-import type { Call, IdempotencyKey } from "./call.ts";
+import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
 
 /** How long an idempotency key is remembered (contract 1.9). */
@@ -17,47 +17,38 @@ export interface Creation<T> {
   response: T;
   /** What a lost guard means. */
   lost?: () => ServiceError | Promise<ServiceError>;
+  /** The error for a name that another object has. */
+  duplicate?: () => ServiceError;
   /** Removes what was made outside of the database; called when the batch is not committed. */
   undo?: () => Promise<void>;
 }
 
 /**
- * Runs a creation once for each idempotency key: a repeated request gets the first answer, one with another input is a
- * conflict (contract 1.9). `plan` checks the input and prepares the batch; it is called again when something that the
- * input names was deleted meanwhile.
+ * The answer to an earlier request with the same idempotency key, or null (contract 1.9). Throws `conflict` when that request had
+ * another input.
  */
-export async function create<T>(
-  needs: Needs<"db" | "clock">,
+export async function findEarlier<T>(
+  { db, clock }: Needs<"db" | "clock">,
+  { idempotency }: Call,
+): Promise<Answer<T> | null> {
+  if (idempotency === null) return null;
+  const stored = await findAnswer(db, idempotency.key, clock.now() - IDEMPOTENCY_TTL_MS);
+  if (stored === null) return null;
+  if (stored.fingerprint !== idempotency.fingerprint) {
+    throw conflict(
+      "Cannot repeat this request: its Idempotency-Key was used with another body; take a new key",
+    );
+  }
+  return { json: stored.response as Json<T>, replayed: true };
+}
+
+/** Stores a creation with its answer, in one batch. Throws what `lost` and `duplicate` of the creation make. */
+export async function storeCreation<T>(
+  { db, clock }: Needs<"db" | "clock">,
   call: Call,
-  plan: () => Promise<Creation<T>>,
+  { statements, response, lost, duplicate, undo }: Creation<T>,
 ): Promise<Answer<T>> {
   const { idempotency } = call;
-  if (idempotency !== null) {
-    const earlier = await replay<T>(needs, idempotency);
-    if (earlier !== null) return earlier;
-  }
-  return await checkAgain(() => commit(needs, idempotency, plan));
-}
-
-/**
- * Does `work`, and does it once more when something that it names was deleted between its check and its write: the second
- * check then fails with a message that says what is missing.
- */
-export async function checkAgain<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!isMissingReference(error)) throw error;
-    return await work();
-  }
-}
-
-async function commit<T>(
-  { db, clock }: Needs<"db" | "clock">,
-  idempotency: IdempotencyKey | null,
-  plan: () => Promise<Creation<T>>,
-): Promise<Answer<T>> {
-  const { statements, response, lost, undo } = await plan();
   const json = jsonOf(response);
   const now = clock.now();
   const stored = idempotency === null ? [] : insertAnswer(
@@ -75,26 +66,11 @@ async function commit<T>(
     faultPoint("accept.post-commit");
   } catch (error) {
     await undo?.();
+    if (!isDuplicate(error)) throw error;
     // Of two requests with one key at the same time the other one was first: its answer is also ours.
-    const earlier = idempotency !== null && isDuplicate(error)
-      ? await replay<T>({ db, clock }, idempotency)
-      : null;
+    const earlier = await findEarlier<T>({ db, clock }, call);
     if (earlier !== null) return earlier;
-    throw error;
+    throw duplicate === undefined ? error : duplicate();
   }
   return { json };
-}
-
-async function replay<T>(
-  { db, clock }: Needs<"db" | "clock">,
-  idempotency: IdempotencyKey,
-): Promise<Answer<T> | null> {
-  const stored = await findAnswer(db, idempotency.key, clock.now() - IDEMPOTENCY_TTL_MS);
-  if (stored === null) return null;
-  if (stored.fingerprint !== idempotency.fingerprint) {
-    throw conflict(
-      "Cannot repeat this request: its Idempotency-Key was used with another body; take a new key",
-    );
-  }
-  return { json: stored.response as Json<T>, replayed: true };
 }

@@ -23,7 +23,7 @@ import type { Deleted } from "../domain/deleted.ts";
 import { jsonOf } from "../domain/json.ts";
 import { type Answer, answer, DELETED } from "./answer.ts";
 import type { Call } from "./call.ts";
-import { checkAgain, create } from "./create.ts";
+import { type Creation, findEarlier, storeCreation } from "./create.ts";
 import type { Needs } from "./parts.ts";
 
 /** GET /api/departments: the whole forest by (sort_order, name) (contract 1.5, contract 3, Department). */
@@ -45,50 +45,46 @@ async function find(db: Database, idOrName: string): Promise<Department> {
 
 /** POST /api/departments. Throws `invalid_request` for an unknown parent, `conflict` for a name that is taken. */
 export async function createDepartment(
-  { db, clock }: Needs<"db" | "clock">,
+  needs: Needs<"db" | "clock">,
   call: Call,
   input: DepartmentCreate,
 ): Promise<Answer<Department>> {
-  const work = create({ db, clock }, call, async () => {
-    const now = clock.now();
-    const department = {
-      id: newId(),
-      name: input.name,
-      parent_id: await resolveParent(db, input.parent_id),
-      sort_order: input.sort_order,
-      worker_count: 0,
-      created_at: now,
-      updated_at: now,
-    };
-    return {
-      statements: [
-        ...insertDepartment(department, DEPARTMENTS_MAX),
-        record(now, {
-          kind: "department.created",
-          actor: call.caller.subject,
-          data: { department_id: department.id, name: department.name },
-        }),
-      ],
-      response: department,
-      lost: () => conflict(`Cannot create the department: there are ${DEPARTMENTS_MAX} already`),
-    };
-  });
-  return await work.catch((error) => {
-    throw nameTaken(error, input.name);
-  });
+  return await findEarlier<Department>(needs, call) ??
+    await storeCreation(needs, call, await planDepartment(needs, call, input));
+}
+
+async function planDepartment(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  input: DepartmentCreate,
+): Promise<Creation<Department>> {
+  const now = clock.now();
+  const department = {
+    id: newId(),
+    name: input.name,
+    parent_id: await resolveParent(db, input.parent_id),
+    sort_order: input.sort_order,
+    worker_count: 0,
+    created_at: now,
+    updated_at: now,
+  };
+  return {
+    statements: [
+      ...insertDepartment(department, DEPARTMENTS_MAX),
+      record(now, {
+        kind: "department.created",
+        actor: call.caller.subject,
+        data: { department_id: department.id, name: department.name },
+      }),
+    ],
+    response: department,
+    lost: () => conflict(`Cannot create the department: there are ${DEPARTMENTS_MAX} already`),
+    duplicate: () => nameTaken(input.name),
+  };
 }
 
 /** PUT /api/departments/:id_or_name: an absent field stays unchanged. Throws `not_found`, `conflict` for a circle or a name that is taken. */
-export function updateDepartment(
-  needs: Needs<"db" | "clock">,
-  call: Call,
-  idOrName: string,
-  input: DepartmentUpdate,
-): Promise<Answer<Department>> {
-  return checkAgain(() => changeDepartment(needs, call, idOrName, input));
-}
-
-async function changeDepartment(
+export async function updateDepartment(
   { db, clock }: Needs<"db" | "clock">,
   call: Call,
   idOrName: string,
@@ -114,7 +110,7 @@ async function changeDepartment(
           : conflict(`Cannot move the department ${JSON.stringify(name)} there: that is itself or below it`),
     );
   } catch (error) {
-    throw nameTaken(error, input.name ?? name);
+    throw isDuplicate(error) ? nameTaken(input.name ?? name) : error;
   }
   return answer(await find(db, id));
 }
@@ -149,8 +145,6 @@ async function resolveParent(db: Database, key: string | null): Promise<string |
   return parent.id;
 }
 
-function nameTaken(error: unknown, name: string): ServiceError | unknown {
-  return isDuplicate(error)
-    ? conflict(`Cannot name a department ${JSON.stringify(name)}: another one is called that`)
-    : error;
+function nameTaken(name: string): ServiceError {
+  return conflict(`Cannot name a department ${JSON.stringify(name)}: another one is called that`);
 }

@@ -16,7 +16,7 @@ import { cancelRunOf } from "../store/task_move.ts";
 import { findWorker } from "../store/worker.ts";
 import { type Answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
-import { create } from "./create.ts";
+import { findEarlier, storeCreation } from "./create.ts";
 import type { Needs } from "./parts.ts";
 import { isEndedExecution } from "../domain/vocabulary.ts";
 import { creationOf } from "./task_create.ts";
@@ -97,18 +97,18 @@ export async function retryExecution(needs: RetryNeeds, call: Call, id: string):
   const workerGone = () => cannot(`its worker ${worker_name} was deleted`);
   if (await findWorker(db, worker_id) === null) throw workerGone();
   const chatId = chatSessionId(session_key);
-  return await create({ db, clock }, call, async () => {
-    const input = { message_id, worker_id, instruction, type: "immediate" as const };
-    const { statements, response } = await creationOf(needs, call, input, { message_id, session_key });
-    return {
-      // As a message into a session does: the write itself finds out whether the session exists.
-      statements: [...(chatId === null ? [] : touchChatSession(chatId, clock.now())), ...statements],
-      response,
-      lost: async () =>
-        chatId !== null && await findChatSession(db, chatId) === null
-          ? cannot("its session was deleted, and nobody would get the answer")
-          : workerGone(),
-    };
+  const earlier = await findEarlier<Task>({ db, clock }, call);
+  if (earlier !== null) return earlier;
+  const input = { message_id, worker_id, instruction, type: "immediate" as const };
+  const { statements, response } = await creationOf(needs, call, input, { message_id, session_key });
+  return await storeCreation({ db, clock }, call, {
+    // As a message into a session does: the write itself finds out whether the session exists.
+    statements: [...(chatId === null ? [] : touchChatSession(chatId, clock.now())), ...statements],
+    response,
+    lost: async () =>
+      chatId !== null && await findChatSession(db, chatId) === null
+        ? cannot("its session was deleted, and nobody would get the answer")
+        : workerGone(),
   });
 }
 

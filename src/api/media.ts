@@ -10,7 +10,7 @@ import { record } from "../store/journal.ts";
 import type { Answer } from "./answer.ts";
 import type { Call } from "./call.ts";
 import { findVisibleSession } from "./chat.ts";
-import { create, type Creation } from "./create.ts";
+import { type Creation, findEarlier, storeCreation } from "./create.ts";
 import type { Needs } from "./parts.ts";
 import { inSession, uploadFolder } from "./session_files.ts";
 import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
@@ -58,7 +58,8 @@ export function keepUpload(
   sent: SentFile,
 ): Promise<Answer<Media>> {
   return inSession(needs, id, async () => {
-    const kept = await create(needs, call, () => planUpload(needs, call, id, sent));
+    const kept = await findEarlier<Media>(needs, call) ??
+      await storeCreation(needs, call, await planUpload(needs, call, id, sent));
     if (kept.replayed === true) await sent.file.discard();
     return kept;
   });

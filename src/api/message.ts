@@ -25,7 +25,7 @@ import { listOutbound as listOutboundRows, sendMessage as sendMessageRows } from
 import { findTrace } from "../store/trace.ts";
 import { type Answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
-import { create } from "./create.ts";
+import { type Creation, findEarlier, storeCreation } from "./create.ts";
 import type { SentFile, UploadTarget } from "./media.ts";
 import type { Needs } from "./parts.ts";
 import { uploadFolder } from "./session_files.ts";
@@ -90,41 +90,49 @@ export async function sendMessage(
   input: MessageSend,
   sent: SentFile | null,
 ): Promise<Answer<OutboundMessage>> {
-  const { db, clock, runLimits } = needs;
-  const created = await create({ db, clock }, call, async () => {
-    if (sent === null && (input.content ?? "").trim() === "") {
-      throw invalid("content", "must not be empty without a file");
-    }
-    const { sessionKey, message } = await findConversation(db, call.caller, input.message_id);
-    await runLimits.take(call, "messages");
-    const now = clock.now();
-    const upload = sent === null ? null : await keepFile(needs, sessionKey, sent, now);
-    const sessionId = chatSessionId(sessionKey);
-    const reply = outboundOf({
-      id: newId(),
-      session_key: sessionKey,
-      platform: message?.platform ?? platformOf(sessionKey),
-      message_id: message?.id ?? input.message_id,
-      content: input.content ?? "",
-      media: upload?.media ?? null,
-      ...sourceOf(call.caller),
-    }, now);
-    return {
-      statements: [
-        ...(sessionId === null ? [] : touchChatSession(sessionId, now)),
-        ...(upload?.statements ?? []),
-        ...sendMessageRows(reply),
-      ],
-      response: shownOutbound(reply),
-      lost: async () =>
-        sessionId !== null && await findChatSession(db, sessionId) === null
-          ? notFound("session", sessionId)
-          : noRoom(needs),
-      ...(upload === null ? {} : { undo: () => Deno.remove(upload.media.path).catch(() => {}) }),
-    };
-  });
+  const created = await findEarlier<OutboundMessage>(needs, call) ??
+    await storeCreation(needs, call, await planMessage(needs, call, input, sent));
   if (created.replayed) await sent?.file.discard();
   return created;
+}
+
+async function planMessage(
+  needs: Needs<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
+  call: Call,
+  input: MessageSend,
+  sent: SentFile | null,
+): Promise<Creation<OutboundMessage>> {
+  const { db, clock, runLimits } = needs;
+  if (sent === null && (input.content ?? "").trim() === "") {
+    throw invalid("content", "must not be empty without a file");
+  }
+  const { sessionKey, message } = await findConversation(db, call.caller, input.message_id);
+  await runLimits.take(call, "messages");
+  const now = clock.now();
+  const upload = sent === null ? null : await keepFile(needs, sessionKey, sent, now);
+  const sessionId = chatSessionId(sessionKey);
+  const reply = outboundOf({
+    id: newId(),
+    session_key: sessionKey,
+    platform: message?.platform ?? platformOf(sessionKey),
+    message_id: message?.id ?? input.message_id,
+    content: input.content ?? "",
+    media: upload?.media ?? null,
+    ...sourceOf(call.caller),
+  }, now);
+  return {
+    statements: [
+      ...(sessionId === null ? [] : touchChatSession(sessionId, now)),
+      ...(upload?.statements ?? []),
+      ...sendMessageRows(reply),
+    ],
+    response: shownOutbound(reply),
+    lost: async () =>
+      sessionId !== null && await findChatSession(db, sessionId) === null
+        ? notFound("session", sessionId)
+        : noRoom(needs),
+    ...(upload === null ? {} : { undo: () => Deno.remove(upload.media.path).catch(() => {}) }),
+  };
 }
 
 async function findConversation(

@@ -60,6 +60,7 @@ import { clearSession, clearWorkerContext, listContexts } from "./session.ts";
 import { changePassword, getOverview, listBeeRuns, resume } from "./system.ts";
 import { cancelTask, getTask, listTasks, runTask, waitForTask } from "./task.ts";
 import { createTask, createTasks } from "./task_create.ts";
+import { isMissingReference } from "../store/database.ts";
 import {
   createWebhook,
   deleteWebhook,
@@ -234,6 +235,18 @@ function bound<O extends Record<string, (parts: Parts, ...input: never[]) => unk
   operations: O,
 ): Bound<O> {
   return Object.fromEntries(
-    Object.entries(operations).map(([name, operation]) => [name, operation.bind(null, parts)]),
+    Object.entries(operations).map(([name, operation]) => [name, tryAgain(operation.bind(null, parts))]),
   ) as Bound<O>;
+}
+
+// An operation whose object was deleted between its check and its write runs once more: its check then says what is missing.
+function tryAgain<I extends unknown[]>(operation: (...input: I) => unknown): (...input: I) => unknown {
+  return (...input) => {
+    const answer = operation(...input);
+    if (!(answer instanceof Promise)) return answer;
+    return answer.catch((error) => {
+      if (!isMissingReference(error)) throw error;
+      return operation(...input);
+    });
+  };
 }

@@ -11,7 +11,7 @@ import {
   type RunnerShown,
 } from "../domain/runner.ts";
 import type { EventKind } from "../domain/vocabulary.ts";
-import { isDuplicate, type Statement } from "../store/database.ts";
+import { type Statement } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import {
   deleteRunner as deleteRunnerRow,
@@ -22,7 +22,7 @@ import {
 } from "../store/runner.ts";
 import { type Answer, answer, DELETED, page } from "./answer.ts";
 import type { Call } from "./call.ts";
-import { create } from "./create.ts";
+import { type Creation, findEarlier, storeCreation } from "./create.ts";
 import type { Needs } from "./parts.ts";
 
 /** GET /api/runners, newest first (contract 18). */
@@ -53,32 +53,33 @@ export async function createRunner(
   call: Call,
   input: RunnerCreate,
 ): Promise<Answer<RunnerCreated>> {
-  const created = await create<RunnerShown>({ db, clock }, call, () => {
-    const now = clock.now();
-    const runner: RunnerShown = {
-      id: newId(),
-      ...input,
-      state: "silent",
-      draining: false,
-      version: "",
-      engines: [],
-      max_runs: 0,
-      running: 0,
-      last_seen_at: null,
-      created_at: now,
-    };
-    return Promise.resolve({
-      statements: [...insertRunner(runner), changed("runner.created", runner, call, now)],
-      response: runner,
-      lost: () => conflict(`Cannot add the runner: there are ${RUNNERS_MAX} already`),
-    });
-  }).catch((error) => {
-    throw isDuplicate(error)
-      ? conflict(`Cannot add a runner called ${JSON.stringify(input.name)}: there is one, in whatever case`)
-      : error;
-  });
+  const created = await findEarlier<RunnerShown>({ db, clock }, call) ??
+    await storeCreation({ db, clock }, call, planRunner({ clock }, call, input));
   const runner = valueOf(created.json);
   return { ...created, json: jsonOf({ ...runner, token: await signRunnerToken(authority.key, runner) }) };
+}
+
+function planRunner({ clock }: Needs<"clock">, call: Call, input: RunnerCreate): Creation<RunnerShown> {
+  const now = clock.now();
+  const runner: RunnerShown = {
+    id: newId(),
+    ...input,
+    state: "silent",
+    draining: false,
+    version: "",
+    engines: [],
+    max_runs: 0,
+    running: 0,
+    last_seen_at: null,
+    created_at: now,
+  };
+  return {
+    statements: [...insertRunner(runner), changed("runner.created", runner, call, now)],
+    response: runner,
+    lost: () => conflict(`Cannot add the runner: there are ${RUNNERS_MAX} already`),
+    duplicate: () =>
+      conflict(`Cannot add a runner called ${JSON.stringify(input.name)}: there is one, in whatever case`),
+  };
 }
 
 /** POST /api/runners/:id_or_name/drain: its runs may end, and it gets no more; or it gets some again. Throws `not_found`. */

@@ -13,7 +13,7 @@ import { cancelOccurrence, findOccurrence, insertOccurrence } from "../store/occ
 import { type Answer, answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
 import { chainDepth } from "./chain.ts";
-import { create } from "./create.ts";
+import { type Creation, findEarlier, storeCreation } from "./create.ts";
 import type { Needs } from "./parts.ts";
 import { waitFor, type WaitLimits } from "./wait.ts";
 import { isEndedTask } from "../domain/vocabulary.ts";
@@ -95,41 +95,48 @@ export async function runTask(
 /** A move was lost to somebody who did the same. */
 class Overtaken extends ServiceError {}
 
-function runOnce(
+async function runOnce(
   needs: Needs<"db" | "clock" | "limits" | "runLimits">,
   call: Call,
   id: string,
 ): Promise<Answer<Task>> {
+  return await findEarlier<Task>(needs, call) ??
+    await storeCreation(needs, call, await planRun(needs, call, id));
+}
+
+async function planRun(
+  needs: Needs<"db" | "clock" | "limits" | "runLimits">,
+  call: Call,
+  id: string,
+): Promise<Creation<Task>> {
   const { db, clock, runLimits } = needs;
-  return create({ db, clock }, call, async () => {
-    const task = valueOf(await findVisible(db, call, id));
-    if (isToRun(task)) return { statements: [], response: task };
-    const depth = await chainDepth(needs, call, "run the task");
-    await runLimits.take(call, "tasks");
-    const now = clock.now();
-    const due: JournalEntry = {
-      kind: "task.due",
-      ...taskKeysOf(task),
-      actor: call.caller.subject,
-      data: { at: now, manual: true },
-    };
-    return {
-      statements: [...moved(runTaskNow(task, depth, now), now, due), insertOccurrence(id, now, "hand", now)],
-      response: {
-        ...task,
-        status: "pending",
-        attempt: 0,
-        run_no: task.run_no + 1,
-        next_run_at: isRecurring(task.type) ? task.next_run_at : null,
-        updated_at: now,
-      },
-      lost: async () => {
-        const found = await findTask(db, id);
-        if (found !== null && isToRun(found)) return new Overtaken("conflict", "asked for already");
-        return await refusal(db, id, "run", "only scheduled tasks can be");
-      },
-    };
-  });
+  const task = valueOf(await findVisible(db, call, id));
+  if (isToRun(task)) return { statements: [], response: task };
+  const depth = await chainDepth(needs, call, "run the task");
+  await runLimits.take(call, "tasks");
+  const now = clock.now();
+  const due: JournalEntry = {
+    kind: "task.due",
+    ...taskKeysOf(task),
+    actor: call.caller.subject,
+    data: { at: now, manual: true },
+  };
+  return {
+    statements: [...moved(runTaskNow(task, depth, now), now, due), insertOccurrence(id, now, "hand", now)],
+    response: {
+      ...task,
+      status: "pending",
+      attempt: 0,
+      run_no: task.run_no + 1,
+      next_run_at: isRecurring(task.type) ? task.next_run_at : null,
+      updated_at: now,
+    },
+    lost: async () => {
+      const found = await findTask(db, id);
+      if (found !== null && isToRun(found)) return new Overtaken("conflict", "asked for already");
+      return await refusal(db, id, "run", "only scheduled tasks can be");
+    },
+  };
 }
 
 // Its run was asked for or fell due, and has not begun: whoever asks now gets that one.

@@ -17,19 +17,19 @@ import type { Answer } from "./answer.ts";
 import type { Call } from "./call.ts";
 import { chainDepth } from "./chain.ts";
 import { checkCommands, checkDelivery } from "./command.ts";
-import { create, type Creation } from "./create.ts";
+import { type Creation, findEarlier, storeCreation } from "./create.ts";
 import type { Needs } from "./parts.ts";
 
 type CreateNeeds = Needs<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
 
 /** POST /api/tasks (interface 4.2, task create; contract 3, Task). Throws `invalid_request`, `not_found`, `conflict`. */
-export function createTask(needs: CreateNeeds, call: Call, input: TaskCreate): Promise<Answer<Task>> {
+export async function createTask(needs: CreateNeeds, call: Call, input: TaskCreate): Promise<Answer<Task>> {
   const { db, clock } = needs;
-  return create({ db, clock }, call, async () => {
-    const message = await findInbound(db, input.message_id, boundTo(call.caller));
-    const origin = message === null ? null : { message_id: message.id, session_key: message.session_key };
-    return await creationOf(needs, call, input, origin);
-  });
+  const earlier = await findEarlier<Task>({ db, clock }, call);
+  if (earlier !== null) return earlier;
+  const message = await findInbound(db, input.message_id, boundTo(call.caller));
+  const origin = message === null ? null : { message_id: message.id, session_key: message.session_key };
+  return await storeCreation({ db, clock }, call, await creationOf(needs, call, input, origin));
 }
 
 /**
@@ -63,46 +63,53 @@ const CHECKED_AT_ONCE = 20;
  * POST /api/tasks/batch: all of the tasks or none (contract 3, Task). Throws what createTask() throws, with the index of the
  * task in the path of each field.
  */
-export function createTasks(
+export async function createTasks(
+  needs: CreateNeeds,
+  call: Call,
+  input: TaskBatchCreate,
+): Promise<Answer<TaskBatch>> {
+  return await findEarlier<TaskBatch>(needs, call) ??
+    await storeCreation(needs, call, await planTasks(needs, call, input));
+}
+
+async function planTasks(
   needs: CreateNeeds,
   call: Call,
   { tasks: inputs }: TaskBatchCreate,
-): Promise<Answer<TaskBatch>> {
+): Promise<Creation<TaskBatch>> {
   const { db, clock, runLimits } = needs;
-  return create({ db, clock }, call, async () => {
-    const now = clock.now();
-    const workerIds = unique(inputs.map(({ worker_id }) => worker_id).filter(isId));
-    const [origins, engines] = await Promise.all([
-      listOrigins(db, unique(inputs.map(({ message_id }) => message_id)), boundTo(call.caller)),
-      listEnginesOf(db, workerIds),
-    ]);
-    const plans: Planned[] = [];
-    for (const [index, input] of inputs.entries()) {
-      if (index > 0 && index % CHECKED_AT_ONCE === 0) await turn();
-      const origin = origins.get(input.message_id) ?? null;
-      const engine = engines.get(input.worker_id);
-      try {
-        plans.push(planned(needs, call, input, { now, origin, engine: engine ?? "" }));
-        if (engine === undefined) throw unknownWorker(input.worker_id);
-      } catch (error) {
-        throw error instanceof ServiceError ? ofTask(index, error) : error;
-      }
+  const now = clock.now();
+  const workerIds = unique(inputs.map(({ worker_id }) => worker_id).filter(isId));
+  const [origins, engines] = await Promise.all([
+    listOrigins(db, unique(inputs.map(({ message_id }) => message_id)), boundTo(call.caller)),
+    listEnginesOf(db, workerIds),
+  ]);
+  const plans: Planned[] = [];
+  for (const [index, input] of inputs.entries()) {
+    if (index > 0 && index % CHECKED_AT_ONCE === 0) await turn();
+    const origin = origins.get(input.message_id) ?? null;
+    const engine = engines.get(input.worker_id);
+    try {
+      plans.push(planned(needs, call, input, { now, origin, engine: engine ?? "" }));
+      if (engine === undefined) throw unknownWorker(input.worker_id);
+    } catch (error) {
+      throw error instanceof ServiceError ? ofTask(index, error) : error;
     }
-    const depth = await chainDepth(needs, call, "create the task");
-    await runLimits.take(call, "tasks", plans.length);
-    return {
-      statements: [
-        ...insertTasks(plans.map((plan) => rowOf(call, plan, depth))),
-        recordAll(plans.map(({ task }) => [now, created(task, call)])),
-      ],
-      response: { tasks: plans.map(({ task: { id, status, reason } }) => ({ id, status, reason })) },
-      lost: async () => {
-        const left = await listEnginesOf(db, workerIds);
-        const index = inputs.findIndex(({ worker_id }) => !left.has(worker_id));
-        return ofTask(index, unknownWorker(inputs[index]?.worker_id ?? ""));
-      },
-    };
-  });
+  }
+  const depth = await chainDepth(needs, call, "create the task");
+  await runLimits.take(call, "tasks", plans.length);
+  return {
+    statements: [
+      ...insertTasks(plans.map((plan) => rowOf(call, plan, depth))),
+      recordAll(plans.map(({ task }) => [now, created(task, call)])),
+    ],
+    response: { tasks: plans.map(({ task: { id, status, reason } }) => ({ id, status, reason })) },
+    lost: async () => {
+      const left = await listEnginesOf(db, workerIds);
+      const index = inputs.findIndex(({ worker_id }) => !left.has(worker_id));
+      return ofTask(index, unknownWorker(inputs[index]?.worker_id ?? ""));
+    },
+  };
 }
 
 function unique(texts: readonly string[]): string[] {

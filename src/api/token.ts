@@ -13,7 +13,6 @@ import {
   type TokenFilter,
   TOKENS_PER_USER_MAX,
 } from "../domain/token.ts";
-import { isDuplicate } from "../store/database.ts";
 import { record } from "../store/journal.ts";
 import {
   deleteToken as deleteTokenRow,
@@ -22,7 +21,7 @@ import {
   listTokens as listTokenRows,
 } from "../store/token.ts";
 import { findUser } from "../store/user.ts";
-import { create } from "./create.ts";
+import { type Creation, findEarlier, storeCreation } from "./create.ts";
 import { type Answer, DELETED, page as pageOf } from "./answer.ts";
 import type { Call } from "./call.ts";
 import type { Needs } from "./parts.ts";
@@ -67,49 +66,47 @@ export async function createToken(
       },
     );
   }
-  const created = await create<Token>({ db, clock }, call, () => {
-    const token: Token = {
-      id: newId(),
-      name: input.name,
-      user_id: userId,
-      user_name: userName,
-      scopes: input.scopes,
-      expires_at: expiresAt,
-      created_at: now,
-      last_used_at: null,
-    };
-    return Promise.resolve({
-      statements: [
-        ...insertToken(token, TOKENS_PER_USER_MAX),
-        record(now, {
-          kind: "token.created",
-          actor: call.caller.subject,
-          data: {
-            token_id: token.id,
-            name: token.name,
-            user_id: userId,
-            scopes: token.scopes,
-            expires_at: expiresAt,
-          },
-        }),
-      ],
-      response: token,
-      lost: () =>
-        conflict(
-          `Cannot create the token: there are ${TOKENS_PER_USER_MAX} of this user already; revoke some`,
-        ),
-    });
-  }).catch((error) => {
-    throw isDuplicate(error)
-      ? conflict(
+  const token: Token = {
+    id: newId(),
+    name: input.name,
+    user_id: userId,
+    user_name: userName,
+    scopes: input.scopes,
+    expires_at: expiresAt,
+    created_at: now,
+    last_used_at: null,
+  };
+  const creation: Creation<Token> = {
+    statements: [
+      ...insertToken(token, TOKENS_PER_USER_MAX),
+      record(now, {
+        kind: "token.created",
+        actor: call.caller.subject,
+        data: {
+          token_id: token.id,
+          name: token.name,
+          user_id: userId,
+          scopes: token.scopes,
+          expires_at: expiresAt,
+        },
+      }),
+    ],
+    response: token,
+    lost: () =>
+      conflict(
+        `Cannot create the token: there are ${TOKENS_PER_USER_MAX} of this user already; revoke some`,
+      ),
+    duplicate: () =>
+      conflict(
         `Cannot name a token ${JSON.stringify(input.name)}: another one is called that, in whatever case`,
-      )
-      : error;
-  });
-  const token = valueOf(created.json);
+      ),
+  };
+  const created = await findEarlier<Token>({ db, clock }, call) ??
+    await storeCreation({ db, clock }, call, creation);
+  const stored = valueOf(created.json);
   return {
     ...created,
-    json: jsonOf({ ...token, token: await signNamedToken(authority.key, token) }),
+    json: jsonOf({ ...stored, token: await signNamedToken(authority.key, stored) }),
   };
 }
 

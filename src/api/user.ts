@@ -25,7 +25,7 @@ import {
   updateUser as updateUserRow,
   type UserRow,
 } from "../store/user.ts";
-import { create } from "./create.ts";
+import { type Creation, findEarlier, storeCreation } from "./create.ts";
 import { CHOSEN_COST, generatePassword, hashPassword } from "./password.ts";
 import { type Answer, answer, DELETED, page as pageOf } from "./answer.ts";
 import type { Call } from "./call.ts";
@@ -50,48 +50,54 @@ export async function getUser({ db }: Needs<"db">, idOrName: string): Promise<An
  * again. Throws `forbidden` for a role above the caller, `conflict` for a name that is taken.
  */
 export async function createUser(
-  { db, clock }: Needs<"db" | "clock">,
+  needs: Needs<"db" | "clock">,
   call: Call,
   input: UserCreate,
 ): Promise<Answer<UserCreated>> {
   checkReach(call, input.role, "make");
-  const { name, role } = input;
   const made = input.password === undefined ? generatePassword() : null;
   const password = input.password ?? made ?? "";
-  const created = await create<UserCreated>({ db, clock }, call, async () => {
-    const now = clock.now();
-    const row: UserRow = {
-      id: newId(),
-      name,
-      role,
-      disabled: 0,
-      // All at one price, so that no time tells one from another (reliability AUT-3).
-      password_hash: await hashPassword(password, CHOSEN_COST),
-      version: 1,
-      origin: "local",
-      issuer: "",
-      subject: "",
-      created_at: now,
-      updated_at: now,
-      last_login_at: null,
-    };
-    return {
-      statements: [
-        ...insertUser(row, USERS_MAX),
-        record(now, {
-          kind: "user.created",
-          actor: call.caller.subject,
-          data: { user_id: row.id, name, role },
-        }),
-      ],
-      response: toUser(row),
-      lost: () => conflict(`Cannot create the user: there are ${USERS_MAX} already`),
-    };
-  }).catch((error) => {
-    throw nameTaken(error, name);
-  });
+  const created = await findEarlier<UserCreated>(needs, call) ??
+    await storeCreation(needs, call, await planUser(needs, call, input, password));
   if (made === null || created.replayed) return created;
   return { ...created, json: jsonOf({ ...valueOf(created.json), password: made }) };
+}
+
+async function planUser(
+  { clock }: Needs<"clock">,
+  call: Call,
+  { name, role }: UserCreate,
+  password: string,
+): Promise<Creation<UserCreated>> {
+  const now = clock.now();
+  const row: UserRow = {
+    id: newId(),
+    name,
+    role,
+    disabled: 0,
+    // All at one price, so that no time tells one from another (reliability AUT-3).
+    password_hash: await hashPassword(password, CHOSEN_COST),
+    version: 1,
+    origin: "local",
+    issuer: "",
+    subject: "",
+    created_at: now,
+    updated_at: now,
+    last_login_at: null,
+  };
+  return {
+    statements: [
+      ...insertUser(row, USERS_MAX),
+      record(now, {
+        kind: "user.created",
+        actor: call.caller.subject,
+        data: { user_id: row.id, name, role },
+      }),
+    ],
+    response: toUser(row),
+    lost: () => conflict(`Cannot create the user: there are ${USERS_MAX} already`),
+    duplicate: () => nameTaken(name),
+  };
 }
 
 /**
@@ -127,7 +133,7 @@ export async function updateUser(
       }),
     ], () => lostTo(db, user, "change"));
   } catch (error) {
-    throw nameTaken(error, name ?? user.name);
+    throw isDuplicate(error) ? nameTaken(name ?? user.name) : error;
   }
   authority.forget();
   return await getUser({ db }, user.id);
@@ -244,8 +250,6 @@ async function lostTo(db: Database, user: UserRow, action: string): Promise<Serv
   );
 }
 
-function nameTaken(error: unknown, name: string): unknown {
-  return isDuplicate(error)
-    ? conflict(`Cannot name a user ${JSON.stringify(name)}: another one is called that, in whatever case`)
-    : error;
+function nameTaken(name: string): ServiceError {
+  return conflict(`Cannot name a user ${JSON.stringify(name)}: another one is called that, in whatever case`);
 }

@@ -15,7 +15,6 @@ import {
   type WebhookUpdate,
 } from "../domain/webhook.ts";
 import { sendEvent } from "../platform/event.ts";
-import { isDuplicate } from "../store/database.ts";
 import { journalRange, record } from "../store/journal.ts";
 import {
   deleteWebhook as deleteWebhookRow,
@@ -30,7 +29,7 @@ import {
 } from "../store/webhook.ts";
 import { type Answer, answer, DELETED, page as pageOf } from "./answer.ts";
 import type { Call } from "./call.ts";
-import { create } from "./create.ts";
+import { type Creation, findEarlier, storeCreation } from "./create.ts";
 import type { Needs } from "./parts.ts";
 
 const SECRET_BYTES = 32;
@@ -72,39 +71,42 @@ export async function createWebhook(
   call: Call,
   input: WebhookCreate,
 ): Promise<Answer<WebhookCreated>> {
-  const { clock, db } = needs;
+  return await findEarlier<WebhookCreated>(needs, call) ??
+    await storeCreation(needs, call, await planWebhook(needs, call, input));
+}
+
+async function planWebhook(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  input: WebhookCreate,
+): Promise<Creation<WebhookCreated>> {
   const secret = input.secret ?? newSecret();
-  return await create<WebhookCreated>(needs, call, async () => {
-    const now = clock.now();
-    const { name, url, events, enabled } = input;
-    const webhook = { id: newId(), name, url, events, enabled, origin: "api" as const };
-    const { last } = await journalRange(db);
-    return {
-      statements: [
-        ...insertWebhook({ ...webhook, secret, allow_private: false }, WEBHOOKS_MAX, now),
-        record(now, {
-          kind: "webhook.created",
-          actor: call.caller.subject,
-          data: { webhook_id: webhook.id, name, url: originOf(url), events },
-        }),
-      ],
-      response: {
-        ...webhook,
-        disabled_reason: "",
-        cursor: last,
-        attempt: 0,
-        next_attempt_at: now,
-        created_at: now,
-        updated_at: now,
-        secret,
-      },
-      lost: () => conflict(`Cannot create the webhook: there are ${WEBHOOKS_MAX} already; delete some`),
-    };
-  }).catch((error) => {
-    throw isDuplicate(error)
-      ? conflict(`Cannot name a webhook ${JSON.stringify(input.name)}: another is called that`)
-      : error;
-  });
+  const now = clock.now();
+  const { name, url, events, enabled } = input;
+  const webhook = { id: newId(), name, url, events, enabled, origin: "api" as const };
+  const { last } = await journalRange(db);
+  return {
+    statements: [
+      ...insertWebhook({ ...webhook, secret, allow_private: false }, WEBHOOKS_MAX, now),
+      record(now, {
+        kind: "webhook.created",
+        actor: call.caller.subject,
+        data: { webhook_id: webhook.id, name, url: originOf(url), events },
+      }),
+    ],
+    response: {
+      ...webhook,
+      disabled_reason: "",
+      cursor: last,
+      attempt: 0,
+      next_attempt_at: now,
+      created_at: now,
+      updated_at: now,
+      secret,
+    },
+    lost: () => conflict(`Cannot create the webhook: there are ${WEBHOOKS_MAX} already; delete some`),
+    duplicate: () => conflict(`Cannot name a webhook ${JSON.stringify(input.name)}: another is called that`),
+  };
 }
 
 /** A new secret of Standard Webhooks. */

@@ -28,7 +28,7 @@ import {
 import { type Answer, page } from "./answer.ts";
 import type { Call } from "./call.ts";
 import { checkCommands } from "./command.ts";
-import { checkAgain, create } from "./create.ts";
+import { type Creation, findEarlier, storeCreation } from "./create.ts";
 import { checkEngines } from "./engine_check.ts";
 import type { Needs } from "./parts.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
@@ -36,52 +36,59 @@ import { shownWorkers } from "./worker_shown.ts";
 
 /** POST /api/workers (interface 4.1, contract 3, Worker). Makes the work directory. Throws `invalid_request`, `forbidden`. */
 export async function createWorker(
-  { db, clock, paths, engines, runLimits }: Needs<"db" | "clock" | "paths" | "engines" | "runLimits">,
+  needs: Needs<"db" | "clock" | "paths" | "engines" | "runLimits">,
   call: Call,
   input: WorkerCreate,
 ): Promise<Answer<Worker>> {
-  const created = await create({ db, clock }, call, async () => {
-    checkAuthority(call.caller, changedFields(WORKER_DEFAULTS, input));
-    checkGrant(call.caller, input.scopes);
-    checkEngines(engines, input);
-    checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
-    await runLimits.take(call, "workers");
-    const id = newId();
-    const now = clock.now();
-    const workDir = workDirOf(id, input, paths);
-    const departments = await resolveDepartments(db, input.departments);
-    const { paused, ...attributes } = input;
-    const response: Worker = {
-      id,
-      ...attributes,
-      engine_args: withoutEmpty(input.engine_args),
-      departments,
-      work_dir: workDir,
-      home: "",
-      status: paused ? "paused" : "idle",
-      paused,
-      created_at: now,
-      updated_at: now,
-    };
-    const away = input.runs_on.length > 0;
-    if (!away) await makeWorkDir(workDir);
-    const own = input.work_dir === "" && !away;
-    return {
-      // A directory that was made for this worker is removed again; one that was named may belong to others.
-      ...(own ? { undo: () => Deno.remove(workDir).catch(() => {}) } : {}),
-      statements: [
-        ...insertWorker(response, departments.map((department) => department.id)),
-        record(now, {
-          kind: "worker.created",
-          worker_id: id,
-          actor: call.caller.subject,
-          data: { name: input.name },
-        }),
-      ],
-      response,
-    };
-  });
-  return { ...created, ...await warningOf({ engines, paths }, created, input.scopes) };
+  const created = await findEarlier<Worker>(needs, call) ??
+    await storeCreation(needs, call, await planWorker(needs, call, input));
+  return { ...created, ...await warningOf(needs, created, input.scopes) };
+}
+
+async function planWorker(
+  { db, clock, paths, engines, runLimits }: Needs<"db" | "clock" | "paths" | "engines" | "runLimits">,
+  call: Call,
+  input: WorkerCreate,
+): Promise<Creation<Worker>> {
+  checkAuthority(call.caller, changedFields(WORKER_DEFAULTS, input));
+  checkGrant(call.caller, input.scopes);
+  checkEngines(engines, input);
+  checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
+  await runLimits.take(call, "workers");
+  const id = newId();
+  const now = clock.now();
+  const workDir = workDirOf(id, input, paths);
+  const departments = await resolveDepartments(db, input.departments);
+  const { paused, ...attributes } = input;
+  const response: Worker = {
+    id,
+    ...attributes,
+    engine_args: withoutEmpty(input.engine_args),
+    departments,
+    work_dir: workDir,
+    home: "",
+    status: paused ? "paused" : "idle",
+    paused,
+    created_at: now,
+    updated_at: now,
+  };
+  const away = input.runs_on.length > 0;
+  if (!away) await makeWorkDir(workDir);
+  const own = input.work_dir === "" && !away;
+  return {
+    // A directory that was made for this worker is removed again; one that was named may belong to others.
+    ...(own ? { undo: () => Deno.remove(workDir).catch(() => {}) } : {}),
+    statements: [
+      ...insertWorker(response, departments.map((department) => department.id)),
+      record(now, {
+        kind: "worker.created",
+        worker_id: id,
+        actor: call.caller.subject,
+        data: { name: input.name },
+      }),
+    ],
+    response,
+  };
 }
 
 // On another machine a path is what it says there.
@@ -163,7 +170,7 @@ export async function updateWorker(
   id: string,
   input: WorkerUpdate,
 ): Promise<Answer<Worker>> {
-  await checkAgain(() => changeWorker(needs, call, id, input));
+  await changeWorker(needs, call, id, input);
   const answer = { json: await findShown(needs, id) };
   return { ...answer, ...await warningOf(needs, answer, input.scopes) };
 }
