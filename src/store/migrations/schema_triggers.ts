@@ -79,9 +79,6 @@ export const TRIGGERS: string[] = [
     delete from conversation where session_key = 'local:' || old.id;
   end`,
 
-  `create trigger execution_log_delete after delete on execution begin
-    delete from execution_log where execution_id = old.id;
-  end`,
   `create trigger execution_remote_run_delete after delete on execution begin
     delete from remote_run where execution_id = old.id;
   end`,

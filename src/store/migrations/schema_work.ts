@@ -150,10 +150,4 @@ export const WORK_SCHEMA: string[] = [
     where completed_at is not null`,
   `create index execution_open on execution (worker_id) where status in ('pending', 'running')`,
   `create index execution_ending on execution (substr(id, -6))`,
-
-  // The logs of runs inside this process, which start and end in one commit.
-  `create table execution_log (
-    execution_id text primary key,
-    text text not null
-  ) strict`,
 ];
