@@ -10,7 +10,6 @@ import { authenticate, checkHost, isLoopback, tokenOf } from "./authenticate.ts"
 import { CONSOLE_PATHS, mountConsole } from "./console.ts";
 import { DOCS_PATHS, mountDocs } from "./docs.ts";
 import type { Door } from "./door.ts";
-import { lingering } from "./lingering_close.ts";
 import { mountHealth } from "./health.ts";
 import { mountMetrics } from "./metrics.ts";
 import type { App } from "./framework.ts";
@@ -97,7 +96,6 @@ export function createApp(door: Door): App {
     c.set("requestId", requestId);
     const started = performance.now();
     await next();
-    if (c.res.status >= 400) c.res = lingering(c.req.raw, c.res);
     c.res.headers.set("x-request-id", requestId);
     // The path only: a query may hold a token (reliability SEC-1).
     log.debug("{method} {path} {status} {ms} ms", {

@@ -1,7 +1,10 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
 import { logger } from "../base/log.ts";
 import { connectionsMax, openFilesMax } from "../base/open_files.ts";
 import type { Caller } from "../domain/scope.ts";
-import { cutter, type HttpConnection, serveOne } from "./serve_connection.ts";
+import { exchange } from "./exchange.ts";
 
 const log = logger("http");
 
@@ -19,69 +22,106 @@ export interface ConnectionLimits {
 export interface RequestHandler {
   /** `onCaller` is called when it is known who sends the request. */
   handle: (request: Request, address: string, onCaller: (caller: Caller) => void) => Promise<Response>;
-  onError: (error: unknown) => Response;
+  /** Reports an error that no answer could tell the client. */
+  onError: (error: unknown) => void;
   /** Answers a request for which there is no room. */
   onFull: () => Response;
 }
 
-// Pause after a failed accept, mostly because there are no files; clients that connect meanwhile wait in the backlog.
-const ACCEPT_PAUSE_MS = 100;
 const WARN_EVERY_MS = 10_000;
-// A connection whose first request has no complete headers by then is closed (reliability BKP-4).
+// A connection whose next request has no complete headers by then is closed (reliability BKP-4).
 const HEADERS_MAX_MS = 30_000;
-// One that was used and sends no further request is closed, too: what is left of a refused body may come for ever.
+// A connection that was used and sends no further request is closed, too.
 const IDLE_MAX_MS = 300_000;
-const SWEEP_EVERY_MS = 5_000;
-// What a connection is used by, as long as nobody has shown a token: a body that is on its way, or an answer that is not read.
-const NOBODY = "";
-// Who a person is does not matter here: connections that people use are never closed for others.
+const CHECK_EVERY_MS = 5_000;
+const HEADERS_MAX_BYTES = 64 * 1024;
+// Clients that connect at once while this thread does something else. A client that finds no place in the kernel's queue tries again after
+// a second.
+const TCP_BACKLOG = 4_096;
+// Uses a connection until its request has shown a token: a body that is on its way, or an answer that the client does not read.
+const NO_TOKEN = "";
+// Connections that people use are never closed for others, so all people count as one user.
 const PERSON = "person";
 
 interface Open {
+  socket: Socket;
   address: string;
   /** Requests whose answers are not sent yet. */
   requests: number;
+  /** Resolves when the answers to all requests so far are sent. */
+  answered: Promise<void>;
   /** Whether a request ever came. */
   used: boolean;
   /** Since when it is idle, or in use, monotonic ms. */
   since: number;
-  /** Who uses it: nobody who is known, an agent by its run, a runner, or a person. */
+  /** Who uses it: no known user, an agent by its run, a runner, or a person. */
   usedBy: string;
-  cut: () => void;
-  server: HttpConnection;
 }
 
 /**
- * The open connections of a port. Deno.serve() stops accepting for ever when there are no files left, and has no limit. Here
- * accepting continues after a pause, and over a limit the connection that was idle for longest is closed; else one that is used without
- * a token, else one of the agent or runner that uses most. When people use all of them, the new one is closed (reliability BYT-3).
+ * The port and its open connections. node:http bounds slow headers and idle connections. At a limit this class closes the connection that
+ * was idle for longest, else a connection that is used without a token, else one of the agent or runner that uses most. When people use all
+ * of them, it closes the new one (reliability BYT-3).
  */
 export class Connections {
-  readonly #listener: Deno.TcpListener;
+  readonly #server: Server;
   readonly #limits: ConnectionLimits;
-  #handler: RequestHandler;
-  readonly #open = new Set<Open>();
+  readonly #open = new Map<Socket, Open>();
   readonly #byAddress = new Map<string, Set<Open>>();
-  readonly #serve = serveOne();
-  readonly #sweeper: ReturnType<typeof setInterval>;
+  readonly #firstHandler = Promise.withResolvers<RequestHandler>();
+  #handler: Promise<RequestHandler> = this.#firstHandler.promise;
   #warnedAt = -Infinity;
   #closed = false;
 
-  constructor(listener: Deno.TcpListener, limits: ConnectionLimits, handler: RequestHandler) {
-    this.#listener = listener;
+  private constructor(limits: ConnectionLimits) {
     this.#limits = { ...limits, total: Math.min(limits.total, connectionsMax(openFilesMax())) };
-    this.#handler = handler;
-    this.#sweeper = setInterval(() => this.#sweep(), SWEEP_EVERY_MS);
-    void this.#accept();
+    this.#server = createServer({
+      headersTimeout: HEADERS_MAX_MS,
+      keepAliveTimeout: IDLE_MAX_MS,
+      connectionsCheckingInterval: CHECK_EVERY_MS,
+      maxHeaderSize: HEADERS_MAX_BYTES,
+      // IncomingBody bounds a slow body: a large one that arrives steadily may take its time.
+      requestTimeout: 0,
+    });
+    this.#server.on("connection", (socket) => this.#accept(socket));
+    const answer = (incoming: IncomingMessage, outgoing: ServerResponse) =>
+      void this.#answer(incoming, outgoing);
+    this.#server.on("request", answer);
+    this.#server.on("checkContinue", answer);
   }
 
-  /** Has all further requests handled by another one, also those of connections that are open. */
+  /**
+   * Binds the port. Requests wait until handOver() says who handles them. Throws an Error with a message for the operator when the port is
+   * taken.
+   */
+  static async bind(
+    { host, port }: { host: string; port: number },
+    limits: ConnectionLimits,
+  ): Promise<Connections> {
+    const connections = new Connections(limits);
+    const server = connections.#server;
+    try {
+      server.listen({ host, port, backlog: TCP_BACKLOG });
+      await once(server, "listening");
+    } catch (error) {
+      if ((error as { code?: string }).code !== "EADDRINUSE") throw error;
+      throw new Error(`Cannot listen on ${host}:${port}: the port is taken; set server.port to another one`);
+    }
+    server.on(
+      "error",
+      (error) => connections.#warn("A connection could not be accepted: {error}", { error }),
+    );
+    return connections;
+  }
+
+  /** Has all further requests handled by `handler`, also those of connections that are open. */
   handOver(handler: RequestHandler): void {
-    this.#handler = handler;
+    this.#firstHandler.resolve(handler);
+    this.#handler = Promise.resolve(handler);
   }
 
-  get addr(): Deno.NetAddr {
-    return this.#listener.addr;
+  get addr(): AddressInfo {
+    return this.#server.address() as AddressInfo;
   }
 
   /** How many are open. */
@@ -92,80 +132,70 @@ export class Connections {
   /** Stops accepting, waits up to `maxMs` for answers in progress, and closes every connection. */
   async close(maxMs: number): Promise<void> {
     this.#closed = true;
-    clearInterval(this.#sweeper);
-    this.#listener.close();
-    const all = [...this.#open];
-    for (const one of all) if (one.requests === 0) this.#end(one);
-    const ended = Promise.all(
-      all.filter((one) => one.requests > 0).map(({ server }) => server.shutdown().catch(() => {})),
-    );
+    this.#server.close();
+    const all = [...this.#open.values()];
+    for (const one of all) if (one.requests === 0) one.socket.destroy();
     let timer: ReturnType<typeof setTimeout> | undefined;
-    await Promise.race([ended, new Promise((resolve) => timer = setTimeout(resolve, maxMs))]);
+    const late = new Promise((resolve) => timer = setTimeout(resolve, maxMs));
+    await Promise.race([Promise.all(all.map(({ answered }) => answered)), late]);
     clearTimeout(timer);
-    for (const one of [...this.#open]) this.#end(one);
+    for (const one of [...this.#open.values()]) this.#end(one);
   }
 
-  async #accept(): Promise<void> {
-    while (!this.#closed) {
-      try {
-        this.#take(await this.#listener.accept());
-      } catch (error) {
-        if (this.#closed) return;
-        this.#warn("A connection could not be accepted, going on: {error}", { error });
-        this.#closeOne(this.#open);
-        await new Promise((resolve) => setTimeout(resolve, ACCEPT_PAUSE_MS));
-      }
-    }
-  }
-
-  #take(connection: Deno.TcpConn): void {
-    const address = connection.remoteAddr.hostname;
-    if (!this.#makeRoom(address)) return connection.close();
-    const { signal, cut } = cutter();
-    const one: Open = {
-      address,
-      requests: 0,
-      used: false,
-      since: performance.now(),
-      usedBy: NOBODY,
-      cut,
-      server: this.#serve(
-        connection,
-        signal,
-        (request, info) => this.#answer(one, request, info),
-        (error) => this.#handler.onError(error),
-        () => {},
-      ),
-    };
-    this.#open.add(one);
+  #accept(socket: Socket): void {
+    const address = socket.remoteAddress;
+    if (address === undefined || !this.#makeRoom(address)) return void socket.destroy();
+    const one = newConnection(socket, address);
+    this.#open.set(socket, one);
     const same = this.#byAddress.get(address);
     if (same === undefined) this.#byAddress.set(address, new Set([one]));
     else same.add(one);
-    one.server.finished.catch(() => {}).finally(() => this.#forget(one));
+    socket.once("close", () => this.#forget(one));
   }
 
-  #answer(one: Open, request: Request, info: Deno.ServeHandlerInfo): Promise<Response> {
+  async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const { socket } = incoming;
+    // Before 2.8 Deno reports no connections: there each request stands alone.
+    const one = this.#open.get(socket) ?? newConnection(socket, socket.remoteAddress ?? "");
+    const before = this.#begin(one, outgoing);
+    await before;
+    const handler = await this.#handler;
+    try {
+      await exchange(incoming, outgoing, (request) => {
+        if (one.requests > 1 && !this.#hasRoomFor(one)) return Promise.resolve(handler.onFull());
+        return handler.handle(request, one.address, ({ run, runner }) => {
+          one.usedBy = run?.execution_id ?? (runner === undefined ? PERSON : `runner:${runner.id}`);
+        });
+      });
+    } catch (error) {
+      handler.onError(error);
+      outgoing.destroy();
+    }
+  }
+
+  /** Counts a request until its answer is sent. Returns when the requests before it are answered: the client may send more at once. */
+  #begin(one: Open, outgoing: ServerResponse): Promise<void> {
+    const before = one.answered;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    one.answered = promise;
     one.used = true;
     if (one.requests++ === 0) {
       one.since = performance.now();
-      one.usedBy = NOBODY;
+      one.usedBy = NO_TOKEN;
     }
-    const done = () => {
+    outgoing.once("close", () => {
       one.requests--;
       one.since = performance.now();
-    };
-    info.completed.then(done, done);
-    if (one.requests > 1 && !this.#hasRoomFor(one)) return Promise.resolve(this.#handler.onFull());
-    return this.#handler.handle(request, one.address, (caller) => {
-      const { run, runner } = caller;
-      one.usedBy = run?.execution_id ?? (runner === undefined ? PERSON : `runner:${runner.id}`);
+      if (this.#closed) one.socket.end();
+      resolve();
     });
+    return before;
   }
 
-  // By HTTP/2 one connection has many requests at once: each counts like a connection.
+  // A client may send many requests without waiting for answers: each counts like a connection.
   #hasRoomFor({ address }: Open): boolean {
     const { total, perAddress, proxies } = this.#limits;
-    if (requestsOf(this.#open) > total) return false;
+    if (requestsOf(this.#open.values()) > total) return false;
     return proxies.includes(bare(address)) || requestsOf(this.#byAddress.get(address) ?? []) <= perAddress;
   }
 
@@ -179,30 +209,25 @@ export class Connections {
     }
     if (this.#open.size < total) return true;
     this.#warn("Too many connections: {open} are open (server.max_connections)", { open: this.#open.size });
-    return this.#closeOne(this.#open);
+    return this.#closeOne(this.#open.values());
   }
 
-  #closeOne(among: ReadonlySet<Open>): boolean {
-    const found = longestIdle(among) ?? longestInUse([...among]);
+  #closeOne(among: Iterable<Open>): boolean {
+    const all = [...among];
+    const found = longestIdle(all) ?? longestInUse(all);
     if (found === null) return false;
     this.#end(found);
     return true;
   }
 
-  #sweep(): void {
-    const now = performance.now();
-    for (const one of [...this.#open]) {
-      if (one.requests === 0 && now - one.since >= (one.used ? IDLE_MAX_MS : HEADERS_MAX_MS)) this.#end(one);
-    }
-  }
-
+  // The place is free at once, not when the socket has closed.
   #end(one: Open): void {
-    one.cut();
+    one.socket.destroy();
     this.#forget(one);
   }
 
   #forget(one: Open): void {
-    this.#open.delete(one);
+    this.#open.delete(one.socket);
     const same = this.#byAddress.get(one.address);
     same?.delete(one);
     if (same?.size === 0) this.#byAddress.delete(one.address);
@@ -214,6 +239,11 @@ export class Connections {
     this.#warnedAt = performance.now();
     log.warning(text, properties);
   }
+}
+
+function newConnection(socket: Socket, address: string): Open {
+  const since = performance.now();
+  return { socket, address, requests: 0, answered: Promise.resolve(), used: false, since, usedBy: NO_TOKEN };
 }
 
 /** An IPv4 address without the prefix that makes it an IPv6 one. */
@@ -239,7 +269,7 @@ function longestIdle(connections: Iterable<Open>): Open | null {
 }
 
 function longestInUse(connections: readonly Open[]): Open | null {
-  return longestOf(connections.filter(({ usedBy }) => usedBy === NOBODY)) ??
+  return longestOf(connections.filter(({ usedBy }) => usedBy === NO_TOKEN)) ??
     longestOf(greediestAgent(connections));
 }
 

@@ -1,6 +1,5 @@
 import type { Clock } from "../base/clock.ts";
 import { ServiceError } from "../domain/error.ts";
-import { leaveUnread } from "./lingering_close.ts";
 
 /** How long the next piece of a body may take to come (reliability BKP-4). */
 export const BODY_PIECE_MAX_MS = 30_000;
@@ -12,14 +11,12 @@ type Clocked = Pick<Clock, "monotonic" | "after">;
 
 /** The body of a request, piece by piece. Only the time for which the client is waited for counts, not that of our own disk. */
 export class IncomingBody {
-  readonly #request: Request;
   readonly #reader: Reader;
   readonly #clock: Clocked;
   #waitedMs = 0;
   #bytes = 0;
 
   constructor(request: Request & { body: ReadableStream<Uint8Array> }, clock: Clocked) {
-    this.#request = request;
     this.#reader = request.body.getReader();
     this.#clock = clock;
   }
@@ -42,11 +39,6 @@ export class IncomingBody {
       cancel();
       this.#waitedMs += this.#clock.monotonic() - started;
     }
-  }
-
-  /** Reads no more: what still comes is left to the end of the answer. */
-  leave(): void {
-    leaveUnread(this.#request, this.#reader);
   }
 }
 

@@ -142,7 +142,6 @@ export async function readBody(
     if (!(error instanceof ServiceError)) {
       throw new ServiceError("invalid_request", "Cannot read the body: it was cut off");
     }
-    body.leave();
     throw error;
   }
 }

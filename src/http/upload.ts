@@ -34,16 +34,12 @@ export async function readForm(
   const body = bodyOf(request, clock);
   if (body === null) throw invalid("", "the body is empty; send multipart/form-data");
   const length = Number(request.headers.get("content-length") ?? 0);
-  if (length > target.maxBytes + OVERHEAD_BYTES) {
-    body.leave();
-    throw tooLarge(target.maxBytes);
-  }
+  if (length > target.maxBytes + OVERHEAD_BYTES) throw tooLarge(target.maxBytes);
   const upload = new Upload(target, length);
   try {
     await upload.read(body, type);
     return upload.finish();
   } catch (error) {
-    body.leave();
     await upload.discard();
     // An error of our disk is not the client's fault.
     if (error instanceof ServiceError || error === upload.fault) throw error;

@@ -1,9 +1,11 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { App } from "../../src/http/framework.ts";
-import { bindPort, Listener } from "../../src/http/listener.ts";
+import { Connections } from "../../src/http/connections.ts";
+import { Listener } from "../../src/http/listener.ts";
 import { tempDir } from "../harness/process.ts";
 
+const LOOPBACK = { host: "127.0.0.1", port: 0 };
 const ANSWER_MS = 40;
 
 it("a stop waits for the requests that were there, and not for those of clients that go on asking (reliability SHD-5)", async () => {
@@ -17,10 +19,11 @@ it("a stop waits for the requests that were there, and not for those of clients 
     return new Response();
   };
   const app = { fetch: answer } as unknown as App;
-  const port = bindPort({ host: "127.0.0.1", port: 0 });
-  const listener = new Listener(app, {
-    ...{ port, taken: null, trusted_proxies: [], max_connections: 10, max_connections_per_address: 10 },
-  }, { path: join(folder.path, "server.json"), instance: "one" });
+  const port = await Connections.bind(LOOPBACK, { total: 10, perAddress: 10, proxies: [] });
+  const listener = new Listener(app, { port, trusted_proxies: [] }, {
+    path: join(folder.path, "server.json"),
+    instance: "one",
+  });
   let ended = false;
   const ask = async () => {
     while (!ended) await listener.handle(new Request("http://127.0.0.1/"), "127.0.0.1");
@@ -41,14 +44,16 @@ const AT_ONCE = 700;
 
 it("clients that connect at once, while the service does something else, find a place and need not try again (reliability BYT-3)", async () => {
   const most = Number(await Deno.readTextFile("/proc/sys/net/core/somaxconn").catch(() => "128"));
-  using port = bindPort({ host: "127.0.0.1", port: 0 });
+  const server = await Connections.bind(LOOPBACK, { total: 1_000, perAddress: 1_000, proxies: [] });
+  const { address, port } = server.addr;
   const started = performance.now();
   const coming = Array.from(
     { length: Math.min(AT_ONCE, most) },
-    () => Deno.connect({ ...port.addr, transport: "tcp" }),
+    () => Deno.connect({ hostname: address, port }),
   );
   const connections = await Promise.all(coming);
   // Who finds no place tries again after 1 s, then after 3.
   expect(performance.now() - started).toBeLessThan(3_000);
   for (const connection of connections) connection.close();
+  await server.close(0);
 });
