@@ -4,8 +4,8 @@ import { type DataPaths, dataPaths } from "../base/paths.ts";
 import { ConfigError } from "../config/file.ts";
 import type { LoadedConfig } from "../config/schema.ts";
 import { machineTimeZone } from "../config/time_zone.ts";
-import { Connections } from "../http/connections.ts";
-import { limitsOf } from "../http/listener.ts";
+import type { Connections } from "../http/connections.ts";
+import { bindPort, limitsOf } from "../http/listener.ts";
 import { answerAsStandby } from "../http/standby.ts";
 import type { Platform } from "../platform/platform.ts";
 import { keepAddonIn } from "../store/addon.ts";
@@ -36,7 +36,7 @@ interface Ground {
   loaded: LoadedConfig;
   paths: DataPaths;
   clock: Clock;
-  port: Connections;
+  port: Deno.TcpListener;
 }
 
 /**
@@ -55,22 +55,26 @@ export async function openFoundation(
   const apart = config.files_dir !== config.data_dir;
   const paths = dataPaths(root, apart ? await openDataDirectory(config.files_dir, "files_dir") : root);
   const lock = await lockDataDirectory(paths.lock, filePath(config.database.url));
-  let port: Connections | null = null;
+  let port: Deno.TcpListener | null = null;
   try {
     // Before anything is stored: no password is made by a start that cannot serve (contract 8.17).
-    port = await Connections.bind(config.server, limitsOf(config.server));
+    port = bindPort(config.server);
     const made = await createPlatforms(config, clock, platforms);
     const ground = { loaded, paths, clock, port };
     const opened = await (standby === undefined ? openDatabase(ground) : standBy(ground, standby));
     return { ...ground, lock, ...opened, platforms: made, timeZone };
   } catch (error) {
-    await port?.close(0);
+    try {
+      port?.close();
+    } catch {
+      // The standby has closed it.
+    }
     lock.close();
     throw error;
   }
 }
 
-type Opened = Pick<Foundation, "db" | "key" | "operator" | "owner">;
+type Opened = Pick<Foundation, "db" | "key" | "operator" | "owner" | "taken">;
 
 async function openDatabase({ loaded, paths, clock }: Ground): Promise<Opened> {
   const { database, limits } = loaded.config;
@@ -82,7 +86,7 @@ async function openDatabase({ loaded, paths, clock }: Ground): Promise<Opened> {
     : null;
   try {
     await owner?.take();
-    return await prepare({ loaded, paths, clock, db, owner, marker });
+    return { ...await prepare({ loaded, paths, clock, db, owner, marker }), taken: null };
   } catch (error) {
     await owner?.release();
     throw error;
@@ -91,9 +95,9 @@ async function openDatabase({ loaded, paths, clock }: Ground): Promise<Opened> {
 
 /** Answers as a standby until nobody else holds the database, and then opens it; no connection is refused in between (contract 18). */
 async function standBy({ loaded, paths, clock, port }: Ground, ended: AbortSignal): Promise<Opened> {
-  const { database, auth, limits } = loaded.config;
+  const { server, database, auth, limits } = loaded.config;
   const announced = { path: paths.serverFile, instance: crypto.randomUUID() };
-  answerAsStandby(port, announced);
+  const taken = answerAsStandby(port, limitsOf(server), announced);
   let owner: DatabaseOwner | null = null;
   try {
     const marker = await DataMarker.read(paths, database.url);
@@ -106,10 +110,10 @@ async function standBy({ loaded, paths, clock, port }: Ground, ended: AbortSigna
     void tellManager("READY=1", "STATUS=standby: another server holds the database");
     await takeWhenFree(owner, { db, clock, ended, check });
     log.info("Taking over the database");
-    return await prepare({ loaded, paths, clock, db, owner, marker });
+    return { ...await prepare({ loaded, paths, clock, db, owner, marker }), taken };
   } catch (error) {
     await owner?.release();
-    await Deno.remove(paths.serverFile).catch(() => {});
+    await giveUp(taken, paths);
     throw error;
   }
 }
@@ -129,6 +133,11 @@ function checkStopGrace(stopGraceMs: number): void {
   );
 }
 
+async function giveUp(taken: Connections, paths: DataPaths): Promise<void> {
+  await Deno.remove(paths.serverFile).catch(() => {});
+  await taken.close(0);
+}
+
 interface Taken {
   loaded: LoadedConfig;
   paths: DataPaths;
@@ -139,7 +148,7 @@ interface Taken {
 }
 
 /** Makes the database that was taken fit to be served. */
-async function prepare({ loaded, paths, clock, db, owner, marker }: Taken): Promise<Opened> {
+async function prepare({ loaded, paths, clock, db, owner, marker }: Taken): Promise<Omit<Opened, "taken">> {
   const { jwt_secret: secret } = loaded.config.auth;
   await marker.check(db);
   if (db.remote) await checkShared(db, paths, secret);

@@ -32,10 +32,12 @@ export interface Foundation {
   lock: DataLock;
   /** On a libSQL server only. */
   owner: DatabaseOwner | null;
-  /** Bound; requests wait until the server handles them, or are answered as by a standby. */
-  port: Connections;
+  /** Bound, with nobody who accepts yet. */
+  port: Deno.TcpListener;
   /** Made, with none connected yet. */
   platforms: Platforms;
+  /** Of a server that was a standby: what it has accepted on the port. */
+  taken: Connections | null;
 }
 
 /** What the process gives. */

@@ -79,7 +79,7 @@ export class Server {
   #graceMs: number;
 
   private constructor(foundation: Foundation, replaced: ServerParts) {
-    const { loaded, paths, db, operator, clock, lock, owner, port, platforms } = foundation;
+    const { loaded, paths, db, operator, clock, lock, owner, port, taken, platforms } = foundation;
     const { config } = loaded;
     const bells = replaced.bells ?? new Bells();
     db.onCommit = (names) => {
@@ -166,7 +166,7 @@ export class Server {
       openConsole: network.console ? openConsole : null,
     });
     const announced = { path: paths.serverFile, instance: authority.instance };
-    this.#listener = new Listener(app, { port, trusted_proxies: config.server.trusted_proxies }, announced);
+    this.#listener = new Listener(app, { ...config.server, port, taken }, announced);
   }
 
   /**

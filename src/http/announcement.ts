@@ -8,8 +8,8 @@ export interface Announced {
 }
 
 /** The address of a port as a client on this machine reaches it: `http://host:port`. */
-export function addressOf({ address, port }: { address: string; port: number }): string {
-  const host = address === "0.0.0.0" ? "127.0.0.1" : address === "::" ? "[::1]" : address;
+export function addressOf({ hostname, port }: Deno.NetAddr): string {
+  const host = hostname === "0.0.0.0" ? "127.0.0.1" : hostname === "::" ? "[::1]" : hostname;
   return `http://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${port}`;
 }
 

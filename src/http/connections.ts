@@ -1,10 +1,9 @@
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
 import { logger } from "../base/log.ts";
 import { connectionsMax, openFilesMax } from "../base/open_files.ts";
 import type { Caller } from "../domain/scope.ts";
 import { exchange } from "./exchange.ts";
+import { TcpStream } from "./tcp_stream.ts";
 
 const log = logger("http");
 
@@ -22,29 +21,28 @@ export interface ConnectionLimits {
 export interface RequestHandler {
   /** `onCaller` is called when it is known who sends the request. */
   handle: (request: Request, address: string, onCaller: (caller: Caller) => void) => Promise<Response>;
-  /** Reports an error that no answer could tell the client. */
+  /** Reports an error of which no answer could tell the client. */
   onError: (error: unknown) => void;
   /** Answers a request for which there is no room. */
   onFull: () => Response;
 }
 
+// Pause after a failed accept, mostly because there are no files; clients that connect meanwhile wait in the backlog.
+const ACCEPT_PAUSE_MS = 100;
 const WARN_EVERY_MS = 10_000;
-// A connection whose next request has no complete headers by then is closed (reliability BKP-4).
-const HEADERS_MAX_MS = 30_000;
-// A connection that was used and sends no further request is closed, too.
-const IDLE_MAX_MS = 300_000;
-const CHECK_EVERY_MS = 5_000;
 const HEADERS_MAX_BYTES = 64 * 1024;
-// Clients that connect at once while this thread does something else. A client that finds no place in the kernel's queue tries again after
-// a second.
-const TCP_BACKLOG = 4_096;
-// Uses a connection until its request has shown a token: a body that is on its way, or an answer that the client does not read.
-const NO_TOKEN = "";
-// Connections that people use are never closed for others, so all people count as one user.
+// A connection whose first request has no complete headers by then is closed (reliability BKP-4).
+const HEADERS_MAX_MS = 30_000;
+// One that was used and sends no further request is closed, too: what is left of a refused body may come for ever.
+const IDLE_MAX_MS = 300_000;
+const SWEEP_EVERY_MS = 5_000;
+// What a connection is used by, as long as nobody has shown a token: a body that is on its way, or an answer that is not read.
+const NOBODY = "";
+// Who a person is does not matter here: connections that people use are never closed for others.
 const PERSON = "person";
 
 interface Open {
-  socket: Socket;
+  stream: TcpStream | null;
   address: string;
   /** Requests whose answers are not sent yet. */
   requests: number;
@@ -54,74 +52,45 @@ interface Open {
   used: boolean;
   /** Since when it is idle, or in use, monotonic ms. */
   since: number;
-  /** Who uses it: no known user, an agent by its run, a runner, or a person. */
+  /** Who uses it: nobody who is known, an agent by its run, a runner, or a person. */
   usedBy: string;
 }
 
 /**
- * The port and its open connections. node:http bounds slow headers and idle connections. At a limit this class closes the connection that
- * was idle for longest, else a connection that is used without a token, else one of the agent or runner that uses most. When people use all
- * of them, it closes the new one (reliability BYT-3).
+ * The open connections of a port. Deno.serve() and node:http stop accepting permanently when there are no files left, and close no idle
+ * connection for a new one. Here accepting continues after a pause, and over a limit the connection that was idle for longest is closed;
+ * else one that is used without a token, else one of the agent or runner that uses most. When people use all of them, the new one is closed
+ * (reliability BYT-3).
  */
 export class Connections {
-  readonly #server: Server;
+  readonly #listener: Deno.TcpListener;
   readonly #limits: ConnectionLimits;
-  readonly #open = new Map<Socket, Open>();
+  #handler: RequestHandler;
+  readonly #open = new Set<Open>();
+  readonly #byStream = new WeakMap<object, Open>();
   readonly #byAddress = new Map<string, Set<Open>>();
-  readonly #firstHandler = Promise.withResolvers<RequestHandler>();
-  #handler: Promise<RequestHandler> = this.#firstHandler.promise;
+  readonly #server: Server;
+  readonly #stopAccepting: () => void;
+  readonly #sweeper: ReturnType<typeof setInterval>;
   #warnedAt = -Infinity;
   #closed = false;
 
-  private constructor(limits: ConnectionLimits) {
+  constructor(listener: Deno.TcpListener, limits: ConnectionLimits, handler: RequestHandler) {
+    this.#listener = listener;
     this.#limits = { ...limits, total: Math.min(limits.total, connectionsMax(openFilesMax())) };
-    this.#server = createServer({
-      headersTimeout: HEADERS_MAX_MS,
-      keepAliveTimeout: IDLE_MAX_MS,
-      connectionsCheckingInterval: CHECK_EVERY_MS,
-      maxHeaderSize: HEADERS_MAX_BYTES,
-      // IncomingBody bounds a slow body: a large one that arrives steadily may take its time.
-      requestTimeout: 0,
-    });
-    this.#server.on("connection", (socket) => this.#accept(socket));
-    const answer = (incoming: IncomingMessage, outgoing: ServerResponse) =>
-      void this.#answer(incoming, outgoing);
-    this.#server.on("request", answer);
-    this.#server.on("checkContinue", answer);
+    this.#handler = handler;
+    this.#sweeper = setInterval(() => this.#sweep(), SWEEP_EVERY_MS);
+    this.#server = this.#createServer();
+    this.#stopAccepting = this.#startAccepting();
   }
 
-  /**
-   * Binds the port. Requests wait until handOver() says who handles them. Throws an Error with a message for the operator when the port is
-   * taken.
-   */
-  static async bind(
-    { host, port }: { host: string; port: number },
-    limits: ConnectionLimits,
-  ): Promise<Connections> {
-    const connections = new Connections(limits);
-    const server = connections.#server;
-    try {
-      server.listen({ host, port, backlog: TCP_BACKLOG });
-      await once(server, "listening");
-    } catch (error) {
-      if ((error as { code?: string }).code !== "EADDRINUSE") throw error;
-      throw new Error(`Cannot listen on ${host}:${port}: the port is taken; set server.port to another one`);
-    }
-    server.on(
-      "error",
-      (error) => connections.#warn("A connection could not be accepted: {error}", { error }),
-    );
-    return connections;
-  }
-
-  /** Has all further requests handled by `handler`, also those of connections that are open. */
+  /** Has all further requests handled by another one, also those of connections that are open. */
   handOver(handler: RequestHandler): void {
-    this.#firstHandler.resolve(handler);
-    this.#handler = Promise.resolve(handler);
+    this.#handler = handler;
   }
 
-  get addr(): AddressInfo {
-    return this.#server.address() as AddressInfo;
+  get addr(): Deno.NetAddr {
+    return this.#listener.addr;
   }
 
   /** How many are open. */
@@ -132,34 +101,79 @@ export class Connections {
   /** Stops accepting, waits up to `maxMs` for answers in progress, and closes every connection. */
   async close(maxMs: number): Promise<void> {
     this.#closed = true;
-    this.#server.close();
-    const all = [...this.#open.values()];
-    for (const one of all) if (one.requests === 0) one.socket.destroy();
+    clearInterval(this.#sweeper);
+    this.#stopAccepting();
+    const all = [...this.#open];
+    for (const one of all) if (one.requests === 0) this.#end(one);
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise((resolve) => timer = setTimeout(resolve, maxMs));
     await Promise.race([Promise.all(all.map(({ answered }) => answered)), late]);
     clearTimeout(timer);
-    for (const one of [...this.#open.values()]) this.#end(one);
+    for (const one of [...this.#open]) this.#end(one);
   }
 
-  #accept(socket: Socket): void {
-    const address = socket.remoteAddress;
-    if (address === undefined || !this.#makeRoom(address)) return void socket.destroy();
-    const one = newConnection(socket, address);
-    this.#open.set(socket, one);
+  #createServer(): Server {
+    const server = createServer({
+      maxHeaderSize: HEADERS_MAX_BYTES,
+      // IncomingBody bounds a slow body: a large one that arrives steadily may take its time.
+      requestTimeout: 0,
+    });
+    const answer = (incoming: IncomingMessage, outgoing: ServerResponse) =>
+      void this.#answer(incoming, outgoing);
+    server.on("request", answer);
+    server.on("checkContinue", answer);
+    return server;
+  }
+
+  #startAccepting(): () => void {
+    if (this.#server.listenerCount("connection") > 0) {
+      // Without a port of its own node:http would close each connection after one answer.
+      Object.defineProperty(this.#server, "listening", { value: true });
+      void this.#accept();
+      return () => this.#listener.close();
+    }
+    // The node:http of Deno 2.6 takes no connections from elsewhere and does not report its own.
+    log.warning("Connections are not limited: Deno {version} is too old for that; use 2.9", {
+      version: Deno.version.deno,
+    });
+    const { hostname, port } = this.#listener.addr;
+    this.#listener.close();
+    this.#server.listen(port, hostname);
+    return () => this.#server.close();
+  }
+
+  async #accept(): Promise<void> {
+    while (!this.#closed) {
+      try {
+        this.#take(await this.#listener.accept());
+      } catch (error) {
+        if (this.#closed) return;
+        this.#warn("A connection could not be accepted, going on: {error}", { error });
+        this.#closeOne(this.#open);
+        await new Promise((resolve) => setTimeout(resolve, ACCEPT_PAUSE_MS));
+      }
+    }
+  }
+
+  #take(connection: Deno.TcpConn): void {
+    const address = connection.remoteAddr.hostname;
+    if (!this.#makeRoom(address)) return connection.close();
+    const stream = new TcpStream(connection);
+    const one = newConnection(stream, address);
+    this.#open.add(one);
+    this.#byStream.set(stream, one);
     const same = this.#byAddress.get(address);
     if (same === undefined) this.#byAddress.set(address, new Set([one]));
     else same.add(one);
-    socket.once("close", () => this.#forget(one));
+    stream.once("close", () => this.#forget(one));
+    this.#server.emit("connection", stream);
   }
 
   async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const { socket } = incoming;
-    // Before 2.8 Deno reports no connections: there each request stands alone.
-    const one = this.#open.get(socket) ?? newConnection(socket, socket.remoteAddress ?? "");
-    const before = this.#begin(one, outgoing);
-    await before;
-    const handler = await this.#handler;
+    const one = this.#byStream.get(incoming.socket) ??
+      newConnection(null, incoming.socket.remoteAddress ?? "");
+    await this.#begin(one, outgoing);
+    const handler = this.#handler;
     try {
       await exchange(incoming, outgoing, (request) => {
         if (one.requests > 1 && !this.#hasRoomFor(one)) return Promise.resolve(handler.onFull());
@@ -173,7 +187,7 @@ export class Connections {
     }
   }
 
-  /** Counts a request until its answer is sent. Returns when the requests before it are answered: the client may send more at once. */
+  /** Counts a request until its answer is sent. Resolves when those that the client sent before it on this connection are answered. */
   #begin(one: Open, outgoing: ServerResponse): Promise<void> {
     const before = one.answered;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -181,12 +195,12 @@ export class Connections {
     one.used = true;
     if (one.requests++ === 0) {
       one.since = performance.now();
-      one.usedBy = NO_TOKEN;
+      one.usedBy = NOBODY;
     }
     outgoing.once("close", () => {
       one.requests--;
       one.since = performance.now();
-      if (this.#closed) one.socket.end();
+      if (this.#closed) one.stream?.end();
       resolve();
     });
     return before;
@@ -195,7 +209,7 @@ export class Connections {
   // A client may send many requests without waiting for answers: each counts like a connection.
   #hasRoomFor({ address }: Open): boolean {
     const { total, perAddress, proxies } = this.#limits;
-    if (requestsOf(this.#open.values()) > total) return false;
+    if (requestsOf(this.#open) > total) return false;
     return proxies.includes(bare(address)) || requestsOf(this.#byAddress.get(address) ?? []) <= perAddress;
   }
 
@@ -209,25 +223,30 @@ export class Connections {
     }
     if (this.#open.size < total) return true;
     this.#warn("Too many connections: {open} are open (server.max_connections)", { open: this.#open.size });
-    return this.#closeOne(this.#open.values());
+    return this.#closeOne(this.#open);
   }
 
-  #closeOne(among: Iterable<Open>): boolean {
-    const all = [...among];
-    const found = longestIdle(all) ?? longestInUse(all);
+  #closeOne(among: ReadonlySet<Open>): boolean {
+    const found = longestIdle(among) ?? longestInUse([...among]);
     if (found === null) return false;
     this.#end(found);
     return true;
   }
 
-  // The place is free at once, not when the socket has closed.
+  #sweep(): void {
+    const now = performance.now();
+    for (const one of [...this.#open]) {
+      if (one.requests === 0 && now - one.since >= (one.used ? IDLE_MAX_MS : HEADERS_MAX_MS)) this.#end(one);
+    }
+  }
+
   #end(one: Open): void {
-    one.socket.destroy();
+    one.stream?.destroy();
     this.#forget(one);
   }
 
   #forget(one: Open): void {
-    this.#open.delete(one.socket);
+    this.#open.delete(one);
     const same = this.#byAddress.get(one.address);
     same?.delete(one);
     if (same?.size === 0) this.#byAddress.delete(one.address);
@@ -241,9 +260,9 @@ export class Connections {
   }
 }
 
-function newConnection(socket: Socket, address: string): Open {
+function newConnection(stream: TcpStream | null, address: string): Open {
   const since = performance.now();
-  return { socket, address, requests: 0, answered: Promise.resolve(), used: false, since, usedBy: NO_TOKEN };
+  return { stream, address, requests: 0, answered: Promise.resolve(), used: false, since, usedBy: NOBODY };
 }
 
 /** An IPv4 address without the prefix that makes it an IPv6 one. */
@@ -269,7 +288,7 @@ function longestIdle(connections: Iterable<Open>): Open | null {
 }
 
 function longestInUse(connections: readonly Open[]): Open | null {
-  return longestOf(connections.filter(({ usedBy }) => usedBy === NO_TOKEN)) ??
+  return longestOf(connections.filter(({ usedBy }) => usedBy === NOBODY)) ??
     longestOf(greediestAgent(connections));
 }
 

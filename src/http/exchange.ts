@@ -1,5 +1,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { DeliberateClose, discardRest } from "./lingering_close.ts";
+
+/** Closes a connection in the middle of an answer on purpose: this is not an error of the server. */
+export class DeliberateClose extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "DeliberateClose";
+  }
+}
 
 // A rest of this size has mostly arrived already: Node reads it, and the connection stays open.
 const SHORT_REST_MAX_BYTES = 64 * 1024;
@@ -80,8 +87,7 @@ function sendContinue(incoming: IncomingMessage, outgoing: ServerResponse): void
 
 async function send(response: Response, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
   const headers = [...response.headers].flat();
-  const rest = hasLongRest(incoming);
-  if (rest) headers.push("connection", "close");
+  if (hasLongRest(incoming)) headers.push("connection", "close");
   const reader = response.body?.getReader();
   const first = await reader?.read();
   // The body of an answer that is made of one text ends together with its first piece.
@@ -93,8 +99,7 @@ async function send(response: Response, incoming: IncomingMessage, outgoing: Ser
   outgoing.writeHead(response.status, headers);
   if (first?.value !== undefined) outgoing.write(first.value);
   if (reader !== undefined && next !== undefined && !ended) await sendPieces(next, reader, outgoing);
-  if (rest && !await discardRest(incoming)) outgoing.destroy();
-  else outgoing.end();
+  outgoing.end();
 }
 
 async function sendPieces(

@@ -1,7 +1,7 @@
 import { logger } from "../base/log.ts";
 import { clientAddress } from "./authenticate.ts";
 import { addressOf, announce, type Announced } from "./announcement.ts";
-import type { ConnectionLimits, Connections } from "./connections.ts";
+import { type ConnectionLimits, Connections, type RequestHandler } from "./connections.ts";
 import type { App } from "./framework.ts";
 import type { Caller } from "../domain/scope.ts";
 import { ServiceError } from "../domain/error.ts";
@@ -18,10 +18,28 @@ const TOO_MANY_REQUESTS = new ServiceError(
   { retry_after_s: 1 },
 );
 
-/** The port, and how requests are told apart by address. */
-interface ListenerOptions {
-  port: Connections;
-  trusted_proxies: readonly string[];
+// So many clients may connect at once while this thread does something else, as far as the kernel's own limit goes: one that finds no place
+// tries again after a whole second.
+const TCP_BACKLOG = 4_096;
+
+/**
+ * Binds the port; clients that connect wait until a Listener accepts them. Throws an Error with a message for the operator when it is
+ * taken.
+ */
+export function bindPort({ host, port }: { host: string; port: number }): Deno.TcpListener {
+  try {
+    return Deno.listen({ hostname: host, port, tcpBacklog: TCP_BACKLOG });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+    throw new Error(`Cannot listen on ${host}:${port}: the port is taken; set server.port to another one`);
+  }
+}
+
+/** Where to listen, and how many connections to take. */
+interface ListenerOptions extends Limited {
+  port: Deno.TcpListener;
+  /** What a standby has accepted on this port until now, else null. */
+  taken: Connections | null;
 }
 
 interface Limited {
@@ -39,12 +57,12 @@ export function limitsOf(server: Limited): ConnectionLimits {
   };
 }
 
-/** The application on its port: counts requests in progress, and closes after they are answered. */
+/** The port: accepts, counts requests in progress, and closes after they are answered. */
 export class Listener {
   readonly #app: App;
   readonly #options: ListenerOptions;
   readonly #announced: Announced;
-  #listening = false;
+  #connections: Connections | null = null;
   readonly #inFlight = new Set<Promise<Response>>();
 
   constructor(app: App, options: ListenerOptions, announced: Announced) {
@@ -55,22 +73,28 @@ export class Listener {
 
   /** `http://host:port` as a client on this machine reaches it; "" before it accepts connections. */
   get url(): string {
-    return this.#listening ? this.#address : "";
+    return this.#connections === null ? "" : this.#address;
   }
 
   get #address(): string {
-    return addressOf(this.#options.port.addr);
+    return addressOf(this.#options.port.addr as Deno.NetAddr);
   }
 
   /** Writes its address for `ctl`, and accepts connections from now on: who asks again after a 401 finds the new instance. */
   listen(): void {
     announce(this.#announced, this.#address);
-    this.#options.port.handOver({
+    const { port, taken } = this.#options;
+    const handler: RequestHandler = {
       handle: (request, address, onCaller) => this.handle(request, address, onCaller),
-      onError: (error) => log.error("A request failed outside of the application: {error}", { error }),
+      onError: (error) => {
+        // A body that came late was refused after its headers: its client asks again.
+        if (error instanceof ServiceError) return;
+        log.error("A request failed outside of the application: {error}", { error });
+      },
       onFull: () => toProblem(TOO_MANY_REQUESTS, crypto.randomUUID()),
-    });
-    this.#listening = true;
+    };
+    taken?.handOver(handler);
+    this.#connections = taken ?? new Connections(port, limitsOf(this.#options), handler);
   }
 
   handle(request: Request, peer: string, onCaller: (caller: Caller) => void = () => {}): Promise<Response> {
@@ -106,6 +130,8 @@ export class Listener {
     const late = new Promise((resolve) => timer = setTimeout(resolve, FINISH_MAX_MS));
     await Promise.race([Promise.allSettled([...this.#inFlight]), late]);
     clearTimeout(timer);
-    await this.#options.port.close(FINISH_MAX_MS);
+    const connections = this.#connections ?? this.#options.taken;
+    if (connections === null) this.#options.port.close();
+    else await connections.close(FINISH_MAX_MS);
   }
 }

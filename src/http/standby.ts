@@ -1,7 +1,7 @@
 import { logger } from "../base/log.ts";
 import { ServiceError } from "../domain/error.ts";
 import { addressOf, announce, type Announced } from "./announcement.ts";
-import type { Connections } from "./connections.ts";
+import { type ConnectionLimits, Connections } from "./connections.ts";
 import { toProblem } from "./problem.ts";
 
 const log = logger("http");
@@ -26,10 +26,14 @@ function standbyAnswer(request: Request): Response {
   return response;
 }
 
-/** Answers on a port as a standby does, and announces the address to `ctl`, until the server that takes over handles the requests. */
-export function answerAsStandby(port: Connections, announced: Announced): void {
-  announce(announced, addressOf(port.addr));
-  port.handOver({
+/** Answers on a port as a standby does, and tells `ctl` the address. Who takes over goes on with these connections: none is refused meanwhile. */
+export function answerAsStandby(
+  port: Deno.TcpListener,
+  limits: ConnectionLimits,
+  announced: Announced,
+): Connections {
+  announce(announced, addressOf(port.addr as Deno.NetAddr));
+  return new Connections(port, limits, {
     handle: (request) => Promise.resolve(standbyAnswer(request)),
     onError: (error) => log.error("A request failed outside of the application: {error}", { error }),
     onFull: () => toProblem(WAITS, crypto.randomUUID()),

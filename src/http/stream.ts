@@ -4,7 +4,7 @@ import type { StreamStart } from "../api/stream_start.ts";
 import type { StreamEnd } from "../domain/vocabulary.ts";
 import type { StreamParts } from "./door.ts";
 import { bodyFrom, type BodySource } from "./body.ts";
-import { DeliberateClose } from "./lingering_close.ts";
+import { DeliberateClose } from "./exchange.ts";
 
 /** One step of a stream: what to send, and where to continue. */
 interface StreamStep {

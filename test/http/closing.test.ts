@@ -1,11 +1,9 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { App } from "../../src/http/framework.ts";
-import { Connections } from "../../src/http/connections.ts";
-import { Listener } from "../../src/http/listener.ts";
+import { bindPort, Listener } from "../../src/http/listener.ts";
 import { tempDir } from "../harness/process.ts";
 
-const LOOPBACK = { host: "127.0.0.1", port: 0 };
 const ANSWER_MS = 40;
 
 it("a stop waits for the requests that were there, and not for those of clients that go on asking (reliability SHD-5)", async () => {
@@ -19,11 +17,10 @@ it("a stop waits for the requests that were there, and not for those of clients 
     return new Response();
   };
   const app = { fetch: answer } as unknown as App;
-  const port = await Connections.bind(LOOPBACK, { total: 10, perAddress: 10, proxies: [] });
-  const listener = new Listener(app, { port, trusted_proxies: [] }, {
-    path: join(folder.path, "server.json"),
-    instance: "one",
-  });
+  const port = bindPort({ host: "127.0.0.1", port: 0 });
+  const listener = new Listener(app, {
+    ...{ port, taken: null, trusted_proxies: [], max_connections: 10, max_connections_per_address: 10 },
+  }, { path: join(folder.path, "server.json"), instance: "one" });
   let ended = false;
   const ask = async () => {
     while (!ended) await listener.handle(new Request("http://127.0.0.1/"), "127.0.0.1");
@@ -44,16 +41,14 @@ const AT_ONCE = 700;
 
 it("clients that connect at once, while the service does something else, find a place and need not try again (reliability BYT-3)", async () => {
   const most = Number(await Deno.readTextFile("/proc/sys/net/core/somaxconn").catch(() => "128"));
-  const server = await Connections.bind(LOOPBACK, { total: 1_000, perAddress: 1_000, proxies: [] });
-  const { address, port } = server.addr;
+  using port = bindPort({ host: "127.0.0.1", port: 0 });
   const started = performance.now();
   const coming = Array.from(
     { length: Math.min(AT_ONCE, most) },
-    () => Deno.connect({ hostname: address, port }),
+    () => Deno.connect({ ...port.addr, transport: "tcp" }),
   );
   const connections = await Promise.all(coming);
   // Who finds no place tries again after 1 s, then after 3.
   expect(performance.now() - started).toBeLessThan(3_000);
   for (const connection of connections) connection.close();
-  await server.close(0);
 });
