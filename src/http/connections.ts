@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { logger } from "../base/log.ts";
 import { connectionsMax, openFilesMax } from "../base/open_files.ts";
 import type { Caller } from "../domain/scope.ts";
+import { chooseForClosing, createOpenConnection, NO_TOKEN, type OpenConnection, PERSON } from "./eviction.ts";
 import { exchange } from "./exchange.ts";
 import { TcpStream } from "./tcp_stream.ts";
 
@@ -36,26 +37,6 @@ const HEADERS_MAX_MS = 30_000;
 // One that was used and sends no further request is closed, too: what is left of a refused body may come for ever.
 const IDLE_MAX_MS = 300_000;
 const SWEEP_EVERY_MS = 5_000;
-// What a connection is used by, as long as nobody has shown a token: a body that is on its way, or an answer that is not read.
-const NOBODY = "";
-// Who a person is does not matter here: connections that people use are never closed for others.
-const PERSON = "person";
-
-interface Open {
-  stream: TcpStream | null;
-  address: string;
-  /** Requests whose answers are not sent yet. */
-  requests: number;
-  /** Resolves when the answers to all requests so far are sent. */
-  answered: Promise<void>;
-  /** Whether a request ever came. */
-  used: boolean;
-  /** Since when it is idle, or in use, monotonic ms. */
-  since: number;
-  /** Who uses it: nobody who is known, an agent by its run, a runner, or a person. */
-  usedBy: string;
-}
-
 /**
  * The open connections of a port. Deno.serve() and node:http stop accepting permanently when there are no files left, and close no idle
  * connection for a new one. Here accepting continues after a pause, and over a limit the connection that was idle for longest is closed;
@@ -66,9 +47,9 @@ export class Connections {
   readonly #listener: Deno.TcpListener;
   readonly #limits: ConnectionLimits;
   #handler: RequestHandler;
-  readonly #open = new Set<Open>();
-  readonly #byStream = new WeakMap<object, Open>();
-  readonly #byAddress = new Map<string, Set<Open>>();
+  readonly #open = new Set<OpenConnection>();
+  readonly #byStream = new WeakMap<object, OpenConnection>();
+  readonly #byAddress = new Map<string, Set<OpenConnection>>();
   readonly #server: Server;
   readonly #stopAccepting: () => void;
   readonly #sweeper: ReturnType<typeof setInterval>;
@@ -115,6 +96,8 @@ export class Connections {
   #createServer(): Server {
     const server = createServer({
       maxHeaderSize: HEADERS_MAX_BYTES,
+      // Clients hear of it; the sweep keeps it.
+      keepAliveTimeout: IDLE_MAX_MS,
       // IncomingBody bounds a slow body: a large one that arrives steadily may take its time.
       requestTimeout: 0,
     });
@@ -159,7 +142,7 @@ export class Connections {
     const address = connection.remoteAddr.hostname;
     if (!this.#makeRoom(address)) return connection.close();
     const stream = new TcpStream(connection);
-    const one = newConnection(stream, address);
+    const one = createOpenConnection(stream, address);
     this.#open.add(one);
     this.#byStream.set(stream, one);
     const same = this.#byAddress.get(address);
@@ -171,7 +154,7 @@ export class Connections {
 
   async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const one = this.#byStream.get(incoming.socket) ??
-      newConnection(null, incoming.socket.remoteAddress ?? "");
+      createOpenConnection(null, incoming.socket.remoteAddress ?? "");
     await this.#begin(one, outgoing);
     const handler = this.#handler;
     try {
@@ -188,14 +171,14 @@ export class Connections {
   }
 
   /** Counts a request until its answer is sent. Resolves when those that the client sent before it on this connection are answered. */
-  #begin(one: Open, outgoing: ServerResponse): Promise<void> {
+  #begin(one: OpenConnection, outgoing: ServerResponse): Promise<void> {
     const before = one.answered;
     const { promise, resolve } = Promise.withResolvers<void>();
     one.answered = promise;
     one.used = true;
     if (one.requests++ === 0) {
       one.since = performance.now();
-      one.usedBy = NOBODY;
+      one.usedBy = NO_TOKEN;
     }
     outgoing.once("close", () => {
       one.requests--;
@@ -207,7 +190,7 @@ export class Connections {
   }
 
   // A client may send many requests without waiting for answers: each counts like a connection.
-  #hasRoomFor({ address }: Open): boolean {
+  #hasRoomFor({ address }: OpenConnection): boolean {
     const { total, perAddress, proxies } = this.#limits;
     if (requestsOf(this.#open) > total) return false;
     return proxies.includes(bare(address)) || requestsOf(this.#byAddress.get(address) ?? []) <= perAddress;
@@ -226,8 +209,8 @@ export class Connections {
     return this.#closeOne(this.#open);
   }
 
-  #closeOne(among: ReadonlySet<Open>): boolean {
-    const found = longestIdle(among) ?? longestInUse([...among]);
+  #closeOne(among: ReadonlySet<OpenConnection>): boolean {
+    const found = chooseForClosing(among);
     if (found === null) return false;
     this.#end(found);
     return true;
@@ -240,12 +223,12 @@ export class Connections {
     }
   }
 
-  #end(one: Open): void {
+  #end(one: OpenConnection): void {
     one.stream?.destroy();
     this.#forget(one);
   }
 
-  #forget(one: Open): void {
+  #forget(one: OpenConnection): void {
     this.#open.delete(one);
     const same = this.#byAddress.get(one.address);
     same?.delete(one);
@@ -260,47 +243,13 @@ export class Connections {
   }
 }
 
-function newConnection(stream: TcpStream | null, address: string): Open {
-  const since = performance.now();
-  return { stream, address, requests: 0, answered: Promise.resolve(), used: false, since, usedBy: NOBODY };
-}
-
 /** An IPv4 address without the prefix that makes it an IPv6 one. */
 function bare(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, "");
 }
 
-function requestsOf(connections: Iterable<Open>): number {
+function requestsOf(connections: Iterable<OpenConnection>): number {
   let sum = 0;
   for (const { requests } of connections) sum += Math.max(1, requests);
   return sum;
-}
-
-// First one that never sent a request. They are in the order in which they came, and this is asked for each that comes.
-function longestIdle(connections: Iterable<Open>): Open | null {
-  let found: Open | null = null;
-  for (const one of connections) {
-    if (one.requests > 0) continue;
-    if (!one.used) return one;
-    if (found === null || one.since < found.since) found = one;
-  }
-  return found;
-}
-
-function longestInUse(connections: readonly Open[]): Open | null {
-  return longestOf(connections.filter(({ usedBy }) => usedBy === NOBODY)) ??
-    longestOf(greediestAgent(connections));
-}
-
-function longestOf(connections: readonly Open[]): Open | null {
-  return connections.reduce<Open | null>(
-    (found, one) => found === null || one.since < found.since ? one : found,
-    null,
-  );
-}
-
-function greediestAgent(connections: readonly Open[]): readonly Open[] {
-  // A runner repeats what was cut off.
-  const agents = Map.groupBy(connections.filter(({ usedBy }) => usedBy !== PERSON), ({ usedBy }) => usedBy);
-  return [...agents.values()].reduce((most, some) => some.length > most.length ? some : most, []);
 }

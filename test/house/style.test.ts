@@ -98,6 +98,15 @@ describe("files (architecture, Style)", () => {
     expect(places(SOURCES, /client\.batch\((?!.*"write")/)).toEqual([]);
   });
 
+  it("use no private interface of the runtime (decision 0111)", () => {
+    expect(places(SOURCES, /\bDeno\b.*\binternal\b|\binternal\b.*\bDeno\b|\bDeno\s*\[|\[internal\]/)).toEqual(
+      [],
+    );
+    expect(places(SOURCES, /\bprocess\s*\.\s*binding\b|["']ext:|["']node:internal|\b__bootstrap\b/)).toEqual(
+      [],
+    );
+  });
+
   it("throw nothing that is not an Error, and name no host of a registry", () => {
     expect(places(ALL, /throw ["'`]/)).toEqual([]);
     expect(places(ALL, /registry\.npm|deb\.debian|jsr\.io/)).toEqual([]);
