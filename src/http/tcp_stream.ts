@@ -1,7 +1,8 @@
 import { Buffer } from "node:buffer";
 import { Duplex } from "node:stream";
 
-const READ_MAX_BYTES = 32 * 1024;
+const READ_BUFFER_BYTES = 32 * 1024;
+const ONE_PACKET_BYTES = 16 * 1024;
 // An honest client that was refused stops sending when it has read the answer.
 const LINGER_MAX_BYTES = 64 * 1024 * 1024;
 const LINGER_MAX_MS = 10_000;
@@ -18,11 +19,11 @@ type Done = (error?: Error | null) => void;
  */
 export class TcpStream extends Duplex {
   readonly #connection: Deno.TcpConn;
-  #buffer = new Uint8Array(READ_MAX_BYTES);
+  #buffer = new Uint8Array(READ_BUFFER_BYTES);
   #reading: Promise<void> = Promise.resolve();
 
   constructor(connection: Deno.TcpConn) {
-    super({ writableHighWaterMark: 64 * 1024 });
+    super();
     this.#connection = connection;
     connection.setNoDelay();
   }
@@ -45,7 +46,7 @@ export class TcpStream extends Duplex {
   }
 
   override _writev(pieces: { chunk: Uint8Array }[], done: Done): void {
-    this.#write(Buffer.concat(pieces.map(({ chunk }) => chunk))).then(() => done(), done);
+    this.#writeAll(pieces.map(({ chunk }) => chunk)).then(() => done(), done);
   }
 
   override _final(done: Done): void {
@@ -76,10 +77,17 @@ export class TcpStream extends Duplex {
 
   /** The bytes just read: a copy of few, the buffer itself of many. */
   #take(size: number): Uint8Array {
-    if (size < READ_MAX_BYTES / 4) return Buffer.from(this.#buffer.subarray(0, size));
+    if (size < READ_BUFFER_BYTES / 4) return Buffer.from(this.#buffer.subarray(0, size));
     const full = this.#buffer.subarray(0, size);
-    this.#buffer = new Uint8Array(READ_MAX_BYTES);
+    this.#buffer = new Uint8Array(READ_BUFFER_BYTES);
     return full;
+  }
+
+  /** Headers and a short body go out as one packet. A copy of large pieces would only be garbage. */
+  async #writeAll(pieces: Uint8Array[]): Promise<void> {
+    const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+    if (bytes <= ONE_PACKET_BYTES) return await this.#write(Buffer.concat(pieces, bytes));
+    for (const piece of pieces) await this.#write(piece);
   }
 
   async #write(bytes: Uint8Array): Promise<void> {

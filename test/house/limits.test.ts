@@ -42,6 +42,7 @@ const INSIDE = new Set([
     "VERSION_MAX_MS",
     "LINGER_MAX_MS",
     "LINGER_MAX_BYTES",
+    "SHORT_REST_MAX_BYTES",
   ],
   ...[
     "PIPES_MAX_MS",
