@@ -1,5 +1,4 @@
-import { join } from "node:path";
-import { ROOT } from "../harness/tree.ts";
+import { startStub } from "./stub_model/stub.mjs";
 
 /** One request as the model saw it. */
 export interface ModelRequest {
@@ -21,17 +20,8 @@ export interface Model extends AsyncDisposable {
   onRequest: () => void;
 }
 
-interface Stub {
-  url: string;
-  requests: ModelRequest[];
-  close: () => Promise<void>;
-}
-
-const STUB = join(ROOT, "../shared/tools/stub-model/stub.mjs");
-
 /** Starts the scripted model, behind a proxy that can refuse requests as providers do. */
 export async function startModel(): Promise<Model> {
-  const { startStub } = await import(STUB) as { startStub: (options: object) => Promise<Stub> };
   const stub = await startStub({ port: 0, quiet: true });
   const model: Model = {
     url: "",
