@@ -5,6 +5,7 @@ import { COMMIT, LIBSQL_VERSION, SQLITE_VERSION, VERSION, versionText } from "..
 import { startServer, svc, tempDir } from "../harness/process.ts";
 import { ROOT } from "../harness/tree.ts";
 import { eventually } from "../harness/wait.ts";
+import { PASS_HASH } from "../harness/client.ts";
 
 describe("version", () => {
   it("is the one of deno.json, and names libSQL as it is pinned there", async () => {
@@ -36,7 +37,10 @@ describe("version", () => {
 
   it("is logged at the start, with those of SQLite and of the time zone data (reliability DUR-7, CRN-10)", async () => {
     await using data = await tempDir();
-    await using server = await startServer({ dataDir: data.path, env: { SVC_AUTH_PASSWORD: "pass" } });
+    await using server = await startServer({
+      dataDir: data.path,
+      env: { SVC_AUTH__PASSWORD_HASH: PASS_HASH },
+    });
     const line = () => server.stderr.split("\n").find((said) => said.includes(" is ready at ")) ?? "";
     await eventually("it has said so", () => Promise.resolve(line() !== ""));
     expect(JSON.parse(line())).toMatchObject({

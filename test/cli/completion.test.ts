@@ -4,7 +4,6 @@ import { readLine, replies } from "../../cli/bash_line.ts";
 import { openApp } from "../harness/app.ts";
 import { svc, tempDir } from "../harness/process.ts";
 import { Shell } from "../harness/shell.ts";
-import { patient } from "../harness/patience.ts";
 
 async function candidates(words: string[], dataDir: string): Promise<string[]> {
   const { code, out, err } = await svc(["complete", "words", "--", ...words], { dataDir });
@@ -69,7 +68,7 @@ describe("svc completion (contract 6)", () => {
     await using dir = await tempDir();
     const started = performance.now();
     expect(await candidates(["ctl", "worker", "get", ""], dir.path)).toEqual([]);
-    expect(performance.now() - started).toBeLessThan(patient(5_000));
+    expect(performance.now() - started).toBeLessThan(15_000);
   });
 
   it("names the known shells when it is asked for another", async () => {

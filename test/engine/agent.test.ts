@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type App, type AppOptions, openApp } from "../harness/app.ts";
-import { patient } from "../harness/patience.ts";
 
 const FAKE_CLAUDE = new URL("../harness/fake_claude.sh", import.meta.url).pathname;
 
@@ -79,7 +78,7 @@ describe("agent: outcomes (contract 3, facts, engines 2)", () => {
     const { say } = await conversation(app);
     const started = performance.now();
     expect((await say("linger")).execution).toMatchObject({ status: "completed", result: "done early" });
-    expect(performance.now() - started).toBeLessThan(patient(8_000));
+    expect(performance.now() - started).toBeLessThan(30_000);
   });
 
   it("a time limit comes before the final event, and the output so far is kept", async () => {

@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import { detectIsolation } from "../../src/engine/isolation.ts";
 import { processesOf } from "../harness/marked.ts";
 import { gone, openWorld as world, pidOf } from "../harness/open_world.ts";
-import { patient } from "../harness/patience.ts";
 import { eventually } from "../harness/wait.ts";
 
 describe("an agent that stays open (contract 19)", () => {
@@ -50,7 +49,7 @@ describe("an agent that stays open (contract 19)", () => {
       expect(await one.say("pid")).toMatchObject({ status: "completed" });
       expect((await one.app.send("GET /livez")).status).toBe(200);
     },
-    patient(60_000),
+    180_000,
   );
 
   it("asks in the name of the run that goes on", async () => {
@@ -63,7 +62,7 @@ describe("an agent that stays open (contract 19)", () => {
       execution_id: asked.id,
       message_id: asked.message_id,
     }]);
-  }, patient(60_000));
+  }, 180_000);
 
   it("ends with what it left running, as it would without staying", async () => {
     await using one = await world();
@@ -102,7 +101,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect(await one.say("stuck")).toMatchObject({ status: "failed", failure: "timeout" });
     expect(processesOf(one.worker.id)).toEqual([]);
     expect((await one.say("recall")).result).toBe("pid | hang | pid | stuck | recall");
-  }, patient(60_000));
+  }, 180_000);
 
   it("is replaced without anybody noticing when it has died or does not answer", async () => {
     await using one = await world();
@@ -112,7 +111,7 @@ describe("an agent that stays open (contract 19)", () => {
       expect(next).toMatchObject({ status: "completed", attempt: 1, result: expect.stringMatching(/ 1$/) });
     }
     expect((await one.say("recall")).result).toBe("dies | pid | deaf | pid | recall");
-  }, patient(60_000));
+  }, 180_000);
 
   it("waits for so long, in so many processes, with so many turns, and so large", async () => {
     await using short = await world({ keep: "1s" });
@@ -137,7 +136,7 @@ describe("an agent that stays open (contract 19)", () => {
     await using small = await world({ max_rss_mb: 1 });
     await small.say("pid");
     await eventually("it has gone", () => gone(small.app, small.worker.id));
-  }, patient(60_000));
+  }, 180_000);
 
   it("where nothing is said, as many wait as the memory is good for, in all engines together", async () => {
     await using one = await world(null, {}, 8e9);
@@ -160,7 +159,7 @@ describe("an agent that stays open (contract 19)", () => {
       await using none = await world(warm, {}, memoryBytes);
       expect(await none.app.call("GET /api/engines/claude")).toMatchObject({ stays_open: 0 });
     }
-  }, patient(60_000));
+  }, 180_000);
 
   it("ends with its worker, and with the service", async () => {
     const one = await world();

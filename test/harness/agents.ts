@@ -1,3 +1,5 @@
+import { PASS_HASH } from "./client.ts";
+
 /** Path of the fake agent. */
 export const FAKE_AGENT = new URL("./fake_agent.sh", import.meta.url).pathname;
 
@@ -20,7 +22,7 @@ export function fakeEngines(
 /** The same for a server of its own, as its environment; its operator's password is `pass`. */
 export function fakeEnvironment(ledger?: string): Record<string, string> {
   return {
-    SVC_AUTH_PASSWORD: "pass",
+    SVC_AUTH__PASSWORD_HASH: PASS_HASH,
     SVC_ENGINES__DEFAULT: "fake",
     SVC_ENGINES__FAKE__KIND: "command",
     SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,

@@ -8,8 +8,8 @@ import { Server, type ServerParts } from "../../src/boot/server.ts";
 import { OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../../src/base/token.ts";
 import { BELL } from "../../src/base/bells.ts";
 import { breach } from "./contract.ts";
-import { patient } from "./patience.ts";
 import type { EventKind } from "../../src/domain/vocabulary.ts";
+import { WAIT_MAX_MS } from "./wait.ts";
 
 /** Keys of config.yaml; what stands under `engines` is checked when it is parsed. */
 export type TestSettings = Omit<z.input<typeof configSchema>, "engines"> & {
@@ -122,13 +122,13 @@ export class App {
     return reply.body;
   }
 
-  /** Resolves when no work is due and no run is in progress. Throws after `timeoutMs`, longer on a busy machine. */
-  async settle(timeoutMs = 15_000): Promise<void> {
+  /** Resolves when no work is due and no run is in progress. Throws after `timeoutMs`. */
+  async settle(timeoutMs = WAIT_MAX_MS): Promise<void> {
     const { db, bells, clock } = this.server.parts;
     const bell = bells.listen(BELL.journal);
     const began = performance.now();
     try {
-      while (performance.now() - began < patient(timeoutMs)) {
+      while (performance.now() - began < timeoutMs) {
         const row = await db.first<{ open: number }>(
           `select (select count(*) from inbound_message where status in ('received', 'feeding'))
             + (select count(*) from task
@@ -158,12 +158,12 @@ export class App {
   }
 
   /** Resolves when the journal holds `count` events of this kind. */
-  async until(kind: EventKind, count = 1, timeoutMs = 10_000): Promise<void> {
+  async until(kind: EventKind, count = 1, timeoutMs = WAIT_MAX_MS): Promise<void> {
     const { db, bells } = this.server.parts;
     const bell = bells.listen(BELL.journal);
     const began = performance.now();
     try {
-      while (performance.now() - began < patient(timeoutMs)) {
+      while (performance.now() - began < timeoutMs) {
         const row = await db.first<{ total: number }>(
           "select count(*) as total from journal where kind = ?",
           [kind],

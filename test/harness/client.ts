@@ -22,6 +22,10 @@ export interface Client {
   stream: (sessionId: string, headers?: Record<string, string>) => Promise<StreamClient>;
 }
 
+/** Hash of the password "pass" at the lowest cost, so that starts and logins of tests take no time. */
+export const PASS_HASH =
+  "$scrypt$ln=4,r=8,p=1$Rh9+DIrCwhVX9c5Hxd0/ww$hwMS5CClpaTsqFF3iCxwY2pANWcKGlKeeAWEtJnzvEo";
+
 /** Logs in to a server whose operator is admin with this password. */
 export async function client(url: string, password = "pass"): Promise<Client> {
   const login = await fetch(`${url}/api/auth/login`, {

@@ -1,5 +1,4 @@
 import type { Page } from "playwright-core";
-import { patient } from "./patience.ts";
 
 const STEPS_MIN = 120;
 // What it looks for may still be on its way from the service.
@@ -23,7 +22,7 @@ export class Keyboard {
   /** Goes on by Tab until what has the focus is called so. Throws when it never is. */
   async to(name: string | RegExp): Promise<void> {
     const seen: string[] = [];
-    const end = performance.now() + patient(LOOK_MS);
+    const end = performance.now() + LOOK_MS;
     for (let steps = 0; steps < STEPS_MIN || performance.now() < end; steps++) {
       const here = String(await this.#page.evaluate(NAME));
       if (typeof name === "string" ? here === name : name.test(here)) return;

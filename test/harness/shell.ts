@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { patient } from "./patience.ts";
 import { SVC } from "./process.ts";
+import { WAIT_MAX_MS } from "./wait.ts";
 
 /** An interactive shell on a pseudo terminal with `svc` on its PATH, as a person uses it. */
 export class Shell {
@@ -65,8 +65,8 @@ export class Shell {
   }
 
   /** Resolves with the output since the last call, once it matches. */
-  async until(pattern: RegExp, timeoutMs = 15_000): Promise<string> {
-    const end = performance.now() + patient(timeoutMs);
+  async until(pattern: RegExp, timeoutMs = WAIT_MAX_MS): Promise<string> {
+    const end = performance.now() + timeoutMs;
     while (!pattern.test(this.#seen)) {
       if (performance.now() > end) {
         throw new Error(`${pattern} did not come: ${JSON.stringify(this.#seen.slice(-2000))}`);

@@ -22,7 +22,7 @@ describe("files (architecture, Style)", () => {
   it("are named in snake_case after a noun, and never utils, helpers, common, misc, manager or handler", () => {
     const wrong = ALL.filter((file) => {
       const name = file.split("/").at(-1)?.replace(/(\.test)?\.tsx?$/, "") ?? "";
-      return !/^\d{0,4}_?[a-z0-9_]+(\.config)?$/.test(name) ||
+      return !/^\d{0,4}_?[a-z0-9_]+(\.(config|timing))?$/.test(name) ||
         /^(utils?|helpers?|common|misc)$|manager|handler/.test(name);
     });
     expect(wrong).toEqual([]);

@@ -4,7 +4,7 @@ import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { McpCaller } from "../harness/mcp_caller.ts";
-import { patient } from "../harness/patience.ts";
+import { countProcessorMs } from "../harness/processor_time.ts";
 
 const routes = ROUTES as readonly AnyRoute[];
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
@@ -140,12 +140,12 @@ describe("huge, deep and wide input (reliability BKP-6)", () => {
       ]
     ) {
       for (const [what, body] of Object.entries(bodies)) {
-        const started = performance.now();
+        const processorMs = countProcessorMs();
         const reply = await app.send(route, body);
         const status = what === "too large" ? 413 : 400;
         expect([route, what, reply.status]).toEqual([route, what, status]);
         expect(JSON.stringify(reply.body).length).toBeLessThan(20_000);
-        expect(performance.now() - started).toBeLessThan(patient(2_000));
+        expect(processorMs()).toBeLessThan(2_000);
       }
     }
     expect(await app.call("GET /api/workers")).toEqual([]);

@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../harness/app.ts";
 import { CLIENT, type Lies, lyingProvider, type TestProvider } from "../harness/openid.ts";
 import { freePort } from "../harness/port.ts";
-import { patient } from "../harness/patience.ts";
 
 /** A service that signs in with this provider. */
 async function appWith(
@@ -231,7 +230,7 @@ describe("who a provider means (contract 9)", () => {
       503,
       expect.stringContaining("log in with a name and a password"),
     ]);
-    expect(performance.now() - started).toBeLessThan(patient(15_000));
+    expect(performance.now() - started).toBeLessThan(15_000);
     await provider.stop();
     await using other = await openApp({
       config: { auth: { oidc: { issuer: provider.issuer, ...CLIENT, roles: { staff: "viewer" } } } },

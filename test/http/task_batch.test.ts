@@ -4,9 +4,9 @@ import { RUN_TASKS_MAX } from "../../src/api/run_limit.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { patient } from "../harness/patience.ts";
 import { someToken } from "../harness/people.ts";
 import { startRun } from "../harness/run.ts";
+import { countProcessorMs } from "../harness/processor_time.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 const NOW = Date.parse("2026-01-05T08:00:00Z");
@@ -157,10 +157,10 @@ describe(`${ROUTE} (contract 3, Task)`, () => {
     expect((await app.send(ROUTE, fits)).status).toBe(201);
     expect((await app.send(ROUTE, { tasks: [...fits.tasks, large, large] })).status).toBe(413);
     const junk = `{"tasks":[${"0,".repeat(TASK_BATCH_MAX_BYTES / 2 - 20)}0]}`;
-    const started = performance.now();
+    const processorMs = countProcessorMs();
     const refused = await app.send(ROUTE, junk);
     expect([refused.status, refused.body.detail]).toEqual([400, "tasks: must be at most 500 entries"]);
-    expect(performance.now() - started).toBeLessThan(patient(2_000));
+    expect(processorMs()).toBeLessThan(2_000);
   }, 60_000);
 
   it("is made once per Idempotency-Key, also by two at the same time (reliability DUR-2)", async () => {

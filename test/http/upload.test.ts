@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { UPLOADS_PER_SESSION_MAX, UPLOADS_PER_SESSION_MAX_LARGEST } from "../../src/files/uploads.ts";
 import { type App, openApp } from "../harness/app.ts";
-import { client } from "../harness/client.ts";
+import { client, PASS_HASH } from "../harness/client.ts";
 import { startServer, tempDir } from "../harness/process.ts";
 import { random } from "../harness/schedule.ts";
 import { eventually } from "../harness/wait.ts";
@@ -90,7 +90,7 @@ describe("too much at once (reliability UPL-1)", () => {
     "is 413 while it comes, costs no memory, and ends the connection: %s",
     async (how) => {
       await using folder = await tempDir();
-      const env = { SVC_AUTH_PASSWORD: "pass", SVC_LIMITS__MAX_UPLOAD_BYTES: "5000000" };
+      const env = { SVC_AUTH__PASSWORD_HASH: PASS_HASH, SVC_LIMITS__MAX_UPLOAD_BYTES: "5000000" };
       await using server = await startServer({ dataDir: folder.path, env });
       const api = await client(server.url);
       const { id } = await api.call(`POST ${SESSIONS}`, {});

@@ -5,14 +5,14 @@ import { Database, inspect } from "../../src/store/database.ts";
 import { SCHEMA_VERSION } from "../../src/store/migrate.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { openApp } from "../harness/app.ts";
-import { type Client, client } from "../harness/client.ts";
+import { type Client, client, PASS_HASH } from "../harness/client.ts";
 import { startServer, svc, tempDir } from "../harness/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
 // CI makes fifty.
 const BACKUPS = Number(Deno.env.get("SVC_TEST_BACKUPS") ?? 5);
 const APART = await areApart("/tmp", "/dev/shm");
-const ENV = { SVC_AUTH_PASSWORD: "pass" };
+const ENV = { SVC_AUTH__PASSWORD_HASH: PASS_HASH };
 
 describe("svc ctl system backup and svc restore (reliability BAK-1, BAK-4)", () => {
   it("everything is restored, in another directory: rows, replies, logs, uploads, logins", async () => {

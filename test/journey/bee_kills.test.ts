@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { client } from "../harness/client.ts";
+import { client, PASS_HASH } from "../harness/client.ts";
 import { startServer, tempDir } from "../harness/process.ts";
 import { random } from "../harness/schedule.ts";
 
@@ -24,7 +24,7 @@ it(
     await Deno.mkdir(dataDir);
     await Deno.writeTextFile(bee, BEE, { mode: 0o755 });
     const env = {
-      SVC_AUTH_PASSWORD: "pass",
+      SVC_AUTH__PASSWORD_HASH: PASS_HASH,
       SVC_BEE__ENGINE: "thinker",
       // Every kill may use up an attempt of the message that is being routed.
       SVC_BEE__MAX_ATTEMPTS: "50",

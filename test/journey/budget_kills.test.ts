@@ -4,6 +4,7 @@ import { FAKE_AGENT } from "../harness/agents.ts";
 import { type ServerProcess, startServer, tempDir } from "../harness/process.ts";
 import { random } from "../harness/schedule.ts";
 import { eventually } from "../harness/wait.ts";
+import { PASS_HASH } from "../harness/client.ts";
 
 // CI runs fifty kills.
 const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 3);
@@ -21,7 +22,7 @@ it(
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
     const env = {
-      SVC_AUTH_PASSWORD: "pass",
+      SVC_AUTH__PASSWORD_HASH: PASS_HASH,
       SVC_ENGINES__DEFAULT: "fake",
       SVC_ENGINES__FAKE__KIND: "command",
       SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,

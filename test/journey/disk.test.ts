@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { FAKE_AGENT } from "../harness/agents.ts";
 import { PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
-import { type Client, client, quiet } from "../harness/client.ts";
+import { client, quiet } from "../harness/client.ts";
 import { canMount, SmallDisk } from "../harness/disk.ts";
 import { startServer, svc, tempDir } from "../harness/process.ts";
 import { checkAtRest } from "../torture/checker.ts";
-import { patient } from "../harness/patience.ts";
+import { openConversation } from "../harness/workload.ts";
 
 const ENV = {
   SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH,
@@ -17,48 +17,13 @@ const ENV = {
 const MOUNTS = await canMount();
 
 describe.skipIf(!MOUNTS)("a full disk", () => {
-  it(
-    "of the database: writes are refused with a code, reads go on, nothing acknowledged is lost, and it recovers by itself (reliability DBF-1)",
-    async () => {
-      await using folder = await tempDir();
-      await using disk = await SmallDisk.mount(join(folder.path, "small"), 8);
-      const dataDir = join(folder.path, "data");
-      await Deno.mkdir(dataDir);
-      const env = { ...ENV, SVC_DATABASE__URL: `file:${disk.path}/svc.db` };
-      await using server = await startServer({ dataDir, env });
-      const { api, say, acknowledged } = await talker(server.url);
-      for (let i = 0; i < 5; i++) expect((await say(`say before ${i}`)).status).toBe(202);
-      await disk.fill();
-      const refused: number[] = [];
-      for (let i = 0; i < 60 && refused.length < 10; i++) {
-        const { status, body } = await say(`say full ${i} # ${"x".repeat(100_000)}`);
-        if (status === 202) continue;
-        expect([status, body.code]).toEqual([507, "storage_full"]);
-        expect(body.detail).toMatch(/disk of the database is full/);
-        refused.push(status);
-      }
-      expect(refused).toHaveLength(10);
-      expect(await api.call("GET /api/workers")).toHaveLength(1);
-      expect((await fetch(`${server.url}/livez`).then(drained)).status).toBe(200);
-      await disk.free();
-      const started = performance.now();
-      while ((await say("say after")).status !== 202) {
-        expect(performance.now() - started).toBeLessThan(patient(5_000));
-      }
-      await quiet(api);
-      expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
-      await Deno.copyFile(join(disk.path, "svc.db"), join(dataDir, "svc.db"));
-      expect(await checkAtRest({ dataDir, messages: acknowledged, maxAttempts: 3 })).toEqual([]);
-    },
-    180_000,
-  );
-
   it("of the logs: the run and its answer are complete, its log ends early, and nothing else is affected (reliability DBF-2)", async () => {
     await using folder = await tempDir();
     const dataDir = folder.path;
     await using disk = await SmallDisk.mount(join(dataDir, "logs"), 1);
     await using server = await startServer({ dataDir, env: ENV });
-    const { api, say, acknowledged } = await talker(server.url);
+    const api = await client(server.url, PASSWORD);
+    const { say, acknowledged } = await openConversation(api);
     await disk.fill();
     expect((await say("flood 3000000")).status).toBe(202);
     await quiet(api);
@@ -83,7 +48,8 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
     const dataDir = folder.path;
     await using disk = await SmallDisk.mount(join(dataDir, "uploads"), 2);
     await using server = await startServer({ dataDir, env: ENV });
-    const { api, session } = await talker(server.url);
+    const api = await client(server.url, PASSWORD);
+    const { sessionId: session } = await openConversation(api);
     const send = (bytes: number) => {
       const form = new FormData();
       form.append("file", new Blob([new Uint8Array(bytes)]), "big.bin");
@@ -105,7 +71,8 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
       await using data = await SmallDisk.mount(join(folder.path, "data"), 24);
       const dataDir = data.path;
       await using server = await startServer({ dataDir, env: ENV });
-      const { api, session } = await talker(server.url);
+      const api = await client(server.url, PASSWORD);
+      const { sessionId: session } = await openConversation(api);
       const file = join(target.path, "b.tar");
       expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
       const before = await Deno.readFile(file);
@@ -129,21 +96,3 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
     120_000,
   );
 });
-
-async function talker(url: string) {
-  const api: Client = await client(url, PASSWORD);
-  const worker = await api.call("POST /api/workers", { name: "Ada" });
-  const { id: session } = await api.call("POST /api/local/sessions", { worker_id: worker.id });
-  const acknowledged: string[] = [];
-  const say = async (content: string) => {
-    const reply = await api.send(`POST /api/local/sessions/${session}/messages`, { content });
-    if (reply.status === 202) acknowledged.push(reply.body.message_id);
-    return reply;
-  };
-  return { api, session, say, acknowledged };
-}
-
-async function drained(response: Response): Promise<Response> {
-  await response.body?.cancel();
-  return response;
-}

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { findMarked } from "../../src/engine/isolation.ts";
 import { Database } from "../../src/store/database.ts";
-import { client } from "../harness/client.ts";
+import { client, PASS_HASH } from "../harness/client.ts";
 import { startServer, tempDir } from "../harness/process.ts";
 import { eventually } from "../harness/wait.ts";
 
@@ -10,7 +10,7 @@ import { eventually } from "../harness/wait.ts";
 type Json = any;
 
 const ENV = {
-  SVC_AUTH_PASSWORD: "pass",
+  SVC_AUTH__PASSWORD_HASH: PASS_HASH,
   SVC_ENGINES__DEFAULT: "echo",
   SVC_LIMITS__STOP_GRACE: "100ms",
   SVC_LIMITS__MAX_ATTEMPTS: "2",

@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { FAKE_AGENT } from "../harness/agents.ts";
 import { type ServerProcess, startServer, tempDir } from "../harness/process.ts";
 import { random } from "../harness/schedule.ts";
+import { PASS_HASH } from "../harness/client.ts";
 
 // CI runs fifty kills and three hundred tasks.
 const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 4);
@@ -19,7 +20,7 @@ it(
     await Deno.mkdir(dataDir);
     await Deno.writeTextFile(ledger, "");
     const env = {
-      SVC_AUTH_PASSWORD: "pass",
+      SVC_AUTH__PASSWORD_HASH: PASS_HASH,
       SVC_ENGINES__DEFAULT: "fake",
       SVC_ENGINES__FAKE__KIND: "command",
       SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,

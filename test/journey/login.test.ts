@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { startServer, svc, tempDir } from "../harness/process.ts";
+import { PASS_HASH } from "../harness/client.ts";
 
 const URL_OF_NOBODY = "http://127.0.0.1:1";
 
@@ -20,7 +21,7 @@ describe("svc ctl from another machine (contract 9)", () => {
     await using home = await tempDir();
     await using server = await startServer({
       dataDir: data.path,
-      env: { SVC_AUTH_PASSWORD: "pass", SVC_AUTH__ACCESS_TTL: "2s" },
+      env: { SVC_AUTH__PASSWORD_HASH: PASS_HASH, SVC_AUTH__ACCESS_TTL: "2s" },
     });
     const ctl = elsewhere(home.path);
     const before = await ctl(["worker", "list"]);

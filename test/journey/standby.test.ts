@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { client } from "../harness/client.ts";
-import { patient } from "../harness/patience.ts";
 import { SQLD } from "../harness/sqld.ts";
 import { Machines, stateOf } from "../harness/standby.ts";
 import { eventually } from "../harness/wait.ts";
@@ -31,7 +30,7 @@ describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract
     await api.call("POST /api/workers", { name: "Ada" });
 
     expect(await first.end("SIGTERM")).toMatchObject({ code: 0 });
-    expect(await until(second.url, "ready", HANDOVER_MAX_MS)).toBeLessThan(patient(HANDOVER_MAX_MS));
+    expect(await until(second.url, "ready", HANDOVER_MAX_MS)).toBeLessThan(HANDOVER_MAX_MS);
     const other = await client(second.url);
     expect(await other.call("GET /api/workers")).toMatchObject([{ name: "Ada" }]);
     expect(await second.end("SIGTERM")).toMatchObject({ code: 0 });
@@ -50,7 +49,7 @@ describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract
       async () => (await api.call(`GET /api/executions?worker_id=${worker.id}`))[0]?.status === "running",
     );
     await first.end("SIGKILL");
-    expect(await until(second.url, "ready", TAKEOVER_MAX_MS)).toBeLessThan(patient(TAKEOVER_MAX_MS));
+    expect(await until(second.url, "ready", TAKEOVER_MAX_MS)).toBeLessThan(TAKEOVER_MAX_MS);
     const other = await client(second.url);
     await eventually(
       "it was done again",

@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
 import { readLedger } from "../harness/agents.ts";
 import { client } from "../harness/client.ts";
-import { patient } from "../harness/patience.ts";
 import type { ServerProcess } from "../harness/process.ts";
 import { random } from "../harness/schedule.ts";
 import { SQLD } from "../harness/sqld.ts";
@@ -140,8 +139,8 @@ it.skipIf(SQLD === undefined)(
     const lines = await readLedger(machines.ledger);
     expect(lines.filter(({ word }) => word === "OVERLAP")).toEqual([]);
     expect(await stateOf(waiting.url)).toBe("standby");
-    expect(Math.max(...taken.SIGKILL)).toBeLessThan(patient(TAKEOVER_MAX_MS));
-    expect(Math.max(...taken.SIGTERM)).toBeLessThan(patient(HANDOVER_MAX_MS));
+    expect(Math.max(...taken.SIGKILL)).toBeLessThan(TAKEOVER_MAX_MS);
+    expect(Math.max(...taken.SIGTERM)).toBeLessThan(HANDOVER_MAX_MS);
   },
   240_000 + KILLS * 120_000,
 );

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type Client, client } from "../harness/client.ts";
+import { type Client, client, PASS_HASH } from "../harness/client.ts";
 import { startServer, tempDir } from "../harness/process.ts";
 import { random } from "../harness/schedule.ts";
 import { eventually } from "../harness/wait.ts";
@@ -10,7 +10,7 @@ const DROPS = Math.ceil(REPLIES / 5);
 const KILLS = Math.max(2, Math.floor(REPLIES / 50));
 const STALLED = Number(Deno.env.get("SVC_TEST_READERS") ?? 50);
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
-const ENV = { SVC_AUTH_PASSWORD: "pass" };
+const ENV = { SVC_AUTH__PASSWORD_HASH: PASS_HASH };
 
 it(
   `${REPLIES} replies to a client that drops ${DROPS} times and a server that is killed ${KILLS} times: each once, in order (reliability SSE-1, SSE-2; seed ${SEED})`,

@@ -8,28 +8,9 @@ import { openApp, testConfig } from "../harness/app.ts";
 import { client } from "../harness/client.ts";
 import { startServer, SVC, tempDir } from "../harness/process.ts";
 import { eventually } from "../harness/wait.ts";
-import { patient } from "../harness/patience.ts";
-
-// The long run: SVC_TEST_CYCLES=100.
-const CYCLES = Number(Deno.env.get("SVC_TEST_CYCLES") ?? 3);
 // The long run: SVC_TEST_THROWS=reject,throw,text.
 const THROWS = (Deno.env.get("SVC_TEST_THROWS") ?? "reject").split(",");
 const UNCAUGHT = new URL("../harness/uncaught.ts", import.meta.url).pathname;
-
-it(
-  `${CYCLES} starts and stops in a row: each is ready, and exits with 0 within a second (reliability SHD-1)`,
-  async () => {
-    await using folder = await tempDir();
-    for (let cycle = 1; cycle <= CYCLES; cycle++) {
-      await using server = await startServer({ dataDir: folder.path, env: { SVC_AUTH_PASSWORD: "pass" } });
-      const signal = cycle % 2 === 0 ? "SIGINT" : "SIGTERM";
-      const { code, ms } = await server.end(signal);
-      expect([cycle, code]).toEqual([cycle, 0]);
-      expect(ms).toBeLessThan(patient(1_000));
-    }
-  },
-  60_000 + CYCLES * 9_000,
-);
 
 it("stopping twice, and with a second signal, causes no error (reliability SHD-6)", async () => {
   const uncaught: unknown[] = [];

@@ -39,7 +39,7 @@ it("files of one platform that hang leave room for those of another (contract 10
   await eventually("as many as it may hang", () => hanging === 4);
   quiet.files.set("f", new TextEncoder().encode("a"));
   quiet.say("", file("f"));
-  await eventually("the other is served", () => quiet.sent.some(({ text }) => text === "got it"), 15_000);
+  await eventually("the other is served", () => quiet.sent.some(({ text }) => text === "got it"));
   expect(hanging).toBe(4);
 });
 
@@ -61,5 +61,5 @@ it("what cannot be stored about a file is tried again after a pause", async () =
   await new Promise((resolve) => setTimeout(resolve, 500));
   expect(tries).toBe(1);
   full = false;
-  await eventually("it is told", () => loud.sent.some(({ text }) => text === "got it"), 15_000);
+  await eventually("it is told", () => loud.sent.some(({ text }) => text === "got it"));
 });

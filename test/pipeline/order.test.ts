@@ -1,27 +1,18 @@
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { retryDelayMs } from "../../src/domain/task_plan.ts";
-import { findMarked } from "../../src/engine/isolation.ts";
 import { endRun } from "../../src/run/ending.ts";
 import { USAGE_UNKNOWN } from "../../src/domain/execution.ts";
 import { listOpenExecutions } from "../../src/store/execution.ts";
 import { findTask } from "../../src/store/task.ts";
-import { fakeEngines, overlap, readLedger } from "../harness/agents.ts";
+import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { patient } from "../harness/patience.ts";
-import { tempDir } from "../harness/process.ts";
 import { random } from "../harness/schedule.ts";
-import { ctl } from "../harness/terminal.ts";
+import { createTask } from "../harness/workload.ts";
 
 // The long run: SVC_TEST_ORDER=10.
 const SCALE = Number(Deno.env.get("SVC_TEST_ORDER") ?? 1);
-
-async function give(app: App, worker_id: string, instruction: string): Promise<string> {
-  const body = { message_id: "script", worker_id, instruction, type: "immediate" };
-  return (await app.call("POST /api/tasks", body)).id;
-}
 
 describe("dispatch", () => {
   it("an outcome that comes after the run was taken away changes nothing (reliability DSP-2)", async () => {
@@ -51,58 +42,6 @@ describe("dispatch", () => {
   });
 
   it(
-    "an idle service starts a task at once and does not wait for a poll (reliability DSP-5; figures: make bench ARGS=tasks)",
-    async () => {
-      await using folder = await tempDir();
-      const ledger = join(folder.path, "ledger");
-      await using app = await openApp({ config: { engines: fakeEngines({ ledger }) } });
-      const worker = await app.call("POST /api/workers", { name: "Ada" });
-      const waits: number[] = [];
-      for (let i = 0; i < 50 * SCALE; i++) {
-        const id = await give(app, worker.id, "ok");
-        await app.settle();
-        const { created_at } = await app.call(`GET /api/tasks/${id}`);
-        const start = (await readLedger(ledger)).find((line) => line.task === id && line.word === "start");
-        waits.push((start?.at ?? NaN) - created_at);
-      }
-      waits.sort((a, b) => a - b);
-      // From the commit to the program's first output. The limit allows for a loaded machine, but not for a poll of a second.
-      expect(waits[Math.floor(waits.length / 2)]).toBeLessThan(patient(100));
-      expect(waits[Math.floor(waits.length * 0.9)]).toBeLessThan(patient(500));
-    },
-    60_000 * SCALE,
-  );
-
-  it(
-    "keeps to its caps, and a short queue beside long ones is done in its own time (reliability DSP-9)",
-    async () => {
-      await using folder = await tempDir();
-      const ledger = join(folder.path, "ledger");
-      await using app = await openApp({
-        config: { engines: fakeEngines({ ledger }), limits: { max_concurrent_runs: 4 } },
-      });
-      const counts = [50 * SCALE, 20 * SCALE, 5];
-      const own: string[][] = [];
-      for (const count of counts) {
-        const { id } = await app.call("POST /api/workers", { name: `w${count}` });
-        own.push(await Promise.all(Array.from({ length: count }, () => give(app, id, "sleep 0.02"))));
-      }
-      await app.settle(60_000 * SCALE);
-      const lines = await readLedger(ledger);
-      expect(lines.filter((line) => line.word === "start")).toHaveLength(counts.reduce((a, b) => a + b));
-      expect(overlap(lines)).toBeLessThanOrEqual(3);
-      expect(overlap(lines)).toBeGreaterThan(1);
-      const end = (tasks: string[]) =>
-        Math.max(...lines.filter((line) => tasks.includes(line.task)).map((line) => line.at));
-      const start = Math.min(...lines.filter((line) => own[2]?.includes(line.task)).map((line) => line.at));
-      for (const tasks of own) expect(overlap(lines.filter((line) => tasks.includes(line.task)))).toBe(1);
-      const [longest = 0, , shortest = 0] = own.map((tasks) => end(tasks) - start);
-      expect(shortest).toBeLessThan((longest / (50 * SCALE)) * 5 * 2 + patient(200));
-    },
-    60_000 * SCALE,
-  );
-
-  it(
     "starts the messages of one conversation and worker in the order in which they came, however long each takes (reliability DSP-10)",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
@@ -126,32 +65,6 @@ describe("dispatch", () => {
     60_000 * SCALE,
   );
 
-  it("session clear --force ends the whole tree of a stubborn agent and of what escaped from it (reliability DSP-12, CHD-1, CHD-2)", async () => {
-    await using app = await openApp({
-      config: { engines: fakeEngines(), limits: { stop_grace: "200ms", max_concurrent_runs: 2 } },
-    });
-    const one = await app.call("POST /api/workers", { name: "Ada" });
-    const two = await app.call("POST /api/workers", { name: "Bob" });
-    const tasks = [
-      await give(app, one.id, "ignore-term"),
-      await give(app, two.id, "setsid-escape-and-stay"),
-      await give(app, one.id, "ok"),
-    ];
-    await app.until("execution.started", 2);
-    const rows = await app.db.read<{ run_id: string }>("select run_id from execution");
-    const runs = new Set(rows.map((row) => row.run_id));
-    while ((await findMarked(runs)).length < 8) await new Promise((resolve) => setTimeout(resolve, 20));
-    const started = performance.now();
-    const called = await ctl(app, ["session", "clear", "--session-key", "cli:script", "--force"]);
-    expect([called.code, called.err]).toEqual([0, ""]);
-    expect(performance.now() - started).toBeLessThan(2_000 + 200 + 1_500);
-    expect(await findMarked(runs)).toEqual([]);
-    for (const id of tasks) expect((await app.call(`GET /api/tasks/${id}`)).status).toBe("cancelled");
-    expect(await app.call("GET /api/executions")).toMatchObject([{ failure: "cancelled" }, {
-      failure: "cancelled",
-    }]);
-  });
-
   it("tries only lost runs again, later each time, up to a limit (reliability DSP-13)", async () => {
     for (let attempt = 1; attempt < 200; attempt++) {
       const delay = retryDelayMs(attempt);
@@ -168,8 +81,8 @@ describe("dispatch", () => {
     const { db } = app.server.parts;
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const gone = await app.call("POST /api/workers", { name: "Bob", engine: "none" });
-    for (let i = 0; i < 5; i++) await give(app, worker.id, "exit 1");
-    for (let i = 0; i < 5; i++) await give(app, gone.id, "ok");
+    for (let i = 0; i < 5; i++) await createTask(app, worker.id, "exit 1");
+    for (let i = 0; i < 5; i++) await createTask(app, gone.id, "ok");
     await app.settle();
     expect(await db.read("select distinct status, attempt from task")).toMatchObject([{
       status: "failed",
@@ -177,7 +90,7 @@ describe("dispatch", () => {
     }]);
     expect(await app.call("GET /api/executions")).toHaveLength(10);
 
-    const lost = await give(app, worker.id, "sleep 60");
+    const lost = await createTask(app, worker.id, "sleep 60");
     for (const [attempt, delayMs] of [[1, 1_000], [2, 4_000]] as const) {
       await app.until("execution.started", 5 + attempt);
       expect(await takeAway(app)).toBe(1);

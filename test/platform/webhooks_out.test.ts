@@ -194,7 +194,7 @@ describe("webhooks out (contract 11)", () => {
       },
     });
     for (const key of ["a", "b", "c"]) await save(app, key);
-    await eventually("the other one gets all", () => quick.got.length === 3, 5_000);
+    await eventually("the other one gets all", () => quick.got.length === 3, 9_000);
     slow.close();
   }, 60_000);
 

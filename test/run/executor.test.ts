@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { findMarked } from "../../src/engine/isolation.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { eventually } from "../harness/wait.ts";
@@ -106,7 +105,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     await app.call("POST /api/tasks", task);
     await app.settle();
     expect(await app.call("GET /api/executions")).toMatchObject([{ failure: "spawn_failed" }]);
-    await eventually("it is gone", () => [...Deno.readDirSync(runs)].length === 0, 2_000);
+    await eventually("it is gone", () => [...Deno.readDirSync(runs)].length === 0);
   });
 
   it("a run over its time ends with timeout, a silent one with idle_timeout (reliability CHD-9)", async () => {
@@ -119,35 +118,6 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     const { execution, log } = await chat(idle, "sleep 60");
     expect(execution).toMatchObject({ failure: "idle_timeout" });
     expect(log).toMatch(/\[failed: idle_timeout/);
-  });
-
-  it("cancelling a run ends its whole tree within the grace, and says so (contract 3, reliability CHD-1)", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines(), limits: { stop_grace: "500ms" } } });
-    const worker = await app.call("POST /api/workers", { name: "Ada" });
-    const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
-    await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "ignore-term" });
-    await app.until("execution.started");
-    expect((await app.call(`GET /api/workers/${worker.id}`)).status).toBe("working");
-    const [{ id }] = await app.call("GET /api/executions");
-    const [run] = await app.db.read<{ run_id: string }>("select run_id from execution");
-    const mark = new Set([run?.run_id ?? ""]);
-    while ((await findMarked(mark)).length < 5) await new Promise((resolve) => setTimeout(resolve, 20));
-    const started = performance.now();
-    expect(await app.call(`POST /api/executions/${id}/cancel`)).toMatchObject({
-      status: "failed",
-      failure: "cancelled",
-    });
-    expect(performance.now() - started).toBeLessThan(2_000 + 500 + 1_000);
-    expect(await findMarked(mark)).toEqual([]);
-    expect(await app.db.first("select status, reason from task")).toMatchObject({
-      status: "cancelled",
-      reason: "cancelled by user:admin",
-    });
-    expect((await app.send(`POST /api/executions/${id}/cancel`)).status).toBe(409);
-    expect((await app.send(`POST /api/executions/${crypto.randomUUID()}/cancel`)).status).toBe(404);
-    expect((await app.call(`GET /api/local/sessions/${session.id}/messages`)).at(-1).content).toMatch(
-      /was stopped/,
-    );
   });
 
   it("passes a run its environment and its context, and no secret of the service (contract 4.8, reliability CHD-10)", async () => {

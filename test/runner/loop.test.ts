@@ -5,7 +5,6 @@ import { logPath } from "../../src/base/paths.ts";
 import type { WireOrder } from "../../src/domain/runner.ts";
 import { RunnerLoop } from "../../src/runner/loop.ts";
 import { FakeService, problem, runOptionsOf, wireOrder } from "../harness/fake_service.ts";
-import { patient } from "../harness/patience.ts";
 import { eventually } from "../harness/wait.ts";
 
 const TIMES = { epoch: 1, version: "v", lease_ms: 120_000, beat_ms: 10_000, margin_ms: 20_000 };
@@ -97,7 +96,7 @@ it("a stop ends although the service does not answer (contract 18.2)", async () 
   try {
     await eventually("it wants to tell its end", () => service.of("/end").length > 0);
     const stopped = Promise.all([loop.stop(0, new AbortController().signal), running]).then(() => "stopped");
-    const late = new Promise((resolve) => setTimeout(resolve, patient(10_000), "late"));
+    const late = new Promise((resolve) => setTimeout(resolve, 10_000, "late"));
     expect(await Promise.race([stopped, late])).toBe("stopped");
   } finally {
     answer();

@@ -2,7 +2,6 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { FAKE_AGENT, readLedger } from "../harness/agents.ts";
 import { openApp } from "../harness/app.ts";
-import { patient } from "../harness/patience.ts";
 import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
@@ -44,5 +43,5 @@ it(
     expect(await second.end()).toBe(0);
     expect((await readLedger(ledger)).map(({ word }) => word)).toEqual(["start", "end", "start", "end"]);
   },
-  patient(120_000),
+  300_000,
 );

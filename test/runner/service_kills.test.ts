@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { FAKE_AGENT, readLedger } from "../harness/agents.ts";
-import { type Client, client } from "../harness/client.ts";
-import { patient } from "../harness/patience.ts";
+import { type Client, client, PASS_HASH } from "../harness/client.ts";
 import { startServer } from "../harness/process.ts";
 import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
@@ -18,7 +17,7 @@ describe("the service is killed in the middle of a remote run (reliability RUN-3
       const dataDir = join(folder, "data");
       await Deno.mkdir(dataDir, { mode: 0o700 });
       const ledger = join(folder, "ledger");
-      const env = { SVC_AUTH_PASSWORD: "pass" };
+      const env = { SVC_AUTH__PASSWORD_HASH: PASS_HASH };
       const first = await startServer({ dataDir, env: { ...env, SVC_FAULT: `${point}:1:kill` } });
       const api = await client(first.url);
       const { token } = await api.call("POST /api/runners", { name: "r1", labels: ["x"] });
@@ -44,6 +43,6 @@ describe("the service is killed in the middle of a remote run (reliability RUN-3
       expect(log.match(/starts in/g)).toHaveLength(1);
       expect(log.match(/slept 1/g)).toHaveLength(1);
       expect(log).toContain("[completed]");
-    }, patient(120_000));
+    }, 300_000);
   }
 });

@@ -5,7 +5,6 @@ import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
 import { fakeEnvironment } from "../harness/agents.ts";
 import { type Client, client } from "../harness/client.ts";
-import { patient } from "../harness/patience.ts";
 import { startServer, tempDir } from "../harness/process.ts";
 import { awayWorker, FakeRunner, taskFor } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
@@ -159,7 +158,7 @@ it(
     expect((await api.call(`GET /api/executions/${other.runs[0]}`)).result).toBe("mine");
     expect(server.stderr).not.toContain("canary");
   },
-  patient(180_000),
+  600_000,
 );
 
 function environment(): Record<string, string> {

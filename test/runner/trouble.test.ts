@@ -2,7 +2,6 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { FAKE_AGENT, readLedger } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
-import { patient } from "../harness/patience.ts";
 import { Proxy } from "../harness/proxy.ts";
 import { awayWorker, FakeRunner, ledgerEngine, online, startRunner, taskFor } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
@@ -56,7 +55,7 @@ it(
     await using _again = await start(app.url);
     await second();
   },
-  patient(180_000),
+  600_000,
 );
 
 it("a runner whose file of its place was cut off makes a new one (reliability RUN-1)", async () => {
@@ -88,7 +87,7 @@ it(
     expect(await late()).toMatchObject({ status: 200, body: { epoch: 4 } });
     expect((await runner.child.status).code).toBe(4);
   },
-  patient(180_000),
+  600_000,
 );
 
 it(
@@ -115,7 +114,7 @@ it(
     runner.child.kill("SIGCONT");
     await second();
   },
-  patient(180_000),
+  600_000,
 );
 
 it(
@@ -138,5 +137,5 @@ it(
     proxy.mode = "pass";
     await second();
   },
-  patient(180_000),
+  600_000,
 );

@@ -2,7 +2,6 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { Database } from "../../src/store/database.ts";
 import { openApp } from "../harness/app.ts";
-import { patient } from "../harness/patience.ts";
 import { tempDir } from "../harness/process.ts";
 import { OpenAgents } from "./open_agents.ts";
 import { checkTurns, type Note, readNotes } from "./open_checker.ts";
@@ -82,5 +81,5 @@ it(
       expect.stringMatching(/DSP-1: .* was begun 2 times/),
     );
   },
-  patient(60_000),
+  180_000,
 );

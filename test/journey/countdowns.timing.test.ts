@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { Database } from "../../src/store/database.ts";
-import { client } from "../harness/client.ts";
+import { client, PASS_HASH } from "../harness/client.ts";
 import { startServer, tempDir } from "../harness/process.ts";
 import { random } from "../harness/schedule.ts";
 import { eventually } from "../harness/wait.ts";
@@ -17,7 +17,7 @@ it(
   async () => {
     await using folder = await tempDir();
     const dataDir = folder.path;
-    const env = { SVC_AUTH_PASSWORD: "pass", SVC_LIMITS__MAX_CONCURRENT_RUNS: "20" };
+    const env = { SVC_AUTH__PASSWORD_HASH: PASS_HASH, SVC_LIMITS__MAX_CONCURRENT_RUNS: "20" };
     const chance = random(SEED);
     let server = await startServer({ dataDir, env });
     let api = await client(server.url);
