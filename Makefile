@@ -78,8 +78,9 @@ build: $(DEPS) ## Build the executable dist/svc (DENORT_BIN: Deno's runtime, if 
 	@$(DENO) run -A build/main.ts
 
 .PHONY: docs
-docs: $(DEPS) ## Write docs/cli.md from the definitions of the commands
+docs: $(DEPS) ## Write docs/cli.md from the commands, docs/reliability.md from promises and tests
 	@$(DENO) run -A test/reference.ts
+	@$(DENO) run -A test/reliability.ts
 
 .PHONY: man
 man: $(DEPS) ## Write the man pages dist/man/svc.1 and svc-ctl.1 from the commands

@@ -9,7 +9,7 @@ async function* all(files: ArchiveFile[]): AsyncGenerator<ArchiveFile> {
   yield* files;
 }
 
-describe("packArchive() and unpackArchive()", () => {
+describe("packArchive and unpackArchive", () => {
   it("give every file back, odd names, empty ones and large ones included, and tar can read it", async () => {
     await using folder = await tempDir();
     const from = join(folder.path, "from", "deep", "er");

@@ -14,13 +14,13 @@ describe("version", () => {
     expect(imports.libsql).toBe(`npm:libsql@${LIBSQL_VERSION}`);
   });
 
-  it("names the SQLite that really runs (reliability DUR-7)", async () => {
+  it("names the SQLite that really runs [DUR-7]", async () => {
     const db = await Database.open(":memory:");
     expect(await db.first("select sqlite_version() as version")).toEqual({ version: SQLITE_VERSION });
     await db.close();
   });
 
-  it("versionText() is one line, or with --json one object", () => {
+  it("versionText is one line, or with --json one object", () => {
     expect(COMMIT).toBe("");
     expect(versionText(false)).toBe(`svc ${VERSION} (from source)`);
     expect(JSON.parse(versionText(true))).toEqual({
@@ -35,7 +35,7 @@ describe("version", () => {
     });
   });
 
-  it("is logged at the start, with those of SQLite and of the time zone data (reliability DUR-7, CRN-10)", async () => {
+  it("is logged at the start, with those of SQLite and of the time zone data [DUR-7, CRN-10]", async () => {
     await using data = await tempDir();
     await using server = await startServer({
       dataDir: data.path,

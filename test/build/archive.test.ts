@@ -12,7 +12,7 @@ const ENTRIES: Entry[] = [
   { name: "svc-1/block", bytes: text("y".repeat(512)), executable: false },
 ];
 
-describe("tarGz()", () => {
+describe("tarGz", () => {
   it("is what tar unpacks: names, modes, times, contents", async () => {
     await using folder = await tempDir();
     await Deno.writeFile(join(folder.path, "a.tar.gz"), tarGz(ENTRIES, AT));
@@ -35,7 +35,7 @@ describe("tarGz()", () => {
   });
 });
 
-describe("zip()", () => {
+describe("zip", () => {
   it("has each entry after its header, and a directory that points to it (APPNOTE 4.3)", () => {
     const bytes = zip(ENTRIES, AT);
     const view = new DataView(bytes.buffer);

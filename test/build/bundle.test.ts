@@ -17,7 +17,7 @@ function swaggerCss(): string {
   return createRequire(join(ROOT, "main.ts")).resolve("swagger-ui-dist/swagger-ui.css");
 }
 
-describe("bundle()", () => {
+describe("bundle", () => {
   let folder = "";
   let made: Bundle;
   const program = () => [Deno.execPath(), "run", "-A", "--no-config", join(folder, ENTRY)];
@@ -28,7 +28,7 @@ describe("bundle()", () => {
   });
   afterAll(() => Deno.remove(folder, { recursive: true }));
 
-  it("gives the same bytes and times for the same source (reliability SUP-4)", async () => {
+  it("gives the same bytes and times for the same source [SUP-4]", async () => {
     await using other = await tempDir();
     const again = await bundle(other.path, await addonOf(targetOf(undefined)), STAMP);
     expect(again).toEqual(made);
@@ -38,7 +38,7 @@ describe("bundle()", () => {
     }
   });
 
-  it("holds every module of ours that runs, found by its imports and load() calls", () => {
+  it("holds every module of ours that runs, found by its imports and load calls", () => {
     // A file that has only types may leave nothing in the bundle, and load() itself is removed.
     const absent = sourceFiles("src", "cli").filter((file) => !made.modules.includes(file));
     const withCode = absent.filter((file) =>
@@ -76,7 +76,7 @@ describe("bundle()", () => {
     expect(names).toContain("preact");
   });
 
-  it("names packages as deno.lock pins them (reliability SUP-1)", async () => {
+  it("names packages as deno.lock pins them [SUP-1]", async () => {
     const lock = await readLock();
     for (const { name, version, integrity } of made.packages) {
       expect(lock.get(name)).toContainEqual({ name, version, integrity });

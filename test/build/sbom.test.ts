@@ -16,8 +16,8 @@ interface Bom {
   dependencies: { ref: string; dependsOn: string[] }[];
 }
 
-describe("bom() (reliability SUP-1, SUP-3)", () => {
-  it("names each package with its licence and the hash of deno.lock, and the runtime", async () => {
+describe("bom [SUP-1, SUP-3]", () => {
+  it("names each package with its licence and the hash of deno.lock, and the runtime [SUP-3]", async () => {
     const hono = await part("hono");
     const { components, dependencies } = bom(
       [await part("@libsql/client"), hono],
@@ -52,7 +52,7 @@ describe("bom() (reliability SUP-1, SUP-3)", () => {
   });
 });
 
-describe("notices()", () => {
+describe("notices", () => {
   it("carries the text of each licence", async () => {
     const words = notices([await part("hono")], "2.9.6");
     expect(words).toContain("Deno 2.9.6");

@@ -437,7 +437,7 @@ describe("errors and exit codes (contract 6)", () => {
     expect(gone.err).not.toContain("svc serve");
   });
 
-  it("a malformed token is 4, and is not repeated in the message (reliability SEC-6)", async () => {
+  it("a malformed token is 4, and is not repeated in the message [SEC-6]", async () => {
     await using app = await openApp();
     for (const token of ["secret\nvalue", "secret value", "secr\u00e9t", "secret\r"]) {
       const { code, out, err } = await ctl(app, ["worker", "list"], {

@@ -21,7 +21,7 @@ function rowOf(ending: string, more: Row = {}): Row {
   return { id, worker_id: id, status: "completed", at: Date.now() - 60_000, ...more };
 }
 
-describe("drawTable() (contract 8.12)", () => {
+describe("drawTable (contract 8.12)", () => {
   it("is never wider than the terminal, with wide and joined characters and long words", () => {
     const texts = [
       "x".repeat(300),
@@ -80,7 +80,7 @@ describe("drawTable() (contract 8.12)", () => {
   });
 });
 
-it("visible() escapes characters that are invisible or change the direction of text (contract 8.1)", () => {
+it("visible escapes characters that are invisible or change the direction of text (contract 8.1)", () => {
   expect(visible("a\u202eb\u200bc\ufeffd\u2066e")).toBe("a\\u{202E}b\\u{200B}c\\u{FEFF}d\\u{2066}e");
   expect(visible("a\u200db")).toBe("a\\u{200D}b");
   // An emoji made of several characters is one emoji, and is kept.
@@ -88,7 +88,7 @@ it("visible() escapes characters that are invisible or change the direction of t
   expect(visible("\u001b[2J")).toBe("\ufffd[2J");
 });
 
-it("fieldsOf() sends options by their names and leaves out absent ones", () => {
+it("fieldsOf sends options by their names and leaves out absent ones", () => {
   expect(fieldsOf({ pageSize: 5, session: undefined, recursive: false, deleteWorkDir: true })).toEqual({
     page_size: 5,
     recursive: false,

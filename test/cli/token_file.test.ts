@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { keepToken } from "../../cli/token_file.ts";
 import { tempDir } from "../harness/process.ts";
 
-it("keepToken() has room for the token before it is made, and nothing but the token in the end", async () => {
+it("keepToken has room for the token before it is made, and nothing but the token in the end", async () => {
   await using folder = await tempDir();
   const path = join(folder.path, "token");
   let room = 0;

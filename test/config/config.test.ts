@@ -191,7 +191,7 @@ describe("configuration (contract 7)", () => {
     expect(keys(schema).filter((key) => !has(key))).toEqual([]);
   });
 
-  it("readClientConfig() agrees with loadConfig() on what ctl needs", async () => {
+  it("readClientConfig agrees with loadConfig on what ctl needs", async () => {
     await using folder = await tempDir();
     const path = join(folder.path, "config.yaml");
     const secret = join(folder.path, "secret");
@@ -229,7 +229,7 @@ describe("configuration (contract 7)", () => {
     expect(bad.err).toMatch(/bad.yaml:2:3: server.prot: no such key/);
   });
 
-  it("serve warns when others can read a secret in it, and only then", async () => {
+  it("serve warns when others can read a secret in it, and only then [SEC-7]", async () => {
     await using folder = await tempDir();
     const path = join(folder.path, "config.yaml");
     const said = async (text: string, mode: number): Promise<string> => {

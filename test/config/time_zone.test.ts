@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { machineTimeZone } from "../../src/config/time_zone.ts";
 import { svc, tempDir } from "../harness/process.ts";
 
-describe("the time zone of a service that has none configured (contract 7, reliability CRN-10)", () => {
+describe("the time zone of a service that has none configured (contract 7) [CRN-10]", () => {
   it.each([
     ["Europe/Berlin", "Europe/Berlin"],
     [":Asia/Kolkata", "Asia/Kolkata"],
@@ -32,7 +32,7 @@ describe("the time zone of a service that has none configured (contract 7, relia
     expect(offset(machineTimeZone(undefined))).toBe(offset(Deno.env.get("TZ") || place));
   });
 
-  it("a start in a zone that nobody knows is refused, before a password is made", async () => {
+  it("a start in a zone that nobody knows is refused, before a password is made [CRN-10]", async () => {
     await using folder = await tempDir();
     const ran = await svc(["serve"], { dataDir: folder.path, env: { TZ: "Nonsense/Zone" } });
     expect([ran.code, ran.err]).toEqual([2, expect.stringContaining("scheduler.time_zone: is not set")]);

@@ -177,7 +177,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("an ended session leads to the login and back, and what was typed is sent", async () => {
+  it("an ended session leads to the login and back, and what was typed is sent [CNS-3]", async () => {
     await using app = await openApp({ config: { auth: { access_ttl: "2s" } } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const chat = await app.call("POST /api/local/sessions", { name: "Plans", worker_id: worker.id });

@@ -44,7 +44,7 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
     };
   }
 
-  it("a message whose answer was lost is in the field again, behind it what was typed since; sent again it is one", async () => {
+  it("a message whose answer was lost is in the field again, behind it what was typed since; sent again it is one [CNS-2]", async () => {
     await using one = await begin();
     const { app, page, field, send } = one;
     const held = Promise.withResolvers<void>();
@@ -70,7 +70,7 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
     await expect.poll(async () => (await app.call("GET /api/messages/inbound")).length, POLL).toBe(2);
   });
 
-  it("a page that is loaded anew while a message is on its way has it in the field, and it stays one message", async () => {
+  it("a page that is loaded anew while a message is on its way has it in the field, and it stays one message [CNS-2]", async () => {
     await using one = await begin();
     const { app, page, field, send } = one;
     const arrived = Promise.withResolvers<void>();
@@ -94,7 +94,7 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
     expect(await field.inputValue()).toBe("");
   });
 
-  it("what was made, and whose answer was lost, is not made twice by pressing again", async () => {
+  it("what was made, and whose answer was lost, is not made twice by pressing again [CNS-2]", async () => {
     await using one = await begin();
     const { app, visitor, page } = one;
     await visitor.goto("/console/schedules/new");
@@ -117,7 +117,7 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
     expect(await app.call("GET /api/executions")).toHaveLength(1);
   });
 
-  it("a session that ends while a message is on its way: it goes on behind the login", async () => {
+  it("a session that ends while a message is on its way: it goes on behind the login [CNS-3]", async () => {
     await using one = await begin();
     const { app, page, send } = one;
     await page.route("**/messages", async (route) => {
@@ -134,7 +134,7 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
     expect(await app.call("GET /api/messages/inbound")).toHaveLength(1);
   });
 
-  it("two tabs: signing out in one is signing out in both; who signs in next sees nothing of who was here", async () => {
+  it("two tabs: signing out in one is signing out in both; who signs in next sees nothing of who was here [CNS-4]", async () => {
     await using one = await begin();
     const { app, visitor, page, field } = one;
     await app.call("POST /api/users", { name: "grace", role: "viewer", password: "a long secret" });
@@ -156,7 +156,7 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
   });
 
   for (const how of ["over the page", "after a reload"]) {
-    it(`somebody else who signs in ${how} begins with a page of their own`, async () => {
+    it(`somebody else who signs in ${how} begins with a page of their own [CNS-4]`, async () => {
       await using one = await begin({ auth: { access_ttl: "2s" } });
       const { app, page, field, visitor } = one;
       await app.call("POST /api/users", { name: "grace", role: "operator", password: "a long secret" });

@@ -244,7 +244,7 @@ describe.skipIf(path === null)("every page of the console (contract 17)", () => 
   for (const [name, view] of Object.entries(VIEWS)) {
     if (!isLong && !SHORT.includes(name)) continue;
     for (let part = 0; part < PARTS; part++) {
-      it(`runs nothing of what texts say, has no fault that axe knows, and fits: ${name}, ${part + 1} of ${PARTS}`, async () => {
+      it(`runs nothing of what texts say, has no fault that axe knows, and fits: ${name}, ${part + 1} of ${PARTS} [CNS-1]`, async () => {
         await using visitor = await Visitor.open(browser, app.url, view);
         await visitor.goto("/");
         const faults: unknown[] = await examine(visitor);
@@ -258,7 +258,7 @@ describe.skipIf(path === null)("every page of the console (contract 17)", () => 
     }
   }
 
-  it("shows what came as text, to the letter", async () => {
+  it("shows what came as text, to the letter [CNS-1]", async () => {
     await using visitor = await Visitor.open(browser, app.url);
     const { page } = visitor;
     await visitor.goto(pages[2] ?? "");

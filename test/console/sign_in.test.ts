@@ -56,7 +56,7 @@ function foreignSite(): { url: string } & AsyncDisposable {
   return { url: `http://127.0.0.1:${server.addr.port}`, [Symbol.asyncDispose]: () => server.shutdown() };
 }
 
-describe.skipIf(path === null)("a login in a browser (contract 9, reliability USR-3)", () => {
+describe.skipIf(path === null)("a login in a browser (contract 9) [USR-3]", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
@@ -64,7 +64,7 @@ describe.skipIf(path === null)("a login in a browser (contract 9, reliability US
   afterAll(() => browser.close());
 
   it(
-    "is in two halves: a cookie that no script reads, and one for the page; either alone is worth nothing",
+    "is in two halves: a cookie that no script reads, and one for the page; either alone is worth nothing [USR-3]",
     async () => {
       await using app = await openApp();
       const context = await browser.newContext();
@@ -97,47 +97,51 @@ describe.skipIf(path === null)("a login in a browser (contract 9, reliability US
     540_000,
   );
 
-  it("is not used, nor ended, by a page of another origin or another port of the same host", async () => {
-    await using app = await openApp();
-    await using site = foreignSite();
-    const context = await browser.newContext();
-    const own = await visit(context, app.url);
-    const { body } = await fromPage(own, `${app.url}/api/auth/login`, LOGIN);
-    const half = { "x-svc-session": String(body.session) };
-    // Another port of the same host is the same site: its requests carry our cookie.
-    const sent: string[] = [];
-    context.on("request", (request) => sent.push(`${request.method()} ${new URL(request.url()).origin}`));
-    for (const origin of [site.url, site.url.replace("127.0.0.1", "localhost")]) {
-      const evil = await context.newPage();
-      await evil.goto(origin);
-      for (const route of ["refresh", "logout", "login"]) {
-        const got = await fromPage(
-          evil,
-          `${app.url}/api/auth/${route}`,
-          route === "login" ? LOGIN : {},
-          half,
-        );
-        expect([origin, route, got.status]).toEqual([origin, route, 0]);
-        // What a form can send without asking first has no JSON, and is refused before anything is done.
-        const blind = await evil.evaluate(
-          ([to]) =>
-            fetch(to, { method: "POST", mode: "no-cors", credentials: "include", body: "{}" }).then(
-              (response) => response.type,
-              () => "refused",
-            ),
-          [`${app.url}/api/auth/${route}`] as const,
-        );
-        expect(["opaque", "refused"]).toContain(blind);
+  it(
+    "is not used, nor ended, by a page of another origin or another port of the same host [USR-3]",
+    async () => {
+      await using app = await openApp();
+      await using site = foreignSite();
+      const context = await browser.newContext();
+      const own = await visit(context, app.url);
+      const { body } = await fromPage(own, `${app.url}/api/auth/login`, LOGIN);
+      const half = { "x-svc-session": String(body.session) };
+      // Another port of the same host is the same site: its requests carry our cookie.
+      const sent: string[] = [];
+      context.on("request", (request) => sent.push(`${request.method()} ${new URL(request.url()).origin}`));
+      for (const origin of [site.url, site.url.replace("127.0.0.1", "localhost")]) {
+        const evil = await context.newPage();
+        await evil.goto(origin);
+        for (const route of ["refresh", "logout", "login"]) {
+          const got = await fromPage(
+            evil,
+            `${app.url}/api/auth/${route}`,
+            route === "login" ? LOGIN : {},
+            half,
+          );
+          expect([origin, route, got.status]).toEqual([origin, route, 0]);
+          // What a form can send without asking first has no JSON, and is refused before anything is done.
+          const blind = await evil.evaluate(
+            ([to]) =>
+              fetch(to, { method: "POST", mode: "no-cors", credentials: "include", body: "{}" }).then(
+                (response) => response.type,
+                () => "refused",
+              ),
+            [`${app.url}/api/auth/${route}`] as const,
+          );
+          expect(["opaque", "refused"]).toContain(blind);
+        }
+        await evil.close();
       }
-      await evil.close();
-    }
-    expect(sent.some((one) => one === `POST ${app.url}`)).toBe(true);
-    expect((await fromPage(own, `${app.url}/api/auth/refresh`, {}, half)).status).toBe(200);
-    const logins = await app.db.first<{ rows: number }>("select count(*) as rows from refresh_token");
-    expect(logins?.rows).toBe(1);
-  }, 540_000);
+      expect(sent.some((one) => one === `POST ${app.url}`)).toBe(true);
+      expect((await fromPage(own, `${app.url}/api/auth/refresh`, {}, half)).status).toBe(200);
+      const logins = await app.db.first<{ rows: number }>("select count(*) as rows from refresh_token");
+      expect(logins?.rows).toBe(1);
+    },
+    540_000,
+  );
 
-  it("the server itself refuses another origin, another port and none, in words", async () => {
+  it("the server itself refuses another origin, another port and none, in words [USR-3]", async () => {
     await using app = await openApp();
     const port = new URL(app.url).port;
     const origins = [
@@ -208,7 +212,7 @@ describe.skipIf(path === null)("a login in a browser (contract 9, reliability US
   }, 540_000);
 });
 
-describe.skipIf(path === null)("sign-in with a real OpenID provider (contract 9, reliability USR-4)", () => {
+describe.skipIf(path === null)("sign-in with a real OpenID provider (contract 9) [USR-4]", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
@@ -224,41 +228,45 @@ describe.skipIf(path === null)("sign-in with a real OpenID provider (contract 9,
     await page.click("button[type=submit]");
   }
 
-  it("with PKCE leads into the console as the role that the provider says; the rest is refused", async () => {
-    const port = freePort();
-    const url = `http://127.0.0.1:${port}`;
-    const roles = { ada: ["staff"], eve: ["strangers"], admin: ["staff"] };
-    await using provider = await realProvider(`${url}/api/auth/oidc/callback`, roles);
-    const oidc = { issuer: provider.issuer, ...CLIENT, roles: { staff: "operator" as const } };
-    await using app = await openApp({ config: { server: { port }, auth: { oidc } } });
-    const context = await browser.newContext();
-    const page = await context.newPage();
-    const asked: URL[] = [];
-    page.on("request", (request) => asked.push(new URL(request.url())));
-    await through(page, app, "ada");
-    await page.waitForURL(`${url}/**`);
-    await expect.poll(() => page.evaluate("localStorage.getItem('svc.session')")).toMatch(/^[\w-]{43}$/);
-    expect(new URL(page.url()).pathname).toBe("/console/workers");
-    expect(page.url()).not.toContain("code=");
-    const [start] = asked.filter(({ pathname }) => pathname === "/auth");
-    expect(start?.searchParams.get("code_challenge_method")).toBe("S256");
-    for (const name of ["state", "nonce", "code_challenge"]) {
-      expect(start?.searchParams.get(name)).toBeTruthy();
-    }
-    expect(await app.call("GET /api/users/ada")).toMatchObject({ role: "operator", origin: "oidc" });
-    // The answer again, in the same browser and in another one.
-    const callback = asked.find(({ pathname }) => pathname.endsWith("/callback"))?.href ?? "";
-    for (const other of [context, await browser.newContext()]) {
-      const again = await (await other.newPage()).goto(callback);
-      expect(again?.status()).toBe(403);
-    }
-    // A role that is not mapped, and a name that somebody has.
-    for (const [login, status] of [["eve", 403], ["admin", 409]] as const) {
-      const stranger = await (await browser.newContext()).newPage();
-      const refusal = stranger.waitForResponse((response) => response.url().includes("/oidc/callback"));
-      await through(stranger, app, login);
-      expect([login, (await refusal).status()]).toEqual([login, status]);
-    }
-    expect(await app.call("GET /api/users")).toHaveLength(2);
-  }, 270_000);
+  it(
+    "with PKCE leads into the console as the role that the provider says; the rest is refused [USR-4]",
+    async () => {
+      const port = freePort();
+      const url = `http://127.0.0.1:${port}`;
+      const roles = { ada: ["staff"], eve: ["strangers"], admin: ["staff"] };
+      await using provider = await realProvider(`${url}/api/auth/oidc/callback`, roles);
+      const oidc = { issuer: provider.issuer, ...CLIENT, roles: { staff: "operator" as const } };
+      await using app = await openApp({ config: { server: { port }, auth: { oidc } } });
+      const context = await browser.newContext();
+      const page = await context.newPage();
+      const asked: URL[] = [];
+      page.on("request", (request) => asked.push(new URL(request.url())));
+      await through(page, app, "ada");
+      await page.waitForURL(`${url}/**`);
+      await expect.poll(() => page.evaluate("localStorage.getItem('svc.session')")).toMatch(/^[\w-]{43}$/);
+      expect(new URL(page.url()).pathname).toBe("/console/workers");
+      expect(page.url()).not.toContain("code=");
+      const [start] = asked.filter(({ pathname }) => pathname === "/auth");
+      expect(start?.searchParams.get("code_challenge_method")).toBe("S256");
+      for (const name of ["state", "nonce", "code_challenge"]) {
+        expect(start?.searchParams.get(name)).toBeTruthy();
+      }
+      expect(await app.call("GET /api/users/ada")).toMatchObject({ role: "operator", origin: "oidc" });
+      // The answer again, in the same browser and in another one.
+      const callback = asked.find(({ pathname }) => pathname.endsWith("/callback"))?.href ?? "";
+      for (const other of [context, await browser.newContext()]) {
+        const again = await (await other.newPage()).goto(callback);
+        expect(again?.status()).toBe(403);
+      }
+      // A role that is not mapped, and a name that somebody has.
+      for (const [login, status] of [["eve", 403], ["admin", 409]] as const) {
+        const stranger = await (await browser.newContext()).newPage();
+        const refusal = stranger.waitForResponse((response) => response.url().includes("/oidc/callback"));
+        await through(stranger, app, login);
+        expect([login, (await refusal).status()]).toEqual([login, status]);
+      }
+      expect(await app.call("GET /api/users")).toHaveLength(2);
+    },
+    270_000,
+  );
 });

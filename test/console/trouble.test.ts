@@ -51,7 +51,7 @@ describe.skipIf(path === null)("the console in trouble (contract 17)", () => {
   });
 
   for (const way of ["cut", "silence"] as const) {
-    it(`a stream that is lost for a whole minute (${way}) says so, and the page goes on where it was`, async () => {
+    it(`a stream that is lost for a whole minute (${way}) says so, and the page goes on where it was [CNS-3]`, async () => {
       await using app = await openApp();
       await using wire = new Wire(app.url);
       await app.call("POST /api/workers", { name: "Before" });
@@ -98,7 +98,7 @@ describe.skipIf(path === null)("the console in trouble (contract 17)", () => {
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a service that restarts under an open page is followed again, by the same session", async () => {
+  it("a service that restarts under an open page is followed again, by the same session [CNS-3]", async () => {
     const first = await openApp();
     await first.call("POST /api/workers", { name: "Before" });
     await using visitor = await Visitor.open(browser, first.url);
@@ -141,7 +141,7 @@ describe.skipIf(path === null)("the console in trouble (contract 17)", () => {
   });
 
   for (const hours of [-1, 1]) {
-    it(`a browser whose clock is ${hours} h off tells times by the service's`, async () => {
+    it(`a browser whose clock is ${hours} h off tells times by the service's [CNS-3]`, async () => {
       await using app = await openApp();
       const ada = await app.call("POST /api/workers", { name: "Ada" });
       const task = { message_id: "script", worker_id: ada.id, instruction: "say hello", type: "immediate" };
@@ -234,7 +234,7 @@ describe.skipIf(path === null)("the console in trouble (contract 17)", () => {
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a viewer who opens an administrator's links is told so, and is offered nothing of it", async () => {
+  it("a viewer who opens an administrator's links is told so, and is offered nothing of it [CNS-4]", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/users", { name: "grace", role: "viewer", password: "a long secret" });

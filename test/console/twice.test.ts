@@ -36,7 +36,7 @@ describe.skipIf(path === null)("what is pressed twice is done once (contract 17.
     };
   }
 
-  it("a double click makes one worker, one conversation, one message and one schedule", async () => {
+  it("a double click makes one worker, one conversation, one message and one schedule [CNS-2]", async () => {
     await using one = await begin("/console/workers/new");
     const { app, ada, page, visitor } = one;
     await page.getByLabel("Name").fill("Bob");
@@ -58,7 +58,7 @@ describe.skipIf(path === null)("what is pressed twice is done once (contract 17.
     expect(await app.call("GET /api/queue")).toHaveLength(1);
   });
 
-  it("nor is anything run, run again, or paused twice by it; what asks first still asks", async () => {
+  it("nor is anything run, run again, or paused twice by it; what asks first still asks [CNS-2]", async () => {
     await using one = await begin("/", { engines: { breaks: BREAKS } });
     const { app, ada, page, visitor } = one;
     for (const name of ["Eve", "Zoe"]) {
@@ -87,7 +87,7 @@ describe.skipIf(path === null)("what is pressed twice is done once (contract 17.
     expect((await app.call(`GET /api/tasks/${id}`)).status).toBe("scheduled");
   });
 
-  it("a button that waits for its answer does nothing more, and a key that is held down presses once", async () => {
+  it("a button that waits for its answer does nothing more, and a key that is held down presses once [CNS-2]", async () => {
     await using one = await begin("/console/schedules");
     const { app, ada, page, visitor } = one;
     const planned = { message_id: "plan", worker_id: ada.id, instruction: "report", type: "scheduled" };

@@ -14,7 +14,7 @@ const read = (answer: unknown, candidates = context.candidates) =>
   readPlan(typeof answer === "string" ? answer : JSON.stringify(answer), { ...context, candidates });
 const task = (more: object = {}) => ({ tasks: [{ worker: "Ada", instruction: "do it", ...more }] });
 
-describe("readPlan() (contract 4.4)", () => {
+describe("readPlan (contract 4.4)", () => {
   it("reads a plan alone, in a code block, and with words around it", () => {
     const json = JSON.stringify({ reply: "On it.", ...task() });
     for (const answer of [json, `\`\`\`json\n${json}\n\`\`\``, `Here is my plan:\n\n${json}\n\nDone.`]) {
@@ -79,7 +79,7 @@ describe("readPlan() (contract 4.4)", () => {
     });
   });
 
-  it("planReason() names which worker got which task", () => {
+  it("planReason names which worker got which task", () => {
     const plan = (answer: unknown) => {
       const found = read(answer);
       if ("problem" in found) throw new Error(found.problem);

@@ -20,7 +20,7 @@ const next = (expression: string, zone: string, after: string) => {
   return at === null ? null : new Date(at).toISOString().slice(0, 16) + "Z";
 };
 
-describe("cronFault() (interface 7.2, contract 3, reliability CRN-6)", () => {
+describe("cronFault (interface 7.2, contract 3) [CRN-6]", () => {
   it.each([
     "* * * * *",
     "*/5 * * * *",
@@ -79,10 +79,10 @@ describe("cronFault() (interface 7.2, contract 3, reliability CRN-6)", () => {
     ["\u0660 * * * *", /cannot read/],
   ])("%j cannot: %s", (expression, words) => expect(cronFault(expression, "UTC", NOW)).toMatch(words));
 
-  it("names an unknown zone", () => expect(cronFault("* * * * *", "Mars/Base", NOW)).not.toBeNull());
+  it("names an unknown zone [CRN-10]", () => expect(cronFault("* * * * *", "Mars/Base", NOW)).not.toBeNull());
 
   it(
-    `never throws, and never takes long, whatever it is given: ${STRINGS} random strings (reliability CRN-6; seed ${SEED})`,
+    `never throws, and never takes long, whatever it is given: ${STRINGS} random strings (seed ${SEED}) [CRN-6]`,
     () => {
       const part = fc.stringMatching(/^[0-9*,/a-zLW#?@-]{0,8}$/);
       const expression = fc.oneof(
@@ -108,7 +108,7 @@ describe("cronFault() (interface 7.2, contract 3, reliability CRN-6)", () => {
   );
 });
 
-describe("nextOccurrence() across changes of the clock (reliability CRN-5)", () => {
+describe("nextOccurrence across changes of the clock [CRN-5]", () => {
   it.each([
     // New York: gap on 8 March 2026 at 02:00, overlap on 1 November 2026 at 02:00.
     ["30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z", "2026-03-08T07:00Z"],
@@ -166,9 +166,9 @@ function field(min: number, max: number): fc.Arbitrary<string> {
   );
 }
 
-describe("nextOccurrences() (reliability CRN-5)", () => {
+describe("nextOccurrences [CRN-5]", () => {
   it(
-    `says what nextOccurrence() says from one time to the next: ${PROPERTIES} expressions around changes of the clock (seed ${SEED})`,
+    `says what nextOccurrence says from one time to the next: ${PROPERTIES} expressions around changes of the clock (seed ${SEED})`,
     () => {
       const rarely = (some: fc.Arbitrary<string>) =>
         fc.oneof({ weight: 4, arbitrary: fc.constant("*") }, { weight: 1, arbitrary: some });
@@ -224,13 +224,13 @@ describe("nextOccurrences() (reliability CRN-5)", () => {
   });
 });
 
-describe("missedOccurrences() (reliability CRN-2, CRN-3)", () => {
+describe("missedOccurrences [CRN-2, CRN-3]", () => {
   const missed = (expression: string, from: string, now: string) => {
     const found = missedOccurrences(expression, "UTC", Date.parse(from), Date.parse(now));
     return found === null ? null : [new Date(found.latest).toISOString().slice(0, 16), found.count];
   };
 
-  it("counts from the expected time to now, both included", () => {
+  it("counts from the expected time to now, both included [CRN-2]", () => {
     expect(missed("*/10 * * * *", "2026-01-01T00:00Z", "2026-01-01T00:00Z")).toEqual(["2026-01-01T00:00", 1]);
     expect(missed("*/10 * * * *", "2026-01-01T00:00Z", "2026-01-01T00:29Z")).toEqual(["2026-01-01T00:20", 3]);
     expect(missed("0 9 * * *", "2026-01-02T09:00Z", "2026-01-02T08:00Z")).toBeNull();

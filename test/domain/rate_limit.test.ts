@@ -4,7 +4,7 @@ import { nextLimit } from "../../src/domain/rate_limit.ts";
 const NOW = Date.parse("2026-03-01T12:00:00Z");
 const MINUTE = 60_000;
 
-describe("nextLimit()", () => {
+describe("nextLimit", () => {
   it("waits until the given time, at least a second, at most eight days", () => {
     const until = (resetsAt: number) => nextLimit("claude", null, resetsAt, NOW).until - NOW;
     expect(until(NOW + 5 * MINUTE)).toBe(5 * MINUTE);
@@ -14,7 +14,7 @@ describe("nextLimit()", () => {
     expect(until(NOW + 5_000.2)).toBe(5_001);
   });
 
-  it("without a time tries again after 1, 4, 16 minutes, and then every hour (reliability DSP-13)", () => {
+  it("without a time tries again after 1, 4, 16 minutes, and then every hour [DSP-13]", () => {
     let limit = nextLimit("claude", null, null, NOW);
     const waits = [limit.until - NOW];
     for (let run = 0; run < 5; run++) {

@@ -21,7 +21,7 @@ const target = (text: string, candidates: Candidate[] = ALL, own: string | null 
   return route.to === "worker" ? [route.workerId, route.instruction] : route.to;
 };
 
-describe("routeByRules() (contract 4.3)", () => {
+describe("routeByRules (contract 4.3)", () => {
   it.each([
     ["@Ada hi", ["a", "hi"]],
     ["@ada: hi", ["a", "hi"]],
@@ -86,7 +86,7 @@ describe("routeByRules() (contract 4.3)", () => {
   });
 });
 
-describe("routeWithoutModel() (contract 4.4)", () => {
+describe("routeWithoutModel (contract 4.4)", () => {
   const invoices = worker("i", "Ivy", "Checks invoices and receipts", { departments: ["Finance"] });
   const dogs = worker("d", "Dan", "Walks dogs");
 

@@ -29,7 +29,7 @@ function slowly(text: string, candidates: readonly Candidate[]): string | null {
   return only !== undefined && mentioned.size === 1 ? only.id : null;
 }
 
-it("routeByRules() finds whom the obvious search finds, whatever the names and the text", () => {
+it("routeByRules finds whom the obvious search finds, whatever the names and the text", () => {
   const piece = fc.constantFrom("@", "a", "A", "ab", " ", "-", ".", "ς", "Σ", "İ", "é", "名", "b", "@a", "1");
   const name = fc.array(fc.constantFrom("a", "A", "ab", "b", "ς", "Σ", "İ", "é", "名", "-", " b"), {
     minLength: 1,
@@ -74,7 +74,7 @@ const TEXTS: Record<string, string> = {
   "one line": fill("x"),
 };
 
-describe("routing a megabyte among 200 workers (reliability BYT-4)", () => {
+describe("routing a megabyte among 200 workers [BYT-4]", () => {
   const workers = Array.from(
     { length: 200 },
     (_, index) => worker(String(index), index < 100 ? `worker-${index}` : "a".repeat(index), "does things"),
@@ -92,12 +92,12 @@ describe("routing a megabyte among 200 workers (reliability BYT-4)", () => {
     return Math.min(...times);
   }
 
-  it.each(Object.keys(TEXTS))("takes no longer than its length: %s", (what) => {
+  it.each(Object.keys(TEXTS))("takes no longer than its length: %s [BYT-4]", (what) => {
     expect(costOf(TEXTS[what] ?? "")).toBeLessThan(GOAL_MS);
   });
 
   it.each(Object.keys(TEXTS))(
-    "holds the event loop for less than 50 ms in one message of the largest size: %s",
+    "holds the event loop for less than 50 ms in one message of the largest size: %s [BYT-4]",
     (what) => {
       expect(costOf((TEXTS[what] ?? "").slice(0, MERGED_MAX_BYTES))).toBeLessThan(TURN_GOAL_MS);
     },

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { boundTo, type Caller, grants, idleScopes, scope } from "../../src/domain/scope.ts";
 
 describe("scopes (contract 2)", () => {
-  it("grants() matches verb and resource, * in a held scope matches all", () => {
+  it("grants matches verb and resource, * in a held scope matches all", () => {
     expect(grants(["read:workers"], "read:workers")).toBe(true);
     expect(grants(["read:workers"], "write:workers")).toBe(false);
     expect(grants(["read:workers"], "read:tasks")).toBe(false);
@@ -22,14 +22,14 @@ describe("scopes (contract 2)", () => {
     }
   });
 
-  it("idleScopes() names those that no route asks for", () => {
+  it("idleScopes names those that no route asks for", () => {
     expect(idleScopes(["read:workers", "fly:moon", "read:moon", "*:chat", "write:*"])).toEqual([
       "fly:moon",
       "read:moon",
     ]);
   });
 
-  it("boundTo() binds a run to its conversation unless it holds *:*", () => {
+  it("boundTo binds a run to its conversation unless it holds *:*", () => {
     const run = {
       execution_id: "e",
       attempt: 1,

@@ -165,7 +165,7 @@ describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
     },
   );
 
-  it("asks at once no more than a run may ask, however much the agent wants (reliability CHD-6)", async () => {
+  it("asks at once no more than a run may ask, however much the agent wants [CHD-6]", async () => {
     let asked = 0;
     const silence = Promise.withResolvers<Response>();
     await using door = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, () => {

@@ -113,7 +113,7 @@ function eventsOf(app: App, id: string): string {
 }
 
 describe("agent: logs (contract 3, Execution)", () => {
-  it("keeps the raw events beside the log, without the run's keys (reliability SEC-2, SEC-3)", async () => {
+  it("keeps the raw events beside the log, without the run's keys [SEC-2, SEC-3]", async () => {
     await using app = await openFake({ env: { ANTHROPIC_API_KEY: "sk-canary-0123456789" } });
     const { say } = await conversation(app);
     const { execution } = await say("key");

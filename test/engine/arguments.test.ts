@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { splitArgs } from "../../src/engine/arguments.ts";
 
-describe("splitArgs()", () => {
+describe("splitArgs", () => {
   it("splits like a shell, without expansion", () => {
     expect(splitArgs("")).toEqual([]);
     expect(splitArgs("  -a   --b=c ")).toEqual(["-a", "--b=c"]);

@@ -87,7 +87,7 @@ it("a thread that is gone is an unknown session, and arguments of codex exec kee
   expect(takes(["-c", "x=1", "--add-dir", "/x"])).toBe(false);
 });
 
-it("what comes late of a turn belongs to no other, and one that is ended before its thread is there asks nothing of a model", () => {
+it("what comes late of a turn belongs to no other, and one that is ended before its thread is there asks nothing of a model [CHD-15]", () => {
   const { said, turn, hear, tell } = begun(ORDER);
   hear({ id: 1, result: {} });
   hear({ id: 2, result: { thread: { id: "t1" } } });

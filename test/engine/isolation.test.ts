@@ -22,8 +22,8 @@ function bystander(env: Record<string, string>): { alive: () => Promise<boolean>
   };
 }
 
-describe("sweep() (reliability CHD-4)", () => {
-  it("ends all processes with the mark and no others, however many there are and however similar their marks", async () => {
+describe("sweep [CHD-4]", () => {
+  it("ends all processes with the mark and no others, however many there are and however similar their marks [CHD-4]", async () => {
     const id = crypto.randomUUID();
     await using marked = bystander({ SVC_RUN_ID: id });
     const near = [
@@ -51,9 +51,9 @@ describe("sweep() (reliability CHD-4)", () => {
   });
 });
 
-describe.each(LEVELS)("a server that is killed, its runs under %s (reliability CHD-2, CHD-3)", (level) => {
+describe.each(LEVELS)("a server that is killed, its runs under %s [CHD-2, CHD-3]", (level) => {
   it.each(["ignore-term", "setsid-escape-and-stay", "fork-storm-and-stay"])(
-    "leaves no process alive: %s",
+    "leaves no process alive: %s [CHD-3]",
     async (mode) => {
       const runId = crypto.randomUUID();
       const server = new Deno.Command(Deno.execPath(), {

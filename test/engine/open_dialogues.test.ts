@@ -7,14 +7,14 @@ import { codex } from "../../src/engine/adapters/codex.ts";
 import { Limits } from "../../src/engine/limits.ts";
 import { ORDER } from "../harness/order.ts";
 
-it("Claude Code that stays: a turn that it makes of its own answers nothing (contract 19)", () => {
+it("Claude Code that stays: a turn that it makes of its own answers nothing (contract 19) [CHD-15]", () => {
   const dialogue = claude.open?.begin(ORDER, () => {});
   const result = { type: "result", is_error: false, result: "hello" };
   expect(dialogue?.hear(result)).toMatchObject([{ kind: "done", text: "hello" }]);
   expect(dialogue?.hear({ ...result, origin: { kind: "task-notification" } })).toEqual([]);
 });
 
-it("an agent of the protocol whose run is ended before its session is there asks nothing of a model (contract 19)", () => {
+it("an agent of the protocol whose run is ended before its session is there asks nothing of a model (contract 19) [CHD-15]", () => {
   const said: Line[] = [];
   const taken: AgentEvent[] = [];
   const take = (events: AgentEvent[]) => void taken.push(...events);
@@ -31,7 +31,7 @@ it("an agent of the protocol whose run is ended before its session is there asks
   dialogue.close();
 });
 
-it("an agent of the protocol that asks with something nested without an end gets an error, and nothing else happens (contract 17)", async () => {
+it("an agent of the protocol that asks with something nested without an end gets an error, and nothing else happens (contract 17) [CHD-15]", async () => {
   const said: Line[] = [];
   const link = {
     say: (text: string) => void said.push(JSON.parse(text)),

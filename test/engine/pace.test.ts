@@ -20,8 +20,8 @@ async function read(from: ReadableStream<Uint8Array>): Promise<{ bytes: number; 
   return { bytes, at: performance.now() };
 }
 
-describe("readPaced() (reliability CHD-6)", () => {
-  it("leaves time for others while programs flood, loses nothing, and does not delay programs with little output", async () => {
+describe("readPaced [CHD-6]", () => {
+  it("leaves time for others while programs flood, loses nothing, and does not delay programs with little output [CHD-6]", async () => {
     const started = performance.now();
     let turns = 0;
     const timer = setInterval(() => turns++, 1);

@@ -49,7 +49,7 @@ async function expectGone(runId: string): Promise<void> {
   expect(await findMarked(new Set([runId]))).toEqual([]);
 }
 
-describe.each(LEVELS)("runProcess() under %s", (level) => {
+describe.each(LEVELS)("runProcess under %s", (level) => {
   it("passes stdin, stdout, stderr and the exit code", async () => {
     expect(await run(level, ["stdin"])).toMatchObject({ reason: "exited", code: 0 });
     expect(await run(level, [], { stdin: "say 'quotes' \"and\" $dollars\n" })).toMatchObject({
@@ -70,7 +70,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     expect(pieces).toBeGreaterThan(1);
   });
 
-  it("ends a program that ignores INT and TERM, with its children (reliability CHD-1)", async () => {
+  it("ends a program that ignores INT and TERM, with its children [CHD-1]", async () => {
     const abort = new AbortController();
     const ran = await run(level, ["ignore-term"], {
       signal: abort.signal,
@@ -93,7 +93,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     await expectGone(ran.runId);
   });
 
-  it("ends a process that escaped into a session of its own (reliability CHD-2)", async () => {
+  it("ends a process that escaped into a session of its own [CHD-2]", async () => {
     const ran = await run(level, ["setsid-escape"]);
     expect(ran).toMatchObject({ reason: "exited", code: 0, stdout: "escaped\n" });
     await expectGone(ran.runId);
@@ -102,14 +102,14 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     await expectGone(storm.runId);
   });
 
-  it("does not wait for pipes that another process keeps open (reliability CHD-5)", async () => {
+  it("does not wait for pipes that another process keeps open [CHD-5]", async () => {
     const ran = await run(level, ["hold-stdout"]);
     expect(ran).toMatchObject({ code: 0, stdout: "held\n" });
     expect(ran.ms).toBeLessThan(20_000);
     await expectGone(ran.runId);
   });
 
-  it("ends a run over its time, and a silent one (reliability CHD-9)", async () => {
+  it("ends a run over its time, and a silent one [CHD-9]", async () => {
     const late = await run(level, ["sleep", "60"], { timeoutMs: 300 });
     expect(late.reason).toBe("timeout");
     expect(late.ms).toBeLessThan(20_000);
@@ -119,7 +119,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     await expectGone(silent.runId);
   });
 
-  it("is no time-out when the service itself was stopped meanwhile, by a signal or with its machine (reliability CHD-9)", async () => {
+  it("is no time-out when the service itself was stopped meanwhile, by a signal or with its machine [CHD-9]", async () => {
     for (const limit of [{ timeoutMs: 700 }, { idleTimeoutMs: 700 }]) {
       const running = run(level, ["sleep", "0.3"], limit);
       await new Promise((resolve) => setTimeout(resolve, 100));
@@ -129,7 +129,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     }
   });
 
-  it("passes exactly the environment of the list, the umask, and no descriptor but three (reliability CHD-10, CHD-11)", async () => {
+  it("passes exactly the environment of the list, the umask, and no descriptor but three [CHD-10, CHD-11]", async () => {
     const env = await run(level, ["env-dump"]);
     const names = env.stdout.trim().split("\n").map((line) => line.split("=")[0]).filter((name) =>
       !/^(PWD|OLDPWD|SHLVL|_)$/.test(name ?? "")
@@ -146,7 +146,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
   });
 
   it.runIf(Deno.build.os === "linux")(
-    "is the first to go when memory runs out, and a hog of memory harms nobody (reliability CHD-13)",
+    "is the first to go when memory runs out, and a hog of memory harms nobody [CHD-13]",
     async () => {
       expect((await run(level, ["oom-score"])).stdout).toBe("500\n");
       expect(await Deno.readTextFile("/proc/self/oom_score_adj")).not.toBe("500\n");
@@ -155,7 +155,7 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
   );
 
   it.runIf(Deno.build.os === "linux")(
-    "waits for the processor behind the service, as a process and as a session (reliability CHD-13)",
+    "waits for the processor behind the service, as a process and as a session [CHD-13]",
     async () => {
       const own = Number(new TextDecoder().decode((await new Deno.Command("nice").output()).stdout));
       const [process, session = ""] = (await run(level, ["nice"])).stdout.trim().split("\n");
@@ -165,11 +165,11 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
     },
   );
 
-  it("has no terminal and an end of input (reliability CHD-12)", async () => {
+  it("has no terminal and an end of input [CHD-12]", async () => {
     expect((await run(level, ["stdin"])).stdout).toBe("end of input\n");
   });
 
-  it("reads a flood without keeping it in memory (reliability CHD-6)", async () => {
+  it("reads a flood without keeping it in memory [CHD-6]", async () => {
     let bytes = 0;
     const before = Deno.memoryUsage().rss;
     const ran = await run(level, ["flood", "100000000"], {
@@ -181,8 +181,8 @@ describe.each(LEVELS)("runProcess() under %s", (level) => {
   });
 });
 
-describe("findProgram() and launch errors (reliability CHD-8)", () => {
-  it("says what is wrong with a program", async () => {
+describe("findProgram and launch errors [CHD-8]", () => {
+  it("says what is wrong with a program [CHD-8]", async () => {
     const folder = await Deno.makeTempDir();
     await Deno.writeTextFile(`${folder}/plain`, "x", { mode: 0o644 });
     await Deno.mkdir(`${folder}/dir`);
@@ -200,7 +200,7 @@ describe("findProgram() and launch errors (reliability CHD-8)", () => {
     await Deno.remove(folder, { recursive: true });
   });
 
-  it("runProcess() throws SpawnError for a directory that is not there", async () => {
+  it("runProcess throws SpawnError for a directory that is not there", async () => {
     await expect(run("group", ["ok"], { cwd: "/no/such/directory" })).rejects.toThrow(SpawnError);
   });
 });

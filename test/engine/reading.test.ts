@@ -33,7 +33,7 @@ async function sessionsIn(
 
 const init = (session_id: string) => ({ type: "system", subtype: "init", session_id });
 
-it("an agent that names one session after the other has twenty of them stored (reliability CHD-6)", async () => {
+it("an agent that names one session after the other has twenty of them stored [CHD-6]", async () => {
   expect(await sessionsIn([init("a"), init("a"), init("b")])).toEqual(["a", "b"]);
   expect(await sessionsIn(Array.from({ length: 1_000 }, (_, no) => init(`s${no % 2}`)))).toHaveLength(20);
 });
@@ -50,7 +50,7 @@ it("in a conversation with its agent the name of a session is any short text", a
   ]);
 });
 
-it("of the provider's windows that a run reports faster than they are stored, the latest of each is (reliability CHD-6)", async () => {
+it("of the provider's windows that a run reports faster than they are stored, the latest of each is [CHD-6]", async () => {
   await using app = await openApp({ inMemory: true });
   const { db } = app;
   const { write } = db;

@@ -10,7 +10,7 @@ function at(words: string, timeZone = "UTC"): string | null {
   return time === null ? null : new Date(time).toISOString().slice(0, 19);
 }
 
-describe("parseReset() and resetTime()", () => {
+describe("parseReset and resetTime", () => {
   it.each([
     // As Codex 0.169 writes it; the minute that it names must be over.
     ["purchase more credits or try again at 2:38 PM.", "2026-11-21T14:39:00"],

@@ -59,7 +59,7 @@ describe("RunLog (contract 3, Execution)", () => {
     expect(text).toBe("before\nline 0\nline 1\nline 2\nafter\n");
   });
 
-  it("keeps bytes unchanged: bad UTF-8, NUL, ANSI, long lines (reliability CHD-7)", async () => {
+  it("keeps bytes unchanged: bad UTF-8, NUL, ANSI, long lines [CHD-7]", async () => {
     const odd = new Uint8Array([0xff, 0xfe, 0x00, 0x1b, 0x5b, 0x33, 0x31, 0x6d, 0x0a]);
     const { bytes: stored } = await logged((log) => log.write(odd));
     expect(stored.subarray(STAMP.length)).toEqual(odd);
@@ -75,7 +75,7 @@ describe("RunLog (contract 3, Execution)", () => {
     expect(text).toMatch(/\[log cut: it reached limits.max_log_bytes, 1024 bytes\]\n$/);
   });
 
-  it("masks secrets, also when they are split between writes (reliability SEC-3)", async () => {
+  it("masks secrets, also when they are split between writes [SEC-3]", async () => {
     const secret = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl";
     await fc.assert(
       fc.asyncProperty(

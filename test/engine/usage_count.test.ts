@@ -13,7 +13,7 @@ it("figures out of all bounds are brought back, and broken ones are unknown (con
   expect(count.run).toEqual({ input_tokens: 1e12, output_tokens: 0, cost_usd: 0.2 });
 });
 
-it("remembers a bounded number of steps, and of their names a bounded length (reliability CHD-6)", () => {
+it("remembers a bounded number of steps, and of their names a bounded length [CHD-6]", () => {
   const count = new UsageCount(USAGE_UNKNOWN);
   const step = (name: string) => count.add("step", { input_tokens: 1 }, name);
   for (let no = 0; no < 1_001; no++) step(`step ${no}`);

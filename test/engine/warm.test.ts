@@ -6,7 +6,7 @@ import { gone, openWorld as world, pidOf } from "../harness/open_world.ts";
 import { eventually } from "../harness/wait.ts";
 
 describe("an agent that stays open (contract 19)", () => {
-  it("does the next message of its conversation in the same process, with a token of that run only", async () => {
+  it("does the next message of its conversation in the same process, with a token of that run only [CHD-15]", async () => {
     await using one = await world();
     const first = await one.say("pid");
     const second = await one.say("pid");
@@ -41,7 +41,7 @@ describe("an agent that stays open (contract 19)", () => {
   });
 
   it(
-    "finds its next turn, whatever it has put in the place of the files of that (reliability CHD-6)",
+    "finds its next turn, whatever it has put in the place of the files of that [CHD-6]",
     async () => {
       await using one = await world();
       const dir = '"$(dirname "$SVC_TOKEN_FILE")"';
@@ -72,7 +72,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("recall")).result).toBe("leave | recall");
   });
 
-  it("ends with what hides from us that it was left running, and when it works although nobody asked", async () => {
+  it("ends with what hides from us that it was left running, and when it works although nobody asked [CHD-15]", async () => {
     await using one = await world();
     if (await detectIsolation() === "namespace") {
       await one.say("hide");
@@ -174,7 +174,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect(processesOf(id)).toEqual([]);
   });
 
-  it("has ended when its worker is deleted, also when it is just leaving", async () => {
+  it("has ended when its worker is deleted, also when it is just leaving [CHD-15]", async () => {
     await using one = await world({ keep: "1s" });
     await one.say("slow");
     await leaving(one);
@@ -182,7 +182,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect(processesOf(one.worker.id)).toEqual([]);
   });
 
-  it("that is leaving is not waited for by a run that is ended", async () => {
+  it("that is leaving is not waited for by a run that is ended [CHD-15]", async () => {
     await using one = await world({ keep: "1s" });
     await one.say("slower");
     await leaving(one);
@@ -192,7 +192,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("recall")).result).toBe("slower | recall");
   });
 
-  it("is one for a conversation, also after two runs at once in two directories", async () => {
+  it("is one for a conversation, also after two runs at once in two directories [CHD-15]", async () => {
     await using one = await world();
     const folder = await Deno.makeTempDir();
     const link = async (name: string) => {

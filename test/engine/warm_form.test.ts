@@ -5,7 +5,7 @@ import { gone, openWorld, pidOf } from "../harness/open_world.ts";
 import { eventually } from "../harness/wait.ts";
 
 describe("what an agent that stays open works with (contract 19)", () => {
-  it("has each run's own variables, also where the operator set some of them", async () => {
+  it("has each run's own variables, also where the operator set some of them [CHD-15]", async () => {
     const file = await Deno.makeTempFile();
     await Deno.writeTextFile(file, "export OWN=mine\n");
     await using one = await openWorld({}, { env: { BASH_ENV: file, SVC_TOKEN: "stale" } });
@@ -18,7 +18,7 @@ describe("what an agent that stays open works with (contract 19)", () => {
     expect((await one.say("bash echo $OWN $SVC_TOKEN | wc -w")).result).toBe("1");
   });
 
-  it("is the worker's directory as it is now", async () => {
+  it("is the worker's directory as it is now [CHD-15]", async () => {
     await using one = await openWorld();
     const folder = await Deno.makeTempDir();
     const place = (name: string) => join(folder, name);
@@ -58,7 +58,7 @@ describe("what an agent that stays open works with (contract 19)", () => {
     await eventually("it has gone", () => gone(one.app, one.worker.id));
   });
 
-  it("is read past a line that is nested without an end", async () => {
+  it("is read past a line that is nested without an end [CHD-15]", async () => {
     await using one = await openWorld();
     expect(await one.say("deep")).toMatchObject({ status: "completed" });
     expect((await one.say("pid")).result).toMatch(/ 2$/);

@@ -5,7 +5,7 @@ import { tempDir } from "../harness/process.ts";
 
 const FULL = expect.objectContaining({ code: "storage_full" });
 
-it("DiskRoom counts what all uploads have reserved together, until it is written or given back (reliability UPL-2)", async () => {
+it("DiskRoom counts what all uploads have reserved together, until it is written or given back [UPL-2]", async () => {
   await using folder = await tempDir();
   const { bavail, bsize } = statfsSync(folder.path);
   // Others use this disk as well: far enough from its end on both sides.
@@ -34,7 +34,7 @@ it("DiskRoom counts what all uploads have reserved together, until it is written
   again.release();
 });
 
-it("DiskRoom leaves the last of the disk alone, and writes where nobody knows how much there is (reliability UPL-2)", async () => {
+it("DiskRoom leaves the last of the disk alone, and writes where nobody knows how much there is [UPL-2]", async () => {
   await using folder = await tempDir();
   const { bavail, bsize, blocks } = statfsSync(folder.path);
   const floor = Math.min(100_000_000, blocks * bsize * 0.05);
@@ -42,7 +42,7 @@ it("DiskRoom leaves the last of the disk alone, and writes where nobody knows ho
   new DiskRoom(`${folder.path}/none`, 1e18).release();
 });
 
-it("DiskRoom takes a size that is no number for an unknown one, and goes on counting (reliability UPL-2)", async () => {
+it("DiskRoom takes a size that is no number for an unknown one, and goes on counting [UPL-2]", async () => {
   await using folder = await tempDir();
   const sizes: unknown[] = ["5000000", {}, NaN, Infinity, -5];
   const rooms = sizes.map((size) => new DiskRoom(folder.path, size as number));

@@ -11,7 +11,7 @@ async function victim(base: string): Promise<string> {
   return canary;
 }
 
-describe("remove() (contract 3, Worker)", () => {
+describe("remove (contract 3, Worker)", () => {
   it("takes the entry that was noted, with all that it holds", async () => {
     await using folder = await tempDir();
     await Deno.mkdir(join(folder.path, "mine/dir/deep"), { recursive: true });
@@ -76,7 +76,7 @@ describe("remove() (contract 3, Worker)", () => {
   });
 });
 
-describe("mountsIn()", () => {
+describe("mountsIn", () => {
   const TABLE = [
     "22 27 0:21 / / rw - ext4 /dev/a rw",
     "23 27 8:1 /data/x /srv/a\\040b/deep rw - ext4 /dev/a rw",
@@ -90,7 +90,7 @@ describe("mountsIn()", () => {
   });
 });
 
-describe("replaceableAt()", () => {
+describe("replaceableAt", () => {
   it("names the directory that others may write, and trusts one with the sticky bit", async () => {
     await using folder = await tempDir();
     const open = join(folder.path, "open");

@@ -13,7 +13,7 @@ async function stored(folder: string, bytes: Uint8Array | string, name = "a.bin"
   return await file.finish();
 }
 
-describe("IncomingFile (interface 8, reliability UPL-4, UPL-5)", () => {
+describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
   it("has a hidden name until it is complete, then its own, with all bytes of all parts", async () => {
     await using folder = await tempDir();
     const uploads = join(folder.path, "uploads", "one");
@@ -54,7 +54,7 @@ describe("IncomingFile (interface 8, reliability UPL-4, UPL-5)", () => {
     expect(namesIn(folder.path)).toEqual([]);
   });
 
-  it("gives back its room and its descriptor, however it ends (reliability UPL-2)", async () => {
+  it("gives back its room and its descriptor, however it ends [UPL-2]", async () => {
     await using folder = await tempDir();
     const { bavail, bsize } = statfsSync(folder.path);
     const most = Math.floor(bavail * bsize * 0.6);
@@ -115,7 +115,7 @@ describe("IncomingFile (interface 8, reliability UPL-4, UPL-5)", () => {
   });
 });
 
-describe("openInside() (interface 8, reliability PTH-1)", () => {
+describe("openInside (interface 8) [PTH-1]", () => {
   it("opens plain files of the folder, at any depth and by a link that stays inside", async () => {
     await using folder = await tempDir();
     const { path } = await stored(join(folder.path, "in"), "words");
@@ -166,7 +166,7 @@ describe("openInside() (interface 8, reliability PTH-1)", () => {
   });
 });
 
-describe("removePartials() (reliability UPL-5)", () => {
+describe("removePartials [UPL-5]", () => {
   it("removes what a crash cut off, and nothing else, and says how many", async () => {
     await using folder = await tempDir();
     const uploads = join(folder.path, "uploads");

@@ -182,7 +182,7 @@ export class App {
     this.#stopped = true;
     this.server.hurry();
     await this.server.stop();
-    // The service must never wait for a lock of its own (reliability DBF-5).
+    // The service never waits for a lock of its own, in no test [DBF-5].
     expect(this.db.busy).toBeLessThanOrEqual(this.busyExpected);
   }
 

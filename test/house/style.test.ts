@@ -68,13 +68,13 @@ describe("files (architecture, Style)", () => {
     expect(places(SOURCES.filter((file) => !file.startsWith("src/store/")), sql)).toEqual([]);
   });
 
-  it("never open a transaction that waits, nor a second SQLite (facts, libSQL 11)", () => {
+  it("never open a transaction that waits, nor a second SQLite (facts, libSQL 11) [BAK-8]", () => {
     const banned = /executeMultiple|\.transaction\(|\.migrate\(|node:sqlite|PRAGMA locking_mode/;
     expect(places(SOURCES, banned)).toEqual([]);
   });
 
   // Another open and close in this process would release SQLite's locks, and rows would be lost (facts, libSQL 3).
-  it("leave the files of the database to libSQL (reliability DUR-6)", () => {
+  it("leave the files of the database to libSQL [DUR-6]", () => {
     const opening =
       /Deno\.(open|create|readFile|readTextFile|writeFile|writeTextFile|copyFile|truncate|link|symlink)(Sync)?\(/;
     // The addon is a file of its own, unpacked from the one executable; and a copy is not the database yet.
@@ -89,7 +89,7 @@ describe("files (architecture, Style)", () => {
     );
   });
 
-  it("bound what they keep by lru-cache, and wait by backoffMs()", () => {
+  it("bound what they keep by lru-cache, and wait by backoffMs", () => {
     expect(places(SOURCES, /\.size >=? [A-Z_]+_MAX\b/)).toEqual([]);
     expect(places(SOURCES, /Math\.min\(.*(\* 2|\* \d+ \*\*|\b\d \*\* )/)).toEqual([]);
   });

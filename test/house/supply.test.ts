@@ -21,8 +21,8 @@ function runtimePackages(): string[] {
   ).sort();
 }
 
-describe("packages (reliability SUP-1)", () => {
-  it("are pinned to one version, come from npm, and are in the lock with their hash", async () => {
+describe("packages [SUP-1]", () => {
+  it("are pinned to one version, come from npm, and are in the lock with their hash [SUP-1]", async () => {
     const lock = await readLock();
     for (const [name, target] of Object.entries(config.imports)) {
       const [, pinned = "", version = ""] = /^npm:(@?[^@]+)@(\d+\.\d+\.\d+)$/.exec(target) ?? [];
@@ -75,8 +75,8 @@ describe("packages (reliability SUP-1)", () => {
   });
 });
 
-describe("native code (reliability SUP-2)", () => {
-  it("is known by its sum for every target, and what is here is what was looked at", async () => {
+describe("native code [SUP-2]", () => {
+  it("is known by its sum for every target, and what is here is what was looked at [SUP-2]", async () => {
     const lock = await readLock();
     for (const { addon } of TARGETS) {
       const version = lock.get(addon)?.[0]?.version;
@@ -109,8 +109,8 @@ describe("native code (reliability SUP-2)", () => {
   });
 });
 
-describe("the number of packages (reliability SUP-3)", () => {
-  it(`stays below ${RUNTIME_PACKAGES_MAX + 1}, and the manual lists each with what it is for`, () => {
+describe("the number of packages [SUP-3]", () => {
+  it(`stays below ${RUNTIME_PACKAGES_MAX + 1}, and the manual lists each with what it is for [SUP-3]`, () => {
     const used = runtimePackages();
     expect(used.length).toBeGreaterThan(10);
     expect(used.length).toBeLessThanOrEqual(RUNTIME_PACKAGES_MAX);

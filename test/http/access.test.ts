@@ -120,9 +120,9 @@ async function beeHeaders(app: App): Promise<Record<string, string>> {
   return { authorization: `Bearer ${await signToken(authority.key, claims, 600, clock.now())}` };
 }
 
-describe("who may call what (contract 9, reliability USR-1)", () => {
+describe("who may call what (contract 9) [USR-1]", () => {
   it(
-    "every operation of /openapi.json has a rule, and it is applied exactly to each kind of caller",
+    "every operation of /openapi.json has a rule, and it is applied exactly to each kind of caller [USR-1, RUN-2]",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       const kinds = await kindsOf(app);
@@ -171,7 +171,7 @@ describe("who may call what (contract 9, reliability USR-1)", () => {
     expect(new Set(rules.map(([operation]) => operation)).size).toBe(rules.length);
   });
 
-  it("a route with a rule that differs from the table stops the start (reliability AUT-10)", () => {
+  it("a route with a rule that differs from the table stops the start [AUT-10]", () => {
     const app = { routes: [{ method: "GET", path: "/api/workers" }] } as never;
     const [list] = (ROUTES as readonly AnyRoute[]).filter(({ operation }) => operation === "worker.list");
     if (list === undefined) throw new Error("there is no such route");

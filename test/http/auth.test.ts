@@ -22,7 +22,7 @@ describe("authentication (interface 5, contract 2)", () => {
     });
   });
 
-  it("takes the token from the header or the query, and the header comes first (reliability AUT-9)", async () => {
+  it("takes the token from the header or the query, and the header comes first [AUT-9]", async () => {
     await using app = await openApp();
     const { access_token: token } = await app.call(LOGIN, right);
     const none = { authorization: "" };
@@ -78,7 +78,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await app.send("POST /api/auth/refresh", { refresh_token })).status).toBe(401);
   });
 
-  it("answers the same for a wrong name and a wrong password (reliability AUT-3)", async () => {
+  it("answers the same for a wrong name and a wrong password [AUT-3]", async () => {
     await using app = await openApp();
     const name = await app.send(LOGIN, { username: "nobody", password: PASSWORD });
     const word = await app.send(LOGIN, { username: "admin", password: "wrong" });
@@ -120,7 +120,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await login(right.password, "203.0.113.7")).status).toBe(200);
   });
 
-  it("counts before it checks, so that parallel logins get no more tries (reliability AUT-4)", async () => {
+  it("counts before it checks, so that parallel logins get no more tries [AUT-4]", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock });
     const replies = await Promise.all(
@@ -130,7 +130,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(replies.every((reply) => reply.status === 401 || reply.status === 429)).toBe(true);
   });
 
-  it("accepts only its own tokens (reliability AUT-1, AUT-2)", async () => {
+  it("accepts only its own tokens [AUT-1, AUT-2]", async () => {
     await using app = await openApp();
     const { key } = app.server.parts.authority;
     const now = Math.floor(Date.now() / 1000);
@@ -197,7 +197,7 @@ describe("authentication (interface 5, contract 2)", () => {
     }
   });
 
-  it("a changed password ends all older tokens (reliability AUT-6, AUT-7)", async () => {
+  it("a changed password ends all older tokens [AUT-6, AUT-7]", async () => {
     await using app = await openApp({ password: "first" });
     const login = await app.call(LOGIN, { username: "admin", password: "first" });
     expect((await app.send("GET /api/workers", undefined, bearer(login.access_token))).status).toBe(200);
@@ -211,7 +211,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await later.send(LOGIN, { username: "admin", password: "second" })).status).toBe(200);
   });
 
-  it("no restart waits for the hash of its password; what needs the operator's password waits, and nothing else (reliability AUT-7)", async () => {
+  it("no restart waits for the hash of its password; what needs the operator's password waits, and nothing else [AUT-7]", async () => {
     await using app = await openApp({ password: "first" });
     const login = await app.call(LOGIN, { username: "admin", password: "first" });
     const scopes = ["read:workers", "write:system"];
@@ -244,7 +244,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(order.indexOf("old password 401")).toBeGreaterThan(compared);
   });
 
-  it("a changed password that cannot be stored opens nothing, and is stored later (reliability AUT-7)", async () => {
+  it("a changed password that cannot be stored opens nothing, and is stored later [AUT-7]", async () => {
     await using app = await openApp({ password: "first" });
     const login = await app.call(LOGIN, { username: "admin", password: "first" });
     const broken =
@@ -277,7 +277,7 @@ describe("authentication (interface 5, contract 2)", () => {
     );
   });
 
-  it("the first start without a password makes one and stores its hash only (contract 2)", async () => {
+  it("the first start without a password makes one and stores its hash only (contract 2) [AUT-8]", async () => {
     await using app = await openApp({ config: { auth: { password_hash: "" } } });
     const password = app.server.generatedPassword ?? "";
     expect(password).toMatch(/^[a-z2-9]{24}$/);
@@ -286,7 +286,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(dump).not.toContain(password);
   });
 
-  it("answers only to its own host names when it is bound to loopback (reliability AUT-11)", async () => {
+  it("answers only to its own host names when it is bound to loopback [AUT-11]", async () => {
     await using app = await openApp({ config: { server: { allowed_hosts: ["Svc.example.org"] } } });
     for (const host of ["localhost", "127.0.0.1:9", "[::1]:80", "svc.example.org", "SVC.Example.org:80"]) {
       expect((await app.send("GET /api/workers", undefined, { host })).status, host).toBe(200);
@@ -313,7 +313,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(foreign.headers.get("access-control-allow-origin")).toBeNull();
   });
 
-  it("a run token is not a login, nor a login a run token; a run token is valid only during its run", async () => {
+  it("a run token is not a login, nor a login a run token; a run token is valid only during its run [AUT-2]", async () => {
     await using app = await openApp();
     const { authority, clock } = app.server.parts;
     const token = await signToken(

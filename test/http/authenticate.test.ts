@@ -8,13 +8,13 @@ import { authorize, mayEnter } from "../../src/http/authorize.ts";
 
 const PROXIES = ["127.0.0.1", "10.0.0.2"];
 
-describe("tokenOf()", () => {
+describe("tokenOf", () => {
   const of = (authorization: string | null, query = "") => {
     const url = new URL(`http://localhost/${query}`);
     return tokenOf(new Request(url, authorization === null ? {} : { headers: { authorization } }), url);
   };
 
-  it("is null without a token, and the header comes before the query (interface 5, reliability AUT-9)", () => {
+  it("is null without a token, and the header comes before the query (interface 5) [AUT-9]", () => {
     expect(of(null)).toBeNull();
     expect(of(null, "?token=q")).toBe("q");
     expect(of("Bearer h", "?token=q")).toBe("h");
@@ -28,7 +28,7 @@ describe("tokenOf()", () => {
   });
 });
 
-it("authenticate() knows whoever has a good token, and says whether there was none or a bad one (interface 5)", async () => {
+it("authenticate knows whoever has a good token, and says whether there was none or a bad one (interface 5)", async () => {
   const found = {} as Authentication;
   const asked: string[] = [];
   const authority = {
@@ -55,7 +55,7 @@ it("authenticate() knows whoever has a good token, and says whether there was no
   expect(asked).toEqual(["good", "bad"]);
 });
 
-describe("clientAddress() (contract 2, reliability AUT-4)", () => {
+describe("clientAddress (contract 2) [AUT-4]", () => {
   const cases: [socket: string, header: string | null, address: string][] = [
     ["203.0.113.9", null, "203.0.113.9"],
     ["203.0.113.9", "198.51.100.1", "203.0.113.9"],
@@ -78,7 +78,7 @@ describe("clientAddress() (contract 2, reliability AUT-4)", () => {
   }
 });
 
-describe("checkHost() (contract 2, reliability AUT-11)", () => {
+describe("checkHost (contract 2) [AUT-11]", () => {
   const lets = (host: string, allowed: string[], loopback: boolean) => {
     try {
       checkHost(host, allowed, loopback);
@@ -112,13 +112,13 @@ describe("checkHost() (contract 2, reliability AUT-11)", () => {
   });
 });
 
-it("isLoopback() knows the addresses of this machine", () => {
+it("isLoopback knows the addresses of this machine", () => {
   const known = ["localhost", "::1", "127.0.0.1", "127.1.2.3"];
   const others = ["0.0.0.0", "::", "192.0.2.7", "1127.0.0.1", "svc.example"];
   expect([...known, ...others].filter(isLoopback)).toEqual(known);
 });
 
-describe("mayEnter() and authorize() (contract 9, reliability USR-1)", () => {
+describe("mayEnter and authorize (contract 9) [USR-1]", () => {
   const run = {
     execution_id: "e",
     attempt: 1,

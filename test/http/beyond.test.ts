@@ -9,8 +9,8 @@ import { ctl } from "../harness/terminal.ts";
 const tokenOf = async (app: App, name: string, scopes: string[]) =>
   bearer((await app.call("POST /api/tokens", { name, scopes })).token);
 
-describe("what a worker may (contract 9.1, reliability SCP-4)", () => {
-  it("nobody gives one a scope that they do not hold, but may leave it what it has, or take some away", async () => {
+describe("what a worker may (contract 9.1) [SCP-4]", () => {
+  it("nobody gives one a scope that they do not hold, but may leave it what it has, or take some away [SCP-4]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const ci = await tokenOf(app, "ci", ["read:workers", "write:workers", "write:tasks"]);
     for (const scopes of [["*:*"], ["write:tasks", "read:system"], ["read:*"]]) {
@@ -58,7 +58,7 @@ describe("the address of a webhook (contract 11)", () => {
   });
 });
 
-describe("what a run says to a hook or in a chat (contract 2.9, reliability SCP-7)", () => {
+describe("what a run says to a hook or in a chat (contract 2.9) [SCP-7]", () => {
   const open = (depth: number) =>
     openApp({
       config: {
@@ -72,7 +72,7 @@ describe("what a run says to a hook or in a chat (contract 2.9, reliability SCP-
     [`POST /api/local/sessions/${sessionId}/messages`, { content: "@Ada say again" }],
   ];
 
-  it("goes on with its chain of tasks", async () => {
+  it("goes on with its chain of tasks [SCP-7]", async () => {
     await using app = await open(1);
     const run = await startRun(app, ["write:hooks", "write:chat"], "Ada");
     for (const [route, body] of ways(run.sessionId)) await app.call(route, body, run.headers);
@@ -81,7 +81,7 @@ describe("what a run says to a hook or in a chat (contract 2.9, reliability SCP-
     expect(tasks.map(({ depth }) => depth)).toEqual([0, 1, 1]);
   });
 
-  it("is refused where the chain is too long; people and programs begin anew", async () => {
+  it("is refused where the chain is too long; people and programs begin anew [SCP-7]", async () => {
     await using app = await open(0);
     const run = await startRun(app, ["write:hooks", "write:chat"], "Ada");
     for (const [route, body] of ways(run.sessionId)) {

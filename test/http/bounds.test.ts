@@ -18,10 +18,10 @@ function pathOf(route: AnyRoute): string {
   return path;
 }
 
-describe("every list (interface 8, reliability BKP-5)", () => {
+describe("every list (interface 8) [BKP-5]", () => {
   const lists = routes.filter((route) => "page_size" in (route.query ?? {}));
 
-  it(`is paged, has its bounds, and never clamps: ${lists.length} of them`, async () => {
+  it(`is paged, has its bounds, and never clamps: ${lists.length} of them [BKP-5]`, async () => {
     await using app = await openApp({ inMemory: true });
     expect(lists.length).toBeGreaterThan(8);
     for (const route of lists) {
@@ -97,8 +97,8 @@ describe("every list (interface 8, reliability BKP-5)", () => {
   });
 });
 
-describe("huge, deep and wide input (reliability BKP-6)", () => {
-  it("is refused quickly and with a message, wherever JSON is accepted", async () => {
+describe("huge, deep and wide input [BKP-6]", () => {
+  it("is refused quickly and with a message, wherever JSON is accepted [BKP-6]", async () => {
     await using app = await openApp({ inMemory: true });
     const deep = (open: string, close: string, times: number, core = "1") =>
       open.repeat(times) + core + close.repeat(times);
@@ -227,8 +227,8 @@ const ERRORS: Record<string, () => unknown> = {
   "a huge error": () => new Error("canary ".repeat(100_000)),
 };
 
-describe("internal errors (reliability SEC-6, SEC-4)", () => {
-  it(`say nothing about the cause, and are not cached: ${Object.keys(ERRORS).length} kinds, reading and writing`, async () => {
+describe("internal errors [SEC-6, SEC-4]", () => {
+  it(`say nothing about the cause, and are not cached: ${Object.keys(ERRORS).length} kinds, reading and writing [SEC-6]`, async () => {
     await using app = await openApp({ inMemory: true });
     const token = await app.token();
     const { db } = app;
@@ -274,7 +274,7 @@ describe("internal errors (reliability SEC-6, SEC-4)", () => {
     ]);
   });
 
-  it("no error answer may be cached, and what may be cached varies with the caller", async () => {
+  it("no error answer may be cached, and what may be cached varies with the caller [SEC-4]", async () => {
     await using app = await openApp();
     for (
       const route of [

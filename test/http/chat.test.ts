@@ -183,7 +183,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
     expect((await app.send(`GET ${SESSIONS}/${id}/messages?before=x`)).status).toBe(400);
   });
 
-  it("refuses too many waiting messages with 429, and keeps the accepted ones (reliability BKP-1)", async () => {
+  it("refuses too many waiting messages with 429, and keeps the accepted ones [BKP-1]", async () => {
     await using app = await openApp({
       config: { limits: { max_waiting_messages: 3 }, bee: { quiet_window: "1h" } },
     });
@@ -211,7 +211,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
   });
 });
 
-describe("uploads (contract 3, reliability UPL)", () => {
+describe("uploads (contract 3)", () => {
   it("stores a file under a safe name and gives it back as an attachment", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -255,7 +255,7 @@ describe("uploads (contract 3, reliability UPL)", () => {
     expect((await upload(app, id, "page.html", png)).mime).toBe("image/png");
   });
 
-  it("stores hostile names safely (reliability UPL-4)", async () => {
+  it("stores hostile names safely [UPL-4]", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const folder = join(app.server.parts.paths.uploads, id);
@@ -281,7 +281,7 @@ describe("uploads (contract 3, reliability UPL)", () => {
     }
   });
 
-  it("accepts files up to the limit and no larger ones, and leaves nothing behind (reliability UPL-1)", async () => {
+  it("accepts files up to the limit and no larger ones, and leaves nothing behind [UPL-1]", async () => {
     await using app = await openApp({ config: { limits: { max_upload_bytes: 100_000 } } });
     const { id } = await app.call(`POST ${SESSIONS}`);
     for (
@@ -298,7 +298,7 @@ describe("uploads (contract 3, reliability UPL)", () => {
     expect(names).toHaveLength(3);
   });
 
-  it("refuses endless uploads while they arrive, with constant memory (reliability UPL-1)", async () => {
+  it("refuses endless uploads while they arrive, with constant memory [UPL-1]", async () => {
     await using app = await openApp({ config: { limits: { max_upload_bytes: 1_000_000 } } });
     const { id } = await app.call(`POST ${SESSIONS}`);
     const head = new TextEncoder().encode(
@@ -322,7 +322,7 @@ describe("uploads (contract 3, reliability UPL)", () => {
     expect((await app.send("GET /livez")).status).toBe(200);
   });
 
-  it("refuses malformed multipart bodies with 400 or 415, never 500 (reliability UPL-3)", async () => {
+  it("refuses malformed multipart bodies with 400 or 415, never 500 [UPL-3]", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const part = (name: string, file = true) =>
@@ -357,7 +357,7 @@ describe("uploads (contract 3, reliability UPL)", () => {
     expect([...Deno.readDirSync(folder)].map((entry) => entry.name)).toEqual([]);
   });
 
-  it("media_path must be a real file of this session (interface 8, reliability PTH-1, UPL-6)", async () => {
+  it("media_path must be a real file of this session (interface 8) [PTH-1, UPL-6]", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const { id: other } = await app.call(`POST ${SESSIONS}`);

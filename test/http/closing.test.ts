@@ -6,7 +6,7 @@ import { tempDir } from "../harness/process.ts";
 
 const ANSWER_MS = 40;
 
-it("a stop waits for the requests that were there, and not for those of clients that go on asking (reliability SHD-5)", async () => {
+it("a stop waits for the requests that were there, and not for those of clients that go on asking [SHD-5]", async () => {
   await using folder = await tempDir();
   let asked = 0;
   let answered = 0;
@@ -39,7 +39,7 @@ it("a stop waits for the requests that were there, and not for those of clients 
 
 const AT_ONCE = 700;
 
-it("clients that connect at once, while the service does something else, find a place and need not try again (reliability BYT-3)", async () => {
+it("clients that connect at once, while the service does something else, find a place and need not try again [BYT-3]", async () => {
   const most = Number(await Deno.readTextFile("/proc/sys/net/core/somaxconn").catch(() => "128"));
   using port = bindPort({ host: "127.0.0.1", port: 0 });
   const started = performance.now();

@@ -5,7 +5,7 @@ import { openApp, PASSWORD } from "../harness/app.ts";
 import { TestClock } from "../harness/clock.ts";
 
 describe("wire conventions (contract 1)", () => {
-  it("every error is a problem document with its request id", async () => {
+  it("every error is a problem document with its request id [SEC-6]", async () => {
     await using app = await openApp();
     const replies = {
       400: await app.send("POST /api/workers", {}),
@@ -80,7 +80,7 @@ describe("wire conventions (contract 1)", () => {
     }
   });
 
-  it("refuses pages outside the bounds and never clamps (interface 8, reliability BKP-5)", async () => {
+  it("refuses pages outside the bounds and never clamps (interface 8) [BKP-5]", async () => {
     await using app = await openApp();
     const statusOf = async (path: string) => (await app.send(`GET ${path}`)).status;
     for (
@@ -253,7 +253,7 @@ describe("wire conventions (contract 1)", () => {
     expect(await app.call("GET /api/workers")).toHaveLength(1);
   });
 
-  it("creates one object from many requests with one key at once (reliability DUR-2)", async () => {
+  it("creates one object from many requests with one key at once [DUR-2]", async () => {
     await using app = await openApp();
     const replies = await Promise.all(
       Array.from(
@@ -312,7 +312,7 @@ describe("wire conventions (contract 1)", () => {
     expect((await app.send("POST /livez")).headers.get("allow")).toBe("GET");
   });
 
-  it("a route without a declared rule stops the start (reliability AUT-10)", () => {
+  it("a route without a declared rule stops the start [AUT-10]", () => {
     const app = new Hono();
     app.get("/api/backdoor", (c) => c.text("hi"));
     expect(() => checkRules(app as never)).toThrow(/\/api\/backdoor declares no rule/);

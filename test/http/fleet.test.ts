@@ -254,7 +254,7 @@ describe("the fleet as a file (contract 16)", () => {
     ]);
   });
 
-  it("500 objects are one batch, and a deleted worker's run ends (reliability FLT-1)", async () => {
+  it("500 objects are one batch, and a deleted worker's run ends [FLT-1]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const workers = Array.from({ length: 500 }, (_, index) => ({ name: `w${index}` }));
     expect((await apply(app, { workers })).body.changes).toHaveLength(500);

@@ -30,7 +30,7 @@ async function exported(app: App): Promise<string> {
 }
 
 it(
-  `${SCHEDULES} schedules are applied at once, listed, edited and paused; export, apply and export give the same bytes (contract 15, contract 16)`,
+  `${SCHEDULES} schedules are applied at once, listed, edited and paused; export, apply and export give the same bytes (contract 15, contract 16) [FLT-1]`,
   async () => {
     await using app = await openApp({ inMemory: true });
     const { changes } = await app.call("POST /api/fleet/apply", { fleet: fleetOf(SCHEDULES) });

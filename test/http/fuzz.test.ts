@@ -87,7 +87,7 @@ async function faultOf(request: FuzzRequest, answer: Answer, dataDir: string): P
 }
 
 it(
-  `${REQUESTS} random requests over all routes: no 500, no words that are not ours, nothing that /openapi.json does not say (SVC_TEST_SEED=${SEED})`,
+  `${REQUESTS} random requests over all routes: no 500, no words that are not ours, nothing that /openapi.json does not say (SVC_TEST_SEED=${SEED}) [BKP-6]`,
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

@@ -30,8 +30,8 @@ async function next(
 
 const LATE = "Cannot read the body: it came too slowly";
 
-describe("a body that comes too slowly (reliability BKP-4)", () => {
-  it("is refused when its next piece does not come for half a minute, and not a moment earlier", async () => {
+describe("a body that comes too slowly [BKP-4]", () => {
+  it("is refused when its next piece does not come for half a minute, and not a moment earlier [BKP-4]", async () => {
     const clock = new TestClock();
     expect(await next(clock, incoming(clock), 5, BODY_PIECE_MAX_MS - 1)).toBe(5);
     expect(await next(clock, incoming(clock), 5, BODY_PIECE_MAX_MS)).toBe(LATE);
@@ -40,7 +40,7 @@ describe("a body that comes too slowly (reliability BKP-4)", () => {
     expect(await next(clock, large, 1, BODY_PIECE_MAX_MS)).toBe(LATE);
   });
 
-  it("is refused when a little always comes; 4 KiB a second are enough, for however long", async () => {
+  it("is refused when a little always comes; 4 KiB a second are enough, for however long [BKP-4]", async () => {
     const clock = new TestClock();
     const drips = incoming(clock);
     const read: (number | string)[] = [];
@@ -64,7 +64,7 @@ describe("a body that comes too slowly (reliability BKP-4)", () => {
     }
   });
 
-  it("gets its answer over the network, for JSON without a token, for a form and for a tool", async () => {
+  it("gets its answer over the network, for JSON without a token, for a form and for a tool [BKP-4]", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const { id } = await app.call("POST /api/local/sessions");

@@ -14,9 +14,9 @@ const proxied = { server: { trusted_proxies: ["127.0.0.1"] } };
 const LOGINS = Number(Deno.env.get("SVC_TEST_LOGINS") ?? 40);
 const GUESSES = LOGINS * 5;
 
-describe("guessing passwords (reliability AUT-4)", () => {
+describe("guessing passwords [AUT-4]", () => {
   it(
-    "gets ten tries a minute for an address and a name, however often, also across a restart; others may log in",
+    "gets ten tries a minute for an address and a name, however often, also across a restart; others may log in [AUT-4]",
     async () => {
       const clock = new TestClock("2026-01-05T08:00:10Z");
       await using app = await openApp({ clock, config: proxied });
@@ -54,7 +54,7 @@ describe("guessing passwords (reliability AUT-4)", () => {
     }
   });
 
-  it("a login that the database could not answer counts nowhere, and locks out nobody", async () => {
+  it("a login that the database could not answer counts nowhere, and locks out nobody [AUT-4]", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock });
     const { db } = app;
@@ -82,8 +82,8 @@ it("a hash of a high cost is checked like any other (contract 2)", async () => {
   expect((await app.send(LOGIN, right)).status).toBe(200);
 });
 
-describe("the first start (reliability AUT-8)", () => {
-  it("has no known password, and a key of its own that only its user can read", async () => {
+describe("the first start [AUT-8]", () => {
+  it("has no known password, and a key of its own that only its user can read [AUT-8]", async () => {
     const seen = new Set<string>();
     for (let i = 0; i < 2; i++) {
       await using folder = await tempDir();
@@ -106,7 +106,7 @@ describe("the first start (reliability AUT-8)", () => {
     expect(seen.size).toBe(4);
   });
 
-  it("refuses a key that is too short, and an empty password counts as none", async () => {
+  it("refuses a key that is too short, and an empty password counts as none [AUT-8]", async () => {
     const starts: [env: Record<string, string>, file: string | null, code: number, words: RegExp][] = [
       [{ SVC_AUTH__JWT_SECRET: "short" }, null, 2, /auth\.jwt_secret: must be at least 32 characters/],
       [{ SVC_AUTH__JWT_SECRET: "x".repeat(31) }, null, 2, /at least 32 characters/],
@@ -127,7 +127,7 @@ describe("the first start (reliability AUT-8)", () => {
   });
 });
 
-it("listens on loopback, sets no cookie, and accepts no other site, on any route (reliability AUT-11)", async () => {
+it("listens on loopback, sets no cookie, and accepts no other site, on any route [AUT-11]", async () => {
   await using folder = await tempDir();
   await using server = await startServer({ dataDir: folder.path, env: { SVC_AUTH_PASSWORD: "pass" } });
   expect(new URL(server.url).hostname).toBe("127.0.0.1");

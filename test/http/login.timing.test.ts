@@ -28,8 +28,8 @@ function sameDistribution(a: number[], b: number[]): number {
 
 const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
 
-describe("an unknown name and a wrong password (reliability AUT-3)", () => {
-  it(`cannot be told apart by their time, ${LOGINS} and ${LOGINS} attempts`, async () => {
+describe("an unknown name and a wrong password [AUT-3]", () => {
+  it(`cannot be told apart by their time, ${LOGINS} and ${LOGINS} attempts [AUT-3]`, async () => {
     const password_hash = await hashPassword(PASSWORD, { ln: 12, r: 8, p: 1 });
     await using app = await openApp({
       config: { auth: { password_hash, login_failures_per_minute: 10_000 } },
@@ -66,7 +66,7 @@ describe("an unknown name and a wrong password (reliability AUT-3)", () => {
 });
 
 it(
-  "200 logins at once are hashed a few at a time, the rest is told to come back, and everybody else is served (reliability AUT-5)",
+  "200 logins at once are hashed a few at a time, the rest is told to come back, and everybody else is served [AUT-5]",
   async () => {
     await using folder = await tempDir();
     const env = { SVC_AUTH_PASSWORD: "pass", SVC_AUTH__LOGIN_FAILURES_PER_MINUTE: "1000" };

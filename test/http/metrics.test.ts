@@ -160,7 +160,7 @@ describe("GET /metrics (contract 5)", () => {
   });
 });
 
-it("exposition() escapes what would break a line", () => {
+it("exposition escapes what would break a line", () => {
   const text = exposition([{ name: "x", type: "gauge", help: "h", value: [[{ a: 'q"\\\n' }, 1.5]] }]);
   expect(text).toBe('# HELP x h\n# TYPE x gauge\nx{a="q\\"\\\\\\n"} 1.5\n');
 });

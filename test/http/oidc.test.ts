@@ -52,7 +52,7 @@ async function finish(
 
 const users = (app: App) => app.db.read("select name, origin, issuer from user order by name");
 
-describe("a provider that lies (contract 9, reliability USR-4)", () => {
+describe("a provider that lies (contract 9) [USR-4]", () => {
   it("is believed when it does not", async () => {
     await using provider = await lyingProvider({});
     await using app = await appWith(provider);
@@ -92,7 +92,7 @@ describe("a provider that lies (contract 9, reliability USR-4)", () => {
     ["userinfo of somebody else", { claims: { roles: null }, userinfo: { sub: "admin", roles: ["staff"] } }],
   ];
   for (const [what, lie] of lies) {
-    it(`${what} is refused in words, and nothing is stored`, async () => {
+    it(`${what} is refused in words, and nothing is stored [USR-4]`, async () => {
       await using provider = await lyingProvider(lie);
       await using app = await appWith(provider);
       const { status, detail } = await signIn(app);
@@ -106,8 +106,8 @@ describe("a provider that lies (contract 9, reliability USR-4)", () => {
   }
 });
 
-describe("a browser that lies (contract 9, reliability USR-4)", () => {
-  it("writes nothing without a sign-in of ours, and may fail so often in a minute", async () => {
+describe("a browser that lies (contract 9) [USR-4]", () => {
+  it("writes nothing without a sign-in of ours, and may fail so often in a minute [USR-4]", async () => {
     while (Date.now() % 60_000 > 50_000) await new Promise((resolve) => setTimeout(resolve, 100));
     await using provider = await lyingProvider({});
     await using app = await appWith(provider);
@@ -118,7 +118,7 @@ describe("a browser that lies (contract 9, reliability USR-4)", () => {
   }, 90_000);
 
   it(
-    "another state, no cookie, a forged one, an answer twice, an error: refused, and nothing is stored",
+    "another state, no cookie, a forged one, an answer twice, an error: refused, and nothing is stored [USR-4]",
     async () => {
       await using provider = await lyingProvider({});
       await using app = await appWith(provider);
@@ -203,7 +203,7 @@ describe("who a provider means (contract 9)", () => {
     90_000,
   );
 
-  it("a name that somebody has is 409 and never linked, the operator's least of all", async () => {
+  it("a name that somebody has is 409 and never linked, the operator's least of all [USR-4]", async () => {
     const lies: Lies = { claims: { preferred_username: "Admin" } };
     await using provider = await lyingProvider(lies);
     await using app = await appWith(provider);

@@ -20,9 +20,9 @@ async function upload(app: App, id: string, content: string): Promise<{ path: st
   return await (await app.server.fetch(request)).json();
 }
 
-describe("media_path (interface 8, reliability PTH-1)", () => {
+describe("media_path (interface 8) [PTH-1]", () => {
   it(
-    "is a file of this session's upload directory under any name that leads there, and nothing else",
+    "is a file of this session's upload directory under any name that leads there, and nothing else [PTH-1]",
     async () => {
       await using app = await openApp({
         inMemory: true,
@@ -168,8 +168,8 @@ describe("media_path (interface 8, reliability PTH-1)", () => {
   );
 });
 
-describe("DELETE with delete_work_dir (contract 3, reliability PTH-3)", () => {
-  it("deletes a worker's own directory and nothing else, whatever its path", async () => {
+describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
+  it("deletes a worker's own directory and nothing else, whatever its path [PTH-3]", async () => {
     await using app = await openApp({ inMemory: true });
     await using folder = await tempDir();
     const base = folder.path;
@@ -281,27 +281,30 @@ describe("DELETE with delete_work_dir (contract 3, reliability PTH-3)", () => {
     }
   });
 
-  it.skipIf(Deno.uid() !== 0)("does not delete a directory in which something is mounted", async () => {
-    await using folder = await tempDir();
-    const [source, dir] = [join(folder.path, "source"), join(folder.path, "dir")];
-    await Deno.mkdir(source);
-    await Deno.mkdir(join(dir, "deep/bound"), { recursive: true });
-    await Deno.writeTextFile(join(source, "canary"), "alive");
-    const bind = ["--bind", source, join(dir, "deep/bound")];
-    if (!(await new Deno.Command("mount", { args: bind, stderr: "null" }).output()).success) return;
-    try {
-      await using app = await openApp({ inMemory: true });
-      for (const work_dir of [dir, join(dir, "deep/bound")]) {
-        const { id } = await app.call("POST /api/workers", { name: "w", work_dir });
-        expect((await app.send(`DELETE /api/workers/${id}?delete_work_dir=true`)).status).toBe(409);
+  it.skipIf(Deno.uid() !== 0)(
+    "does not delete a directory in which something is mounted [PTH-3]",
+    async () => {
+      await using folder = await tempDir();
+      const [source, dir] = [join(folder.path, "source"), join(folder.path, "dir")];
+      await Deno.mkdir(source);
+      await Deno.mkdir(join(dir, "deep/bound"), { recursive: true });
+      await Deno.writeTextFile(join(source, "canary"), "alive");
+      const bind = ["--bind", source, join(dir, "deep/bound")];
+      if (!(await new Deno.Command("mount", { args: bind, stderr: "null" }).output()).success) return;
+      try {
+        await using app = await openApp({ inMemory: true });
+        for (const work_dir of [dir, join(dir, "deep/bound")]) {
+          const { id } = await app.call("POST /api/workers", { name: "w", work_dir });
+          expect((await app.send(`DELETE /api/workers/${id}?delete_work_dir=true`)).status).toBe(409);
+        }
+        expect(await Deno.readTextFile(join(source, "canary"))).toBe("alive");
+      } finally {
+        await new Deno.Command("umount", { args: [join(dir, "deep/bound")] }).output();
       }
-      expect(await Deno.readTextFile(join(source, "canary"))).toBe("alive");
-    } finally {
-      await new Deno.Command("umount", { args: [join(dir, "deep/bound")] }).output();
-    }
-  });
+    },
+  );
 
-  it("does not delete a directory that others could replace", async () => {
+  it("does not delete a directory that others could replace [PTH-3]", async () => {
     await using app = await openApp({ inMemory: true });
     await using folder = await tempDir();
     const work_dir = join(folder.path, "open/dir");
@@ -315,33 +318,37 @@ describe("DELETE with delete_work_dir (contract 3, reliability PTH-3)", () => {
     expect((await Deno.stat(work_dir)).isDirectory).toBe(true);
   });
 
-  it("deletes nothing when an agent that is being ended replaces a parent directory by a link", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
-    await using folder = await tempDir();
-    const parent = join(folder.path, "mine");
-    await Deno.mkdir(`${parent}.other/dir`, { recursive: true });
-    await Deno.writeTextFile(`${parent}.other/dir/canary`, "alive");
-    const { id } = await app.call("POST /api/workers", { name: "Ada", work_dir: join(parent, "dir") });
-    await app.call("POST /api/tasks", {
-      message_id: "m",
-      worker_id: id,
-      type: "immediate",
-      instruction: `swap-parent ${parent}`,
-    });
-    await eventually(
-      "the agent is ready",
-      async () => (await Deno.lstat(`${parent}.ready`).catch(() => null)) !== null,
-    );
-    const reply = await app.send(`DELETE /api/workers/${id}?delete_work_dir=true`);
-    expect((await Deno.lstat(parent)).isSymlink).toBe(true);
-    expect(await Deno.readTextFile(join(parent, "dir/canary"))).toBe("alive");
-    expect([reply.status, reply.body.detail]).toEqual([409, expect.stringContaining("was replaced")]);
-    expect((await app.send(`GET /api/workers/${id}`)).status).toBe(404);
-  }, 90_000);
+  it(
+    "deletes nothing when an agent that is being ended replaces a parent directory by a link [PTH-3]",
+    async () => {
+      await using app = await openApp({ config: { engines: fakeEngines() } });
+      await using folder = await tempDir();
+      const parent = join(folder.path, "mine");
+      await Deno.mkdir(`${parent}.other/dir`, { recursive: true });
+      await Deno.writeTextFile(`${parent}.other/dir/canary`, "alive");
+      const { id } = await app.call("POST /api/workers", { name: "Ada", work_dir: join(parent, "dir") });
+      await app.call("POST /api/tasks", {
+        message_id: "m",
+        worker_id: id,
+        type: "immediate",
+        instruction: `swap-parent ${parent}`,
+      });
+      await eventually(
+        "the agent is ready",
+        async () => (await Deno.lstat(`${parent}.ready`).catch(() => null)) !== null,
+      );
+      const reply = await app.send(`DELETE /api/workers/${id}?delete_work_dir=true`);
+      expect((await Deno.lstat(parent)).isSymlink).toBe(true);
+      expect(await Deno.readTextFile(join(parent, "dir/canary"))).toBe("alive");
+      expect([reply.status, reply.body.detail]).toEqual([409, expect.stringContaining("was replaced")]);
+      expect((await app.send(`GET /api/workers/${id}`)).status).toBe(404);
+    },
+    90_000,
+  );
 });
 
-describe("a work directory in the service's own data (reliability PTH-4)", () => {
-  it("is refused when a worker is created, cannot be set by an update, and is checked again before a run", async () => {
+describe("a work directory in the service's own data [PTH-4]", () => {
+  it("is refused when a worker is created, cannot be set by an update, and is checked again before a run [PTH-4]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await using folder = await tempDir();
     const { root, workers, uploads, logs, secretKey } = app.server.parts.paths;
@@ -392,67 +399,71 @@ describe("a work directory in the service's own data (reliability PTH-4)", () =>
   });
 });
 
-describe("ids in paths (reliability PTH-5)", () => {
-  it("are 404 unless they are well-formed, on every route, before they reach a query or a file", async () => {
-    await using app = await openApp();
-    const odd = [
-      "1",
-      "0",
-      "-1",
-      "null",
-      "undefined",
-      "true",
-      "*",
-      "%25",
-      "%00",
-      "%2e%2e%2f%2e%2e%2fsecret.key",
-      "..%2f..%2fetc%2fpasswd",
-      "..%5c..%5cwindows",
-      "%2fetc%2fpasswd",
-      "x'%20or%20'1'='1",
-      "1;drop%20table%20task",
-      "%F0%9F%91%BB",
-      "%ff",
-      "%",
-      "x".repeat(500),
-      "01a1fd23-4a4c-746f-99ac-8860e264116",
-      "01a1fd23-4a4c-746f-99ac-8860e26411680",
-      "01a1fd23-4a4c-046f-99ac-8860e2641168",
-      "01a1fd23-4a4c-746f-99ac-8860e2641168.log",
-      "01a1fd23-4a4c-746f-99ac-8860e2641168%00",
-      "%2001a1fd23-4a4c-746f-99ac-8860e2641168",
-      "{01a1fd23-4a4c-746f-99ac-8860e2641168}",
-      "__proto__",
-      "constructor",
-    ];
-    let tried = 0;
-    for (
-      const { method, path, access } of (ROUTES as readonly AnyRoute[]).filter((route) =>
-        /\/:(id|worker_id)\b/.test(route.path)
-      )
-    ) {
-      for (const id of odd) {
-        // The name of a department or message may be any text; none exists here.
-        const url = path.replace(/:\w+/g, id) + (path.includes("contexts") ? "?session_key=k" : "");
-        const request = new Request(`http://localhost${url}`, {
-          method,
-          headers: { authorization: `Bearer ${await app.token()}`, "content-type": "application/json" },
-          ...(method === "GET" || method === "DELETE" ? {} : { body: "{}" }),
-        });
-        const response = await app.server.fetch(request);
-        const text = await response.text();
-        // A bad body is refused before the object is looked for.
-        // What is for runners is refused before anything is looked at.
-        const expected = access === "write:runs"
-          ? [403, 404]
-          : method === "PUT" || method === "POST"
-          ? [400, 404, 415]
-          : [404];
-        expect(expected, `${method} ${url} ${text}`).toContain(response.status);
-        expect(text).not.toMatch(/os error|SQLITE|no such table|\.ts:/);
-        tried++;
+describe("ids in paths [PTH-5]", () => {
+  it(
+    "are 404 unless they are well-formed, on every route, before they reach a query or a file [PTH-5]",
+    async () => {
+      await using app = await openApp();
+      const odd = [
+        "1",
+        "0",
+        "-1",
+        "null",
+        "undefined",
+        "true",
+        "*",
+        "%25",
+        "%00",
+        "%2e%2e%2f%2e%2e%2fsecret.key",
+        "..%2f..%2fetc%2fpasswd",
+        "..%5c..%5cwindows",
+        "%2fetc%2fpasswd",
+        "x'%20or%20'1'='1",
+        "1;drop%20table%20task",
+        "%F0%9F%91%BB",
+        "%ff",
+        "%",
+        "x".repeat(500),
+        "01a1fd23-4a4c-746f-99ac-8860e264116",
+        "01a1fd23-4a4c-746f-99ac-8860e26411680",
+        "01a1fd23-4a4c-046f-99ac-8860e2641168",
+        "01a1fd23-4a4c-746f-99ac-8860e2641168.log",
+        "01a1fd23-4a4c-746f-99ac-8860e2641168%00",
+        "%2001a1fd23-4a4c-746f-99ac-8860e2641168",
+        "{01a1fd23-4a4c-746f-99ac-8860e2641168}",
+        "__proto__",
+        "constructor",
+      ];
+      let tried = 0;
+      for (
+        const { method, path, access } of (ROUTES as readonly AnyRoute[]).filter((route) =>
+          /\/:(id|worker_id)\b/.test(route.path)
+        )
+      ) {
+        for (const id of odd) {
+          // The name of a department or message may be any text; none exists here.
+          const url = path.replace(/:\w+/g, id) + (path.includes("contexts") ? "?session_key=k" : "");
+          const request = new Request(`http://localhost${url}`, {
+            method,
+            headers: { authorization: `Bearer ${await app.token()}`, "content-type": "application/json" },
+            ...(method === "GET" || method === "DELETE" ? {} : { body: "{}" }),
+          });
+          const response = await app.server.fetch(request);
+          const text = await response.text();
+          // A bad body is refused before the object is looked for.
+          // What is for runners is refused before anything is looked at.
+          const expected = access === "write:runs"
+            ? [403, 404]
+            : method === "PUT" || method === "POST"
+            ? [400, 404, 415]
+            : [404];
+          expect(expected, `${method} ${url} ${text}`).toContain(response.status);
+          expect(text).not.toMatch(/os error|SQLITE|no such table|\.ts:/);
+          tried++;
+        }
       }
-    }
-    expect(tried).toBeGreaterThan(500);
-  }, 90_000);
+      expect(tried).toBeGreaterThan(500);
+    },
+    90_000,
+  );
 });

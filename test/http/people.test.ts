@@ -104,7 +104,7 @@ describe("users (contract 9)", () => {
     expect(await app.call("GET /api/users/admin")).toMatchObject({ role: "admin", origin: "operator" });
   });
 
-  it("guessing one's current password counts for a whole IPv6 network (reliability AUT-4)", async () => {
+  it("guessing one's current password counts for a whole IPv6 network [AUT-4]", async () => {
     while (Date.now() % 60_000 > 45_000) await new Promise((resolve) => setTimeout(resolve, 100));
     await using app = await openApp({ config: { server: { trusted_proxies: ["127.0.0.1"] } } });
     const ada = await someUser(app, "Ada", "operator");

@@ -39,9 +39,9 @@ async function endedBy(open: Promise<string>[], end: () => Promise<unknown>): Pr
   return await Promise.race([Promise.all(open), late]).finally(() => clearTimeout(timer));
 }
 
-describe("what is open when rights end (contract 9, reliability USR-2)", () => {
+describe("what is open when rights end (contract 9) [USR-2]", () => {
   it(
-    "streams, logs and waits end within a second: user disabled, role or password changed, token revoked",
+    "streams, logs and waits end within a second: user disabled, role or password changed, token revoked [USR-2]",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       const run = await startRun(app);
@@ -70,7 +70,7 @@ describe("what is open when rights end (contract 9, reliability USR-2)", () => {
     270_000,
   );
 
-  it("a stream and a log send nothing more to a reader whose rights have ended", async () => {
+  it("a stream and a log send nothing more to a reader whose rights have ended [USR-2]", async () => {
     await using app = await openApp();
     const { bells } = app.server.parts;
     const before = bells.size;
@@ -96,7 +96,7 @@ describe("what is open when rights end (contract 9, reliability USR-2)", () => {
     await Deno.remove(path);
   });
 
-  it("what another program changes in the database counts after a second as well", async () => {
+  it("what another program changes in the database counts after a second as well [USR-2]", async () => {
     await using app = await openApp();
     const ada = await someUser(app, "Ada", "viewer");
     const status = async () => (await app.send("GET /api/workers", undefined, ada.headers)).status;

@@ -29,26 +29,32 @@ async function limited(app: App): Promise<{ execution_id: string; thing: string;
   }));
 }
 
-describe("limits of one run (reliability SCP-7)", () => {
-  it("a run makes a limited number of workers, and a limited number of changes of any kind", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
-    const run = await startRun(app, ["write:workers", ...WORKER_SCOPES_DEFAULT]);
-    for (let no = 0; no < RUN_WORKERS_MAX; no++) {
-      const made = await app.send("POST /api/workers", { name: `Made ${no}` }, run.headers);
-      expect(made.status).toBe(201);
-    }
-    expect((await app.send("POST /api/workers", { name: "More" }, run.headers)).status).toBe(409);
-    const { runLimits } = app.server.parts;
-    const caller = { run: { execution_id: run.executionId, attempt: 1 } } as never;
-    // One of those above was refused as a worker, and counts as a request.
-    await runLimits.take({ caller }, "changes", RUN_CHANGES_MAX - RUN_WORKERS_MAX - 2);
-    const entry = { scope: run.sessionKey, key: "k" };
-    expect((await app.send("PUT /api/memory/entry", { ...entry, value: "" }, run.headers)).status).toBe(200);
-    const path = `/api/memory/entry?scope=${encodeURIComponent(entry.scope)}&key=k`;
-    expect((await app.send(`DELETE ${path}`, undefined, run.headers)).status).toBe(409);
-    expect((await app.send(`GET ${path}`, undefined, run.headers)).status).toBe(200);
-    expect((await limited(app)).map(({ thing }) => thing).sort()).toEqual(["changes", "workers"]);
-  }, 60_000);
+describe("limits of one run [SCP-7]", () => {
+  it(
+    "a run makes a limited number of workers, and a limited number of changes of any kind [SCP-7]",
+    async () => {
+      await using app = await openApp({ config: { engines: fakeEngines() } });
+      const run = await startRun(app, ["write:workers", ...WORKER_SCOPES_DEFAULT]);
+      for (let no = 0; no < RUN_WORKERS_MAX; no++) {
+        const made = await app.send("POST /api/workers", { name: `Made ${no}` }, run.headers);
+        expect(made.status).toBe(201);
+      }
+      expect((await app.send("POST /api/workers", { name: "More" }, run.headers)).status).toBe(409);
+      const { runLimits } = app.server.parts;
+      const caller = { run: { execution_id: run.executionId, attempt: 1 } } as never;
+      // One of those above was refused as a worker, and counts as a request.
+      await runLimits.take({ caller }, "changes", RUN_CHANGES_MAX - RUN_WORKERS_MAX - 2);
+      const entry = { scope: run.sessionKey, key: "k" };
+      expect((await app.send("PUT /api/memory/entry", { ...entry, value: "" }, run.headers)).status).toBe(
+        200,
+      );
+      const path = `/api/memory/entry?scope=${encodeURIComponent(entry.scope)}&key=k`;
+      expect((await app.send(`DELETE ${path}`, undefined, run.headers)).status).toBe(409);
+      expect((await app.send(`GET ${path}`, undefined, run.headers)).status).toBe(200);
+      expect((await limited(app)).map(({ thing }) => thing).sort()).toEqual(["changes", "workers"]);
+    },
+    60_000,
+  );
 
   it("a run creates a limited number of tasks; people and other runs are not affected", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
@@ -85,7 +91,7 @@ describe("limits of one run (reliability SCP-7)", () => {
     expect(total).toBe(2 + RUN_TASKS_MAX + 2);
   }, 90_000);
 
-  it("the scheduled tasks, messages and memory of a run are limited", async () => {
+  it("the scheduled tasks, messages and memory of a run are limited [SCP-7]", async () => {
     const platforms = { alerts: { kind: "webhook", worker: "Agent" } as never };
     await using app = await openApp({ config: { engines: fakeEngines(), platforms } });
     const scopes = ["write:tasks", "write:messages", "write:chat", "write:memory", "write:hooks"];
@@ -117,7 +123,7 @@ describe("limits of one run (reliability SCP-7)", () => {
     expect(things).toEqual(["messages", "memory_bytes"]);
   }, 90_000);
 
-  it("a schedule that a run changes or starts is as deep as a task that it makes", async () => {
+  it("a schedule that a run changes or starts is as deep as a task that it makes [SCP-7]", async () => {
     for (const max_chain_depth of [0, 1]) {
       await using app = await openApp({ config: { engines: fakeEngines(), limits: { max_chain_depth } } });
       const run = await startRun(app, ["write:tasks"]);
@@ -181,8 +187,8 @@ describe("limits of one run (reliability SCP-7)", () => {
   );
 });
 
-describe("rights that are passed on (reliability SCP-4)", () => {
-  it("never grow along a chain of workers that make workers", async () => {
+describe("rights that are passed on [SCP-4]", () => {
+  it("never grow along a chain of workers that make workers [SCP-4]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const own = [...WORKER_SCOPES_DEFAULT, "write:workers", "write:tasks"];
     const first = await startRun(app, own);
@@ -224,7 +230,7 @@ describe("rights that are passed on (reliability SCP-4)", () => {
 });
 
 it(
-  "scopes are taken by their syntax alone, on create and on update, and what is odd grants nothing (reliability SCP-8)",
+  "scopes are taken by their syntax alone, on create and on update, and what is odd grants nothing [SCP-8]",
   async () => {
     await using app = await openApp();
     const { id } = await app.call("POST /api/workers", { name: "Ada" });

@@ -56,8 +56,8 @@ describe("Idempotency-Key of runs (contract 1)", () => {
   }, 90_000);
 });
 
-describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
-  it(`each of ${forRuns.length} routes asks for exactly its scope`, async () => {
+describe("scopes of run tokens (contract 2) [SCP-1]", () => {
+  it(`each of ${forRuns.length} routes asks for exactly its scope [SCP-1]`, async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["read:workers"]);
     const requests = forRuns.flatMap((route) =>
@@ -85,7 +85,7 @@ describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
     }
   }, 180_000);
 
-  it("an agent never changes what a worker may do, nor grants what it does not hold (reliability SCP-3, SCP-4)", async () => {
+  it("an agent never changes what a worker may do, nor grants what it does not hold [SCP-3, SCP-4]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["read:*", "write:workers"]);
     await app.call("POST /api/departments", { name: "Labs" });
@@ -118,7 +118,7 @@ describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
     );
   });
 
-  it("what another conversation owns does not exist (reliability SCP-2)", async () => {
+  it("what another conversation owns does not exist [SCP-2]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const own = await startRun(app, [
       "read:*",
@@ -221,7 +221,7 @@ describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
     }
   });
 
-  it("a token ends with its run within a second, however it ends, and with its attempt (reliability SCP-5, SCP-6)", async () => {
+  it("a token ends with its run within a second, however it ends, and with its attempt [SCP-5, SCP-6]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const status = async (headers: Record<string, string>) =>
       (await app.send("GET /api/workers", undefined, headers)).status;
@@ -244,7 +244,7 @@ describe("scopes of run tokens (contract 2, reliability SCP-1)", () => {
     expect(await status(own)).toBe(401);
   });
 
-  it("no status but that of an open run lets its token in (reliability SCP-5)", async () => {
+  it("no status but that of an open run lets its token in [SCP-5]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app);
     const seen: Record<string, number> = {};

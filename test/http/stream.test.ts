@@ -45,7 +45,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await client.close();
   });
 
-  it("has the headers that proxies need, at once (reliability SSE-7)", async () => {
+  it("has the headers that proxies need, at once [SSE-7]", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const client = await open(app, id);
@@ -83,7 +83,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await later.close();
   });
 
-  it("answers an unknown number with reset and then all that it has (reliability SSE-3)", async () => {
+  it("answers an unknown number with reset and then all that it has [SSE-3]", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -123,7 +123,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await client.close();
   });
 
-  it("disconnects a client that does not read, and only that one (reliability SSE-4)", async () => {
+  it("disconnects a client that does not read, and only that one [SSE-4]", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -153,7 +153,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     expect(bells.size).toBe(before);
   });
 
-  it("reads a long conversation in steps of limited size, and sends all of it (reliability SSE-4)", async () => {
+  it("reads a long conversation in steps of limited size, and sends all of it [SSE-4]", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -181,7 +181,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     expect(text.match(/event: message/g)?.length).toBeGreaterThanOrEqual(9);
   });
 
-  it("ends with a reason: session deleted, token expired, password changed, server stopped (reliability SSE-6)", async () => {
+  it("ends with a reason: session deleted, token expired, password changed, server stopped [SSE-6]", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const { access_token } = await app.call("POST /api/auth/login", {
@@ -230,7 +230,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     );
   });
 
-  it("no content can forge an event (reliability SSE-8)", async () => {
+  it("no content can forge an event [SSE-8]", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -252,7 +252,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await client.close();
   });
 
-  it("leaves nothing behind when clients come and go, HEAD included (reliability SSE-5)", async () => {
+  it("leaves nothing behind when clients come and go, HEAD included [SSE-5]", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const { bells } = app.server.parts;
@@ -269,7 +269,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     expect(bells.size).toBe(before);
   });
 
-  it("ends when the database fails, and leaves nothing behind (reliability SSE-5)", async () => {
+  it("ends when the database fails, and leaves nothing behind [SSE-5]", async () => {
     await using app = await openApp({ inMemory: true });
     const { id } = await app.call(`POST ${SESSIONS}`);
     const { bells } = app.server.parts;
@@ -284,7 +284,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
 });
 
 describe("GET /api/executions/:id/logs (contract 3)", () => {
-  it("follows a run until it ends, and tells caches when it may be stored", async () => {
+  it("follows a run until it ends, and tells caches when it may be stored [SEC-4]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);

@@ -103,7 +103,7 @@ describe("GET /api/system/overview (interface 4.2)", () => {
   });
 });
 
-describe("startOfDay()", () => {
+describe("startOfDay", () => {
   it.each([
     ["2026-03-08T12:00:00Z", "America/New_York", "2026-03-08T05:00:00Z"], // the clock goes forward at 2
     ["2026-11-01T12:00:00Z", "America/New_York", "2026-11-01T04:00:00Z"], // and back
@@ -145,7 +145,7 @@ describe("GET /api/system/executions (interface 4.2, interface 8)", () => {
 });
 
 describe("PUT /api/system/password (contract 2, contract 5)", () => {
-  it("ends every older token: access, refresh and stream; and the new password logs in", async () => {
+  it("ends every older token: access, refresh and stream; and the new password logs in [AUT-6, AUT-7]", async () => {
     await using app = await openStored();
     const old = await login(app, app.server.generatedPassword ?? "");
     const reply = await app.send(
@@ -214,7 +214,7 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
     expect((await app.send(PASSWORD, { new_password: "é".repeat(10) })).status).toBe(200);
   });
 
-  it("is not for agents, whatever their scopes (reliability SCP-4)", async () => {
+  it("is not for agents, whatever their scopes [SCP-4]", async () => {
     await using app = await openStored(undefined, {}, { engines: fakeEngines() });
     const { headers } = await startRun(app, ["*:*"]);
     for (

@@ -61,7 +61,7 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
     expect(Object.keys(await app.call(`GET /api/tasks/${body.id}`))).toEqual(Object.keys(body));
   });
 
-  it("a countdown needs a time at least 5 seconds ahead: before, on and after the bound (interface 8, reliability DSP-7)", async () => {
+  it("a countdown needs a time at least 5 seconds ahead: before, on and after the bound (interface 8) [DSP-7]", async () => {
     const clock = new TestClock(NOW);
     await using app = await openApp({ clock });
     const { post } = await withWorker(app);
@@ -217,7 +217,7 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
     expect(await app.call(`GET /api/tasks?worker_id=${worker.id}`)).toHaveLength(1);
   });
 
-  it("limits chains of tasks that agents create (contract 2)", async () => {
+  it("limits chains of tasks that agents create (contract 2) [SCP-7]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines(), limits: { max_chain_depth: 2 } } });
     const worker = await app.call("POST /api/workers", { name: "Ada", scopes: ["write:tasks"] });
     const { id } = await app.call("POST /api/local/sessions");
@@ -403,7 +403,7 @@ describe("GET /api/tasks and its moves (interface 4.2, contract 3)", () => {
 });
 
 describe("/api/contexts (interface 4.2, contract 3)", () => {
-  it("clears a conversation: its tasks are cancelled, its runs ended, its messages not routed any more", async () => {
+  it("clears a conversation: its tasks are cancelled, its runs ended, its messages not routed any more [DSP-12]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions");

@@ -163,7 +163,7 @@ describe(`${ROUTE} (contract 3, Task)`, () => {
     expect(processorMs()).toBeLessThan(2_000);
   }, 60_000);
 
-  it("is made once per Idempotency-Key, also by two at the same time (reliability DUR-2)", async () => {
+  it("is made once per Idempotency-Key, also by two at the same time [DUR-2]", async () => {
     await using app = await openApp();
     const { base, count } = await withWorker(app);
     const send = (tasks: object[]) => app.send(ROUTE, { tasks }, { "idempotency-key": "b" });
@@ -174,7 +174,7 @@ describe(`${ROUTE} (contract 3, Task)`, () => {
     expect(await count()).toBe(2);
   });
 
-  it("counts each task against what one run may make (reliability SCP-7)", async () => {
+  it("counts each task against what one run may make [SCP-7]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { base, count } = await withWorker(app);
     const run = await startRun(app, ["write:tasks"]);

@@ -16,8 +16,8 @@ function forge(header: unknown, claims: unknown, key: Uint8Array | string, hash 
   return `${text}.${createHmac(hash, key).update(text).digest("base64url")}`;
 }
 
-describe("forged tokens (reliability AUT-1)", () => {
-  it("are refused, whatever they claim", async () => {
+describe("forged tokens [AUT-1]", () => {
+  it("are refused, whatever they claim [AUT-1]", async () => {
     await using app = await openApp();
     const { authority } = app.server.parts;
     const [key, version] = [authority.key, await authority.operatorVersion()];
@@ -130,8 +130,8 @@ describe("forged tokens (reliability AUT-1)", () => {
   });
 });
 
-describe("a token of one kind used as another (reliability AUT-2)", () => {
-  it("is refused in all six combinations", async () => {
+describe("a token of one kind used as another [AUT-2]", () => {
+  it("is refused in all six combinations [AUT-2]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const login = await app.call(LOGIN, { username: "admin", password: PASSWORD });
     const run = await startRun(app);

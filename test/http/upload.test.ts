@@ -85,9 +85,9 @@ describe("an upload with an Idempotency-Key (contract 8.4)", () => {
   });
 });
 
-describe("too much at once (reliability UPL-1)", () => {
+describe("too much at once [UPL-1]", () => {
   it.each(["content-length", "chunked", "chunked, without a token"])(
-    "is 413 while it comes, costs no memory, and ends the connection: %s",
+    "is 413 while it comes, costs no memory, and ends the connection: %s [UPL-1]",
     async (how) => {
       await using folder = await tempDir();
       const env = { SVC_AUTH__PASSWORD_HASH: PASS_HASH, SVC_LIMITS__MAX_UPLOAD_BYTES: "5000000" };
@@ -152,8 +152,8 @@ describe("too much at once (reliability UPL-1)", () => {
   );
 });
 
-describe("too much in all (reliability UPL-2)", () => {
-  it("a session accepts files up to the limit, and refuses one more, also when many come at once", async () => {
+describe("too much in all [UPL-2]", () => {
+  it("a session accepts files up to the limit, and refuses one more, also when many come at once [UPL-2]", async () => {
     await using app = await openApp({ inMemory: true });
     const { id } = await app.call(`POST ${SESSIONS}`);
     await fill(app, id, UPLOADS_PER_SESSION_MAX - 3, 1);
@@ -181,7 +181,7 @@ describe("too much in all (reliability UPL-2)", () => {
     await upload(app, other);
   });
 
-  it("a session accepts bytes up to the limit and not one more", async () => {
+  it("a session accepts bytes up to the limit and not one more [UPL-2]", async () => {
     await using app = await openApp({ inMemory: true, config: { limits: { max_upload_bytes: 1_000 } } });
     const { id } = await app.call(`POST ${SESSIONS}`);
     await fill(app, id, UPLOADS_PER_SESSION_MAX_LARGEST - 1, 1_000);
@@ -258,9 +258,9 @@ function corpus(): [body: string | Uint8Array, type: string | null][] {
   ];
 }
 
-describe("odd multipart bodies (reliability UPL-3)", () => {
+describe("odd multipart bodies [UPL-3]", () => {
   it(
-    `are taken or refused with 400, 413 or 415, and leave nothing half: ${corpus().length} of them and 300 that are broken at random (seed ${SEED})`,
+    `are taken or refused with 400, 413 or 415, and leave nothing half: ${corpus.length} of them and 300 that are broken at random (seed ${SEED}) [UPL-3]`,
     async () => {
       await using app = await openApp({ inMemory: true });
       const { id } = await app.call(`POST ${SESSIONS}`);
@@ -304,8 +304,8 @@ it("a form with more than the file is refused with the extra fields, and leaves 
   expect([...Deno.readDirSync(join(app.dataDir, "uploads", id))]).toEqual([]);
 });
 
-describe("hostile names (reliability UPL-4)", () => {
-  it("are kept as data, and appear neither in the path nor in the header of the download", async () => {
+describe("hostile names [UPL-4]", () => {
+  it("are kept as data, and appear neither in the path nor in the header of the download [UPL-4]", async () => {
     await using app = await openApp({ inMemory: true });
     const { id } = await app.call(`POST ${SESSIONS}`);
     const folder = join(app.server.parts.paths.uploads, id);
@@ -397,7 +397,7 @@ it("an error of the service's disk is not reported as the client's fault", async
   expect([sent.status, JSON.parse(sent.body).code]).toEqual([500, "internal"]);
 });
 
-it("a file that is named like a partial one is complete, and survives a start (reliability UPL-5)", async () => {
+it("a file that is named like a partial one is complete, and survives a start [UPL-5]", async () => {
   await using app = await openApp();
   const { id } = await app.call(`POST ${SESSIONS}`);
   const whole = await upload(app, id, "whole", "film.part");
@@ -409,8 +409,8 @@ it("a file that is named like a partial one is complete, and survives a start (r
   await expect(Deno.stat(half)).rejects.toThrow();
 });
 
-describe("another session's files (reliability UPL-6)", () => {
-  it("cannot be read, sent, replaced or removed from here", async () => {
+describe("another session's files [UPL-6]", () => {
+  it("cannot be read, sent, replaced or removed from here [UPL-6]", async () => {
     await using app = await openApp({ inMemory: true });
     const sessions = [(await app.call(`POST ${SESSIONS}`)).id, (await app.call(`POST ${SESSIONS}`)).id];
     const files = [
@@ -432,8 +432,8 @@ describe("another session's files (reliability UPL-6)", () => {
   });
 });
 
-describe("a file that is swapped for a link (reliability PTH-2)", () => {
-  it(`never returns a file from elsewhere, ${RACES} times (seed ${SEED})`, async () => {
+describe("a file that is swapped for a link [PTH-2]", () => {
+  it(`never returns a file from elsewhere, ${RACES} times (seed ${SEED}) [PTH-2]`, async () => {
     await using app = await openApp({ inMemory: true });
     const chance = random(SEED);
     const { id } = await app.call(`POST ${SESSIONS}`);

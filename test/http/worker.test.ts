@@ -81,7 +81,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     expect((await app.send("POST /api/workers", { name: "x", engine: "nope" })).status).toBe(400);
   });
 
-  it("accepts scopes by their syntax (contract 2)", async () => {
+  it("accepts scopes by their syntax (contract 2) [SCP-8]", async () => {
     await using app = await openApp();
     const make = (scopes: unknown) => app.send("POST /api/workers", { name: "Ada", scopes });
     expect((await make(["read:workers", "*:*", "fly:moon"])).body.scopes).toEqual([
@@ -110,7 +110,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     expect(await names("")).toEqual(["Bob", "Ada Ünal"]);
   });
 
-  it("an id that is not a UUID is not found (reliability PTH-5)", async () => {
+  it("an id that is not a UUID is not found [PTH-5]", async () => {
     await using app = await openApp();
     for (const id of ["1", "..%2f..%2fetc", "%00", "null", "x".repeat(500), "%F0%9F%91%BB", "%"]) {
       for (
@@ -125,7 +125,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     }
   });
 
-  it("refuses a work directory in the service's own data (reliability PTH-4)", async () => {
+  it("refuses a work directory in the service's own data [PTH-4]", async () => {
     await using app = await openApp();
     const { root } = app.server.parts.paths;
     for (const dir of [root, join(root, "logs"), join(root, "workers"), `${root}/workers/../uploads`]) {
@@ -157,7 +157,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     await expect(Deno.stat(other.work_dir)).rejects.toThrow();
   });
 
-  it("DELETE with the directory never deletes more than the worker's own (reliability PTH-3)", async () => {
+  it("DELETE with the directory never deletes more than the worker's own [PTH-3]", async () => {
     await using app = await openApp();
     const base = await Deno.makeTempDir({ prefix: "svc-test-work-" });
     const canary = join(base, "outer", "inner", "canary");

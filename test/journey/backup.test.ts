@@ -14,8 +14,8 @@ const BACKUPS = Number(Deno.env.get("SVC_TEST_BACKUPS") ?? 5);
 const APART = await areApart("/tmp", "/dev/shm");
 const ENV = { SVC_AUTH__PASSWORD_HASH: PASS_HASH };
 
-describe("svc ctl system backup and svc restore (reliability BAK-1, BAK-4)", () => {
-  it("everything is restored, in another directory: rows, replies, logs, uploads, logins", async () => {
+describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
+  it("everything is restored, in another directory: rows, replies, logs, uploads, logins [BAK-4]", async () => {
     await using folder = await tempDir();
     const [first, second] = [join(folder.path, "first"), join(folder.path, "second")];
     await Deno.mkdir(first);
@@ -68,7 +68,7 @@ describe("svc ctl system backup and svc restore (reliability BAK-1, BAK-4)", () 
   });
 
   it(
-    `${BACKUPS} backups while messages keep coming: each holds all that was acknowledged before it began (reliability BAK-1)`,
+    `${BACKUPS} backups while messages keep coming: each holds all that was acknowledged before it began [BAK-1]`,
     async () => {
       await using app = await openApp();
       await using folder = await tempDir();
@@ -139,7 +139,7 @@ describe("svc ctl system backup and svc restore (reliability BAK-1, BAK-4)", () 
     },
   );
 
-  it("a restore is refused while the service runs, and asks before it changes anything", async () => {
+  it("a restore is refused while the service runs, and asks before it changes anything [BAK-4]", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
@@ -171,7 +171,7 @@ describe("svc ctl system backup and svc restore (reliability BAK-1, BAK-4)", () 
     );
   });
 
-  it("--new-key makes old tokens invalid", async () => {
+  it("--new-key makes old tokens invalid [BAK-4]", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
@@ -197,7 +197,7 @@ describe("svc ctl system backup and svc restore (reliability BAK-1, BAK-4)", () 
     expect((await api.send("POST /api/auth/refresh", { refresh_token: old.refreshToken })).status).toBe(401);
   });
 
-  it("refuses anything but a complete backup, says why, and changes nothing", async () => {
+  it("refuses anything but a complete backup, says why, and changes nothing [BAK-4]", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);

@@ -16,7 +16,7 @@ const TOKENS_OF_RUN = 300;
 const TOKENS = TOKENS_OF_RUN * (HALF + 10);
 
 it(
-  `50 runs at once at two limits, ${KILLS} kills: never over by more than contract 14 says, and the sums equal a recount (reliability BUD-1; seed ${SEED})`,
+  `50 runs at once at two limits, ${KILLS} kills: never over by more than contract 14 says, and the sums equal a recount (seed ${SEED}) [BUD-1]`,
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

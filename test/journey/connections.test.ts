@@ -60,7 +60,7 @@ const CAT = {
 };
 
 it(
-  "1,100 idle connections with a limit of 1,024 files: everybody else is served, and runs have their files (reliability BYT-3)",
+  "1,100 idle connections with a limit of 1,024 files: everybody else is served, and runs have their files [BYT-3]",
   async () => {
     await using folder = await tempDir();
     await using server = await startServer({
@@ -79,7 +79,7 @@ it(
 );
 
 it(
-  "of few files few are connections: with a limit of 60 they are never all taken (reliability BYT-3)",
+  "of few files few are connections: with a limit of 60 they are never all taken [BYT-3]",
   async () => {
     await using folder = await tempDir();
     await using server = await startServer({ dataDir: folder.path, program: limited(60), env: CAT });
@@ -97,7 +97,7 @@ it(
   120_000,
 );
 
-it("what cannot be accepted for want of files ends nothing: it pauses and goes on (reliability BYT-3)", async () => {
+it("what cannot be accepted for want of files ends nothing: it pauses and goes on [BYT-3]", async () => {
   const real = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   let failures = 2;
   const listener = {
@@ -119,7 +119,7 @@ it("what cannot be accepted for want of files ends nothing: it pauses and goes o
 });
 
 it(
-  "clients that go away while their connections are closed for others end nothing (reliability BYT-3)",
+  "clients that go away while their connections are closed for others end nothing [BYT-3]",
   async () => {
     await using folder = await tempDir();
     const env = { ...CAT, SVC_SERVER__MAX_CONNECTIONS: "20" };
@@ -185,7 +185,7 @@ it("where all are in use a new one is closed, unless it comes from a proxy that 
   }
 });
 
-it("a connection that nobody with a token uses makes room, whatever it is doing (reliability BYT-3)", async () => {
+it("a connection that nobody with a token uses makes room, whatever it is doing [BYT-3]", async () => {
   await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
   const { id } = await app.call("POST /api/local/sessions");
   const headers = { authorization: `Bearer ${await app.token()}` };
@@ -210,7 +210,7 @@ it("a connection that nobody with a token uses makes room, whatever it is doing 
   await reader?.cancel();
 });
 
-it("an agent that opens more streams than there may be keeps nobody out but itself (reliability BYT-3)", async () => {
+it("an agent that opens more streams than there may be keeps nobody out but itself [BYT-3]", async () => {
   await using app = await openApp({
     config: { server: { max_connections_per_address: 8 }, engines: fakeEngines() },
   });
@@ -237,7 +237,7 @@ it("an agent that opens more streams than there may be keeps nobody out but itse
   for (const { cancel } of agents.concat(mine)) await cancel();
 });
 
-it("a runner that uses every connection keeps nobody out but itself (reliability BYT-3)", async () => {
+it("a runner that uses every connection keeps nobody out but itself [BYT-3]", async () => {
   await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
   const { token } = await app.call("POST /api/runners", { name: "r1" });
   const person = { authorization: `Bearer ${await app.token()}` };
@@ -262,7 +262,7 @@ it("a runner that uses every connection keeps nobody out but itself (reliability
   expect(answer?.status).toBe(200);
 });
 
-it("requests that a client sends without waiting count like connections, and those beyond the limit are 503 (reliability BYT-3)", async () => {
+it("requests that a client sends without waiting count like connections, and those beyond the limit are 503 [BYT-3]", async () => {
   await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
   const { host, hostname, port } = new URL(app.url);
   using connection = await Deno.connect({ hostname, port: Number(port) });

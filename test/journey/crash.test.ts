@@ -60,7 +60,7 @@ describe("kill -9 of the server during a run", () => {
 });
 
 describe("stopping in order", () => {
-  it("a second server does not start after the lock file was removed, nor with a data directory of its own (reliability DUR-5)", async () => {
+  it("a second server does not start after the lock file was removed, nor with a data directory of its own [DUR-5]", async () => {
     await using folder = await tempDir();
     await using other = await tempDir();
     const database = `file:${join(folder.path, "elsewhere/own.db")}`;

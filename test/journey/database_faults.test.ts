@@ -8,7 +8,7 @@ import { type Conversation, openConversation, pause } from "../harness/workload.
 
 const PAGE_BYTES = 4_096;
 
-describe("a damaged or missing database at the start (reliability DBF-6, DBF-7, DBF-8)", () => {
+describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () => {
   const cases: [string, (path: string) => Promise<void>, RegExp][] = [
     [
       "garbage",
@@ -39,7 +39,7 @@ describe("a damaged or missing database at the start (reliability DBF-6, DBF-7, 
     }
   }, 180_000);
 
-  it("a place where no database can be created is exit 1 with a message", async () => {
+  it("a place where no database can be created is exit 1 with a message [DBF-8]", async () => {
     await using folder = await tempDir();
     await Deno.writeTextFile(join(folder.path, "file"), "");
     const start = (env: Record<string, string>) => svc(["serve"], { dataDir: folder.path, env });
@@ -64,7 +64,7 @@ describe("a damaged or missing database at the start (reliability DBF-6, DBF-7, 
 
 describe("a database that is damaged under the running service", () => {
   it(
-    "a reader that stays: an alarm when the -wal is over 64 MB, and it shrinks when the reader is gone (reliability DBF-12)",
+    "a reader that stays: an alarm when the -wal is over 64 MB, and it shrinks when the reader is gone [DBF-12]",
     async () => {
       await using world = await World.open();
       const { server, say } = await start(world);

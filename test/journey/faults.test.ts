@@ -191,11 +191,11 @@ async function talk(world: World, api: Client, gone: () => boolean): Promise<voi
 }
 
 describe.skipIf(LEFT_OUT)(
-  `kill -9 at each of ${FAULT_POINTS.length} places, ${SEEDS} times each (reliability DUR-2, DUR-3, BAK-3, UPL-5)`,
+  `kill -9 at each of ${FAULT_POINTS.length} places, ${SEEDS} times each [DUR-2, DUR-3, BAK-3, UPL-5]`,
   () => {
     for (const point of FAULT_POINTS.filter((one) => one !== "migrate.step")) {
       it(
-        `${point}: no state is half done after the kill, and all work is done after the next start`,
+        `${point}: no state is half done after the kill, and all work is done after the next start [DUR-3]`,
         async () => {
           for (let round = 1; round <= SEEDS; round++) {
             // A cancelled run takes seconds to end, so only the first passages are tried.
@@ -240,7 +240,7 @@ describe.skipIf(LEFT_OUT)(
     }
 
     it(
-      "migrate.step: the next start goes on where it stopped, and does nothing twice (reliability BAK-5)",
+      "migrate.step: the next start goes on where it stopped, and does nothing twice [BAK-5, SHD-9]",
       async () => {
         for (let step = 1; step <= 3; step++) {
           await using world = await World.open();
@@ -267,7 +267,7 @@ describe.skipIf(LEFT_OUT)(
 );
 
 it(
-  `${RETRIES} times killed between commit and answer, and sent again under its key: each message once (reliability DUR-2)`,
+  `${RETRIES} times killed between commit and answer, and sent again under its key: each message once [DUR-2]`,
   async () => {
     await using world = await World.open();
     await world.prepare();
@@ -289,7 +289,7 @@ it(
   60_000 + RETRIES * 3_000,
 );
 
-it("the log of a run is on the disk before its outcome is (reliability DUR-9)", async () => {
+it("the log of a run is on the disk before its outcome is [DUR-9]", async () => {
   await using world = await World.open();
   await world.prepare();
   for (let k = 1; k <= RETRIES; k++) {
@@ -308,7 +308,7 @@ it("the log of a run is on the disk before its outcome is (reliability DUR-9)", 
   }
 }, 20_000 + RETRIES * 3_000);
 
-it("a reply that was stored and not yet delivered reaches a client that reconnects, once (reliability DUR-4)", async () => {
+it("a reply that was stored and not yet delivered reaches a client that reconnects, once [DUR-4]", async () => {
   await using world = await World.open();
   await world.prepare();
   const { server, api } = await world.start("outcome.post-commit:1:kill");

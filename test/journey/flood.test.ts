@@ -5,7 +5,7 @@ import { startServer, svc, tempDir } from "../harness/process.ts";
 import { eventually } from "../harness/wait.ts";
 import { startRun } from "../harness/workload.ts";
 
-it("unusual output is kept byte for byte, and every reader can handle it: bad UTF-8, NUL, a line of 10 MB (reliability CHD-7)", async () => {
+it("unusual output is kept byte for byte, and every reader can handle it: bad UTF-8, NUL, a line of 10 MB [CHD-7]", async () => {
   await using folder = await tempDir();
   await using server = await startServer({ dataDir: folder.path, env: fakeEnvironment() });
   const api = await client(server.url);

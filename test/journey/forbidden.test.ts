@@ -70,7 +70,7 @@ echo $? >> "$FOLDER/no-token"
 echo tried
 `;
 
-describe("an agent with the default scopes (reliability SCP-1, docs/security.md)", () => {
+describe("an agent with the default scopes (docs/security.md) [SCP-1]", () => {
   it(
     `is refused ${TRIES.length} forbidden things from its own shell, and its token dies with the run`,
     async () => {

@@ -12,7 +12,7 @@ const WORKERS = 6;
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 
 it(
-  `${KILLS} kills at random during ${TASKS} tasks of all types: nothing is lost, doubled or stuck (reliability DUR-1, DSP-1; seed ${SEED})`,
+  `${KILLS} kills at random during ${TASKS} tasks of all types: nothing is lost, doubled or stuck (seed ${SEED}) [DUR-1, DSP-1]`,
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

@@ -5,7 +5,7 @@ import { TestClock } from "../harness/clock.ts";
 
 const LOGIN = "POST /api/auth/login";
 
-describe("a try that was not checked is no failed one (reliability AUT-4)", () => {
+describe("a try that was not checked is no failed one [AUT-4]", () => {
   it("a right login right after a flood of its own succeeds: what was refused for want of room does not count", async () => {
     const password_hash = await hashPassword(PASSWORD, { ln: 14, r: 8, p: 1 });
     const clock = new TestClock("2026-01-05T08:00:10Z");
@@ -40,7 +40,7 @@ describe("a try that was not checked is no failed one (reliability AUT-4)", () =
   });
 });
 
-it("logins that failed while the clock was two days ahead lock nobody out when it is right again (reliability AUT-4)", async () => {
+it("logins that failed while the clock was two days ahead lock nobody out when it is right again [AUT-4]", async () => {
   const ahead = new TestClock("2026-01-07T08:00:10Z");
   const first = await openApp({ clock: ahead });
   for (let i = 0; i < 12; i++) await first.send(LOGIN, { username: "admin", password: "wrong" });

@@ -8,7 +8,7 @@ import { eventually } from "../harness/wait.ts";
 import { createTask, createWorkers, readRunMarks } from "../harness/workload.ts";
 const RUNS = Number(Deno.env.get("SVC_TEST_RUNS") ?? 60);
 
-it(`${RUNS} runs leave no zombie, no descriptor and no memory behind (reliability CHD-14)`, async () => {
+it(`${RUNS} runs leave no zombie, no descriptor and no memory behind [CHD-14]`, async () => {
   await using folder = await tempDir();
   await using server = await startServer({ dataDir: folder.path, env: fakeEnvironment() });
   const api = await client(server.url);
@@ -43,7 +43,7 @@ it(`${RUNS} runs leave no zombie, no descriptor and no memory behind (reliabilit
 }, 60_000 + RUNS * 500);
 
 it(
-  "a task that takes the server down with it fails after three attempts, and all others are done (reliability DSP-4)",
+  "a task that takes the server down with it fails after three attempts, and all others are done [DSP-4]",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
@@ -81,7 +81,7 @@ it(
 );
 
 it(
-  "a run's token is worth nothing a second after its end, however it ended, nor in the next attempt (reliability SCP-5, SCP-6)",
+  "a run's token is worth nothing a second after its end, however it ended, nor in the next attempt [SCP-5, SCP-6]",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

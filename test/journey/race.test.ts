@@ -5,8 +5,8 @@ import { random } from "../harness/schedule.ts";
 const RACES = 1_000;
 const AT_ONCE = 20;
 
-describe("cancel races claim (reliability DSP-11)", () => {
-  it(`${RACES} times: either cancelled without a run, or run, never both`, async () => {
+describe("cancel races claim [DSP-11]", () => {
+  it(`${RACES} times: either cancelled without a run, or run, never both [DSP-11]`, async () => {
     await using app = await openApp({ config: { limits: { max_concurrent_runs: 3 } } });
     const chance = random(7);
     const workers: string[] = [];
@@ -40,7 +40,7 @@ describe("cancel races claim (reliability DSP-11)", () => {
     expect(cancelled).toBeLessThan(RACES - 10);
   }, 180_000);
 
-  it("deleting a worker races its tasks and leaves nothing behind (reliability DSP-15)", async () => {
+  it("deleting a worker races its tasks and leaves nothing behind [DSP-15]", async () => {
     await using app = await openApp();
     const chance = random(8);
     for (let race = 0; race < 100; race++) {

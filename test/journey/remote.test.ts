@@ -60,7 +60,7 @@ describe.skipIf(SQLD === undefined)("the whole service on a real libSQL server",
 });
 
 describe.skipIf(SQLD === undefined)(
-  "two servers on one libSQL server (contract 4, reliability DSP-2)",
+  "two servers on one libSQL server (contract 4) [DSP-2]",
   () => {
     const environment = () => ({ ...fakeEnvironment(), ...place.env });
 
@@ -94,7 +94,7 @@ describe.skipIf(SQLD === undefined)(
     });
 
     it(
-      "one that was silent for so long that another took its run over writes nothing when it wakes",
+      "one that was silent for so long that another took its run over writes nothing when it wakes [DSP-2]",
       async () => {
         await using one = await tempDir();
         await using two = await tempDir();

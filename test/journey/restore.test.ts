@@ -5,7 +5,7 @@ import { Database } from "../../src/store/database.ts";
 import { openApp } from "../harness/app.ts";
 import { tempDir } from "../harness/process.ts";
 
-it("restore() refuses, and changes nothing, when its own changes cannot reach the database file (reliability BAK-4)", async () => {
+it("restore refuses, and changes nothing, when its own changes cannot reach the database file [BAK-4]", async () => {
   await using folder = await tempDir();
   const file = join(folder.path, "backup.tar");
   {

@@ -64,9 +64,9 @@ class Sink {
 // The long run: SVC_TEST_FORMATS=json,pretty.
 const FORMATS = (Deno.env.get("SVC_TEST_FORMATS") ?? "json").split(",");
 
-describe.each(FORMATS)("secrets, logged as %s (reliability SEC-1, SEC-2, SEC-3, I9)", (format) => {
+describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (format) => {
   it(
-    "a token in the query of any route, answered in any way, reaches no log, file, header, body or metric",
+    "a token in the query of any route, answered in any way, reaches no log, file, header, body or metric [SEC-1]",
     async () => {
       await using folder = await tempDir();
       const dataDir = join(folder.path, "data");
@@ -143,7 +143,7 @@ describe.each(FORMATS)("secrets, logged as %s (reliability SEC-1, SEC-2, SEC-3, 
     180_000,
   );
 
-  it("passwords, keys and tokens are only where they belong, whatever an agent prints", async () => {
+  it("passwords, keys and tokens are only where they belong, whatever an agent prints [SEC-2]", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
@@ -230,7 +230,7 @@ describe.each(FORMATS)("secrets, logged as %s (reliability SEC-1, SEC-2, SEC-3, 
   }, 180_000);
 
   it(
-    "control characters from outside forge no line and control no terminal (reliability SEC-5)",
+    "control characters from outside forge no line and control no terminal [SEC-5]",
     async () => {
       await using folder = await tempDir();
       const env = { ...fakeEnvironment(), SVC_LOG__LEVEL: "debug", SVC_LOG__FORMAT: format };
@@ -322,7 +322,7 @@ async function rawRequest(server: ServerProcess, text: string): Promise<void> {
 }
 
 it(
-  "whatever the mask it was started with, all that the service writes is its user's alone (reliability SEC-7)",
+  "whatever the mask it was started with, all that the service writes is its user's alone [SEC-7]",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

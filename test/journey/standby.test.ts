@@ -36,7 +36,7 @@ describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract
     expect(await second.end("SIGTERM")).toMatchObject({ code: 0 });
   }, 120_000);
 
-  it("takes over within 45 s when the other one was killed, and does its work again", async () => {
+  it("takes over within 45 s when the other one was killed, and does its work again [RUN-4]", async () => {
     await using machines = await Machines.open();
     const first = await machines.start("one");
     const second = await machines.start("two", { standby: true });

@@ -13,7 +13,7 @@ const TAKEOVER_MAX_MS = 45_000;
 
 describe.skipIf(SQLD === undefined)("two machines, of which one is not as it should be (contract 18)", () => {
   it(
-    "one that is cut off ends its runs and itself before the other one begins; nothing of it is written later",
+    "one that is cut off ends its runs and itself before the other one begins; nothing of it is written later [RUN-4]",
     async () => {
       await using machines = await Machines.open();
       using proxy = new Proxy(machines.place.sqld.url);
@@ -63,7 +63,7 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
   );
 
   it(
-    "one that was stopped for so long that the other one serves ends itself when it wakes, and waits when it is started again",
+    "one that was stopped for so long that the other one serves ends itself when it wakes, and waits when it is started again [RUN-4]",
     async () => {
       await using machines = await Machines.open();
       const first = await machines.start("one");
@@ -93,37 +93,41 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
     600_000,
   );
 
-  it("another key, no key, other files: each is refused, with the way out, and changes nothing", async () => {
-    await using machines = await Machines.open();
-    delete machines.env.SVC_AUTH__JWT_SECRET;
-    await machines.start("one");
-    const dataDir = machines.dataDir("two");
-    await Deno.mkdir(dataDir);
-    const key = join(dataDir, "secret.key");
-    const serve = (env: Record<string, string> = {}) =>
-      svc(["serve", "--standby"], { dataDir, env: { ...machines.env, ...env } });
+  it(
+    "another key, no key, other files: each is refused, with the way out, and changes nothing [RUN-4]",
+    async () => {
+      await using machines = await Machines.open();
+      delete machines.env.SVC_AUTH__JWT_SECRET;
+      await machines.start("one");
+      const dataDir = machines.dataDir("two");
+      await Deno.mkdir(dataDir);
+      const key = join(dataDir, "secret.key");
+      const serve = (env: Record<string, string> = {}) =>
+        svc(["serve", "--standby"], { dataDir, env: { ...machines.env, ...env } });
 
-    const none = await serve();
-    expect([none.code, none.err]).toEqual([
-      2,
-      expect.stringMatching(/sign with the key \w+, and there is none here; copy/),
-    ]);
-    await expect(Deno.stat(key)).rejects.toThrow(Deno.errors.NotFound);
-    const other = await serve({ SVC_AUTH__JWT_SECRET: "a key that no other machine has, of 32 or more" });
-    expect([other.code, other.err]).toEqual([
-      2,
-      expect.stringContaining("set auth.jwt_secret to that of the other machine"),
-    ]);
+      const none = await serve();
+      expect([none.code, none.err]).toEqual([
+        2,
+        expect.stringMatching(/sign with the key \w+, and there is none here; copy/),
+      ]);
+      await expect(Deno.stat(key)).rejects.toThrow(Deno.errors.NotFound);
+      const other = await serve({ SVC_AUTH__JWT_SECRET: "a key that no other machine has, of 32 or more" });
+      expect([other.code, other.err]).toEqual([
+        2,
+        expect.stringContaining("set auth.jwt_secret to that of the other machine"),
+      ]);
 
-    await Deno.copyFile(join(machines.dataDir("one"), "secret.key"), key);
-    const empty = join(machines.folder, "not mounted");
-    const files = await serve({ SVC_FILES_DIR: empty });
-    expect([files.code, files.err]).toEqual([2, expect.stringContaining(`are not in ${empty}`)]);
-    expect([...Deno.readDirSync(empty)]).toEqual([]);
-    await Deno.writeTextFile(join(empty, "files.json"), '{"database":"another"}');
-    const foreign = await serve({ SVC_FILES_DIR: empty });
-    expect([foreign.code, foreign.err]).toEqual([2, expect.stringContaining("belong to another one")]);
-  }, 240_000);
+      await Deno.copyFile(join(machines.dataDir("one"), "secret.key"), key);
+      const empty = join(machines.folder, "not mounted");
+      const files = await serve({ SVC_FILES_DIR: empty });
+      expect([files.code, files.err]).toEqual([2, expect.stringContaining(`are not in ${empty}`)]);
+      expect([...Deno.readDirSync(empty)]).toEqual([]);
+      await Deno.writeTextFile(join(empty, "files.json"), '{"database":"another"}');
+      const foreign = await serve({ SVC_FILES_DIR: empty });
+      expect([foreign.code, foreign.err]).toEqual([2, expect.stringContaining("belong to another one")]);
+    },
+    240_000,
+  );
 
   it("one that waits ends when the key is changed, until it has the new one", async () => {
     await using machines = await Machines.open();

@@ -84,7 +84,7 @@ class Load {
 
 it.skipIf(SQLD === undefined)(
   `${KILLS} kills and ${HANDOVERS} orderly stops of the one that serves, under load, with a standby: nothing acknowledged is ` +
-    `lost, nothing runs twice at once (reliability RUN-4; seed ${SEED})`,
+    `lost, nothing runs twice at once (seed ${SEED}) [RUN-4]`,
   async () => {
     await using machines = await Machines.open();
     // One login for all of it.

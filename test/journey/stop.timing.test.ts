@@ -14,7 +14,7 @@ const OLD = 100_000;
 const OPEN = 500;
 
 it(
-  `${STREAMS} open streams are ended by us, each with its last event, and hold nothing up (reliability SHD-4)`,
+  `${STREAMS} open streams are ended by us, each with its last event, and hold nothing up [SHD-4]`,
   async () => {
     await using folder = await tempDir();
     await using server = await startServer({ dataDir: folder.path, env: ENV });
@@ -33,7 +33,7 @@ it(
 );
 
 it(
-  `a start with ${OLD} old rows and ${OPEN} open tasks is ready within three seconds (reliability SHD-7)`,
+  `a start with ${OLD} old rows and ${OPEN} open tasks is ready within three seconds [SHD-7]`,
   async () => {
     await using folder = await tempDir();
     const dataDir = folder.path;

@@ -14,7 +14,7 @@ const ENV = {
 };
 
 it.skipIf(!TRACES)(
-  "the server leaves its database's files to libSQL: whatever it does, nobody else opens them (reliability DUR-6)",
+  "the server leaves its database's files to libSQL: whatever it does, nobody else opens them [DUR-6]",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
@@ -48,7 +48,7 @@ it.skipIf(!TRACES)(
 
 // A SIGKILL loses nothing that was written, synced or not. So these look at the calls and at their order.
 it.skipIf(!TRACES)(
-  "what a power cut must not lose is synced first: a run's log before its outcome is committed (reliability DUR-9), an upload before it has its name (reliability UPL-5), a commit before it is acknowledged (reliability DUR-8)",
+  "what a power cut must not lose is synced first: a run's log before its outcome is committed, an upload before it has its name, a commit before it is acknowledged [DUR-9, UPL-5, DUR-8]",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

@@ -12,7 +12,7 @@ import { eventually } from "../harness/wait.ts";
 const THROWS = (Deno.env.get("SVC_TEST_THROWS") ?? "reject").split(",");
 const UNCAUGHT = new URL("../harness/uncaught.ts", import.meta.url).pathname;
 
-it("stopping twice, and with a second signal, causes no error (reliability SHD-6)", async () => {
+it("stopping twice, and with a second signal, causes no error [SHD-6]", async () => {
   const uncaught: unknown[] = [];
   const note = (event: PromiseRejectionEvent) => {
     event.preventDefault();
@@ -32,7 +32,7 @@ it("stopping twice, and with a second signal, causes no error (reliability SHD-6
   await app[Symbol.asyncDispose]();
 });
 
-it("a stop in the middle of a start wins, and neither causes an error (reliability SHD-6)", async () => {
+it("a stop in the middle of a start wins, and neither causes an error [SHD-6]", async () => {
   await using folder = await tempDir();
   const server = await Server.open(testConfig(folder.path));
   const starting = server.start();
@@ -42,9 +42,9 @@ it("a stop in the middle of a start wins, and neither causes an error (reliabili
   expect(server.stages.map(({ rounds }) => rounds)).toEqual(server.stages.map(() => 0));
 });
 
-describe("an error that nobody catches (reliability SHD-8)", () => {
+describe("an error that nobody catches [SHD-8]", () => {
   it.each(THROWS)(
-    "is logged with its cause and without secrets, runs go back to the queue, and the exit code is 1: %s",
+    "is logged with its cause and without secrets, runs go back to the queue, and the exit code is 1: %s [SHD-8]",
     async (how) => {
       await using folder = await tempDir();
       const dataDir = join(folder.path, "data");

@@ -5,7 +5,7 @@ import { startServer, tempDir } from "../harness/process.ts";
 const CYCLES = Number(Deno.env.get("SVC_TEST_CYCLES") ?? 3);
 
 it(
-  `${CYCLES} starts and stops in a row: each is ready, and exits with 0 within a second (reliability SHD-1)`,
+  `${CYCLES} starts and stops in a row: each is ready, and exits with 0 within a second [SHD-1]`,
   async () => {
     await using folder = await tempDir();
     for (let cycle = 1; cycle <= CYCLES; cycle++) {

@@ -50,14 +50,14 @@ function names(folder: string): string[] {
 }
 
 describe("the fixture of the schema", () => {
-  it("equals the current schema (otherwise add a migration; before the first release: vitest -u) (reliability BAK-7)", async () => {
+  it("equals the current schema (otherwise add a migration; before the first release: vitest -u) [BAK-7]", async () => {
     const db = await Database.open(":memory:");
     await migrate(db, 1);
     await expect(await dumpSchema(db)).toMatchFileSnapshot(FIXTURE);
     await db.close();
   });
 
-  it("becomes the schema of a fresh database and keeps its rows (reliability BAK-7)", async () => {
+  it("becomes the schema of a fresh database and keeps its rows [BAK-7]", async () => {
     await using folder = await tempDir();
     const db = await openFixture(join(folder.path, "svc.db"));
     await upgrade(db, dataPaths(folder.path), clock, NEXT);
@@ -83,7 +83,7 @@ describe("the fixture of the schema", () => {
   });
 });
 
-describe("upgrade()", () => {
+describe("upgrade", () => {
   it("makes a checked copy before an older database is changed, and none for a new one or the same", async () => {
     await using folder = await tempDir();
     const paths = dataPaths(folder.path);
@@ -154,7 +154,7 @@ describe("the way back (docs/install.md)", () => {
 });
 
 describe("svc serve on the data of another program", () => {
-  it("refuses a newer version, names both versions, and changes nothing (reliability BAK-6)", async () => {
+  it("refuses a newer version, names both versions, and changes nothing [BAK-6]", async () => {
     await using folder = await tempDir();
     await changedDatabase(folder.path, [
       `insert into migration (version, name, applied_at) values (${

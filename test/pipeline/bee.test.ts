@@ -242,7 +242,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     ]);
   });
 
-  it("its token is masked in its reply, and in its error (reliability SEC-3)", async () => {
+  it("its token is masked in its reply, and in its error [SEC-3]", async () => {
     await using it = await withBee([
       `!echo '{"reply": "I am '"$SVC_TOKEN"', and glad"}'`,
       `!echo "refused: $SVC_TOKEN" >&2; exit 3`,
@@ -392,7 +392,7 @@ it("the coordinator is not delayed for other conversations by those that wait fo
   ]);
 });
 
-it("what an earlier process left is routed one by one: what ends the process takes no attempt from those beside it (reliability BYT-4)", async () => {
+it("what an earlier process left is routed one by one: what ends the process takes no attempt from those beside it [BYT-4]", async () => {
   await using app = await openApp({ inMemory: true });
   const steps: string[] = [];
   const write = app.db.write.bind(app.db);

@@ -175,7 +175,7 @@ function openClaude(clock: TestClock, more: Record<string, unknown> = {}): Promi
 }
 
 describe("a budget that stops (contract 14)", () => {
-  it("ends a run in the middle, as soon as the engine tells that it is used up", async () => {
+  it("ends a run in the middle, as soon as the engine tells that it is used up [BUD-1]", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openClaude(clock);
     const ada = await app.call("POST /api/workers", { name: "Ada" });
@@ -249,8 +249,8 @@ describe("a budget that stops (contract 14)", () => {
   });
 });
 
-describe("a lane in which some tasks are held (reliability BUD-2)", () => {
-  it("goes on with those that are not, in their order, whatever stands in front", async () => {
+describe("a lane in which some tasks are held [BUD-2]", () => {
+  it("goes on with those that are not, in their order, whatever stands in front [BUD-2]", async () => {
     for (let seed = 1; seed <= SEEDS; seed++) await tryLane(seed);
   }, 120_000);
 });

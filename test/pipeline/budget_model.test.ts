@@ -139,9 +139,9 @@ function nextMonth(now: number): number {
   return time + 60_000;
 }
 
-describe("budgets equal their model (contract 14, reliability BUD-1)", () => {
+describe("budgets equal their model (contract 14) [BUD-1]", () => {
   it(
-    `over ${SEEDS} seeds of ${OPERATIONS} random operations each, through lost servers and two clock changes`,
+    `over ${SEEDS} seeds of ${OPERATIONS} random operations each, through lost servers and two clock changes [BUD-1]`,
     async () => {
       for (let seed = 1; seed <= SEEDS; seed++) await compare(seed);
     },

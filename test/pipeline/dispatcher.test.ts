@@ -19,7 +19,7 @@ async function give(app: App, workerId: string, ...instructions: string[]): Prom
 }
 
 describe("dispatcher (contract 4.5)", () => {
-  it("runs one task per work directory and so many in all, first in first out in each lane (reliability DSP-9)", async () => {
+  it("runs one task per work directory and so many in all, first in first out in each lane [DSP-9]", async () => {
     await using folder = await tempDir();
     const file = join(folder.path, "ledger");
     await using app = await openApp({

@@ -63,8 +63,8 @@ describe("a run that cannot be ended because a read fails", () => {
   });
 });
 
-describe("a stop (reliability SHD-2)", () => {
-  it("ends a run that a round of the dispatcher was just about to begin", async () => {
+describe("a stop [SHD-2]", () => {
+  it("ends a run that a round of the dispatcher was just about to begin [SHD-2]", async () => {
     const app = await openApp({ config });
     const claiming = Promise.withResolvers<void>();
     const go = Promise.withResolvers<void>();

@@ -126,7 +126,7 @@ describe("gates (contract 15)", () => {
     ["floods", sh("yes | head -c 300000000; exit 2"), 2, /^gate_failed: exit code 2: [y\n]+$/, 30],
     ["kills what is above it", sh("kill -9 $PPID 0; kill -9 -1; sleep 5"), 137, /exit code 137/, 15],
   ])(
-    "one that %s is a failure of the schedule, and its processes are gone",
+    "one that %s is a failure of the schedule, and its processes are gone [CMD-1]",
     async (_what, gate, exit, error, seconds) => {
       const { app, post } = await open();
       await using _ = app;
@@ -154,7 +154,7 @@ describe("gates (contract 15)", () => {
     120_000,
   );
 
-  it("of 300 MB that it prints, 64 KiB go to the agent", async () => {
+  it("of 300 MB that it prints, 64 KiB go to the agent [CMD-1]", async () => {
     const { app, post } = await open();
     await using _ = app;
     const task = await post(sh("yes | head -c 300000000"));
@@ -190,29 +190,33 @@ describe("gates (contract 15)", () => {
     expect((await app.call("GET /api/executions")).length).toBe(2);
   });
 
-  it.each(["cancel", "queue", "session", "worker"])("a cancelled task ends its gate: %s", async (how) => {
-    const { app, worker, post } = await open();
-    await using _ = app;
-    const task = await post(sh("sleep 300 & sleep 300"));
-    await app.call(`POST /api/tasks/${task.id}/run`, {});
-    await eventually("its gate runs", async () => (await occurrences(app))[0]?.status === "gating");
-    const [{ run_id }] = await occurrences(app);
-    if (how === "cancel") await app.call(`POST /api/tasks/${task.id}/cancel`, {});
-    if (how === "queue") await app.call("POST /api/queue/cancel", { filter: {}, expected: 1 });
-    if (how === "session") {
-      await app.call(`DELETE /api/contexts?session_key=${encodeURIComponent(task.session_key)}`);
-    }
-    if (how === "worker") await app.call(`DELETE /api/workers/${worker.id}`);
-    expect((await app.call(`GET /api/tasks/${task.id}`)).status).toBe("cancelled");
-    await app.settle(30_000);
-    expect(await findMarked(new Set([run_id]))).toEqual([]);
-    expect(await occurrences(app)).toMatchObject([{ status: "cancelled", gate_exit: null, ended: 1 }]);
-    expect(await app.call("GET /api/executions")).toEqual([]);
-    expect((await app.db.read("select * from reservation")).length).toBe(0);
-  }, 60_000);
+  it.each(["cancel", "queue", "session", "worker"])(
+    "a cancelled task ends its gate: %s [CMD-1]",
+    async (how) => {
+      const { app, worker, post } = await open();
+      await using _ = app;
+      const task = await post(sh("sleep 300 & sleep 300"));
+      await app.call(`POST /api/tasks/${task.id}/run`, {});
+      await eventually("its gate runs", async () => (await occurrences(app))[0]?.status === "gating");
+      const [{ run_id }] = await occurrences(app);
+      if (how === "cancel") await app.call(`POST /api/tasks/${task.id}/cancel`, {});
+      if (how === "queue") await app.call("POST /api/queue/cancel", { filter: {}, expected: 1 });
+      if (how === "session") {
+        await app.call(`DELETE /api/contexts?session_key=${encodeURIComponent(task.session_key)}`);
+      }
+      if (how === "worker") await app.call(`DELETE /api/workers/${worker.id}`);
+      expect((await app.call(`GET /api/tasks/${task.id}`)).status).toBe("cancelled");
+      await app.settle(30_000);
+      expect(await findMarked(new Set([run_id]))).toEqual([]);
+      expect(await occurrences(app)).toMatchObject([{ status: "cancelled", gate_exit: null, ended: 1 }]);
+      expect(await app.call("GET /api/executions")).toEqual([]);
+      expect((await app.db.read("select * from reservation")).length).toBe(0);
+    },
+    60_000,
+  );
 
   it(
-    "an orderly stop asks it again at the next start, and this is no attempt; what it let through is not asked again",
+    "an orderly stop asks it again at the next start, and this is no attempt; what it let through is not asked again [CMD-3]",
     async () => {
       const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
       const first = await open({ dataDir });

@@ -24,7 +24,7 @@ async function say(app: App, id: string, ...texts: string[]): Promise<void> {
 }
 
 describe("intake (contract 4.2)", () => {
-  it("quietUntil() restarts with each message and never exceeds three windows", () => {
+  it("quietUntil restarts with each message and never exceeds three windows", () => {
     expect(quietUntil(1_000, 1_000, 300)).toBe(1_300);
     expect(quietUntil(1_000, 1_200, 300)).toBe(1_500);
     expect(quietUntil(1_000, 1_599, 300)).toBe(1_899);
@@ -35,7 +35,7 @@ describe("intake (contract 4.2)", () => {
     expect(quietWindowMs("other", 0)).toBe(0);
   });
 
-  it("joinParts() keeps the order and leaves out what is empty", () => {
+  it("joinParts keeps the order and leaves out what is empty", () => {
     expect(joinParts([{ content: "a" }, { content: "" }, { content: "b" }])).toBe("a\nb");
   });
 
@@ -153,7 +153,7 @@ describe("intake (contract 4.2)", () => {
     expect(tasks.map(({ instruction }) => instruction)).toEqual(["first", "second"]);
   });
 
-  it("routes the messages of a conversation in the order in which they came (reliability DSP-10)", async () => {
+  it("routes the messages of a conversation in the order in which they came [DSP-10]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions", { worker_id: ada.id });

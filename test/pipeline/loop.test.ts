@@ -16,7 +16,7 @@ it("Bells: a listener that is closed twice takes nothing from the one after it",
 });
 
 describe("Stage", () => {
-  it("starts and stops a hundred times, and leaves no listener", async () => {
+  it("starts and stops a hundred times, and leaves no listener [SHD-6]", async () => {
     const bells = new Bells();
     for (let i = 0; i < 100; i++) {
       let rounds = 0;
@@ -31,7 +31,7 @@ describe("Stage", () => {
     expect(bells.size).toBe(0);
   });
 
-  it("logs what its step throws, backs off, and goes on (reliability SHD-8)", async () => {
+  it("logs what its step throws, backs off, and goes on [SHD-8]", async () => {
     const clock = new TestClock();
     const bells = new Bells();
     let calls = 0;
@@ -91,7 +91,7 @@ describe("Stage", () => {
     expect(finished).toBe(true);
   });
 
-  it("is not healthy when a round does not return for a minute (reliability CRN-9)", async () => {
+  it("is not healthy when a round does not return for a minute [CRN-9]", async () => {
     const clock = new TestClock();
     let release = (_ms: number) => {};
     const step = () => new Promise<number>((resolve) => release = resolve);

@@ -7,8 +7,8 @@ class SilentBells extends Bells {
   override ring(): void {}
 }
 
-describe("with every bell lost (architecture, sentence 1; reliability DSP-6)", () => {
-  it("each stage still finds its work within a second", async () => {
+describe("with every bell lost (architecture, sentence 1) [DSP-6]", () => {
+  it("each stage still finds its work within a second [DSP-6]", async () => {
     await using app = await openApp({ bells: new SilentBells() });
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions");

@@ -15,7 +15,7 @@ import { createTask } from "../harness/workload.ts";
 const SCALE = Number(Deno.env.get("SVC_TEST_ORDER") ?? 1);
 
 describe("dispatch", () => {
-  it("an outcome that comes after the run was taken away changes nothing (reliability DSP-2)", async () => {
+  it("an outcome that comes after the run was taken away changes nothing [DSP-2]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines(), limits: { max_attempts: 3 } } });
     const { db } = app.server.parts;
     const worker = await app.call("POST /api/workers", { name: "Ada" });
@@ -42,7 +42,7 @@ describe("dispatch", () => {
   });
 
   it(
-    "starts the messages of one conversation and worker in the order in which they came, however long each takes (reliability DSP-10)",
+    "starts the messages of one conversation and worker in the order in which they came, however long each takes [DSP-10]",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       const chance = random(10);
@@ -65,7 +65,7 @@ describe("dispatch", () => {
     60_000 * SCALE,
   );
 
-  it("tries only lost runs again, later each time, up to a limit (reliability DSP-13)", async () => {
+  it("tries only lost runs again, later each time, up to a limit [DSP-13]", async () => {
     for (let attempt = 1; attempt < 200; attempt++) {
       const delay = retryDelayMs(attempt);
       expect(delay).toBe([1_000, 4_000, 16_000][Math.min(attempt, 3) - 1]);
@@ -115,7 +115,7 @@ describe("dispatch", () => {
     });
   });
 
-  it("does not spin when the wall clock jumps (reliability DSP-8)", async () => {
+  it("does not spin when the wall clock jumps [DSP-8]", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const worker = await app.call("POST /api/workers", { name: "Ada" });

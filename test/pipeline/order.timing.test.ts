@@ -12,7 +12,7 @@ const SCALE = Number(Deno.env.get("SVC_TEST_ORDER") ?? 1);
 
 describe("dispatch", () => {
   it(
-    "an idle service starts a task at once and does not wait for a poll (reliability DSP-5; figures: make bench ARGS=tasks)",
+    "an idle service starts a task at once and does not wait for a poll (figures: make bench ARGS=tasks) [DSP-5]",
     async () => {
       await using folder = await tempDir();
       const ledger = join(folder.path, "ledger");
@@ -35,7 +35,7 @@ describe("dispatch", () => {
   );
 
   it(
-    "keeps to its caps, and a short queue beside long ones is done in its own time (reliability DSP-9)",
+    "keeps to its caps, and a short queue beside long ones is done in its own time [DSP-9]",
     async () => {
       await using folder = await tempDir();
       const ledger = join(folder.path, "ledger");
@@ -63,7 +63,7 @@ describe("dispatch", () => {
     60_000 * SCALE,
   );
 
-  it("session clear --force ends the whole tree of a stubborn agent and of what escaped from it (reliability DSP-12, CHD-1, CHD-2)", async () => {
+  it("session clear --force ends the whole tree of a stubborn agent and of what escaped from it [DSP-12, CHD-1, CHD-2]", async () => {
     await using app = await openApp({
       config: { engines: fakeEngines(), limits: { stop_grace: "200ms", max_concurrent_runs: 2 } },
     });

@@ -138,33 +138,39 @@ describe("overlap (contract 15)", () => {
     expect(await fires(app)).toMatchObject([{ run_no: 1, status: "pending" }]);
   });
 
-  it.each(["queue", "replace"])("%s: what waits outlives a stop, and a pause drops it", async (overlap) => {
-    const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
-    const { app, clock, task, go } = await open(overlap, {}, dataDir);
-    await next(app, clock, "task.due");
-    await eventually("it runs", async () => (await runs(app, "running")).length === 1);
-    await app.server.stages.find(({ name }) => name === "dispatcher")?.stop();
-    await next(app, clock, "task.queued");
-    await app.stop();
-    const config = { engines: fakeEngines() };
-    const again = await openApp({ clock, dataDir, config });
-    await Deno.writeTextFile(go, "");
-    await again.until("task.due", 2);
-    await again.settle(30_000);
-    // An orderly stop puts the first run back, so it comes first; one that was replaced does not come again.
-    expect((await fires(again)).map(({ status }: Json) => status)).toEqual([
-      overlap === "queue" ? "completed" : "cancelled",
-      "completed",
-    ]);
-    await again.db.write([{
-      sql: "update task set queued_at = 1, paused = 0 where id = ?",
-      args: [task.id],
-    }]);
-    expect(await again.call(`PUT /api/tasks/${task.id}`, { paused: true })).toMatchObject({ paused: true });
-    expect(await again.db.read("select queued_at from task where paused = 1")).toEqual([{ queued_at: null }]);
-    await again.stop();
-    await Deno.remove(dataDir, { recursive: true });
-  }, 60_000);
+  it.each(["queue", "replace"])(
+    "%s: what waits outlives a stop, and a pause drops it [CMD-3]",
+    async (overlap) => {
+      const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
+      const { app, clock, task, go } = await open(overlap, {}, dataDir);
+      await next(app, clock, "task.due");
+      await eventually("it runs", async () => (await runs(app, "running")).length === 1);
+      await app.server.stages.find(({ name }) => name === "dispatcher")?.stop();
+      await next(app, clock, "task.queued");
+      await app.stop();
+      const config = { engines: fakeEngines() };
+      const again = await openApp({ clock, dataDir, config });
+      await Deno.writeTextFile(go, "");
+      await again.until("task.due", 2);
+      await again.settle(30_000);
+      // An orderly stop puts the first run back, so it comes first; one that was replaced does not come again.
+      expect((await fires(again)).map(({ status }: Json) => status)).toEqual([
+        overlap === "queue" ? "completed" : "cancelled",
+        "completed",
+      ]);
+      await again.db.write([{
+        sql: "update task set queued_at = 1, paused = 0 where id = ?",
+        args: [task.id],
+      }]);
+      expect(await again.call(`PUT /api/tasks/${task.id}`, { paused: true })).toMatchObject({ paused: true });
+      expect(await again.db.read("select queued_at from task where paused = 1")).toEqual([{
+        queued_at: null,
+      }]);
+      await again.stop();
+      await Deno.remove(dataDir, { recursive: true });
+    },
+    60_000,
+  );
 
   it("replace: marks no run but its own", async () => {
     const { app, clock, go } = await open("replace");

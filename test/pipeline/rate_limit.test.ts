@@ -28,7 +28,7 @@ async function setUp(app: App, engine = "") {
   return { worker, session, send, tasks, messages, free };
 }
 
-describe("rate limits (reliability DSP-13)", () => {
+describe("rate limits [DSP-13]", () => {
   it("pause the engine: its tasks wait and say why, others run, and then it continues in its session", async () => {
     await using folder = await tempDir();
     const clock = new TestClock(Date.now());

@@ -80,9 +80,9 @@ async function exists(path: string): Promise<boolean> {
 
 type Row = Record<string, string | number | null> & { id: string };
 
-describe("retention (reliability DUR-11, contract 7)", () => {
+describe("retention (contract 7) [DUR-11]", () => {
   it(
-    `of ${ROWS} random rows deletes what has ended and is too old, and nothing else (seed ${SEED})`,
+    `of ${ROWS} random rows deletes what has ended and is too old, and nothing else (seed ${SEED}) [DUR-11]`,
     async () => {
       await using bench = await Bench.open();
       const { db, clock } = bench;
@@ -283,7 +283,7 @@ describe("retention (reliability DUR-11, contract 7)", () => {
     expect(await db.read("select executions from usage")).toEqual([{ executions: 89 }]);
   });
 
-  it("after the clock jumped nothing is deleted by age for an hour (reliability DSP-8)", async () => {
+  it("after the clock jumped nothing is deleted by age for an hour [DSP-8]", async () => {
     await using bench = await Bench.open();
     const { db, clock, stage } = bench;
     const at = clock.now();

@@ -7,8 +7,8 @@ import { countProcessorMs } from "../harness/processor_time.ts";
 
 const START = "2026-01-05T08:00:00Z";
 
-describe("schedules (contract 3, reliability CRN)", () => {
-  it("CRN-1: six hours of */1 with two schedulers and a hundred crashes in the tick: no minute twice, none left out", async () => {
+describe("schedules (contract 3)", () => {
+  it("CRN-1: six hours of */1 with two schedulers and a hundred crashes in the tick: no minute twice, none left out [CRN-1]", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("*/1 * * * *");
@@ -56,7 +56,7 @@ describe("schedules (contract 3, reliability CRN)", () => {
     [3 * 24 * 60, "30 7 * * *", 1, 2, "2026-01-08T07:30"],
     [3 * 24 * 60, "0 6 * * *", 0, 3, undefined],
   ])(
-    "CRN-2: after %i minutes down, %s runs %i times and %i are recorded as missed",
+    "CRN-2: after %i minutes down, %s runs %i times and %i are recorded as missed [CRN-2]",
     async (minutes, cron, runs, missed, last) => {
       const clock = new TestClock(START);
       const bench = await ScheduleBench.open(clock);
@@ -73,7 +73,7 @@ describe("schedules (contract 3, reliability CRN)", () => {
     },
   );
 
-  it("CRN-3: a clock that was wrong by decades costs one run and little time, and the schedule continues", async () => {
+  it("CRN-3: a clock that was wrong by decades costs one run and little time, and the schedule continues [CRN-3]", async () => {
     const clock = new TestClock("1970-01-01T00:00:00Z");
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("* * * * *");
@@ -93,7 +93,7 @@ describe("schedules (contract 3, reliability CRN)", () => {
     await bench.stop();
   });
 
-  it("CRN-4: a clock that steps back fires no minute twice and leaves none out afterwards", async () => {
+  it("CRN-4: a clock that steps back fires no minute twice and leaves none out afterwards [CRN-4]", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("*/10 * * * *");
@@ -157,7 +157,7 @@ describe("schedules (contract 3, reliability CRN)", () => {
     await bench.stop();
   });
 
-  it("CRN-7: a time that comes while the previous run is still in progress is skipped, and counted", async () => {
+  it("CRN-7: a time that comes while the previous run is still in progress is skipped, and counted [CRN-7]", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     await bench.add("* * * * *");
@@ -198,7 +198,7 @@ describe("schedules (contract 3, reliability CRN)", () => {
     expect(fired.filter((at) => at.startsWith("2026-10"))).toEqual(["2026-10-25T00:30", "2026-10-26T01:30"]);
   });
 
-  it("CRN-8: a minute of database errors delays what is due and nothing else", async () => {
+  it("CRN-8: a minute of database errors delays what is due and nothing else [CRN-8]", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("* * * * *");
@@ -237,8 +237,8 @@ describe("schedules (contract 3, reliability CRN)", () => {
   });
 });
 
-describe("countdowns (reliability DSP-7, DSP-8)", () => {
-  it("follow the wall clock, never early, and cost nothing while they wait", async () => {
+describe("countdowns [DSP-7, DSP-8]", () => {
+  it("follow the wall clock, never early, and cost nothing while they wait [DSP-8]", async () => {
     const clock = new TestClock(START);
     await using app = await openApp({ clock });
     const at = clock.now() + 3_600_000;

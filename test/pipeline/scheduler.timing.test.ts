@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { openApp } from "../harness/app.ts";
 
-describe("countdowns (reliability DSP-7, DSP-8)", () => {
+describe("countdowns [DSP-7, DSP-8]", () => {
   // Other work may be going on on the test machine.
-  it("start on time: never early, and within 20 ms on an idle machine", async () => {
+  it("start on time: never early, and within 20 ms on an idle machine [DSP-7]", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const base = { message_id: "m", worker_id: worker.id, instruction: "x", type: "countdown" };

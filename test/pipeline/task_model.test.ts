@@ -142,7 +142,7 @@ class Model {
   }
 }
 
-describe("the state machine of a task equals its model (reliability DSP-14)", () => {
+describe("the state machine of a task equals its model, also when an outcome comes twice [DSP-14, DSP-2]", () => {
   it(`over ${SEEDS} seeds of ${OPERATIONS} random operations each`, async () => {
     for (let seed = 1; seed <= SEEDS; seed++) await compare(seed);
   }, 720_000);

@@ -12,7 +12,7 @@ import { SlackWorld } from "./worlds/slack.ts";
 const WORLDS = [() => new SlackWorld(), () => new FeishuWorld(), () => new DingTalkWorld()];
 
 it.each(WORLDS.map((create) => [create().kind, create] as const))(
-  "%s keeps the order of what was said when one of it could not be stored at first",
+  "%s keeps the order of what was said when one of it could not be stored at first [PLT-1]",
   async (_kind, create) => {
     await using world = create();
     const config = configSchema.parse({ platforms: { there: world.config } });
@@ -36,7 +36,7 @@ it.each(WORLDS.map((create) => [create().kind, create] as const))(
 );
 
 it.each(WORLDS.map((create) => [create().kind, create] as const))(
-  "%s acknowledges an event after it was stored, and gets one again that could not be",
+  "%s acknowledges an event after it was stored, and gets one again that could not be [PLT-1]",
   async (_kind, create) => {
     await using world = create();
     const { waiting } = world.fake;

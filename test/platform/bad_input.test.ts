@@ -166,7 +166,7 @@ describe("what goes out", () => {
   });
 });
 
-it("two services with one bot token: both are told, in the list and by the doctor (reliability PLT-6)", async () => {
+it("two services with one bot token: both are told, in the list and by the doctor [PLT-6]", async () => {
   await using fake = new FakeTelegram();
   fake.hasRival = true;
   await using app = await open({ phone: phoneOf(fake) });
@@ -181,7 +181,7 @@ it("two services with one bot token: both are told, in the list and by the docto
   });
 });
 
-it("a platform that floods and never answers leaves the others alone (reliability PLT-3)", async () => {
+it("a platform that floods and never answers leaves the others alone [PLT-3]", async () => {
   await using loud = new FakeTelegram();
   await using quiet = new FakeTelegram();
   await using app = await open({ loud: phoneOf(loud, { allow: ["8"] }), quiet: phoneOf(quiet) });
@@ -243,7 +243,7 @@ it.each(Object.entries(WITH_FILE))(
   },
 );
 
-it("a hold lasts as long as it was to, whatever becomes of the wall clock (contract 10.3)", () => {
+it("a hold lasts as long as it was to, whatever becomes of the wall clock (contract 10.3) [PLT-3]", () => {
   const clock = new TestClock();
   const holds = new Holds(clock);
   holds.hold("phone", undefined, 60_000);
@@ -255,7 +255,7 @@ it("a hold lasts as long as it was to, whatever becomes of the wall clock (contr
   expect(holds.until("phone")).toBe(null);
 });
 
-it("a hold is not ended by what was sent before it, and grows until something arrives behind it (contract 10.3)", () => {
+it("a hold is not ended by what was sent before it, and grows until something arrives behind it (contract 10.3) [PLT-3]", () => {
   const clock = new TestClock();
   const holds = new Holds(clock);
   holds.hold("phone", undefined, 60_000);
@@ -274,7 +274,7 @@ it("a hold is not ended by what was sent before it, and grows until something ar
   expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 1_000);
 });
 
-it("a hold is one for all that fails at once, as long as the longest of them, never none, and a day at most (contract 10.3)", () => {
+it("a hold is one for all that fails at once, as long as the longest of them, never none, and a day at most (contract 10.3) [PLT-3]", () => {
   const clock = new TestClock();
   const holds = new Holds(clock);
   for (let i = 0; i < 16; i++) expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 1_000);
@@ -286,7 +286,7 @@ it("a hold is one for all that fails at once, as long as the longest of them, ne
   expect(holds.hold("other", "8", 1_800_000_000_000)).toBe(clock.now() + 86_400_000);
 });
 
-it("a stop waits for what a webhook is being told, so that it is not told twice (contract 11)", async () => {
+it("a stop waits for what a webhook is being told, so that it is not told twice (contract 11) [WHK-3]", async () => {
   await using receiver = new Receiver(SECRET);
   const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
   const webhooks = [{

@@ -37,7 +37,7 @@ async function open(world: World, isClosed: boolean, dataDir: string): Promise<A
 
 for (const create of WORLDS) {
   const { kind, can } = create();
-  describe(`${kind}: the journeys of every platform (contract 10)`, () => {
+  describe(`${kind}: the journeys of every platform (contract 10) [PLT-2]`, () => {
     const cells = new Map<string, string>();
     matrix.set(kind, cells);
     for (const { name, needs, isClosed = false, go } of JOURNEYS) {

@@ -53,7 +53,7 @@ describe("DingTalk (contract 10, decision 0088)", () => {
     expect(world.faults()).toEqual([]);
   });
 
-  it("makes a connection anew that is silent for 2.5 times its ping (reliability PLT-6)", async () => {
+  it("makes a connection anew that is silent for 2.5 times its ping [PLT-6]", async () => {
     await using world = new DingTalkWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, {}, clock);

@@ -118,7 +118,7 @@ describe("the gateway of Discord (contract 10)", () => {
     expect(world.fake.gateway.asked.resume).toBe(0);
   });
 
-  it("beats as Discord says, and a connection that is not answered is made anew (reliability PLT-6)", async () => {
+  it("beats as Discord says, and a connection that is not answered is made anew [PLT-6]", async () => {
     await using world = new DiscordWorld();
     world.fake.gateway.beatMs = 200;
     await using there = listening(world);

@@ -41,7 +41,7 @@ describe("Feishu (contract 10, decision 0087)", () => {
     expect(world.faults()).toEqual([]);
   });
 
-  it("makes a connection anew that is silent for 2.5 times its ping (reliability PLT-6)", async () => {
+  it("makes a connection anew that is silent for 2.5 times its ping [PLT-6]", async () => {
     await using world = new FeishuWorld();
     const clock = new TestClock(Date.now());
     world.fake.pingS = 20;

@@ -183,7 +183,7 @@ function answersOf(world: World, form: RegExp): string[] {
 }
 
 it.each(FOURS)(
-  `${KILLS} kills while ${MESSAGES} messages come in and go out on %s: each is stored once and answered (reliability PLT-1; seed ${SEED})`,
+  `${KILLS} kills while ${MESSAGES} messages come in and go out on %s: each is stored once and answered (seed ${SEED}) [PLT-1]`,
   async (kinds, create) => {
     await using folder = await tempDir();
     const [config, dataDir] = [join(folder.path, "svc.yaml"), join(folder.path, "data")];

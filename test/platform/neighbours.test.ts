@@ -25,7 +25,7 @@ const CODE = /[A-Z0-9]{4}-[A-Z0-9]{4}/;
 const texts = (fake: FakeTelegram) => fake.sent.map(({ text }) => text);
 const stored = (app: App) => app.call("GET /api/messages/inbound");
 
-describe("strangers (reliability PLT-4)", () => {
+describe("strangers [PLT-4]", () => {
   it("are paired and sent away one by one", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake);

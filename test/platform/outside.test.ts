@@ -56,12 +56,12 @@ it.each([
     "http://[64:ff9b:1::1]/",
   ],
   ...["http://[2002:7f00:1::]/", "http://[::ffff:0:127.0.0.1]/", "http://100.64.0.1/", "http://224.0.0.1/"],
-])("%s is refused before anything is sent (reliability WHK-2)", async (url) => {
+])("%s is refused before anything is sent [WHK-2]", async (url) => {
   await expect(call(url, false)).rejects.toThrow(RefusedAddress);
 });
 
 it.each(["127.0.0.1", "::ffff:10.0.0.1", "fe80::1%eth0", "64:ff9b::a9fe:a9fe", "0.0.0.0", "169.254.169.254"])(
-  "a name that is at %s is refused (reliability WHK-2)",
+  "a name that is at %s is refused [WHK-2]",
   async (address) => {
     const resolve = () => Promise.resolve([address]);
     await expect(call("https://rebinding.example/", false, resolve)).rejects.toThrow(RefusedAddress);

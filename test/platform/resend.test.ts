@@ -162,7 +162,7 @@ describe("message resend (contract 10.3)", () => {
     }
   });
 
-  it("changes nothing of another that may have arrived: that is not sent a third time (reliability PLT-2)", async () => {
+  it("changes nothing of another that may have arrived: that is not sent a third time [PLT-2]", async () => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
     await using app = await open(receiver, clock);

@@ -234,7 +234,7 @@ describe("Slack (contract 10)", () => {
     expect(world.fake.asked).toHaveLength(3);
   });
 
-  it("makes a connection anew that is silent for 2.5 times its ping (reliability PLT-6)", async () => {
+  it("makes a connection anew that is silent for 2.5 times its ping [PLT-6]", async () => {
     await using world = new SlackWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);

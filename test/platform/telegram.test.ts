@@ -52,7 +52,7 @@ describe("Telegram (contract 10)", () => {
     ]);
   });
 
-  it("lets nobody speak until they are paired: one answer, and no agent sees them (reliability PLT-4)", async () => {
+  it("lets nobody speak until they are paired: one answer, and no agent sees them [PLT-4]", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake);
     for (let i = 0; i < 3; i++) fake.say("say let me in");
@@ -75,7 +75,7 @@ describe("Telegram (contract 10)", () => {
     expect(fake.faults).toEqual([]);
   });
 
-  it("answers 5 of a flood of strangers, and hears none; two bots end by themselves (reliability PLT-4)", async () => {
+  it("answers 5 of a flood of strangers, and hears none; two bots end by themselves [PLT-4]", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake, { allow: ["8"] });
     for (let i = 0; i < 200; i++) fake.say("say hi", { chat: 1000 + i, from: 1000 + i });
@@ -113,7 +113,7 @@ describe("Telegram (contract 10)", () => {
     }]);
   });
 
-  it("keeps the same number in ten chats apart, takes a repeated one once, and leaves edits alone (reliability PLT-5)", async () => {
+  it("keeps the same number in ten chats apart, takes a repeated one once, and leaves edits alone [PLT-5]", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake, { allow: ["*"] });
     for (let chat = 1; chat <= 10; chat++) fake.say(`say ${chat}`, { chat, from: chat, id: 5 });
@@ -134,7 +134,7 @@ describe("Telegram (contract 10)", () => {
     expect(await stored(app)).toHaveLength(1);
   });
 
-  it("holds a chat that says too much, and no other; a lost answer is sent once more (reliability PLT-2, PLT-3)", async () => {
+  it("holds a chat that says too much, and no other; a lost answer is sent once more [PLT-2, PLT-3]", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake, { allow: ["*"] });
     fake.limited.add("1");

@@ -44,7 +44,7 @@ function answering(answer: () => Response) {
 }
 
 describe.each(Object.entries(KINDS))("%s (contract 10.3)", (_kind, create) => {
-  it("a limit whose time cannot be read is a limit", async () => {
+  it("a limit whose time cannot be read is a limit [PLT-3]", async () => {
     const headers = { "retry-after": "Wed, 21 Oct 2015 07:28:00 GMT", "x-ogw-ratelimit-reset": "soon" };
     await using server = answering(() => new Response("<html>", { status: 429, headers }));
     const platform = create(server.url);
@@ -56,7 +56,7 @@ describe.each(Object.entries(KINDS))("%s (contract 10.3)", (_kind, create) => {
     expect(server.asked()).toBeLessThanOrEqual(3);
   });
 
-  it("a connection that is not made, or ends before its TLS stands, has sent nothing", async () => {
+  it("a connection that is not made, or ends before its TLS stands, has sent nothing [PLT-3]", async () => {
     using server = Deno.listen({ port: 0, hostname: "127.0.0.1" });
     const closing = (async () => {
       for await (const connection of server) connection.close();
@@ -71,7 +71,7 @@ describe.each(Object.entries(KINDS))("%s (contract 10.3)", (_kind, create) => {
   });
 
   it.each([["null", 502], ['{"message":"bad gateway"}', 502], ["<html>", 503]])(
-    "the answer %s of what stands between is no refusal (%i)",
+    "the answer %s of what stands between is no refusal (%i) [PLT-3]",
     async (body, status) => {
       await using server = answering(() => new Response(body, { status }));
       await expect(create(server.url).deliver(DELIVERY)).rejects.toMatchObject({ why: "unreachable" });

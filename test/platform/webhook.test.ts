@@ -41,7 +41,7 @@ async function rows(app: App): Promise<number> {
 }
 
 describe("POST /hooks/:name (contract 10.5)", () => {
-  it("gives what a program says to its worker, word by word, and answers 202 with the id", async () => {
+  it("gives what a program says to its worker, word by word, and answers 202 with the id [WHK-1]", async () => {
     await using app = await openApp({ config: settings() });
     await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/workers", { name: "Bob" });
@@ -60,7 +60,7 @@ describe("POST /hooks/:name (contract 10.5)", () => {
     expect(message).toMatchObject({ platform_message_id: "ops:m1", sender: "cron", sender_name: "cron" });
   });
 
-  it("takes a repeated id once, and says which message it was (reliability WHK-1)", async () => {
+  it("takes a repeated id once, and says which message it was [WHK-1]", async () => {
     await using app = await openApp({ config: settings() });
     const body = JSON.stringify({ text: "hello" });
     const first = await post(app, body, signed(body, "same"));
@@ -69,7 +69,7 @@ describe("POST /hooks/:name (contract 10.5)", () => {
     expect(await rows(app)).toBe(1);
   });
 
-  it("does nothing with what is forged, old, from the future or for another secret (reliability WHK-1)", async () => {
+  it("does nothing with what is forged, old, from the future or for another secret [WHK-1]", async () => {
     await using app = await openApp({ config: settings() });
     const body = JSON.stringify({ text: "hello" });
     const good = signed(body, "a");
@@ -106,7 +106,7 @@ describe("POST /hooks/:name (contract 10.5)", () => {
     expect((await post(app, body, both)).status).toBe(202);
   });
 
-  it("takes what GitHub signed, and a replay under another delivery id is the same message (reliability WHK-1)", async () => {
+  it("takes what GitHub signed, and a replay under another delivery id is the same message [WHK-1]", async () => {
     const secret = "github's own";
     const hook = {
       secret,
@@ -138,7 +138,7 @@ describe("POST /hooks/:name (contract 10.5)", () => {
     ]);
   });
 
-  it("takes what Slack signed, and answers its challenge (reliability WHK-1)", async () => {
+  it("takes what Slack signed, and answers its challenge [WHK-1]", async () => {
     const secret = "slack's own";
     await using app = await openApp({
       config: settings({ secret, hmac: "slack", template: "{{/event/text}}" }),
@@ -251,7 +251,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     expect(sent).toMatchObject({ status: "sent", next_attempt_at: null });
   });
 
-  it("are sent once more with the same id when the answer is lost, and never a third time (reliability PLT-2)", async () => {
+  it("are sent once more with the same id when the answer is lost, and never a third time [PLT-2]", async () => {
     await using receiver = new Receiver(SECRET);
     await using app = await openApp({ config: settings(to(receiver)) });
     await app.call("POST /api/workers", { name: "Ada" });
@@ -281,7 +281,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     });
   });
 
-  it("are not sent once more while the receiver is silent: they wait for it (reliability PLT-3)", async () => {
+  it("are not sent once more while the receiver is silent: they wait for it [PLT-3]", async () => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
     await using app = await openApp({ clock, config: settings(to(receiver)) });
@@ -304,7 +304,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     await app.until("message.sent");
   });
 
-  it("are sent once more when it could not be stored that they arrived, and the conversation goes on (reliability PLT-2)", async () => {
+  it("are sent once more when it could not be stored that they arrived, and the conversation goes on [PLT-2]", async () => {
     await using receiver = new Receiver(SECRET);
     await using app = await openApp({ config: settings(to(receiver)) });
     await app.call("POST /api/workers", { name: "Ada" });
@@ -324,7 +324,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     expect(new Set(receiver.got.map(({ id }) => id)).size).toBe(2);
   });
 
-  it("wait while the receiver is away for a night: nothing is given up, in order, and no attempt counts (reliability PLT-3)", async () => {
+  it("wait while the receiver is away for a night: nothing is given up, in order, and no attempt counts [PLT-3]", async () => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
     await using app = await openApp({ clock, config: settings(to(receiver)) });
@@ -359,7 +359,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     expect(receiver.faults).toEqual([]);
   });
 
-  it("that were being sent when the service ended are sent once more, and those that were so twice have failed (reliability PLT-2)", async () => {
+  it("that were being sent when the service ended are sent once more, and those that were so twice have failed [PLT-2]", async () => {
     await using receiver = new Receiver(SECRET);
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
     const open = () => openApp({ dataDir, config: settings(to(receiver)) });
@@ -437,7 +437,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     });
   });
 
-  it("do not go to an address inside unless the configuration allows it (reliability WHK-2)", async () => {
+  it("do not go to an address inside unless the configuration allows it [WHK-2]", async () => {
     await using receiver = new Receiver(SECRET);
     await using app = await openApp({ config: settings({ reply_url: receiver.url }) });
     await app.call("POST /api/workers", { name: "Ada" });
@@ -449,7 +449,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     expect(message.error).toContain("not an address of the public internet");
   });
 
-  it("are not used up by starts of the service while the receiver is away (reliability PLT-2, PLT-3)", async () => {
+  it("are not used up by starts of the service while the receiver is away [PLT-2, PLT-3]", async () => {
     await using receiver = new Receiver(SECRET);
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
     await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(dataDir, { recursive: true }) };

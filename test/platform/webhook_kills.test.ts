@@ -13,7 +13,7 @@ const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 
 it(
-  `${KILLS} kills while a webhook is told of events: in order, at least once, with the same ids (reliability WHK-3; seed ${SEED})`,
+  `${KILLS} kills while a webhook is told of events: in order, at least once, with the same ids (seed ${SEED}) [WHK-3]`,
   async () => {
     await using folder = await tempDir();
     await using receiver = new Receiver(SECRET);

@@ -39,7 +39,7 @@ describe("webhooks out (contract 11)", () => {
   });
 
   it(
-    "of a receiver that is away for two days arrive in order with the same ids, and after that it is switched off and said (reliability WHK-3)",
+    "of a receiver that is away for two days arrive in order with the same ids, and after that it is switched off and said [WHK-3]",
     async () => {
       const clock = new TestClock();
       await using receiver = new Receiver(SECRET, () => clock.now());
@@ -82,7 +82,7 @@ describe("webhooks out (contract 11)", () => {
     60_000,
   );
 
-  it("survive restarts with their place, and are switched off by 410", async () => {
+  it("survive restarts with their place, and are switched off by 410 [WHK-3]", async () => {
     await using receiver = new Receiver(SECRET);
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
     const open = () => openApp({ dataDir, config: settings(receiver) });
@@ -198,7 +198,7 @@ describe("webhooks out (contract 11)", () => {
     slow.close();
   }, 60_000);
 
-  it("made over the API get what happens from then on, show their secret once, and reach no address inside (reliability WHK-2)", async () => {
+  it("made over the API get what happens from then on, show their secret once, and reach no address inside [WHK-2]", async () => {
     await using receiver = new Receiver(SECRET);
     await using app = await openApp();
     const made = await app.call("POST /api/webhooks", { name: "ci", url: receiver.url, events: ["*"] });
@@ -222,7 +222,7 @@ describe("webhooks out (contract 11)", () => {
   });
 });
 
-describe("addresses that the service may be made to call (contract 11, reliability WHK-2)", () => {
+describe("addresses that the service may be made to call (contract 11) [WHK-2]", () => {
   it.each([
     ...[
       "127.0.0.1",
@@ -267,7 +267,7 @@ describe("addresses that the service may be made to call (contract 11, reliabili
       "1.2.3",
       "fec0::1",
     ],
-  ])("%s is not public", (address) => expect(isPublicAddress(address)).toBe(false));
+  ])("%s is not public [WHK-2]", (address) => expect(isPublicAddress(address)).toBe(false));
 
   it.each([
     "1.1.1.1",
@@ -302,16 +302,16 @@ describe("addresses that the service may be made to call (contract 11, reliabili
       "http://169.254.169.254/latest/meta-data",
     ],
     ...["ftp://example.org/", "file:///etc/passwd", "http://user:word@example.org/", "nothing"],
-  ])("%s is refused", async (url) => {
+  ])("%s is refused [WHK-2]", async (url) => {
     await expect(call(url)).rejects.toThrow(RefusedAddress);
   });
 
-  it("a name with one address inside among others is refused", async () => {
+  it("a name with one address inside among others is refused [WHK-2]", async () => {
     const both = () => Promise.resolve(["93.184.216.34", "127.0.0.1"]);
     await expect(call("http://both.example/", both)).rejects.toThrow(/127\.0\.0\.1, which is not/);
   });
 
-  it("a name whose second answer is another one is asked once: the address that was checked is connected to", async () => {
+  it("a name whose second answer is another one is asked once: the address that was checked is connected to [WHK-2]", async () => {
     const came: string[] = [];
     const listen = (hostname: string, port: number) =>
       Deno.serve({ port, hostname, onListen: () => {} }, () => {
@@ -339,7 +339,7 @@ describe("addresses that the service may be made to call (contract 11, reliabili
     );
   });
 
-  it("a redirect is not followed", async () => {
+  it("a redirect is not followed [WHK-2]", async () => {
     const server = Deno.serve(
       { port: 0, hostname: "127.0.0.1", onListen: () => {} },
       () => new Response(null, { status: 302, headers: { location: "http://127.0.0.1:1/" } }),

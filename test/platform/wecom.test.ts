@@ -52,7 +52,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     expect(world.sent()).toHaveLength(3);
   });
 
-  it("is made anew when it is silent for 2.5 times its ping (reliability PLT-6)", async () => {
+  it("is made anew when it is silent for 2.5 times its ping [PLT-6]", async () => {
     await using world = new WeComWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);
@@ -65,7 +65,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     expect(world.fake.pings).toBeGreaterThan(0);
   });
 
-  it("says that another service uses the bot, and does not fight with it (reliability PLT-6)", async () => {
+  it("says that another service uses the bot, and does not fight with it [PLT-6]", async () => {
     await using world = new WeComWorld();
     await using app = await open(world);
     await eventually("it is connected", async () => (await platformOf(app)).state === "connected");
@@ -80,7 +80,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     expect(world.fake.subscriptions).toBe(2);
   });
 
-  it("tells nothing twice, so what cannot be stored at once is stored later, in its order", async () => {
+  it("tells nothing twice, so what cannot be stored at once is stored later, in its order [PLT-1]", async () => {
     await using world = new WeComWorld();
     let failures = 0;
     await using there = await listening(world, () => {
@@ -92,7 +92,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     expect(world.fake.subscriptions).toBe(1);
   });
 
-  it("stores a press later, too, and leaves an event that says nothing", async () => {
+  it("stores a press later, too, and leaves an event that says nothing [PLT-1]", async () => {
     await using world = new WeComWorld();
     let failures = 0;
     await using there = await listening(world, () => {
@@ -111,7 +111,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     expect(world.fake.subscriptions).toBe(1);
   });
 
-  it("does not stop before what came is stored: it would not come again", async () => {
+  it("does not stop before what came is stored: it would not come again [PLT-1]", async () => {
     await using world = new WeComWorld();
     const begun = Promise.withResolvers<void>();
     await using there = await listening(world, async () => {

@@ -39,8 +39,8 @@ async function chat(app: App, run: Asker, body: Json, headers: Record<string, st
   return (await app.send(`POST /api/local/sessions/${run.sessionId}/messages`, body, headers)).status;
 }
 
-describe("nobody but a person answers a question (contract 12, reliability QST-2)", () => {
-  it("a run with *:* does not by any route there is, nor by a tool", async () => {
+describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
+  it("a run with *:* does not by any route there is, nor by a tool [QST-2]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startAsker(app, { scopes: ["*:*"] });
     const other = await startAsker(app, { name: "Other" });
@@ -90,7 +90,7 @@ describe("nobody but a person answers a question (contract 12, reliability QST-2
     await other.end();
   });
 
-  it("a run does not by writing in the chat, in any form, nor by quoting somebody", async () => {
+  it("a run does not by writing in the chat, in any form, nor by quoting somebody [QST-2]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startAsker(app, { scopes: ["*:*"] });
     const chosen = await run.ask({ options: ["Yes", "No"] });
@@ -118,7 +118,7 @@ describe("nobody but a person answers a question (contract 12, reliability QST-2
     await run.end();
   });
 
-  it("a program does not by a webhook into the conversation that is asked", async () => {
+  it("a program does not by a webhook into the conversation that is asked [QST-2]", async () => {
     const platforms = { alerts: { kind: "webhook", worker: "Agent" } as never };
     await using app = await openApp({ config: { engines: fakeEngines(), platforms } });
     const run = await startAsker(app);

@@ -27,7 +27,7 @@ async function ask(api: Client, session: string, file: string, text: string): Pr
 }
 
 it(
-  `an answer survives kill -9 of the service at any moment, and is brought once: ${ROUNDS} kills (reliability QST-1)`,
+  `an answer survives kill -9 of the service at any moment, and is brought once: ${ROUNDS} kills [QST-1]`,
   async () => {
     await using folder = await tempDir();
     const options = { dataDir: folder.path, env: fakeEnvironment() };

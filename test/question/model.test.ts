@@ -116,7 +116,7 @@ class Model {
   }
 }
 
-describe("the state machine of a question equals its model (contract 12)", () => {
+describe("the state machine of a question equals its model (contract 12) [QST-1]", () => {
   it(`over ${SEEDS} seeds of ${OPERATIONS} random operations each, with restarts`, async () => {
     for (let seed = 1; seed <= SEEDS; seed++) await new World(seed).compare();
   }, 60_000 + SEEDS * 600_000);

@@ -132,8 +132,8 @@ function bothWays(results: Result[], which: (result: Result) => boolean): void {
   expect(ways).toBeLessThan(results.length);
 }
 
-describe(`exactly one answer counts, and the agent learns it once: ${RACES} races each (reliability QST-1)`, () => {
-  it("between two answers", async () => {
+describe(`exactly one answer counts, and the agent learns it once: ${RACES} races each [QST-1]`, () => {
+  it("between two answers [QST-1]", async () => {
     const results = await races(1, async (bench, offset) => ({
       taken: await Promise.all([
         later(offset(), () => answer(bench, "one")),
@@ -147,7 +147,7 @@ describe(`exactly one answer counts, and the agent learns it once: ${RACES} race
     bothWays(results, ({ question }) => question.answer === "one");
   }, 600_000 + RACES * 3_000);
 
-  it("between an answer and the end of its time, with and without a default", async () => {
+  it("between an answer and the end of its time, with and without a default [QST-1]", async () => {
     for (const fallback of ["", "default"]) {
       const results = await races(2, async (bench, offset) => {
         const [taken] = await Promise.all([
@@ -171,7 +171,7 @@ describe(`exactly one answer counts, and the agent learns it once: ${RACES} race
     }
   }, 600_000 + RACES * 3_000);
 
-  it("between an answer and the end of the run that asked", async () => {
+  it("between an answer and the end of the run that asked [QST-1]", async () => {
     const results = await races(3, async (bench, offset) => {
       const { app, run, clock } = bench;
       const [taken] = await Promise.all([
@@ -183,21 +183,25 @@ describe(`exactly one answer counts, and the agent learns it once: ${RACES} race
     for (const { taken, learned } of results) expect([taken, learned]).toEqual([["yes"], 1]);
   }, 600_000 + RACES * 3_000);
 
-  it("between an answer, the look of the agent, and the end of its run, however that ends", async () => {
-    for (const how of ["completed", "failed", "stopped"] as const) {
-      const results = await races(4, async (bench, offset) => {
-        const { app, run, clock } = bench;
-        const [taken, ...seen] = await Promise.all([
-          answer(bench, "yes"),
-          later(offset(), () => look(bench)),
-          later(offset(), () => look(bench)),
-          later(offset(), () => endClaimed(app.db, run, how, clock.now())).then(() => false),
-        ]);
-        return { taken: [taken], seen: seen.includes(true) };
-      });
-      for (const { taken, learned, question } of results) {
-        expect([taken, learned, question.seen_at !== null]).toEqual([["yes"], 1, true]);
+  it(
+    "between an answer, the look of the agent, and the end of its run, however that ends [QST-1]",
+    async () => {
+      for (const how of ["completed", "failed", "stopped"] as const) {
+        const results = await races(4, async (bench, offset) => {
+          const { app, run, clock } = bench;
+          const [taken, ...seen] = await Promise.all([
+            answer(bench, "yes"),
+            later(offset(), () => look(bench)),
+            later(offset(), () => look(bench)),
+            later(offset(), () => endClaimed(app.db, run, how, clock.now())).then(() => false),
+          ]);
+          return { taken: [taken], seen: seen.includes(true) };
+        });
+        for (const { taken, learned, question } of results) {
+          expect([taken, learned, question.seen_at !== null]).toEqual([["yes"], 1, true]);
+        }
       }
-    }
-  }, 600_000 + RACES * 3_000);
+    },
+    600_000 + RACES * 3_000,
+  );
 });

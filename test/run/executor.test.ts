@@ -32,7 +32,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     expect(task).toMatchObject({ status: "completed", reason: "" });
   });
 
-  it("a failing program is told by the system, with execution and reason, and not retried (reliability DSP-13)", async () => {
+  it("a failing program is told by the system, with execution and reason, and not retried [DSP-13]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { execution, replies, task } = await chat(app, "exit 3");
     expect(execution).toMatchObject({
@@ -57,7 +57,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     expect(replies[0].content).toMatch(/is done and left no words/);
   });
 
-  it("a program that cannot be started is spawn_failed, with the reason, once (reliability CHD-8)", async () => {
+  it("a program that cannot be started is spawn_failed, with the reason, once [CHD-8]", async () => {
     const folder = await Deno.makeTempDir({ prefix: "svc-test-launch-" });
     await Deno.writeTextFile(join(folder, "plain"), "#!/bin/sh\n", { mode: 0o644 });
     await Deno.writeTextFile(join(folder, "file"), "x");
@@ -108,7 +108,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     await eventually("it is gone", () => [...Deno.readDirSync(runs)].length === 0);
   });
 
-  it("a run over its time ends with timeout, a silent one with idle_timeout (reliability CHD-9)", async () => {
+  it("a run over its time ends with timeout, a silent one with idle_timeout [CHD-9]", async () => {
     await using late = await openApp({ config: { engines: fakeEngines({ timeout: "300ms" }) } });
     expect((await chat(late, "sleep 60")).execution).toMatchObject({
       failure: "timeout",
@@ -120,7 +120,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     expect(log).toMatch(/\[failed: idle_timeout/);
   });
 
-  it("passes a run its environment and its context, and no secret of the service (contract 4.8, reliability CHD-10)", async () => {
+  it("passes a run its environment and its context, and no secret of the service (contract 4.8) [CHD-10]", async () => {
     Deno.env.set("SVC_TEST_CANARY", "canary");
     Deno.env.set("PASSED_ON", "yes");
     await using app = await openApp({

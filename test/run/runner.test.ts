@@ -50,7 +50,7 @@ async function passing(clock: TestClock, ms: number): Promise<void> {
 }
 
 describe("Runner", () => {
-  it("a run that throws is broken; one that could not reach the database is lost, and tried again (reliability DBF-10)", async () => {
+  it("a run that throws is broken; one that could not reach the database is lost, and tried again [DBF-10]", async () => {
     const { runner } = setUp();
     const stored: string[] = [];
     const run = (error: Error) =>

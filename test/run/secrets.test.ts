@@ -17,9 +17,9 @@ function partsIn(text: string): string[] {
 
 afterEach(() => void vi.restoreAllMocks());
 
-describe("keys (reliability SEC-2, SEC-3)", () => {
+describe("keys [SEC-2, SEC-3]", () => {
   it.each([20, 550, 950])(
-    "a key behind %i letters, where its end is cut off, is shown in no part",
+    "a key behind %i letters, where its end is cut off, is shown in no part [SEC-3]",
     async (letters) => {
       const claude = { command: FAKE_CLAUDE, permissions: "full", env: { ANTHROPIC_API_KEY: KEY } };
       await using app = await openApp({ config: { engines: { default: "claude", claude } } });
@@ -58,7 +58,7 @@ describe("keys (reliability SEC-2, SEC-3)", () => {
     expect(masked(`${secret.slice(-11)} ${secret.slice(0, 11)}`)).toBe("pqrstuvwxyz abcdefghijk");
   });
 
-  it("the keys inside of a variable that is JSON are masked, and it reaches no check", async () => {
+  it("the keys inside of a variable that is JSON are masked, and it reaches no check [SEC-3]", async () => {
     const content = JSON.stringify({ provider: { anthropic: { options: { apiKey: KEY } } } });
     const fake = {
       kind: "command",

@@ -22,7 +22,7 @@ async function checkedBy(app: App, verify: Json, instruction = "say hi") {
 
 const sh = (line: string, more: Json = {}) => ({ command: ["sh", "-c", line], ...more });
 
-describe("verify (contract 13, reliability CMD-1)", () => {
+describe("verify (contract 13) [CMD-1]", () => {
   it("exit 0 completes the run, and the check sees neither token nor keys", async () => {
     await using app = await openApp({
       config: {
@@ -90,7 +90,7 @@ describe("verify (contract 13, reliability CMD-1)", () => {
       /failed 1 times/,
     ],
   ])(
-    "a check that %s ends as a run does, and its outcome is stored",
+    "a check that %s ends as a run does, and its outcome is stored [CMD-1]",
     async (_what, verify, attempts, error) => {
       await using app = await openApp({ config: { engines: ENGINES, limits: { max_log_bytes: 1_000_000 } } });
       const { execution, log } = await checkedBy(app, verify);
@@ -156,7 +156,7 @@ describe("verify (contract 13, reliability CMD-1)", () => {
     await app.call(`PUT /api/workers/${worker.id}`, { engine: "fake", verify: null });
   });
 
-  it("no agent sets one, whatever its scopes are (reliability CMD-2)", async () => {
+  it("no agent sets one, whatever its scopes are [CMD-2]", async () => {
     await using app = await openApp({ config: { engines: ENGINES } });
     const run = await startRun(app, ["*:*"]);
     const body = { message_id: run.messageId, worker_id: run.workerId, instruction: "x" };

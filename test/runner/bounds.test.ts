@@ -23,7 +23,7 @@ it("use without bounds keeps no outcome from being stored, and no sum from being
   expect(sums).toEqual([1, 2].map((runs) => ({ tokens: runs * 1e12, nano_usd: runs * 1e13 })));
 });
 
-it("a lost run that cannot be ended stops neither those behind it nor the start (reliability RUN-1)", async () => {
+it("a lost run that cannot be ended stops neither those behind it nor the start [RUN-1]", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);

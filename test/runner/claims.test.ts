@@ -25,7 +25,7 @@ it("a claim that is repeated answers the same run, and only that runner gets it 
   expect((await one.claim({ request_id: ID, wait_ms: 0 })).body.run).toBeNull();
 });
 
-it("what a runner reports twice counts once, and what belongs to another is refused (reliability RUN-1)", async () => {
+it("what a runner reports twice counts once, and what belongs to another is refused [RUN-1]", async () => {
   await using app = await openApp();
   const one = await world(app);
   const other = await world(app, "r2");
@@ -63,7 +63,7 @@ it("what a runner reports twice counts once, and what belongs to another is refu
   expect(await app.call(`GET /api/executions/${id}/logs`)).toBe("first\nsecond\nthird\n");
 });
 
-it("after its lease a run is another one's, and what its runner says then changes nothing (reliability RUN-1)", async () => {
+it("after its lease a run is another one's, and what its runner says then changes nothing [RUN-1]", async () => {
   await using app = await openApp();
   const runner = await world(app);
   const worker = await awayWorker(app, "echo");
@@ -86,7 +86,7 @@ it("after its lease a run is another one's, and what its runner says then change
   expect(next.body.run.execution).toMatchObject({ task_id: task, attempt: 2 });
 });
 
-it("from the end of its lease on a run takes nothing, also before it is lost (reliability RUN-1)", async () => {
+it("from the end of its lease on a run takes nothing, also before it is lost [RUN-1]", async () => {
   await using app = await openApp();
   const runner = await world(app);
   await taskFor(app, await awayWorker(app, "echo"), "hello");
@@ -225,7 +225,7 @@ it("a claim that is repeated renews the lease; the first answer has the one that
   expect(await lease()).toBeGreaterThanOrEqual(again + lease_ms);
 });
 
-it("a log of a runner is followed to its end, and is whole before its outcome is stored (reliability DUR-9)", async () => {
+it("a log of a runner is followed to its end, and is whole before its outcome is stored [DUR-9]", async () => {
   await using app = await openApp();
   const runner = await world(app);
   await taskFor(app, await awayWorker(app, "echo"), "hello");
@@ -309,7 +309,7 @@ it("a run that a stopping runner gives back uses up no attempt, and says who was
   expect(next.body.run.execution).toMatchObject({ task_id: task, attempt: 1 });
 });
 
-it("a run that a runner gives back again and again is lost in the end, and an end has a known reason (contract 18)", async () => {
+it("a run that a runner gives back again and again is lost in the end, and an end has a known reason (contract 18) [RUN-1]", async () => {
   await using app = await openApp();
   const runner = await world(app);
   const task = await taskFor(app, await awayWorker(app, "echo"), "hello");
@@ -352,7 +352,7 @@ it("a run that is cancelled ends no other one (contract 18)", async () => {
   await cancelled;
 });
 
-it("a start gives no lease to a run that has ended (reliability RUN-3)", async () => {
+it("a start gives no lease to a run that has ended [RUN-3]", async () => {
   const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(dataDir, { recursive: true }) };
   const app = await openApp({ dataDir });

@@ -49,9 +49,9 @@ async function startLoop(app: App, clock: Clock) {
   };
 }
 
-describe("a runner whose clock is wrong (reliability RUN-1)", () => {
+describe("a runner whose clock is wrong [RUN-1]", () => {
   for (const [name, offMs] of [["ahead", HOUR_MS], ["behind", -HOUR_MS]] as const) {
-    it(`an hour ${name}: its runs go on, and every time is the service's`, async () => {
+    it(`an hour ${name}: its runs go on, and every time is the service's [RUN-1]`, async () => {
       await using app = await openApp({ leaseTimes: SHORT });
       const clock = new WrongClock();
       clock.offMs = offMs;
@@ -91,7 +91,7 @@ describe("a runner whose clock is wrong (reliability RUN-1)", () => {
   }, 180_000);
 
   it(
-    "set forward an hour in the middle of a run: as after a sleep the run is ended first, and then tried again",
+    "set forward an hour in the middle of a run: as after a sleep the run is ended first, and then tried again [RUN-1]",
     async () => {
       // Nothing renews the lease after the clock was set, and it lasts longer than this test.
       const leaseTimes = { ...SHORT, lease_ms: 600_000, beat_ms: 300_000 };

@@ -10,7 +10,7 @@ const MOUNTS = await canMount();
 
 describe.skipIf(!MOUNTS)("a runner whose disk is full (contract 18.7)", () => {
   it(
-    "fails no task: what it got goes back to the queue, it claims nothing until there is room, and then goes on",
+    "fails no task: what it got goes back to the queue, it claims nothing until there is room, and then goes on [RUN-1]",
     async () => {
       await using app = await openApp();
       const root = join(app.dataDir, "r1");

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { dataPaths, logPath } from "../../src/base/paths.ts";
 import { filesOf, Leftovers } from "../../src/runner/leftovers.ts";
 
-it("what a runner left is ended by the next one in its directory, and nothing else is (reliability RUN-1)", async () => {
+it("what a runner left is ended by the next one in its directory, and nothing else is [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const start = (runId: string) =>
@@ -26,7 +26,7 @@ it("what a runner left is ended by the next one in its directory, and nothing el
   }
 });
 
-it("where marks cannot be read, the groups of what a runner left are ended, and no other process (reliability RUN-1)", async () => {
+it("where marks cannot be read, the groups of what a runner left are ended, and no other process [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const paths = dataPaths(root);

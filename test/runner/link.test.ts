@@ -12,7 +12,7 @@ async function temporary() {
   return { root, [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
 }
 
-it("only the service itself can refuse: a 4xx of anything on the way is asked again (contract 18.6)", async () => {
+it("only the service itself can refuse: a 4xx of anything on the way is asked again (contract 18.6) [RUN-1]", async () => {
   const onTheWay = [
     new Response("<h1>Forbidden</h1>", { status: 403 }),
     new Response('{"error":"no"}', { status: 401 }),

@@ -9,7 +9,7 @@ import { eventually } from "../harness/wait.ts";
 
 const TIMES = { epoch: 1, version: "v", lease_ms: 120_000, beat_ms: 10_000, margin_ms: 20_000 };
 
-it("a run behind another one of its directory does not begin after a stop, and goes back to the queue (contract 18.2)", async () => {
+it("a run behind another one of its directory does not begin after a stop, and goes back to the queue (contract 18.2) [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const first = wireOrder(root);
@@ -55,7 +55,7 @@ it("a run behind another one of its directory does not begin after a stop, and g
   expect([...Deno.readDirSync(`${root}/open`)]).toEqual([]);
 });
 
-it("a run whose order comes when its lease is about to be over does not begin (contract 18.7)", async () => {
+it("a run whose order comes when its lease is about to be over does not begin (contract 18.7) [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const { loop, service, end } = serviceWith(wireOrder(root), { lease_ms: 26_000 }, root);
@@ -75,7 +75,7 @@ it("beats come as often as the service says, from the first run on (contract 18.
   expect(performance.now() - began).toBeLessThan(9_000);
 });
 
-it("a stop ends although the service does not answer (contract 18.2)", async () => {
+it("a stop ends although the service does not answer (contract 18.2) [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const order = wireOrder(root);
@@ -103,7 +103,7 @@ it("a stop ends although the service does not answer (contract 18.2)", async () 
   }
 });
 
-it("what a claim was given as the stop came goes back to the queue (contract 18.2)", async () => {
+it("what a claim was given as the stop came goes back to the queue (contract 18.2) [SHD-2]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const order = wireOrder(root);

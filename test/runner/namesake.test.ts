@@ -6,7 +6,7 @@ import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harne
 import { eventually } from "../harness/wait.ts";
 
 it(
-  "two machines with one token are not both that runner: the second one waits, and says what to do, until the first has gone (contract 18.7)",
+  "two machines with one token are not both that runner: the second one waits, and says what to do, until the first has gone (contract 18.7) [RUN-1]",
   async () => {
     await using app = await openApp();
     const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });

@@ -149,7 +149,7 @@ it("a removed runner's run is nobody else's before its lease is over, and has no
   );
 });
 
-it("a claim that comes twice: only the copy that came last says that there is no run (contract 18.6)", async () => {
+it("a claim that comes twice: only the copy that came last says that there is no run (contract 18.6) [RUN-1]", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);

@@ -7,7 +7,7 @@ import { readLedger } from "../harness/agents.ts";
 import { Database } from "../../src/store/database.ts";
 import { eventually } from "../harness/wait.ts";
 
-it("a run of a runner goes on while the service is stopped and started, and is stored once (reliability RUN-3)", async () => {
+it("a run of a runner goes on while the service is stopped and started, and is stored once [RUN-3]", async () => {
   const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(dataDir, { recursive: true }) };
   const ledger = join(dataDir, "ledger");

@@ -9,9 +9,9 @@ import { eventually } from "../harness/wait.ts";
 /** Steps of a remote run at which the service is killed. */
 const POINTS = ["claim.post", "pid.recorded", "log.append", "outcome.pre-commit", "outcome.post-commit"];
 
-describe("the service is killed in the middle of a remote run (reliability RUN-3)", () => {
+describe("the service is killed in the middle of a remote run [RUN-3]", () => {
   for (const point of POINTS) {
-    it(`at ${point}: the run goes on, and is stored once`, async () => {
+    it(`at ${point}: the run goes on, and is stored once [RUN-3]`, async () => {
       const folder = await Deno.makeTempDir({ prefix: "svc-test-" });
       await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(folder, { recursive: true }) };
       const dataDir = join(folder, "data");

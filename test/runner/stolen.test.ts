@@ -72,7 +72,7 @@ class Loot {
 }
 
 it(
-  "the token of a stolen runner gives the runs of its own labels, and nothing else of the service (reliability RUN-2)",
+  "the token of a stolen runner gives the runs of its own labels, and nothing else of the service [RUN-2]",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

@@ -45,7 +45,7 @@ async function world(app: App) {
 }
 
 it(
-  "a runner that is killed and started again ends what it left, and the task is tried again (reliability RUN-1)",
+  "a runner that is killed and started again ends what it left, and the task is tried again [RUN-1]",
   async () => {
     await using app = await openApp();
     const { start, begin, second } = await world(app);
@@ -58,7 +58,7 @@ it(
   600_000,
 );
 
-it("a runner whose file of its place was cut off makes a new one (reliability RUN-1)", async () => {
+it("a runner whose file of its place was cut off makes a new one [RUN-1]", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const root = join(app.dataDir, "r1");
@@ -70,7 +70,7 @@ it("a runner whose file of its place was cut off makes a new one (reliability RU
 });
 
 it(
-  "a claim of a process before that comes late takes a runner over for a moment: the one that works in the directory comes back, once (contract 18.7)",
+  "a claim of a process before that comes late takes a runner over for a moment: the one that works in the directory comes back, once (contract 18.7) [RUN-1]",
   async () => {
     await using app = await openApp();
     const { token, start, begin, second } = await world(app);
@@ -91,7 +91,7 @@ it(
 );
 
 it(
-  "a runner that is stopped and woken when its run is another one's ends it before it goes on (reliability RUN-1)",
+  "a runner that is stopped and woken when its run is another one's ends it before it goes on [RUN-1]",
   async () => {
     await using app = await openApp();
     const { start, begin, second, ledger, attempts } = await world(app);
@@ -118,7 +118,7 @@ it(
 );
 
 it(
-  "a runner that is cut off ends its run before the lease is over, and comes back (reliability RUN-1)",
+  "a runner that is cut off ends its run before the lease is over, and comes back [RUN-1]",
   async () => {
     await using app = await openApp({ leaseTimes: SHORT });
     using proxy = new Proxy(app.url);

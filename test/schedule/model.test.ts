@@ -12,9 +12,9 @@ const TASKS_MAX = 14;
 const MINUTE_MS = 60_000;
 const STEPS_MIN = [0.01, 0.1, 1, 5, 10, 10, 25, 130];
 
-describe("schedules equal their model (contract 15, reliability CMD-3)", () => {
+describe("schedules equal their model (contract 15) [CMD-3]", () => {
   it(
-    `over ${SEEDS} seeds of ${OPERATIONS} random operations each, with kills and orderly stops`,
+    `over ${SEEDS} seeds of ${OPERATIONS} random operations each, with kills and orderly stops [CMD-3]`,
     async () => {
       for (let seed = 1; seed <= SEEDS; seed++) {
         await using world = await World.open(seed);

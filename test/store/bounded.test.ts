@@ -39,7 +39,7 @@ async function tableOf(texts: string[]) {
   };
 }
 
-describe("texts that are cut to a share (reliability BYT-1)", () => {
+describe("texts that are cut to a share [BYT-1]", () => {
   const MIXED = Array.from(
     { length: 40_000 },
     (_, n) => ["a", '"', "\\", "\n", "\u0001", "é", "€", "🙂"][n % 8],
@@ -54,7 +54,7 @@ describe("texts that are cut to a share (reliability BYT-1)", () => {
       ["control characters behind plain ones", "x".repeat(10_000) + "\u0001".repeat(190_000)],
     ] as const
   ) {
-    it(`fill it exactly, whatever they are made of: ${what}`, async () => {
+    it(`fill it exactly, whatever they are made of: ${what} [BYT-1]`, async () => {
       await using table = await tableOf([text, text, text, text]);
       const { rows } = await table.read(160_000);
       expect(rows).toHaveLength(4);
@@ -86,7 +86,7 @@ describe("texts that are cut to a share (reliability BYT-1)", () => {
   });
 });
 
-it("one object is never more than a read may make, whatever its texts are (reliability BYT-1)", async () => {
+it("one object is never more than a read may make, whatever its texts are [BYT-1]", async () => {
   await using app = await openApp({ inMemory: true });
   const worker = (await app.call("POST /api/workers", { name: "Ada" })).id;
   const { id: session } = await app.call("POST /api/local/sessions");
@@ -138,7 +138,7 @@ it("one object is never more than a read may make, whatever its texts are (relia
   }
 });
 
-it("events are small, so pages and steps of streams are: their longest texts are cut (reliability BYT-1)", async () => {
+it("events are small, so pages and steps of streams are: their longest texts are cut [BYT-1]", async () => {
   await using app = await openApp({ inMemory: true });
   const long = { reason: "\u0001".repeat(20_000), name: "Ada", more: ["€".repeat(20_000)] };
   await app.db.write(

@@ -24,8 +24,8 @@ async function filled(path: string): Promise<Database> {
   return db;
 }
 
-describe("a copy of a database that is in use (reliability BAK-1)", () => {
-  it("is whole and as it was when it began, although others write all the while, and has no WAL file", async () => {
+describe("a copy of a database that is in use [BAK-1]", () => {
+  it("is whole and as it was when it began, although others write all the while, and has no WAL file [BAK-1]", async () => {
     await using folder = await tempDir();
     const path = join(folder.path, "live.db");
     const copy = join(folder.path, "copy.db");
@@ -61,7 +61,7 @@ describe("a copy of a database that is in use (reliability BAK-1)", () => {
     await db.close();
   });
 
-  it("lets everybody else go on: many turns pass while it is made", async () => {
+  it("lets everybody else go on: many turns pass while it is made [BAK-1, BAK-2]", async () => {
     await using folder = await tempDir();
     const db = await filled(join(folder.path, "live.db"));
     let turns = 0;

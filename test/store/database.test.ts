@@ -12,7 +12,7 @@ const PLACES = [
 ];
 
 describe.each(PLACES)("Database on $name", ({ open }) => {
-  it("write() commits all statements of a batch or none", async () => {
+  it("write commits all statements of a batch or none", async () => {
     await using folder = await tempDir();
     const db = await prepared(await open(folder.path));
     await expect(db.write([insert("a", 1), insert("a", 2)])).rejects.toThrow(/UNIQUE/);
@@ -22,7 +22,7 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     await db.close();
   });
 
-  it("write() takes the whole batch back when a guard is lost, and says so without throwing (architecture, sentence 3)", async () => {
+  it("write takes the whole batch back when a guard is lost, and says so without throwing (architecture, sentence 3)", async () => {
     await using folder = await tempDir();
     const db = await prepared(await open(folder.path));
     await db.write([insert("a", 1)]);
@@ -53,7 +53,7 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     await two.close();
   });
 
-  it("read() and first() give the same rows: values as they are, JSON as its text, in the order that was asked for", async () => {
+  it("read and first give the same rows: values as they are, JSON as its text, in the order that was asked for", async () => {
     await using folder = await tempDir();
     const db = await prepared(await open(folder.path));
     const odd = 'a "quoted" \\ line\nwith é, 日本 and \u0001';
@@ -111,7 +111,7 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     await db.close();
   });
 
-  it("migrate() ends at the newest schema, once", async () => {
+  it("migrate ends at the newest schema, once", async () => {
     await using folder = await tempDir();
     const db = await open(folder.path);
     await drop(db);
@@ -126,7 +126,7 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
 });
 
 describe("Database on a local file", () => {
-  it("waits for a foreign lock without blocking, and writes at once when it is gone (reliability DBF-3, DBF-4)", async () => {
+  it("waits for a foreign lock without blocking, and writes at once when it is gone [DBF-3, DBF-4]", async () => {
     await using folder = await tempDir();
     const db = await prepared(await Database.open(`file:${join(folder.path, "test.db")}`));
     const holder = await lockFor(join(folder.path, "test.db"), 1_500);
@@ -147,7 +147,7 @@ describe("Database on a local file", () => {
     await db.close();
   });
 
-  it("answers unavailable when the lock stays (reliability DBF-3)", async () => {
+  it("answers unavailable when the lock stays [DBF-3]", async () => {
     await using folder = await tempDir();
     const db = await prepared(await Database.open(`file:${join(folder.path, "test.db")}`));
     const holder = await lockFor(join(folder.path, "test.db"), 6_500);
@@ -158,7 +158,7 @@ describe("Database on a local file", () => {
     await db.close();
   });
 
-  it("is durable and checks references on every connection (reliability DUR-8)", async () => {
+  it("is durable and checks references on every connection [DUR-8]", async () => {
     await using folder = await tempDir();
     const db = await Database.open(`file:${join(folder.path, "test.db")}`);
     expect(await db.first("pragma journal_mode")).toMatchObject({ journal_mode: "wal" });
@@ -167,7 +167,7 @@ describe("Database on a local file", () => {
     await db.close();
   });
 
-  it("is so as well on the connection that it opens after a foreign lock (reliability DUR-8)", async () => {
+  it("is so as well on the connection that it opens after a foreign lock [DUR-8]", async () => {
     await using folder = await tempDir();
     const db = await prepared(await Database.open(`file:${join(folder.path, "test.db")}`));
     const pragmas = async () => {
@@ -186,13 +186,13 @@ describe("Database on a local file", () => {
     await db.close();
   });
 
-  it("knows which SQLite it runs on (reliability DUR-7)", async () => {
+  it("knows which SQLite it runs on [DUR-7]", async () => {
     const db = await Database.open(":memory:");
     expect(await db.first("select sqlite_version() as version")).toMatchObject({ version: "3.45.1" });
     await db.close();
   });
 
-  it("open() says what is wrong with a file that is not a database, and leaves it unchanged (reliability DBF-6, DBF-8)", async () => {
+  it("open says what is wrong with a file that is not a database, and leaves it unchanged [DBF-6, DBF-8]", async () => {
     await using folder = await tempDir();
     const path = join(folder.path, "garbage.db");
     await Deno.writeTextFile(path, "this is not a database ".repeat(1000));
@@ -202,7 +202,7 @@ describe("Database on a local file", () => {
     await expect(Database.open(`file:${folder.path}/no/such/dir/x.db`)).rejects.toThrow(/directory exists/);
   });
 
-  it("migrate() refuses a newer schema and changes nothing (reliability BAK-6)", async () => {
+  it("migrate refuses a newer schema and changes nothing [BAK-6]", async () => {
     await using folder = await tempDir();
     const db = await Database.open(`file:${join(folder.path, "test.db")}`);
     await migrate(db, 1);

@@ -16,7 +16,7 @@ const event = (id: string) => ({ kind: "task.due" as const, session_key: `s:${id
 
 const kept = (db: Database) => db.read("select at, task_id, actor, data from journal order by seq");
 
-describe("moved()", () => {
+describe("moved", () => {
   it("leaves an event of every move that changed a row, and of no other", async () => {
     const db = await open();
     const { won } = await db.write([

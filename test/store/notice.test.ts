@@ -10,7 +10,7 @@ const NOTICE = {
   content: "80 % is used",
 } as const;
 
-describe("insertNotice() (contract 11)", () => {
+describe("insertNotice (contract 11)", () => {
   it("puts a message of the system into the conversation, where its chat shows it", async () => {
     await using app = await openApp({ inMemory: true });
     const session = await app.call("POST /api/local/sessions", { name: "Plans" });

@@ -52,7 +52,7 @@ describe("an owner that is cut off (contract 18.1, decision 0089)", () => {
     expect(await owner.cutOff()).toBeNull();
   });
 
-  it("gives up when a standby was known within the hour, also one that was just being restarted", async () => {
+  it("gives up when a standby was known within the hour, also one that was just being restarted [RUN-4]", async () => {
     await using owner = await world();
     await beatStandby(owner.db, STANDBY);
     await owner.standbys(1);

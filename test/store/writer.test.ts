@@ -36,7 +36,7 @@ function prepared() {
 const job = (name: string, count = 1, bell?: string): Statement[] =>
   Array.from({ length: count }, (_, n) => ({ sql: `${name}${n}`, args: [], bell }));
 
-it("write() commits in the order of the calls, those of one turn together, and gives each its own rows", async () => {
+it("write commits in the order of the calls, those of one turn together, and gives each its own rows", async () => {
   const { driver, writer } = prepared();
   const rung: string[][] = [];
   writer.onCommit = (bells) => rung.push(bells);
@@ -47,14 +47,14 @@ it("write() commits in the order of the calls, those of one turn together, and g
   expect(rung).toEqual([["bell", "bell"]]);
 });
 
-it("write() puts at most 400 statements into one commit, and never splits one write", async () => {
+it("write puts at most 400 statements into one commit, and never splits one write", async () => {
   const { driver, writer } = prepared();
   const sizes = [399, 1, 1, 500, 2];
   await Promise.all(sizes.map((size, index) => writer.write(job(`j${index}-`, size))));
   expect(driver.batches.map((batch) => batch.length)).toEqual([400, 1, 500, 2]);
 });
 
-it("write() puts at most 512 K characters into one commit, beside a first one that may be larger", async () => {
+it("write puts at most 512 K characters into one commit, beside a first one that may be larger", async () => {
   const { driver, writer } = prepared();
   const sizes = [300_000, 200_000, 100_000, 600_000, 1];
   const large = (size: number, index: number) => [{ sql: `j${index}`, args: [1, "x".repeat(size)] }];
@@ -116,7 +116,7 @@ it("the fence goes before every batch, and its rows belong to nobody", async () 
   expect(driver.batches).toEqual([["fence", "a0"]]);
 });
 
-it("a commit whose answer is lost fails for all who shared it, and nothing is sent again: it may have been done (reliability DBF-11)", async () => {
+it("a commit whose answer is lost fails for all who shared it, and nothing is sent again: it may have been done [DBF-11]", async () => {
   for (const words of ["fetch failed", "the database server timed out: no answer in 10000 ms"]) {
     const { driver, writer } = prepared();
     driver.fails = () => new Error(words);

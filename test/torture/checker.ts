@@ -60,6 +60,7 @@ export async function checkAtRest(evidence: Evidence): Promise<string[]> {
   }
   if (agentLedger !== undefined) {
     const lines = (await Deno.readTextFile(agentLedger).catch(() => "")).split("\n");
+    // No task runs twice at the same time [DSP-1].
     for (const line of lines) if (line.startsWith("OVERLAP")) faults.push(`I3: ${line}`);
   }
   faults.push(
@@ -207,6 +208,7 @@ async function leaks(dataDir: string, secrets: string[], more: string[]): Promis
   for (const path of [...await Array.fromAsync(walk(dataDir)), ...more]) {
     if (path.endsWith("secret.key") || path.endsWith("-shm")) continue;
     for (const secret of secrets) {
+      // No secret is in a log, in the database or in a backup [SEC-2].
       if (await holds(path, secret)) faults.push(`I9: a secret is in ${path}`);
     }
   }

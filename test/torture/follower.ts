@@ -35,7 +35,7 @@ export class Follower {
     await this.#reading;
   }
 
-  /** Replies that came twice or never; the server has stopped. */
+  /** Finds replies that came twice or never to a client that reconnects [SSE-1, SSE-2]. */
   async faults(dataDir: string): Promise<string[]> {
     const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
     const rows = await db.read<{ id: string }>(

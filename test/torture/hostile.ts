@@ -12,7 +12,7 @@ const FOREIGN = { "x-forwarded-for": "203.0.113.66" };
 export const HOSTILE_FILES_MAX = 1_024;
 
 /**
- * A client that means harm, all the time: texts of control characters and reads of all of them, idle connections, logins with random names,
+ * A client that does harm while others are served [BYT-3]: texts of control characters and reads of all of them, idle connections, logins with random names,
  * storms of mentions. Beside it somebody asks /livez, and the memory of the service is watched.
  */
 export class Hostile {

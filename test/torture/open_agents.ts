@@ -89,7 +89,7 @@ export class OpenAgents {
     }
   }
 
-  /** What is left of them, and what they saw that is another's; the service has stopped. */
+  /** Finds agents that are still alive, and what they saw of other conversations, after the service has stopped [CHD-15]. */
   async faults(dataDir: string): Promise<string[]> {
     const alive = this.#alive();
     return [

@@ -98,6 +98,7 @@ function ownersOf(runs: readonly Run[]): Map<string, Set<string>> {
   return owners;
 }
 
+// No turn has the token, the context or the memory of another conversation [CHD-15].
 function wrongIn(turn: Note, run: Run | undefined, owners: Map<string, Set<string>>): string[] {
   if (run === undefined) return [`has a token of no run: ${turn.token}`];
   const { bash, context } = turn;

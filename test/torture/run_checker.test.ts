@@ -43,7 +43,7 @@ const ROWS: [rule: RegExp, sql: (id: string) => string][] = [
   ],
 ];
 
-describe("the checker of runs in a torture with runners (reliability DSP-1, DSP-2)", () => {
+describe("the checker of runs in a torture with runners [DSP-1, DSP-2]", () => {
   it("finds nothing where programs and rows agree, and each kind of violation where they do not", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

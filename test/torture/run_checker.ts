@@ -68,7 +68,7 @@ async function brokenLeases(db: Database): Promise<string[]> {
   return faults;
 }
 
-// What attempt N printed is the result of attempt N, and what its conversation is told.
+// The output of attempt N is the result and the reply of attempt N, never of another one [DSP-2].
 function wrongMarks({ id, attempt, result, said }: Run): string[] {
   return [["result", result], ["reply", said]].flatMap(([what, text = ""]) =>
     [...text.matchAll(MARK)].filter(([, by, no]) => by !== id || Number(no) !== attempt)
@@ -93,7 +93,7 @@ async function wrongLogs(dataDir: string, runs: readonly Run[]): Promise<string[
   return faults;
 }
 
-// No execution is begun twice, not even one after the other; and what has completed was begun and ended by a program.
+// No execution starts twice, not even one after the other [DSP-1]. A completed one was started and ended by a program.
 async function wrongStarts(agentLedger: string, runs: readonly Run[]): Promise<string[]> {
   const begun = new Map<string, number>();
   const ended = new Map<string, number>();

@@ -51,7 +51,7 @@ interface RunnerVictimOptions {
   broke: (words: string) => void;
 }
 
-/** A runner of a torture: one work_root, and a process on it that is killed, stopped, cut off, and put right again. */
+/** A runner of a torture, whose process is killed, stopped and cut off at random [RUN-1]. */
 export class RunnerVictim {
   readonly name: string;
   readonly root: string;

@@ -1,5 +1,5 @@
 // `make torture`: a service under load is killed at random, again and again. Then it is left alone, and everything that
-// was acknowledged must exist, be done once, and leave nothing behind (reliability DUR-1, DSP-1).
+// was acknowledged must exist, be done once, and leave nothing behind. Services are killed at random under load [DUR-1].
 import { join } from "node:path";
 import { CHOSEN_COST, hashPassword } from "../../src/api/password.ts";
 import { PASSWORD } from "../harness/app.ts";
