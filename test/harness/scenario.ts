@@ -13,6 +13,10 @@ export interface WorldOptions {
   args?: string[];
   /** Seeds the chance of the world. */
   seed?: number;
+  /** Password of the operator, whose hash is then in `env`. */
+  password?: string;
+  /** Gives each service the port of the one before it. */
+  keepsPort?: boolean;
 }
 
 /** One data directory, and the services that run on it one after another. */
@@ -25,13 +29,14 @@ export class World implements AsyncDisposable {
   /** Settings that every start of a service gets. */
   readonly env: Record<string, string>;
   readonly #folder: { path: string } & AsyncDisposable;
-  readonly #args: string[];
+  readonly #options: WorldOptions;
+  readonly #resources: AsyncDisposable[] = [];
   #server: ServerProcess | null = null;
   #api: Client | null = null;
 
   private constructor(folder: { path: string } & AsyncDisposable, options: WorldOptions) {
     this.#folder = folder;
-    this.#args = options.args ?? [];
+    this.#options = options;
     this.dataDir = join(folder.path, "data");
     this.ledger = join(folder.path, "ledger");
     this.chance = random(options.seed ?? 1);
@@ -53,9 +58,7 @@ export class World implements AsyncDisposable {
   }
 
   /** Path of a file of this world outside of the data directory. */
-  path(name: string): string {
-    return join(this.#folder.path, name);
-  }
+  readonly path = (name: string): string => join(this.#folder.path, name);
 
   get database(): string {
     return join(this.dataDir, "svc.db");
@@ -76,21 +79,30 @@ export class World implements AsyncDisposable {
   /** Starts a service, with a fault point as `<point>:<passage>:kill` or none. */
   async start(fault?: string): Promise<{ server: ServerProcess; api: Client }> {
     const env = { ...this.env, ...(fault === undefined ? {} : { SVC_FAULT: fault }) };
-    const server = await startServer({ dataDir: this.dataDir, env, args: this.#args });
-    const api = await client(server.url);
+    const { args = [], password, keepsPort } = this.#options;
+    const server = await startServer({ dataDir: this.dataDir, env, args });
+    if (keepsPort) this.env.SVC_SERVER__PORT = new URL(server.url).port;
+    const api = await client(server.url, password);
     [this.#server, this.#api] = [server, api];
     return { server, api };
   }
 
+  /** Ends `resource` together with this world. */
+  use<T extends AsyncDisposable>(resource: T): T {
+    this.#resources.unshift(resource);
+    return resource;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
+    for (const resource of this.#resources) await resource[Symbol.asyncDispose]();
     await this.#server?.end("SIGKILL");
     await this.#folder[Symbol.asyncDispose]();
   }
 }
 
-/** The way in which a service is lost in each round. */
+/** The way in which a service is lost in each round: at a random time, or at a fault point. */
 export type Fault =
-  | { kind: "kill"; afterMs: (world: World) => number }
+  | { kind: "kill" | "kill after the action"; afterMs: (world: World) => number }
   | { kind: "point"; point: FaultPoint; passage: number };
 
 /** One row of a table of faults. */
@@ -122,11 +134,10 @@ export async function runScenario<State>(scenario: Scenario<State>): Promise<voi
 }
 
 async function strike(world: World, fault: Fault, action: () => Promise<void>): Promise<void> {
-  if (fault.kind === "kill") {
-    const working = action();
-    await pause(fault.afterMs(world));
-    await world.server.end("SIGKILL");
-    await working;
+  if (fault.kind !== "point") {
+    const kill = () => pause(fault.afterMs(world)).then(() => world.server.end("SIGKILL"));
+    if (fault.kind === "kill") await Promise.all([action(), kill()]);
+    else await action().then(kill);
     return;
   }
   await world.server.end("SIGTERM");

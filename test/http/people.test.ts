@@ -105,8 +105,8 @@ describe("users (contract 9)", () => {
   });
 
   it("guessing one's current password counts for a whole IPv6 network [AUT-4]", async () => {
-    while (Date.now() % 60_000 > 45_000) await new Promise((resolve) => setTimeout(resolve, 100));
-    await using app = await openApp({ config: { server: { trusted_proxies: ["127.0.0.1"] } } });
+    const clock = new TestClock("2026-01-05T08:00:10Z");
+    await using app = await openApp({ clock, config: { server: { trusted_proxies: ["127.0.0.1"] } } });
     const ada = await someUser(app, "Ada", "operator");
     const guess = (host: number) =>
       app.send("PUT /api/users/Ada/password", { password: "another long word", current_password: "wrong" }, {
@@ -115,7 +115,7 @@ describe("users (contract 9)", () => {
       });
     for (let host = 1; host <= 10; host++) expect((await guess(host)).status).toBe(400);
     expect((await guess(11)).status).toBe(429);
-  }, 90_000);
+  });
 
   it("a password is changed by its owner, who knows it, or by who may; other logins go on", async () => {
     await using app = await openApp();

@@ -4,11 +4,11 @@ import { describe, expect, it } from "vitest";
 import { FAULT_POINTS, type FaultPoint } from "../../src/base/fault_point.ts";
 import { newId } from "../../src/base/id.ts";
 import { Database } from "../../src/store/database.ts";
-import { FAKE_AGENT } from "../harness/agents.ts";
 import { PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
-import { type Client, client, quiet } from "../harness/client.ts";
+import { type Client, quiet } from "../harness/client.ts";
 import { insertRows } from "../harness/counters.ts";
-import { type ServerProcess, startServer, svc, tempDir } from "../harness/process.ts";
+import { svc } from "../harness/process.ts";
+import { World } from "../harness/scenario.ts";
 import { checkAtAnyMoment, checkAtRest, type Evidence } from "../torture/checker.ts";
 
 // Left out of the daily run: CI passes each point in a step of its own, the nightly run twenty times.
@@ -17,65 +17,41 @@ const SEEDS = Number(Deno.env.get("SVC_TEST_FAULT_SEEDS") ?? 1);
 // Kills between commit and answer; CI takes fifty.
 const RETRIES = Number(Deno.env.get("SVC_TEST_FAULT_RETRIES") ?? 4);
 
-const ENV = {
-  SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH,
-  SVC_ENGINES__DEFAULT: "fake",
-  SVC_ENGINES__FAKE__KIND: "command",
-  SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,
-  SVC_LIMITS__MAX_ATTEMPTS: "5",
+const OPTIONS = {
+  password: PASSWORD,
+  env: { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH, SVC_LIMITS__MAX_ATTEMPTS: "5" },
 };
 
-/** One data directory for a sequence of servers that are killed. */
-class World implements AsyncDisposable {
-  readonly dataDir: string;
-  readonly ledger: string;
+/** A world with one conversation, and the evidence of everything that was acknowledged in it. */
+class Talk implements AsyncDisposable {
+  readonly world: World;
   readonly evidence: Evidence & { messages: string[]; once: string[]; uploads: string[] };
   sessionId = "";
-  readonly #folder: { path: string } & AsyncDisposable;
-  #server: ServerProcess | null = null;
 
-  private constructor(folder: { path: string } & AsyncDisposable) {
-    this.#folder = folder;
-    this.dataDir = join(folder.path, "data");
-    this.ledger = join(folder.path, "ledger");
+  private constructor(world: World) {
+    this.world = world;
     this.evidence = {
-      dataDir: this.dataDir,
+      dataDir: world.dataDir,
       messages: [],
       once: [],
       uploads: [],
-      agentLedger: this.ledger,
+      agentLedger: world.ledger,
       maxAttempts: 5,
       secrets: [PASSWORD],
     };
   }
 
-  static async open(): Promise<World> {
-    const world = new World(await tempDir());
-    await Deno.mkdir(world.dataDir, { mode: 0o700 });
-    return world;
-  }
-
-  path(name: string): string {
-    return join(this.#folder.path, name);
-  }
-
-  async start(fault?: string): Promise<{ server: ServerProcess; api: Client }> {
-    const env = {
-      ...ENV,
-      SVC_ENGINES__FAKE__ENV__FAKE_LEDGER: this.ledger,
-      ...(fault ? { SVC_FAULT: fault } : {}),
-    };
-    this.#server = await startServer({ dataDir: this.dataDir, env });
-    return { server: this.#server, api: await client(this.#server.url, PASSWORD) };
+  static async open(): Promise<Talk> {
+    return new Talk(await World.open(OPTIONS));
   }
 
   /** A worker and a session made without faults, and the given number of tasks that are due at the next start. */
   async prepare(due = 0): Promise<void> {
-    const { server, api } = await this.start();
+    const { server, api } = await this.world.start();
     const worker = await api.call("POST /api/workers", { name: "Ada" });
     this.sessionId = (await api.call("POST /api/local/sessions", { worker_id: worker.id })).id;
     await server.end("SIGTERM");
-    const db = await Database.open(`file:${join(this.dataDir, "svc.db")}`);
+    const db = await Database.open(`file:${this.world.database}`);
     const now = Date.now();
     for (let i = 0; i < due; i++) {
       await db.write(insertRows("task", [{
@@ -127,22 +103,21 @@ class World implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#server?.end("SIGKILL");
-    await this.#folder[Symbol.asyncDispose]();
+    await this.world[Symbol.asyncDispose]();
   }
 }
 
 /** Repeats what passes the fault point until the server is dead. */
-const WAYS: Partial<Record<FaultPoint, (world: World, api: Client, gone: () => boolean) => Promise<void>>> = {
-  "upload.part": async (world, api, gone) => {
+const WAYS: Partial<Record<FaultPoint, (talk: Talk, api: Client, gone: () => boolean) => Promise<void>>> = {
+  "upload.part": async (talk, api, gone) => {
     for (let i = 0; !gone(); i++) {
       const form = new FormData();
       form.append("file", new Blob([new Uint8Array(300_000).fill(i)]), `file-${i}`);
-      const media = await api.upload(`/api/local/sessions/${world.sessionId}/media`, form).catch(() => null);
-      if (media?.path !== undefined) world.evidence.uploads.push(media.path);
+      const media = await api.upload(`/api/local/sessions/${talk.sessionId}/media`, form).catch(() => null);
+      if (media?.path !== undefined) talk.evidence.uploads.push(media.path);
     }
   },
-  "gate.pre-commit": async (_world, api, gone) => {
+  "gate.pre-commit": async (_talk, api, gone) => {
     const worker = await api.call("POST /api/workers", { name: "Gus", engine: "echo" });
     const { id } = await api.call("POST /api/tasks", {
       ...{
@@ -163,31 +138,34 @@ const WAYS: Partial<Record<FaultPoint, (world: World, api: Client, gone: () => b
       }
     }
   },
-  "cancel.mid": async (world, api, gone) => {
+  "cancel.mid": async (talk, api, gone) => {
     for (let i = 0; !gone(); i++) {
-      if (!await world.say(api, `sleep 60 # ${i}`)) return;
+      if (!await talk.say(api, `sleep 60 # ${i}`)) return;
       let run: { id: string } | undefined;
       while (run === undefined) [run] = await api.call("GET /api/executions?status=running");
       await api.send(`POST /api/executions/${run.id}/cancel`, {}).catch(() => {});
     }
   },
-  "backup.mid": async (world, api, gone) => {
+  "backup.mid": async (talk, api, gone) => {
     for (let i = 0; !gone(); i++) {
       const env = { SVC_URL: api.url, SVC_TOKEN: api.token };
-      const made = await svc(["ctl", "system", "backup", world.path(`${i}.tar`)], {
-        dataDir: world.dataDir,
+      const made = await svc(["ctl", "system", "backup", talk.world.path(`${i}.tar`)], {
+        dataDir: talk.world.dataDir,
         env,
       });
-      expect(await Deno.stat(world.path(`${i}.tar`)).then(() => true, () => false)).toBe(made.code === 0);
+      expect(await Deno.stat(talk.world.path(`${i}.tar`)).then(() => true, () => false)).toBe(
+        made.code === 0,
+      );
     }
-    expect([...Deno.readDirSync(world.path("."))].filter((entry) => entry.name.includes(".part"))).toEqual(
-      [],
-    );
+    expect([...Deno.readDirSync(talk.world.path("."))].filter((entry) => entry.name.includes(".part")))
+      .toEqual(
+        [],
+      );
   },
 };
 
-async function talk(world: World, api: Client, gone: () => boolean): Promise<void> {
-  for (let i = 0; !gone(); i++) if (!await world.say(api, `say hello ${i}`)) return;
+async function sayAll(talk: Talk, api: Client, gone: () => boolean): Promise<void> {
+  for (let i = 0; !gone(); i++) if (!await talk.say(api, `say hello ${i}`)) return;
 }
 
 describe.skipIf(LEFT_OUT)(
@@ -200,14 +178,14 @@ describe.skipIf(LEFT_OUT)(
           for (let round = 1; round <= SEEDS; round++) {
             // A cancelled run takes seconds to end, so only the first passages are tried.
             const seed = point === "cancel.mid" ? 1 + (round - 1) % 3 : round;
-            await using world = await World.open();
+            await using talk = await Talk.open();
             const early = point === "cron.tick" || point === "outbox.post";
-            await world.prepare(early ? SEEDS : 0);
+            await talk.prepare(early ? SEEDS : 0);
             if (early) {
               // Work that is due kills the server before a client can connect.
               const dead = await svc(["serve"], {
-                dataDir: world.dataDir,
-                env: { ...ENV, SVC_FAULT: `${point}:${seed}:kill` },
+                dataDir: talk.world.dataDir,
+                env: { ...talk.world.env, SVC_FAULT: `${point}:${seed}:kill` },
               });
               expect([point, seed, dead.err]).toEqual([
                 point,
@@ -215,10 +193,10 @@ describe.skipIf(LEFT_OUT)(
                 expect.stringContaining("SVC_FAULT fired"),
               ]);
             } else {
-              const { server, api } = await world.start(`${point}:${seed}:kill`);
+              const { server, api } = await talk.world.start(`${point}:${seed}:kill`);
               let ended = false;
               void server.child.status.then(() => ended = true);
-              await (WAYS[point] ?? talk)(world, api, () => ended);
+              await (WAYS[point] ?? sayAll)(talk, api, () => ended);
               const { signal } = await server.end("SIGTERM");
               expect([point, seed, signal, server.stderr]).toEqual([
                 point,
@@ -227,12 +205,12 @@ describe.skipIf(LEFT_OUT)(
                 expect.stringContaining(`SVC_FAULT fired: ${point}:${seed}:kill\n`),
               ]);
             }
-            expect([point, seed, await checkAtAnyMoment(world.dataDir)]).toEqual([point, seed, []]);
-            const again = await world.start();
-            for (const content of world.evidence.once) await world.sayAgain(again.api, content);
+            expect([point, seed, await checkAtAnyMoment(talk.world.dataDir)]).toEqual([point, seed, []]);
+            const again = await talk.world.start();
+            for (const content of talk.evidence.once) await talk.sayAgain(again.api, content);
             await quiet(again.api);
             expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });
-            expect([point, seed, await checkAtRest(world.evidence)]).toEqual([point, seed, []]);
+            expect([point, seed, await checkAtRest(talk.evidence)]).toEqual([point, seed, []]);
           }
         },
         20_000 + SEEDS * 20_000,
@@ -243,19 +221,19 @@ describe.skipIf(LEFT_OUT)(
       "migrate.step: the next start goes on where it stopped, and does nothing twice [BAK-5, SHD-9]",
       async () => {
         for (let step = 1; step <= 3; step++) {
-          await using world = await World.open();
+          await using talk = await Talk.open();
           const dead = await svc(["serve"], {
-            dataDir: world.dataDir,
-            env: { ...ENV, SVC_FAULT: `migrate.step:${step}:kill` },
+            dataDir: talk.world.dataDir,
+            env: { ...talk.world.env, SVC_FAULT: `migrate.step:${step}:kill` },
           });
           expect(dead.err).toContain(`SVC_FAULT fired: migrate.step:${step}:kill`);
-          await world.prepare();
-          const { server, api } = await world.start();
-          await world.say(api, "say hello");
+          await talk.prepare();
+          const { server, api } = await talk.world.start();
+          await talk.say(api, "say hello");
           await quiet(api);
           await server.end("SIGTERM");
-          expect([step, await checkAtRest(world.evidence)]).toEqual([step, []]);
-          const db = await Database.open(`file:${join(world.dataDir, "svc.db")}`);
+          expect([step, await checkAtRest(talk.evidence)]).toEqual([step, []]);
+          const db = await Database.open(`file:${talk.world.database}`);
           const schema = await schemaOf(db);
           await db.close();
           expect([step, schema]).toEqual([step, await freshSchema()]);
@@ -269,74 +247,74 @@ describe.skipIf(LEFT_OUT)(
 it(
   `${RETRIES} times killed between commit and answer, and sent again under its key: each message once [DUR-2]`,
   async () => {
-    await using world = await World.open();
-    await world.prepare();
+    await using talk = await Talk.open();
+    await talk.prepare();
     for (let k = 1; k <= RETRIES; k++) {
-      const { server, api } = await world.start("accept.post-commit:1:kill");
-      expect(await world.say(api, `say number ${k}`)).toBe(false);
+      const { server, api } = await talk.world.start("accept.post-commit:1:kill");
+      expect(await talk.say(api, `say number ${k}`)).toBe(false);
       expect((await server.end("SIGKILL")).signal).toBe("SIGKILL");
       expect(server.stderr).toContain("SVC_FAULT fired");
     }
-    const { server, api } = await world.start();
+    const { server, api } = await talk.world.start();
     const before = await api.call("GET /api/messages/inbound?page_size=100");
     expect(before).toHaveLength(Math.min(RETRIES, 100));
-    for (const content of world.evidence.once) expect(await world.sayAgain(api, content)).toBe(true);
+    for (const content of talk.evidence.once) expect(await talk.sayAgain(api, content)).toBe(true);
     expect(await api.call("GET /api/messages/inbound?page_size=100")).toHaveLength(Math.min(RETRIES, 100));
     await quiet(api);
     await server.end("SIGTERM");
-    expect(await checkAtRest(world.evidence)).toEqual([]);
+    expect(await checkAtRest(talk.evidence)).toEqual([]);
   },
   60_000 + RETRIES * 3_000,
 );
 
 it("the log of a run is on the disk before its outcome is [DUR-9]", async () => {
-  await using world = await World.open();
-  await world.prepare();
+  await using talk = await Talk.open();
+  await talk.prepare();
   for (let k = 1; k <= RETRIES; k++) {
-    const { server, api } = await world.start("outcome.post-commit:1:kill");
-    await world.say(api, `say the last words ${k}`);
+    const { server, api } = await talk.world.start("outcome.post-commit:1:kill");
+    await talk.say(api, `say the last words ${k}`);
     await server.child.status;
     expect(server.stderr).toContain("SVC_FAULT fired: outcome.post-commit:1:kill");
-    const db = await Database.open(`file:${join(world.dataDir, "svc.db")}`);
+    const db = await Database.open(`file:${talk.world.database}`);
     const run = await db.first<{ id: string; result: string }>(
       "select id, result from execution where status = 'completed' and completed_at is not null order by completed_at desc, id desc limit 1",
     );
     await db.close();
     const id = run?.id ?? "";
-    const log = await Deno.readTextFile(join(world.dataDir, "logs", id.slice(-2), `${id}.log`));
+    const log = await Deno.readTextFile(join(talk.world.dataDir, "logs", id.slice(-2), `${id}.log`));
     expect(log).toMatch(new RegExp(`Z ${run?.result || "ok"}\n.*\\[completed\\]\n$`));
   }
 }, 20_000 + RETRIES * 3_000);
 
 it("a reply that was stored and not yet delivered reaches a client that reconnects, once [DUR-4]", async () => {
-  await using world = await World.open();
-  await world.prepare();
-  const { server, api } = await world.start("outcome.post-commit:1:kill");
-  const before = await api.stream(world.sessionId);
-  await world.say(api, "say hello");
+  await using talk = await Talk.open();
+  await talk.prepare();
+  const { server, api } = await talk.world.start("outcome.post-commit:1:kill");
+  const before = await api.stream(talk.sessionId);
+  await talk.say(api, "say hello");
   await server.child.status;
   await before.close();
   expect(server.stderr).toContain("SVC_FAULT fired: outcome.post-commit:1:kill");
   expect(before.named("message")).toEqual([]);
   const lastId = before.events.findLast((event) => event.id !== undefined)?.id ?? "0";
-  const again = await world.start();
-  const after = await again.api.stream(world.sessionId, { "last-event-id": lastId });
+  const again = await talk.world.start();
+  const after = await again.api.stream(talk.sessionId, { "last-event-id": lastId });
   await after.until((one) => one.named("message").length > 0);
   await quiet(again.api);
   expect(after.named("message").map(({ data }) => data.content)).toEqual(["hello"]);
   await after.close();
   await again.server.end("SIGTERM");
-  expect(await checkAtRest(world.evidence)).toEqual([]);
+  expect(await checkAtRest(talk.evidence)).toEqual([]);
 });
 
 it("SVC_FAULT: an invalid value is exit 2; without it nothing is loaded and nothing happens", async () => {
-  await using world = await World.open();
+  await using talk = await Talk.open();
   for (const wrong of ["nowhere:1:kill", "claim.post:0:kill", "claim.post:1:explode", "claim.post", ","]) {
-    const refused = await svc(["serve"], { dataDir: world.dataDir, env: { SVC_FAULT: wrong } });
+    const refused = await svc(["serve"], { dataDir: talk.world.dataDir, env: { SVC_FAULT: wrong } });
     expect(refused).toMatchObject({ code: 2, err: expect.stringContaining("SVC_FAULT") });
   }
-  await world.prepare(20);
-  const { server, api } = await world.start();
+  await talk.prepare(20);
+  const { server, api } = await talk.world.start();
   const { tasks } = await api.call("GET /api/system/overview");
   expect(tasks.total).toBe(20);
   await server.end("SIGTERM");

@@ -1,9 +1,7 @@
-import { join } from "node:path";
 import { expect, it } from "vitest";
-import { FAKE_AGENT } from "../harness/agents.ts";
-import { type ServerProcess, startServer, tempDir } from "../harness/process.ts";
-import { random } from "../harness/schedule.ts";
-import { PASS_HASH } from "../harness/client.ts";
+import type { Client } from "../harness/client.ts";
+import { runScenario, type World } from "../harness/scenario.ts";
+import { createWorkers, pause } from "../harness/workload.ts";
 
 // CI runs fifty kills and three hundred tasks.
 const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 4);
@@ -11,79 +9,65 @@ const TASKS = KILLS * 6;
 const WORKERS = 6;
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 
+interface Tasks {
+  workers: string[];
+  /** Ids of acknowledged tasks. */
+  accepted: Set<string>;
+  sent: number;
+}
+
 it(
   `${KILLS} kills at random during ${TASKS} tasks of all types: nothing is lost, doubled or stuck (seed ${SEED}) [DUR-1, DSP-1]`,
-  async () => {
-    await using folder = await tempDir();
-    const dataDir = join(folder.path, "data");
-    const ledger = join(folder.path, "ledger");
-    await Deno.mkdir(dataDir);
-    await Deno.writeTextFile(ledger, "");
-    const env = {
-      SVC_AUTH__PASSWORD_HASH: PASS_HASH,
-      SVC_ENGINES__DEFAULT: "fake",
-      SVC_ENGINES__FAKE__KIND: "command",
-      SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,
-      SVC_ENGINES__FAKE__ENV__FAKE_LEDGER: ledger,
-      SVC_LIMITS__MAX_ATTEMPTS: "5",
-    };
-    const chance = random(SEED);
-    let server = await startServer({ dataDir, env });
-    let token = await login(server);
-    const workers: string[] = [];
-    for (let i = 0; i < WORKERS; i++) {
-      workers.push((await call(server, token, "POST /api/workers", { name: `w${i}` })).id);
-    }
-
-    const accepted = new Map<string, string>();
-    let sent = 0;
-    for (let kill = 0; kill < KILLS; kill++) {
-      const until = performance.now() + 150 + chance() * 700;
-      const working = (async () => {
-        while (performance.now() < until && sent < TASKS * (kill + 1) / KILLS) {
-          const key = `task-${sent}`;
-          const body = taskBody(workers[sent % WORKERS] ?? "", chance());
-          try {
-            const task = await call(server, token, "POST /api/tasks", body, { "idempotency-key": key });
-            accepted.set(task.id, body.type);
-            sent++;
-          } catch {
-            // The server was killed before it answered: the same key is sent again to the next one.
-            return;
+  () =>
+    runScenario<Tasks>({
+      seed: SEED,
+      env: { SVC_LIMITS__MAX_ATTEMPTS: "5" },
+      rounds: KILLS,
+      fault: { kind: "kill", afterMs: ({ chance }) => 150 + chance() * 700 },
+      setup: async ({ api }) => ({
+        workers: await createWorkers(api, WORKERS),
+        accepted: new Set(),
+        sent: 0,
+      }),
+      action: async ({ api, chance }, tasks, round) => {
+        while (tasks.sent < TASKS * (round + 1) / KILLS) {
+          const body = taskBody(tasks.workers[tasks.sent % WORKERS] ?? "", chance());
+          const headers = { "idempotency-key": `task-${tasks.sent}` };
+          // A service that was killed before it answered gets the same key again after its next start.
+          const task = await api.call("POST /api/tasks", body, headers).catch(() => null);
+          if (task === null) return;
+          tasks.accepted.add(task.id);
+          tasks.sent++;
+        }
+      },
+      check: async (world, { workers, accepted }) => {
+        await settle(world.api, workers);
+        const counts = new Map<string, number>();
+        for (const worker of workers) {
+          for (const task of await readAll(world.api, `/api/tasks?worker_id=${worker}`)) {
+            counts.set(task.id, (counts.get(task.id) ?? 0) + 1);
+            if (task.type === "scheduled") {
+              expect(task, task.id).toMatchObject({ status: "scheduled", next_run_at: expect.any(Number) });
+            } else if (task.type === "countdown" && task.status === "scheduled") {
+              expect(task.next_run_at).toBeGreaterThan(Date.now() - 2_000);
+            } else expect(["completed", "failed"], JSON.stringify(task)).toContain(task.status);
+            if (task.status === "failed") expect(task.reason).toMatch(/server_lost/);
+            expect(task.attempt).toBeLessThanOrEqual(5);
           }
         }
-      })();
-      await new Promise((resolve) => setTimeout(resolve, Math.max(0, until - performance.now())));
-      await server.end("SIGKILL");
-      await working;
-      server = await startServer({ dataDir, env });
-      token = await login(server);
-    }
-    await settled(server, token, workers);
-
-    const statuses = new Map<string, number>();
-    for (const worker of workers) {
-      for (const task of await all(server, token, `/api/tasks?worker_id=${worker}`)) {
-        statuses.set(task.id, (statuses.get(task.id) ?? 0) + 1);
-        if (task.type === "scheduled") {
-          expect(task, task.id).toMatchObject({ status: "scheduled", next_run_at: expect.any(Number) });
-        } else if (task.type === "countdown" && task.status === "scheduled") {
-          expect(task.next_run_at).toBeGreaterThan(Date.now() - 2_000);
-        } else expect(["completed", "failed"], JSON.stringify(task)).toContain(task.status);
-        if (task.status === "failed") expect(task.reason).toMatch(/server_lost/);
-        expect(task.attempt).toBeLessThanOrEqual(5);
-      }
-    }
-    for (const id of accepted.keys()) expect(statuses.get(id), id).toBe(1);
-    expect(statuses.size).toBeGreaterThanOrEqual(accepted.size);
-
-    const lines = (await Deno.readTextFile(ledger)).trim().split("\n");
-    expect(lines.filter((line) => line.startsWith("start")).length).toBeGreaterThanOrEqual(accepted.size / 2);
-    expect(lines.filter((line) => line.startsWith("OVERLAP"))).toEqual([]);
-    expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
-  },
+        for (const id of accepted) expect(counts.get(id), id).toBe(1);
+        expect(counts.size).toBeGreaterThanOrEqual(accepted.size);
+        await checkLedger(world, accepted.size);
+      },
+    }),
   180_000 + KILLS * 4_000,
 );
+
+async function checkLedger(world: World, accepted: number): Promise<void> {
+  const lines = (await Deno.readTextFile(world.ledger)).trim().split("\n");
+  expect(lines.filter((line) => line.startsWith("start")).length).toBeGreaterThanOrEqual(accepted / 2);
+  expect(lines.filter((line) => line.startsWith("OVERLAP"))).toEqual([]);
+}
 
 function taskBody(worker_id: string, dice: number) {
   const base = { message_id: "kills", worker_id, instruction: `sleep ${(dice * 0.4).toFixed(2)}` };
@@ -94,56 +78,27 @@ function taskBody(worker_id: string, dice: number) {
   return { ...base, type: "scheduled", cron: "* * * * *" };
 }
 
-async function login(server: ServerProcess): Promise<string> {
-  const response = await fetch(`${server.url}/api/auth/login`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ username: "admin", password: "pass" }),
-  });
-  return (await response.json()).access_token;
-}
-
-async function call(
-  server: ServerProcess,
-  token: string,
-  route: string,
-  body?: unknown,
-  headers: Record<string, string> = {},
-) {
-  const [method = "GET", path = ""] = route.split(" ");
-  const response = await fetch(server.url + path, {
-    method,
-    headers: { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const answer = await response.json();
-  if (!response.ok) throw new Error(JSON.stringify(answer));
-  return answer;
-}
-
-async function all(server: ServerProcess, token: string, path: string) {
+async function readAll(api: Client, path: string) {
   const found = [];
   for (let page = 1;; page++) {
-    const rows = await call(server, token, `GET ${path}&page=${page}&page_size=100`);
+    const rows = await api.call(`GET ${path}&page=${page}&page_size=100`);
     found.push(...rows);
     if (rows.length < 100) return found;
   }
 }
 
-/** Waits until no task of these workers is pending or running, or due. */
-async function settled(server: ServerProcess, token: string, workers: string[]): Promise<void> {
+/** Waits until no task of these workers is pending, running or due. Schedules of every minute may start at any time. */
+async function settle(api: Client, workers: string[]): Promise<void> {
   const until = performance.now() + 60_000;
   while (performance.now() < until) {
     let open = 0;
     for (const worker of workers) {
-      const { pending, running } = await call(server, token, `GET /api/workers/${worker}/status`);
-      const soon =
-        (await all(server, token, `/api/tasks?worker_id=${worker}&status=scheduled&type=countdown`)).length;
-      open += pending + running + soon;
+      const { pending, running } = await api.call(`GET /api/workers/${worker}/status`);
+      const due = await readAll(api, `/api/tasks?worker_id=${worker}&status=scheduled&type=countdown`);
+      open += pending + running + due.length;
     }
-    // Schedules of every minute may start at any time; only they may be left.
     if (open === 0) return;
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await pause(200);
   }
   throw new Error("the tasks did not settle");
 }

@@ -1,10 +1,8 @@
-import { join } from "node:path";
 import { expect, it } from "vitest";
-import { fakeEnvironment } from "../harness/agents.ts";
-import { type Client, client } from "../harness/client.ts";
-import { startServer, tempDir } from "../harness/process.ts";
-import { random } from "../harness/schedule.ts";
+import type { Client } from "../harness/client.ts";
+import { runScenario, type World } from "../harness/scenario.ts";
 import { found } from "../harness/wait.ts";
+import { pause } from "../harness/workload.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -13,59 +11,68 @@ type Json = any;
 const ROUNDS = Deno.env.has("SVC_TEST_RACES") ? 50 : 2;
 const OFFSET_MAX_MS = 5;
 
-const until = <T>(look: () => Promise<T | null>) => found(look, 60_000);
-
-/** Asks as the agent of a run that stays; answers the question. */
-async function ask(api: Client, session: string, file: string, text: string): Promise<Json> {
-  await Deno.remove(file).catch(() => {});
-  const { message_id } = await api.call(`POST /api/local/sessions/${session}/messages`, {
-    content: `show-token-and-stay ${file}`,
-  });
-  const token = await until(() => Deno.readTextFile(file).then((text) => text.trim() || null, () => null));
-  const headers = { authorization: `Bearer ${token}` };
-  return await api.call("POST /api/questions", { message_id, text }, headers);
+/** The open question, its conversation, and the status of the answer that raced with the kill. */
+interface Asked {
+  worker: string;
+  session: string;
+  id: string;
+  text: string;
+  first: number;
 }
 
 it(
   `an answer survives kill -9 of the service at any moment, and is brought once: ${ROUNDS} kills [QST-1]`,
-  async () => {
-    await using folder = await tempDir();
-    const options = { dataDir: folder.path, env: fakeEnvironment() };
-    const file = join(folder.path, "token");
-    const chance = random(7);
-    const offset = () =>
-      new Promise((resolve) => setTimeout(resolve, Math.floor(chance() * (OFFSET_MAX_MS + 1))));
-    let server = await startServer(options);
-    try {
-      let api = await client(server.url);
-      const worker = await api.call("POST /api/workers", { name: "Ada" });
-      for (let round = 0; round < ROUNDS; round++) {
-        const session = await api.call("POST /api/local/sessions", { worker_id: worker.id });
-        const { id, text } = await ask(api, session.id, file, `Which ${round}?`);
-        const before = api;
-        const give = (words: string) => before.send(`POST /api/questions/${id}/answer`, { answer: words });
-        const [first] = await Promise.all([
-          offset().then(() => give("early")).then(({ status }) => status, () => 0),
-          offset().then(() => server.end("SIGKILL")),
-        ]);
-        server = await startServer(options);
-        api = await client(server.url);
-        const found = await api.call(`GET /api/questions/${id}`);
-        expect(first === 200 ? "answered" : found.status).toBe(found.status);
-        const second = await api.send(`POST /api/questions/${id}/answer`, { answer: "late" });
-        expect([found.status, second.status]).toEqual(
-          found.status === "open" ? ["open", 200] : ["answered", 409],
-        );
-        const tasks: Json[] = await api.call(`GET /api/tasks?session_key=local:${session.id}`);
-        const brought = tasks.filter(({ instruction }) => instruction.includes(`You asked: ${text}`));
-        expect(brought.map(({ instruction }) => instruction.split("The answer: ")[1])).toEqual([
-          found.status === "open" ? "late" : "early",
-        ]);
-        await api.call(`DELETE /api/local/sessions/${session.id}`);
-      }
-    } finally {
-      await server.end("SIGKILL");
-    }
-  },
+  () =>
+    runScenario<Asked>({
+      seed: 7,
+      rounds: ROUNDS,
+      fault: { kind: "kill", afterMs: offsetMs },
+      setup: async (world) => {
+        const worker = (await world.api.call("POST /api/workers", { name: "Ada" })).id;
+        return await ask(world, worker, 0);
+      },
+      action: async (world, asked) => {
+        const { api } = world;
+        await pause(offsetMs(world));
+        asked.first = await api.send(`POST /api/questions/${asked.id}/answer`, { answer: "early" })
+          .then(({ status }) => status, () => 0);
+      },
+      restarted: async (world, asked, round) => {
+        await checkAnswered(world.api, asked);
+        await world.api.call(`DELETE /api/local/sessions/${asked.session}`);
+        if (round + 1 < ROUNDS) Object.assign(asked, await ask(world, asked.worker, round + 1));
+      },
+      check: () => Promise.resolve(),
+    }),
   120_000 + ROUNDS * 60_000,
 );
+
+function offsetMs({ chance }: World): number {
+  return Math.floor(chance() * (OFFSET_MAX_MS + 1));
+}
+
+/** Asks as the agent of a run that stays. */
+async function ask({ api, path }: World, worker: string, round: number): Promise<Asked> {
+  const { id: session } = await api.call("POST /api/local/sessions", { worker_id: worker });
+  const file = path(`token-${round}`);
+  const { message_id } = await api.call(`POST /api/local/sessions/${session}/messages`, {
+    content: `show-token-and-stay ${file}`,
+  });
+  const token = await found(() => Deno.readTextFile(file).then((text) => text.trim() || null, () => null));
+  const question = { message_id, text: `Which ${round}?` };
+  const { id, text } = await api.call("POST /api/questions", question, { authorization: `Bearer ${token}` });
+  return { worker, session, id, text, first: 0 };
+}
+
+/** Exactly one answer counts: the early one, or a late one when the early one was lost. */
+async function checkAnswered(api: Client, { id, text, session, first }: Asked): Promise<void> {
+  const { status } = await api.call(`GET /api/questions/${id}`);
+  expect(first === 200 ? "answered" : status).toBe(status);
+  const second = await api.send(`POST /api/questions/${id}/answer`, { answer: "late" });
+  expect([status, second.status]).toEqual(status === "open" ? ["open", 200] : ["answered", 409]);
+  const tasks: Json[] = await api.call(`GET /api/tasks?session_key=local:${session}`);
+  const brought = tasks.filter(({ instruction }) => instruction.includes(`You asked: ${text}`));
+  expect(brought.map(({ instruction }) => instruction.split("The answer: ")[1])).toEqual([
+    status === "open" ? "late" : "early",
+  ]);
+}
