@@ -1,8 +1,10 @@
 // The same journeys over every platform and its fake; the matrix of what was run is printed (issue 17).
 import { afterAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
-import { JOURNEYS } from "./journeys.ts";
+import { fastClock } from "../harness/clock.ts";
+import { type Journey, JOURNEYS } from "./journeys.ts";
 import { DingTalkWorld } from "./worlds/dingtalk.ts";
 import { FeishuWorld } from "./worlds/feishu.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
@@ -24,11 +26,12 @@ const WORLDS: (() => World)[] = [
 
 const matrix = new Map<string, Map<string, string>>();
 
-async function open(world: World, isClosed: boolean, dataDir: string): Promise<App> {
+async function open(world: World, { isClosed = false, speed = 1 }: Journey, dataDir: string): Promise<App> {
   const allow = isClosed ? world.can.has("pairing") ? [world.person] : ["*"] : ["*"];
   const there = { ...world.config, worker: "Ada", allow };
   const app = await openApp({
     dataDir,
+    clock: speed === 1 ? systemClock : fastClock(speed),
     config: { engines: fakeEngines(), platforms: { there: there as never } },
   });
   if (world instanceof WebhookWorld) world.url = app.url;
@@ -40,18 +43,19 @@ for (const create of WORLDS) {
   describe(`${kind}: the journeys of every platform (contract 10) [PLT-2]`, () => {
     const cells = new Map<string, string>();
     matrix.set(kind, cells);
-    for (const { name, needs, isClosed = false, go } of JOURNEYS) {
+    for (const journey of JOURNEYS) {
+      const { name, needs, go } = journey;
       cells.set(name, "–");
       if (!needs.every((ability) => can.has(ability))) continue;
       cells.set(name, "failed");
       it(name, async () => {
         await using world = create();
         const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
-        const stage = { world, app: await open(world, isClosed, dataDir), again };
+        const stage = { world, app: await open(world, journey, dataDir), again };
         async function again(meanwhile = () => Promise.resolve()): Promise<void> {
           await stage.app.stop();
           await meanwhile();
-          stage.app = await open(world, isClosed, dataDir);
+          stage.app = await open(world, journey, dataDir);
         }
         try {
           await stage.app.call("POST /api/workers", { name: "Ada" });

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { expect } from "vitest";
 import type { App } from "../harness/app.ts";
+import { tempDir } from "../harness/process.ts";
 import { eventually } from "../harness/wait.ts";
 import type { Ability, Told, World } from "./worlds/world.ts";
 
@@ -18,6 +19,8 @@ export interface Journey {
   needs: Ability[];
   /** Nobody was allowed before. */
   isClosed?: boolean;
+  /** How many times as fast the clock of the service is. */
+  speed?: number;
   go: (stage: Stage) => Promise<void>;
 }
 
@@ -85,19 +88,22 @@ export const JOURNEYS: Journey[] = [
   {
     name: "a sign, and progress in one message that is edited and goes away",
     needs: ["progress"],
+    speed: 5,
     go: async (stage) => {
       const { world, app } = stage;
       const bob = await app.call("POST /api/workers", { name: "Bob" });
-      await world.say("sleep 11");
+      await using folder = await tempDir();
+      const done = ["ada", "bob"].map((name) => join(folder.path, name));
+      await world.say(`until ${done[0]}`);
       if (!world.can.has("no signs")) await eventually("a sign", () => world.signs() > 0);
       const shows = (words: string) => texts(stage).some((text) => text.startsWith(words));
       await eventually("progress", () => shows("Ada works on it"));
       const [{ id: message_id }] = await inbound(stage);
-      const more = { message_id, worker_id: bob.id, instruction: "sleep 6", type: "immediate" };
+      const more = { message_id, worker_id: bob.id, instruction: `until ${done[1]}`, type: "immediate" };
       await app.call("POST /api/tasks", more);
       await eventually("it is edited", () => shows("Ada, Bob work on it"));
-      await hears(stage, "slept 11");
-      await hears(stage, "slept 6");
+      for (const file of done) await Deno.writeTextFile(file, "");
+      for (const file of done) await hears(stage, `found ${file}`);
       await eventually("progress is gone", () => texts(stage).length === 2);
       expect(world.sent()).toHaveLength(3);
     },
