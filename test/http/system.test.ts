@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { startOfDay } from "../../src/domain/system.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { type App, openApp } from "../harness/app.ts";
@@ -176,9 +177,9 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
   });
 
   it("requires the current password with a login token, counts wrong ones, and needs none from the holder of the key", async () => {
-    // Wrong ones are counted by the minute of the clock: none ends in between.
-    while (Date.now() % 60_000 > 50_000) await new Promise((resolve) => setTimeout(resolve, 100));
-    await using app = await openStored(undefined, { login_failures_per_minute: 3 });
+    // The service counts wrong passwords by the minute of its clock.
+    const clock = new TestClock("2026-01-05T08:00:10Z");
+    await using app = await openStored(undefined, { login_failures_per_minute: 3 }, {}, clock);
     const { access_token } = await login(app, app.server.generatedPassword ?? "");
     const change = (body: object) =>
       app.send(PASSWORD, { new_password: FRESH, ...body }, bearer(access_token));
@@ -335,8 +336,14 @@ describe("GET /api/system/doctor (contract 5)", () => {
   });
 });
 
-function openStored(dataDir?: string, auth: object = {}, config: object = {}): Promise<App> {
+function openStored(
+  dataDir?: string,
+  auth: object = {},
+  config: object = {},
+  clock: Clock = systemClock,
+): Promise<App> {
   return openApp({
+    clock,
     ...(dataDir === undefined ? {} : { dataDir }),
     config: { ...config, auth: { password_hash: "", ...auth } },
   });

@@ -4,7 +4,7 @@ import { markdownOf } from "../../src/platform/dingtalk/format.ts";
 import { messageOf } from "../../src/platform/dingtalk/message.ts";
 import { sendable } from "../../src/platform/dingtalk/zip.ts";
 import type { App } from "../harness/app.ts";
-import { TestClock } from "../harness/clock.ts";
+import { fastClock, TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { unzipped } from "./fakes/zip.ts";
 import { DingTalkWorld } from "./worlds/dingtalk.ts";
@@ -129,10 +129,10 @@ describe("DingTalk (contract 10, decision 0088)", () => {
   it("shows progress in a card that it edits, or without a template in one message that stays; both go", async () => {
     for (const card_template of ["tpl.schema", ""]) {
       await using world = new DingTalkWorld();
-      await using app = await open(world, { card_template });
-      await world.say("sleep 9");
+      await using app = await open(world, { card_template }, fastClock(5));
+      await world.say("sleep 3");
       await eventually("progress", () => texts(world).some((text) => text.startsWith("Ada works on it")));
-      await hears(world, "slept 9");
+      await hears(world, "slept 3");
       await eventually("progress is gone", () => texts(world).length === 1);
       await app.settle();
       expect(world.fake.sent.map(({ isCard = false }) => isCard)).toEqual([card_template !== "", false]);
