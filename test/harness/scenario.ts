@@ -113,6 +113,8 @@ export interface Scenario<State> extends WorldOptions {
   setup: (world: World) => Promise<State>;
   /** Works while the fault strikes; stops when the service no longer answers. */
   action: (world: World, state: State, round: number) => Promise<void>;
+  /** Acts after the fault, before the next start. */
+  away?: (world: World, state: State, round: number) => Promise<void>;
   /** Checks each service that was started after a fault. */
   restarted?: (world: World, state: State, round: number) => Promise<void>;
   /** Checks the invariants after the last round, when a service runs without faults. */
@@ -126,6 +128,7 @@ export async function runScenario<State>(scenario: Scenario<State>): Promise<voi
   const state = await scenario.setup(world);
   for (let round = 0; round < scenario.rounds; round++) {
     await strike(world, scenario.fault, () => scenario.action(world, state, round));
+    await scenario.away?.(world, state, round);
     await world.start();
     await scenario.restarted?.(world, state, round);
   }

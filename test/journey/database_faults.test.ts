@@ -93,7 +93,7 @@ describe("a database that is damaged under the running service", () => {
 
 /** Starts a service with a conversation in it. */
 async function start(world: World): Promise<{ server: ServerProcess; api: Client } & Conversation> {
-  const { server, api } = await start(world);
+  const { server, api } = await world.start();
   return { server, api, ...await openConversation(api) };
 }
 

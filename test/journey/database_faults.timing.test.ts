@@ -221,7 +221,7 @@ it(
 
 /** Starts a service with a conversation in it. */
 async function start(world: World): Promise<{ server: ServerProcess; api: Client } & Conversation> {
-  const { server, api } = await start(world);
+  const { server, api } = await world.start();
   return { server, api, ...await openConversation(api) };
 }
 

@@ -213,7 +213,7 @@ describe.skipIf(LEFT_OUT)(
             expect([point, seed, await checkAtRest(talk.evidence)]).toEqual([point, seed, []]);
           }
         },
-        20_000 + SEEDS * 20_000,
+        60_000 + SEEDS * 60_000,
       );
     }
 
@@ -264,7 +264,7 @@ it(
     await server.end("SIGTERM");
     expect(await checkAtRest(talk.evidence)).toEqual([]);
   },
-  60_000 + RETRIES * 3_000,
+  120_000 + RETRIES * 6_000,
 );
 
 it("the log of a run is on the disk before its outcome is [DUR-9]", async () => {
@@ -284,7 +284,7 @@ it("the log of a run is on the disk before its outcome is [DUR-9]", async () => 
     const log = await Deno.readTextFile(join(talk.world.dataDir, "logs", id.slice(-2), `${id}.log`));
     expect(log).toMatch(new RegExp(`Z ${run?.result || "ok"}\n.*\\[completed\\]\n$`));
   }
-}, 20_000 + RETRIES * 3_000);
+}, 120_000 + RETRIES * 6_000);
 
 it("a reply that was stored and not yet delivered reaches a client that reconnects, once [DUR-4]", async () => {
   await using talk = await Talk.open();

@@ -1,10 +1,10 @@
 // The service is killed between events and their acknowledgements, while replies go out, on four platforms at once.
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { fakeEnvironment } from "../harness/agents.ts";
-import { type ServerProcess, startServer, tempDir } from "../harness/process.ts";
-import { random } from "../harness/schedule.ts";
+import { tempDir } from "../harness/process.ts";
+import { runScenario, type World as Place } from "../harness/scenario.ts";
 import { eventually } from "../harness/wait.ts";
+import { pause } from "../harness/workload.ts";
 import { DingTalkWorld } from "./worlds/dingtalk.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
 import { FeishuWorld } from "./worlds/feishu.ts";
@@ -37,37 +37,26 @@ const FOURS: [kinds: string, create: () => Record<string, World>][] = [
   })],
 ];
 
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** A service that is killed and started again on the same data, and the operator's way to it. */
+/** The way of the operator, and of local people, to a service that may be gone. */
 class Service {
-  readonly #start: () => Promise<ServerProcess>;
-  #server: ServerProcess | null = null;
-  #token = "";
+  readonly #place: Place;
 
-  constructor(start: () => Promise<ServerProcess>) {
-    this.#start = start;
+  constructor(place: Place) {
+    this.#place = place;
   }
 
   get url(): string {
-    return this.#server?.url ?? "http://127.0.0.1:1";
-  }
-
-  async start(): Promise<void> {
-    this.#server = await this.#start();
-    const login = { username: "admin", password: "pass" };
-    const { body } = await this.send("POST /api/auth/login", login);
-    this.#token = body.access_token;
-  }
-
-  async kill(): Promise<void> {
-    await this.#server?.end("SIGKILL");
+    return this.#place.server.url;
   }
 
   /** One request; status 0 when the service was gone. */
   async send(route: string, body?: unknown, more: Record<string, string> = {}): Promise<Answered> {
     const [method = "GET", path = ""] = route.split(" ");
-    const headers = { authorization: `Bearer ${this.#token}`, "content-type": "application/json", ...more };
+    const headers = {
+      authorization: `Bearer ${this.#place.api.token}`,
+      "content-type": "application/json",
+      ...more,
+    };
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
     try {
       const response = await fetch(`${this.url}${path}`, { method, headers, ...sent });
@@ -103,9 +92,8 @@ class Four implements AsyncDisposable {
     return Object.keys(this.worlds);
   }
 
-  /** Starts the service, which listens somewhere else each time. */
-  async start(): Promise<void> {
-    await this.#service.start();
+  /** Tells the programs that send webhooks where the service listens, which is somewhere else after each start. */
+  announce(): void {
     for (const world of Object.values(this.worlds)) {
       if (world instanceof WebhookWorld) world.url = this.#service.url;
     }
@@ -182,51 +170,62 @@ function answersOf(world: World, form: RegExp): string[] {
   return world.sent().map(({ text }) => text).filter((text) => form.test(text));
 }
 
+/** The four platforms of one test, the service, and everything that people said. */
+interface Said {
+  four: Four;
+  service: Service;
+  greetings: number;
+  saying: Promise<unknown>[];
+}
+
 it.each(FOURS)(
   `${KILLS} kills while ${MESSAGES} messages come in and go out on %s: each is stored once and answered (seed ${SEED}) [PLT-1]`,
   async (kinds, create) => {
     await using folder = await tempDir();
-    const [config, dataDir] = [join(folder.path, "svc.yaml"), join(folder.path, "data")];
-    await Deno.mkdir(dataDir);
-    const service = new Service(() => startServer({ dataDir, env: fakeEnvironment(), args: ["-c", config] }));
-    await using four = new Four(create(), service);
+    const config = join(folder.path, "svc.yaml");
+    const worlds = create();
     const platforms = Object.fromEntries(
-      Object.entries(four.worlds).map((
-        [name, world],
-      ) => [name, { ...world.config, worker: name, allow: ["*"] }]),
+      Object.entries(worlds).map(([name, world]) => [name, { ...world.config, worker: name, allow: ["*"] }]),
     );
     await Deno.writeTextFile(config, JSON.stringify({ platforms }));
-    const chance = random(SEED);
-    await four.start();
-    const saying: Promise<unknown>[] = [];
-    try {
-      const greetings = await four.begin();
-      for (let kill = 0; kill < KILLS; kill++) {
+    await runScenario<Said>({
+      seed: SEED,
+      args: ["-c", config],
+      rounds: KILLS,
+      fault: { kind: "kill after the action", afterMs: () => 0 },
+      setup: async (place) => {
+        const service = new Service(place);
+        const four = place.use(new Four(worlds, service));
+        four.announce();
+        return { four, service, greetings: await four.begin(), saying: [] };
+      },
+      action: async ({ chance }, { four, saying }, round) => {
         const ends = performance.now() + 200 + chance() * 1_500;
-        while (saying.length < MESSAGES * (kill + 1) / KILLS - 1) {
+        while (saying.length < MESSAGES * (round + 1) / KILLS - 1) {
           saying.push(four.say(saying.length));
           await pause(chance() * 200);
         }
         await pause(Math.max(0, ends - performance.now()));
-        await service.kill();
-        // One while it is away.
+      },
+      away: (_place, { four, saying }) => {
         saying.push(four.say(saying.length));
-        await four.start();
-      }
-      await Promise.all(saying);
-      const settled = await settle(four, service, saying.length);
-      const { total } = await service.send("GET /api/messages/inbound?page_size=1");
-      expect(total).toBe(saying.length + greetings);
-      const answers = await four.answers();
-      const twice = Object.entries(answers).map(([name, texts]) => `${name} ${doubles(texts).length}`);
-      console.log(
-        `${KILLS} kills, ${MESSAGES} messages on ${kinds}: sent twice ${twice.join(", ")}; ` +
-          `said again by a person: ${settled.again}; in doubt and sent again by a person: ${settled.doubted}`,
-      );
-      check(four, answers);
-    } finally {
-      await service.kill();
-    }
+        return Promise.resolve();
+      },
+      restarted: (_place, { four }) => Promise.resolve(four.announce()),
+      check: async (_place, { four, service, greetings, saying }) => {
+        await Promise.all(saying);
+        const settled = await settle(four, service, saying.length);
+        const { total } = await service.send("GET /api/messages/inbound?page_size=1");
+        expect(total).toBe(saying.length + greetings);
+        const answers = await four.answers();
+        const twice = Object.entries(answers).map(([name, texts]) => `${name} ${doubles(texts).length}`);
+        console.log(
+          `${KILLS} kills, ${MESSAGES} messages on ${kinds}: sent twice ${twice.join(", ")}; ` +
+            `said again by a person: ${settled.again}; in doubt and sent again by a person: ${settled.doubted}`,
+        );
+        check(four, answers);
+      },
+    });
   },
   6_000_000,
 );
