@@ -98,7 +98,8 @@ describe("stopping in order", () => {
     const second = await svc(["serve"], { dataDir: folder.path });
     expect(second.code).toBe(5);
     expect(second.err).toContain(`pid ${server.child.pid}`);
-    expect(performance.now() - started).toBeLessThan(2_000);
+    // Most of it is the start of the program from source.
+    expect(performance.now() - started).toBeLessThan(5_000);
     expect((await fetch(`${server.url}/readyz`).then(drained)).status).toBe(200);
     await server.end("SIGKILL");
     await using third = await startServer({ dataDir: folder.path });
