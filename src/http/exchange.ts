@@ -89,6 +89,8 @@ async function send(response: Response, incoming: IncomingMessage, outgoing: Ser
   const headers = [...response.headers].flat();
   if (hasLongRest(incoming)) headers.push("connection", "close");
   const reader = response.body?.getReader();
+  // An answer that waits for work or events has to learn that its client is gone.
+  outgoing.once("close", () => void reader?.cancel().catch(() => {}));
   const first = await reader?.read();
   // The body of an answer that is made of one text ends together with its first piece.
   const next = reader?.read();
@@ -109,11 +111,7 @@ async function sendPieces(
 ): Promise<void> {
   let wake = () => {};
   outgoing.on("drain", () => wake());
-  outgoing.once("close", () => {
-    // A stream that waits for events has to learn that its client is gone.
-    reader.cancel().catch(() => {});
-    wake();
-  });
+  outgoing.once("close", () => wake());
   for (let part = await next; !part.done; part = await reader.read()) {
     if (outgoing.write(part.value) || outgoing.destroyed) continue;
     await new Promise<void>((resolve) => wake = resolve);
