@@ -11,9 +11,6 @@ const PIDS_PER_TURN = 200;
  */
 export type Isolation = "namespace" | "group";
 
-/** What stands for a line break in the order to a waiting namespace, which is one line. */
-export const ORDER_NEWLINE = "svc_newline";
-
 // When memory runs out, the kernel kills agents before the service (reliability CHD-13); when there is too little processor, they wait
 // for it and not it for them: the kernel weighs a session as a whole, or its processes (decision 0106).
 const NICE = 10;
@@ -21,8 +18,6 @@ const GIVES_WAY = `{ echo 500 >/proc/self/oom_score_adj; echo ${NICE} >/proc/sel
 // The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM as every process 1 does, and returns
 // the exit code. When it ends, all others end.
 const FIRST_PROCESS = GIVES_WAY + 'umask "$0"; "$@"; exit $?';
-const WAITING = GIVES_WAY +
-  `IFS= read -r svc_order || exit 0; ${ORDER_NEWLINE}='\n'; eval "$svc_order"; exit $?`;
 const LEADER = GIVES_WAY + 'umask "$0"; exec "$@"';
 // Without a namespace, a child of the program watches it. The kernel signals this child when the program ends (and the
 // program ends with the server); then the child kills every process that the program left. It does not read the program's
@@ -70,13 +65,6 @@ export function isolated(isolation: Isolation, umask: number, command: string, a
   return setsid === null
     ? { command: first, args: rest, detached: true }
     : { command: setsid, args: leader, detached: false };
-}
-
-/** How to make a namespace, in a session of its own, that reads on its stdin what it has to start; null where `setsid` is missing. */
-export function waitingNamespace(): Launch | null {
-  const setsid = tool("setsid");
-  if (setsid === null) return null;
-  return { command: setsid, args: [...nice(), ...namespace(), "/bin/sh", "-c", WAITING], detached: false };
 }
 
 function nice(): string[] {

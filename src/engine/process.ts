@@ -5,7 +5,6 @@ import { findMarked, isolated, type Isolation, signal as send, sweep } from "./i
 import { Limits } from "./limits.ts";
 import { OpenInput, type ProcessInput } from "./open_input.ts";
 import { readPaced } from "./pace.ts";
-import { startReserved } from "./reserve.ts";
 
 const log = logger("engine");
 
@@ -84,8 +83,6 @@ export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
 }
 
 function spawn(spec: ProcessSpec): Deno.ChildProcess {
-  const reserved = spec.isolation === "namespace" ? startReserved(spec) : null;
-  if (reserved !== null) return reserved;
   const { command, args, detached } = isolated(spec.isolation, spec.umask, spec.command, spec.args);
   try {
     return new Deno.Command(command, {
