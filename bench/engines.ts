@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import type { AgentCommand, Order } from "../src/engine/adapter.ts";
-import { adapterOf } from "../src/engine/adapters.ts";
+import type { AgentCommand, Order } from "../src/engine/protocol/adapter.ts";
+import { adapterOf } from "../src/engine/registry.ts";
 import { type Model, startModel } from "../test/engines/model.ts";
 import { type Pin, PINS, programOf } from "../test/engines/pins.ts";
 import { pointedAt } from "../test/engines/rig.ts";

@@ -1,5 +1,5 @@
-import type { OpenDialogue, OpenTalk, Order } from "../src/engine/adapter.ts";
-import { adapterOf } from "../src/engine/adapters.ts";
+import type { OpenDialogue, OpenTalk, Order } from "../src/engine/protocol/adapter.ts";
+import { adapterOf } from "../src/engine/registry.ts";
 import { startModel } from "../test/engines/model.ts";
 import { PINS, programOf } from "../test/engines/pins.ts";
 import { pointedAt } from "../test/engines/rig.ts";

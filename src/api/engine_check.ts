@@ -1,6 +1,6 @@
 import { invalid } from "../domain/error.ts";
 import type { WorkerUpdate } from "../domain/worker.ts";
-import { reservedFlag } from "../engine/adapters.ts";
+import { reservedFlag } from "../engine/registry.ts";
 import { splitArgs } from "../engine/arguments.ts";
 import type { Catalog } from "../engine/catalog.ts";
 

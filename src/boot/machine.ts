@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { engineSchema } from "../config/schema.ts";
 import type { Machine } from "../engine/engine.ts";
-import { type Stays, Waiting } from "../engine/stays.ts";
+import { type Stays, Waiting } from "../engine/keep_alive.ts";
 
 // Most have 7.6 to 7.8 GiB when they are sold with 8.
 const STAYING_MEMORY_BYTES = 8e9;

@@ -10,7 +10,7 @@ import { loadRunnerConfig, type RunnerConfig } from "../config/runner.ts";
 import { engineSchema } from "../config/schema.ts";
 import { Catalog } from "../engine/catalog.ts";
 import { endOpenProcesses } from "../engine/open_process.ts";
-import { keepDescriptors } from "../engine/descriptors.ts";
+import { keepDescriptors } from "../engine/process/inherited_descriptors.ts";
 import { Leftovers } from "../runner/leftovers.ts";
 import { Link, Refused } from "../runner/link.ts";
 import { RunnerLoop } from "../runner/loop.ts";

@@ -4,7 +4,7 @@ import { ConfigError, onlyConfig, UsageError } from "../config/file.ts";
 import { findExposure } from "../config/exposure.ts";
 import { ServiceError } from "../domain/error.ts";
 import type { Catalog } from "../engine/catalog.ts";
-import { keepDescriptors } from "../engine/descriptors.ts";
+import { keepDescriptors } from "../engine/process/inherited_descriptors.ts";
 import { load } from "../base/load.ts";
 import type { Availability } from "../engine/engine.ts";
 import { LockedError } from "./lock.ts";

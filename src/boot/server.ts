@@ -4,7 +4,7 @@ import { allEnded } from "../base/all_ended.ts";
 import { Steps } from "../base/steps.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
-import { detectIsolation, type Isolation } from "../engine/isolation.ts";
+import { detectIsolation, type Isolation } from "../engine/process/isolation.ts";
 import { endOpenProcesses } from "../engine/open_process.ts";
 import { openConsole } from "./console.ts";
 import { type DatabaseOwner, isLost } from "./database_owner.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { absolutePath, ConfigError, type ConfigSource, readConfigSource, readSecretFile } from "./file.ts";
 import { applyEnvironment, type Shape } from "./environment.ts";
 import { problems, where } from "./problem.ts";
-import { adapterOf, ADAPTERS, needsNoConfiguration, reservedFlag } from "../engine/adapters.ts";
+import { adapterOf, ADAPTERS, needsNoConfiguration, reservedFlag } from "../engine/registry.ts";
 import type { EngineConfig } from "../engine/config.ts";
 import { noticesSchema } from "./notices.ts";
 import { platformsSchema, readSecretFiles, webhooksSchema } from "./platform.ts";

@@ -1,16 +1,16 @@
 import type { EngineConfig } from "./config.ts";
-import type { Adapter, EngineFailure, EngineFailureKind } from "./adapter.ts";
+import type { Adapter, EngineFailure, EngineFailureKind } from "./protocol/adapter.ts";
 import { splitArgs } from "./arguments.ts";
 import { type Ran, runAgentProcess } from "./agent_process.ts";
 import type { AgentParts, Start } from "./launch.ts";
 import { probeAgent } from "./availability.ts";
 import { type Engine, type EngineOutcome, type EngineRun, failedOutcome, type Machine } from "./engine.ts";
 import { endedByUs } from "./ended_by_us.ts";
-import { failureFrom, failureOfKind, lastWords } from "./failure.ts";
-import { SpawnError } from "./process.ts";
+import { failureFrom, failureOfKind, lastWords } from "./protocol/failure.ts";
+import { SpawnError } from "./process/process.ts";
 import { cutResult } from "./result.ts";
-import { staysOf } from "./stays.ts";
-import { WarmPool } from "./warm_pool.ts";
+import { staysOf } from "./keep_alive.ts";
+import { WarmPool } from "./process_pool.ts";
 import { hasConversation } from "../domain/message.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 

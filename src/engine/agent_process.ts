@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { readPlain, readPlainEnd } from "../base/plain_file.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
-import type { Adapter, AgentEvent, Dialogue, Line, ProviderWindow } from "./adapter.ts";
+import type { Adapter, AgentEvent, Dialogue, Line, ProviderWindow } from "./protocol/adapter.ts";
 import type { EngineRun } from "./engine.ts";
-import { detectIsolation } from "./isolation.ts";
+import { detectIsolation } from "./process/isolation.ts";
 import { type AgentParts, environmentOf, orderOf, type Start, writeFiles } from "./launch.ts";
-import { findProgram, type ProcessEnd, runProcess } from "./process.ts";
-import { Reading } from "./reading.ts";
-import { Watch } from "./watch.ts";
+import { findProgram, type ProcessEnd, runProcess } from "./process/process.ts";
+import { Reading } from "./protocol/output_parser.ts";
+import { Watch } from "./early_exit.ts";
 
 /** What is known when that process has ended. */
 export interface Ran {

@@ -1,10 +1,10 @@
 import { LRUCache } from "lru-cache";
 import { join } from "node:path";
 import { logger } from "../base/log.ts";
-import type { Login } from "./adapter.ts";
+import type { Login } from "./protocol/adapter.ts";
 import type { AgentParts } from "./launch.ts";
 import type { Availability } from "./engine.ts";
-import { findProgram } from "./process.ts";
+import { findProgram } from "./process/process.ts";
 
 const log = logger("engine");
 const VERSION_MAX_MS = 20_000;

@@ -1,6 +1,6 @@
 import type { EngineConfig } from "./config.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
-import type { BuiltInAdapter } from "./adapter.ts";
+import type { BuiltInAdapter } from "./protocol/adapter.ts";
 import { type Engine, NO_SESSION } from "./engine.ts";
 
 /** An engine inside this process: without a program, without sessions, and done at once. */

@@ -1,7 +1,7 @@
 import type { StoredBudget } from "../domain/budget.ts";
 import type { EngineConfig, EngineConfigs } from "./config.ts";
-import type { AnyAdapter } from "./adapter.ts";
-import { adapterOf, ADAPTERS, needsNoConfiguration } from "./adapters.ts";
+import type { AnyAdapter } from "./protocol/adapter.ts";
+import { adapterOf, ADAPTERS, needsNoConfiguration } from "./registry.ts";
 import { agentEngine } from "./agent.ts";
 import { builtInEngine } from "./built_in.ts";
 import type { Availability, Engine, Machine } from "./engine.ts";

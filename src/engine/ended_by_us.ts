@@ -1,6 +1,6 @@
 import type { EngineConfig } from "./config.ts";
 import type { Failure } from "../domain/vocabulary.ts";
-import type { ProcessEnd } from "./process.ts";
+import type { ProcessEnd } from "./process/process.ts";
 
 /** The failure and its message when we ended the run: a time limit or a cancel (contract 3, Execution). */
 export function endedByUs(reason: ProcessEnd["reason"], config: EngineConfig): [Failure, string] {

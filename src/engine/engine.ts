@@ -1,9 +1,9 @@
 import type { EngineConfig } from "./config.ts";
 import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
-import type { ProviderWindow, ToolServer } from "./adapter.ts";
-import type { Reset } from "./reset.ts";
-import type { RunLog } from "./run_log.ts";
-import type { Stays } from "./stays.ts";
+import type { ProviderWindow, ToolServer } from "./protocol/adapter.ts";
+import type { Reset } from "./protocol/reset.ts";
+import type { RunLog } from "./process/run_log.ts";
+import type { Stays } from "./keep_alive.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 
 /** What every program that is started gets from the machine. */

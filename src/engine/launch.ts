@@ -1,10 +1,10 @@
 import { dirname } from "node:path";
 import { readPlain, writePlain } from "../base/plain_file.ts";
-import type { Adapter, AgentCommand, Order } from "./adapter.ts";
+import type { Adapter, AgentCommand, Order } from "./protocol/adapter.ts";
 import { splitArgs } from "./arguments.ts";
 import type { EngineConfig } from "./config.ts";
 import type { EngineRun, Machine } from "./engine.ts";
-import { SpawnError } from "./process.ts";
+import { SpawnError } from "./process/process.ts";
 
 /** The engine of a run: its configuration, machine and adapter. */
 export interface AgentParts {

@@ -3,12 +3,12 @@ import { newId } from "../base/id.ts";
 import { replacePlain } from "../base/plain_file.ts";
 import { logger } from "../base/log.ts";
 import { shellWord } from "../base/shell.ts";
-import type { AgentCommand, AgentEvent, Line, OpenDialogue, OpenTalk, Order } from "./adapter.ts";
+import type { AgentCommand, AgentEvent, Line, OpenDialogue, OpenTalk, Order } from "./protocol/adapter.ts";
 import type { EngineRun } from "./engine.ts";
-import { detectIsolation, type Isolation, sweep, treeOf } from "./isolation.ts";
+import { detectIsolation, type Isolation, sweep, treeOf } from "./process/isolation.ts";
 import { type AgentParts, environmentOf, orderOf, type Start, writeFiles } from "./launch.ts";
-import type { ProcessInput } from "./open_input.ts";
-import { findProgram, type ProcessEnd, runProcess } from "./process.ts";
+import type { ProcessInput } from "./process/process_input.ts";
+import { findProgram, type ProcessEnd, runProcess } from "./process/process.ts";
 
 const log = logger("engine");
 

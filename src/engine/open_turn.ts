@@ -1,10 +1,10 @@
 import { type Ran, readingOf } from "./agent_process.ts";
 import type { Start } from "./launch.ts";
 import type { EngineRun } from "./engine.ts";
-import { Limits, STOPPED_MIN_MS } from "./limits.ts";
+import { Limits, STOPPED_MIN_MS } from "./process/time_limits.ts";
 import type { OpenParts, OpenProcess } from "./open_process.ts";
-import type { ProcessEnd } from "./process.ts";
-import { Watch } from "./watch.ts";
+import type { ProcessEnd } from "./process/process.ts";
+import { Watch } from "./early_exit.ts";
 
 /** A process that waited did not take up its turn: nothing was asked of a model, and another process may. */
 export class NotTakenUp extends Error {}

@@ -9,11 +9,11 @@ import {
   type Machine,
   NO_SESSION,
 } from "./engine.ts";
-import type { ProgramAdapter } from "./adapter.ts";
+import type { ProgramAdapter } from "./protocol/adapter.ts";
 import { splitArgs } from "./arguments.ts";
 import { endedByUs } from "./ended_by_us.ts";
-import { detectIsolation } from "./isolation.ts";
-import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process.ts";
+import { detectIsolation } from "./process/isolation.ts";
+import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process/process.ts";
 import { keptResult, RESULT_MAX_BYTES } from "./result.ts";
 
 const ERROR_TAIL_BYTES = 2_000;

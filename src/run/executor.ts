@@ -3,7 +3,7 @@ import type { Gate, Verify } from "../domain/command.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { type Engine, type EngineSession, failedOutcome } from "../engine/engine.ts";
-import { LogText } from "../engine/run_log.ts";
+import { LogText } from "../engine/process/run_log.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { logger } from "../base/log.ts";
 import { ctlPath } from "../base/paths.ts";

@@ -10,7 +10,7 @@ import { runDirOf } from "../base/paths.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import type { Engine } from "../engine/engine.ts";
-import { maskedText } from "../engine/masked_text.ts";
+import { maskedText } from "../engine/process/masked_text.ts";
 import type { Database } from "../store/database.ts";
 import { isGateWanted } from "../store/occurrence.ts";
 import { findTask } from "../store/task.ts";

@@ -5,7 +5,7 @@ import { nextLimit } from "../domain/rate_limit.ts";
 import { keysOf, type RunIdentity } from "../domain/run_identity.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import type { EngineOutcome, EngineSession } from "../engine/engine.ts";
-import { resetTime } from "../engine/reset_time.ts";
+import { resetTime } from "../engine/protocol/reset_time.ts";
 import type { Database, Statement } from "../store/database.ts";
 import {
   countLimitedRuns,

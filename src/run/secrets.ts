@@ -1,5 +1,5 @@
 import type { EngineOutcome } from "../engine/engine.ts";
-import { maskedText } from "../engine/masked_text.ts";
+import { maskedText } from "../engine/process/masked_text.ts";
 
 const KEY_NAME = /KEY|TOKEN|SECRET|PASSWORD/i;
 // A shorter value is not treated as a secret: it would be masked inside ordinary words.

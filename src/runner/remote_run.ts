@@ -8,7 +8,7 @@ import { eventsPath, logPath } from "../base/paths.ts";
 import type { RunEnd, WireOrder } from "../domain/runner.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { type Engine, failedOutcome } from "../engine/engine.ts";
-import { LogText } from "../engine/run_log.ts";
+import { LogText } from "../engine/process/run_log.ts";
 import type { EngineRunOptions } from "../run/engine_run.ts";
 import { createEnvironments, type EnvironmentOf } from "../run/environment.ts";
 import { priced } from "../run/meter.ts";

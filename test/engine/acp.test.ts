@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { permitted } from "../../src/engine/acp_ask.ts";
-import type { Order } from "../../src/engine/adapter.ts";
+import { permitted } from "../../src/engine/protocol/acp_questions.ts";
+import type { Order } from "../../src/engine/protocol/adapter.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { eventually } from "../harness/wait.ts";
 

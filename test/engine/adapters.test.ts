@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Adapter, AgentEvent, Order } from "../../src/engine/adapter.ts";
-import { ADAPTERS as ALL, needsNoConfiguration } from "../../src/engine/adapters.ts";
+import type { Adapter, AgentEvent, Order } from "../../src/engine/protocol/adapter.ts";
+import { ADAPTERS as ALL, needsNoConfiguration } from "../../src/engine/registry.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
 import { copilot } from "../../src/engine/adapters/copilot.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { AgentEvent, Line, Order } from "../../src/engine/adapter.ts";
+import type { AgentEvent, Line, Order } from "../../src/engine/protocol/adapter.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
 import { ORDER } from "../harness/order.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { LineSplitter } from "../../src/engine/line_splitter.ts";
+import { LineSplitter } from "../../src/engine/process/line_splitter.ts";
 
 function split(chunks: Uint8Array[], maxBytes: number) {
   const lines: string[] = [];

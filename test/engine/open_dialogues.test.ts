@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { AcpDialogue } from "../../src/engine/acp_dialogue.ts";
-import type { AgentEvent, Line } from "../../src/engine/adapter.ts";
+import { AcpDialogue } from "../../src/engine/protocol/acp_dialogue.ts";
+import type { AgentEvent, Line } from "../../src/engine/protocol/adapter.ts";
 import { acp } from "../../src/engine/adapters/acp.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
-import { Limits } from "../../src/engine/limits.ts";
+import { Limits } from "../../src/engine/process/time_limits.ts";
 import { ORDER } from "../harness/order.ts";
 
 it("Claude Code that stays: a turn that it makes of its own answers nothing (contract 19)", () => {

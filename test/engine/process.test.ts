@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { keepDescriptors } from "../../src/engine/descriptors.ts";
-import { detectIsolation, findMarked, type Isolation } from "../../src/engine/isolation.ts";
-import { findProgram, type ProcessSpec, runProcess, SpawnError } from "../../src/engine/process.ts";
+import { keepDescriptors } from "../../src/engine/process/inherited_descriptors.ts";
+import { detectIsolation, findMarked, type Isolation } from "../../src/engine/process/isolation.ts";
+import { findProgram, type ProcessSpec, runProcess, SpawnError } from "../../src/engine/process/process.ts";
 import { FAKE_AGENT } from "../harness/agents.ts";
 import { patient } from "../harness/patience.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { parseReset } from "../../src/engine/reset.ts";
-import { resetTime } from "../../src/engine/reset_time.ts";
+import { parseReset } from "../../src/engine/protocol/reset.ts";
+import { resetTime } from "../../src/engine/protocol/reset_time.ts";
 
 const NOW = Date.parse("2026-11-21T13:38:44Z");
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { sane, USAGE_UNKNOWN } from "../../src/domain/execution.ts";
-import { UsageCount } from "../../src/engine/usage_count.ts";
+import { UsageCount } from "../../src/engine/protocol/usage_count.ts";
 
 it("figures out of all bounds are brought back, and broken ones are unknown (contract 14)", () => {
   expect(sane({ input_tokens: 9e18, output_tokens: -5, cost_usd: 1e10 }))

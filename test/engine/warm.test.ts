@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { detectIsolation } from "../../src/engine/isolation.ts";
+import { detectIsolation } from "../../src/engine/process/isolation.ts";
 import { processesOf } from "../harness/marked.ts";
 import { gone, openWorld as world, pidOf } from "../harness/open_world.ts";
 import { patient } from "../harness/patience.ts";

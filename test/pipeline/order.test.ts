@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { retryDelayMs } from "../../src/domain/task_plan.ts";
-import { findMarked } from "../../src/engine/isolation.ts";
+import { findMarked } from "../../src/engine/process/isolation.ts";
 import { endRun } from "../../src/run/ending.ts";
 import { USAGE_UNKNOWN } from "../../src/domain/execution.ts";
 import { listOpenExecutions } from "../../src/store/execution.ts";

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Steps } from "../../src/base/steps.ts";
-import { maskedText } from "../../src/engine/masked_text.ts";
+import { maskedText } from "../../src/engine/process/masked_text.ts";
 import { holdsKey, secretsOf } from "../../src/run/secrets.ts";
 import { FAKE_AGENT } from "../harness/agents.ts";
 import { openApp } from "../harness/app.ts";

@@ -1,6 +1,6 @@
-import { AcpDialogue } from "../acp_dialogue.ts";
-import type { Adapter } from "../adapter.ts";
-import { failureFrom, lastWords } from "../failure.ts";
+import { AcpDialogue } from "../protocol/acp_dialogue.ts";
+import type { Adapter } from "../protocol/adapter.ts";
+import { failureFrom, lastWords } from "../protocol/failure.ts";
 
 /** Any agent that speaks the Agent Client Protocol on stdin and stdout. The configuration names it (decision 0098). */
 export const acp: Adapter = {

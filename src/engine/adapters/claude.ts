@@ -6,10 +6,10 @@ import {
   type EngineFailure,
   type Line,
   type Order,
-} from "../adapter.ts";
-import { failureFrom, failureFromStatus, failureOfKind, lastWords } from "../failure.ts";
-import { contentText, numberAt, objectAt, textAt } from "../line.ts";
-import { assistantEvents, toolResults } from "../messages.ts";
+} from "../protocol/adapter.ts";
+import { failureFrom, failureFromStatus, failureOfKind, lastWords } from "../protocol/failure.ts";
+import { contentText, numberAt, objectAt, textAt } from "../protocol/json_fields.ts";
+import { assistantEvents, toolResults } from "../protocol/assistant_messages.ts";
 
 /** Claude Code: `claude -p` with a stream of JSON lines (facts, engines 3). */
 export const claude: Adapter = {

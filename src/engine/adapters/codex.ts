@@ -1,8 +1,22 @@
 import { join } from "node:path";
-import { type Adapter, type AgentEvent, BRIDGE_VARIABLES, type Line, type Order } from "../adapter.ts";
-import { CodexDialogue, windowName } from "../codex_dialogue.ts";
-import { failureFrom, failureOfKind, lastWords } from "../failure.ts";
-import { contentText, inputText, isObject, listAt, numberAt, objectAt, textAt } from "../line.ts";
+import {
+  type Adapter,
+  type AgentEvent,
+  BRIDGE_VARIABLES,
+  type Line,
+  type Order,
+} from "../protocol/adapter.ts";
+import { CodexDialogue, windowName } from "../protocol/codex_dialogue.ts";
+import { failureFrom, failureOfKind, lastWords } from "../protocol/failure.ts";
+import {
+  contentText,
+  inputText,
+  isObject,
+  listAt,
+  numberAt,
+  objectAt,
+  textAt,
+} from "../protocol/json_fields.ts";
 
 /** Codex CLI: `codex exec` with a stream of JSON lines (facts, engines 4). */
 export const codex: Adapter = {

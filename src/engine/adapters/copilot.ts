@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, Line, Order } from "../adapter.ts";
-import { failureFrom, failureFromStatus, failureOfKind, lastWords } from "../failure.ts";
-import { contentText, inputText, isObject, numberAt, objectAt, textAt } from "../line.ts";
+import type { Adapter, AgentEvent, Line, Order } from "../protocol/adapter.ts";
+import { failureFrom, failureFromStatus, failureOfKind, lastWords } from "../protocol/failure.ts";
+import { contentText, inputText, isObject, numberAt, objectAt, textAt } from "../protocol/json_fields.ts";
 
 /** GitHub Copilot CLI: `copilot` with a stream of JSON lines (facts, engines 8). */
 export const copilot: Adapter = {

@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, EngineFile, Line, Order, ToolServer } from "../adapter.ts";
-import { failureFrom, failureOfKind, lastWords } from "../failure.ts";
-import { mergedJson } from "../json_file.ts";
-import { inputText, numberAt, objectAt, textAt } from "../line.ts";
+import type { Adapter, AgentEvent, EngineFile, Line, Order, ToolServer } from "../protocol/adapter.ts";
+import { failureFrom, failureOfKind, lastWords } from "../protocol/failure.ts";
+import { mergedJson } from "../protocol/json_file.ts";
+import { inputText, numberAt, objectAt, textAt } from "../protocol/json_fields.ts";
 
 /** Gemini CLI: `gemini` with a stream of JSON lines (facts, engines 5). */
 export const gemini: Adapter = {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, Line } from "../adapter.ts";
-import { failureFrom, failureOfKind, lastWords } from "../failure.ts";
-import { contentText, inputText, listAt, numberAt, objectAt, textAt } from "../line.ts";
+import type { Adapter, AgentEvent, Line } from "../protocol/adapter.ts";
+import { failureFrom, failureOfKind, lastWords } from "../protocol/failure.ts";
+import { contentText, inputText, listAt, numberAt, objectAt, textAt } from "../protocol/json_fields.ts";
 
 /** goose: `goose run` with a stream of JSON lines (facts, engines 9). */
 export const goose: Adapter = {

@@ -1,10 +1,10 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, EngineFile, Line, Order } from "../adapter.ts";
+import type { Adapter, AgentEvent, EngineFile, Line, Order } from "../protocol/adapter.ts";
 import { toolServer } from "./gemini.ts";
-import { failureFrom, failureOfKind, lastWords } from "../failure.ts";
-import { mergedJson } from "../json_file.ts";
-import { numberAt, objectAt, textAt } from "../line.ts";
-import { assistantEvents, toolResults } from "../messages.ts";
+import { failureFrom, failureOfKind, lastWords } from "../protocol/failure.ts";
+import { mergedJson } from "../protocol/json_file.ts";
+import { numberAt, objectAt, textAt } from "../protocol/json_fields.ts";
+import { assistantEvents, toolResults } from "../protocol/assistant_messages.ts";
 
 /** Qwen Code: `qwen` with a stream of JSON lines like those of Claude Code (facts, engines 7). */
 export const qwen: Adapter = {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { OpenInput } from "../../src/engine/open_input.ts";
+import { OpenInput } from "../../src/engine/process/process_input.ts";
 import { eventually } from "../harness/wait.ts";
 
 it("a program that does not read its stdin gets a bounded number of texts, and no more after them (reliability CHD-6)", async () => {

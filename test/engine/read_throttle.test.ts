@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readPaced } from "../../src/engine/pace.ts";
+import { readPaced } from "../../src/engine/process/read_throttle.ts";
 
 /** A stream of so many chunks that are there at once. */
 function stream(chunks: number, bytes: number): ReadableStream<Uint8Array> {

@@ -1,4 +1,4 @@
-import type { AnyAdapter } from "./adapter.ts";
+import type { AnyAdapter } from "./protocol/adapter.ts";
 import { acp } from "./adapters/acp.ts";
 import { claude } from "./adapters/claude.ts";
 import { codex } from "./adapters/codex.ts";

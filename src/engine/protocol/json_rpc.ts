@@ -1,5 +1,5 @@
 import type { AgentEvent, Line } from "./adapter.ts";
-import { isObject, objectAt } from "./line.ts";
+import { isObject, objectAt } from "./json_fields.ts";
 
 /** What is done with the answer to a request. */
 interface Asked {

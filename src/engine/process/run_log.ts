@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
-import { joined } from "../base/bytes.ts";
-import { faultPoint } from "../base/fault_point.ts";
-import { logger } from "../base/log.ts";
+import { joined } from "../../base/bytes.ts";
+import { faultPoint } from "../../base/fault_point.ts";
+import { logger } from "../../base/log.ts";
 import { maskedText } from "./masked_text.ts";
 
 const log = logger("engine");

@@ -1,4 +1,4 @@
-import { logger } from "../base/log.ts";
+import { logger } from "../../base/log.ts";
 
 const log = logger("engine");
 const SET_DESCRIPTOR_FLAGS = 2;

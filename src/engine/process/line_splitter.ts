@@ -1,4 +1,4 @@
-import { joined } from "../base/bytes.ts";
+import { joined } from "../../base/bytes.ts";
 
 const NEWLINE = 10;
 const HEAD_BYTES = 200;

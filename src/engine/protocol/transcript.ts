@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from "node:util";
-import { byteLength } from "../base/bytes.ts";
-import type { Usage } from "../domain/execution.ts";
+import { byteLength } from "../../base/bytes.ts";
+import type { Usage } from "../../domain/execution.ts";
 import type { AgentEvent } from "./adapter.ts";
-import type { RunLog } from "./run_log.ts";
+import type { RunLog } from "../process/run_log.ts";
 
 const INPUT_MAX_CHARACTERS = 1_000;
 const OUTPUT_MAX_CHARACTERS = 1_000;

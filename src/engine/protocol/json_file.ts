@@ -1,4 +1,4 @@
-import { isObject } from "./line.ts";
+import { isObject } from "./json_fields.ts";
 
 /**
  * The new text of a settings file: `defaults`, overridden by what is there, overridden by `ours`. A file that is not a JSON

@@ -1,4 +1,4 @@
-import { VERSION } from "../base/version.ts";
+import { VERSION } from "../../base/version.ts";
 import type {
   Adapter,
   AgentEvent,
@@ -9,8 +9,8 @@ import type {
   ProviderWindow,
 } from "./adapter.ts";
 import { failureFrom, failureOfKind } from "./failure.ts";
-import { listAt, numberAt, objectAt, textAt } from "./line.ts";
-import { Requests } from "./requests.ts";
+import { listAt, numberAt, objectAt, textAt } from "./json_fields.ts";
+import { Requests } from "./json_rpc.ts";
 
 const INITIALIZE_MAX_MS = 60_000;
 const SESSION_MAX_MS = 120_000;

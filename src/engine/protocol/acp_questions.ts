@@ -1,8 +1,8 @@
 // What an agent asks for becomes a question to a person, whose default is to refuse (contract 12, contract 17)
 import { setTimeout as pause } from "node:timers/promises";
-import { RUN_QUESTIONS_MAX } from "../domain/question.ts";
+import { RUN_QUESTIONS_MAX } from "../../domain/question.ts";
 import type { Line, Order } from "./adapter.ts";
-import { inputText, isObject, listAt, objectAt, textAt } from "./line.ts";
+import { inputText, isObject, listAt, objectAt, textAt } from "./json_fields.ts";
 
 /** Kinds of tool calls that need no person, by what the engine is permitted. */
 const FREE: Record<Order["permissions"], ReadonlySet<string> | null> = {

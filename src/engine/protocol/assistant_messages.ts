@@ -1,5 +1,5 @@
 import type { AgentEvent, Line } from "./adapter.ts";
-import { contentText, inputText, listAt, objectAt, textAt } from "./line.ts";
+import { contentText, inputText, listAt, objectAt, textAt } from "./json_fields.ts";
 
 /** The texts and tool calls of an assistant's message, as Claude Code and Qwen Code write it. */
 export function assistantEvents(line: Line): AgentEvent[] {

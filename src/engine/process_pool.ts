@@ -4,8 +4,8 @@ import type { Start } from "./launch.ts";
 import type { EngineRun } from "./engine.ts";
 import { formOf, type OpenParts, OpenProcess } from "./open_process.ts";
 import { NotTakenUp, runTurn } from "./open_turn.ts";
-import type { Stays } from "./stays.ts";
-import { Watch } from "./watch.ts";
+import type { Stays } from "./keep_alive.ts";
+import { Watch } from "./early_exit.ts";
 
 const log = logger("engine");
 const MIB = 1024 * 1024;

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { USAGE_UNKNOWN } from "../../src/domain/execution.ts";
-import type { AgentEvent, Line } from "../../src/engine/adapter.ts";
+import type { AgentEvent, Line } from "../../src/engine/protocol/adapter.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import type { Engine } from "../../src/engine/engine.ts";
-import { Reading } from "../../src/engine/reading.ts";
-import { LogText, RunLog } from "../../src/engine/run_log.ts";
+import { Reading } from "../../src/engine/protocol/output_parser.ts";
+import { LogText, RunLog } from "../../src/engine/process/run_log.ts";
 import { meter } from "../../src/run/meter.ts";
 import { listWindows } from "../../src/store/engine_window.ts";
 import { openApp } from "../harness/app.ts";

@@ -1,10 +1,10 @@
 import { delimiter, isAbsolute, join } from "node:path";
-import { faultPoint } from "../base/fault_point.ts";
-import { logger } from "../base/log.ts";
+import { faultPoint } from "../../base/fault_point.ts";
+import { logger } from "../../base/log.ts";
 import { findMarked, isolated, type Isolation, signal as send, sweep } from "./isolation.ts";
-import { Limits } from "./limits.ts";
-import { OpenInput, type ProcessInput } from "./open_input.ts";
-import { readPaced } from "./pace.ts";
+import { Limits } from "./time_limits.ts";
+import { OpenInput, type ProcessInput } from "./process_input.ts";
+import { readPaced } from "./read_throttle.ts";
 
 const log = logger("engine");
 

@@ -1,4 +1,4 @@
-import type { AgentEvent } from "./adapter.ts";
+import type { AgentEvent } from "./protocol/adapter.ts";
 import type { Start } from "./launch.ts";
 import type { EngineRun } from "./engine.ts";
 

@@ -1,9 +1,9 @@
-import type { Usage } from "../domain/execution.ts";
-import { isSessionId } from "../domain/session.ts";
+import type { Usage } from "../../domain/execution.ts";
+import { isSessionId } from "../../domain/session.ts";
 import type { Adapter, AgentEvent, EngineFailure, Line } from "./adapter.ts";
-import { isObject } from "./line.ts";
-import { LineSplitter } from "./line_splitter.ts";
-import type { RunLog } from "./run_log.ts";
+import { isObject } from "./json_fields.ts";
+import { LineSplitter } from "../process/line_splitter.ts";
+import type { RunLog } from "../process/run_log.ts";
 import { byteSize, plain, Transcript } from "./transcript.ts";
 import { UsageCount } from "./usage_count.ts";
 

@@ -1,5 +1,5 @@
 import type { AgentEvent, Line } from "./adapter.ts";
-import { contentText, inputText, objectAt, textAt } from "./line.ts";
+import { contentText, inputText, objectAt, textAt } from "./json_fields.ts";
 
 /** What a `session/update` of the Agent Client Protocol means; nothing for a kind that is new or only for an editor. */
 export function updateEvents(update: Line): AgentEvent[] {

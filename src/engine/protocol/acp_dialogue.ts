@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
-import { VERSION } from "../base/version.ts";
-import { elicited, permitted } from "./acp_ask.ts";
+import { VERSION } from "../../base/version.ts";
+import { elicited, permitted } from "./acp_questions.ts";
 import { updateEvents } from "./acp_events.ts";
 import {
   type AgentEvent,
@@ -13,8 +13,8 @@ import {
   type Order,
 } from "./adapter.ts";
 import { failureFrom, failureOfKind } from "./failure.ts";
-import { isObject, numberAt, objectAt, textAt } from "./line.ts";
-import { Requests } from "./requests.ts";
+import { isObject, numberAt, objectAt, textAt } from "./json_fields.ts";
+import { Requests } from "./json_rpc.ts";
 
 const PROTOCOL_VERSION = 1;
 const INITIALIZE_MAX_MS = 60_000;
