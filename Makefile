@@ -37,7 +37,7 @@ test: $(DEPS) ## Run every test (ARGS='test/store -t guard' for some)
 	@$(DENO) run -A npm:vitest@5.1.0 run $(ARGS)
 
 # The scripted model that real agent CLIs are tested against.
-STUB_MODEL := ../shared/tools/stub-model/stub.mjs
+STUB_MODEL ?= ../shared/tools/stub-model/stub.mjs
 ENGINES ?= all
 ENGINES_BRIEF ?=
 
@@ -45,7 +45,7 @@ ENGINES_BRIEF ?=
 test-engines: $(DEPS) ## Run the real agent CLIs (from npm, into .cache/) against a scripted model (ENGINES=claude,codex)
 	@test -f $(STUB_MODEL) || { echo "This needs the scripted model: $(STUB_MODEL) is not there." >&2; exit 1; }
 	@$(DENO) run -A test/engines/install.ts $(subst $(comma), ,$(ENGINES) $(ENGINES_BRIEF))
-	@SVC_TEST_ENGINES=$(ENGINES) SVC_TEST_ENGINES_BRIEF=$(ENGINES_BRIEF) \
+	@STUB_MODEL=$(abspath $(STUB_MODEL)) SVC_TEST_ENGINES=$(ENGINES) SVC_TEST_ENGINES_BRIEF=$(ENGINES_BRIEF) \
 	  $(DENO) run -A npm:vitest@5.1.0 run test/engines $(ARGS)
 
 .PHONY: check

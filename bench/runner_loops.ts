@@ -65,7 +65,7 @@ const engines = new HoldingCatalog({
   root: false,
   umask: 0o077,
   stopGraceMs: 5_000,
-  stays: null,
+  keepAlive: null,
 });
 const loops = tokens.map((token, n) => {
   const paths = dataPaths(join(root, String(n)));

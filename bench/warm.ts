@@ -1,4 +1,4 @@
-import type { OpenDialogue, OpenTalk, Order } from "../src/engine/protocol/adapter.ts";
+import type { Dialogue, OpenMode, Order } from "../src/engine/protocol/adapter.ts";
 import { adapterOf } from "../src/engine/registry.ts";
 import { startModel } from "../test/engines/model.ts";
 import { PINS, programOf } from "../test/engines/pins.ts";
@@ -67,12 +67,12 @@ export async function benchWarm(): Promise<Row[]> {
 class ByHand {
   readonly #child: Deno.ChildProcess;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #dialogue: OpenDialogue;
+  readonly #dialogue: Dialogue;
   readonly #order: Order;
   #done = () => {};
 
   constructor(
-    open: OpenTalk,
+    open: OpenMode,
     engine: { command: string; env: Record<string, string> },
     home: string,
     runDir: string,
@@ -81,7 +81,10 @@ class ByHand {
     this.#child = spawned(open.command(this.#order), engine, runDir, "piped");
     this.#writer = this.#child.stdin.getWriter();
     const encoder = new TextEncoder();
-    this.#dialogue = open.begin(this.#order, (text) => void this.#writer.write(encoder.encode(text)));
+    this.#dialogue = open.converse(this.#order, {
+      say: (text) => void this.#writer.write(encoder.encode(text)),
+      close() {},
+    });
     void this.#read();
   }
 

@@ -9,7 +9,7 @@ import { ConfigError, readSecretFile } from "../config/file.ts";
 import { loadRunnerConfig, type RunnerConfig } from "../config/runner.ts";
 import { engineSchema } from "../config/schema.ts";
 import { Catalog } from "../engine/catalog.ts";
-import { endOpenProcesses } from "../engine/open_process.ts";
+import { endOpenProcesses } from "../engine/agent_process.ts";
 import { keepDescriptors } from "../engine/process/inherited_descriptors.ts";
 import { Leftovers } from "../runner/leftovers.ts";
 import { Link, Refused } from "../runner/link.ts";

@@ -5,7 +5,7 @@ import { Steps } from "../base/steps.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
 import { detectIsolation, type Isolation } from "../engine/process/isolation.ts";
-import { endOpenProcesses } from "../engine/open_process.ts";
+import { endOpenProcesses } from "../engine/agent_process.ts";
 import { openConsole } from "./console.ts";
 import { type DatabaseOwner, isLost } from "./database_owner.ts";
 import { openFoundation } from "./foundation.ts";

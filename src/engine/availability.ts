@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
 import { join } from "node:path";
 import { logger } from "../base/log.ts";
-import type { Login } from "./protocol/adapter.ts";
-import type { AgentParts } from "./launch.ts";
+import type { Adapter, Login } from "./protocol/adapter.ts";
+import type { AgentSetup } from "./launch.ts";
 import type { Availability } from "./engine.ts";
 import { findProgram } from "./process/process.ts";
 
@@ -12,7 +12,7 @@ const VERSION_MAX_MS = 20_000;
 /** Whether an agent can be started: the program exists, its version is recent enough, and there is a login. */
 export async function probeAgent(
   name: string,
-  parts: AgentParts,
+  parts: AgentSetup,
   stateDir: string | null,
 ): Promise<Availability> {
   const { config, machine, adapter } = parts;
@@ -44,12 +44,19 @@ export async function probeAgent(
 }
 
 // Whoever named a program does not want another one installed.
-function adviceFor(name: string, { config, machine, adapter }: AgentParts): string {
+function adviceFor(name: string, { config, machine, adapter }: AgentSetup): string {
   if (config.command !== "") return `engines.${name}.command names it: correct that`;
   const other = `or set engines.${name}.command (docs/engines.md)`;
   return hasProgram("npm", machine.path)
-    ? `install it with: ${adapter.install}, ${other}`
-    : `install npm, which is part of Node.js, and then: ${adapter.install}, ${other}`;
+    ? `install it with: ${formatInstall(adapter)}, ${other}`
+    : `install npm, which is part of Node.js, and then: ${formatInstall(adapter)}, ${other}`;
+}
+
+/** Formats the command that installs the tested version of an agent. */
+export function formatInstall({ measured, install, needs }: Adapter): string {
+  const version = measured?.release ?? measured?.version ?? "";
+  const command = (install ?? `npm install -g ${measured?.package}@<version>`).replace("<version>", version);
+  return needs === undefined ? command : `${command}, on ${needs}`;
 }
 
 function hasProgram(program: string, path: string): boolean {
@@ -61,7 +68,7 @@ function hasProgram(program: string, path: string): boolean {
 }
 
 /** Why there is no login, or null. Whether a login is valid, only the provider knows. */
-function loginProblem({ config, machine, adapter }: AgentParts, stateDir: string | null): string | null {
+function loginProblem({ config, machine, adapter }: AgentSetup, stateDir: string | null): string | null {
   const { login } = adapter;
   const { inherited } = machine;
   if ([...adapter.variables, ...login.variables].some((name) => isLogin(login, name) && inherited[name])) {

@@ -2,7 +2,7 @@ import type { StoredBudget } from "../domain/budget.ts";
 import type { EngineConfig, EngineConfigs } from "./config.ts";
 import type { AnyAdapter } from "./protocol/adapter.ts";
 import { adapterOf, ADAPTERS, needsNoConfiguration } from "./registry.ts";
-import { agentEngine } from "./agent.ts";
+import { buildAgentEngine } from "./agent.ts";
 import { builtInEngine } from "./built_in.ts";
 import type { Availability, Engine, Machine } from "./engine.ts";
 import { programEngine } from "./program.ts";
@@ -72,7 +72,7 @@ export class Catalog {
 function engineOf(name: string, config: EngineConfig, machine: Machine, adapter: AnyAdapter): Engine {
   switch (adapter.driver) {
     case "agent":
-      return agentEngine(name, config, machine, adapter);
+      return buildAgentEngine(name, config, machine, adapter);
     case "program":
       return programEngine(name, config, machine, adapter);
     case "built_in":

@@ -2,8 +2,9 @@ import type { EngineConfig } from "./config.ts";
 import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
 import type { ProviderWindow, ToolServer } from "./protocol/adapter.ts";
 import type { Reset } from "./protocol/reset.ts";
+import type { ProcessEnd } from "./process/process.ts";
 import type { RunLog } from "./process/run_log.ts";
-import type { Stays } from "./keep_alive.ts";
+import type { KeepAlive } from "./keep_alive.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 
 /** What every program that is started gets from the machine. */
@@ -17,8 +18,8 @@ export interface Machine {
   stopGraceMs: number;
   /** Whether the service runs as root. */
   root: boolean;
-  /** What engines keep open that say nothing of it; null: nothing. */
-  stays: Stays | null;
+  /** Shared by all engines without `warm` settings; null: their processes end after each turn. */
+  keepAlive: KeepAlive | null;
 }
 
 /** A session of an engine. */
@@ -101,6 +102,17 @@ export function failedOutcome(
   exitCode: number | null = null,
 ): EngineOutcome {
   return { status: "failed", text: "", failure, error, exitCode, usage: USAGE_UNKNOWN, ...NO_SESSION };
+}
+
+/** Returns the failure and its message for a run that we ended: by a limit or a cancel (contract 3, Execution). */
+export function describeStop(reason: ProcessEnd["reason"], config: EngineConfig): [Failure, string] {
+  if (reason === "timeout") {
+    return ["timeout", `ran longer than ${config.timeout / 1000} s (engines.<name>.timeout)`];
+  }
+  if (reason === "idle_timeout") {
+    return ["idle_timeout", `said nothing for ${config.idle_timeout / 1000} s (engines.<name>.idle_timeout)`];
+  }
+  return ["cancelled", "the run was ended"];
 }
 
 /** Whether an engine can be started, and if not, why. */

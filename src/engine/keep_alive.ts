@@ -1,19 +1,19 @@
 import type { EngineConfig, WarmConfig } from "./config.ts";
 
 /** How processes of an engine stay open (contract 19). */
-export interface Stays {
+export interface KeepAlive {
   warm: WarmConfig;
-  waiting: Waiting;
+  idle: IdleProcesses;
 }
 
-/** What of an engine stays open: as it is configured, else as all those that say nothing do together; null: nothing. */
-export function staysOf({ warm }: EngineConfig, shared: Stays | null): Stays | null {
+/** Returns the engine's own `warm` settings, or else those that all engines without settings share; null: no process stays open. */
+export function resolveKeepAlive({ warm }: EngineConfig, shared: KeepAlive | null): KeepAlive | null {
   if (warm === undefined) return shared;
-  return warm.max === 0 ? null : { warm, waiting: new Waiting(warm.max) };
+  return warm.max === 0 ? null : { warm, idle: new IdleProcesses(warm.max) };
 }
 
-/** Processes that wait for their next turn, of one engine or of several: so many at most, and the one that has waited longest ends first. */
-export class Waiting {
+/** The idle processes of one engine or of several. Above `max`, the process that has been idle longest ends. */
+export class IdleProcesses {
   readonly #max: number;
   readonly #ends = new Set<() => void>();
 
@@ -21,7 +21,7 @@ export class Waiting {
     this.#max = max;
   }
 
-  /** One more waits. `end` ends it, and calls delete(). */
+  /** Adds a process. `end` ends the process, and calls delete(). */
   add(end: () => void): void {
     this.#ends.add(end);
     for (const oldest of this.#ends) {
@@ -30,7 +30,6 @@ export class Waiting {
     }
   }
 
-  /** It does not wait any more. */
   delete(end: () => void): void {
     this.#ends.delete(end);
   }

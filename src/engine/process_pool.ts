@@ -1,102 +1,106 @@
 import { logger } from "../base/log.ts";
-import { type Ran, readingOf } from "./agent_process.ts";
-import type { Start } from "./launch.ts";
+import { hasConversation } from "../domain/message.ts";
+import { AgentProcess, buildFingerprint } from "./agent_process.ts";
+import { resultBeforeStart, runTurn, TurnNotStarted, type TurnResult } from "./agent_turn.ts";
+import { splitArgs } from "./arguments.ts";
 import type { EngineRun } from "./engine.ts";
-import { formOf, type OpenParts, OpenProcess } from "./open_process.ts";
-import { NotTakenUp, runTurn } from "./open_turn.ts";
-import type { Stays } from "./keep_alive.ts";
-import { Watch } from "./early_exit.ts";
+import type { KeepAlive } from "./keep_alive.ts";
+import type { AgentSetup, TurnRequest } from "./launch.ts";
 
 const log = logger("engine");
 const MIB = 1024 * 1024;
-// A longer timer fires at once.
+// A longer timer fires immediately.
 const TIMER_MAX_MS = 2_147_483_647;
 
-/** What keeps processes of an engine open. */
-type PoolParts = OpenParts & Stays;
-
-/** A process that waits for the next turn of its conversation. */
-interface Kept {
-  process: OpenProcess;
-  form: string;
+/** An idle process. */
+interface PooledProcess {
+  process: AgentProcess;
+  fingerprint: string;
   session: string;
   timer: ReturnType<typeof setTimeout>;
-  /** Ends it, if it still waits. */
-  forget: () => void;
+  /** Ends the process, if it is still idle. */
+  evict: () => void;
 }
 
 /**
- * The open processes of one engine: at most one for a worker and conversation, `warm.max` that wait in all, each for `warm.keep` (contract
- * 19). What does not fit the next run is replaced without anybody noticing.
+ * The processes of one engine. A run gets the idle process of its worker and conversation, or a new one. Afterwards the process
+ * stays open for the next turn, within the limits of `warm` (contract 19), or ends: without `keepAlive` each process ends after
+ * one turn.
  */
-export class WarmPool {
-  readonly #parts: PoolParts;
+export class ProcessPool {
+  readonly #setup: AgentSetup;
+  readonly #keepAlive: KeepAlive | null;
   /** By worker and conversation. */
-  readonly #kept = new Map<string, Kept>();
-  /** Those that were let go and have not ended yet: no other may have their session. */
-  readonly #leaving = new Map<string, { process: OpenProcess; left: Promise<void> }>();
-  readonly #open = new Set<OpenProcess>();
-  #isOver = false;
+  readonly #idle = new Map<string, PooledProcess>();
+  /** Processes that are ending: no other process may have their session yet. */
+  readonly #leaving = new Map<string, { process: AgentProcess; left: Promise<void> }>();
+  /** Every process that stays, idle or not. */
+  readonly #open = new Set<AgentProcess>();
+  #isClosed = false;
 
-  constructor(parts: PoolParts) {
-    this.#parts = parts;
+  constructor(setup: AgentSetup, keepAlive: KeepAlive | null) {
+    this.#setup = setup;
+    this.#keepAlive = keepAlive;
   }
 
   /** Does a run in the process of its conversation, or in a new one. Throws SpawnError. */
-  async run(run: EngineRun, start: Start): Promise<Ran> {
-    const key = keyOf(run);
-    const kept = this.#take(key);
-    if (kept !== null) {
-      const fits = start.resume && kept.session === start.sessionId && this.#fits(kept, run);
-      if (fits) {
+  async run(run: EngineRun, request: TurnRequest): Promise<TurnResult> {
+    const key = buildKey(run);
+    const stays = this.#canStay(run);
+    const pooled = this.#take(key);
+    if (pooled !== null) {
+      if (stays && request.resume && pooled.session === request.sessionId && this.#fits(pooled, run)) {
         try {
-          return await this.#turn(kept.process, run, start);
+          return await this.#runTurn(pooled.process, run, request);
         } catch (error) {
-          if (!(error instanceof NotTakenUp)) throw error;
-          log.info("A {kind} that was kept open did not answer, and is replaced", {
-            kind: this.#parts.adapter.kind,
-          });
+          if (!(error instanceof TurnNotStarted)) throw error;
+          log.info("An idle {kind} did not answer and is replaced", { kind: this.#setup.adapter.kind });
         }
-      } else await this.#close(key, kept.process, run.signal);
+      } else await this.#close(key, pooled.process, run.signal);
     }
-    await this.#gone(key, run.signal);
-    if (run.signal.aborted) return notBegun(this.#parts, run, start);
-    const process = await OpenProcess.start(this.#parts, run, start);
-    this.#open.add(process);
-    void process.ended.catch(() => {}).then(() => this.#open.delete(process));
-    return await this.#turn(process, run, start);
+    await this.#waitUntilLeft(key, run.signal);
+    if (run.signal.aborted) return resultBeforeStart(this.#setup, run, request);
+    const process = await AgentProcess.start(this.#setup, run, request, stays);
+    if (stays) {
+      this.#open.add(process);
+      void process.ended.catch(() => {}).then(() => this.#open.delete(process));
+    }
+    return await this.#runTurn(process, run, request);
   }
 
-  /** Ends the process that waits for this run's conversation. Resolves when it has ended, or there is none. */
-  async letGo(run: EngineRun): Promise<void> {
-    const key = keyOf(run);
-    const kept = this.#take(key);
-    if (kept !== null) await this.#close(key, kept.process, run.signal);
-    await this.#gone(key, run.signal);
-  }
-
-  /** Ends the processes of this worker that wait; "": all, and none is kept from now on. Resolves when they have ended. */
+  /**
+   * Ends the idle processes of this worker. With "" it ends every process that stays, and keeps none from now on. Resolves when
+   * they have ended.
+   */
   async release(workerId: string): Promise<void> {
-    if (workerId === "") this.#isOver = true;
-    const theirs = (key: string) => workerId === "" || key.startsWith(keyStart(workerId));
-    const idle = [...this.#kept.keys()].filter(theirs).flatMap((key) => this.#take(key)?.process ?? []);
+    if (workerId === "") this.#isClosed = true;
+    const matches = (key: string) => workerId === "" || key.startsWith(buildKeyPrefix(workerId));
+    const idle = [...this.#idle.keys()].filter(matches).flatMap((key) => this.#take(key)?.process ?? []);
     await Promise.all([
       ...(workerId === "" ? [...this.#open] : idle).map((process) => process.end()),
-      ...[...this.#leaving].filter(([key]) => theirs(key)).map(([, { left }]) => left),
+      ...[...this.#leaving].filter(([key]) => matches(key)).map(([, { left }]) => left),
     ]);
   }
 
-  async #close(key: string, process: OpenProcess, signal?: AbortSignal): Promise<void> {
+  // A process belongs to one conversation, and takes a schema only when it starts.
+  #canStay({ env, schema, extraArgs }: EngineRun): boolean {
+    const { adapter: { open }, config } = this.#setup;
+    if (this.#keepAlive === null || open === undefined) return false;
+    const acceptsArgs = open.takes?.([...config.args, ...splitArgs(extraArgs)]) ?? true;
+    return acceptsArgs && schema === null && hasConversation(env.SVC_SESSION_KEY ?? "");
+  }
+
+  async #close(key: string, process: AgentProcess, signal?: AbortSignal): Promise<void> {
     const left = process.close().finally(() => {
       if (this.#leaving.get(key)?.left === left) this.#leaving.delete(key);
     });
     this.#leaving.set(key, { process, left });
     if (signal === undefined) await left;
-    else await this.#gone(key, signal);
+    else await this.#waitUntilLeft(key, signal);
   }
 
-  // A run that is ended meanwhile does not wait until it ends by itself.
-  async #gone(key: string, signal: AbortSignal): Promise<void> {
+  // A run that is cancelled meanwhile ends the leaving process instead of waiting for it.
+  async #waitUntilLeft(key: string, signal: AbortSignal): Promise<void> {
     const leaving = this.#leaving.get(key);
     if (leaving === undefined) return;
     const end = () => void leaving.process.end();
@@ -106,92 +110,84 @@ export class WarmPool {
     signal.removeEventListener("abort", end);
   }
 
-  async #turn(process: OpenProcess, run: EngineRun, start: Start): Promise<Ran> {
-    let stays = false;
+  async #runTurn(process: AgentProcess, run: EngineRun, request: TurnRequest): Promise<TurnResult> {
+    if (!process.stays) return await runTurn(this.#setup, process, run, request);
+    let isKept = false;
     try {
-      const form = this.#formOf(run);
-      const { ran, isWell } = await runTurn(this.#parts, process, run, start);
-      const session = ran.reading.session || start.sessionId;
-      if (form !== null && session !== "" && isWell && await this.#mayStay(process)) {
-        this.#keep(keyOf(run), { process, form, session });
-        stays = true;
+      const fingerprint = this.#buildFingerprint(run);
+      const result = await runTurn(this.#setup, process, run, request);
+      const session = result.output.session || request.sessionId;
+      if (fingerprint !== null && session !== "" && result.isReusable && await this.#mayKeep(process)) {
+        this.#keep(buildKey(run), { process, fingerprint, session });
+        isKept = true;
       }
-      return ran;
+      return result;
     } finally {
-      // Also when the turn could not be begun.
-      if (!stays) await process.end();
+      // Also when the turn could not start.
+      if (!isKept) await process.end();
     }
   }
 
-  async #mayStay(process: OpenProcess): Promise<boolean> {
-    const { max_turns, max_age } = this.#parts.warm;
-    if (this.#isOver || process.turns >= max_turns || performance.now() - process.startedAt >= max_age) {
-      return false;
-    }
-    // What cannot be known is not risked; the turn has its outcome already.
+  async #mayKeep(process: AgentProcess): Promise<boolean> {
+    if (this.#keepAlive === null || this.#isClosed) return false;
+    const { max_turns, max_age } = this.#keepAlive.warm;
+    if (process.turns >= max_turns || performance.now() - process.startedAt >= max_age) return false;
+    // The turn has its outcome already, so a process that cannot be inspected is not worth the risk.
     return !await process.hasStrays().catch(() => true);
   }
 
-  #keep(key: string, kept: Omit<Kept, "timer" | "forget">): void {
-    const { warm: { keep, max_age, max_rss_mb }, waiting } = this.#parts;
-    const { process } = kept;
-    // Two runs of one conversation at once, in directories that have become others: one process is enough.
+  #keep(key: string, pooled: Omit<PooledProcess, "timer" | "evict">): void {
+    if (this.#keepAlive === null) return;
+    const { warm: { keep, max_age, max_rss_mb }, idle } = this.#keepAlive;
+    const { process } = pooled;
+    // Two runs of one conversation can overlap when their directories differ: one idle process is enough.
     const before = this.#take(key);
     if (before !== null) void this.#close(key, before.process);
-    const forget = () => {
-      if (this.#kept.get(key)?.process !== process) return;
+    const evict = () => {
+      if (this.#idle.get(key)?.process !== process) return;
       this.#take(key);
       void this.#close(key, process);
     };
     const left = process.startedAt + max_age - performance.now();
-    const timer = setTimeout(forget, Math.min(keep, left, TIMER_MAX_MS));
-    this.#kept.set(key, { ...kept, forget, timer });
-    process.onWork = forget;
-    waiting.add(forget);
-    void process.ended.catch(() => {}).then(forget);
-    // Measured when the run is told already.
-    void process.rss().then((bytes) => {
-      if (bytes > max_rss_mb * MIB) forget();
-    }, forget);
+    const timer = setTimeout(evict, Math.min(keep, left, TIMER_MAX_MS));
+    this.#idle.set(key, { ...pooled, evict, timer });
+    process.onWork = evict;
+    idle.add(evict);
+    void process.ended.catch(() => {}).then(evict);
+    // Measured after the run has reported its outcome, because it takes a while.
+    void process.readRss().then((bytes) => {
+      if (bytes > max_rss_mb * MIB) evict();
+    }, evict);
   }
 
-  #take(key: string): Kept | null {
-    const kept = this.#kept.get(key);
-    if (kept === undefined) return null;
-    clearTimeout(kept.timer);
-    this.#parts.waiting.delete(kept.forget);
-    this.#kept.delete(key);
-    return kept;
+  #take(key: string): PooledProcess | null {
+    const pooled = this.#idle.get(key);
+    if (pooled === undefined) return null;
+    clearTimeout(pooled.timer);
+    this.#keepAlive?.idle.delete(pooled.evict);
+    this.#idle.delete(key);
+    return pooled;
   }
 
-  #fits({ process, form }: Kept, run: EngineRun): boolean {
-    const isYoung = performance.now() - process.startedAt < this.#parts.warm.max_age;
-    return isYoung && !process.isLeaving && form === this.#formOf(run);
+  #fits({ process, fingerprint }: PooledProcess, run: EngineRun): boolean {
+    const isYoung = performance.now() - process.startedAt < (this.#keepAlive?.warm.max_age ?? 0);
+    return isYoung && !process.isLeaving && fingerprint === this.#buildFingerprint(run);
   }
 
-  /** null: its program or its directory is not there at the moment. A new process says what is wrong. */
-  #formOf(run: EngineRun): string | null {
+  /** Returns null when the program or the directory is missing. The start of a new process reports what is wrong. */
+  #buildFingerprint(run: EngineRun): string | null {
     try {
-      return formOf(this.#parts, run);
+      return buildFingerprint(this.#setup, run);
     } catch {
       return null;
     }
   }
 }
 
-function keyOf({ env }: EngineRun): string {
-  return `${keyStart(env.SVC_WORKER_ID ?? "")}${env.SVC_SESSION_KEY}`;
+function buildKey({ env }: EngineRun): string {
+  return `${buildKeyPrefix(env.SVC_WORKER_ID ?? "")}${env.SVC_SESSION_KEY}`;
 }
 
-function keyStart(workerId: string): string {
+function buildKeyPrefix(workerId: string): string {
   return `${workerId}\0`;
-}
-
-// Ended before its process could be started.
-function notBegun({ adapter }: PoolParts, run: EngineRun, start: Start): Ran {
-  const watch = new Watch(run, start);
-  const reading = readingOf(adapter, run, start, { watch });
-  watch.end();
-  reading.end(null);
-  return { start, end: { reason: "aborted", code: 0 }, reading, finished: false, strayed: false };
 }

@@ -2,6 +2,7 @@ import { joined } from "../base/bytes.ts";
 import type { EngineConfig } from "./config.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import {
+  describeStop,
   type Engine,
   type EngineOutcome,
   type EngineRun,
@@ -11,7 +12,6 @@ import {
 } from "./engine.ts";
 import type { ProgramAdapter } from "./protocol/adapter.ts";
 import { splitArgs } from "./arguments.ts";
-import { endedByUs } from "./ended_by_us.ts";
 import { detectIsolation } from "./process/isolation.ts";
 import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process/process.ts";
 import { keptResult, RESULT_MAX_BYTES } from "./result.ts";
@@ -92,7 +92,9 @@ async function start(
 
 function outcome(end: ProcessEnd, output: Output, config: EngineConfig): EngineOutcome {
   const text = output.text();
-  if (end.reason !== "exited") return { ...failedOutcome(...endedByUs(end.reason, config), end.code), text };
+  if (end.reason !== "exited") {
+    return { ...failedOutcome(...describeStop(end.reason, config), end.code), text };
+  }
   if (end.code !== 0) {
     const last = output.lastWords();
     return {

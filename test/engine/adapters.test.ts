@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Adapter, AgentEvent, Order } from "../../src/engine/protocol/adapter.ts";
 import { ADAPTERS as ALL, needsNoConfiguration } from "../../src/engine/registry.ts";
+import { formatInstall } from "../../src/engine/availability.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
 import { copilot } from "../../src/engine/adapters/copilot.ts";
@@ -363,7 +364,9 @@ describe("adapters: commands (contract 4.7, contract 7)", () => {
 
 describe("what an engine that is not here advises", () => {
   it("is the version that was tested, of the package that has the program", () => {
-    for (const { kind, measured, install } of ADAPTERS) {
+    for (const adapter of ADAPTERS) {
+      const { kind, measured } = adapter;
+      const install = formatInstall(adapter);
       const pin = PINS.find((one) => one.kind === kind)?.package ?? "";
       const version = measured.release ?? measured.version;
       expect(pin).toContain(version);
@@ -371,8 +374,8 @@ describe("what an engine that is not here advises", () => {
       expect([kind, install]).toEqual([kind, expect.stringContaining(`@${version}`)]);
     }
     // The package of goose's own name has another program.
-    expect(goose.install).toContain("@aaif/goose-binary-");
-    expect([gemini.install, qwen.install]).toEqual([
+    expect(formatInstall(goose)).toContain("@aaif/goose-binary-");
+    expect([formatInstall(gemini), formatInstall(qwen)]).toEqual([
       expect.stringContaining("Node 20"),
       expect.stringContaining("Node 22"),
     ]);

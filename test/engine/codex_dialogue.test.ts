@@ -7,7 +7,10 @@ import { ORDER } from "../harness/order.ts";
 function begun(order: Order) {
   const said: Line[] = [];
   const taken: AgentEvent[] = [];
-  const dialogue = codex.open?.begin(order, (text) => said.push(JSON.parse(text)));
+  const dialogue = codex.open?.converse(order, {
+    say: (text) => said.push(JSON.parse(text)),
+    close() {},
+  });
   const turn = (words: string) =>
     dialogue?.turn({ ...order, prompt: words }, (events) => taken.push(...events));
   const hear = (line: Line) => dialogue?.hear(line) ?? [];

@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { staysIn, usableMemory } from "../../src/boot/machine.ts";
+import { keepAliveIn, usableMemory } from "../../src/boot/machine.ts";
 import { tempDir } from "../harness/process.ts";
 
 const GIB = 1024 ** 3;
@@ -12,12 +12,12 @@ describe("what engines keep open that say nothing (contract 19.1)", () => {
   it.each([[0, null], [7.9e9, null], [8e9, 2], [7.7 * GIB, 2], [24e9, 6], [1e13, 32]])(
     "with %d bytes of memory: %s processes",
     (bytes, max) => {
-      expect(staysIn(bytes)?.warm.max ?? null).toBe(max);
+      expect(keepAliveIn(bytes)?.warm.max ?? null).toBe(max);
     },
   );
 
   it("stays for as long as it does where it is configured", () => {
-    expect(staysIn(8e9)?.warm).toEqual({
+    expect(keepAliveIn(8e9)?.warm).toEqual({
       ...{ keep: 600_000, max: 2, max_turns: 50 },
       ...{ max_age: 21_600_000, max_rss_mb: 1_024 },
     });

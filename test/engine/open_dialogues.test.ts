@@ -4,11 +4,11 @@ import type { AgentEvent, Line } from "../../src/engine/protocol/adapter.ts";
 import { acp } from "../../src/engine/adapters/acp.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
-import { Limits } from "../../src/engine/process/time_limits.ts";
+import { TimeLimits } from "../../src/engine/process/time_limits.ts";
 import { ORDER } from "../harness/order.ts";
 
 it("Claude Code that stays: a turn that it makes of its own answers nothing (contract 19)", () => {
-  const dialogue = claude.open?.begin(ORDER, () => {});
+  const dialogue = claude.open?.converse(ORDER, { say() {}, close() {} });
   const result = { type: "result", is_error: false, result: "hello" };
   expect(dialogue?.hear(result)).toMatchObject([{ kind: "done", text: "hello" }]);
   expect(dialogue?.hear({ ...result, origin: { kind: "task-notification" } })).toEqual([]);
@@ -18,7 +18,7 @@ it("an agent of the protocol whose run is ended before its session is there asks
   const said: Line[] = [];
   const taken: AgentEvent[] = [];
   const take = (events: AgentEvent[]) => void taken.push(...events);
-  const link = { say: (text: string) => void said.push(JSON.parse(text)), close: () => {}, take };
+  const link = { say: (text: string) => void said.push(JSON.parse(text)), close: () => {} };
   const dialogue = new AcpDialogue(ORDER, link, true);
   dialogue.turn(ORDER, take);
   dialogue.hear({ id: said[0]?.id, result: { protocolVersion: 1, agentCapabilities: {} } });
@@ -36,7 +36,6 @@ it("an agent of the protocol that asks with something nested without an end gets
   const link = {
     say: (text: string) => void said.push(JSON.parse(text)),
     close: () => {},
-    take: (events: AgentEvent[]) => void events,
   };
   const dialogue = new AcpDialogue(ORDER, link, true);
   let deep: unknown = "x";
@@ -64,7 +63,7 @@ it("an agent that works although nobody asked is known by what it says (contract
 
 it("a second turn of a run is not given the waiting of the first (contract 13)", async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
-  const limits = new Limits({ timeoutMs: 60_000, idleTimeoutMs: 50, waitedMs: () => 30_000 }, resolve);
+  const limits = new TimeLimits({ timeoutMs: 60_000, idleTimeoutMs: 50, waitedMs: () => 30_000 }, resolve);
   expect(await promise).toBe("idle_timeout");
   limits.end();
 });

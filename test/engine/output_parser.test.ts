@@ -4,27 +4,28 @@ import { USAGE_UNKNOWN } from "../../src/domain/execution.ts";
 import type { AgentEvent, Line } from "../../src/engine/protocol/adapter.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import type { Engine } from "../../src/engine/engine.ts";
-import { Reading } from "../../src/engine/protocol/output_parser.ts";
+import { OutputParser } from "../../src/engine/protocol/output_parser.ts";
 import { LogText, RunLog } from "../../src/engine/process/run_log.ts";
 import { meter } from "../../src/run/meter.ts";
 import { listWindows } from "../../src/store/engine_window.ts";
 import { openApp } from "../harness/app.ts";
 import { eventually } from "../harness/wait.ts";
 
-function sessionsIn(lines: readonly object[], hear?: (line: Line) => AgentEvent[]): (string | null)[] {
+function sessionsIn(lines: readonly object[], parse?: (line: Line) => AgentEvent[]): (string | null)[] {
   const options = { maxBytes: 1_000_000, stamped: false, now: () => 0, onWrite: () => {} };
   const sessions: (string | null)[] = [];
-  const reading = new Reading({
+  const output = new OutputParser({
     adapter: claude,
-    hear,
+    parse: parse ?? claude.events,
+    converses: parse !== undefined,
     sessionId: "",
     log: RunLog.into(new LogText(), options),
     events: null,
     usedBefore: USAGE_UNKNOWN,
     onEvent: (event: AgentEvent) => void (event.kind === "session" && sessions.push(event.id)),
   });
-  reading.add("stdout", new TextEncoder().encode(lines.map((line) => `${JSON.stringify(line)}\n`).join("")));
-  reading.end(null);
+  output.add("stdout", new TextEncoder().encode(lines.map((line) => `${JSON.stringify(line)}\n`).join("")));
+  output.end(null);
   return sessions;
 }
 

@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
-import { OpenInput } from "../../src/engine/process/process_input.ts";
+import { ProcessInput } from "../../src/engine/process/process_input.ts";
 import { eventually } from "../harness/wait.ts";
 
 it("a program that does not read its stdin gets a bounded number of texts, and no more after them (reliability CHD-6)", async () => {
   const released = Promise.withResolvers<void>();
   const got: string[] = [];
   let closed = 0;
-  const input = new OpenInput(
+  const input = new ProcessInput(
     new WritableStream<Uint8Array>({
       async write(chunk) {
         await released.promise;

@@ -27,7 +27,7 @@ interface Stub {
   close: () => Promise<void>;
 }
 
-const STUB = join(ROOT, "../shared/tools/stub-model/stub.mjs");
+const STUB = Deno.env.get("STUB_MODEL") ?? join(ROOT, "../shared/tools/stub-model/stub.mjs");
 
 /** Starts the scripted model, behind a proxy that can refuse requests as providers do. */
 export async function startModel(): Promise<Model> {

@@ -52,7 +52,7 @@ const INSIDE = new Set([
     "SWEEP_PASSES_MAX",
     "ASK_ATTEMPTS_MAX",
   ],
-  ...["STOP_WAIT_MAX_MS", "ANSWER_MAX_BYTES", "TAKEN_UP_MAX_MS", "TURN_END_MAX_MS"],
+  ...["STOP_WAIT_MAX_MS", "ANSWER_MAX_BYTES", "START_MAX_MS", "TURN_END_MAX_MS"],
   // Of a runner: what its last claim may take, and which logs it keeps in memory.
   ...["LAST_CLAIM_MAX_MS", "KEPT_MAX_LINES"],
   ...["LEAVE_MAX_MS", "STANDBYS_SHOWN_MAX"],

@@ -17,7 +17,6 @@ export const claude: Adapter = {
   kind: "claude",
   program: "claude",
   measured: { package: "@anthropic-ai/claude-code", version: "2.1.329" },
-  install: "npm install -g @anthropic-ai/claude-code@2.1.329",
   plansSession: true,
   counts: { live: true, cost: true },
   login: {
@@ -106,7 +105,7 @@ export const claude: Adapter = {
     },
     speaksFirst: true,
     isWork: (text) => /"type":"assistant"|"subtype":"init"/.test(text),
-    begin(_order, say) {
+    converse(_order, { say }) {
       const line = (message: object) => say(`${JSON.stringify(message)}\n`);
       return {
         turn({ prompt }) {

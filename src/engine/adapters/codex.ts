@@ -24,7 +24,6 @@ export const codex: Adapter = {
   kind: "codex",
   program: "codex",
   measured: { package: "@openai/codex", version: "0.169.0" },
-  install: "npm install -g @openai/codex@0.169.0",
   plansSession: false,
   counts: { live: false, cost: false },
   login: {
@@ -89,7 +88,7 @@ export const codex: Adapter = {
     },
     speaksFirst: true,
     isWork: (text) => /"method":\s*"(?:turn|item)\/started"/.test(text),
-    begin: (order, say) => new CodexDialogue(order, say, codex.events),
+    converse: (order, link) => new CodexDialogue(order, link, codex.events),
   },
   events(line) {
     const type = textAt(line, "type");

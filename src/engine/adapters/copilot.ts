@@ -9,7 +9,6 @@ export const copilot: Adapter = {
   kind: "copilot",
   program: "copilot",
   measured: { package: "@github/copilot", version: "1.0.102" },
-  install: "npm install -g @github/copilot@1.0.102",
   plansSession: true,
   counts: { live: false, cost: false },
   login: {

@@ -12,7 +12,7 @@ export const gemini: Adapter = {
   noise:
     /^(Warning: (Basic terminal|256-color)|YOLO mode is enabled|Ripgrep is not available|\s+at .*(file|node):)/,
   measured: { package: "@google/gemini-cli", version: "0.61.0" },
-  install: "npm install -g @google/gemini-cli@0.61.0, on Node 20 or newer",
+  needs: "Node 20 or newer",
   plansSession: true,
   counts: { live: false, cost: false },
   login: {

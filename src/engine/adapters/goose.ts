@@ -9,8 +9,9 @@ export const goose: Adapter = {
   kind: "goose",
   program: "goose",
   measured: { package: "@aaif/goose", version: "1.34.0", release: "0.20.1" },
+  // The package `@aaif/goose` has another program.
   install:
-    "npm install -g @aaif/goose-binary-<system>-<processor>@0.20.1, such as linux-x64, and name its bin/goose",
+    "npm install -g @aaif/goose-binary-<system>-<processor>@<version>, such as linux-x64, and name its bin/goose",
   plansSession: true,
   counts: { live: false, cost: false },
   login: {

@@ -10,7 +10,6 @@ export const opencode: Adapter = {
   kind: "opencode",
   program: "opencode",
   measured: { package: "opencode-ai", version: "1.18.33" },
-  install: "npm install -g opencode-ai@1.18.33",
   plansSession: false,
   counts: { live: true, cost: true },
   login: {

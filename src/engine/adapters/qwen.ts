@@ -13,7 +13,7 @@ export const qwen: Adapter = {
   program: "qwen",
   noise: /^Ripgrep not available/,
   measured: { package: "@qwen-code/qwen-code", version: "0.24.4" },
-  install: "npm install -g @qwen-code/qwen-code@0.24.4, on Node 22 or newer",
+  needs: "Node 22 or newer",
   plansSession: true,
   counts: { live: false, cost: false },
   login: {

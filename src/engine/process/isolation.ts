@@ -167,7 +167,7 @@ export async function findMarked(runIds: ReadonlySet<string>): Promise<number[]>
  * Pids of what a run consists of now. In a namespace these are all that descend from its first process, whatever they call themselves:
  * who loses its parent there gets the namespace's own. Else those with its marker, as findMarked() says.
  */
-export async function treeOf(isolation: Isolation, leader: number, runId: string): Promise<number[]> {
+export async function findTree(isolation: Isolation, leader: number, runId: string): Promise<number[]> {
   if (isolation === "group") return await findMarked(new Set([runId]));
   const parents = new Map<number, number>();
   let read = 0;

@@ -2,8 +2,8 @@ import { delimiter, isAbsolute, join } from "node:path";
 import { faultPoint } from "../../base/fault_point.ts";
 import { logger } from "../../base/log.ts";
 import { findMarked, isolated, type Isolation, signal as send, sweep } from "./isolation.ts";
-import { Limits } from "./time_limits.ts";
-import { OpenInput, type ProcessInput } from "./process_input.ts";
+import { TimeLimits } from "./time_limits.ts";
+import { ProcessInput } from "./process_input.ts";
 import { readPaced } from "./read_throttle.ts";
 
 const log = logger("engine");
@@ -25,12 +25,10 @@ export interface ProcessSpec {
   idleTimeoutMs: number;
   stopGraceMs: number;
   signal: AbortSignal;
-  /** Aborts when the program has sent its final event: then it has a few seconds to end by itself. */
-  finished?: AbortSignal;
   /** How long the run has waited for a person so far, in ms: idleTimeoutMs stands still meanwhile. */
   waitedMs: () => number;
-  /** Called right before we begin to end it. */
-  onEnding?: () => void;
+  /** Called when the program has exited. Its children and its output can last longer. */
+  onExit?: () => void;
   /** Called for each piece of output; the next one is read after it, into the same memory. */
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
   /** Called when the process has started. */
@@ -39,7 +37,7 @@ export interface ProcessSpec {
 
 /** Why a process ended, and its exit code. */
 export interface ProcessEnd {
-  reason: "exited" | "lingered" | "timeout" | "idle_timeout" | "aborted";
+  reason: "exited" | "timeout" | "idle_timeout" | "aborted";
   code: number;
 }
 
@@ -53,8 +51,6 @@ export class SpawnError extends Error {
 
 // First INT, on which agents save their session, then TERM, then KILL (contract 3, Execution).
 const INTERRUPT_GRACE_MS = 2_000;
-// Some engines stay for ten seconds after their final event, waiting for a network (facts, engines 2.5).
-const LINGER_MAX_MS = 3_000;
 // A process that escaped can keep the pipes open.
 const PIPES_MAX_MS = 2_000;
 
@@ -73,9 +69,10 @@ export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
     read(child.stderr, (chunk) => ending.heard(() => spec.onOutput("stderr", chunk))),
   ]);
   if (typeof spec.stdin === "string") void feed(child.stdin, spec.stdin);
-  else spec.stdin(new OpenInput(child.stdin));
+  else spec.stdin(new ProcessInput(child.stdin));
   const status = await child.status;
   faultPoint("exit.seen");
+  spec.onExit?.();
   await ending.finish();
   if (spec.isolation === "group") await endLeftovers(spec.runId, child.pid);
   await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, PIPES_MAX_MS))]);
@@ -106,24 +103,21 @@ class Ending {
   reason: ProcessEnd["reason"] = "exited";
   readonly #spec: ProcessSpec;
   readonly #pid: number;
-  readonly #limits: Limits;
+  readonly #limits: TimeLimits;
   readonly #onAbort = () => this.#end("aborted");
-  readonly #onFinished = () => this.#linger ??= setTimeout(() => this.#end("lingered"), LINGER_MAX_MS);
-  #linger: ReturnType<typeof setTimeout> | undefined;
   #over = false;
   #escalation: Promise<void> | null = null;
 
   constructor(spec: ProcessSpec, pid: number) {
     this.#spec = spec;
     this.#pid = pid;
-    this.#limits = new Limits(spec, (reason) => this.#end(reason));
+    this.#limits = new TimeLimits(spec, (reason) => this.#end(reason));
     spec.signal.addEventListener("abort", this.#onAbort, { once: true });
     if (spec.signal.aborted) this.#onAbort();
-    spec.finished?.addEventListener("abort", this.#onFinished, { once: true });
   }
 
   heard(pass: () => void): void {
-    this.#limits.heard();
+    this.#limits.restart();
     pass();
   }
 
@@ -131,8 +125,6 @@ class Ending {
   async finish(): Promise<void> {
     this.#over = true;
     this.#limits.end();
-    clearTimeout(this.#linger);
-    this.#spec.finished?.removeEventListener("abort", this.#onFinished);
     this.#spec.signal.removeEventListener("abort", this.#onAbort);
     await this.#escalation;
   }
@@ -140,7 +132,6 @@ class Ending {
   #end(reason: ProcessEnd["reason"]): void {
     if (this.#escalation !== null || this.#over) return;
     this.reason = reason;
-    this.#spec.onEnding?.();
     this.#escalation = this.#escalate();
   }
 

@@ -1,15 +1,9 @@
-/** The stdin of a program, open until somebody closes it. */
-export interface ProcessInput {
-  write: (text: string) => void;
-  close: () => void;
-}
-
 const UNREAD_MAX_CHARACTERS = 16 * 1024 * 1024;
-// What a text that waits costs beside its letters, about, as letters.
+// The memory of a waiting text without its characters, as characters.
 const TEXT_CHARACTERS = 512;
 
-/** A stdin to which texts are written one after the other. A program that reads none of them gets no more. */
-export class OpenInput implements ProcessInput {
+/** The stdin of a program, to which texts are written in order. A program that reads nothing gets no more after 16 million characters. */
+export class ProcessInput {
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   #last: Promise<void> = Promise.resolve();
   #unread = 0;

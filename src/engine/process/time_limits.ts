@@ -1,30 +1,30 @@
-/** A timer that is so late says that the service itself was stopped, by a signal or with its machine (reliability CHD-9). */
+/** A timer that fires this late shows that the service itself was stopped, by a signal or with its machine (reliability CHD-9). */
 export const STOPPED_MIN_MS = 1_000;
-// A longer timer fires at once.
+// A longer timer fires immediately.
 const TIMER_MAX_MS = 2_147_483_647;
 
-/** How long a run may take, and be silent. */
+/** How long a run may take, and how long it may be silent. `Infinity` is no limit. */
 interface LimitTimes {
   timeoutMs: number;
   idleTimeoutMs: number;
-  /** How long the run has waited for a person so far, in ms: idleTimeoutMs stands still meanwhile. */
+  /** How long the run has waited for a person so far, in ms: this time is no silence. */
   waitedMs: () => number;
 }
 
-/** Says once when a run has lasted, or been silent, for too long. A service that was itself stopped meanwhile hears first. */
-export class Limits {
+/** Calls `onLimit` once when a run lasts too long or is silent for too long. After a stop of the service it reads the output first. */
+export class TimeLimits {
   readonly #times: LimitTimes;
-  readonly #over: (reason: "timeout" | "idle_timeout") => void;
+  readonly #onLimit: (reason: "timeout" | "idle_timeout") => void;
   readonly #deadline: number;
   #idle: ReturnType<typeof setTimeout>;
   #total: ReturnType<typeof setTimeout>;
-  #heardAt = performance.now();
-  /** How long it had waited for a person then. */
+  #outputAt = performance.now();
+  /** How long the run had waited for a person at that time. */
   #waitedThen: number;
 
-  constructor(times: LimitTimes, over: (reason: "timeout" | "idle_timeout") => void) {
+  constructor(times: LimitTimes, onLimit: (reason: "timeout" | "idle_timeout") => void) {
     this.#times = times;
-    this.#over = over;
+    this.#onLimit = onLimit;
     const { timeoutMs, idleTimeoutMs, waitedMs } = times;
     this.#waitedThen = waitedMs();
     this.#deadline = performance.now() + timeoutMs;
@@ -32,37 +32,39 @@ export class Limits {
     this.#idle = setTimeout(() => this.#checkIdle(), Math.min(idleTimeoutMs, TIMER_MAX_MS));
   }
 
-  /** Something came: the silence begins anew. */
-  heard(): void {
-    this.#heardAt = performance.now();
+  /** Restarts the idle limit, because output has come. */
+  restart(): void {
+    this.#outputAt = performance.now();
     this.#waitedThen = this.#times.waitedMs();
   }
 
-  /** Nothing is said any more. */
   end(): void {
     clearTimeout(this.#total);
     clearTimeout(this.#idle);
   }
 
-  // The end of a run that came while the service itself was stopped is noticed first.
+  // A run may have ended while the service was stopped: its end must be read before the limit is applied.
   #checkTotal(): void {
-    const late = performance.now() - this.#deadline > STOPPED_MIN_MS;
-    if (late) this.#total = setTimeout(() => this.#over("timeout"), STOPPED_MIN_MS);
-    else this.#over("timeout");
+    const left = this.#deadline - performance.now();
+    if (left > TIMER_MAX_MS) this.#total = setTimeout(() => this.#checkTotal(), TIMER_MAX_MS);
+    else if (left < -STOPPED_MIN_MS) this.#total = setTimeout(() => this.#onLimit("timeout"), STOPPED_MIN_MS);
+    else this.#onLimit("timeout");
   }
 
-  // One timer for the whole run instead of one per piece of output.
+  // One timer for the whole run instead of one for each piece of output.
   #checkIdle(): void {
     const { idleTimeoutMs, waitedMs } = this.#times;
     const now = performance.now();
     const waited = waitedMs() - this.#waitedThen;
-    let left = this.#heardAt + waited + idleTimeoutMs - now;
+    let left = this.#outputAt + waited + idleTimeoutMs - now;
     if (left < -STOPPED_MIN_MS) {
-      // The service was stopped and could not hear anything.
-      this.heard();
+      // The service was stopped and could not read.
+      this.restart();
       left = idleTimeoutMs;
     }
-    if (left <= 0) this.#over("idle_timeout");
-    else if (performance.now() < this.#deadline) this.#idle = setTimeout(() => this.#checkIdle(), left);
+    if (left <= 0) this.#onLimit("idle_timeout");
+    else if (performance.now() < this.#deadline) {
+      this.#idle = setTimeout(() => this.#checkIdle(), Math.min(left, TIMER_MAX_MS));
+    }
   }
 }

@@ -9,7 +9,6 @@ import {
   type EngineFailure,
   type Line,
   type Link,
-  type OpenDialogue,
   type Order,
 } from "./adapter.ts";
 import { failureFrom, failureOfKind } from "./failure.ts";
@@ -30,9 +29,10 @@ const INTERNAL_ERROR = -32_603;
  * An agent that speaks the Agent Client Protocol, version 1, on stdin and stdout: one turn, or with `stays` one after the other
  * (decisions 0098, 0102).
  */
-export class AcpDialogue implements Dialogue, OpenDialogue {
+export class AcpDialogue implements Dialogue {
   #order: Order;
-  #link: Link;
+  readonly #link: Link;
+  #take: (events: AgentEvent[]) => void = () => {};
   readonly #stays: boolean;
   readonly #requests = new Requests((message) => this.#say(message));
   /** Aborts when nobody is asked anything any more. */
@@ -75,9 +75,9 @@ export class AcpDialogue implements Dialogue, OpenDialogue {
     return this.#requests.hear(line);
   }
 
-  turn(order: Order, take: Link["take"]): void {
+  turn(order: Order, take: (events: AgentEvent[]) => void): void {
     this.#order = order;
-    this.#link = { ...this.#link, take };
+    this.#take = take;
     this.#stopped = new AbortController();
     // The first one begins when there is a session.
     if (this.#sessionId === "") return;
@@ -86,11 +86,6 @@ export class AcpDialogue implements Dialogue, OpenDialogue {
   }
 
   interrupt(): void {
-    this.cancel();
-  }
-
-  /** Asks the agent to end its turn; it is ended by signals as well. */
-  cancel(): void {
     this.#stopped.abort();
     if (this.#sessionId === "") return;
     this.#say({ method: "session/cancel", params: { sessionId: this.#sessionId } });
@@ -165,7 +160,7 @@ export class AcpDialogue implements Dialogue, OpenDialogue {
   #prompt(): void {
     // Cancelled before it could begin: nothing is asked of a model.
     if (this.#stopped.signal.aborted) {
-      return this.#link.take(this.#done({ stopReason: "cancelled" }));
+      return this.#take(this.#done({ stopReason: "cancelled" }));
     }
     this.#request("session/prompt", {
       sessionId: this.#sessionId,
@@ -178,7 +173,7 @@ export class AcpDialogue implements Dialogue, OpenDialogue {
     const failure = FAILED_TURNS.has(reason)
       ? failureOfKind("model", `it ended its turn with ${reason}`)
       : null;
-    if (!this.#stays) this.#link.close();
+    this.#link.close();
     const notice: AgentEvent[] = failure === null && reason !== "end_turn"
       ? [{ kind: "notice", text: `it ended its turn with ${reason}` }]
       : [];
@@ -209,7 +204,7 @@ export class AcpDialogue implements Dialogue, OpenDialogue {
     const id = textAt(call, "toolCallId");
     if (id === "") return;
     this.#shown.set(id, true);
-    this.#link.take(updateEvents({ ...call, sessionUpdate: "tool_call" }).slice(0, 1));
+    this.#take(updateEvents({ ...call, sessionUpdate: "tool_call" }).slice(0, 1));
   }
 
   async #answer(id: unknown, method: string, params: Line): Promise<void> {
@@ -254,7 +249,7 @@ export class AcpDialogue implements Dialogue, OpenDialogue {
       maxMs?: number;
     },
   ): void {
-    const late = (words: string) => this.#link.take(this.#failed(failureOfKind("setup", words)));
+    const late = (words: string) => this.#take(this.#failed(failureOfKind("setup", words)));
     this.#requests.ask(method, params, { answered, refused, maxMs, late });
   }
 

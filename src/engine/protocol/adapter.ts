@@ -125,47 +125,35 @@ export interface AgentCommand {
 /** What `svc mcp` needs of an agent's environment, where the agent does not pass all of it on. */
 export const BRIDGE_VARIABLES = ["PATH", "SVC_URL", "SVC_TOKEN_FILE", "SVC_RUN_ID"] as const;
 
-/** How an agent is talked with whose process stays open between turns (contract 19). */
-export interface OpenTalk {
-  /** How it is started, with no prompt: nothing is asked of a model before the first words. Its tools read the token from SVC_TOKEN_FILE. */
+/** How an agent works whose process stays open between turns (contract 19). */
+export interface OpenMode {
+  /** Builds the command, without a prompt: the model gets no request before the first turn. The agent's tools read the token from SVC_TOKEN_FILE. */
   command(order: Order): AgentCommand;
-  /** Whether its process may stay open with these arguments of an operator; absent: with any. */
+  /** Whether the process may stay open with these arguments of an operator; absent: with any. */
   takes?(args: readonly string[]): boolean;
-  /** Whether it says something before it asks a model: then silence means that nothing was asked, and another process may do the turn. */
+  /** Whether the agent answers before it asks its model: then silence means that the model got no request, and another process may do the turn. */
   speaksFirst: boolean;
-  /** Whether output that comes between turns says that it works of its own: then it is not kept. Absent: it never does. */
+  /** Whether output between turns shows that the agent works without a request: then its process ends. Absent: it never does. */
   isWork?(text: string): boolean;
-  /** Begins to talk with a process that has been started, by what `say` writes to its stdin. `order` is that of its first turn. */
-  begin(order: Order, say: (text: string) => void): OpenDialogue;
+  /** Starts a dialogue with a new process. `order` is that of its first turn. */
+  converse(order: Order, link: Link): Dialogue;
 }
 
-/** A conversation with a process that stays open, turn by turn. */
-export interface OpenDialogue {
-  /** Asks for a turn; `take` gets events that come without a line. */
+/** The stdin of an agent that reads lines. */
+export interface Link {
+  say: (text: string) => void;
+  /** Closes stdin after the texts so far. Does nothing to a process that stays open. */
+  close: () => void;
+}
+
+/** A dialogue with one process, in lines both ways, turn by turn. */
+export interface Dialogue {
+  /** Starts a turn; `take` gets events that come without a line. */
   turn(order: Order, take: (events: AgentEvent[]) => void): void;
-  /** What a line means. */
+  /** Returns what a line means. */
   hear(line: Line): AgentEvent[];
   /** Ends the turn, and leaves the process. */
   interrupt(): void;
-  /** The process has ended. */
-  close(): void;
-}
-
-/** What an agent that waits for lines on stdin is told by. */
-export interface Link {
-  /** Writes to its stdin. */
-  say: (text: string) => void;
-  /** Ends its stdin, behind what was said. */
-  close: () => void;
-  /** Takes events that come without a line. */
-  take: (events: AgentEvent[]) => void;
-}
-
-/** A conversation with one process, in lines both ways. */
-export interface Dialogue {
-  hear(line: Line): AgentEvent[];
-  /** The run is being ended. */
-  cancel(): void;
   /** The process has ended. */
   close(): void;
 }
@@ -234,8 +222,10 @@ export interface Adapter {
   measured: { package: string; version: string; release?: string } | null;
   /** What it says of its use: tokens while it runs, and the cost in US dollars. */
   counts: { live: boolean; cost: boolean };
-  /** How to get that version, in the words behind `install it with`. */
-  install: string;
+  /** How to install `<version>`; absent: `npm install -g` with the package. */
+  install?: string;
+  /** What the program needs beside itself, such as a version of Node. */
+  needs?: string;
   /** Whether it takes our id for a new session; if not, it chooses one. */
   plansSession: boolean;
   login: Login;
@@ -248,8 +238,8 @@ export interface Adapter {
   reservedFlags: readonly string[];
   command(order: Order): AgentCommand;
   /** For engines whose process may stay open between turns. */
-  open?: OpenTalk;
-  /** Begins to talk with a process, for engines that take their prompt in a conversation; its lines then go there. */
+  open?: OpenMode;
+  /** Starts a dialogue with a process for one turn, for engines that take their prompt in a dialogue. Absent: the prompt is the command's stdin. */
   converse?(order: Order, link: Link): Dialogue;
   events(line: Line): AgentEvent[];
   /** What a line of stderr means, for engines that report there that they have to wait. */

@@ -2,9 +2,10 @@ import { VERSION } from "../../base/version.ts";
 import type {
   Adapter,
   AgentEvent,
+  Dialogue,
   EngineFailure,
   Line,
-  OpenDialogue,
+  Link,
   Order,
   ProviderWindow,
 } from "./adapter.ts";
@@ -41,7 +42,7 @@ const ITEMS: Record<string, string> = {
 };
 
 /** Codex that stays open: `codex app-server` on stdin and stdout, one thread of it (decision 0102). */
-export class CodexDialogue implements OpenDialogue {
+export class CodexDialogue implements Dialogue {
   #order: Order;
   readonly #say: (message: Line) => void;
   readonly #requests: Requests;
@@ -55,10 +56,10 @@ export class CodexDialogue implements OpenDialogue {
   #usage: AgentEvent[] = [];
   #interrupted = false;
 
-  constructor(order: Order, say: (text: string) => void, events: Adapter["events"]) {
+  constructor(order: Order, link: Link, events: Adapter["events"]) {
     this.#order = order;
     this.#events = events;
-    this.#say = (message) => say(`${JSON.stringify(message)}\n`);
+    this.#say = (message) => link.say(`${JSON.stringify(message)}\n`);
     this.#requests = new Requests(this.#say);
     this.#ask("initialize", {
       clientInfo: { name: "svc", title: "svc", version: VERSION },

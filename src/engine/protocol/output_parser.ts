@@ -7,12 +7,13 @@ import type { RunLog } from "../process/run_log.ts";
 import { byteSize, plain, Transcript } from "./transcript.ts";
 import { UsageCount } from "./usage_count.ts";
 
-/** What is needed to read a process. */
-interface ReadingParts {
+interface ParserOptions {
   adapter: Adapter;
-  /** What a line means, where the adapter has a conversation. */
-  hear?: ((line: Line) => AgentEvent[]) | undefined;
-  /** The requested session. */
+  /** Returns what a line means. */
+  parse: (line: Line) => AgentEvent[];
+  /** Whether the session id goes into a dialogue, and never into the arguments of a program. */
+  converses: boolean;
+  /** The id of the requested session. */
   sessionId: string;
   /** The log for people. */
   log: RunLog;
@@ -36,14 +37,14 @@ const STDERR_TAIL_CHARACTERS = 4_000;
 const STDERR_LINE_MAX_BYTES = 64 * 1024;
 
 /** Reads the output of one agent process and keeps what its outcome is made from. */
-export class Reading {
+export class OutputParser {
   /** The id of the session as the engine reported it, "" until then. */
   session = "";
   done: Extract<AgentEvent, { kind: "done" }> | null = null;
   /** The last failure; null again as soon as the agent writes or acts after it. */
   failure: EngineFailure | null = null;
   readonly usage: UsageCount;
-  readonly #parts: ReadingParts;
+  readonly #options: ParserOptions;
   readonly #transcript: Transcript;
   readonly #out: LineSplitter;
   readonly #err: LineSplitter;
@@ -52,10 +53,10 @@ export class Reading {
   #acted = false;
   #stderr = "";
 
-  constructor(parts: ReadingParts) {
-    this.#parts = parts;
-    this.usage = new UsageCount(parts.usedBefore);
-    this.#transcript = new Transcript(parts.log);
+  constructor(options: ParserOptions) {
+    this.#options = options;
+    this.usage = new UsageCount(options.usedBefore);
+    this.#transcript = new Transcript(options.log);
     const tooLong = (stream: string) => (head: string, bytes: number) =>
       this.#transcript.event({
         kind: "notice",
@@ -86,7 +87,7 @@ export class Reading {
   }
 
   add(stream: "stdout" | "stderr", chunk: Uint8Array): void {
-    const { log, events } = this.#parts;
+    const { log, events } = this.#options;
     if (stream === "stdout") events?.write(chunk);
     log.asOne(() => (stream === "stderr" ? this.#err : this.#out).add(chunk));
   }
@@ -101,32 +102,31 @@ export class Reading {
     this.#out.end();
     this.#err.end();
     if (usageFile !== null) {
-      for (const event of this.#parts.adapter.usageOf?.(usageFile) ?? []) this.#take(event);
+      for (const event of this.#options.adapter.usageOf?.(usageFile) ?? []) this.#take(event);
     }
     this.#transcript.usage(this.usage.run);
   }
 
   #line(line: string): void {
-    const parsed = parse(line);
+    const parsed = parseJson(line);
     if (parsed === null) return this.#transcript.other(line);
-    const { adapter, hear = (line) => adapter.events(line) } = this.#parts;
-    this.take(hear(parsed));
+    this.take(this.#options.parse(parsed));
   }
 
   #errorLine(line: string): void {
-    if (this.#parts.adapter.noise?.test(line)) return;
-    this.#stderr = `${this.#stderr}${this.#parts.log.masked(plain(line))}\n`.slice(-STDERR_TAIL_CHARACTERS);
-    const events = this.#parts.adapter.stderrEvents?.(line) ?? [];
+    if (this.#options.adapter.noise?.test(line)) return;
+    this.#stderr = `${this.#stderr}${this.#options.log.masked(plain(line))}\n`.slice(-STDERR_TAIL_CHARACTERS);
+    const events = this.#options.adapter.stderrEvents?.(line) ?? [];
     if (events.length === 0) return this.#transcript.other(line);
     for (const event of events) this.#take(event);
   }
 
   #take(event: AgentEvent): void {
     if (event.kind === "session") {
-      const id = event.id ?? this.#parts.sessionId;
+      const id = event.id ?? this.#options.sessionId;
       if (id === "" || id === this.session || this.#sessions++ >= SESSIONS_MAX) return;
       if (!this.#mayKeep(id)) {
-        const shown = this.#parts.log.masked(id).slice(0, 100);
+        const shown = this.#options.log.masked(id).slice(0, 100);
         const text = `the name of its session cannot be kept: ${JSON.stringify(shown)}`;
         return this.#transcript.event({ kind: "notice", text });
       }
@@ -140,12 +140,11 @@ export class Reading {
     else if (event.kind === "failure") this.failure = joined(this.failure, event.failure);
     else if (event.kind === "done") this.#finish(event);
     this.#transcript.event(event);
-    this.#parts.onEvent(event);
+    this.#options.onEvent(event);
   }
 
-  // Where there is a conversation, it goes there and not into the arguments of a program.
   #mayKeep(id: string): boolean {
-    return isSessionId(id) || this.#parts.hear !== undefined && PLAIN_ID.test(id);
+    return isSessionId(id) || this.#options.converses && PLAIN_ID.test(id);
   }
 
   #finish(done: Extract<AgentEvent, { kind: "done" }>): void {
@@ -162,7 +161,7 @@ export class Reading {
   }
 }
 
-function parse(line: string): Record<string, unknown> | null {
+function parseJson(line: string): Record<string, unknown> | null {
   if (!line.startsWith("{") || isDeep(line)) return null;
   try {
     const value: unknown = JSON.parse(line);
