@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { AgentCommand, Order } from "../src/engine/protocol/adapter.ts";
-import { adapterOf } from "../src/engine/registry.ts";
+import { findAdapter } from "../src/engine/registry.ts";
 import { type Model, startModel } from "../test/engines/model.ts";
 import { type Pin, PINS, programOf } from "../test/engines/pins.ts";
 import { pointedAt } from "../test/engines/rig.ts";
@@ -115,10 +115,10 @@ async function start(
   engine: { command: string; args?: string[]; model?: string; env: Record<string, string> },
   home: string,
 ): Promise<void> {
-  const adapter = adapterOf(pin.kind);
+  const adapter = findAdapter(pin.kind);
   if (adapter?.driver !== "agent") return;
   const runDir = await Deno.makeTempDir({ dir: home });
-  const command = adapter.command(orderByHand(engine, home, runDir));
+  const command = adapter.buildCommand(orderByHand(engine, home, runDir));
   await Deno.mkdir(join(home, "state", ".gemini"), { recursive: true });
   for (const { path, content, executable } of command.files) {
     await Deno.writeTextFile(path, content(null), { mode: executable ? 0o700 : 0o600 });

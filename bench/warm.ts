@@ -1,5 +1,5 @@
 import type { Dialogue, OpenMode, Order } from "../src/engine/protocol/adapter.ts";
-import { adapterOf } from "../src/engine/registry.ts";
+import { findAdapter } from "../src/engine/registry.ts";
 import { startModel } from "../test/engines/model.ts";
 import { PINS, programOf } from "../test/engines/pins.ts";
 import { pointedAt } from "../test/engines/rig.ts";
@@ -15,7 +15,7 @@ const GOAL_MORE_MS = 30;
 export async function benchWarm(): Promise<Row[]> {
   const rows: Row[] = [];
   for (const pin of PINS) {
-    const adapter = adapterOf(pin.kind);
+    const adapter = findAdapter(pin.kind);
     if (adapter?.driver !== "agent" || adapter.open === undefined) continue;
     if (!await Deno.stat(programOf(pin)).then((info) => info.isFile, () => false)) {
       console.error(`left out: ${pin.kind} is not in .cache/engines; make test-engines`);
@@ -78,7 +78,7 @@ class ByHand {
     runDir: string,
   ) {
     this.#order = orderByHand(engine, home, runDir);
-    this.#child = spawned(open.command(this.#order), engine, runDir, "piped");
+    this.#child = spawned(open.buildCommand(this.#order), engine, runDir, "piped");
     this.#writer = this.#child.stdin.getWriter();
     const encoder = new TextEncoder();
     this.#dialogue = open.converse(this.#order, {

@@ -14,7 +14,7 @@ import { SpawnError } from "./process/process.ts";
 import type { TurnResult } from "./agent_turn.ts";
 import { ProcessPool } from "./process_pool.ts";
 import type { Adapter, EngineFailure, EngineFailureKind } from "./protocol/adapter.ts";
-import { failureFrom, failureOfKind, lastWords } from "./protocol/failure.ts";
+import { buildFailure, classifyFailure, formatLastLines } from "./protocol/failure.ts";
 import { cutResult } from "./result.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 
@@ -88,13 +88,13 @@ function nextRequest(adapter: Adapter, run: EngineRun, result: TurnResult): Turn
 function findFailure(adapter: Adapter, { request, end, output }: TurnResult): EngineFailure | null {
   const { done, failure, stderr } = output;
   if (done !== null) {
-    return failure ?? (done.ok ? null : failureFrom(output.said || lastWords(stderr), "model"));
+    return failure ?? (done.ok ? null : classifyFailure(output.said || formatLastLines(stderr), "model"));
   }
   if (failure !== null) return failure;
   if (end.code === 0) {
-    return failureOfKind("crashed", `it ended without saying that it is done: ${lastWords(stderr)}`);
+    return buildFailure("crashed", `it ended without saying that it is done: ${formatLastLines(stderr)}`);
   }
-  return adapter.failureOf({ code: end.code, stderr, resume: request.resume });
+  return adapter.classifyEnd({ code: end.code, stderr, resume: request.resume });
 }
 
 /** Builds the outcome: our own cancel or limit decides first, then the engine's final event, then the exit code (facts, engines 2.4). */

@@ -15,7 +15,7 @@ const log = logger("engine");
 /** Receives what a process does during a turn. */
 interface TurnListener {
   output(stream: "stdout" | "stderr", chunk: Uint8Array): void;
-  /** Receives events that the dialogue makes without a line, such as after a time limit of its own. */
+  /** Receives events that come without a line, such as after a request timed out. */
   take(events: AgentEvent[]): void;
   /** The program has exited. Its pipes may still hold output. */
   exited(): void;
@@ -29,7 +29,7 @@ interface ProcessPlace {
   stays: boolean;
 }
 
-// These variables differ from run to run. A process that stays open has none of them; each bash that it starts reads them.
+// The variables that differ from run to run. A process that stays open has none of them; each bash that it starts reads them.
 const RUN_VARIABLES = ["SVC_TOKEN", "SVC_EXECUTION_ID", "SVC_TASK_ID", "SVC_MESSAGE_ID"];
 const CLOSED_WITHIN_MS = 3_000;
 const STRAY_AGAIN_MS = 100;
@@ -145,7 +145,7 @@ export class AgentProcess {
 
   /** Returns what a line of output means. */
   parse(line: Line): AgentEvent[] {
-    return this.#dialogue === null ? this.#setup.adapter.events(line) : this.#dialogue.hear(line);
+    return this.#dialogue === null ? this.#setup.adapter.parseLine(line) : this.#dialogue.hear(line);
   }
 
   /** Asks the agent to end its turn. The process goes on. */
@@ -245,14 +245,14 @@ function prepare(
   const { adapter: { open }, config } = setup;
   if (!place.stays || open === undefined) {
     const order = buildOrder(setup, run, request);
-    const command = setup.adapter.command(order);
+    const command = setup.adapter.buildCommand(order);
     writeFiles(command, run.stateDir);
     return { order, command, env: buildEnvironment(config, run, command) };
   }
   const { id, dir } = place;
   const own = { ...run, runId: id, runDir: dir, env: adaptEnvironment(dir, id, run) };
   const order = buildOrder(setup, own, request);
-  const command = open.command(order);
+  const command = open.buildCommand(order);
   try {
     Deno.mkdirSync(join(dir, "tmp"), { recursive: true, mode: 0o700 });
     writeFiles(command, run.stateDir);

@@ -10,14 +10,14 @@ import { STOPPED_MIN_MS, TimeLimits } from "./process/time_limits.ts";
 import type { Adapter, AgentEvent, Line, ProviderWindow } from "./protocol/adapter.ts";
 import { OutputParser } from "./protocol/output_parser.ts";
 
-/** What a turn has left. */
+/** The result of a turn. */
 export interface TurnResult {
   request: TurnRequest;
   end: ProcessEnd;
   output: OutputParser;
   /** The turn ended without our doing, or had sent its final event before we ended it. */
   finished: boolean;
-  /** The engine was told to resume a session and opened another one. */
+  /** The engine opened another session than the one to resume. */
   openedOtherSession: boolean;
   /** The process can take another turn. */
   isReusable: boolean;
@@ -50,7 +50,7 @@ export async function runTurn(
   };
   const exit = new EarlyExit({ ...run, onSession }, request);
   const { converses } = process;
-  const output = parseOutput(adapter, run, request, {
+  const output = buildParser(adapter, run, request, {
     exit,
     converses,
     parse: (line) => process.parse(line),
@@ -96,9 +96,13 @@ export async function runTurn(
 }
 
 /** Returns the result of a run that was ended before its process could start. */
-export function resultBeforeStart({ adapter }: AgentSetup, run: EngineRun, request: TurnRequest): TurnResult {
+export function buildAbortedResult(
+  { adapter }: AgentSetup,
+  run: EngineRun,
+  request: TurnRequest,
+): TurnResult {
   const exit = new EarlyExit(run, request);
-  const output = parseOutput(adapter, run, request, { exit, converses: false, parse: () => [] });
+  const output = buildParser(adapter, run, request, { exit, converses: false, parse: () => [] });
   exit.end();
   output.end(null);
   const end: ProcessEnd = { reason: "aborted", code: 0 };
@@ -206,7 +210,7 @@ class Turn {
 }
 
 /** Builds the parser of a turn's output, which reports usage, windows and tools while the turn runs. */
-function parseOutput(
+function buildParser(
   adapter: Adapter,
   run: EngineRun,
   request: TurnRequest,

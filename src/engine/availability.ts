@@ -22,12 +22,12 @@ export async function probeAgent(
     program = findProgram(command, machine.path);
   } catch (error) {
     const words = error instanceof Error ? error.message : String(error);
-    return { usable: false, version: "", detail: `${words}; ${adviceFor(name, parts)}` };
+    return { usable: false, version: "", detail: `${words}; ${formatAdvice(name, parts)}` };
   }
-  // Any program may be named: what its version would have to be, nobody knows.
+  // The configuration can name any program, so there is no version to compare with.
   if (adapter.measured === null) return { usable: true, version: "", detail: program };
   const { version: measured } = adapter.measured;
-  const version = await versionOf(program, machine.inherited);
+  const version = await readVersion(program, machine.inherited);
   if (version === null) {
     return {
       usable: false,
@@ -36,15 +36,15 @@ export async function probeAgent(
     };
   }
   if (isOlder(version, measured)) {
-    const detail = `${program} is version ${version}; at least ${minor(measured)} is needed`;
+    const detail = `${program} is version ${version}; at least ${formatMinor(measured)} is needed`;
     return { usable: false, version, detail };
   }
-  const problem = loginProblem(parts, stateDir);
+  const problem = findLoginProblem(parts, stateDir);
   return { usable: problem === null, version, detail: problem ?? program };
 }
 
-// Whoever named a program does not want another one installed.
-function adviceFor(name: string, { config, machine, adapter }: AgentSetup): string {
+// A configured program is not replaced by another one.
+function formatAdvice(name: string, { config, machine, adapter }: AgentSetup): string {
   if (config.command !== "") return `engines.${name}.command names it: correct that`;
   const other = `or set engines.${name}.command (docs/engines.md)`;
   return hasProgram("npm", machine.path)
@@ -68,7 +68,7 @@ function hasProgram(program: string, path: string): boolean {
 }
 
 /** Why there is no login, or null. Whether a login is valid, only the provider knows. */
-function loginProblem({ config, machine, adapter }: AgentSetup, stateDir: string | null): string | null {
+function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: string | null): string | null {
   const { login } = adapter;
   const { inherited } = machine;
   if ([...adapter.variables, ...login.variables].some((name) => isLogin(login, name) && inherited[name])) {
@@ -114,7 +114,7 @@ const VERSIONS_MAX = 100;
 const versions = new LRUCache<string, Promise<string | null>>({ max: VERSIONS_MAX });
 
 /** The output of `<program> --version`, asked once for each version of the file. */
-async function versionOf(
+async function readVersion(
   program: string,
   inherited: Readonly<Record<string, string | undefined>>,
 ): Promise<string | null> {
@@ -149,7 +149,7 @@ async function askVersion(
   }
 }
 
-function minor(version: string): string {
+function formatMinor(version: string): string {
   return version.split(".").slice(0, 2).join(".");
 }
 

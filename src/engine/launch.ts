@@ -13,7 +13,7 @@ export interface AgentSetup {
   adapter: Adapter;
 }
 
-/** One turn: its prompt, in a new session or in one to resume. */
+/** The prompt of a turn, and the session to create or to resume. */
 export interface TurnRequest {
   sessionId: string;
   resume: boolean;

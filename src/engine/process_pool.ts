@@ -1,7 +1,7 @@
 import { logger } from "../base/log.ts";
 import { hasConversation } from "../domain/message.ts";
 import { AgentProcess, buildFingerprint } from "./agent_process.ts";
-import { resultBeforeStart, runTurn, TurnNotStarted, type TurnResult } from "./agent_turn.ts";
+import { buildAbortedResult, runTurn, TurnNotStarted, type TurnResult } from "./agent_turn.ts";
 import { splitArgs } from "./arguments.ts";
 import type { EngineRun } from "./engine.ts";
 import type { KeepAlive } from "./keep_alive.ts";
@@ -59,7 +59,7 @@ export class ProcessPool {
       } else await this.#close(key, pooled.process, run.signal);
     }
     await this.#waitUntilLeft(key, run.signal);
-    if (run.signal.aborted) return resultBeforeStart(this.#setup, run, request);
+    if (run.signal.aborted) return buildAbortedResult(this.#setup, run, request);
     const process = await AgentProcess.start(this.#setup, run, request, stays);
     if (stays) {
       this.#open.add(process);

@@ -11,8 +11,8 @@ import { opencode } from "./adapters/opencode.ts";
 import { qwen } from "./adapters/qwen.ts";
 
 /**
- * Every kind of engine. To add one, write a file in adapters/ and put its name here. The configuration loads this list
- * for each `ctl config`, so adapters must not import anything that is slow to load.
+ * All kinds of engines. To add one, write its manifest in adapters/ and add it here. The configuration loads this list for each
+ * `ctl config`, so adapters must not import modules that load slowly.
  */
 export const ADAPTERS: readonly AnyAdapter[] = [
   claude,
@@ -27,8 +27,8 @@ export const ADAPTERS: readonly AnyAdapter[] = [
   echo,
 ];
 
-/** The adapter of a kind; undefined where there is none. */
-export function adapterOf(kind: string | undefined): AnyAdapter | undefined {
+/** Returns the adapter of a kind; undefined for an unknown kind. */
+export function findAdapter(kind: string | undefined): AnyAdapter | undefined {
   return ADAPTERS.find((adapter) => adapter.kind === kind);
 }
 
@@ -37,18 +37,18 @@ export function needsNoConfiguration({ program }: AnyAdapter): boolean {
   return program !== "";
 }
 
-// They only print something and end.
+// Engines with one of these flags print a text and exit.
 const PRINTING_FLAGS = ["-h", "--help", "-v", "-V", "--version"];
 
-/** The first argument that would break how an engine of this kind is run, or null (contract 3, Worker). */
-export function reservedFlag(kind: string, args: readonly string[]): string | null {
-  const adapter = adapterOf(kind);
+/** Returns the first argument that an engine of this kind must not get, or null (contract 3, Worker). */
+export function findReservedFlag(kind: string, args: readonly string[]): string | null {
+  const adapter = findAdapter(kind);
   if (adapter?.driver !== "agent") return null;
   const flags = [...adapter.reservedFlags, ...PRINTING_FLAGS];
-  return args.find((arg) => arg === "--" || flags.some((flag) => means(arg, flag))) ?? null;
+  return args.find((arg) => arg === "--" || flags.some((flag) => matchesFlag(arg, flag))) ?? null;
 }
 
-function means(arg: string, flag: string): boolean {
+function matchesFlag(arg: string, flag: string): boolean {
   if (!flag.startsWith("--")) return !arg.startsWith("--") && arg.startsWith(flag);
   // Some engines take --outputFormat for --output-format.
   const plain = (text: string) => text.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);

@@ -87,7 +87,7 @@ export async function runEngine(
         onStart: (pid) => request.onStart?.(pid),
         onUsage: (usage) => request.onUsage?.(usage),
         onWindows: (windows) => request.onWindows?.(windows),
-        onStep: (tool, input) => request.onStep?.(stepWords(log.masked(tool), log.masked(input))),
+        onStep: (tool, input) => request.onStep?.(stepWords(log.maskText(tool), log.maskText(input))),
         onSession: (id) => request.onSession?.(resumedOr(equipment.session, id)),
       };
       const outcome = signal.aborted ? ENDED_EARLY : await startChecked(options, request, run, secrets);

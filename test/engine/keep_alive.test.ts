@@ -8,7 +8,7 @@ const MACHINE = 64 * GIB;
 // What a group of the first version has without a limit.
 const UNLIMITED = "9223372036854771712\n";
 
-describe("what engines keep open that say nothing (contract 19.1)", () => {
+describe("processes of engines without `warm` settings (contract 19.1)", () => {
   it.each([[0, null], [7.9e9, null], [8e9, 2], [7.7 * GIB, 2], [24e9, 6], [1e13, 32]])(
     "with %d bytes of memory: %s processes",
     (bytes, max) => {
@@ -16,7 +16,7 @@ describe("what engines keep open that say nothing (contract 19.1)", () => {
     },
   );
 
-  it("stays for as long as it does where it is configured", () => {
+  it("has the same limits as configured engines", () => {
     expect(keepAliveIn(8e9)?.warm).toEqual({
       ...{ keep: 600_000, max: 2, max_turns: 50 },
       ...{ max_age: 21_600_000, max_rss_mb: 1_024 },
@@ -42,7 +42,7 @@ describe("what engines keep open that say nothing (contract 19.1)", () => {
       GIB,
     ],
     ["in those without a limit", "4:memory:/\n", { "memory/memory.limit_in_bytes": UNLIMITED }, MACHINE],
-  ])("its memory is what may be used: %s", async (_words, groups, limits, bytes) => {
+  ])("counts only the memory that the service may use: %s", async (_words, groups, limits, bytes) => {
     await using folder = await tempDir();
     const files = { "proc/self/cgroup": groups };
     for (const [path, text] of Object.entries(limits)) {

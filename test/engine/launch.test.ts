@@ -5,7 +5,7 @@ import { writeFiles } from "../../src/engine/launch.ts";
 import { SpawnError } from "../../src/engine/process/process.ts";
 import { tempDir } from "../harness/process.ts";
 
-it("settings that an agent has replaced by a pipe fail the run, and hold up nobody (reliability CHD-6)", async () => {
+it("settings that an agent has replaced by a pipe fail the run without blocking the service (reliability CHD-6)", async () => {
   await using folder = await tempDir();
   const path = join(folder.path, "settings.json");
   const settings = (content: (present: string | null) => string) =>

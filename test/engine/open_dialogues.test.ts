@@ -7,14 +7,14 @@ import { codex } from "../../src/engine/adapters/codex.ts";
 import { TimeLimits } from "../../src/engine/process/time_limits.ts";
 import { ORDER } from "../harness/order.ts";
 
-it("Claude Code that stays: a turn that it makes of its own answers nothing (contract 19)", () => {
+it("Claude Code that stays open: the result of a background task is no answer (contract 19)", () => {
   const dialogue = claude.open?.converse(ORDER, { say() {}, close() {} });
   const result = { type: "result", is_error: false, result: "hello" };
   expect(dialogue?.hear(result)).toMatchObject([{ kind: "done", text: "hello" }]);
   expect(dialogue?.hear({ ...result, origin: { kind: "task-notification" } })).toEqual([]);
 });
 
-it("an agent of the protocol whose run is ended before its session is there asks nothing of a model (contract 19)", () => {
+it("an ACP agent whose run ends before its session exists sends no request to a model (contract 19)", () => {
   const said: Line[] = [];
   const taken: AgentEvent[] = [];
   const take = (events: AgentEvent[]) => void taken.push(...events);
@@ -31,7 +31,7 @@ it("an agent of the protocol whose run is ended before its session is there asks
   dialogue.close();
 });
 
-it("an agent of the protocol that asks with something nested without an end gets an error, and nothing else happens (contract 17)", async () => {
+it("an ACP agent that sends a deeply nested request gets an error, and the service continues (contract 17)", async () => {
   const said: Line[] = [];
   const link = {
     say: (text: string) => void said.push(JSON.parse(text)),
@@ -49,7 +49,7 @@ it("an agent of the protocol that asks with something nested without an end gets
   dialogue.close();
 });
 
-it("an agent that works although nobody asked is known by what it says (contract 19)", () => {
+it("the output between turns shows whether an agent works without a request (contract 19)", () => {
   const codexWork = '{"method":"item/started","params":{"threadId":"another"}}';
   expect(codex.open?.isWork?.(codexWork)).toBe(true);
   expect(codex.open?.isWork?.('{"method":"thread/tokenUsage/updated","params":{}}')).toBe(false);
@@ -61,7 +61,7 @@ it("an agent that works although nobody asked is known by what it says (contract
   expect(acp.open?.isWork?.(update("tool_call_update"))).toBe(false);
 });
 
-it("a second turn of a run is not given the waiting of the first (contract 13)", async () => {
+it("the idle limit of a second turn does not include the waiting time of the first (contract 13)", async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const limits = new TimeLimits({ timeoutMs: 60_000, idleTimeoutMs: 50, waitedMs: () => 30_000 }, resolve);
   expect(await promise).toBe("idle_timeout");

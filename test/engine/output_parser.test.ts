@@ -16,7 +16,7 @@ function sessionsIn(lines: readonly object[], parse?: (line: Line) => AgentEvent
   const sessions: (string | null)[] = [];
   const output = new OutputParser({
     adapter: claude,
-    parse: parse ?? claude.events,
+    parse: parse ?? claude.parseLine,
     converses: parse !== undefined,
     sessionId: "",
     log: RunLog.into(new LogText(), options),
@@ -36,19 +36,19 @@ it("an agent that names one session after the other has twenty of them stored (r
   expect(sessionsIn(Array.from({ length: 1_000 }, (_, no) => init(`s${no % 2}`)))).toHaveLength(20);
 });
 
-it("what cannot be the id of a session is none: it becomes an argument of a program", () => {
+it("rejects a session id that is no safe argument of a program", () => {
   const bad = ["--help", "", "a b", "x".repeat(201), "a\n"];
   expect(sessionsIn([...bad.map(init), init("01a2-b.c:d")])).toEqual(["01a2-b.c:d"]);
 });
 
-it("in a conversation with its agent the name of a session is any short text", () => {
-  const hear = (line: Line) => claude.events(line);
+it("accepts any short text as a session id in a dialogue", () => {
+  const hear = (line: Line) => claude.parseLine(line);
   expect(sessionsIn([init("sess/1+2="), init("x\u0000"), init("x".repeat(201))], hear)).toEqual([
     "sess/1+2=",
   ]);
 });
 
-it("of the provider's windows that a run reports faster than they are stored, the latest of each is (reliability CHD-6)", async () => {
+it("stores the latest state of each provider window when a run reports faster than it is stored (reliability CHD-6)", async () => {
   await using app = await openApp({ inMemory: true });
   const { db } = app;
   const { write } = db;

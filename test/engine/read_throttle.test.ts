@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readPaced } from "../../src/engine/process/read_throttle.ts";
+import { readThrottled } from "../../src/engine/process/read_throttle.ts";
 
 /** A stream of so many chunks that are there at once. */
 function stream(chunks: number, bytes: number): ReadableStream<Uint8Array> {
@@ -16,11 +16,11 @@ function stream(chunks: number, bytes: number): ReadableStream<Uint8Array> {
 
 async function read(from: ReadableStream<Uint8Array>): Promise<{ bytes: number; at: number }> {
   let bytes = 0;
-  await readPaced(from, (piece) => void (bytes += piece.length));
+  await readThrottled(from, (piece) => void (bytes += piece.length));
   return { bytes, at: performance.now() };
 }
 
-describe("readPaced() (reliability CHD-6)", () => {
+describe("readThrottled() (reliability CHD-6)", () => {
   it("leaves time for others while programs flood, loses nothing, and does not delay programs with little output", async () => {
     const started = performance.now();
     let turns = 0;
@@ -52,7 +52,7 @@ describe("readPaced() (reliability CHD-6)", () => {
     const refuse = () => {
       throw new Error("enough");
     };
-    await expect(readPaced(endless, refuse)).rejects.toThrow("enough");
+    await expect(readThrottled(endless, refuse)).rejects.toThrow("enough");
     expect(cancelled).toBe(true);
   });
 });

@@ -28,7 +28,7 @@ describe("an agent that stays open (contract 19)", () => {
     }
   });
 
-  it("is another process for another conversation, worker or form, and goes on where it was", async () => {
+  it("uses another process for another conversation, worker or set of arguments, and continues the session", async () => {
     await using one = await world();
     const first = pidOf(await one.say("pid"));
     const other = await one.app.call("POST /api/local/sessions", { worker_id: one.worker.id });
@@ -42,7 +42,7 @@ describe("an agent that stays open (contract 19)", () => {
   });
 
   it(
-    "finds its next turn, whatever it has put in the place of the files of that (reliability CHD-6)",
+    "gets its next turn, even if the agent has replaced the files of the turn (reliability CHD-6)",
     async () => {
       await using one = await world();
       const dir = '"$(dirname "$SVC_TOKEN_FILE")"';
@@ -53,7 +53,7 @@ describe("an agent that stays open (contract 19)", () => {
     patient(60_000),
   );
 
-  it("asks in the name of the run that goes on", async () => {
+  it("asks questions in the name of the current run", async () => {
     await using one = await world();
     await one.say("pid");
     const asked = await one.say("ask May I?");
@@ -65,7 +65,7 @@ describe("an agent that stays open (contract 19)", () => {
     }]);
   }, patient(60_000));
 
-  it("ends with what it left running, as it would without staying", async () => {
+  it("ends with its turn when the turn left a program running", async () => {
     await using one = await world();
     const left = await one.say("leave");
     expect(left.status).toBe("completed");
@@ -73,7 +73,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("recall")).result).toBe("leave | recall");
   });
 
-  it("ends with what hides from us that it was left running, and when it works although nobody asked", async () => {
+  it("ends when its turn left a hidden program running, and when it works without a request", async () => {
     await using one = await world();
     if (await detectIsolation() === "namespace") {
       await one.say("hide");
@@ -84,7 +84,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("pid")).result).toMatch(/ 1$/);
   });
 
-  it("stays when a person ends its turn, and ends with a turn that is too long", async () => {
+  it("stays open when a person cancels its turn, and ends with a turn over its time limit", async () => {
     await using one = await world({}, { timeout: "3s" });
     const first = pidOf(await one.say("pid"));
     await one.send("hang");
@@ -104,7 +104,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("recall")).result).toBe("pid | hang | pid | stuck | recall");
   }, patient(60_000));
 
-  it("is replaced without anybody noticing when it has died or does not answer", async () => {
+  it("is replaced in the same attempt when it has died or does not answer", async () => {
     await using one = await world();
     for (const mood of ["dies", "deaf"]) {
       await one.say(mood);
@@ -114,7 +114,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("recall")).result).toBe("dies | pid | deaf | pid | recall");
   }, patient(60_000));
 
-  it("waits for so long, in so many processes, with so many turns, and so large", async () => {
+  it("respects `keep`, `max`, `max_turns` and `max_rss_mb`", async () => {
     await using short = await world({ keep: "1s" });
     await short.say("pid");
     expect(processesOf(short.worker.id).length).toBeGreaterThan(0);
@@ -139,7 +139,7 @@ describe("an agent that stays open (contract 19)", () => {
     await eventually("it has gone", () => gone(small.app, small.worker.id));
   }, patient(60_000));
 
-  it("where nothing is said, as many wait as the memory is good for, in all engines together", async () => {
+  it("shares one limit by memory among all engines without `warm` settings", async () => {
     await using one = await world(null, {}, 8e9);
     expect(await one.app.call("GET /api/engines/claude")).toMatchObject({ stays_open: 2 });
     expect(await one.app.call("GET /api/engines/gemini")).toMatchObject({ stays_open: 0 });
@@ -175,7 +175,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect(processesOf(id)).toEqual([]);
   });
 
-  it("has ended when its worker is deleted, also when it is just leaving", async () => {
+  it("has ended when its worker is deleted, also while it is ending", async () => {
     await using one = await world({ keep: "1s" });
     await one.say("slow");
     await leaving(one);
@@ -183,7 +183,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect(processesOf(one.worker.id)).toEqual([]);
   });
 
-  it("that is leaving is not waited for by a run that is ended", async () => {
+  it("does not delay a cancelled run while it is ending", async () => {
     await using one = await world({ keep: "1s" });
     await one.say("slower");
     await leaving(one);
@@ -193,7 +193,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("recall")).result).toBe("slower | recall");
   });
 
-  it("is one for a conversation, also after two runs at once in two directories", async () => {
+  it("is one process for a conversation, also after two parallel runs in two directories", async () => {
     await using one = await world();
     const folder = await Deno.makeTempDir();
     const link = async (name: string) => {
@@ -223,7 +223,7 @@ describe("an agent that stays open (contract 19)", () => {
     await Deno.remove(folder, { recursive: true });
   });
 
-  it("does not stay when its program has gone", async () => {
+  it("ends when its program is missing", async () => {
     await using one = await world();
     await one.say("pid");
     await Deno.remove(join(one.app.dataDir, "claude"));
@@ -231,7 +231,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect(processesOf(one.worker.id)).toEqual([]);
   });
 
-  it("leaves no process behind when a turn cannot be begun", async () => {
+  it("leaves no process behind when a turn cannot start", async () => {
     await using one = await world();
     await one.say("pid");
     const runs = join(one.app.dataDir, "runs");
@@ -241,7 +241,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("recall")).result).toBe("pid | recall");
   });
 
-  it("is refused where an engine ends after each turn", async () => {
+  it("is refused for an engine that ends after each turn", async () => {
     const { loadConfig } = await import("../../src/config/schema.ts");
     const file = await Deno.makeTempFile({ suffix: ".yaml" });
     await Deno.writeTextFile(file, "engines: { gemini: { warm: {} } }\n");

@@ -6,10 +6,10 @@ const CLOSE_ON_EXEC = 1;
 
 /**
  * Marks inherited file descriptors (such as a terminal multiplexer's socket or a supervisor's pipe) close-on-exec, so that
- * the programs that we start do not get them (reliability CHD-11). Deno marks only its own. On Linux only; it does nothing
+ * agents do not inherit them (reliability CHD-11). Deno marks only its own. On Linux only; it does nothing
  * where the C library cannot be called.
  */
-export function keepDescriptors(): void {
+export function closeDescriptorsOnExec(): void {
   if (Deno.build.os !== "linux") return;
   try {
     const open = [...Deno.readDirSync("/proc/self/fd")].map((entry) => Number(entry.name)).filter((fd) =>

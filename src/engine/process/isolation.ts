@@ -11,8 +11,8 @@ const PIDS_PER_TURN = 200;
  */
 export type Isolation = "namespace" | "group";
 
-// When memory runs out, the kernel kills agents before the service (reliability CHD-13); when there is too little processor, they wait
-// for it and not it for them: the kernel weighs a session as a whole, or its processes (decision 0106).
+// When memory runs out, the kernel kills agents before the service (reliability CHD-13). When the processor is busy, agents wait for
+// the service: the kernel weighs a session as a whole, or its processes (decision 0106).
 const NICE = 10;
 const GIVES_WAY = `{ echo 500 >/proc/self/oom_score_adj; echo ${NICE} >/proc/self/autogroup; } 2>/dev/null; `;
 // The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM as every process 1 does, and returns
@@ -52,47 +52,47 @@ interface Launch {
   detached: boolean;
 }
 
-/** How to start `command` in this isolation, in a session of its own, with this umask. */
-export function isolated(isolation: Isolation, umask: number, command: string, args: string[]): Launch {
+/** Builds the command that starts `command` in this isolation, in a new session, with this umask. */
+export function buildLaunch(isolation: Isolation, umask: number, command: string, args: string[]): Launch {
   const mask = umask.toString(8).padStart(4, "0");
   const leader = isolation === "group"
-    ? [...nice(), ...group(mask, command, args)]
-    : [...nice(), ...namespace(), "/bin/sh", "-c", FIRST_PROCESS, mask, command, ...args];
+    ? [...buildNiceArgs(), ...buildGroupArgs(mask, command, args)]
+    : [...buildNiceArgs(), ...buildNamespaceArgs(), "/bin/sh", "-c", FIRST_PROCESS, mask, command, ...args];
   const [first = "", ...rest] = leader;
   // To make a new session, Deno forks this whole process, which blocks everything for ten milliseconds. `setsid` takes a
   // third of a millisecond.
-  const setsid = tool("setsid");
+  const setsid = findTool("setsid");
   return setsid === null
     ? { command: first, args: rest, detached: true }
     : { command: setsid, args: leader, detached: false };
 }
 
-function nice(): string[] {
-  const program = tool("nice");
+function buildNiceArgs(): string[] {
+  const program = findTool("nice");
   return program === null ? [] : [program, "-n", `${NICE}`];
 }
 
-function group(mask: string, command: string, args: string[]): string[] {
-  const setpriv = Deno.build.os === "linux" ? tool("setpriv") : null;
+function buildGroupArgs(mask: string, command: string, args: string[]): string[] {
+  const setpriv = Deno.build.os === "linux" ? findTool("setpriv") : null;
   if (setpriv === null) return ["/bin/sh", "-c", LEADER, mask, command, ...args];
   const watched = ["/bin/sh", "-c", WATCHED_LEADER, mask, setpriv, WATCH, command, ...args];
   return [setpriv, "--pdeathsig", "KILL", "--", ...watched];
 }
 
-function namespace(): string[] {
+function buildNamespaceArgs(): string[] {
   return [
-    tool("setpriv") ?? "setpriv",
+    findTool("setpriv") ?? "setpriv",
     "--pdeathsig",
     "SIGKILL",
     "--",
-    tool("unshare") ?? "unshare",
+    findTool("unshare") ?? "unshare",
     // Root needs no user namespace; without one, file owners and sudo work as before.
     ...(Deno.uid() === 0 ? [] : ["--user", "--map-current-user"]),
     "--pid",
     "--fork",
     "--kill-child=SIGKILL",
     "--mount-proc",
-    // What is mounted later is seen inside, too.
+    // Disks that are mounted later appear inside, too.
     "--propagation",
     "slave",
     "--",
@@ -102,7 +102,7 @@ function namespace(): string[] {
 const tools = new Map<string, string | null>();
 
 /** The path of a small system program, or null. Searched once, on our own PATH and never on an agent's. */
-function tool(name: string): string | null {
+function findTool(name: string): string | null {
   const known = tools.get(name);
   if (known !== undefined) return known;
   const folders = [...(Deno.env.get("PATH") ?? "").split(":"), "/usr/bin", "/bin", "/usr/sbin", "/sbin"];
@@ -120,7 +120,7 @@ function tool(name: string): string | null {
 
 let known: Promise<Isolation> | null = null;
 
-/** The best isolation that this machine allows. Found out once, by starting a program in it. */
+/** Finds the best isolation that this machine allows, once, by starting a program in it. */
 export function detectIsolation(): Promise<Isolation> {
   known ??= tryNamespace();
   return known;
@@ -128,7 +128,7 @@ export function detectIsolation(): Promise<Isolation> {
 
 async function tryNamespace(): Promise<Isolation> {
   if (Deno.build.os !== "linux") return "group";
-  const launch = isolated("namespace", 0o022, "/bin/sh", ["-c", "exit 7"]);
+  const launch = buildLaunch("namespace", 0o022, "/bin/sh", ["-c", "exit 7"]);
   try {
     const { code } = await new Deno.Command(launch.command, {
       args: launch.args,
@@ -145,7 +145,7 @@ async function tryNamespace(): Promise<Isolation> {
   return "group";
 }
 
-/** Pids of processes with `SVC_RUN_ID=<one of the ids>` in their environment, except this process. On Linux only, else none. */
+/** Finds the pids of processes with `SVC_RUN_ID=<one of the ids>` in their environment, except this process. On Linux only, else none. */
 export async function findMarked(runIds: ReadonlySet<string>): Promise<number[]> {
   if (Deno.build.os !== "linux" || runIds.size === 0) return [];
   const found: number[] = [];
@@ -157,15 +157,15 @@ export async function findMarked(runIds: ReadonlySet<string>): Promise<number[]>
       const marker = /(?:^|\0)SVC_RUN_ID=([^\0]*)/.exec(environment)?.[1];
       if (marker !== undefined && runIds.has(marker)) found.push(pid);
     } catch {
-      // It has ended, or belongs to another user.
+      // The process has ended, or belongs to another user.
     }
   }
   return found;
 }
 
 /**
- * Pids of what a run consists of now. In a namespace these are all that descend from its first process, whatever they call themselves:
- * who loses its parent there gets the namespace's own. Else those with its marker, as findMarked() says.
+ * Finds the pids of a run. In a namespace these are all descendants of its first process, which also adopts orphans. Elsewhere they
+ * are the processes with the run's marker, see findMarked().
  */
 export async function findTree(isolation: Isolation, leader: number, runId: string): Promise<number[]> {
   if (isolation === "group") return await findMarked(new Set([runId]));
@@ -175,11 +175,11 @@ export async function findTree(isolation: Isolation, leader: number, runId: stri
     if (!/^\d+$/.test(name)) continue;
     if (++read % PIDS_PER_TURN === 0) await turn();
     try {
-      // Behind the name of the program, which may be anything: state and parent.
+      // State and parent follow the name of the program, which may contain any character.
       const [, parent] = Deno.readTextFileSync(`/proc/${name}/stat`).split(") ").at(-1)?.split(" ") ?? [];
       parents.set(Number(name), Number(parent));
     } catch {
-      // It has ended.
+      // The process has ended.
     }
   }
   const isIn = (pid: number): boolean => {
@@ -196,14 +196,14 @@ export function signal(pid: number, name: Deno.Signal): void {
   try {
     Deno.kill(pid, name);
   } catch {
-    // It has ended.
+    // The process has ended.
   }
 }
 
 const SWEEP_PAUSE_MS = 50;
 const SWEEP_PASSES_MAX = 100;
 
-/** Kills every process of these runs, until two passes in a row find none. Returns how many there were. */
+/** Kills every process of these runs, until two passes in a row find none. Returns the number of processes. */
 export async function sweep(runIds: ReadonlySet<string>): Promise<number> {
   let ended = 0;
   let clean = 0;

@@ -4,7 +4,7 @@ const NEWLINE = 10;
 const HEAD_BYTES = 200;
 const decoder = new TextDecoder();
 
-/** Splits a stream of bytes into lines. Of a line beyond the limit only the start and the size are reported. */
+/** Splits a stream of bytes into lines. Reports only the start and the size of a line that is longer than the limit. */
 export class LineSplitter {
   readonly #maxBytes: number;
   readonly #onLine: (line: string) => void;
@@ -32,7 +32,7 @@ export class LineSplitter {
     }
   }
 
-  /** The stream has ended: the rest is a line as well. */
+  /** Ends the stream: the rest is the last line. */
   end(): void {
     if (this.#size > 0) this.#emit();
   }

@@ -1,21 +1,21 @@
-/** A text with secrets masked: each as a whole, and what a cut has left of it. */
-export function maskedText(secrets: readonly string[], text: string): string {
-  return secrets.reduce(masked, text);
+/** Masks secrets in a text, also a secret of which only the start or the end is left. */
+export function maskText(secrets: readonly string[], text: string): string {
+  return secrets.reduce(maskSecret, text);
 }
 
-// Fewer letters of a secret are also found where there is none.
+// Fewer letters would also match ordinary text.
 const PART_MIN_CHARACTERS = 12;
-// Where the end of a text was cut off: at its end, or before the mark that we put there.
+// A text is cut at its end, or before our own mark for a cut.
 const CUT = /\s*(?:…|\[cut\b|$)/y;
 
-function masked(text: string, secret: string): string {
-  return withoutStart(withoutEnd(text.replaceAll(secret, "*".repeat(secret.length)), secret), secret);
+function maskSecret(text: string, secret: string): string {
+  return maskStart(maskEnd(text.replaceAll(secret, "*".repeat(secret.length)), secret), secret);
 }
 
 // An engine keeps only the end of a long error, which may start in the middle of a secret: a token ends with its signature.
-function withoutEnd(text: string, secret: string): string {
+function maskEnd(text: string, secret: string): string {
   const letters = secret.slice(-PART_MIN_CHARACTERS);
-  return withoutParts(text, letters, (at) => {
+  return maskParts(text, letters, (at) => {
     const rest = secret.length - letters.length;
     let more = 0;
     while (more < Math.min(rest, at) && text[at - more - 1] === secret[rest - more - 1]) more++;
@@ -23,10 +23,10 @@ function withoutEnd(text: string, secret: string): string {
   });
 }
 
-// Of what is too long only the start is kept, which may end in the middle of a secret. Elsewhere it is none: tokens begin alike.
-function withoutStart(text: string, secret: string): string {
+// A text that was cut may end in the middle of a secret. In other places a start is no secret, because all tokens start alike.
+function maskStart(text: string, secret: string): string {
   const letters = secret.slice(0, PART_MIN_CHARACTERS);
-  return withoutParts(text, letters, (at) => {
+  return maskParts(text, letters, (at) => {
     let end = at + letters.length;
     while (end < text.length && text[end] === secret[end - at]) end++;
     CUT.lastIndex = end;
@@ -34,8 +34,8 @@ function withoutStart(text: string, secret: string): string {
   });
 }
 
-/** The text with a part masked wherever these letters are; `partAt` tells from where to where. */
-function withoutParts(text: string, letters: string, partAt: (at: number) => [number, number]): string {
+/** Masks a part of the text at each place of these letters; `partAt` returns the start and the end of the part. */
+function maskParts(text: string, letters: string, partAt: (at: number) => [number, number]): string {
   let safe = "";
   let done = 0;
   for (let at = text.indexOf(letters); at !== -1; at = text.indexOf(letters, at + 1)) {

@@ -1,10 +1,10 @@
 import { delimiter, isAbsolute, join } from "node:path";
 import { faultPoint } from "../../base/fault_point.ts";
 import { logger } from "../../base/log.ts";
-import { findMarked, isolated, type Isolation, signal as send, sweep } from "./isolation.ts";
+import { buildLaunch, findMarked, type Isolation, signal as send, sweep } from "./isolation.ts";
 import { TimeLimits } from "./time_limits.ts";
 import { ProcessInput } from "./process_input.ts";
-import { readPaced } from "./read_throttle.ts";
+import { readThrottled } from "./read_throttle.ts";
 
 const log = logger("engine");
 
@@ -17,7 +17,7 @@ export interface ProcessSpec {
   args: string[];
   cwd: string;
   env: Record<string, string>;
-  /** What it reads; a function talks with it as long as it runs. */
+  /** The text for stdin, or a function that gets stdin and writes to it during the run. */
   stdin: string | ((input: ProcessInput) => void);
   isolation: Isolation;
   umask: number;
@@ -25,11 +25,11 @@ export interface ProcessSpec {
   idleTimeoutMs: number;
   stopGraceMs: number;
   signal: AbortSignal;
-  /** How long the run has waited for a person so far, in ms: idleTimeoutMs stands still meanwhile. */
+  /** How long the run has waited for a person so far, in ms. This time does not count for idleTimeoutMs. */
   waitedMs: () => number;
   /** Called when the program has exited. Its children and its output can last longer. */
   onExit?: () => void;
-  /** Called for each piece of output; the next one is read after it, into the same memory. */
+  /** Called for each piece of output. The piece is valid until the function returns. */
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
   /** Called when the process has started. */
   onStart: (pid: number) => void;
@@ -55,8 +55,8 @@ const INTERRUPT_GRACE_MS = 2_000;
 const PIPES_MAX_MS = 2_000;
 
 /**
- * Runs a program until it and all processes that it started have ended. Output is read as it comes. Throws SpawnError
- * when it cannot be started, and nothing else.
+ * Runs a program until it and all its children have ended, and passes on its output. Throws SpawnError when the program cannot
+ * be started, and nothing else.
  */
 export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
   faultPoint("spawn.pre");
@@ -80,7 +80,7 @@ export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
 }
 
 function spawn(spec: ProcessSpec): Deno.ChildProcess {
-  const { command, args, detached } = isolated(spec.isolation, spec.umask, spec.command, spec.args);
+  const { command, args, detached } = buildLaunch(spec.isolation, spec.umask, spec.command, spec.args);
   try {
     return new Deno.Command(command, {
       args,
@@ -90,7 +90,7 @@ function spawn(spec: ProcessSpec): Deno.ChildProcess {
       stdin: "piped",
       stdout: "piped",
       stderr: "piped",
-      // A session and group of its own, so that signals to us do not reach the agents.
+      // In a new session, so that signals to the service do not reach the agents.
       detached,
     }).spawn();
   } catch (error) {
@@ -121,7 +121,7 @@ class Ending {
     pass();
   }
 
-  /** The process has ended: sends no more signals. */
+  /** Stops sending signals, because the process has ended. */
   async finish(): Promise<void> {
     this.#over = true;
     this.#limits.end();
@@ -137,9 +137,9 @@ class Ending {
 
   async #escalate(): Promise<void> {
     await this.#signalTree("SIGINT");
-    if (await this.#goneWithin(INTERRUPT_GRACE_MS)) return;
+    if (await this.#waitForExit(INTERRUPT_GRACE_MS)) return;
     await this.#signalTree("SIGTERM");
-    if (await this.#goneWithin(this.#spec.stopGraceMs)) return;
+    if (await this.#waitForExit(this.#spec.stopGraceMs)) return;
     await this.#signalTree("SIGKILL");
     send(-this.#pid, "SIGKILL");
     send(this.#pid, "SIGKILL");
@@ -155,14 +155,14 @@ class Ending {
     if (Deno.build.os !== "linux") send(-this.#pid, name);
   }
 
-  async #goneWithin(ms: number): Promise<boolean> {
+  async #waitForExit(ms: number): Promise<boolean> {
     const until = performance.now() + ms;
     while (!this.#over && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 20));
     return this.#over;
   }
 }
 
-// The first process has ended; this ends the processes that it left in its group or elsewhere.
+// Ends the processes that the first process has left in its group or elsewhere.
 async function endLeftovers(runId: string, pid: number): Promise<void> {
   send(-pid, "SIGKILL");
   await sweep(new Set([runId]));
@@ -171,11 +171,11 @@ async function endLeftovers(runId: string, pid: number): Promise<void> {
 async function read(stream: ReadableStream<Uint8Array>, pass: (chunk: Uint8Array) => void): Promise<void> {
   let failed = false;
   try {
-    await readPaced(stream, (chunk) => {
+    await readThrottled(stream, (chunk) => {
       try {
         pass(chunk);
       } catch (error) {
-        // Reading goes on, or the program would wait for ever.
+        // The program would block on a full pipe if reading stopped.
         if (!failed) log.error("A piece of a run's output could not be taken in: {error}", { error });
         failed = true;
       }
@@ -196,8 +196,8 @@ async function feed(stream: WritableStream<Uint8Array>, text: string): Promise<v
 }
 
 /**
- * The absolute path of a program: as given when it contains a slash, else found on `path`. Throws a SpawnError with the
- * reason; the shell that starts it would only return 127.
+ * Finds the absolute path of a program: the command itself when it contains a slash, else on `path`. Throws a SpawnError with
+ * the reason, where the shell would only return 127.
  */
 export function findProgram(command: string, path: string): string {
   const places = command.includes("/")

@@ -7,12 +7,11 @@ let windowEndsAt = 0;
 let windowBytes = 0;
 
 /**
- * Reads the output of a process to its end, slowed down so that the service has time for everybody else. Beyond about 100 MB a
- * second for all runs together, the runs with the most output wait, and so do their programs (reliability CHD-6, BKP-2). A piece is good
- * until `pass` returns: the next one is read into the same memory, or the collector would have 64 KB to do for each. Throws what the stream
- * and `pass` throw; then the stream is closed.
+ * Reads the output of a process to its end. Above about 100 MB a second for all runs together, the runs with the most output wait, and
+ * so do their programs, so that the service stays responsive (reliability CHD-6, BKP-2). A piece is valid until `pass` returns: the
+ * next piece uses the same memory (decision 0110). Closes the stream and rethrows when the stream or `pass` throws.
  */
-export async function readPaced(
+export async function readThrottled(
   stream: ReadableStream<Uint8Array>,
   pass: (piece: Uint8Array) => void,
 ): Promise<void> {

@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { joined } from "../../base/bytes.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import { logger } from "../../base/log.ts";
-import { maskedText } from "./masked_text.ts";
+import { maskText } from "./masked_text.ts";
 
 const log = logger("engine");
 
@@ -17,10 +17,10 @@ export interface RunLogOptions {
   onWrite: () => void;
 }
 
-/** Where the bytes of a log go: a file, or memory. */
+/** The target of a log: a file, or memory. */
 type Sink = Pick<Deno.FsFile, "writeSync" | "syncData" | "close">;
 
-/** The log of a run inside this process, in memory until it is stored with the run's outcome. */
+/** A log in memory, which is stored with the outcome of its run. */
 export class LogText implements Sink {
   readonly #parts: Uint8Array[] = [];
 
@@ -44,8 +44,8 @@ const NEWLINE = 10;
 const encoder = new TextEncoder();
 
 /**
- * The log of one run: bytes as they come, with a time before each line, secrets masked, and cut at a limit with a line that
- * says so. Everything is written at once, so that a reader can follow.
+ * The log of one run: its output with a time before each line, with secrets masked, and cut at a limit with a line that reports
+ * the cut. Output is written immediately, so that a reader can follow the log.
  */
 export class RunLog {
   readonly #file: Sink;
@@ -56,7 +56,7 @@ export class RunLog {
   #size: number;
   #carry: Uint8Array<ArrayBufferLike> = new Uint8Array();
   #atLineStart = true;
-  /** What is written while asOne() works. */
+  /** The output during writeTogether(). */
   #gathered: Uint8Array[] | null = null;
   #full = false;
   #closed = false;
@@ -69,7 +69,7 @@ export class RunLog {
 
   /** Opens the file for appending, mode 0600, and makes its directory. Throws errors of the file system. */
   static async open(options: RunLogOptions): Promise<RunLog> {
-    // Asynchronous, because making a file can wait for the file system's journal while other files are synced.
+    // Asynchronous, because creating a file can wait for the file system's journal during another sync.
     const open = () => Deno.open(options.path, { append: true, create: true, mode: 0o600 });
     const file = await open().catch(async (error) => {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
@@ -86,36 +86,36 @@ export class RunLog {
     return new RunLog(text, 0, options);
   }
 
-  /** From here on this value is never stored, such as the run's token (reliability SEC-3). */
+  /** Masks this value in all later output, such as the run's token (reliability SEC-3). */
   mask(secret: string): void {
     if (secret === "") return;
     this.#secrets.push(encoder.encode(secret));
     this.#secretTexts.push(secret);
   }
 
-  /** A text with the secrets masked. Whoever cuts a text asks for this first: of a secret that is cut, write() finds nothing. */
-  masked(text: string): string {
-    return maskedText(this.#secretTexts, text);
+  /** Masks the secrets in a text. A caller that cuts a text masks it first, because write() cannot find a secret that is cut. */
+  maskText(text: string): string {
+    return maskText(this.#secretTexts, text);
   }
 
-  /** Writes a line of our own. */
+  /** Writes a line of the service itself. */
   line(text: string): void {
     const open = !this.#atLineStart || this.#carry.length > 0;
     this.write(encoder.encode(`${open ? "\n" : ""}${text}\n`));
   }
 
-  /** Writes output of the run, byte for byte. Beyond the limit it is dropped. */
+  /** Writes output of the run, byte for byte. Output above the limit is dropped. */
   write(chunk: Uint8Array): void {
     if (this.#full || this.#closed) return;
     let bytes = this.#carry.length === 0 ? chunk : joined([this.#carry, chunk]);
-    for (const secret of this.#secrets) bytes = masked(bytes, secret);
-    const held = this.#startOfSecret(bytes);
+    for (const secret of this.#secrets) bytes = maskBytes(bytes, secret);
+    const held = this.#findSecretStart(bytes);
     this.#carry = bytes.slice(bytes.length - held);
     this.#emit(bytes.subarray(0, bytes.length - held));
   }
 
-  /** Does `work`; what it writes goes into the file as one piece when it is done, also when it fails. */
-  asOne(work: () => void): void {
+  /** Calls `work` and stores all that it writes by one write to the file, also when `work` throws. */
+  writeTogether(work: () => void): void {
     const gathered: Uint8Array[] = [];
     this.#gathered = gathered;
     try {
@@ -126,7 +126,7 @@ export class RunLog {
     }
   }
 
-  /** Writes what was held back, syncs the file and closes it. */
+  /** Writes the output that was held back, syncs the file and closes it. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#emit(this.#carry);
@@ -141,7 +141,7 @@ export class RunLog {
     }
   }
 
-  // On a full disk only the log ends; the answer of the run is not lost (reliability DBF-2).
+  // On a full disk only the log ends: the run still has its answer (reliability DBF-2).
   #giveUp(error: unknown): void {
     if (!this.#full) {
       log.warning("The log {path} could not be written: {error}", { path: this.#path, error });
@@ -152,9 +152,9 @@ export class RunLog {
   #emit(bytes: Uint8Array): void {
     if (bytes.length === 0 || this.#full) return;
     const room = this.#options.maxBytes - this.#size;
-    let stamped = this.#stamped(bytes);
+    let stamped = this.#addStamps(bytes);
     if (stamped.length > room) {
-      stamped = joined([stamped.subarray(0, Math.max(0, room)), encoder.encode(this.#cut())]);
+      stamped = joined([stamped.subarray(0, Math.max(0, room)), encoder.encode(this.#formatCut())]);
       this.#full = true;
     }
     this.#size += stamped.length;
@@ -172,19 +172,19 @@ export class RunLog {
     this.#options.onWrite();
   }
 
-  #cut(): string {
+  #formatCut(): string {
     const { maxBytes, stamped } = this.#options;
     const words = `log cut: it reached limits.max_log_bytes, ${maxBytes} bytes`;
     if (!stamped) return `\n${JSON.stringify({ type: "svc", text: words })}\n`;
-    return `\n${timeOf(this.#options.now())}[${words}]\n`;
+    return `\n${formatTime(this.#options.now())}[${words}]\n`;
   }
 
-  #stamped(bytes: Uint8Array): Uint8Array {
+  #addStamps(bytes: Uint8Array): Uint8Array {
     if (!this.#options.stamped) {
       this.#atLineStart = bytes.at(-1) === NEWLINE;
       return bytes;
     }
-    const stamp = stampOf(this.#options.now());
+    const stamp = buildStamp(this.#options.now());
     const parts: Uint8Array[] = [];
     let length = 0;
     for (let at = 0; at < bytes.length;) {
@@ -198,14 +198,14 @@ export class RunLog {
       length += next - at;
       this.#atLineStart = end !== -1;
       at = next;
-      // The rest would not fit into the log.
+      // The log has no space for the rest.
       if (length > this.#options.maxBytes) break;
     }
     return joined(parts);
   }
 
-  /** How many bytes at the end may be the start of a secret. */
-  #startOfSecret(bytes: Uint8Array): number {
+  /** Returns how many bytes at the end may be the start of a secret. */
+  #findSecretStart(bytes: Uint8Array): number {
     let longest = 0;
     for (const secret of this.#secrets) {
       const first = secret[0] ?? 0;
@@ -220,27 +220,27 @@ export class RunLog {
   }
 }
 
-/** The time before a line. */
-function timeOf(ms: number): string {
+/** Formats the time before a line. */
+function formatTime(ms: number): string {
   return `${new Date(ms).toISOString()} `;
 }
 
 let latest: { ms: number; stamp: Uint8Array } = { ms: NaN, stamp: new Uint8Array() };
 
-// Two hundred agents say ten lines in a millisecond.
-function stampOf(ms: number): Uint8Array {
-  if (ms !== latest.ms) latest = { ms, stamp: encoder.encode(timeOf(ms)) };
+// Two hundred agents write ten lines in a millisecond.
+function buildStamp(ms: number): Uint8Array {
+  if (ms !== latest.ms) latest = { ms, stamp: encoder.encode(formatTime(ms)) };
   return latest.stamp;
 }
 
-/** Whether the secret stands there, or as much of it as there is room for. */
+/** Whether the secret is at this place, or its start at the end of the bytes. */
 function isAt(bytes: Uint8Array, at: number, secret: Uint8Array): boolean {
   const length = Math.min(secret.length, bytes.length - at);
   for (let i = 1; i < length; i++) if (bytes[at + i] !== secret[i]) return false;
   return true;
 }
 
-function masked(bytes: Uint8Array, secret: Uint8Array): Uint8Array {
+function maskBytes(bytes: Uint8Array, secret: Uint8Array): Uint8Array {
   const first = secret[0] ?? 0;
   let copy: Uint8Array | null = null;
   for (let at = bytes.indexOf(first); at !== -1; at = bytes.indexOf(first, at + 1)) {

@@ -1,7 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { VERSION } from "../../base/version.ts";
-import { elicited, permitted } from "./acp_questions.ts";
-import { updateEvents } from "./acp_events.ts";
+import { answerForm, answerPermission } from "./acp_questions.ts";
 import {
   type AgentEvent,
   BRIDGE_VARIABLES,
@@ -11,14 +10,14 @@ import {
   type Link,
   type Order,
 } from "./adapter.ts";
-import { failureFrom, failureOfKind } from "./failure.ts";
-import { isObject, numberAt, objectAt, textAt } from "./json_fields.ts";
-import { Requests } from "./json_rpc.ts";
+import { buildFailure, classifyFailure } from "./failure.ts";
+import { formatContent, formatInput, getNumber, getObject, getText, isObject } from "./json_fields.ts";
+import { JsonRpcClient } from "./json_rpc.ts";
 
 const PROTOCOL_VERSION = 1;
 const INITIALIZE_MAX_MS = 60_000;
 const SESSION_MAX_MS = 120_000;
-/** After a session was loaded, some agents tell its past a moment longer (decision 0098). */
+/** Some agents repeat the past of a session for a moment after it was loaded (decision 0098). */
 const REPLAY_QUIET_MS = 500;
 const TOOLS_KNOWN_MAX = 1_000;
 const AUTH_REQUIRED = -32_000;
@@ -34,11 +33,11 @@ export class AcpDialogue implements Dialogue {
   readonly #link: Link;
   #take: (events: AgentEvent[]) => void = () => {};
   readonly #stays: boolean;
-  readonly #requests = new Requests((message) => this.#say(message));
-  /** Aborts when nobody is asked anything any more. */
+  readonly #requests = new JsonRpcClient((message) => this.#say(message));
+  /** Aborts the open questions to a person. */
   #stopped = new AbortController();
   #ended = false;
-  /** Tools that were shown when the agent asked for them. */
+  /** Tools that the log showed at a permission request. */
   readonly #shown = new LRUCache<string, true>({ max: TOOLS_KNOWN_MAX });
   #capabilities: Line = {};
   #sessionId = "";
@@ -60,13 +59,12 @@ export class AcpDialogue implements Dialogue {
     }, { answered: (result) => this.#initialized(result), maxMs: INITIALIZE_MAX_MS });
   }
 
-  /** What a line of the agent means. */
   hear(line: Line): AgentEvent[] {
     const { id, method } = line;
     if (typeof method === "string") {
-      const params = objectAt(line, "params");
+      const params = getObject(line, "params");
       if (id === undefined || id === null) return this.#notified(method, params);
-      // Whatever it asks for, it gets an answer.
+      // Every request gets an answer, or the agent would wait for it.
       void this.#answer(id, method, params).catch((error) =>
         this.#say({ id, error: { code: INTERNAL_ERROR, message: String(error) } })
       );
@@ -79,7 +77,7 @@ export class AcpDialogue implements Dialogue {
     this.#order = order;
     this.#take = take;
     this.#stopped = new AbortController();
-    // The first one begins when there is a session.
+    // The first turn starts with the session.
     if (this.#sessionId === "") return;
     take([{ kind: "session", id: this.#sessionId }]);
     this.#prompt();
@@ -91,7 +89,6 @@ export class AcpDialogue implements Dialogue {
     this.#say({ method: "session/cancel", params: { sessionId: this.#sessionId } });
   }
 
-  /** The process has ended: nobody waits for anything any more. */
   close(): void {
     this.#ended = true;
     this.#stopped.abort();
@@ -103,18 +100,18 @@ export class AcpDialogue implements Dialogue {
     const version = result.protocolVersion;
     if (version !== PROTOCOL_VERSION) {
       return this.#failed(
-        failureOfKind("setup", `it speaks version ${version} of the Agent Client Protocol; 1 is needed`),
+        buildFailure("setup", `it speaks version ${version} of the Agent Client Protocol; 1 is needed`),
       );
     }
-    this.#capabilities = objectAt(result, "agentCapabilities");
+    this.#capabilities = getObject(result, "agentCapabilities");
     return this.#order.resume ? this.#resume() : this.#begin();
   }
 
   #begin(): AgentEvent[] {
     this.#request("session/new", this.#place(), {
       answered: (result) => {
-        const id = textAt(result, "sessionId");
-        if (id === "") return this.#failed(failureOfKind("setup", "it began a session without an id"));
+        const id = getText(result, "sessionId");
+        if (id === "") return this.#failed(buildFailure("setup", "it began a session without an id"));
         this.#sessionId = id;
         this.#prompt();
         return [{ kind: "session", id }];
@@ -126,9 +123,9 @@ export class AcpDialogue implements Dialogue {
 
   #resume(): AgentEvent[] {
     const { sessionId } = this.#order;
-    const resumes = isObject(objectAt(this.#capabilities, "sessionCapabilities").resume);
+    const resumes = isObject(getObject(this.#capabilities, "sessionCapabilities").resume);
     if (!resumes && this.#capabilities.loadSession !== true) {
-      return this.#failed(failureOfKind("unknown_session", "it cannot go on with a session"));
+      return this.#failed(buildFailure("unknown_session", "it cannot go on with a session"));
     }
     this.#replaying = !resumes;
     this.#request(resumes ? "session/resume" : "session/load", { sessionId, ...this.#place() }, {
@@ -141,7 +138,7 @@ export class AcpDialogue implements Dialogue {
       refused: ({ code, message }) => {
         const words = String(message);
         return this.#failed(
-          code === AUTH_REQUIRED ? failureOfKind("auth", words) : failureOfKind("unknown_session", words),
+          code === AUTH_REQUIRED ? buildFailure("auth", words) : buildFailure("unknown_session", words),
         );
       },
       maxMs: SESSION_MAX_MS,
@@ -158,7 +155,7 @@ export class AcpDialogue implements Dialogue {
   }
 
   #prompt(): void {
-    // Cancelled before it could begin: nothing is asked of a model.
+    // The turn was cancelled before it started: the model gets no request.
     if (this.#stopped.signal.aborted) {
       return this.#take(this.#done({ stopReason: "cancelled" }));
     }
@@ -169,15 +166,15 @@ export class AcpDialogue implements Dialogue {
   }
 
   #done(result: Line): AgentEvent[] {
-    const reason = textAt(result, "stopReason");
+    const reason = getText(result, "stopReason");
     const failure = FAILED_TURNS.has(reason)
-      ? failureOfKind("model", `it ended its turn with ${reason}`)
+      ? buildFailure("model", `it ended its turn with ${reason}`)
       : null;
     this.#link.close();
     const notice: AgentEvent[] = failure === null && reason !== "end_turn"
       ? [{ kind: "notice", text: `it ended its turn with ${reason}` }]
       : [];
-    return [...notice, ...usageOf(result), { kind: "done", ok: failure === null, text: null, failure }];
+    return [...notice, ...parseUsage(result), { kind: "done", ok: failure === null, text: null, failure }];
   }
 
   #failed(failure: EngineFailure): AgentEvent[] {
@@ -186,36 +183,36 @@ export class AcpDialogue implements Dialogue {
   }
 
   #notified(method: string, params: Line): AgentEvent[] {
-    const own = this.#sessionId !== "" && textAt(params, "sessionId") === this.#sessionId;
+    const own = this.#sessionId !== "" && getText(params, "sessionId") === this.#sessionId;
     if (method !== "session/update" || !own) return [];
-    if (!this.#replaying) return this.#updated(objectAt(params, "update"));
+    if (!this.#replaying) return this.#updated(getObject(params, "update"));
     this.#waitForQuiet();
     return [];
   }
 
-  // Some agents show a tool for the first time when they ask for it.
+  // Some agents show a tool for the first time in their permission request.
   #updated(update: Line): AgentEvent[] {
-    const id = textAt(update, "toolCallId");
-    if (textAt(update, "sessionUpdate") !== "tool_call" || id === "") return updateEvents(update);
-    return this.#shown.delete(id) ? updateEvents(update).slice(1) : updateEvents(update);
+    const id = getText(update, "toolCallId");
+    if (getText(update, "sessionUpdate") !== "tool_call" || id === "") return parseUpdate(update);
+    return this.#shown.delete(id) ? parseUpdate(update).slice(1) : parseUpdate(update);
   }
 
   #show(call: Line): void {
-    const id = textAt(call, "toolCallId");
+    const id = getText(call, "toolCallId");
     if (id === "") return;
     this.#shown.set(id, true);
-    this.#take(updateEvents({ ...call, sessionUpdate: "tool_call" }).slice(0, 1));
+    this.#take(parseUpdate({ ...call, sessionUpdate: "tool_call" }).slice(0, 1));
   }
 
   async #answer(id: unknown, method: string, params: Line): Promise<void> {
     const { signal } = this.#stopped;
     if (method === "session/request_permission") {
-      this.#show(objectAt(params, "toolCall"));
-      const outcome = await permitted(this.#order, params, signal);
+      this.#show(getObject(params, "toolCall"));
+      const outcome = await answerPermission(this.#order, params, signal);
       return this.#say({ id, result: { outcome } });
     }
     if (method === "elicitation/create") {
-      return this.#say({ id, result: await elicited(this.#order, params, signal) });
+      return this.#say({ id, result: await answerForm(this.#order, params, signal) });
     }
     this.#say({ id, error: { code: METHOD_NOT_FOUND, message: `${method} is not offered` } });
   }
@@ -223,7 +220,7 @@ export class AcpDialogue implements Dialogue {
   #place(): Line {
     const { tools, workDir } = this.#order;
     if (this.#stays) return { cwd: workDir, mcpServers: tools === null ? [] : [this.#bridge()] };
-    const http = objectAt(this.#capabilities, "mcpCapabilities").http === true;
+    const http = getObject(this.#capabilities, "mcpCapabilities").http === true;
     const servers = tools === null || !http ? [] : [{
       type: "http",
       name: "svc",
@@ -233,7 +230,7 @@ export class AcpDialogue implements Dialogue {
     return { cwd: workDir, mcpServers: servers };
   }
 
-  // Its own process has the environment of its first run: the bridge reads the token of each.
+  // A process that stays has the environment of its first run. The bridge reads the token of the current run from a file.
   #bridge(): Line {
     const { ctl, env } = this.#order;
     const own = BRIDGE_VARIABLES.map((name) => ({ name, value: env[name] ?? "" }));
@@ -243,13 +240,13 @@ export class AcpDialogue implements Dialogue {
   #request(
     method: string,
     params: Line,
-    { answered, refused = (error) => this.#failed(failureOf(error)), maxMs }: {
+    { answered, refused = (error) => this.#failed(classifyError(error)), maxMs }: {
       answered: (result: Line) => AgentEvent[];
       refused?: (error: Line) => AgentEvent[];
       maxMs?: number;
     },
   ): void {
-    const late = (words: string) => this.#take(this.#failed(failureOfKind("setup", words)));
+    const late = (words: string) => this.#take(this.#failed(buildFailure("setup", words)));
     this.#requests.ask(method, params, { answered, refused, maxMs, late });
   }
 
@@ -260,24 +257,62 @@ export class AcpDialogue implements Dialogue {
 
 const FAILED_TURNS = new Set(["refusal", "cancelled"]);
 
-function failureOf(error: Line): EngineFailure {
+function classifyError(error: Line): EngineFailure {
   const { code, data } = error;
   const more = data === undefined ? "" : `: ${typeof data === "string" ? data : JSON.stringify(data)}`;
-  const words = `${textAt(error, "message")}${more}`;
-  return code === AUTH_REQUIRED ? failureOfKind("auth", words) : failureFrom(words, "model");
+  const words = `${getText(error, "message")}${more}`;
+  return code === AUTH_REQUIRED ? buildFailure("auth", words) : classifyFailure(words, "model");
 }
 
-// No version of the protocol has settled it yet: totals of the session, or of this prompt (decision 0098).
-function usageOf(result: Line): AgentEvent[] {
-  const total = objectAt(result, "usage");
-  const own = objectAt(objectAt(objectAt(result, "_meta"), "quota"), "token_count");
+// The protocol does not define usage yet: some agents report totals of the session, others of this prompt (decision 0098).
+function parseUsage(result: Line): AgentEvent[] {
+  const total = getObject(result, "usage");
+  const own = getObject(getObject(getObject(result, "_meta"), "quota"), "token_count");
   const events: AgentEvent[] = [];
   if (typeof total.inputTokens === "number") {
-    const usage = { input_tokens: total.inputTokens, output_tokens: numberAt(total, "outputTokens") };
+    const usage = { input_tokens: total.inputTokens, output_tokens: getNumber(total, "outputTokens") };
     events.push({ kind: "usage", span: "session", usage });
   } else if (typeof own.input_tokens === "number") {
-    const usage = { input_tokens: own.input_tokens, output_tokens: numberAt(own, "output_tokens") };
+    const usage = { input_tokens: own.input_tokens, output_tokens: getNumber(own, "output_tokens") };
     events.push({ kind: "usage", span: "run", usage });
   }
   return events;
+}
+
+/** Parses a `session/update` of the Agent Client Protocol. Unknown kinds and kinds for editors have no events. */
+function parseUpdate(update: Line): AgentEvent[] {
+  switch (getText(update, "sessionUpdate")) {
+    case "agent_message_chunk": {
+      const text = formatContent(update.content);
+      return text === "" ? [] : [{ kind: "text", text, mode: "piece" }];
+    }
+    case "tool_call": {
+      const name = getText(update, "title") || getText(update, "kind") || "tool";
+      return [{ kind: "tool_start", name, input: formatInput(update.rawInput) }, ...parseToolEnd(update)];
+    }
+    case "tool_call_update":
+      return parseToolEnd(update);
+    case "notice":
+      return [{ kind: "notice", text: getText(update, "text") || formatContent(update.content) }];
+    case "usage_update":
+      return parseCost(getObject(update, "cost"));
+    default:
+      return [];
+  }
+}
+
+function parseToolEnd(update: Line): AgentEvent[] {
+  const status = getText(update, "status");
+  if (status !== "completed" && status !== "failed") return [];
+  const output = formatContent(update.content) || formatOutput(update.rawOutput);
+  return [{ kind: "tool_end", output, ok: status === "completed" }];
+}
+
+function formatOutput(raw: unknown): string {
+  return raw === undefined || raw === null ? "" : typeof raw === "string" ? raw : JSON.stringify(raw);
+}
+
+function parseCost({ amount, currency }: Line): AgentEvent[] {
+  if (typeof amount !== "number" || currency !== "USD") return [];
+  return [{ kind: "usage", span: "session", usage: { cost_usd: amount } }];
 }

@@ -1,17 +1,17 @@
-// What an agent asks for becomes a question to a person, whose default is to refuse (contract 12, contract 17)
+// Asks a person about the permission requests and forms of an agent. The default is to refuse (contract 12, contract 17).
 import { setTimeout as pause } from "node:timers/promises";
 import { RUN_QUESTIONS_MAX } from "../../domain/question.ts";
 import type { Line, Order } from "./adapter.ts";
-import { inputText, isObject, listAt, objectAt, textAt } from "./json_fields.ts";
+import { formatInput, getList, getObject, getText, isObject } from "./json_fields.ts";
 
-/** Kinds of tool calls that need no person, by what the engine is permitted. */
+/** The kinds of tool calls that need no person, by the engine's permissions. */
 const FREE: Record<Order["permissions"], ReadonlySet<string> | null> = {
   read: new Set(["read", "search", "think"]),
   edit: new Set(["read", "search", "think", "edit", "delete", "move"]),
   full: null,
 };
 
-/** Keys of a command and of what is said about it. */
+/** The keys of a command and of its description. */
 const PLAIN = new Set(["command", "description", "timeout"]);
 const CANCELLED = { outcome: "cancelled" };
 const DECLINE = "Decline";
@@ -24,66 +24,66 @@ const AGAIN_MS = 1_000;
 /** Forms with more fields are declined. */
 const FIELDS_MAX = 5;
 
-/** The outcome of a `session/request_permission`: allowed by the engine's permissions, else what a person says. Never throws. */
-export async function permitted(order: Order, params: Line, signal: AbortSignal): Promise<Line> {
-  const call = objectAt(params, "toolCall");
-  const options = listAt(params, "options");
-  const allow = choice(options, "allow_once") ?? choice(options, "allow_always");
+/** Answers a `session/request_permission`: by the engine's permissions, or else by a person. Never throws. */
+export async function answerPermission(order: Order, params: Line, signal: AbortSignal): Promise<Line> {
+  const call = getObject(params, "toolCall");
+  const options = getList(params, "options");
+  const allow = findOption(options, "allow_once") ?? findOption(options, "allow_always");
   const free = FREE[order.permissions];
-  const input = shownInput(call.rawInput);
-  if (allow !== null && (free === null || free.has(textAt(call, "kind")) || isOwn(order, call))) {
-    return selected(allow);
+  const input = formatToolInput(call.rawInput);
+  if (allow !== null && (free === null || free.has(getText(call, "kind")) || isOwn(order, call))) {
+    return selectOption(allow);
   }
-  const reject = choice(options, "reject_once") ?? choice(options, "reject_always");
-  const refusal = reject === null ? CANCELLED : selected(reject);
-  const names = options.map((option) => cut(textAt(option, "name"), OPTION_MAX_CHARACTERS));
+  const reject = findOption(options, "reject_once") ?? findOption(options, "reject_always");
+  const refusal = reject === null ? CANCELLED : selectOption(reject);
+  const names = options.map((option) => shorten(getText(option, "name"), OPTION_MAX_CHARACTERS));
   const refused = reject === null ? DECLINE : names[options.indexOf(reject)] || DECLINE;
-  const title = textAt(call, "title") || textAt(call, "kind") || "a tool";
+  const title = getText(call, "title") || getText(call, "kind") || "a tool";
   const text = `May the agent do this? ${title}${
     input === "" || title.includes(input) ? "" : `\n\n${input}`
   }`;
   const answer = await ask(
     order,
-    { text, options: offered(names, refused), default: refused },
+    { text, options: buildOptions(names, refused), default: refused },
     signal,
   );
   if (signal.aborted) return CANCELLED;
   const chosen = answer === null ? undefined : options[names.indexOf(answer)];
-  return chosen === undefined ? refusal : selected(chosen);
+  return chosen === undefined ? refusal : selectOption(chosen);
 }
 
-/** The answer to an `elicitation/create`: each field of its form is a question. Never throws. */
-export async function elicited(order: Order, params: Line, signal: AbortSignal): Promise<Line> {
-  const fields = Object.entries(objectAt(objectAt(params, "requestedSchema"), "properties"));
-  if (textAt(params, "mode") !== "form" || fields.length === 0 || fields.length > FIELDS_MAX) {
+/** Answers an `elicitation/create` by one question for each field of its form. Never throws. */
+export async function answerForm(order: Order, params: Line, signal: AbortSignal): Promise<Line> {
+  const fields = Object.entries(getObject(getObject(params, "requestedSchema"), "properties"));
+  if (getText(params, "mode") !== "form" || fields.length === 0 || fields.length > FIELDS_MAX) {
     return { action: "decline" };
   }
   const content: Line = {};
   for (const [name, schema] of fields) {
     const field = isObject(schema) ? schema : {};
-    const choices = choicesOf(field);
-    const label = textAt(field, "title") || textAt(field, "description") || name;
-    const text = `${textAt(params, "message")}\n\n${label}`;
+    const choices = listChoices(field);
+    const label = getText(field, "title") || getText(field, "description") || name;
+    const text = `${getText(params, "message")}\n\n${label}`;
     const few = choices.length > 0 && choices.length < OPTIONS_MAX;
     const asked = few ? { text, options: [...choices, DECLINE], default: DECLINE } : { text };
     const answer = await ask(order, asked, signal);
-    const value = answer === null || answer === DECLINE ? undefined : valueOf(field, answer);
+    const value = answer === null || answer === DECLINE ? undefined : parseAnswer(field, answer);
     if (value === undefined) return { action: answer === null ? "cancel" : "decline" };
     content[name] = value;
   }
   return { action: "accept", content };
 }
 
-function choicesOf(field: Line): string[] {
+function listChoices(field: Line): string[] {
   if (field.type === "boolean") return ["Yes", "No"];
   const values = Array.isArray(field.enum) ? field.enum.filter((value) => typeof value === "string") : [];
   const fit = values.every((value) =>
     value !== DECLINE && value !== "" && value.length <= OPTION_MAX_CHARACTERS
   );
-  return fit ? unique(values) : [];
+  return fit ? removeDuplicates(values) : [];
 }
 
-function valueOf(field: Line, answer: string): unknown {
+function parseAnswer(field: Line, answer: string): unknown {
   if (field.type === "boolean") return /^(y|yes|true|1)$/i.test(answer);
   if (field.type === "number" || field.type === "integer") {
     const number = Number(answer);
@@ -95,45 +95,45 @@ function valueOf(field: Line, answer: string): unknown {
   return answer;
 }
 
-function choice(options: readonly Line[], kind: string): Line | null {
+function findOption(options: readonly Line[], kind: string): Line | null {
   return options.find((option) => option.kind === kind) ?? null;
 }
 
-function selected(option: Line): Line {
-  return { outcome: "selected", optionId: textAt(option, "optionId") };
+function selectOption(option: Line): Line {
+  return { outcome: "selected", optionId: getText(option, "optionId") };
 }
 
-// One call of svc ctl and nothing else: what it may do, its token decides.
+// Whether the command is one call of svc ctl and nothing else. The token decides what that call may do.
 function isOwn({ ctl }: Order, { kind, rawInput }: Line): boolean {
   if (kind !== "execute" || !isObject(rawInput) || !Object.keys(rawInput).every((key) => PLAIN.has(key))) {
     return false;
   }
-  const input = inputText(rawInput);
+  const input = formatInput(rawInput);
   const [program = "", group = ""] = input.split(" ");
   return (program === "svc" || program === ctl) && group === "ctl" && !/[;&|<>$`()\\\n\r]/.test(input);
 }
 
-// Everything is shown: beside a harmless key there may be one that counts.
-function shownInput(input: unknown): string {
+// Shows all keys of the input, because an unknown key can change what the call does.
+function formatToolInput(input: unknown): string {
   if (isObject(input) && Object.keys(input).some((key) => !PLAIN.has(key))) {
     return JSON.stringify(input, null, 1);
   }
-  return inputText(input);
+  return formatInput(input);
 }
 
-// What refuses is always among them.
-function offered(names: readonly string[], refused: string): string[] {
-  return unique([
+// The refusal is always one of the options.
+function buildOptions(names: readonly string[], refused: string): string[] {
+  return removeDuplicates([
     ...names.filter((name) => name !== "" && name !== refused).slice(0, OPTIONS_MAX - 1),
     refused,
   ]);
 }
 
-function unique(texts: readonly string[]): string[] {
+function removeDuplicates(texts: readonly string[]): string[] {
   return [...new Set(texts)];
 }
 
-function cut(text: string, max: number): string {
+function shorten(text: string, max: number): string {
   const line = text.replace(/\s+/g, " ").trim();
   return line.length <= max ? line : `${line.slice(0, max - 1)}…`;
 }
@@ -144,10 +144,10 @@ interface Asked {
   default?: string;
 }
 
-// How many questions of a turn are on their way: an agent prints them faster than any can be asked.
+// The number of pending questions of a turn. An agent can print requests faster than the service takes questions.
 const open = new WeakMap<Order, number>();
 
-/** A question of the run, and the answer of a person; null when there is none, or when more wait than a run may ask. It ends with the run. */
+/** Asks a question in the name of the run. Returns null without an answer, or when too many questions of the run are open. */
 async function ask(order: Order, question: Asked, signal: AbortSignal): Promise<string | null> {
   const count = open.get(order) ?? 0;
   if (count >= RUN_QUESTIONS_MAX) return null;
@@ -166,30 +166,30 @@ async function askPerson(env: Order["env"], question: Asked, signal: AbortSignal
   try {
     const body = { message_id: env.SVC_MESSAGE_ID, ...question, text };
     const asked = await insist(env, { method: "POST", path: "/api/questions", body, key }, signal);
-    id = textAt(asked, "id");
+    id = getText(asked, "id");
     while (true) {
       const path = `/api/questions/${id}/wait?timeout_ms=${WAIT_MS}`;
       const now = await insist(env, { method: "GET", path }, signal);
-      if (now.status !== "open") return now.status === "answered" ? textAt(now, "answer") : null;
+      if (now.status !== "open") return now.status === "answered" ? getText(now, "answer") : null;
     }
   } catch {
-    // Nobody can be asked, or the run ends: that is no permission, and an answer would come too late.
+    // The question could not be asked, or the run ends: both are no permission, and an answer would be too late.
     const cancel = { method: "POST", path: `/api/questions/${id}/cancel`, body: {} };
     if (id !== "") void insist(env, cancel, AbortSignal.timeout(CANCEL_MAX_MS)).catch(() => {});
     return null;
   }
 }
 
-/** A request to the service with the run's own token. */
+/** A request to the service with the token of the run. */
 interface OwnRequest {
   method: string;
   path: string;
   body?: unknown;
-  /** With it the request may be repeated. */
+  /** The idempotency key, with which the request can be repeated. */
   key?: string;
 }
 
-// The service may be stopped and started meanwhile, or out of reach for a while: the agent waits.
+// Repeats a request until the service answers, because the service may be restarting.
 async function insist(env: Order["env"], request: OwnRequest, signal: AbortSignal): Promise<Line> {
   while (true) {
     const response = await send(env, request, signal).catch(() => null);

@@ -26,8 +26,8 @@ export interface EngineFailure {
 }
 
 /**
- * What a usage figure covers: this run, one step of it, or the whole session of the engine. Steps are added up. For a
- * session, the run's usage is the difference to the last known figure.
+ * The span of a usage figure: this run, one step of it, or the whole session of the engine. Steps are added up. For a session,
+ * the run's usage is the difference to the last known figure.
  */
 export type UsageSpan = "run" | "step" | "session";
 
@@ -39,7 +39,7 @@ export interface ProviderWindow {
   resets_at: number | null;
 }
 
-/** What a line of an agent's output means. */
+/** An event in an agent's output. */
 export type AgentEvent =
   /** The id of the session; null: the requested one. */
   | { kind: "session"; id: string | null }
@@ -54,7 +54,7 @@ export type AgentEvent =
     usage: Partial<Usage>; /** Of a step: a later figure with this key replaces it. */
     key?: string;
   }
-  /** What the engine says of its provider's windows. */
+  /** The state of the provider's windows. */
   | { kind: "windows"; windows: ProviderWindow[] }
   /** Something failed. The run has failed as well, unless the agent writes or acts afterwards. */
   | { kind: "failure"; failure: EngineFailure }
@@ -73,7 +73,7 @@ export interface ToolServer {
   token: string;
 }
 
-/** What an adapter makes a command from. */
+/** The input of an adapter for one turn. */
 export interface Order {
   /** Id of the session to resume, or for the new session where the engine takes one. */
   sessionId: string;
@@ -122,13 +122,13 @@ export interface AgentCommand {
   usageFile: string | null;
 }
 
-/** What `svc mcp` needs of an agent's environment, where the agent does not pass all of it on. */
+/** The variables that `svc mcp` needs, for agents that do not pass on their whole environment. */
 export const BRIDGE_VARIABLES = ["PATH", "SVC_URL", "SVC_TOKEN_FILE", "SVC_RUN_ID"] as const;
 
 /** How an agent works whose process stays open between turns (contract 19). */
 export interface OpenMode {
   /** Builds the command, without a prompt: the model gets no request before the first turn. The agent's tools read the token from SVC_TOKEN_FILE. */
-  command(order: Order): AgentCommand;
+  buildCommand(order: Order): AgentCommand;
   /** Whether the process may stay open with these arguments of an operator; absent: with any. */
   takes?(args: readonly string[]): boolean;
   /** Whether the agent answers before it asks its model: then silence means that the model got no request, and another process may do the turn. */
@@ -163,17 +163,17 @@ interface SilentEnd {
   code: number;
   /** The end of stderr. */
   stderr: string;
-  /** Whether it was asked to resume a session. */
+  /** Whether the process had a session to resume. */
   resume: boolean;
 }
 
 /** The file that an engine keeps of a session, below its state directory. */
 interface SessionLog {
-  /** Folders in which it can be, by the session's id. */
+  /** Lists the folders that can have the file of this session. */
   folders: (sessionId: string) => string[];
-  /** Whether this is its name. */
+  /** Whether this is the name of the session's file. */
   isName: (name: string, sessionId: string) => boolean;
-  /** What the end of the file says of the provider's windows. */
+  /** Parses the provider's windows at the end of the file. */
   windows: (tail: string) => ProviderWindow[];
 }
 
@@ -187,11 +187,11 @@ export interface Login {
   files: readonly string[];
   /** The login is always in the home directory, whatever the state directory is. */
   sharedLogin?: boolean;
-  /** What to do when there is no login. */
+  /** How to log in. */
   advice: string;
 }
 
-/** All that is known about one kind of engine. `driver` names the code that runs it. */
+/** The manifest of one kind of engine. `driver` names the code that runs it. */
 export type AnyAdapter = Adapter | ProgramAdapter | BuiltInAdapter;
 
 /** A program without sessions and events (driver: program.ts). */
@@ -210,44 +210,44 @@ export interface BuiltInAdapter {
   answer: (instruction: string) => string;
 }
 
-/** One agent CLI as pure functions: how to start it, and what its lines mean (facts, engines 12; driver: agent.ts). */
+/** The manifest of one agent CLI: data and pure functions that build its command and parse its output (facts, engines 12; driver: agent.ts). */
 export interface Adapter {
   driver: "agent";
   kind: string;
   /** The program's name on PATH. */
   program: string;
-  /** Lines of stderr that appear in every run and mean nothing. */
+  /** Lines of stderr that every run has and that mean nothing. */
   noise?: RegExp;
-  /** The package and version that this was tested with, null where any program may be named; `release` where the package has another version than the program. */
+  /** The tested package and version; null where the configuration can name any program. `release`: the version of the package, if it differs. */
   measured: { package: string; version: string; release?: string } | null;
-  /** What it says of its use: tokens while it runs, and the cost in US dollars. */
+  /** The usage that the engine reports: `live` during the run, `cost` in US dollars. */
   counts: { live: boolean; cost: boolean };
   /** How to install `<version>`; absent: `npm install -g` with the package. */
   install?: string;
-  /** What the program needs beside itself, such as a version of Node. */
+  /** Another program that the engine needs, such as a version of Node. */
   needs?: string;
-  /** Whether it takes our id for a new session; if not, it chooses one. */
+  /** Whether we choose the id of a new session; if not, the engine does. */
   plansSession: boolean;
   login: Login;
-  /** Variables of the service's environment that are passed on to this engine, beside those of its login. */
+  /** More variables of the service's environment that the engine gets, in addition to those of its login. */
   variables: readonly string[];
   /**
    * Flags that an operator's arguments must not contain: they would change the output that we read, the session or the
    * way of the prompt, or make the engine wait for a person.
    */
   reservedFlags: readonly string[];
-  command(order: Order): AgentCommand;
+  buildCommand(order: Order): AgentCommand;
   /** For engines whose process may stay open between turns. */
   open?: OpenMode;
   /** Starts a dialogue with a process for one turn, for engines that take their prompt in a dialogue. Absent: the prompt is the command's stdin. */
   converse?(order: Order, link: Link): Dialogue;
-  events(line: Line): AgentEvent[];
-  /** What a line of stderr means, for engines that report there that they have to wait. */
-  stderrEvents?(line: string): AgentEvent[];
-  /** The failure of a process that ended without a final event. */
-  failureOf(end: SilentEnd): EngineFailure;
-  /** What the engine writes about its session on the disk, for engines that say only there what their provider's windows are. */
+  parseLine(line: Line): AgentEvent[];
+  /** Parses a line of stderr, for engines that report a wait there. */
+  parseStderr?(line: string): AgentEvent[];
+  /** Returns the failure of a process that ended without a final event. */
+  classifyEnd(end: SilentEnd): EngineFailure;
+  /** The engine's file of a session, for engines that report their provider's windows only there. */
   sessionLog?: SessionLog;
-  /** What the usage file says. */
-  usageOf?(text: string): AgentEvent[];
+  /** Parses the usage file. */
+  parseUsageFile?(text: string): AgentEvent[];
 }

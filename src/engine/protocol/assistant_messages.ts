@@ -1,24 +1,24 @@
 import type { AgentEvent, Line } from "./adapter.ts";
-import { contentText, inputText, listAt, objectAt, textAt } from "./json_fields.ts";
+import { formatContent, formatInput, getList, getObject, getText } from "./json_fields.ts";
 
-/** The texts and tool calls of an assistant's message, as Claude Code and Qwen Code write it. */
-export function assistantEvents(line: Line): AgentEvent[] {
-  // The tools of a subagent are shown, but its text is not part of the answer.
+/** Parses the texts and tool calls of an assistant's message, as Claude Code and Qwen Code write it. */
+export function parseAssistantMessage(line: Line): AgentEvent[] {
+  // The log has the tools and the text of a subagent, but the answer does not.
   const nested = typeof line.parent_tool_use_id === "string";
-  return listAt(objectAt(line, "message"), "content").flatMap((part): AgentEvent[] => {
-    const type = textAt(part, "type");
+  return getList(getObject(line, "message"), "content").flatMap((part): AgentEvent[] => {
+    const type = getText(part, "type");
     if (type === "tool_use") {
-      return [{ kind: "tool_start", name: textAt(part, "name"), input: inputText(part.input) }];
+      return [{ kind: "tool_start", name: getText(part, "name"), input: formatInput(part.input) }];
     }
-    const text = textAt(part, "text");
+    const text = getText(part, "text");
     if (type !== "text" || text === "") return [];
     return [nested ? { kind: "notice", text: `subagent: ${text}` } : { kind: "text", text, mode: "part" }];
   });
 }
 
-/** The results of its tools. */
-export function toolResults(line: Line): AgentEvent[] {
-  return listAt(objectAt(line, "message"), "content")
-    .filter((part) => textAt(part, "type") === "tool_result")
-    .map((part) => ({ kind: "tool_end", output: contentText(part.content), ok: part.is_error !== true }));
+/** Parses the results of tools. */
+export function parseToolResults(line: Line): AgentEvent[] {
+  return getList(getObject(line, "message"), "content")
+    .filter((part) => getText(part, "type") === "tool_result")
+    .map((part) => ({ kind: "tool_end", output: formatContent(part.content), ok: part.is_error !== true }));
 }

@@ -9,22 +9,22 @@ import type {
   Order,
   ProviderWindow,
 } from "./adapter.ts";
-import { failureFrom, failureOfKind } from "./failure.ts";
-import { listAt, numberAt, objectAt, textAt } from "./json_fields.ts";
-import { Requests } from "./json_rpc.ts";
+import { buildFailure, classifyFailure } from "./failure.ts";
+import { getList, getNumber, getObject, getText } from "./json_fields.ts";
+import { JsonRpcClient } from "./json_rpc.ts";
 
 const INITIALIZE_MAX_MS = 60_000;
 const SESSION_MAX_MS = 120_000;
 const METHOD_NOT_FOUND = -32_601;
 
-/** How a process of Codex is told what it may do; the rest is in its arguments. */
+/** The sandbox of a thread by the engine's permissions; the arguments have the rest. */
 const SANDBOX: Record<Order["permissions"], string> = {
   read: "read-only",
   edit: "workspace-write",
   full: "danger-full-access",
 };
 
-/** Answers to what it may ask, although nobody is there: nothing is approved that its permissions do not cover. */
+/** Refusals of the requests that need a person: a call beyond the permissions is never approved. */
 const REFUSALS: Record<string, Line> = {
   "item/commandExecution/requestApproval": { decision: "decline" },
   "item/fileChange/requestApproval": { decision: "decline" },
@@ -32,7 +32,7 @@ const REFUSALS: Record<string, Line> = {
   "mcpServer/elicitation/request": { action: "decline", content: null, _meta: null },
 };
 
-/** The items of `codex exec` by the names that they have here. */
+/** The item types of `codex exec` by their names in the app-server. */
 const ITEMS: Record<string, string> = {
   agentMessage: "agent_message",
   commandExecution: "command_execution",
@@ -45,22 +45,22 @@ const ITEMS: Record<string, string> = {
 export class CodexDialogue implements Dialogue {
   #order: Order;
   readonly #say: (message: Line) => void;
-  readonly #requests: Requests;
-  /** What a line of `codex exec` means. */
-  readonly #events: Adapter["events"];
+  readonly #requests: JsonRpcClient;
+  /** Parses a line of `codex exec`. */
+  readonly #events: Adapter["parseLine"];
   #take: (events: AgentEvent[]) => void = () => {};
   #threadId = "";
   #turnId = "";
-  /** The turn before: what comes late of it belongs to nobody. */
+  /** The turn before this one, whose late output is dropped. */
   #pastTurnId = "";
   #usage: AgentEvent[] = [];
   #interrupted = false;
 
-  constructor(order: Order, link: Link, events: Adapter["events"]) {
+  constructor(order: Order, link: Link, events: Adapter["parseLine"]) {
     this.#order = order;
     this.#events = events;
     this.#say = (message) => link.say(`${JSON.stringify(message)}\n`);
-    this.#requests = new Requests(this.#say);
+    this.#requests = new JsonRpcClient(this.#say);
     this.#ask("initialize", {
       clientInfo: { name: "svc", title: "svc", version: VERSION },
       capabilities: null,
@@ -78,7 +78,7 @@ export class CodexDialogue implements Dialogue {
     this.#order = order;
     this.#take = take;
     this.#interrupted = false;
-    // The first one begins when there is a thread.
+    // The first turn starts with the thread.
     if (this.#threadId === "") return;
     take([{ kind: "session", id: this.#threadId }]);
     this.#begin();
@@ -87,7 +87,7 @@ export class CodexDialogue implements Dialogue {
   hear(line: Line): AgentEvent[] {
     const { id, method } = line;
     if (typeof method !== "string") return this.#requests.hear(line);
-    if (id === undefined) return this.#notified(method, objectAt(line, "params"));
+    if (id === undefined) return this.#notified(method, getObject(line, "params"));
     const result = REFUSALS[method];
     const error = { code: METHOD_NOT_FOUND, message: `${method} is not offered` };
     this.#say(result === undefined ? { id, error } : { id, result });
@@ -114,10 +114,12 @@ export class CodexDialogue implements Dialogue {
       ...(model === "" ? {} : { model }),
     };
     const answered = (result: Line): AgentEvent[] => {
-      this.#threadId = textAt(objectAt(result, "thread"), "id");
-      if (this.#threadId === "") return failed(failureOfKind("setup", "it began a thread without an id"));
-      // Cancelled before it could begin: nothing is asked of a model.
-      if (this.#interrupted) return failed(failureOfKind("model", "it was cancelled"));
+      this.#threadId = getText(getObject(result, "thread"), "id");
+      if (this.#threadId === "") {
+        return buildFailedTurn(buildFailure("setup", "it began a thread without an id"));
+      }
+      // The turn was cancelled before it started: the model gets no request.
+      if (this.#interrupted) return buildFailedTurn(buildFailure("model", "it was cancelled"));
       this.#begin();
       return [{ kind: "session", id: this.#threadId }];
     };
@@ -126,11 +128,11 @@ export class CodexDialogue implements Dialogue {
       maxMs: SESSION_MAX_MS,
       answered,
       refused: (error) => {
-        const words = textAt(error, "message");
-        return failed(
+        const words = getText(error, "message");
+        return buildFailedTurn(
           /no rollout found|not found/i.test(words)
-            ? failureOfKind("unknown_session", words)
-            : failureFrom(words, "setup"),
+            ? buildFailure("unknown_session", words)
+            : classifyFailure(words, "setup"),
         );
       },
     });
@@ -142,7 +144,7 @@ export class CodexDialogue implements Dialogue {
     const input = [{ type: "text", text: this.#order.prompt, text_elements: [] }];
     this.#ask("turn/start", { threadId: this.#threadId, input }, {
       answered: (result) => {
-        this.#turnId = textAt(objectAt(result, "turn"), "id");
+        this.#turnId = getText(getObject(result, "turn"), "id");
         if (this.#interrupted) this.interrupt();
         return [];
       },
@@ -150,85 +152,91 @@ export class CodexDialogue implements Dialogue {
   }
 
   #notified(method: string, params: Line): AgentEvent[] {
-    if (method === "account/rateLimits/updated") return windowsOf(objectAt(params, "rateLimits"));
-    // Agents that it starts have threads of their own.
-    if (textAt(params, "threadId") !== this.#threadId) return [];
-    const turnId = textAt(params, "turnId") || textAt(objectAt(params, "turn"), "id");
+    if (method === "account/rateLimits/updated") return parseWindows(getObject(params, "rateLimits"));
+    // Subagents have other threads.
+    if (getText(params, "threadId") !== this.#threadId) return [];
+    const turnId = getText(params, "turnId") || getText(getObject(params, "turn"), "id");
     if (turnId !== "" && turnId === this.#pastTurnId) return [];
-    if (method === "item/started") return this.#events({ type: "item.started", item: itemOf(params) });
-    if (method === "item/completed") return this.#events({ type: "item.completed", item: itemOf(params) });
-    if (method === "warning") return [{ kind: "notice", text: textAt(params, "message") }];
-    if (method === "error") return this.#events({ type: "error", message: errorOf(params) });
+    if (method === "item/started") return this.#events({ type: "item.started", item: convertItem(params) });
+    if (method === "item/completed") {
+      return this.#events({ type: "item.completed", item: convertItem(params) });
+    }
+    if (method === "warning") return [{ kind: "notice", text: getText(params, "message") }];
+    if (method === "error") return this.#events({ type: "error", message: formatError(params) });
     if (method === "thread/tokenUsage/updated") {
-      const total = objectAt(objectAt(params, "tokenUsage"), "total");
+      const total = getObject(getObject(params, "tokenUsage"), "total");
       const usage = {
-        input_tokens: numberAt(total, "inputTokens"),
-        output_tokens: numberAt(total, "outputTokens"),
+        input_tokens: getNumber(total, "inputTokens"),
+        output_tokens: getNumber(total, "outputTokens"),
       };
       this.#usage = [{ kind: "usage", span: "session", usage }];
     }
-    return method === "turn/completed" ? this.#completed(objectAt(params, "turn")) : [];
+    return method === "turn/completed" ? this.#completed(getObject(params, "turn")) : [];
   }
 
   #completed(turn: Line): AgentEvent[] {
-    const status = textAt(turn, "status");
+    const status = getText(turn, "status");
     this.#turnId = "";
-    this.#pastTurnId = textAt(turn, "id");
+    this.#pastTurnId = getText(turn, "id");
     if (status === "completed") {
       return [...this.#usage, { kind: "done", ok: true, text: null, failure: null }];
     }
-    const words = textAt(objectAt(turn, "error"), "message") || `its turn is ${status}`;
-    return [...this.#usage, ...failed(failureFrom(words, "model"))];
+    const words = getText(getObject(turn, "error"), "message") || `its turn is ${status}`;
+    return [...this.#usage, ...buildFailedTurn(classifyFailure(words, "model"))];
   }
 
   #ask(
     method: string,
     params: Line,
-    { answered, refused = (error) => failed(failureFrom(textAt(error, "message"), "model")), maxMs }: {
+    {
+      answered,
+      refused = (error) => buildFailedTurn(classifyFailure(getText(error, "message"), "model")),
+      maxMs,
+    }: {
       answered: (result: Line) => AgentEvent[];
       refused?: (error: Line) => AgentEvent[];
       maxMs?: number;
     },
   ): void {
-    const late = (words: string) => this.#take(failed(failureOfKind("setup", words)));
+    const late = (words: string) => this.#take(buildFailedTurn(buildFailure("setup", words)));
     this.#requests.ask(method, params, { answered, refused, maxMs, late });
   }
 }
 
-function failed(failure: EngineFailure): AgentEvent[] {
+function buildFailedTurn(failure: EngineFailure): AgentEvent[] {
   return [{ kind: "done", ok: false, text: "", failure }];
 }
 
-/** The item of a notification, as a line of `codex exec` has it. */
-function itemOf(params: Line): Line {
-  const item = objectAt(params, "item");
-  const changes = listAt(item, "changes").map((change) => ({
+/** Converts the item of a notification to that of `codex exec`. */
+function convertItem(params: Line): Line {
+  const item = getObject(params, "item");
+  const changes = getList(item, "changes").map((change) => ({
     ...change,
-    kind: textAt(objectAt(change, "kind"), "type"),
+    kind: getText(getObject(change, "kind"), "type"),
   }));
   return {
     ...item,
     changes,
-    type: ITEMS[textAt(item, "type")] ?? "",
+    type: ITEMS[getText(item, "type")] ?? "",
     aggregated_output: item.aggregatedOutput,
   };
 }
 
-/** The words of an error, as a line of `codex exec` has them. */
-function errorOf(params: Line): string {
-  const error = objectAt(params, "error");
-  const details = textAt(error, "additionalDetails");
-  const words = `${textAt(error, "message")}${details === "" ? "" : ` (${details})`}`;
+/** Formats an error as `codex exec` does. */
+function formatError(params: Line): string {
+  const error = getObject(params, "error");
+  const details = getText(error, "additionalDetails");
+  const words = `${getText(error, "message")}${details === "" ? "" : ` (${details})`}`;
   return params.willRetry === true && !words.startsWith("Reconnecting") ? `Reconnecting: ${words}` : words;
 }
 
-function windowsOf(limits: Line): AgentEvent[] {
+function parseWindows(limits: Line): AgentEvent[] {
   const windows = ["primary", "secondary"].flatMap((name): ProviderWindow[] => {
-    const window = objectAt(limits, name);
+    const window = getObject(limits, name);
     if (typeof window.usedPercent !== "number") return [];
-    const resets = numberAt(window, "resetsAt");
+    const resets = getNumber(window, "resetsAt");
     return [{
-      name: windowName(numberAt(window, "windowDurationMins")) || name,
+      name: formatWindowName(getNumber(window, "windowDurationMins")) || name,
       utilization: window.usedPercent / 100,
       resets_at: resets > 0 ? resets * 1000 : null,
     }];
@@ -236,8 +244,8 @@ function windowsOf(limits: Line): AgentEvent[] {
   return windows.length === 0 ? [] : [{ kind: "windows", windows }];
 }
 
-/** How a window of so many minutes is called; "" when it says no length. */
-export function windowName(minutes: number): string {
+/** Formats the name of a window of this many minutes; "" for 0. */
+export function formatWindowName(minutes: number): string {
   if (minutes === 0) return "";
   return minutes % 1_440 === 0
     ? `${minutes / 1_440}d`

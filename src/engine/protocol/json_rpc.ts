@@ -1,27 +1,30 @@
 import type { AgentEvent, Line } from "./adapter.ts";
-import { isObject, objectAt } from "./json_fields.ts";
+import { getObject, isObject } from "./json_fields.ts";
 
-/** What is done with the answer to a request. */
-interface Asked {
+/** The handlers of the answer to a request. */
+interface AnswerHandlers {
   answered: (result: Line) => AgentEvent[];
   refused: (error: Line) => AgentEvent[];
 }
 
-/** Requests by JSON-RPC to an agent, and what becomes of their answers. */
-export class Requests {
+/** Sends JSON-RPC requests to an agent, and passes on the answers. */
+export class JsonRpcClient {
   readonly #say: (message: Line) => void;
-  readonly #asked = new Map<number, Asked & { timer: ReturnType<typeof setTimeout> | undefined }>();
+  readonly #asked = new Map<number, AnswerHandlers & { timer: ReturnType<typeof setTimeout> | undefined }>();
   #lastId = 0;
 
   constructor(say: (message: Line) => void) {
     this.#say = say;
   }
 
-  /** Asks; `late` is called with what to say of it when there is no answer for so long. */
+  /** Sends a request. Calls `late` with a message when there is no answer within `maxMs`. */
   ask(
     method: string,
     params: Line,
-    { maxMs, late, ...asked }: Asked & { maxMs?: number | undefined; late?: (words: string) => void },
+    { maxMs, late, ...asked }: AnswerHandlers & {
+      maxMs?: number | undefined;
+      late?: (words: string) => void;
+    },
   ): void {
     const id = ++this.#lastId;
     const onLate = () => {
@@ -33,17 +36,17 @@ export class Requests {
     this.#say({ id, method, params });
   }
 
-  /** What an answer means; nothing when it was not asked for. */
+  /** Returns the events of an answer; none for an answer without a request. */
   hear(line: Line): AgentEvent[] {
     const { id, error } = line;
     const asked = typeof id === "number" ? this.#asked.get(id) : undefined;
     if (asked === undefined) return [];
     this.#asked.delete(Number(id));
     clearTimeout(asked.timer);
-    return isObject(error) ? asked.refused(error) : asked.answered(objectAt(line, "result"));
+    return isObject(error) ? asked.refused(error) : asked.answered(getObject(line, "result"));
   }
 
-  /** Nobody waits for an answer any more. */
+  /** Drops all requests without an answer. */
   close(): void {
     for (const { timer } of this.#asked.values()) clearTimeout(timer);
     this.#asked.clear();

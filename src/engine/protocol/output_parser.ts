@@ -4,8 +4,8 @@ import type { Adapter, AgentEvent, EngineFailure, Line } from "./adapter.ts";
 import { isObject } from "./json_fields.ts";
 import { LineSplitter } from "../process/line_splitter.ts";
 import type { RunLog } from "../process/run_log.ts";
-import { byteSize, plain, Transcript } from "./transcript.ts";
-import { UsageCount } from "./usage_count.ts";
+import { formatBytes, stripEscapes, Transcript } from "./transcript.ts";
+import { UsageCounter } from "./usage_count.ts";
 
 interface ParserOptions {
   adapter: Adapter;
@@ -24,26 +24,26 @@ interface ParserOptions {
   onEvent: (event: AgentEvent) => void;
 }
 
-// An image that a tool read can be one line of megabytes; no line that we need is so long.
+// An image in a tool result can be one line of megabytes. All lines that we parse are shorter.
 const LINE_MAX_BYTES = 1024 * 1024;
-// Whoever reads a deeper one needs a stack as deep.
+// A parser of deeper lines would need a deeper stack.
 const LINE_MAX_DEPTH = 200;
 const TEXT_MAX_CHARACTERS = 400_000;
-// Each is stored at once. An agent names one, and another one where it begins anew.
+// Each session is stored immediately. An agent reports one, and another one when it starts anew.
 const SESSIONS_MAX = 20;
 const PLAIN_ID = /^[^\p{C}]{1,200}$/u;
 const STDERR_TAIL_CHARACTERS = 4_000;
 // A longer line is not a message for people; the file of events has all of it.
 const STDERR_LINE_MAX_BYTES = 64 * 1024;
 
-/** Reads the output of one agent process and keeps what its outcome is made from. */
+/** Parses the output of one turn, and keeps the parts of its outcome. */
 export class OutputParser {
   /** The id of the session as the engine reported it, "" until then. */
   session = "";
   done: Extract<AgentEvent, { kind: "done" }> | null = null;
   /** The last failure; null again as soon as the agent writes or acts after it. */
   failure: EngineFailure | null = null;
-  readonly usage: UsageCount;
+  readonly usage: UsageCounter;
   readonly #options: ParserOptions;
   readonly #transcript: Transcript;
   readonly #out: LineSplitter;
@@ -55,18 +55,18 @@ export class OutputParser {
 
   constructor(options: ParserOptions) {
     this.#options = options;
-    this.usage = new UsageCount(options.usedBefore);
+    this.usage = new UsageCounter(options.usedBefore);
     this.#transcript = new Transcript(options.log);
     const tooLong = (stream: string) => (head: string, bytes: number) =>
       this.#transcript.event({
         kind: "notice",
-        text: `a line of ${byteSize(bytes)} on ${stream} was not read; it begins ${head.slice(0, 100)}`,
+        text: `a line of ${formatBytes(bytes)} on ${stream} was not read; it begins ${head.slice(0, 100)}`,
       });
     this.#out = new LineSplitter(LINE_MAX_BYTES, (line) => this.#line(line), tooLong("stdout"));
     this.#err = new LineSplitter(STDERR_LINE_MAX_BYTES, (line) => this.#errorLine(line), tooLong("stderr"));
   }
 
-  /** The answer: that of the final event, else the text after the last tool call. */
+  /** The answer: the text of the final event, or else the text after the last tool call. */
   get text(): string {
     return (this.done?.text ?? this.#answer).replaceAll("\0", "\ufffd").trimEnd();
   }
@@ -81,7 +81,7 @@ export class OutputParser {
     return this.#acted || this.text !== "";
   }
 
-  /** The end of stderr, without colours. */
+  /** The end of stderr, without colors. */
   get stderr(): string {
     return this.#stderr.trim();
   }
@@ -89,20 +89,20 @@ export class OutputParser {
   add(stream: "stdout" | "stderr", chunk: Uint8Array): void {
     const { log, events } = this.#options;
     if (stream === "stdout") events?.write(chunk);
-    log.asOne(() => (stream === "stderr" ? this.#err : this.#out).add(chunk));
+    log.writeTogether(() => (stream === "stderr" ? this.#err : this.#out).add(chunk));
   }
 
-  /** Takes events that the adapter made. */
+  /** Takes events that came without a line. */
   take(events: readonly AgentEvent[]): void {
     for (const event of events) this.#take(event);
   }
 
-  /** The process has ended; `usageFile` is the text of its usage file. */
+  /** Ends the turn; `usageFile` is the text of the usage file. */
   end(usageFile: string | null): void {
     this.#out.end();
     this.#err.end();
     if (usageFile !== null) {
-      for (const event of this.#options.adapter.usageOf?.(usageFile) ?? []) this.#take(event);
+      for (const event of this.#options.adapter.parseUsageFile?.(usageFile) ?? []) this.#take(event);
     }
     this.#transcript.usage(this.usage.run);
   }
@@ -115,8 +115,10 @@ export class OutputParser {
 
   #errorLine(line: string): void {
     if (this.#options.adapter.noise?.test(line)) return;
-    this.#stderr = `${this.#stderr}${this.#options.log.masked(plain(line))}\n`.slice(-STDERR_TAIL_CHARACTERS);
-    const events = this.#options.adapter.stderrEvents?.(line) ?? [];
+    this.#stderr = `${this.#stderr}${this.#options.log.maskText(stripEscapes(line))}\n`.slice(
+      -STDERR_TAIL_CHARACTERS,
+    );
+    const events = this.#options.adapter.parseStderr?.(line) ?? [];
     if (events.length === 0) return this.#transcript.other(line);
     for (const event of events) this.#take(event);
   }
@@ -126,7 +128,7 @@ export class OutputParser {
       const id = event.id ?? this.#options.sessionId;
       if (id === "" || id === this.session || this.#sessions++ >= SESSIONS_MAX) return;
       if (!this.#mayKeep(id)) {
-        const shown = this.#options.log.masked(id).slice(0, 100);
+        const shown = this.#options.log.maskText(id).slice(0, 100);
         const text = `the name of its session cannot be kept: ${JSON.stringify(shown)}`;
         return this.#transcript.event({ kind: "notice", text });
       }
@@ -137,7 +139,7 @@ export class OutputParser {
       this.#acted = true;
       this.#answer = "";
     } else if (event.kind === "usage") this.usage.add(event.span, event.usage, event.key);
-    else if (event.kind === "failure") this.failure = joined(this.failure, event.failure);
+    else if (event.kind === "failure") this.failure = mergeFailures(this.failure, event.failure);
     else if (event.kind === "done") this.#finish(event);
     this.#transcript.event(event);
     this.#options.onEvent(event);
@@ -149,14 +151,14 @@ export class OutputParser {
 
   #finish(done: Extract<AgentEvent, { kind: "done" }>): void {
     this.done = done;
-    if (done.failure !== null) this.failure = joined(this.failure, done.failure);
+    if (done.failure !== null) this.failure = mergeFailures(this.failure, done.failure);
   }
 
   #say({ text, mode }: Extract<AgentEvent, { kind: "text" }>): void {
     this.failure = null;
     const joint = mode === "part" && this.#answer !== "" ? "\n" : "";
     const before = mode === "whole" ? "" : this.#answer + joint;
-    // To cut a long text again for each piece would copy all of it each time.
+    // Cutting a long text again for each piece would copy the whole text each time.
     if (before.length < TEXT_MAX_CHARACTERS) this.#answer = (before + text).slice(0, TEXT_MAX_CHARACTERS);
   }
 }
@@ -171,9 +173,9 @@ function parseJson(line: string): Record<string, unknown> | null {
   }
 }
 
-/** Whether JSON is nested deeper than any line that means something to us. Brackets in texts count as none. */
+/** Whether JSON is nested deeper than the limit. Brackets inside texts do not count. */
 function isDeep(json: string): boolean {
-  // Each level is closed by one; nearly every line has a few.
+  // Counting the closing brackets first is faster, and enough for nearly every line.
   if (!hasMore(json, LINE_MAX_DEPTH, "}", "]")) return false;
   let depth = 0;
   let inText = false;
@@ -190,7 +192,7 @@ function isDeep(json: string): boolean {
   return false;
 }
 
-/** Whether these letters stand in a text more than `most` times in all. */
+/** Whether a text has more than `most` of these letters in all. */
 function hasMore(text: string, most: number, ...letters: string[]): boolean {
   let count = 0;
   for (const letter of letters) {
@@ -202,7 +204,7 @@ function hasMore(text: string, most: number, ...letters: string[]): boolean {
 }
 
 // When a limit is reported twice, the first report has the more exact time.
-function joined(before: EngineFailure | null, failure: EngineFailure): EngineFailure {
+function mergeFailures(before: EngineFailure | null, failure: EngineFailure): EngineFailure {
   const same = before?.kind === "rate_limited" && failure.kind === "rate_limited";
   return same ? { ...failure, reset: before.reset ?? failure.reset } : failure;
 }

@@ -4,15 +4,15 @@ export type Reset = { at: number } | { inMs: number } | { cron: string };
 const UNIT_MS: Record<string, number> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/** The time in a message about a limit, such as "try again at 2:38 PM" or "retry in 41.5s"; null when there is none. */
+/** Parses the time in a message about a limit, such as "try again at 2:38 PM" or "retry in 41.5s"; null when there is none. */
 export function parseReset(words: string): Reset | null {
-  return clockReset(words) ?? spanReset(words);
+  return parseClock(words) ?? parseSpan(words);
 }
 
 const DAY = String.raw`(?:([a-z]{3})[a-z]* (\d{1,2})(?:st|nd|rd|th)?,? (?:\d{4},? )?(?:at )?)?`;
 const CLOCK = new RegExp(String.raw`(?:again|resets?)(?: at)? ${DAY}(\d{1,2})(?::(\d{2}))? ?([ap]m)\b`, "i");
 
-function clockReset(words: string): Reset | null {
+function parseClock(words: string): Reset | null {
   const found = CLOCK.exec(words);
   if (found === null) return null;
   const [, month = "", date = "", hour, minute = "0", half = ""] = found;
@@ -28,7 +28,7 @@ const SPAN = new RegExp(
   "i",
 );
 
-function spanReset(words: string): Reset | null {
+function parseSpan(words: string): Reset | null {
   // "1m26.4s" has no space after the unit.
   const found = SPAN.exec(words.replace(/(\d[dhm])(?=\d)/g, "$1 "));
   if (found === null) return null;

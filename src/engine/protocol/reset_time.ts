@@ -3,8 +3,8 @@ import type { Reset } from "./reset.ts";
 
 const MINUTE_MS = 60_000;
 
-/** The reset in Unix ms. A clock time is exact to the minute, so the end of that minute counts. Null when it never comes. */
-export function resetTime(reset: Reset, now: number, timeZone: string): number | null {
+/** Returns the time of a reset in Unix ms. For a clock time that is the end of the minute. Null for a time that never comes. */
+export function resolveReset(reset: Reset, now: number, timeZone: string): number | null {
   if ("at" in reset) return reset.at;
   if ("inMs" in reset) return now + reset.inMs;
   try {

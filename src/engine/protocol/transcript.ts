@@ -24,13 +24,13 @@ export class Transcript {
       if (event.mode === "piece") this.#piece(event.text);
       else this.#line(event.text.trimEnd());
     } else if (event.kind === "tool_start") {
-      const input = shortened(this.#safe(event.input), INPUT_MAX_CHARACTERS, OUTPUT_MAX_LINES);
-      this.#line(`> ${event.name}${input === "" ? "" : `: ${indented(input)}`}`);
+      const input = shorten(this.#safe(event.input), INPUT_MAX_CHARACTERS, OUTPUT_MAX_LINES);
+      this.#line(`> ${event.name}${input === "" ? "" : `: ${indent(input)}`}`);
     } else if (event.kind === "tool_end") {
       const output = this.#safe(event.output).trimEnd();
-      const short = shortened(output, OUTPUT_MAX_CHARACTERS, OUTPUT_MAX_LINES);
-      const size = byteSize(byteLength(event.output));
-      this.#line(`< ${event.ok ? "" : "failed: "}${short === "" ? "" : `${indented(short)} `}(${size})`);
+      const short = shorten(output, OUTPUT_MAX_CHARACTERS, OUTPUT_MAX_LINES);
+      const size = formatBytes(byteLength(event.output));
+      this.#line(`< ${event.ok ? "" : "failed: "}${short === "" ? "" : `${indent(short)} `}(${size})`);
     } else if (event.kind === "notice") this.#line(`[${this.#safe(event.text)}]`);
     else if (event.kind === "session" && event.id !== null) this.#line(`[session ${event.id}]`);
     else if (event.kind === "failure") {
@@ -40,10 +40,10 @@ export class Transcript {
 
   /** A line of stderr, or a line of stdout that is not an event. */
   other(line: string): void {
-    if (line.trim() !== "") this.#line(plain(line));
+    if (line.trim() !== "") this.#line(stripEscapes(line));
   }
 
-  /** The usage of the run, as far as it is known. */
+  /** Writes the usage of the run. */
   usage(usage: Usage): void {
     const { input_tokens, output_tokens, cost_usd } = usage;
     const parts = [
@@ -54,39 +54,38 @@ export class Transcript {
     if (parts.length > 0) this.#line(`[used ${parts.join(", ")}]`);
   }
 
-  // Asked for before anything is cut. The words of a failure come cut, which masked() knows by their mark.
+  // Masks before any text is cut. The words of a failure are cut already, which maskText() recognizes by their mark.
   #safe(text: string): string {
-    return this.#log.masked(plain(text));
+    return this.#log.maskText(stripEscapes(text));
   }
 
   #piece(text: string): void {
     this.#log.write(new TextEncoder().encode(text));
   }
 
-  // Ends the line that pieces have left open.
   #line(text: string): void {
     this.#log.line(text);
   }
 }
 
-/** The text without the escape sequences of terminals. */
-export function plain(text: string): string {
+/** Removes the escape sequences of terminals. */
+export function stripEscapes(text: string): string {
   return text.includes("\u001b") ? stripVTControlCharacters(text) : text;
 }
 
-/** The start of a text, with a mark where it is cut. */
-export function shortened(text: string, maxCharacters: number, maxLines: number): string {
+/** Cuts a text, with a mark at the cut. */
+export function shorten(text: string, maxCharacters: number, maxLines: number): string {
   const head = text.slice(0, maxCharacters).split("\n").slice(0, maxLines).join("\n");
   return head.length === text.length ? text : `${head} …`;
 }
 
-/** A size with the unit that fits it. */
-export function byteSize(bytes: number): string {
+/** Formats a size in bytes, KB or MB. */
+export function formatBytes(bytes: number): string {
   if (bytes < 1_000) return `${bytes} bytes`;
   if (bytes < 1_000_000) return `${(bytes / 1_000).toFixed(1)} KB`;
   return `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
-function indented(text: string): string {
+function indent(text: string): string {
   return text.replaceAll("\n", "\n  ");
 }

@@ -8,12 +8,12 @@ const STEPS_COUNTED_MAX = 1_000;
 const KEY_CHARACTERS = 200;
 
 /** Computes the usage of one run from what an engine reports: per run, per step, or as a total of the session. */
-export class UsageCount {
+export class UsageCounter {
   readonly #before: Usage;
   readonly #run: Usage = { ...USAGE_UNKNOWN };
   readonly #session: Usage = { ...USAGE_UNKNOWN };
 
-  // An engine repeats itself soon, or not at all.
+  // An engine repeats a step soon, or never.
   readonly #steps = new LRUCache<string, Partial<Usage>>({ max: STEPS_COUNTED_MAX });
 
   /** `before` holds the session's totals before this run. */
@@ -21,11 +21,11 @@ export class UsageCount {
     this.#before = before;
   }
 
-  /** Counts a figure. Of the steps with one key only the last counts: an engine may repeat itself with more. */
+  /** Adds a figure. A step replaces the step before it with the same key, because an engine may repeat a step with a higher figure. */
   add(span: UsageSpan, usage: Partial<Usage>, step?: string): void {
     const key = step?.slice(0, KEY_CHARACTERS);
     const before = key === undefined ? {} : this.#steps.get(key) ?? {};
-    const figures = sane(byField((field) => usage[field] ?? null));
+    const figures = sane(mapFields((field) => usage[field] ?? null));
     const known = FIELDS.filter((field) => figures[field] !== null);
     if (key !== undefined) {
       this.#steps.set(key, {
@@ -43,26 +43,26 @@ export class UsageCount {
 
   /** The usage of this run. */
   get run(): Usage {
-    return sane(byField((field) => {
+    return sane(mapFields((field) => {
       const total = this.#session[field];
-      if (total === null) return rounded(this.#run[field]);
+      if (total === null) return roundValue(this.#run[field]);
       const before = this.#before[field] ?? 0;
       // A total below the last one means that the engine counts from zero again.
-      return rounded(total < before ? total : total - before);
+      return roundValue(total < before ? total : total - before);
     }));
   }
 
   /** The session's totals after this run, as far as the engine reports them. */
   get session(): Usage {
-    return byField((field) => this.#session[field] ?? this.#before[field]);
+    return mapFields((field) => this.#session[field] ?? this.#before[field]);
   }
 }
 
-function byField(of: (field: (typeof FIELDS)[number]) => number | null): Usage {
+function mapFields(of: (field: (typeof FIELDS)[number]) => number | null): Usage {
   return { input_tokens: of("input_tokens"), output_tokens: of("output_tokens"), cost_usd: of("cost_usd") };
 }
 
 // Without rounding, sums such as 0.1 + 0.2 would be shown with seventeen digits.
-function rounded(value: number | null): number | null {
+function roundValue(value: number | null): number | null {
   return value === null ? null : Number(value.toFixed(9));
 }
