@@ -147,7 +147,7 @@ describe("adapters: a run that calls a tool, as recorded (facts, engines 2)", ()
 
 describe("adapters: failures (facts, engines 2)", () => {
   it.each(ADAPTERS)(
-    "$kind: the documents name the release that was tested",
+    "$kind: the matrix installs the tested release",
     (adapter) => {
       const { version, release = version } = adapter.measured;
       expect(PINS.find(({ kind }) => kind === adapter.kind)).toMatchObject({

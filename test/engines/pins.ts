@@ -19,7 +19,7 @@ const RUST_TARGET = `${Deno.build.arch}-${
   Deno.build.os === "darwin" ? "apple-darwin" : "unknown-linux-musl"
 }`;
 
-/** What npm installs for each kind, without its version, and the program in it. */
+/** The package and the program of the kinds that npm does not install under the names in their adapters. */
 const PACKAGES: Record<string, { package: (version: string) => string; program: string }> = {
   claude: {
     package: (version) => `@anthropic-ai/claude-code-${PLATFORM}@${version}`,
@@ -29,12 +29,10 @@ const PACKAGES: Record<string, { package: (version: string) => string; program: 
     package: (version) => `@openai/codex@${version}-${PLATFORM}`,
     program: `@openai/codex/vendor/${RUST_TARGET}/bin/codex`,
   },
-  gemini: { package: (version) => `@google/gemini-cli@${version}`, program: ".bin/gemini" },
   opencode: {
     package: (version) => `opencode-${PLATFORM}@${version}`,
     program: `opencode-${PLATFORM}/bin/opencode`,
   },
-  qwen: { package: (version) => `@qwen-code/qwen-code@${version}`, program: ".bin/qwen" },
   copilot: {
     package: (version) => `@github/copilot-${PLATFORM}@${version}`,
     program: `@github/copilot-${PLATFORM}/copilot`,
@@ -49,10 +47,9 @@ const PACKAGES: Record<string, { package: (version: string) => string; program: 
 export const PINS: Pin[] = ADAPTERS.flatMap((adapter) => {
   if (adapter.driver !== "agent" || adapter.measured === null) return [];
   const { kind, measured: { version, release = version } } = adapter;
-  const found = PACKAGES[kind];
-  return found === undefined
-    ? []
-    : [{ kind, version, package: found.package(release), program: found.program }];
+  const special = PACKAGES[kind];
+  const packageName = special?.package(release) ?? `${adapter.measured.package}@${release}`;
+  return [{ kind, version, package: packageName, program: special?.program ?? `.bin/${adapter.program}` }];
 });
 
 const CACHE = join(ROOT, ".cache", "engines");
