@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import type { AgentCommand, OpenDialogue, OpenTalk, Order } from "../src/engine/adapter.ts";
-import { adapterOf } from "../src/engine/adapters.ts";
+import type { AgentCommand, Dialogue, OpenMode, Order } from "../src/engine/protocol/adapter.ts";
+import { findAdapter } from "../src/engine/registry.ts";
 import { type Model, startModel } from "../test/engines/model.ts";
 import { PINS, programOf } from "../test/engines/pins.ts";
 import { pointedAt } from "../test/engines/rig.ts";
@@ -15,7 +15,7 @@ const GOAL_MORE_MS = 30;
 export async function benchWarm(): Promise<Row[]> {
   const rows: Row[] = [];
   for (const pin of PINS) {
-    const adapter = adapterOf(pin.kind);
+    const adapter = findAdapter(pin.kind);
     if (adapter?.driver !== "agent" || adapter.open === undefined) continue;
     if (!await Deno.stat(programOf(pin)).then((info) => info.isFile, () => false)) {
       console.error(`left out: ${pin.kind} is not in .cache/engines; make test-engines`);
@@ -67,21 +67,24 @@ export async function benchWarm(): Promise<Row[]> {
 class ByHand {
   readonly #child: Deno.ChildProcess;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #dialogue: OpenDialogue;
+  readonly #dialogue: Dialogue;
   readonly #order: Order;
   #done = () => {};
 
   constructor(
-    open: OpenTalk,
+    open: OpenMode,
     engine: { command: string; env: Record<string, string> },
     home: string,
     runDir: string,
   ) {
     this.#order = orderByHand(engine, home, runDir);
-    this.#child = spawned(open.command(this.#order), engine, runDir, "piped");
+    this.#child = spawned(open.buildCommand(this.#order), engine, runDir, "piped");
     this.#writer = this.#child.stdin.getWriter();
     const encoder = new TextEncoder();
-    this.#dialogue = open.begin(this.#order, (text) => void this.#writer.write(encoder.encode(text)));
+    this.#dialogue = open.converse(this.#order, {
+      say: (text) => void this.#writer.write(encoder.encode(text)),
+      close() {},
+    });
     void this.#read();
   }
 

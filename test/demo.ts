@@ -1,7 +1,7 @@
 // `make demo`: a temporary service on a free port with an empty data directory, three messages, and their results.
 // Where an agent CLI is installed and logged in, it is asked, too; SVC_DEMO_AGENT names one, or none.
 import { join } from "node:path";
-import { ADAPTERS, needsNoConfiguration } from "../src/engine/adapters.ts";
+import { ADAPTERS, needsNoConfiguration } from "../src/engine/registry.ts";
 import { startServer, svc } from "./harness/process.ts";
 
 const AGENTS = ADAPTERS.filter((adapter) => adapter.driver === "agent" && needsNoConfiguration(adapter))

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { ServiceError } from "../domain/error.ts";
 import { boundTo } from "../domain/scope.ts";
 import { type Check, type Doctor, worstOf } from "../domain/system.ts";
-import { detectIsolation } from "../engine/isolation.ts";
+import { detectIsolation } from "../engine/process/isolation.ts";
 import { newId } from "../base/id.ts";
 import { connectionsMax, openFilesMax } from "../base/open_files.ts";
 import {

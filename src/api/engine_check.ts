@@ -1,6 +1,6 @@
 import { invalid } from "../domain/error.ts";
 import type { WorkerUpdate } from "../domain/worker.ts";
-import { reservedFlag } from "../engine/adapters.ts";
+import { findReservedFlag } from "../engine/registry.ts";
 import { splitArgs } from "../engine/arguments.ts";
 import type { Catalog } from "../engine/catalog.ts";
 
@@ -27,7 +27,7 @@ export function checkEngines(
     if (!known.includes(name) && !isElsewhere) {
       throw invalid(path, `no engine is called that; known: ${known.join(", ")}`);
     }
-    const flag = reservedFlag(engines.find(name)?.kind ?? "", argsIn(path, text));
+    const flag = findReservedFlag(engines.find(name)?.kind ?? "", argsIn(path, text));
     if (flag !== null) throw invalid(path, `cannot have ${flag}: the service itself decides this`);
   }
 }

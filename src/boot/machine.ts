@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { engineSchema } from "../config/schema.ts";
 import type { Machine } from "../engine/engine.ts";
-import { type Stays, Waiting } from "../engine/stays.ts";
+import { IdleProcesses, type KeepAlive } from "../engine/keep_alive.ts";
 
 // Most have 7.6 to 7.8 GiB when they are sold with 8.
 const STAYING_MEMORY_BYTES = 8e9;
@@ -17,15 +17,15 @@ export function machineOf(
     path: Deno.env.get("PATH") ?? "",
     inherited: Deno.env.toObject(),
     root: Deno.uid() === 0,
-    stays: staysIn(memoryBytes ?? usableMemory(Deno.systemMemoryInfo().total)),
+    keepAlive: keepAliveIn(memoryBytes ?? usableMemory(Deno.systemMemoryInfo().total)),
   };
 }
 
 /** What engines that say nothing keep open, all of them together: one process for each 4 GB, none below 8 GB (contract 19.1). */
-export function staysIn(memoryBytes: number): Stays | null {
+export function keepAliveIn(memoryBytes: number): KeepAlive | null {
   if (memoryBytes < STAYING_MEMORY_BYTES) return null;
   const max = Math.min(Math.floor(memoryBytes / MEMORY_EACH_BYTES), STAYING_MAX);
-  return { warm: engineSchema.shape.warm.unwrap().parse({ max }), waiting: new Waiting(max) };
+  return { warm: engineSchema.shape.warm.unwrap().parse({ max }), idle: new IdleProcesses(max) };
 }
 
 /**

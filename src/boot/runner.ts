@@ -9,8 +9,8 @@ import { ConfigError, readSecretFile } from "../config/file.ts";
 import { loadRunnerConfig, type RunnerConfig } from "../config/runner.ts";
 import { engineSchema } from "../config/schema.ts";
 import { Catalog } from "../engine/catalog.ts";
-import { endOpenProcesses } from "../engine/open_process.ts";
-import { keepDescriptors } from "../engine/descriptors.ts";
+import { endOpenProcesses } from "../engine/agent_process.ts";
+import { closeDescriptorsOnExec } from "../engine/process/inherited_descriptors.ts";
 import { Leftovers } from "../runner/leftovers.ts";
 import { Link, Refused } from "../runner/link.ts";
 import { RunnerLoop } from "../runner/loop.ts";
@@ -50,7 +50,7 @@ export async function runner(args: readonly string[]): Promise<number> {
   await configureLog("info", Deno.stderr.isTerminal() ? "pretty" : "json");
   for (const words of given.warnings) log.warning("{words}", { words });
   const umask = Deno.umask(0o077);
-  keepDescriptors();
+  closeDescriptorsOnExec();
   try {
     return await serveRuns(given, umask);
   } catch (error) {

@@ -4,7 +4,7 @@ import { ConfigError, onlyConfig, UsageError } from "../config/file.ts";
 import { findExposure } from "../config/exposure.ts";
 import { ServiceError } from "../domain/error.ts";
 import type { Catalog } from "../engine/catalog.ts";
-import { keepDescriptors } from "../engine/descriptors.ts";
+import { closeDescriptorsOnExec } from "../engine/process/inherited_descriptors.ts";
 import { load } from "../base/load.ts";
 import type { Availability } from "../engine/engine.ts";
 import { LockedError } from "./lock.ts";
@@ -73,7 +73,7 @@ export async function serve(
   await warnOfExposure(loaded.path);
   // Only this user may read what the service writes (reliability SEC-7); programs that it starts get the original mask.
   const umask = Deno.umask(0o077);
-  keepDescriptors();
+  closeDescriptorsOnExec();
   const signals = new Signals();
   const standby = args.includes(STANDBY) ? signals.listen() : undefined;
   let server: Server;

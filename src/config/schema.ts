@@ -2,7 +2,7 @@ import { z } from "zod";
 import { absolutePath, ConfigError, type ConfigSource, readConfigSource, readSecretFile } from "./file.ts";
 import { applyEnvironment, type Shape } from "./environment.ts";
 import { problems, where } from "./problem.ts";
-import { adapterOf, ADAPTERS, needsNoConfiguration, reservedFlag } from "../engine/adapters.ts";
+import { ADAPTERS, findAdapter, findReservedFlag, needsNoConfiguration } from "../engine/registry.ts";
 import type { EngineConfig } from "../engine/config.ts";
 import { noticesSchema } from "./notices.ts";
 import { platformsSchema, readSecretFiles, webhooksSchema } from "./platform.ts";
@@ -208,7 +208,7 @@ export function checkEngines(given: Config["engines"], source: ConfigSource, bee
     if (!/^[a-z][a-z0-9_-]{0,63}$/.test(name)) {
       throw new ConfigError(`${at}: an engine's name is lower-case letters, digits, - and _`);
     }
-    const adapter = adapterOf(engine.kind ?? name);
+    const adapter = findAdapter(engine.kind ?? name);
     if (adapter === undefined) {
       throw new ConfigError(`${at}.kind: is missing; one of ${KINDS.join(", ")}`);
     }
@@ -216,7 +216,7 @@ export function checkEngines(given: Config["engines"], source: ConfigSource, bee
     if (program === "" && engine.command === "") {
       throw new ConfigError(`${at}.command: is missing; name the program that is the worker`);
     }
-    const flag = reservedFlag(kind, engine.args);
+    const flag = findReservedFlag(kind, engine.args);
     if (flag !== null) {
       const place = where(source, ["engines", name, "args"]);
       throw new ConfigError(

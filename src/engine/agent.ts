@@ -1,25 +1,33 @@
-import type { EngineConfig } from "./config.ts";
-import type { Adapter, EngineFailure, EngineFailureKind } from "./adapter.ts";
-import { splitArgs } from "./arguments.ts";
-import { type Ran, runAgentProcess } from "./agent_process.ts";
-import type { AgentParts, Start } from "./launch.ts";
 import { probeAgent } from "./availability.ts";
-import { type Engine, type EngineOutcome, type EngineRun, failedOutcome, type Machine } from "./engine.ts";
-import { endedByUs } from "./ended_by_us.ts";
-import { failureFrom, failureOfKind, lastWords } from "./failure.ts";
-import { SpawnError } from "./process.ts";
+import type { EngineConfig } from "./config.ts";
+import {
+  describeStop,
+  type Engine,
+  type EngineOutcome,
+  type EngineRun,
+  failedOutcome,
+  type Machine,
+} from "./engine.ts";
+import { resolveKeepAlive } from "./keep_alive.ts";
+import type { AgentSetup, TurnRequest } from "./launch.ts";
+import { SpawnError } from "./process/process.ts";
+import type { TurnResult } from "./agent_turn.ts";
+import { ProcessPool } from "./process_pool.ts";
+import type { Adapter, EngineFailure, EngineFailureKind } from "./protocol/adapter.ts";
+import { buildFailure, classifyFailure, formatLastLines } from "./protocol/failure.ts";
 import { cutResult } from "./result.ts";
-import { staysOf } from "./stays.ts";
-import { WarmPool } from "./warm_pool.ts";
-import { hasConversation } from "../domain/message.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 
-/** An agent CLI as an engine. This driver is the same for all; the differences are in the adapters (facts, engines 12). */
-export function agentEngine(name: string, config: EngineConfig, machine: Machine, adapter: Adapter): Engine {
-  const parts = { config, machine, adapter };
-  const { open } = adapter;
-  const stays = open === undefined ? null : staysOf(config, machine.stays);
-  const pool = open === undefined || stays === null ? null : new WarmPool({ ...parts, open, ...stays });
+/** Builds an engine from an agent CLI. The driver is the same for all agents; the adapter has the differences (facts, engines 12). */
+export function buildAgentEngine(
+  name: string,
+  config: EngineConfig,
+  machine: Machine,
+  adapter: Adapter,
+): Engine {
+  const setup = { config, machine, adapter };
+  const keepAlive = adapter.open === undefined ? null : resolveKeepAlive(config, machine.keepAlive);
+  const pool = new ProcessPool(setup, keepAlive);
   return {
     name,
     kind: adapter.kind,
@@ -27,31 +35,28 @@ export function agentEngine(name: string, config: EngineConfig, machine: Machine
     external: true,
     agent: true,
     counts: adapter.counts,
-    staysOpen: stays?.warm.max ?? 0,
+    staysOpen: keepAlive?.warm.max ?? 0,
     passes: [...adapter.variables, ...adapter.login.variables, ...config.pass_env],
-    probe: (stateDir) => probeAgent(name, parts, stateDir),
-    start: (run) => runAgent(parts, run, pool),
-    release: (workerId) => pool?.release(workerId) ?? Promise.resolve(),
+    probe: (stateDir) => probeAgent(name, setup, stateDir),
+    start: (run) => runAgent(setup, run, pool),
+    release: (workerId) => pool.release(workerId),
   };
 }
 
-// A lost session is replaced by a new one once, and a session whose id is in use is resumed once.
+// A lost session is replaced by a new session once, and a session whose id is in use is resumed once.
 const STARTS_MAX = 3;
 
-async function runAgent(parts: AgentParts, run: EngineRun, pool: WarmPool | null): Promise<EngineOutcome> {
-  const { adapter } = parts;
-  let start: Start = run.session === null
+async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): Promise<EngineOutcome> {
+  const { adapter } = setup;
+  let request: TurnRequest = run.session === null
     ? { sessionId: newSessionId(adapter), resume: false, prompt: run.prompt }
     : { sessionId: run.session.id, resume: true, prompt: run.prompt };
   try {
-    for (let starts = 1;; starts++) {
-      const stays = pool !== null && mayStayOpen(parts, run);
-      // Two processes never have one conversation.
-      if (!stays) await pool?.letGo(run);
-      const ran = stays ? await pool.run(run, start) : await runAgentProcess(parts, run, start);
-      const next = starts < STARTS_MAX ? nextStart(adapter, run, ran) : null;
-      if (next === null) return outcomeOf(parts, ran);
-      start = next;
+    for (let turns = 1;; turns++) {
+      const result = await pool.run(run, request);
+      const next = turns < STARTS_MAX ? nextRequest(adapter, run, result) : null;
+      if (next === null) return buildOutcome(setup, result);
+      request = next;
     }
   } catch (error) {
     if (!(error instanceof SpawnError)) throw error;
@@ -59,70 +64,64 @@ async function runAgent(parts: AgentParts, run: EngineRun, pool: WarmPool | null
   }
 }
 
-// What belongs to a conversation goes on in it; a schema is said when the process starts.
-function mayStayOpen({ adapter, config }: AgentParts, { env, schema, extraArgs }: EngineRun): boolean {
-  const takes = adapter.open?.takes?.([...config.args, ...splitArgs(extraArgs)]) ?? true;
-  return takes && schema === null && hasConversation(env.SVC_SESSION_KEY ?? "");
-}
-
 function newSessionId(adapter: Adapter): string {
   return adapter.plansSession ? crypto.randomUUID() : "";
 }
 
-/** The next start, after the engine has refused the session; null when there is no reason for one. */
-function nextStart(adapter: Adapter, run: EngineRun, ran: Ran): Start | null {
-  const { start, finished, strayed } = ran;
+/** Returns the next turn after the engine has refused the session; null when there is no reason for another turn. */
+function nextRequest(adapter: Adapter, run: EngineRun, result: TurnResult): TurnRequest | null {
+  const { request, finished, openedOtherSession } = result;
   if (run.signal.aborted || !finished) return null;
-  const failure = strayed ? "unknown_session" : failureOf(adapter, ran)?.kind;
-  if (failure === "unknown_session" && start.resume) {
+  const failure = openedOtherSession ? "unknown_session" : findFailure(adapter, result)?.kind;
+  if (failure === "unknown_session" && request.resume) {
     run.log.line("[the engine has lost the session: a new one begins, told what was said before]");
     return { sessionId: newSessionId(adapter), resume: false, prompt: run.retelling };
   }
-  if (failure === "session_exists" && !start.resume) {
+  if (failure === "session_exists" && !request.resume) {
     run.log.line("[the session exists already: it goes on]");
-    return { ...start, resume: true };
+    return { ...request, resume: true };
   }
   return null;
 }
 
-/** The failure of a run that ended by itself, or null. */
-function failureOf(adapter: Adapter, { start, end, reading }: Ran): EngineFailure | null {
-  const { done, failure, stderr } = reading;
+/** Returns the failure of a turn that we did not end, or null. */
+function findFailure(adapter: Adapter, { request, end, output }: TurnResult): EngineFailure | null {
+  const { done, failure, stderr } = output;
   if (done !== null) {
-    return failure ?? (done.ok ? null : failureFrom(reading.said || lastWords(stderr), "model"));
+    return failure ?? (done.ok ? null : classifyFailure(output.said || formatLastLines(stderr), "model"));
   }
   if (failure !== null) return failure;
   if (end.code === 0) {
-    return failureOfKind("crashed", `it ended without saying that it is done: ${lastWords(stderr)}`);
+    return buildFailure("crashed", `it ended without saying that it is done: ${formatLastLines(stderr)}`);
   }
-  return adapter.failureOf({ code: end.code, stderr, resume: start.resume });
+  return adapter.classifyEnd({ code: end.code, stderr, resume: request.resume });
 }
 
-/** Our own cancel or time limit counts first, then the engine's final event, then its exit code (facts, engines 2.4). */
-function outcomeOf({ config, adapter }: AgentParts, ran: Ran): EngineOutcome {
-  const { start, end, reading, finished } = ran;
+/** Builds the outcome: our own cancel or limit decides first, then the engine's final event, then the exit code (facts, engines 2.4). */
+function buildOutcome({ config, adapter }: AgentSetup, result: TurnResult): EngineOutcome {
+  const { request, end, output, finished } = result;
   const rest = {
-    text: cutResult(reading.text),
-    usage: reading.usage.run,
-    // When the engine reports no session, the requested one is assumed.
-    sessionId: reading.session || (start.resume ? start.sessionId : ""),
-    sessionUsage: reading.usage.session,
+    text: cutResult(output.text),
+    usage: output.usage.run,
+    // An engine that reports no session has used the requested one.
+    sessionId: output.session || (request.resume ? request.sessionId : ""),
+    sessionUsage: output.usage.session,
   };
-  if (!finished) return { ...failedOutcome(...endedByUs(end.reason, config), end.code), ...rest };
-  const failure = failureOf(adapter, ran);
+  if (!finished) return { ...failedOutcome(...describeStop(end.reason, config), end.code), ...rest };
+  const failure = findFailure(adapter, result);
   if (failure !== null) {
     const { kind, reset } = failure;
     const words = kind === "auth" ? `${failure.words} (${adapter.login.advice})` : failure.words;
-    return { ...failedOutcome(FAILURE_OF[kind], `${kind}: ${words}`, end.code), ...rest, reset };
+    return { ...failedOutcome(FAILURES[kind], `${kind}: ${words}`, end.code), ...rest, reset };
   }
   // A run without any text and any action is not a success.
-  if (!reading.acted) {
+  if (!output.acted) {
     return { ...failedOutcome("engine_error", "crashed: it said and did nothing", end.code), ...rest };
   }
   return { ...failedOutcome("exit_code", "", end.code), status: "completed", failure: "", ...rest };
 }
 
-const FAILURE_OF: Record<EngineFailureKind, Failure> = {
+const FAILURES: Record<EngineFailureKind, Failure> = {
   unknown_session: "engine_error",
   session_exists: "engine_error",
   auth: "engine_error",

@@ -1,125 +1,324 @@
-import { join } from "node:path";
-import { readPlain, readPlainEnd } from "../base/plain_file.ts";
-import { USAGE_UNKNOWN } from "../domain/execution.ts";
-import type { Adapter, AgentEvent, Dialogue, Line, ProviderWindow } from "./adapter.ts";
+import { dirname, join } from "node:path";
+import { newId } from "../base/id.ts";
+import { replacePlain } from "../base/plain_file.ts";
+import { logger } from "../base/log.ts";
+import { shellWord } from "../base/shell.ts";
 import type { EngineRun } from "./engine.ts";
-import { detectIsolation } from "./isolation.ts";
-import { type AgentParts, environmentOf, orderOf, type Start, writeFiles } from "./launch.ts";
-import { findProgram, type ProcessEnd, runProcess } from "./process.ts";
-import { Reading } from "./reading.ts";
-import { Watch } from "./watch.ts";
+import { type AgentSetup, buildEnvironment, buildOrder, type TurnRequest, writeFiles } from "./launch.ts";
+import { detectIsolation, findTree, type Isolation, sweep } from "./process/isolation.ts";
+import { findProgram, type ProcessEnd, runProcess } from "./process/process.ts";
+import type { ProcessInput } from "./process/process_input.ts";
+import type { AgentCommand, AgentEvent, Dialogue, Line, Link, Order } from "./protocol/adapter.ts";
 
-/** What is known when that process has ended. */
-export interface Ran {
-  start: Start;
-  end: ProcessEnd;
-  reading: Reading;
-  /** It ended by itself, or had sent its final event before we ended it. */
-  finished: boolean;
-  /** It was asked to resume a session and started another one. */
-  strayed: boolean;
+const log = logger("engine");
+
+/** Receives what a process does during a turn. */
+interface TurnListener {
+  output(stream: "stdout" | "stderr", chunk: Uint8Array): void;
+  /** Receives events that come without a line, such as after a request timed out. */
+  take(events: AgentEvent[]): void;
+  /** The program has exited. Its pipes may still hold output. */
+  exited(): void;
 }
 
-/** Runs one process of an agent to its end. Throws SpawnError when it cannot be started. */
-export async function runAgentProcess(parts: AgentParts, run: EngineRun, start: Start): Promise<Ran> {
-  const { config, machine, adapter } = parts;
-  const program = findProgram(config.command || adapter.program, machine.path);
-  const order = orderOf(parts, run, start);
-  const command = adapter.command(order);
-  writeFiles(command, run.stateDir);
-  const watch = new Watch(run, start);
-  let dialogue: Dialogue | undefined;
-  const hear = adapter.converse && ((line: Line) => dialogue?.hear(line) ?? []);
-  const reading = readingOf(adapter, run, start, { watch, hear });
-  const end = await runProcess({
-    runId: run.runId,
-    command: program,
-    args: command.args,
-    cwd: run.workDir,
-    env: environmentOf(config, run, command),
-    stdin: (adapter.converse && ((input) => {
-      dialogue = adapter.converse?.(order, {
-        say: (text) => input.write(text),
-        close: () => input.close(),
-        take: (events) => reading.take(events),
-      });
-    })) ?? command.stdin,
-    isolation: await detectIsolation(),
-    umask: machine.umask,
-    timeoutMs: config.timeout,
-    idleTimeoutMs: config.idle_timeout,
-    stopGraceMs: machine.stopGraceMs,
-    signal: watch.signal,
-    finished: watch.finished.signal,
-    waitedMs: run.waitedMs,
-    onStart: run.onStart,
-    onEnding: () => {
-      watch.end();
-      dialogue?.cancel();
-    },
-    onOutput: (stream, chunk) => reading.add(stream, chunk),
-  });
-  dialogue?.close();
-  watch.end();
-  const { usageFile } = command;
-  reading.end(usageFile === null ? null : usageIn(usageFile));
-  const windows = windowsOf(adapter, run, reading.session || start.sessionId);
-  if (windows.length > 0) run.onWindows(windows);
-  return { start, end, reading, finished: end.reason === "exited" || watch.left, strayed: watch.strayed };
+/** The mark and the private directory of a process: those of its run, or its own when it stays open. */
+interface ProcessPlace {
+  id: string;
+  dir: string;
+  /** Whether the process may take more turns than one. */
+  stays: boolean;
 }
 
-/** Reads what an agent says in a run, and passes on what is told while it goes on. */
-export function readingOf(
-  adapter: Adapter,
-  run: EngineRun,
-  start: Start,
-  { watch, hear }: { watch: Watch; hear?: ((line: Line) => AgentEvent[]) | undefined },
-): Reading {
-  const reading: Reading = new Reading({
-    adapter,
-    hear,
-    sessionId: start.sessionId,
-    log: run.log,
-    events: run.events,
-    usedBefore: start.resume && run.session !== null ? run.session.usage : USAGE_UNKNOWN,
-    onEvent: (event) => {
-      watch.event(event);
-      if (event.kind === "usage") run.onUsage(reading.usage.run);
-      else if (event.kind === "windows") run.onWindows(event.windows);
-      else if (event.kind === "tool_start") run.onStep?.(event.name, event.input);
-    },
-  });
-  return reading;
-}
+// The variables that differ from run to run. A process that stays open has none of them; each bash that it starts reads them.
+const RUN_VARIABLES = ["SVC_TOKEN", "SVC_EXECUTION_ID", "SVC_TASK_ID", "SVC_MESSAGE_ID"];
+const CLOSED_WITHIN_MS = 3_000;
+const STRAY_AGAIN_MS = 100;
 
-const TAIL_BYTES = 64 * 1024;
-const USAGE_FILE_MAX_BYTES = 1024 * 1024;
+/**
+ * One process of an agent, from its start to its end, and the turns in it. A process that does not stay takes one turn, in the
+ * directory and with the mark of its run; a process that stays has its own of both (contract 19).
+ */
+export class AgentProcess {
+  readonly startedAt = performance.now();
+  readonly ended: Promise<ProcessEnd>;
+  readonly stays: boolean;
+  /** The file to which the engine writes its usage when it exits. */
+  readonly usageFile: string | null;
+  /** How many turns have started. */
+  turns = 0;
+  pid = 0;
+  hasEnded = false;
+  /** Called when the agent works between turns, without a request. */
+  onWork = () => {};
+  readonly #setup: AgentSetup;
+  readonly #place: ProcessPlace;
+  readonly #isolation: Isolation;
+  readonly #ending = new AbortController();
+  #input: ProcessInput | null = null;
+  #dialogue: Dialogue | null = null;
+  #listener: TurnListener | null = null;
+  /** The pids before the first turn did anything. */
+  #ownPids: Promise<Set<number>> | null = null;
 
-// What is not as its engine writes it says nothing.
-function usageIn(file: string): string | null {
-  try {
-    return readPlain(file, USAGE_FILE_MAX_BYTES);
-  } catch {
-    return null;
+  private constructor(
+    setup: AgentSetup,
+    place: ProcessPlace & { isolation: Isolation; usageFile: string | null },
+    run: (process: AgentProcess) => Promise<ProcessEnd>,
+  ) {
+    this.#setup = setup;
+    this.#place = place;
+    this.#isolation = place.isolation;
+    this.stays = place.stays;
+    this.usageFile = place.usageFile;
+    this.ended = run(this).finally(async () => {
+      this.hasEnded = true;
+      this.#dialogue?.close();
+      // Awaited, because the service may exit as soon as its processes have ended.
+      if (this.stays) await Deno.remove(place.dir, { recursive: true }).catch(() => {});
+    });
+    // The turn reports a failed start; without this handler the service would crash of it.
+    this.ended.catch(() => {});
   }
-}
 
-// What the engine says of its provider's windows on the disk only; nothing where it says nothing.
-function windowsOf({ sessionLog, login }: Adapter, run: EngineRun, sessionId: string): ProviderWindow[] {
-  if (sessionLog === undefined || sessionId === "") return [];
-  const home = run.stateDir ?? join(run.env.HOME ?? "", login.home);
-  for (const folder of sessionLog.folders(sessionId)) {
-    try {
-      for (const { name } of Deno.readDirSync(join(home, folder))) {
-        if (sessionLog.isName(name, sessionId)) return sessionLog.windows(tailOf(join(home, folder, name)));
+  /** Starts a process for this run. Throws SpawnError. */
+  static async start(
+    setup: AgentSetup,
+    run: EngineRun,
+    request: TurnRequest,
+    stays: boolean,
+  ): Promise<AgentProcess> {
+    const { config, machine, adapter } = setup;
+    const program = findProgram(config.command || adapter.program, machine.path);
+    const id = stays ? newId() : run.runId;
+    const place = { id, dir: stays ? join(dirname(run.runDir), id) : run.runDir, stays };
+    const { order, command, env } = prepare(setup, run, request, place);
+    const isolation = await detectIsolation();
+    const converse = stays ? adapter.open?.converse : adapter.converse;
+    const { usageFile } = command;
+    const process = new AgentProcess(setup, { ...place, isolation, usageFile }, (process) =>
+      runProcess({
+        runId: id,
+        command: program,
+        args: command.args,
+        cwd: run.workDir,
+        env,
+        stdin: converse === undefined
+          ? command.stdin
+          : (input) => process.#converse(input, (link) => converse(order, link)),
+        isolation,
+        umask: machine.umask,
+        // The turn has the limits.
+        timeoutMs: Infinity,
+        idleTimeoutMs: Infinity,
+        stopGraceMs: machine.stopGraceMs,
+        signal: process.#ending.signal,
+        waitedMs: () => 0,
+        onStart: (pid) => process.pid = pid,
+        onExit: () => process.#listener?.exited(),
+        onOutput: (stream, chunk) => process.#read(stream, chunk),
+      }));
+    // Without a pid the start has failed, and `ended` throws the reason.
+    if (process.pid === 0) await process.ended;
+    return process;
+  }
+
+  /** Whether the process has ended or is being ended. */
+  get isLeaving(): boolean {
+    return this.hasEnded || this.#ending.signal.aborted;
+  }
+
+  /** Whether the service talks with the process over its stdin, so that a session id is never an argument. */
+  get converses(): boolean {
+    return this.#dialogue !== null;
+  }
+
+  /** Starts a turn: the agent's tools get the token and the context of this run, and `listener` gets the output. */
+  startTurn(run: EngineRun, request: TurnRequest, listener: TurnListener): void {
+    this.turns++;
+    this.#listener = listener;
+    if (this.stays) {
+      makeTmp(this.#place.dir);
+      writeRunFiles(this.#place.dir, this.#setup, run);
+    }
+    this.#dialogue?.turn(buildOrder(this.#setup, run, request), (events) => this.#listener?.take(events));
+  }
+
+  /** Returns what a line of output means. */
+  parse(line: Line): AgentEvent[] {
+    return this.#dialogue === null ? this.#setup.adapter.parseLine(line) : this.#dialogue.hear(line);
+  }
+
+  /** Asks the agent to end its turn. The process goes on. */
+  interrupt(): void {
+    this.#dialogue?.interrupt();
+  }
+
+  /** The session exists: from here on every new pid belongs to the turn. */
+  markReady(): void {
+    if (this.stays) this.#ownPids ??= this.#findPids().then((pids) => new Set(pids), () => new Set());
+  }
+
+  /** Ends a turn: output has no listener, and the token of the run is deleted. */
+  endTurn(): void {
+    this.#listener = null;
+    if (!this.stays) return;
+    for (const name of ["token", "turn.sh"]) {
+      try {
+        Deno.removeSync(join(this.#place.dir, name));
+      } catch {
+        // The directory is removed with the process.
       }
-    } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) return [];
     }
   }
-  return [];
+
+  /** Ends the process with all its children. Resolves when it has ended. */
+  async end(): Promise<void> {
+    this.#ending.abort();
+    await this.ended.catch(() => {});
+  }
+
+  /** Closes stdin and gives the process 3 s to exit. Resolves when it has ended. */
+  async close(): Promise<void> {
+    this.#input?.close();
+    const timer = setTimeout(() => this.#ending.abort(), CLOSED_WITHIN_MS);
+    await this.ended.catch(() => {});
+    clearTimeout(timer);
+  }
+
+  /** Whether a program that a turn started is still running. Such a program must end with its run. */
+  async hasStrays(): Promise<boolean> {
+    if (await this.#countStrays() === 0) return false;
+    await new Promise((resolve) => setTimeout(resolve, STRAY_AGAIN_MS));
+    return await this.#countStrays() > 0;
+  }
+
+  /** Returns the memory of the process and its children in bytes; 0 where the system does not tell. */
+  async readRss(): Promise<number> {
+    const pids = await this.#findPids();
+    return pids.reduce((sum, pid) => sum + readRss(pid), 0);
+  }
+
+  async #countStrays(): Promise<number> {
+    const own = await this.#ownPids ?? new Set();
+    return (await this.#findPids()).filter((pid) => !own.has(pid)).length;
+  }
+
+  #findPids(): Promise<number[]> {
+    return findTree(this.#isolation, this.pid, this.#place.id);
+  }
+
+  #converse(input: ProcessInput, start: (link: Link) => Dialogue): void {
+    this.#input = input;
+    const close = this.stays ? () => {} : () => input.close();
+    this.#dialogue = start({ say: (text) => input.write(text), close });
+  }
+
+  #read(stream: "stdout" | "stderr", chunk: Uint8Array): void {
+    if (this.#listener !== null) this.#listener.output(stream, chunk);
+    else if (this.#setup.adapter.open?.isWork?.(new TextDecoder().decode(chunk))) this.onWork();
+  }
 }
 
-function tailOf(path: string): string {
-  return readPlainEnd(path, TAIL_BYTES)?.text ?? "";
+/**
+ * Ends the processes that an earlier service left open, and removes `runs`, the folder of their directories. The name of each
+ * directory is the mark of its process. Never throws.
+ */
+export async function endOpenProcesses(runs: string): Promise<void> {
+  try {
+    const marks = new Set([...Deno.readDirSync(runs)].map(({ name }) => name));
+    if (marks.size > 0) await sweep(marks);
+    await Deno.remove(runs, { recursive: true });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) {
+      log.warning("Cannot empty {runs}: {error}", { runs, error });
+    }
+  }
+}
+
+/** Builds the command and the environment, and writes the files that the agent needs. Leaves nothing behind when that fails. */
+function prepare(
+  setup: AgentSetup,
+  run: EngineRun,
+  request: TurnRequest,
+  place: ProcessPlace,
+): { order: Order; command: AgentCommand; env: Record<string, string> } {
+  const { adapter: { open }, config } = setup;
+  if (!place.stays || open === undefined) {
+    const order = buildOrder(setup, run, request);
+    const command = setup.adapter.buildCommand(order);
+    writeFiles(command, run.stateDir);
+    return { order, command, env: buildEnvironment(config, run, command) };
+  }
+  const { id, dir } = place;
+  const own = { ...run, runId: id, runDir: dir, env: adaptEnvironment(dir, id, run) };
+  const order = buildOrder(setup, own, request);
+  const command = open.buildCommand(order);
+  try {
+    Deno.mkdirSync(join(dir, "tmp"), { recursive: true, mode: 0o700 });
+    writeFiles(command, run.stateDir);
+    // The agent's tool servers start with it, and read these files.
+    writeRunFiles(dir, setup, run);
+  } catch (error) {
+    void Deno.remove(dir, { recursive: true }).catch(() => {});
+    throw error;
+  }
+  const env = buildEnvironment(config, own, command);
+  // Also where the operator sets them: each turn brings its own values.
+  for (const name of RUN_VARIABLES) delete env[name];
+  return { order, command, env: { ...env, BASH_ENV: join(dir, "turn.sh") } };
+}
+
+function adaptEnvironment(dir: string, id: string, { env, runDir }: EngineRun): Record<string, string> {
+  return {
+    ...Object.fromEntries(Object.entries(env).filter(([name]) => !RUN_VARIABLES.includes(name))),
+    ...(env.HOME === runDir ? { HOME: dir } : {}),
+    TMPDIR: join(dir, "tmp"),
+    SVC_RUN_ID: id,
+    SVC_TOKEN_FILE: join(dir, "token"),
+    SVC_CONTEXT_FILE: join(dir, "context.json"),
+    // A bash at level 0 whose stdin is a socket takes itself for a remote login, and reads another file than BASH_ENV.
+    SHLVL: "1",
+  };
+}
+
+/** Builds a text that is equal for two runs when the same process can do both; everything else comes with each turn. */
+export function buildFingerprint({ config, machine, adapter }: AgentSetup, run: EngineRun): string {
+  const { env, workDir, stateDir, extraArgs, runDir, rights } = run;
+  const program = findProgram(config.command || adapter.program, machine.path);
+  const changing = [...RUN_VARIABLES, "SVC_RUN_ID", "SVC_CONTEXT_FILE", "TMPDIR"];
+  const kept = Object.entries(env).filter(([name, value]) => !changing.includes(name) && value !== runDir);
+  const changedAt = Deno.statSync(program).mtime?.getTime() ?? 0;
+  // The path may name another directory by now.
+  const { dev, ino } = Deno.statSync(workDir);
+  return JSON.stringify([program, changedAt, workDir, dev, ino, stateDir, extraArgs, rights, kept.sort()]);
+}
+
+// The last turn may have removed the folder. Without the private directory itself the turn fails.
+function makeTmp(dir: string): void {
+  try {
+    Deno.mkdirSync(join(dir, "tmp"), { mode: 0o700 });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+  }
+}
+
+function writeRunFiles(dir: string, { config }: AgentSetup, { env }: EngineRun): void {
+  const lines = RUN_VARIABLES.map((name) => `export ${name}=${shellWord(env[name] ?? "")}\n`);
+  const own = config.env.BASH_ENV ?? env.BASH_ENV ?? "";
+  if (own !== "") {
+    // Bash expands this variable, and a missing file is no error.
+    const file = `"${own.replaceAll('"', '\\"')}"`;
+    lines.push(`[ ! -r ${file} ] || . ${file}\n`);
+  }
+  replacePlain(join(dir, "turn.sh"), lines.join(""));
+  replacePlain(join(dir, "token"), env.SVC_TOKEN ?? "");
+  replacePlain(join(dir, "context.json"), Deno.readTextFileSync(env.SVC_CONTEXT_FILE ?? ""));
+}
+
+function readRss(pid: number): number {
+  try {
+    return Number(/^VmRSS:\s+(\d+) kB/m.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1] ?? 0) * 1_024;
+  } catch {
+    return 0;
+  }
 }

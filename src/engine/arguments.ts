@@ -2,7 +2,7 @@ import { parse } from "shell-quote";
 
 /** Splits a worker's engine arguments like a shell, without expanding anything. Throws a plain Error when they do not parse. */
 export function splitArgs(text: string): string[] {
-  if (!balanced(text)) throw new Error("has a quote that is not closed");
+  if (!isBalanced(text)) throw new Error("has a quote that is not closed");
   if (text.includes("`")) {
     throw new Error("must be plain arguments; there is nothing to substitute a command with");
   }
@@ -16,6 +16,6 @@ export function splitArgs(text: string): string[] {
   });
 }
 
-function balanced(text: string): boolean {
+function isBalanced(text: string): boolean {
   return /^(?:[^'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*")*$/.test(text);
 }

@@ -1,10 +1,10 @@
 import { LRUCache } from "lru-cache";
 import { join } from "node:path";
 import { logger } from "../base/log.ts";
-import type { Login } from "./adapter.ts";
-import type { AgentParts } from "./launch.ts";
+import type { Adapter, Login } from "./protocol/adapter.ts";
+import type { AgentSetup } from "./launch.ts";
 import type { Availability } from "./engine.ts";
-import { findProgram } from "./process.ts";
+import { findProgram } from "./process/process.ts";
 
 const log = logger("engine");
 const VERSION_MAX_MS = 20_000;
@@ -12,7 +12,7 @@ const VERSION_MAX_MS = 20_000;
 /** Whether an agent can be started: the program exists, its version is recent enough, and there is a login. */
 export async function probeAgent(
   name: string,
-  parts: AgentParts,
+  parts: AgentSetup,
   stateDir: string | null,
 ): Promise<Availability> {
   const { config, machine, adapter } = parts;
@@ -22,12 +22,12 @@ export async function probeAgent(
     program = findProgram(command, machine.path);
   } catch (error) {
     const words = error instanceof Error ? error.message : String(error);
-    return { usable: false, version: "", detail: `${words}; ${adviceFor(name, parts)}` };
+    return { usable: false, version: "", detail: `${words}; ${formatAdvice(name, parts)}` };
   }
-  // Any program may be named: what its version would have to be, nobody knows.
+  // The configuration can name any program, so there is no version to compare with.
   if (adapter.measured === null) return { usable: true, version: "", detail: program };
   const { version: measured } = adapter.measured;
-  const version = await versionOf(program, machine.inherited);
+  const version = await readVersion(program, machine.inherited);
   if (version === null) {
     return {
       usable: false,
@@ -36,20 +36,27 @@ export async function probeAgent(
     };
   }
   if (isOlder(version, measured)) {
-    const detail = `${program} is version ${version}; at least ${minor(measured)} is needed`;
+    const detail = `${program} is version ${version}; at least ${formatMinor(measured)} is needed`;
     return { usable: false, version, detail };
   }
-  const problem = loginProblem(parts, stateDir);
+  const problem = findLoginProblem(parts, stateDir);
   return { usable: problem === null, version, detail: problem ?? program };
 }
 
-// Whoever named a program does not want another one installed.
-function adviceFor(name: string, { config, machine, adapter }: AgentParts): string {
+// A configured program is not replaced by another one.
+function formatAdvice(name: string, { config, machine, adapter }: AgentSetup): string {
   if (config.command !== "") return `engines.${name}.command names it: correct that`;
   const other = `or set engines.${name}.command (docs/engines.md)`;
   return hasProgram("npm", machine.path)
-    ? `install it with: ${adapter.install}, ${other}`
-    : `install npm, which is part of Node.js, and then: ${adapter.install}, ${other}`;
+    ? `install it with: ${formatInstall(adapter)}, ${other}`
+    : `install npm, which is part of Node.js, and then: ${formatInstall(adapter)}, ${other}`;
+}
+
+/** Formats the command that installs the tested version of an agent. */
+export function formatInstall({ measured, install, needs }: Adapter): string {
+  const version = measured?.release ?? measured?.version ?? "";
+  const command = (install ?? `npm install -g ${measured?.package}@<version>`).replace("<version>", version);
+  return needs === undefined ? command : `${command}, on ${needs}`;
 }
 
 function hasProgram(program: string, path: string): boolean {
@@ -61,7 +68,7 @@ function hasProgram(program: string, path: string): boolean {
 }
 
 /** Why there is no login, or null. Whether a login is valid, only the provider knows. */
-function loginProblem({ config, machine, adapter }: AgentParts, stateDir: string | null): string | null {
+function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: string | null): string | null {
   const { login } = adapter;
   const { inherited } = machine;
   if ([...adapter.variables, ...login.variables].some((name) => isLogin(login, name) && inherited[name])) {
@@ -107,7 +114,7 @@ const VERSIONS_MAX = 100;
 const versions = new LRUCache<string, Promise<string | null>>({ max: VERSIONS_MAX });
 
 /** The output of `<program> --version`, asked once for each version of the file. */
-async function versionOf(
+async function readVersion(
   program: string,
   inherited: Readonly<Record<string, string | undefined>>,
 ): Promise<string | null> {
@@ -142,7 +149,7 @@ async function askVersion(
   }
 }
 
-function minor(version: string): string {
+function formatMinor(version: string): string {
   return version.split(".").slice(0, 2).join(".");
 }
 

@@ -1,17 +1,17 @@
 import type { EngineConfig } from "./config.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
-import type { BuiltInAdapter } from "./adapter.ts";
+import type { BuiltInAdapter } from "./protocol/adapter.ts";
 import { type Engine, NO_SESSION } from "./engine.ts";
 
-/** An engine inside this process: without a program, without sessions, and done at once. */
-export function builtInEngine(name: string, config: EngineConfig, adapter: BuiltInAdapter): Engine {
+/** Builds an engine that runs inside this process, without a program and without sessions. */
+export function buildBuiltInEngine(name: string, config: EngineConfig, adapter: BuiltInAdapter): Engine {
   return {
     name,
     kind: adapter.kind,
     config,
     external: false,
     agent: false,
-    // It uses nothing.
+    // Built-in engines use no tokens and cost nothing.
     counts: { live: true, cost: true },
     staysOpen: 0,
     passes: [],

@@ -1,16 +1,16 @@
 import type { StoredBudget } from "../domain/budget.ts";
 import type { EngineConfig, EngineConfigs } from "./config.ts";
-import type { AnyAdapter } from "./adapter.ts";
-import { adapterOf, ADAPTERS, needsNoConfiguration } from "./adapters.ts";
-import { agentEngine } from "./agent.ts";
-import { builtInEngine } from "./built_in.ts";
+import type { AnyAdapter } from "./protocol/adapter.ts";
+import { ADAPTERS, findAdapter, needsNoConfiguration } from "./registry.ts";
+import { buildAgentEngine } from "./agent.ts";
+import { buildBuiltInEngine } from "./built_in.ts";
 import type { Availability, Engine, Machine } from "./engine.ts";
-import { programEngine } from "./program.ts";
+import { buildProgramEngine } from "./program.ts";
 
 /** The engines: those of the configuration, those that need none, and which one is the default (contract 7). */
 export class Catalog {
   readonly defaultName: string;
-  /** Those that the configuration names. */
+  /** The names of the configured engines. */
   readonly configured: readonly string[];
   readonly #engines = new Map<string, Engine>();
 
@@ -19,11 +19,11 @@ export class Catalog {
     this.configured = Object.keys(configured);
     for (const adapter of ADAPTERS.filter(needsNoConfiguration)) {
       const { kind } = adapter;
-      this.#engines.set(kind, engineOf(kind, defaultsFor(kind), machine, adapter));
+      this.#engines.set(kind, buildEngine(kind, defaultsFor(kind), machine, adapter));
     }
     for (const [name, engine] of Object.entries(configured)) {
-      const adapter = adapterOf(engine.kind);
-      if (adapter !== undefined) this.#engines.set(name, engineOf(name, engine, machine, adapter));
+      const adapter = findAdapter(engine.kind);
+      if (adapter !== undefined) this.#engines.set(name, buildEngine(name, engine, machine, adapter));
     }
   }
 
@@ -37,7 +37,7 @@ export class Catalog {
     return this.#engines.get(name === "" ? this.defaultName : name) ?? null;
   }
 
-  /** Whether anybody tells what a budget counts: US dollars need prices, or an engine that says what it cost (contract 14). */
+  /** Whether a budget can be measured: US dollars need prices, or an engine that reports its cost (contract 14). */
   tells({ unit, target }: Pick<StoredBudget, "unit" | "target">): boolean {
     if (unit !== "usd") return true;
     const names = target.startsWith("engine:") ? [target.slice(7)] : [this.defaultName, ...this.configured];
@@ -54,7 +54,7 @@ export class Catalog {
     return await engine.probe(stateDirOf(engine));
   }
 
-  /** Ends what engines keep open between runs: of this worker, or "" for all. Resolves when it has ended. */
+  /** Ends the idle processes of this worker, or with "" every process that stays open. Resolves when they have ended. */
   async release(workerId: string): Promise<void> {
     await Promise.all([...this.#engines.values()].map((engine) => engine.release?.(workerId)));
   }
@@ -69,13 +69,13 @@ export class Catalog {
   }
 }
 
-function engineOf(name: string, config: EngineConfig, machine: Machine, adapter: AnyAdapter): Engine {
+function buildEngine(name: string, config: EngineConfig, machine: Machine, adapter: AnyAdapter): Engine {
   switch (adapter.driver) {
     case "agent":
-      return agentEngine(name, config, machine, adapter);
+      return buildAgentEngine(name, config, machine, adapter);
     case "program":
-      return programEngine(name, config, machine, adapter);
+      return buildProgramEngine(name, config, machine, adapter);
     case "built_in":
-      return builtInEngine(name, config, adapter);
+      return buildBuiltInEngine(name, config, adapter);
   }
 }

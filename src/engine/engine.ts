@@ -1,12 +1,13 @@
 import type { EngineConfig } from "./config.ts";
 import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
-import type { ProviderWindow, ToolServer } from "./adapter.ts";
-import type { Reset } from "./reset.ts";
-import type { RunLog } from "./run_log.ts";
-import type { Stays } from "./stays.ts";
+import type { ProviderWindow, ToolServer } from "./protocol/adapter.ts";
+import type { Reset } from "./protocol/reset.ts";
+import type { ProcessEnd } from "./process/process.ts";
+import type { RunLog } from "./process/run_log.ts";
+import type { KeepAlive } from "./keep_alive.ts";
 import type { Failure } from "../domain/vocabulary.ts";
 
-/** What every program that is started gets from the machine. */
+/** The properties of the machine that programs are started with. */
 export interface Machine {
   /** PATH for finding programs. */
   path: string;
@@ -17,8 +18,8 @@ export interface Machine {
   stopGraceMs: number;
   /** Whether the service runs as root. */
   root: boolean;
-  /** What engines keep open that say nothing of it; null: nothing. */
-  stays: Stays | null;
+  /** Shared by all engines without `warm` settings; null: their processes end after each turn. */
+  keepAlive: KeepAlive | null;
 }
 
 /** A session of an engine. */
@@ -28,16 +29,16 @@ export interface EngineSession {
   usage: Usage;
 }
 
-/** One run, as an engine gets it. */
+/** The input of an engine for one run. */
 export interface EngineRun {
   /** SVC_RUN_ID: marks every process of the run. */
   runId: string;
   workDir: string;
   /** The bare instruction. */
   instruction: string;
-  /** The instruction, after everything that an agent has to know. */
+  /** The briefing, followed by the instruction. */
   prompt: string;
-  /** As `prompt`, with the conversation so far: for a new session that replaces a lost one. */
+  /** `prompt` with the conversation so far, for a new session that replaces a lost session. */
   retelling: string;
   /** The session to resume; null starts a new one. */
   session: EngineSession | null;
@@ -51,22 +52,22 @@ export interface EngineRun {
   extraArgs: string;
   /** The service's tools over MCP; null: none. */
   tools: ToolServer | null;
-  /** The scopes of its token: they decide which of these tools there are. */
+  /** The scopes of the run's token, which decide the list of tools. */
   rights: string;
   /** JSON Schema for the final text, for engines that support one; null: any text. */
   schema: object | null;
   log: RunLog;
-  /** Takes the engine's events as they come; null: they are not kept. */
+  /** The file for the engine's raw events; null: they are not kept. */
   events: RunLog | null;
   /** Aborts when the run has to end. */
   signal: AbortSignal;
-  /** How long the run has waited for a person so far, in ms: its idle time-out stands still meanwhile. */
+  /** How long the run has waited for a person so far, in ms. This time does not count for the idle time-out. */
   waitedMs: () => number;
-  /** Called when the engine has started, with its process where it has one; again for each further process. */
+  /** Called for each process that the engine starts, with its pid; once without a pid by an engine without a process. */
   onStart: (pid?: number) => void;
-  /** Called with what the run has used so far, where the engine tells while it runs. */
+  /** Called with the usage of the run so far, if the engine reports it during the run. */
   onUsage: (usage: Usage) => void;
-  /** Called with what the engine says of its provider's windows. */
+  /** Called with the provider's windows, if the engine reports them. */
   onWindows: (windows: ProviderWindow[]) => void;
   /** Called when the agent uses a tool. */
   onStep?: (tool: string, input: string) => void;
@@ -103,6 +104,17 @@ export function failedOutcome(
   return { status: "failed", text: "", failure, error, exitCode, usage: USAGE_UNKNOWN, ...NO_SESSION };
 }
 
+/** Returns the failure and its message for a run that we ended: by a limit or a cancel (contract 3, Execution). */
+export function describeStop(reason: ProcessEnd["reason"], config: EngineConfig): [Failure, string] {
+  if (reason === "timeout") {
+    return ["timeout", `ran longer than ${config.timeout / 1000} s (engines.<name>.timeout)`];
+  }
+  if (reason === "idle_timeout") {
+    return ["idle_timeout", `said nothing for ${config.idle_timeout / 1000} s (engines.<name>.idle_timeout)`];
+  }
+  return ["cancelled", "the run was ended"];
+}
+
 /** Whether an engine can be started, and if not, why. */
 export interface Availability {
   usable: boolean;
@@ -112,24 +124,24 @@ export interface Availability {
   detail: string;
 }
 
-/** Something that does the work of an agent: an agent CLI, any program, or something built in. */
+/** The port of all engines: agent CLIs, other programs and built-in engines. */
 export interface Engine {
   readonly name: string;
   readonly kind: string;
   readonly config: EngineConfig;
-  /** Whether it runs outside this process, so that it needs an environment, a private directory and a briefing. */
+  /** Whether the engine is a program, so that it needs an environment, a private directory and a briefing. */
   readonly external: boolean;
-  /** Whether it has sessions, events and a state directory. */
+  /** Whether the engine has sessions, events and a state directory. */
   readonly agent: boolean;
-  /** What it says of its use: `live` while it runs, `cost` in US dollars. */
+  /** The usage that the engine reports: `live` during the run, `cost` in US dollars. */
   readonly counts: { live: boolean; cost: boolean };
-  /** How many of its processes wait for their next message at most; 0: each ends after its turn. */
+  /** The maximum of idle processes; 0: each process ends after its turn. */
   readonly staysOpen: number;
   /** Variables of the service's environment that are passed on to its runs. */
   readonly passes: readonly string[];
-  /** Whether it can be started for the worker with this state directory; null: for any worker. */
+  /** Checks whether the engine can be started for the worker with this state directory; null: for any worker. */
   probe(stateDir: string | null): Promise<Availability>;
   start(run: EngineRun): Promise<EngineOutcome>;
-  /** Ends what stays open between runs: of this worker, or "" for all. Resolves when it has ended. */
+  /** Ends the idle processes of this worker, or with "" every process that stays open. Resolves when they have ended. */
   release?(workerId: string): Promise<void>;
 }

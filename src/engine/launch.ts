@@ -1,29 +1,29 @@
 import { dirname } from "node:path";
 import { readPlain, writePlain } from "../base/plain_file.ts";
-import type { Adapter, AgentCommand, Order } from "./adapter.ts";
+import type { Adapter, AgentCommand, Order } from "./protocol/adapter.ts";
 import { splitArgs } from "./arguments.ts";
 import type { EngineConfig } from "./config.ts";
 import type { EngineRun, Machine } from "./engine.ts";
-import { SpawnError } from "./process.ts";
+import { SpawnError } from "./process/process.ts";
 
-/** The engine of a run: its configuration, machine and adapter. */
-export interface AgentParts {
+/** An agent as it is configured on this machine. */
+export interface AgentSetup {
   config: EngineConfig;
   machine: Machine;
   adapter: Adapter;
 }
 
-/** How one process of a run is started: with a new session, or with one to resume. */
-export interface Start {
+/** The prompt of a turn, and the session to create or to resume. */
+export interface TurnRequest {
   sessionId: string;
   resume: boolean;
   prompt: string;
 }
 
-/** What the command of an agent is made from. */
-export function orderOf({ config, machine }: AgentParts, run: EngineRun, start: Start): Order {
+/** Builds the order from which an adapter makes a command. */
+export function buildOrder({ config, machine }: AgentSetup, run: EngineRun, request: TurnRequest): Order {
   return {
-    ...start,
+    ...request,
     workDir: run.workDir,
     runDir: run.runDir,
     stateDir: run.stateDir,
@@ -38,8 +38,8 @@ export function orderOf({ config, machine }: AgentParts, run: EngineRun, start: 
   };
 }
 
-/** The environment of its process. The adapter's variables override those of the run, and the operator's override both, except PATH and SVC_*. */
-export function environmentOf(
+/** Builds the environment of a process. The adapter's variables override those of the run, and the operator's override both, except PATH and SVC_*. */
+export function buildEnvironment(
   config: EngineConfig,
   run: EngineRun,
   command: AgentCommand,
@@ -68,7 +68,7 @@ const SHELL = bash === undefined ? {} : { SHELL: bash };
 // An engine's settings, which an agent may have changed.
 const FILE_MAX_BYTES = 1024 * 1024;
 
-/** Writes the files that it needs before it starts. Throws SpawnError. */
+/** Writes the files that an agent needs before it starts. Throws SpawnError. */
 export function writeFiles(command: AgentCommand, stateDir: string | null): void {
   try {
     if (stateDir !== null) Deno.mkdirSync(stateDir, { recursive: true, mode: 0o700 });

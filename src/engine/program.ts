@@ -2,6 +2,7 @@ import { joined } from "../base/bytes.ts";
 import type { EngineConfig } from "./config.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
 import {
+  describeStop,
   type Engine,
   type EngineOutcome,
   type EngineRun,
@@ -9,20 +10,19 @@ import {
   type Machine,
   NO_SESSION,
 } from "./engine.ts";
-import type { ProgramAdapter } from "./adapter.ts";
+import type { ProgramAdapter } from "./protocol/adapter.ts";
 import { splitArgs } from "./arguments.ts";
-import { endedByUs } from "./ended_by_us.ts";
-import { detectIsolation } from "./isolation.ts";
-import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process.ts";
-import { keptResult, RESULT_MAX_BYTES } from "./result.ts";
+import { detectIsolation } from "./process/isolation.ts";
+import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process/process.ts";
+import { decodeResult, RESULT_MAX_BYTES } from "./result.ts";
 
 const ERROR_TAIL_BYTES = 2_000;
 
 /**
- * Any program as an engine: it reads the instruction on stdin and writes the final text to stdout; all output goes to the
- * log, and the exit code decides about success (contract 7).
+ * Builds an engine from any program. The program reads the instruction on stdin and writes the final text to stdout. All output
+ * goes to the log, and exit code 0 is success (contract 7).
  */
-export function programEngine(
+export function buildProgramEngine(
   name: string,
   config: EngineConfig,
   machine: Machine,
@@ -49,11 +49,11 @@ export function programEngine(
         });
       }
     },
-    start: (run) => start(run, program, config, machine),
+    start: (run) => runProgram(run, program, config, machine),
   };
 }
 
-async function start(
+async function runProgram(
   run: EngineRun,
   program: () => string,
   config: EngineConfig,
@@ -81,7 +81,7 @@ async function start(
         run.log.write(chunk);
       },
     });
-    return outcome(end, output, config);
+    return buildOutcome(end, output, config);
   } catch (error) {
     if (error instanceof SpawnError) {
       return failedOutcome("spawn_failed", `Cannot start the program: ${error.message}`);
@@ -90,11 +90,13 @@ async function start(
   }
 }
 
-function outcome(end: ProcessEnd, output: Output, config: EngineConfig): EngineOutcome {
+function buildOutcome(end: ProcessEnd, output: Output, config: EngineConfig): EngineOutcome {
   const text = output.text();
-  if (end.reason !== "exited") return { ...failedOutcome(...endedByUs(end.reason, config), end.code), text };
+  if (end.reason !== "exited") {
+    return { ...failedOutcome(...describeStop(end.reason, config), end.code), text };
+  }
   if (end.code !== 0) {
-    const last = output.lastWords();
+    const last = output.formatLastLines();
     return {
       ...failedOutcome("exit_code", `exit code ${end.code}${last === "" ? "" : `: ${last}`}`, end.code),
       text,
@@ -131,11 +133,11 @@ class Output {
   }
 
   text(): string {
-    return keptResult(joined(this.#stdout), this.#stdoutBytes);
+    return decodeResult(joined(this.#stdout), this.#stdoutBytes);
   }
 
-  /** The last lines of stderr as one line. */
-  lastWords(): string {
+  /** Formats the last lines of stderr as one line. */
+  formatLastLines(): string {
     const lines = new TextDecoder().decode(this.#stderr).replaceAll("\0", "\ufffd").trim().split("\n");
     return lines.slice(-3).join(" | ").slice(-500);
   }

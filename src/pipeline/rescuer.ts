@@ -1,7 +1,7 @@
 // Ends runs whose server or runner has died; run/ending.ts decides what happens to the task
 import type { Clock } from "../base/clock.ts";
 import { USAGE_UNKNOWN } from "../domain/execution.ts";
-import { sweep } from "../engine/isolation.ts";
+import { sweep } from "../engine/process/isolation.ts";
 import { logger } from "../base/log.ts";
 import type { Steps } from "../base/steps.ts";
 import type { Waits } from "../base/waits.ts";

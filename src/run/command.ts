@@ -2,8 +2,8 @@
 import { resolve } from "node:path";
 import { joined } from "../base/bytes.ts";
 import type { Engine } from "../engine/engine.ts";
-import { detectIsolation } from "../engine/isolation.ts";
-import { findProgram, runProcess, SpawnError } from "../engine/process.ts";
+import { detectIsolation } from "../engine/process/isolation.ts";
+import { findProgram, runProcess, SpawnError } from "../engine/process/process.ts";
 import { holdsKey } from "./secrets.ts";
 
 /** Where a command runs. */

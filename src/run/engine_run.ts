@@ -3,9 +3,9 @@ import type { Verified, Verify } from "../domain/command.ts";
 import { stepWords } from "../domain/progress.ts";
 import type { Config } from "../config/schema.ts";
 import { sumOfUsage, type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
-import type { ProviderWindow } from "../engine/adapter.ts";
+import type { ProviderWindow } from "../engine/protocol/adapter.ts";
 import { type EngineOutcome, type EngineRun, type EngineSession, failedOutcome } from "../engine/engine.ts";
-import { RunLog } from "../engine/run_log.ts";
+import { RunLog } from "../engine/process/run_log.ts";
 import { newId } from "../base/id.ts";
 import { type DataPaths, eventsPath, logPath, runDirOf } from "../base/paths.ts";
 import { withoutKeys } from "./command.ts";
@@ -85,7 +85,7 @@ export async function runEngine(
         onStart: (pid) => request.onStart?.(pid),
         onUsage: (usage) => request.onUsage?.(usage),
         onWindows: (windows) => request.onWindows?.(windows),
-        onStep: (tool, input) => request.onStep?.(stepWords(log.masked(tool), log.masked(input))),
+        onStep: (tool, input) => request.onStep?.(stepWords(log.maskText(tool), log.maskText(input))),
         onSession: (id) => request.onSession?.(resumedOr(equipment.session, id)),
       };
       const outcome = signal.aborted ? ENDED_EARLY : await startChecked(options, request, run, secrets);

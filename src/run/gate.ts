@@ -10,7 +10,7 @@ import { runDirOf } from "../base/paths.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import type { Engine } from "../engine/engine.ts";
-import { maskedText } from "../engine/masked_text.ts";
+import { maskText } from "../engine/process/masked_text.ts";
 import type { Database } from "../store/database.ts";
 import { isGateWanted } from "../store/occurrence.ts";
 import { findTask } from "../store/task.ts";
@@ -138,8 +138,8 @@ export class Gates {
     return {
       code,
       words,
-      output: maskedText(secrets, output),
-      tail: maskedText(secrets, tail).trim().slice(-ERROR_TAIL_MAX_CHARACTERS),
+      output: maskText(secrets, output),
+      tail: maskText(secrets, tail).trim().slice(-ERROR_TAIL_MAX_CHARACTERS),
     };
   }
 

@@ -2,7 +2,7 @@
 import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 import { sane, type Usage } from "../domain/execution.ts";
-import type { ProviderWindow } from "../engine/adapter.ts";
+import type { ProviderWindow } from "../engine/protocol/adapter.ts";
 import type { EngineConfig } from "../engine/config.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Database, Statement } from "../store/database.ts";

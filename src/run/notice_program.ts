@@ -1,7 +1,7 @@
 // A program of the configuration that is told what happened (contract 11)
 import { logger } from "../base/log.ts";
-import { detectIsolation } from "../engine/isolation.ts";
-import { findProgram, runProcess } from "../engine/process.ts";
+import { detectIsolation } from "../engine/process/isolation.ts";
+import { findProgram, runProcess } from "../engine/process/process.ts";
 
 const log = logger("notices");
 const TIMEOUT_MS = 30_000;

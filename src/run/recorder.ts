@@ -5,7 +5,7 @@ import { nextLimit } from "../domain/rate_limit.ts";
 import { keysOf, type RunIdentity } from "../domain/run_identity.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import type { EngineOutcome, EngineSession } from "../engine/engine.ts";
-import { resetTime } from "../engine/reset_time.ts";
+import { resolveReset } from "../engine/protocol/reset_time.ts";
 import type { Database, Statement } from "../store/database.ts";
 import {
   countLimitedRuns,
@@ -105,7 +105,7 @@ export class Recorder {
   async #metLimit(claim: Claim, outcome: EngineOutcome, now: number): Promise<MetLimit> {
     const { db, rules } = this.#options;
     const { engine, task_id } = claim.execution;
-    const resetsAt = outcome.reset === null ? null : resetTime(outcome.reset, now, rules.defaultZone);
+    const resetsAt = outcome.reset === null ? null : resolveReset(outcome.reset, now, rules.defaultZone);
     const runsBefore = await countLimitedRuns(db, task_id);
     // A runner has a login of its own: its limit parks this task, and no engine (contract 18).
     if (claim.remote === true) {

@@ -1,5 +1,5 @@
 import type { EngineOutcome } from "../engine/engine.ts";
-import { maskedText } from "../engine/masked_text.ts";
+import { maskText } from "../engine/process/masked_text.ts";
 
 const KEY_NAME = /KEY|TOKEN|SECRET|PASSWORD/i;
 // A shorter value is not treated as a secret: it would be masked inside ordinary words.
@@ -20,7 +20,7 @@ export function holdsKey(name: string, value: string): boolean {
 
 /** The outcome with secrets masked, because an answer is stored and shown as a log is (reliability SEC-3). */
 export function withoutSecrets<O extends EngineOutcome>(secrets: readonly string[], outcome: O): O {
-  return { ...outcome, text: maskedText(secrets, outcome.text), error: maskedText(secrets, outcome.error) };
+  return { ...outcome, text: maskText(secrets, outcome.text), error: maskText(secrets, outcome.error) };
 }
 
 function keysOf(name: string, value: string): string[] {

@@ -2,7 +2,7 @@
 import type { Verified, Verify } from "../domain/command.ts";
 import { sumOfUsage } from "../domain/execution.ts";
 import type { EngineOutcome } from "../engine/engine.ts";
-import type { RunLog } from "../engine/run_log.ts";
+import type { RunLog } from "../engine/process/run_log.ts";
 import { type CommandPlace, runCommand, withShell } from "./command.ts";
 
 /** What a check needs of the run that it belongs to. */

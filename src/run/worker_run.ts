@@ -2,7 +2,7 @@
 import type { Verify } from "../domain/command.ts";
 import type { Usage } from "../domain/execution.ts";
 import type { RunIdentity } from "../domain/run_identity.ts";
-import type { ProviderWindow } from "../engine/adapter.ts";
+import type { ProviderWindow } from "../engine/protocol/adapter.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { type Engine, type EngineOutcome, type EngineSession, failedOutcome } from "../engine/engine.ts";
 import { type EngineRunOptions, runEngine } from "./engine_run.ts";

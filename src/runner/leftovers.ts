@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { logger } from "../base/log.ts";
 import { type DataPaths, eventsPath, logPath } from "../base/paths.ts";
-import { signal, sweep } from "../engine/isolation.ts";
+import { signal, sweep } from "../engine/process/isolation.ts";
 
 const log = logger("runner");
 

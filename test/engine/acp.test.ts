@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { permitted } from "../../src/engine/acp_ask.ts";
-import type { Order } from "../../src/engine/adapter.ts";
+import { answerPermission } from "../../src/engine/protocol/acp_questions.ts";
+import type { Order } from "../../src/engine/protocol/adapter.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { eventually } from "../harness/wait.ts";
 
@@ -61,7 +61,7 @@ async function answerQuestion(app: App, answer: string) {
 }
 
 describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
-  it("stays open with a session that it could not find again, asks in the name of each run, and outlives a cancel", async () => {
+  it("keeps its process open for a session that it cannot load, asks in the name of each run, and survives a cancel", async () => {
     await using it = await talk("", { warm: {} });
     const first = await it.say("say hello");
     await it.send("permit execute; recall");
@@ -83,7 +83,7 @@ describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
     expect([it.heard("initialize"), it.heard("session/new")].map(({ length }) => length)).toEqual([1, 1]);
   });
 
-  it("answers in pieces, shows tools without thoughts, and counts its use", async () => {
+  it("streams its answer, logs tools without thoughts, and reports its usage", async () => {
     await using it = await talk("load,mcp");
     const { execution, log } = await it.say("tool ls; say hello there");
     expect(execution, log).toMatchObject({
@@ -104,7 +104,7 @@ describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
   });
 
   it.each([["resume", "session/resume"], ["load", "session/load"]])(
-    "goes on with a session by %s, and what is told again is no answer",
+    "resumes a session by %s, and repeated messages are no answer",
     async (can, method) => {
       await using it = await talk(can);
       const first = await it.say("say one");
@@ -121,7 +121,7 @@ describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
     },
   );
 
-  it("an agent that cannot go on with a session, or has lost it, is told everything once more", async () => {
+  it("an agent that cannot resume a session, or has lost it, gets the conversation again", async () => {
     await using none = await talk("nothing");
     await none.say("say one");
     const second = await none.say("say two");
@@ -137,7 +137,7 @@ describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
     "read",
     "execute svc ctl worker list -n 'a b'",
   ]])(
-    "with permissions %s a tool that does %s needs nobody",
+    "with permissions %s a tool of kind %s needs no person",
     async (permissions, kind) => {
       await using it = await talk("load", { permissions });
       const { execution, log } = await it.say(`permit ${kind}`);
@@ -146,7 +146,7 @@ describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
   );
 
   it.each([["Always", "a-1"], ["2", "a-2"], ["No", "r-1"], ["what?", "r-1"]])(
-    "else a person is asked: %s is %s",
+    "other tools ask a person: %s selects %s",
     async (answer, optionId) => {
       await using it = await talk("load", { permissions: "edit" });
       await it.send("permit execute");
@@ -165,7 +165,7 @@ describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
     },
   );
 
-  it("asks at once no more than a run may ask, however much the agent wants [CHD-6]", async () => {
+  it("asks no more questions at a time than a run may ask, however many the agent sends [CHD-6]", async () => {
     let asked = 0;
     const silence = Promise.withResolvers<Response>();
     await using door = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, () => {
@@ -177,7 +177,7 @@ describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
     const stop = new AbortController();
     let refused = 0;
     const all = Array.from({ length: 500 }, () =>
-      permitted(order, {}, stop.signal).then((outcome) => {
+      answerPermission(order, {}, stop.signal).then((outcome) => {
         refused++;
         return outcome;
       }));
@@ -189,7 +189,7 @@ describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
     silence.resolve(new Response(null, { status: 500 }));
   });
 
-  describe("what only looks like a call of svc", () => {
+  describe("a command that only looks like a call of svc", () => {
     // Nobody may ask here: that is a refusal.
     const door = Deno.serve(
       { port: 0, hostname: "127.0.0.1", onListen: () => {} },
@@ -206,7 +206,7 @@ describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
       "/tmp/svc ctl x",
       '{"command":"svc ctl x","script":"rm -r x"}',
     ])(
-      "needs somebody: %s",
+      "needs a person: %s",
       async (command) => {
         const order = { permissions: "edit", ctl: "/data/bin/svc", env: { SVC_URL: url() } };
         const params = {
@@ -221,13 +221,17 @@ describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
             kind: "reject_once",
           }],
         };
-        const outcome = await permitted(order as unknown as Order, params, new AbortController().signal);
+        const outcome = await answerPermission(
+          order as unknown as Order,
+          params,
+          new AbortController().signal,
+        );
         expect(outcome).toEqual({ outcome: "selected", optionId: "no" });
       },
     );
   });
 
-  it("a form is questions, field by field; who declines gives nothing", async () => {
+  it("asks one question for each field of a form, and passes on a refusal", async () => {
     for (
       const [answer, words] of [["blue", '{"action":"accept","content":{"colour":"blue"}}'], [
         "Decline",
@@ -268,14 +272,14 @@ describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
     ["load", "stop refusal", /model: it ended its turn with refusal/],
     ["load", "die", /crashed/],
     ["load", "stop end_turn", /crashed: it said and did nothing/],
-  ])("%s, %s: a failure that is named", async (can, words, error) => {
+  ])("%s, %s: the error names the failure", async (can, words, error) => {
     await using it = await talk(can);
     const { execution, log } = await it.say(words);
     expect(execution.status, log).not.toBe("completed");
     expect(execution.error).toMatch(error);
   });
 
-  it("gives the agent no files and no terminal of ours, and its turn goes on", async () => {
+  it("refuses file and terminal requests, and the turn continues", async () => {
     await using it = await talk("load");
     const { execution, log } = await it.say("write; say ok");
     expect(execution.result, log).toBe("write -32601ok");

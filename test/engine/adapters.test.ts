@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Adapter, AgentEvent, Order } from "../../src/engine/adapter.ts";
-import { ADAPTERS as ALL, needsNoConfiguration } from "../../src/engine/adapters.ts";
+import type { Adapter, AgentEvent, Order } from "../../src/engine/protocol/adapter.ts";
+import { ADAPTERS as ALL, needsNoConfiguration } from "../../src/engine/registry.ts";
+import { formatInstall } from "../../src/engine/availability.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
 import { copilot } from "../../src/engine/adapters/copilot.ts";
@@ -24,7 +25,7 @@ function recorded(kind: string, wanted: string): Record<string, unknown>[] {
 }
 
 function eventsOf(adapter: Adapter, wanted: string): AgentEvent[] {
-  return recorded(adapter.kind, wanted).flatMap((line) => adapter.events(line));
+  return recorded(adapter.kind, wanted).flatMap((line) => adapter.parseLine(line));
 }
 
 /** The events in short, without the notices. */
@@ -139,14 +140,14 @@ describe("adapters: a run that calls a tool, as recorded (facts, engines 2)", ()
   it("copilot reports its usage in a file, for all models", () => {
     const model = { usage: { inputTokens: 150, outputTokens: 40, cacheReadTokens: 30 } };
     const text = JSON.stringify({ modelMetrics: { "gpt-4.1": model, "gpt-5.4": model } });
-    expect(brief(copilot.usageOf?.(text) ?? [])).toEqual(["session 300 80"]);
-    expect(copilot.usageOf?.("not json")).toEqual([]);
+    expect(brief(copilot.parseUsageFile?.(text) ?? [])).toEqual(["session 300 80"]);
+    expect(copilot.parseUsageFile?.("not json")).toEqual([]);
   });
 });
 
 describe("adapters: failures (facts, engines 2)", () => {
   it.each(ADAPTERS)(
-    "$kind: the release that people are told to install is the one that was tried",
+    "$kind: the matrix installs the tested release",
     (adapter) => {
       const { version, release = version } = adapter.measured;
       expect(PINS.find(({ kind }) => kind === adapter.kind)).toMatchObject({
@@ -185,7 +186,7 @@ describe("adapters: failures (facts, engines 2)", () => {
     ],
     [goose, `Error: No session found with name '${gone}'`],
   ])("$kind knows a session that is gone", (adapter, stderr) => {
-    expect(adapter.failureOf({ code: 1, stderr, resume: true }).kind).toBe("unknown_session");
+    expect(adapter.classifyEnd({ code: 1, stderr, resume: true }).kind).toBe("unknown_session");
   });
 
   it("claude reports a missing session in its result", () => {
@@ -207,12 +208,12 @@ describe("adapters: failures (facts, engines 2)", () => {
     [opencode, "Segmentation fault", "crashed"],
     [goose, "", "crashed"],
   ])("a failure is named by the last words on stderr (%#)", (adapter, stderr, kind) => {
-    expect(adapter.failureOf({ code: 1, stderr, resume: false }).kind).toBe(kind);
+    expect(adapter.classifyEnd({ code: 1, stderr, resume: false }).kind).toBe(kind);
   });
 
-  it("a limit comes with its end: claude's as a time, the others' in the message", () => {
+  it("a rate limit has its end: as a time for claude, in the message for the others", () => {
     const info = { status: "rejected", resetsAt: 1_795_271_819, rateLimitType: "five_hour" };
-    expect(claude.events({ type: "rate_limit_event", rate_limit_info: info })).toEqual([{
+    expect(claude.parseLine({ type: "rate_limit_event", rate_limit_info: info })).toEqual([{
       kind: "windows",
       windows: [{ name: "five_hour", utilization: 1, resets_at: 1_795_271_819_000 }],
     }, {
@@ -224,25 +225,25 @@ describe("adapters: failures (facts, engines 2)", () => {
       },
     }]);
     expect(
-      claude.events({ type: "rate_limit_event", rate_limit_info: { ...info, status: "allowed_warning" } }),
+      claude.parseLine({ type: "rate_limit_event", rate_limit_info: { ...info, status: "allowed_warning" } }),
     )
       .toEqual([]);
     const message =
       "You’ve hit your usage limit. Visit the site to purchase more credits or try again at 2:38 PM.";
-    expect(codex.events({ type: "turn.failed", error: { message } })).toMatchObject([
+    expect(codex.parseLine({ type: "turn.failed", error: { message } })).toMatchObject([
       { kind: "done", failure: { kind: "rate_limited", reset: { cron: "38 14 * * *" } } },
     ]);
-    const waiting = "Reconnecting... 1/5 (exceeded retry limit, last status: 429 Too Many Requests)";
-    expect(brief(codex.events({ type: "error", message: waiting }))).toEqual(["failure rate_limited"]);
+    const waiting = "Reconnecting... 1/5 (exceeded retry limit, last status: 429 Too Many JsonRpcClient)";
+    expect(brief(codex.parseLine({ type: "error", message: waiting }))).toEqual(["failure rate_limited"]);
     const line = "Attempt 2 failed with status 429. Retrying with backoff... _ApiError: {}";
-    expect(brief(gemini.stderrEvents?.(line) ?? [])).toEqual(["failure rate_limited"]);
+    expect(brief(gemini.parseStderr?.(line) ?? [])).toEqual(["failure rate_limited"]);
     expect(
-      brief(qwen.stderrEvents?.("Retrying in 60s (attempt 1/10): [API Error: 429 Too many requests]") ?? []),
+      brief(qwen.parseStderr?.("Retrying in 60s (attempt 1/10): [API Error: 429 Too many requests]") ?? []),
     )
       .toEqual(["failure rate_limited"]);
     const log =
       'level=ERROR message="stream error" session.id=ses_e01 small=false mode=primary error.error="Rate limit reached"';
-    expect(brief(opencode.stderrEvents?.(log) ?? [])).toEqual(["session told", "failure rate_limited"]);
+    expect(brief(opencode.parseStderr?.(log) ?? [])).toEqual(["session told", "failure rate_limited"]);
   });
 
   it("notices are not failures", () => {
@@ -250,7 +251,10 @@ describe("adapters: failures (facts, engines 2)", () => {
       type: "error",
       message: "Model metadata for `x` not found. Defaulting to fallback metadata",
     };
-    expect(codex.events({ type: "item.completed", item })).toEqual([{ kind: "notice", text: item.message }]);
+    expect(codex.parseLine({ type: "item.completed", item })).toEqual([{
+      kind: "notice",
+      text: item.message,
+    }]);
     expect(gemini.noise?.test("YOLO mode is enabled. All tool calls will be automatically approved.")).toBe(
       true,
     );
@@ -282,7 +286,7 @@ describe("adapters: the list (architecture)", () => {
     expect(ALL.map(({ kind }) => kind).sort()).toEqual(files.sort());
   });
 
-  it("knows which engines need no configuration: all but those whose program the configuration names", () => {
+  it("requires a configuration only for engines without a program of their own", () => {
     expect(ALL.filter((adapter) => !needsNoConfiguration(adapter)).map(({ kind }) => kind)).toEqual([
       "acp",
       "command",
@@ -292,10 +296,10 @@ describe("adapters: the list (architecture)", () => {
 
 describe("adapters: commands (contract 4.7, contract 7)", () => {
   it.each(ADAPTERS)(
-    "$kind: the prompt goes in by stdin only, the operator's arguments come behind ours",
+    "$kind: passes the prompt on stdin only, and the operator's arguments after ours",
     (adapter) => {
       for (const resume of [false, true]) {
-        const { args, stdin, env } = adapter.command({ ...ORDER, resume });
+        const { args, stdin, env } = adapter.buildCommand({ ...ORDER, resume });
         expect(stdin).toBe(ORDER.prompt);
         expect(args.join(" ")).not.toContain("the prompt");
         expect(args.filter((arg) => arg.includes("m1"))).toHaveLength(1);
@@ -308,19 +312,20 @@ describe("adapters: commands (contract 4.7, contract 7)", () => {
     },
   );
 
-  it.each(ADAPTERS)("$kind: a shared state stays in its usual place", (adapter) => {
-    const { env, fixedEnv, files } = adapter.command({ ...ORDER, stateDir: null });
+  it.each(ADAPTERS)("$kind: keeps a shared state in its usual place", (adapter) => {
+    const { env, fixedEnv, files } = adapter.buildCommand({ ...ORDER, stateDir: null });
     expect(JSON.stringify([env, fixedEnv])).not.toContain("/state");
     expect(files.filter(({ path }) => !path.startsWith("/run/"))).toEqual([]);
   });
 
   it("claude: skips permissions only where all is allowed, and hooks of the work directory elsewhere", () => {
-    const full = claude.command({ ...ORDER, permissions: "full" });
+    const full = claude.buildCommand({ ...ORDER, permissions: "full" });
     expect(full.args).toContain("--dangerously-skip-permissions");
     expect(full.env.IS_SANDBOX).toBe("1");
-    expect(claude.command({ ...ORDER, permissions: "full", root: false }).env.IS_SANDBOX).toBeUndefined();
+    expect(claude.buildCommand({ ...ORDER, permissions: "full", root: false }).env.IS_SANDBOX)
+      .toBeUndefined();
     for (const permissions of ["read", "edit"] as const) {
-      const { args, env } = claude.command({ ...ORDER, permissions });
+      const { args, env } = claude.buildCommand({ ...ORDER, permissions });
       expect(args.join(" ")).not.toMatch(/dangerously/);
       expect(args).toContain('{"disableAllHooks":true}');
       expect(env.IS_SANDBOX).toBeUndefined();
@@ -328,7 +333,7 @@ describe("adapters: commands (contract 4.7, contract 7)", () => {
   });
 
   it("gemini and qwen: existing settings are kept, unless they would break an unattended run", () => {
-    const [file] = gemini.command({ ...ORDER, env: { GEMINI_API_KEY: "k" } }).files;
+    const [file] = gemini.buildCommand({ ...ORDER, env: { GEMINI_API_KEY: "k" } }).files;
     const mine = {
       general: { enableAutoUpdate: true, vimMode: true },
       security: { auth: { selectedType: "oauth" } },
@@ -341,12 +346,12 @@ describe("adapters: commands (contract 4.7, contract 7)", () => {
       security: { auth: { selectedType: "gemini-api-key" } },
     });
     expect(file?.content("{ not json")).toBe("{ not json");
-    expect(qwen.command(ORDER).files[0]?.path).toBe("/state/settings.json");
+    expect(qwen.buildCommand(ORDER).files[0]?.path).toBe("/state/settings.json");
   });
 
   it("opencode: the operator's configuration is kept, except permissions", () => {
     const own = JSON.stringify({ provider: { stub: {} }, permission: { bash: "allow" }, share: "auto" });
-    const { fixedEnv } = opencode.command({ ...ORDER, env: { OPENCODE_CONFIG_CONTENT: own } });
+    const { fixedEnv } = opencode.buildCommand({ ...ORDER, env: { OPENCODE_CONFIG_CONTENT: own } });
     expect(JSON.parse(fixedEnv.OPENCODE_CONFIG_CONTENT ?? "")).toEqual({
       provider: { stub: {} },
       autoupdate: false,
@@ -361,9 +366,11 @@ describe("adapters: commands (contract 4.7, contract 7)", () => {
   });
 });
 
-describe("what an engine that is not here advises", () => {
-  it("is the version that was tested, of the package that has the program", () => {
-    for (const { kind, measured, install } of ADAPTERS) {
+describe("the advice to install a missing engine", () => {
+  it("names the tested version of the package with the program", () => {
+    for (const adapter of ADAPTERS) {
+      const { kind, measured } = adapter;
+      const install = formatInstall(adapter);
       const pin = PINS.find((one) => one.kind === kind)?.package ?? "";
       const version = measured.release ?? measured.version;
       expect(pin).toContain(version);
@@ -371,8 +378,8 @@ describe("what an engine that is not here advises", () => {
       expect([kind, install]).toEqual([kind, expect.stringContaining(`@${version}`)]);
     }
     // The package of goose's own name has another program.
-    expect(goose.install).toContain("@aaif/goose-binary-");
-    expect([gemini.install, qwen.install]).toEqual([
+    expect(formatInstall(goose)).toContain("@aaif/goose-binary-");
+    expect([formatInstall(gemini), formatInstall(qwen)]).toEqual([
       expect.stringContaining("Node 20"),
       expect.stringContaining("Node 22"),
     ]);
@@ -380,7 +387,7 @@ describe("what an engine that is not here advises", () => {
 });
 
 describe("adapters: the windows of a provider (contract 14)", () => {
-  it("codex writes them into the file of its session, which is found by the day of its id", () => {
+  it("codex writes them into the file of its session, found by the day in the session's id", () => {
     const log = codex.sessionLog;
     const id = "01a1fead-4ffc-78d1-bbb1-082948b5931e";
     expect(log?.folders(id)).toEqual([20, 21, 22].map((day) => `sessions/2026/11/${day}`));

@@ -51,7 +51,7 @@ describe("agent: outcomes (contract 3, facts, engines 2)", () => {
     ["half", "exit_code", /crashed: it ended without saying that it is done/],
     ["garbage", "exit_code", /crashed: it broke/],
     ["speechless", "engine_error", /crashed: it said and did nothing/],
-  ])("%s is a failure that is named, whatever the exit code", async (mode, failure, words) => {
+  ])("%s is a failure with a name, for every exit code", async (mode, failure, words) => {
     await using app = await openFake();
     const { say } = await conversation(app);
     const { execution } = await say(mode);
@@ -61,7 +61,7 @@ describe("agent: outcomes (contract 3, facts, engines 2)", () => {
     expect(replies).toHaveLength(1);
   });
 
-  it("an agent that used tools needs no text, and its final event counts more than its exit code", async () => {
+  it("an agent that used tools needs no text, and its final event overrides its exit code", async () => {
     await using app = await openFake();
     const { say } = await conversation(app);
     expect((await say("acted")).execution).toMatchObject({ status: "completed", result: "" });
@@ -81,7 +81,7 @@ describe("agent: outcomes (contract 3, facts, engines 2)", () => {
     expect(performance.now() - started).toBeLessThan(30_000);
   });
 
-  it("a time limit comes before the final event, and the output so far is kept", async () => {
+  it("a time limit overrides the final event, and the outcome keeps the output so far", async () => {
     await using idle = await openFake({ idle_timeout: "500ms" });
     expect((await (await conversation(idle)).say("partial-hang")).execution).toMatchObject({
       failure: "idle_timeout",
@@ -113,7 +113,7 @@ function eventsOf(app: App, id: string): string {
 }
 
 describe("agent: logs (contract 3, Execution)", () => {
-  it("keeps the raw events beside the log, without the run's keys [SEC-2, SEC-3]", async () => {
+  it("keeps the raw events next to the log, without the run's keys [SEC-2, SEC-3]", async () => {
     await using app = await openFake({ env: { ANTHROPIC_API_KEY: "sk-canary-0123456789" } });
     const { say } = await conversation(app);
     const { execution } = await say("key");

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { AgentEvent, Line, Order } from "../../src/engine/adapter.ts";
+import type { AgentEvent, Line, Order } from "../../src/engine/protocol/adapter.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
 import { ORDER } from "../harness/order.ts";
 
@@ -7,7 +7,10 @@ import { ORDER } from "../harness/order.ts";
 function begun(order: Order) {
   const said: Line[] = [];
   const taken: AgentEvent[] = [];
-  const dialogue = codex.open?.begin(order, (text) => said.push(JSON.parse(text)));
+  const dialogue = codex.open?.converse(order, {
+    say: (text) => said.push(JSON.parse(text)),
+    close() {},
+  });
   const turn = (words: string) =>
     dialogue?.turn({ ...order, prompt: words }, (events) => taken.push(...events));
   const hear = (line: Line) => dialogue?.hear(line) ?? [];
@@ -20,7 +23,7 @@ function begun(order: Order) {
 const TEXT = { item: { type: "agentMessage", id: "i", text: "hello" } };
 const DONE = { kind: "done", ok: true, text: null, failure: null };
 
-it("Codex that stays open begins a thread, and its turns are told apart from those of others (decision 0102)", () => {
+it("Codex that stays open starts a thread, and ignores the turns of other threads (decision 0102)", () => {
   const { said, taken, turn, hear, tell } = begun(ORDER);
   expect(said).toMatchObject([{ id: 1, method: "initialize" }]);
   expect(hear({ id: 1, result: {} })).toEqual([]);
@@ -47,7 +50,7 @@ it("Codex that stays open begins a thread, and its turns are told apart from tho
   expect(said.at(-1)).toMatchObject({ method: "turn/start", params: { input: [{ text: "And now?" }] } });
 });
 
-it("its tools, errors and limits mean what those of one turn mean", () => {
+it("parses tools, errors and limits like those of `codex exec`", () => {
   const { hear, tell, said, interrupt } = begun({ ...ORDER, resume: true, sessionId: "t1" });
   hear({ id: 1, result: {} });
   expect(said.at(-1)).toMatchObject({ method: "thread/resume", params: { threadId: "t1" } });
@@ -58,7 +61,7 @@ it("its tools, errors and limits mean what those of one turn mean", () => {
     .toEqual([{ kind: "tool_end", output: "hi\n", ok: true }]);
   const error = { message: "Reconnecting... 1/5", additionalDetails: "unexpected status 500" };
   expect(tell("error", { error, willRetry: true })).toMatchObject([{ kind: "notice" }]);
-  const limited = { ...error, additionalDetails: "429 Too Many Requests" };
+  const limited = { ...error, additionalDetails: "429 Too Many JsonRpcClient" };
   expect(tell("error", { error: limited, willRetry: true }))
     .toMatchObject([{ kind: "failure", failure: { kind: "rate_limited" } }]);
   const primary = { usedPercent: 40, windowDurationMins: 300, resetsAt: 1_000 };
@@ -77,7 +80,7 @@ it("its tools, errors and limits mean what those of one turn mean", () => {
   }]);
 });
 
-it("a thread that is gone is an unknown session, and arguments of codex exec keep it from staying", () => {
+it("a missing thread is an unknown session, and arguments of codex exec keep the process from staying open", () => {
   const { hear } = begun({ ...ORDER, resume: true, sessionId: "t1" });
   hear({ id: 1, result: {} });
   expect(hear({ id: 2, error: { code: -32600, message: "no rollout found for thread id t1" } }))
@@ -87,7 +90,7 @@ it("a thread that is gone is an unknown session, and arguments of codex exec kee
   expect(takes(["-c", "x=1", "--add-dir", "/x"])).toBe(false);
 });
 
-it("what comes late of a turn belongs to no other, and one that is ended before its thread is there asks nothing of a model [CHD-15]", () => {
+it("drops late output of an earlier turn, and a turn that ends before its thread exists sends no request to a model [CHD-15]", () => {
   const { said, turn, hear, tell } = begun(ORDER);
   hear({ id: 1, result: {} });
   hear({ id: 2, result: { thread: { id: "t1" } } });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { detectIsolation, findMarked, type Isolation, sweep } from "../../src/engine/isolation.ts";
+import { detectIsolation, findMarked, type Isolation, sweep } from "../../src/engine/process/isolation.ts";
 
 const best = await detectIsolation();
 const LEVELS: Isolation[] = best === "namespace" ? ["namespace", "group"] : ["group"];

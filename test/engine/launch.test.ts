@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import type { AgentCommand } from "../../src/engine/adapter.ts";
+import type { AgentCommand } from "../../src/engine/protocol/adapter.ts";
 import { writeFiles } from "../../src/engine/launch.ts";
-import { SpawnError } from "../../src/engine/process.ts";
+import { SpawnError } from "../../src/engine/process/process.ts";
 import { tempDir } from "../harness/process.ts";
 
-it("settings that an agent has replaced by a pipe fail the run, and hold up nobody [CHD-6]", async () => {
+it("settings that an agent has replaced by a pipe fail the run without blocking the service [CHD-6]", async () => {
   await using folder = await tempDir();
   const path = join(folder.path, "settings.json");
   const settings = (content: (present: string | null) => string) =>

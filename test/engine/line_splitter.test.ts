@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { LineSplitter } from "../../src/engine/line_splitter.ts";
+import { LineSplitter } from "../../src/engine/process/line_splitter.ts";
 
 function split(chunks: Uint8Array[], maxBytes: number) {
   const lines: string[] = [];
@@ -18,7 +18,7 @@ function split(chunks: Uint8Array[], maxBytes: number) {
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 describe("LineSplitter", () => {
-  it("gives the same lines wherever the stream is cut", () => {
+  it("returns the same lines for every split of the stream", () => {
     const text = "one\ntwo ü€\r\n\nlast";
     fc.assert(fc.property(fc.array(fc.nat(bytes(text).length), { maxLength: 8 }), (cuts) => {
       const all = bytes(text);
@@ -28,7 +28,7 @@ describe("LineSplitter", () => {
     }));
   });
 
-  it("takes a line at its limit, reports a longer one, and reads on", () => {
+  it("accepts a line at its limit, reports a longer line, and continues", () => {
     expect(split([bytes("12345\n123456\nok\n")], 5)).toEqual({
       lines: ["12345", "ok"],
       long: [["123456", 6]],

@@ -1,24 +1,24 @@
 import { expect, it } from "vitest";
-import { AcpDialogue } from "../../src/engine/acp_dialogue.ts";
-import type { AgentEvent, Line } from "../../src/engine/adapter.ts";
+import { AcpDialogue } from "../../src/engine/protocol/acp_dialogue.ts";
+import type { AgentEvent, Line } from "../../src/engine/protocol/adapter.ts";
 import { acp } from "../../src/engine/adapters/acp.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
-import { Limits } from "../../src/engine/limits.ts";
+import { TimeLimits } from "../../src/engine/process/time_limits.ts";
 import { ORDER } from "../harness/order.ts";
 
-it("Claude Code that stays: a turn that it makes of its own answers nothing (contract 19) [CHD-15]", () => {
-  const dialogue = claude.open?.begin(ORDER, () => {});
+it("Claude Code that stays open: the result of a background task is no answer (contract 19) [CHD-15]", () => {
+  const dialogue = claude.open?.converse(ORDER, { say() {}, close() {} });
   const result = { type: "result", is_error: false, result: "hello" };
   expect(dialogue?.hear(result)).toMatchObject([{ kind: "done", text: "hello" }]);
   expect(dialogue?.hear({ ...result, origin: { kind: "task-notification" } })).toEqual([]);
 });
 
-it("an agent of the protocol whose run is ended before its session is there asks nothing of a model (contract 19) [CHD-15]", () => {
+it("an ACP agent whose run ends before its session exists sends no request to a model (contract 19) [CHD-15]", () => {
   const said: Line[] = [];
   const taken: AgentEvent[] = [];
   const take = (events: AgentEvent[]) => void taken.push(...events);
-  const link = { say: (text: string) => void said.push(JSON.parse(text)), close: () => {}, take };
+  const link = { say: (text: string) => void said.push(JSON.parse(text)), close: () => {} };
   const dialogue = new AcpDialogue(ORDER, link, true);
   dialogue.turn(ORDER, take);
   dialogue.hear({ id: said[0]?.id, result: { protocolVersion: 1, agentCapabilities: {} } });
@@ -31,12 +31,11 @@ it("an agent of the protocol whose run is ended before its session is there asks
   dialogue.close();
 });
 
-it("an agent of the protocol that asks with something nested without an end gets an error, and nothing else happens (contract 17) [CHD-15]", async () => {
+it("an ACP agent that sends a deeply nested request gets an error, and the service continues (contract 17) [CHD-15]", async () => {
   const said: Line[] = [];
   const link = {
     say: (text: string) => void said.push(JSON.parse(text)),
     close: () => {},
-    take: (events: AgentEvent[]) => void events,
   };
   const dialogue = new AcpDialogue(ORDER, link, true);
   let deep: unknown = "x";
@@ -50,7 +49,7 @@ it("an agent of the protocol that asks with something nested without an end gets
   dialogue.close();
 });
 
-it("an agent that works although nobody asked is known by what it says (contract 19)", () => {
+it("the output between turns shows whether an agent works without a request (contract 19)", () => {
   const codexWork = '{"method":"item/started","params":{"threadId":"another"}}';
   expect(codex.open?.isWork?.(codexWork)).toBe(true);
   expect(codex.open?.isWork?.('{"method":"thread/tokenUsage/updated","params":{}}')).toBe(false);
@@ -62,9 +61,9 @@ it("an agent that works although nobody asked is known by what it says (contract
   expect(acp.open?.isWork?.(update("tool_call_update"))).toBe(false);
 });
 
-it("a second turn of a run is not given the waiting of the first (contract 13)", async () => {
+it("the idle limit of a second turn does not include the waiting time of the first (contract 13)", async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
-  const limits = new Limits({ timeoutMs: 60_000, idleTimeoutMs: 50, waitedMs: () => 30_000 }, resolve);
+  const limits = new TimeLimits({ timeoutMs: 60_000, idleTimeoutMs: 50, waitedMs: () => 30_000 }, resolve);
   expect(await promise).toBe("idle_timeout");
   limits.end();
 });

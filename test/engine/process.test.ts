@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { keepDescriptors } from "../../src/engine/descriptors.ts";
-import { detectIsolation, findMarked, type Isolation } from "../../src/engine/isolation.ts";
-import { findProgram, type ProcessSpec, runProcess, SpawnError } from "../../src/engine/process.ts";
+import { closeDescriptorsOnExec } from "../../src/engine/process/inherited_descriptors.ts";
+import { detectIsolation, findMarked, type Isolation } from "../../src/engine/process/isolation.ts";
+import { findProgram, type ProcessSpec, runProcess, SpawnError } from "../../src/engine/process/process.ts";
 import { FAKE_AGENT } from "../harness/agents.ts";
 
 // As `svc serve` does at its start.
-keepDescriptors();
+closeDescriptorsOnExec();
 const best = await detectIsolation();
 const LEVELS: Isolation[] = best === "namespace" ? ["namespace", "group"] : ["group"];
 
@@ -60,7 +60,7 @@ describe.each(LEVELS)("runProcess under %s", (level) => {
     expect(await run(level, ["say", "- -x\n'"])).toMatchObject({ stdout: "- -x\n'\n" });
   });
 
-  it("reads on when its reader throws, so that the program does not hang", async () => {
+  it("continues to read when the listener throws, so that the program does not hang", async () => {
     let pieces = 0;
     const onOutput = () => {
       pieces++;
@@ -146,7 +146,7 @@ describe.each(LEVELS)("runProcess under %s", (level) => {
   });
 
   it.runIf(Deno.build.os === "linux")(
-    "is the first to go when memory runs out, and a hog of memory harms nobody [CHD-13]",
+    "is the first to go when memory runs out, and does not harm other processes [CHD-13]",
     async () => {
       expect((await run(level, ["oom-score"])).stdout).toBe("500\n");
       expect(await Deno.readTextFile("/proc/self/oom_score_adj")).not.toBe("500\n");
@@ -200,7 +200,7 @@ describe("findProgram and launch errors [CHD-8]", () => {
     await Deno.remove(folder, { recursive: true });
   });
 
-  it("runProcess throws SpawnError for a directory that is not there", async () => {
+  it("runProcess() throws SpawnError for a missing directory", async () => {
     await expect(run("group", ["ok"], { cwd: "/no/such/directory" })).rejects.toThrow(SpawnError);
   });
 });

@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { parseReset } from "../../src/engine/reset.ts";
-import { resetTime } from "../../src/engine/reset_time.ts";
+import { parseReset } from "../../src/engine/protocol/reset.ts";
+import { resolveReset } from "../../src/engine/protocol/reset_time.ts";
 
 const NOW = Date.parse("2026-11-21T13:38:44Z");
 
 function at(words: string, timeZone = "UTC"): string | null {
   const reset = parseReset(words);
-  const time = reset === null ? null : resetTime(reset, NOW, timeZone);
+  const time = reset === null ? null : resolveReset(reset, NOW, timeZone);
   return time === null ? null : new Date(time).toISOString().slice(0, 19);
 }
 
-describe("parseReset and resetTime", () => {
+describe("parseReset() and resolveReset()", () => {
   it.each([
     // As Codex 0.169 writes it; the minute that it names must be over.
     ["purchase more credits or try again at 2:38 PM.", "2026-11-21T14:39:00"],
@@ -43,7 +43,7 @@ describe("parseReset and resetTime", () => {
     "resets soon",
     "again at 31:99 XM",
   ])(
-    "knows no time in: %s",
+    "finds no time in: %s",
     (words) => {
       expect(at(words)).toBeNull();
     },

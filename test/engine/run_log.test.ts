@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { RunLog, type RunLogOptions } from "../../src/engine/run_log.ts";
+import { RunLog, type RunLogOptions } from "../../src/engine/process/run_log.ts";
 import { tempDir } from "../harness/process.ts";
 
 const STAMP = "2026-01-05T08:00:00.000Z ";
@@ -31,7 +31,7 @@ async function logged(
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 describe("RunLog (contract 3, Execution)", () => {
-  it("puts a time in front of each line, however the bytes come", async () => {
+  it("puts a time before each line, for every split of the bytes", async () => {
     const { text } = await logged((log) => {
       log.line("[starts]");
       log.write(bytes("one\ntw"));
@@ -43,12 +43,12 @@ describe("RunLog (contract 3, Execution)", () => {
     );
   });
 
-  it("what is done as one is one piece of the file, in its order, also when it fails", async () => {
+  it("writeTogether() makes one write, in order, also when the work throws", async () => {
     let writes = 0;
     const { text } = await logged((log) => {
       log.line("before");
       const failing = () =>
-        log.asOne(() => {
+        log.writeTogether(() => {
           for (let i = 0; i < 3; i++) log.line(`line ${i}`);
           throw new Error("broken");
         });
@@ -67,7 +67,7 @@ describe("RunLog (contract 3, Execution)", () => {
     expect(text.length).toBe(STAMP.length + 900_000);
   });
 
-  it("is cut at its limit with a line that says so", async () => {
+  it("is cut at its limit, and a line reports the cut", async () => {
     const { text } = await logged((log) => {
       for (let i = 0; i < 100; i++) log.write(bytes("0123456789\n"));
     }, { maxBytes: 1_024 });

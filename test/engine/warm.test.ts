@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { detectIsolation } from "../../src/engine/isolation.ts";
+import { detectIsolation } from "../../src/engine/process/isolation.ts";
 import { processesOf } from "../harness/marked.ts";
 import { gone, openWorld as world, pidOf } from "../harness/open_world.ts";
 import { eventually } from "../harness/wait.ts";
@@ -27,7 +27,7 @@ describe("an agent that stays open (contract 19)", () => {
     }
   });
 
-  it("is another process for another conversation, worker or form, and goes on where it was", async () => {
+  it("uses another process for another conversation, worker or set of arguments, and continues the session", async () => {
     await using one = await world();
     const first = pidOf(await one.say("pid"));
     const other = await one.app.call("POST /api/local/sessions", { worker_id: one.worker.id });
@@ -41,7 +41,7 @@ describe("an agent that stays open (contract 19)", () => {
   });
 
   it(
-    "finds its next turn, whatever it has put in the place of the files of that [CHD-6]",
+    "gets its next turn, even if the agent has replaced the files of the turn [CHD-6]",
     async () => {
       await using one = await world();
       const dir = '"$(dirname "$SVC_TOKEN_FILE")"';
@@ -52,7 +52,7 @@ describe("an agent that stays open (contract 19)", () => {
     180_000,
   );
 
-  it("asks in the name of the run that goes on", async () => {
+  it("asks questions in the name of the current run", async () => {
     await using one = await world();
     await one.say("pid");
     const asked = await one.say("ask May I?");
@@ -64,7 +64,7 @@ describe("an agent that stays open (contract 19)", () => {
     }]);
   }, 180_000);
 
-  it("ends with what it left running, as it would without staying", async () => {
+  it("ends with its turn when the turn left a program running", async () => {
     await using one = await world();
     const left = await one.say("leave");
     expect(left.status).toBe("completed");
@@ -72,7 +72,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("recall")).result).toBe("leave | recall");
   });
 
-  it("ends with what hides from us that it was left running, and when it works although nobody asked [CHD-15]", async () => {
+  it("ends when its turn left a hidden program running, and when it works without a request [CHD-15]", async () => {
     await using one = await world();
     if (await detectIsolation() === "namespace") {
       await one.say("hide");
@@ -83,7 +83,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("pid")).result).toMatch(/ 1$/);
   });
 
-  it("stays when a person ends its turn, and ends with a turn that is too long", async () => {
+  it("stays open when a person cancels its turn, and ends with a turn over its time limit", async () => {
     await using one = await world({}, { timeout: "3s" });
     const first = pidOf(await one.say("pid"));
     await one.send("hang");
@@ -103,7 +103,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("recall")).result).toBe("pid | hang | pid | stuck | recall");
   }, 180_000);
 
-  it("is replaced without anybody noticing when it has died or does not answer", async () => {
+  it("is replaced in the same attempt when it has died or does not answer", async () => {
     await using one = await world();
     for (const mood of ["dies", "deaf"]) {
       await one.say(mood);
@@ -113,7 +113,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("recall")).result).toBe("dies | pid | deaf | pid | recall");
   }, 180_000);
 
-  it("waits for so long, in so many processes, with so many turns, and so large", async () => {
+  it("respects `keep`, `max`, `max_turns` and `max_rss_mb`", async () => {
     await using short = await world({ keep: "1s" });
     await short.say("pid");
     expect(processesOf(short.worker.id).length).toBeGreaterThan(0);
@@ -138,7 +138,7 @@ describe("an agent that stays open (contract 19)", () => {
     await eventually("it has gone", () => gone(small.app, small.worker.id));
   }, 180_000);
 
-  it("where nothing is said, as many wait as the memory is good for, in all engines together", async () => {
+  it("shares one limit by memory among all engines without `warm` settings", async () => {
     await using one = await world(null, {}, 8e9);
     expect(await one.app.call("GET /api/engines/claude")).toMatchObject({ stays_open: 2 });
     expect(await one.app.call("GET /api/engines/gemini")).toMatchObject({ stays_open: 0 });
@@ -174,7 +174,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect(processesOf(id)).toEqual([]);
   });
 
-  it("has ended when its worker is deleted, also when it is just leaving [CHD-15]", async () => {
+  it("has ended when its worker is deleted, also while it is ending [CHD-15]", async () => {
     await using one = await world({ keep: "1s" });
     await one.say("slow");
     await leaving(one);
@@ -182,7 +182,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect(processesOf(one.worker.id)).toEqual([]);
   });
 
-  it("that is leaving is not waited for by a run that is ended [CHD-15]", async () => {
+  it("does not delay a cancelled run while it is ending [CHD-15]", async () => {
     await using one = await world({ keep: "1s" });
     await one.say("slower");
     await leaving(one);
@@ -192,7 +192,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("recall")).result).toBe("slower | recall");
   });
 
-  it("is one for a conversation, also after two runs at once in two directories [CHD-15]", async () => {
+  it("is one process for a conversation, also after two parallel runs in two directories [CHD-15]", async () => {
     await using one = await world();
     const folder = await Deno.makeTempDir();
     const link = async (name: string) => {
@@ -222,7 +222,7 @@ describe("an agent that stays open (contract 19)", () => {
     await Deno.remove(folder, { recursive: true });
   });
 
-  it("does not stay when its program has gone", async () => {
+  it("ends when its program is missing", async () => {
     await using one = await world();
     await one.say("pid");
     await Deno.remove(join(one.app.dataDir, "claude"));
@@ -230,7 +230,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect(processesOf(one.worker.id)).toEqual([]);
   });
 
-  it("leaves no process behind when a turn cannot be begun", async () => {
+  it("leaves no process behind when a turn cannot start", async () => {
     await using one = await world();
     await one.say("pid");
     const runs = join(one.app.dataDir, "runs");
@@ -240,7 +240,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("recall")).result).toBe("pid | recall");
   });
 
-  it("is refused where an engine ends after each turn", async () => {
+  it("is refused for an engine that ends after each turn", async () => {
     const { loadConfig } = await import("../../src/config/schema.ts");
     const file = await Deno.makeTempFile({ suffix: ".yaml" });
     await Deno.writeTextFile(file, "engines: { gemini: { warm: {} } }\n");

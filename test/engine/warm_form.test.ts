@@ -4,8 +4,8 @@ import { processesOf } from "../harness/marked.ts";
 import { gone, openWorld, pidOf } from "../harness/open_world.ts";
 import { eventually } from "../harness/wait.ts";
 
-describe("what an agent that stays open works with (contract 19)", () => {
-  it("has each run's own variables, also where the operator set some of them [CHD-15]", async () => {
+describe("the environment of an agent that stays open (contract 19) [CHD-15]", () => {
+  it("has the variables of each run, also if the operator set some of them", async () => {
     const file = await Deno.makeTempFile();
     await Deno.writeTextFile(file, "export OWN=mine\n");
     await using one = await openWorld({}, { env: { BASH_ENV: file, SVC_TOKEN: "stale" } });
@@ -18,7 +18,7 @@ describe("what an agent that stays open works with (contract 19)", () => {
     expect((await one.say("bash echo $OWN $SVC_TOKEN | wc -w")).result).toBe("1");
   });
 
-  it("is the worker's directory as it is now [CHD-15]", async () => {
+  it("has the worker's current directory [CHD-15]", async () => {
     await using one = await openWorld();
     const folder = await Deno.makeTempDir();
     const place = (name: string) => join(folder, name);
@@ -37,7 +37,7 @@ describe("what an agent that stays open works with (contract 19)", () => {
     await Deno.remove(folder, { recursive: true });
   });
 
-  it("has the tools of the worker's scopes as they are now", async () => {
+  it("has the tools of the worker's current scopes", async () => {
     await using one = await openWorld();
     const first = pidOf(await one.say("pid"));
     expect((await one.say("pid")).result).toBe(`${first} 2`);
@@ -45,20 +45,20 @@ describe("what an agent that stays open works with (contract 19)", () => {
     expect((await one.say("pid")).result).toMatch(/ 1$/);
   });
 
-  it("has a directory for its temporary files, also after it has removed that", async () => {
+  it("has a directory for temporary files, also after the agent removed it", async () => {
     await using one = await openWorld();
     await one.say("bash rm -r $TMPDIR");
     expect((await one.say("bash touch $TMPDIR/x && echo ok")).result).toBe("ok");
   });
 
-  it("is nobody's after its max_age, also while it waits", async () => {
+  it("ends after its max_age, also while it is idle", async () => {
     await using one = await openWorld({ keep: "1h", max_age: "2s" });
     await one.say("pid");
     expect(processesOf(one.worker.id).length).toBeGreaterThan(0);
     await eventually("it has gone", () => gone(one.app, one.worker.id));
   });
 
-  it("is read past a line that is nested without an end [CHD-15]", async () => {
+  it("reads on after a deeply nested line [CHD-15]", async () => {
     await using one = await openWorld();
     expect(await one.say("deep")).toMatchObject({ status: "completed" });
     expect((await one.say("pid")).result).toMatch(/ 2$/);

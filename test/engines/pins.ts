@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { ADAPTERS } from "../../src/engine/registry.ts";
 import { ROOT } from "../harness/tree.ts";
 
 /** One agent CLI at the version that its adapter was measured with. */
@@ -18,50 +19,38 @@ const RUST_TARGET = `${Deno.build.arch}-${
   Deno.build.os === "darwin" ? "apple-darwin" : "unknown-linux-musl"
 }`;
 
-export const PINS: Pin[] = [
-  {
-    kind: "claude",
-    version: "2.1.329",
-    package: `@anthropic-ai/claude-code-${PLATFORM}@2.1.329`,
+/** The package and the program of the kinds that npm does not install under the names in their adapters. */
+const PACKAGES: Record<string, { package: (version: string) => string; program: string }> = {
+  claude: {
+    package: (version) => `@anthropic-ai/claude-code-${PLATFORM}@${version}`,
     program: `@anthropic-ai/claude-code-${PLATFORM}/claude`,
   },
-  {
-    kind: "codex",
-    version: "0.169.0",
-    package: `@openai/codex@0.169.0-${PLATFORM}`,
+  codex: {
+    package: (version) => `@openai/codex@${version}-${PLATFORM}`,
     program: `@openai/codex/vendor/${RUST_TARGET}/bin/codex`,
   },
-  {
-    kind: "gemini",
-    version: "0.61.0",
-    package: "@google/gemini-cli@0.61.0",
-    program: ".bin/gemini",
-  },
-  {
-    kind: "opencode",
-    version: "1.18.33",
-    package: `opencode-${PLATFORM}@1.18.33`,
+  opencode: {
+    package: (version) => `opencode-${PLATFORM}@${version}`,
     program: `opencode-${PLATFORM}/bin/opencode`,
   },
-  {
-    kind: "qwen",
-    version: "0.24.4",
-    package: "@qwen-code/qwen-code@0.24.4",
-    program: ".bin/qwen",
-  },
-  {
-    kind: "copilot",
-    version: "1.0.102",
-    package: `@github/copilot-${PLATFORM}@1.0.102`,
+  copilot: {
+    package: (version) => `@github/copilot-${PLATFORM}@${version}`,
     program: `@github/copilot-${PLATFORM}/copilot`,
   },
-  {
-    kind: "goose",
-    version: "1.34.0",
-    package: `@aaif/goose-binary-${PLATFORM}@0.20.1`,
+  goose: {
+    package: (version) => `@aaif/goose-binary-${PLATFORM}@${version}`,
     program: `@aaif/goose-binary-${PLATFORM}/bin/goose`,
   },
-];
+};
+
+/** The agent CLIs at the versions of their adapters. */
+export const PINS: Pin[] = ADAPTERS.flatMap((adapter) => {
+  if (adapter.driver !== "agent" || adapter.measured === null) return [];
+  const { kind, measured: { version, release = version } } = adapter;
+  const special = PACKAGES[kind];
+  const packageName = special?.package(release) ?? `${adapter.measured.package}@${release}`;
+  return [{ kind, version, package: packageName, program: special?.program ?? `.bin/${adapter.program}` }];
+});
 
 const CACHE = join(ROOT, ".cache", "engines");
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
-import { findMarked } from "../../src/engine/isolation.ts";
+import { findMarked } from "../../src/engine/process/isolation.ts";
 import { type App, type AppOptions, openApp } from "../harness/app.ts";
 import { processesOf } from "../harness/marked.ts";
 import { ROOT } from "../harness/tree.ts";

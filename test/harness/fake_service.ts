@@ -56,7 +56,7 @@ export const MACHINE = {
   root: false,
   umask: 0o022,
   stopGraceMs: 100,
-  stays: null,
+  keepAlive: null,
 };
 
 /** What a run of a runner with the engine `echo` in `root` works with. */

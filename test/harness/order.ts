@@ -1,4 +1,4 @@
-import type { Order } from "../../src/engine/adapter.ts";
+import type { Order } from "../../src/engine/protocol/adapter.ts";
 
 /** An order of an engine's command, with nothing special in it. */
 export const ORDER: Order = {

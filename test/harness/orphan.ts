@@ -1,6 +1,6 @@
 // A process that runs an agent under the given isolation and is then killed by a test: `orphan.ts <isolation> <run id> <mode>`.
-import { type Isolation } from "../../src/engine/isolation.ts";
-import { runProcess } from "../../src/engine/process.ts";
+import { type Isolation } from "../../src/engine/process/isolation.ts";
+import { runProcess } from "../../src/engine/process/process.ts";
 import { FAKE_AGENT } from "./agents.ts";
 
 const [isolation = "", runId = "", ...args] = Deno.args;

@@ -7,8 +7,6 @@ const INSIDE = new Set([
   ...["ROUTES_MAX", "CHANNELS_KNOWN_MAX", "SENT_MAX"],
   // What is routed in the commit that feeds it.
   ...["AT_ONCE_MAX_BYTES", "AT_ONCE_MAX"],
-  // Namespaces that wait for a program.
-  ...["READY_MAX", "ORDER_MAX_BYTES"],
   // What an agent asks for and does not read.
   ...["CANCEL_MAX_MS", "UNREAD_MAX_CHARACTERS", "OPTIONS_MAX", "OPTION_MAX_CHARACTERS", "TOOLS_KNOWN_MAX"],
   ...["SEEN_MAX", "STEPS_KEPT_MAX", "LINES_MAX", "FENCE_MAX_CHARACTERS"],
@@ -53,9 +51,9 @@ const INSIDE = new Set([
     "SWEEP_PASSES_MAX",
     "ASK_ATTEMPTS_MAX",
   ],
-  ...["STOP_WAIT_MAX_MS", "ANSWER_MAX_BYTES", "TAKEN_UP_MAX_MS", "TURN_END_MAX_MS"],
-  // What the last claim of a runner may take.
-  "LAST_CLAIM_MAX_MS",
+  ...["STOP_WAIT_MAX_MS", "ANSWER_MAX_BYTES", "START_MAX_MS", "TURN_END_MAX_MS"],
+  // Of a runner: what its last claim may take, and which logs it keeps in memory.
+  ...["LAST_CLAIM_MAX_MS"],
   ...["LEAVE_MAX_MS", "STANDBYS_SHOWN_MAX"],
   ...["CAUSES_MAX", "LINKS_MAX", "ANSWER_MAX_S"],
   // What is read of an engine's output, and shown of it in a log.

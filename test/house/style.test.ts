@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { sourceFiles, textOf } from "../harness/tree.ts";
 
-const LINES_MAX = 300;
+const LINES_MAX = 400;
 const SOURCES = sourceFiles("main.ts", "src", "cli", "console");
 const ALL = [...SOURCES, ...sourceFiles("build", "test", "bench")];
 
@@ -14,7 +14,7 @@ function places(files: string[], pattern: RegExp): string[] {
 
 describe("files (architecture, Style)", () => {
   // Migrations are read from top to bottom and never edited again.
-  it("have at most 300 lines", () => {
+  it("have at most 400 lines", () => {
     const long = SOURCES.filter((file) => textOf(file).split("\n").length - 1 > LINES_MAX);
     expect(long.filter((file) => !file.startsWith("src/store/migrations/"))).toEqual([]);
   });

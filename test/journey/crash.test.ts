@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { findMarked } from "../../src/engine/isolation.ts";
+import { findMarked } from "../../src/engine/process/isolation.ts";
 import { FAKE_AGENT } from "../harness/agents.ts";
 import { startServer, svc, tempDir } from "../harness/process.ts";
 import { client, PASS_HASH } from "../harness/client.ts";

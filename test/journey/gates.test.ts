@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { findMarked } from "../../src/engine/isolation.ts";
+import { findMarked } from "../../src/engine/process/isolation.ts";
 import { Database } from "../../src/store/database.ts";
 import { client, PASS_HASH } from "../harness/client.ts";
 import { startServer, tempDir } from "../harness/process.ts";

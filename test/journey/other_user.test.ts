@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { findMarked } from "../../src/engine/isolation.ts";
+import { findMarked } from "../../src/engine/process/isolation.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { tempDir } from "../harness/process.ts";
 import { eventually } from "../harness/wait.ts";

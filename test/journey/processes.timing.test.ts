@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { findMarked } from "../../src/engine/isolation.ts";
+import { findMarked } from "../../src/engine/process/isolation.ts";
 import { fakeEnvironment, readLedger } from "../harness/agents.ts";
 import { client } from "../harness/client.ts";
 import { startServer, tempDir } from "../harness/process.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { findMarked } from "../../src/engine/isolation.ts";
+import { findMarked } from "../../src/engine/process/isolation.ts";
 import { Server } from "../../src/boot/server.ts";
 import { Database } from "../../src/store/database.ts";
 import { fakeEnvironment } from "../harness/agents.ts";

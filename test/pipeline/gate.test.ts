@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { findMarked } from "../../src/engine/isolation.ts";
+import { findMarked } from "../../src/engine/process/isolation.ts";
 import { type App, openApp } from "../harness/app.ts";
 import { FAKE_AGENT } from "../harness/agents.ts";
 import { TestClock } from "../harness/clock.ts";

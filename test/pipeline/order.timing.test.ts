@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { findMarked } from "../../src/engine/isolation.ts";
+import { findMarked } from "../../src/engine/process/isolation.ts";
 import { fakeEngines, overlap, readLedger } from "../harness/agents.ts";
 import { openApp } from "../harness/app.ts";
 import { tempDir } from "../harness/process.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findMarked } from "../../src/engine/isolation.ts";
+import { findMarked } from "../../src/engine/process/isolation.ts";
 import { fakeEngines } from "../harness/agents.ts";
 import { openApp } from "../harness/app.ts";
 

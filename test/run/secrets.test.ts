@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Steps } from "../../src/base/steps.ts";
-import { maskedText } from "../../src/engine/masked_text.ts";
+import { maskText } from "../../src/engine/process/masked_text.ts";
 import { holdsKey, secretsOf } from "../../src/run/secrets.ts";
 import { FAKE_AGENT } from "../harness/agents.ts";
 import { openApp } from "../harness/app.ts";
@@ -46,7 +46,7 @@ describe("keys [SEC-2, SEC-3]", () => {
   it("a text is masked where a secret is whole, where its start is gone, and where we cut it", () => {
     const secret = "abcdefghijklmnopqrstuvwxyz";
     const start = secret.slice(0, 15);
-    const masked = (text: string) => maskedText([secret], text);
+    const masked = (text: string) => maskText([secret], text);
     expect(masked(`${secret}, ${secret}${secret}`)).toBe(`${"*".repeat(26)}, ${"*".repeat(52)}`);
     expect(masked(`${secret.slice(-12)} and ${secret.slice(-13)}`)).toBe(
       `${"*".repeat(12)} and ${"*".repeat(13)}`,

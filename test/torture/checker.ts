@@ -1,7 +1,7 @@
 // What must be true of a data directory, whatever was done to its server (reliability I1 to I9).
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
-import { findMarked } from "../../src/engine/isolation.ts";
+import { findMarked } from "../../src/engine/process/isolation.ts";
 import { RUNNER_STOPPED, STOPPED } from "../../src/run/ending.ts";
 import { Database, inspect, type Value } from "../../src/store/database.ts";
 import { brokenCounters } from "../harness/counters.ts";

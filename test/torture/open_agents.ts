@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { dataPaths } from "../../src/base/paths.ts";
-import { signal } from "../../src/engine/isolation.ts";
+import { signal } from "../../src/engine/process/isolation.ts";
 import { processesWith } from "../harness/marked.ts";
 import { random } from "../harness/schedule.ts";
 import { HERE, type Plan } from "./load.ts";

@@ -1,6 +1,6 @@
-import { AcpDialogue } from "../acp_dialogue.ts";
-import type { Adapter } from "../adapter.ts";
-import { failureFrom, lastWords } from "../failure.ts";
+import { AcpDialogue } from "../protocol/acp_dialogue.ts";
+import type { Adapter } from "../protocol/adapter.ts";
+import { classifyFailure, formatLastLines } from "../protocol/failure.ts";
 
 /** Any agent that speaks the Agent Client Protocol on stdin and stdout. The configuration names it (decision 0098). */
 export const acp: Adapter = {
@@ -8,13 +8,12 @@ export const acp: Adapter = {
   kind: "acp",
   program: "",
   measured: null,
-  install: "",
   plansSession: false,
   counts: { live: false, cost: false },
   login: { variables: [], home: "", files: [], advice: "log in with the agent's own command" },
   variables: [],
   reservedFlags: [],
-  command: ({ extraArgs }) => ({
+  buildCommand: ({ extraArgs }) => ({
     args: [...extraArgs],
     env: {},
     fixedEnv: {},
@@ -24,11 +23,11 @@ export const acp: Adapter = {
   }),
   converse: (order, link) => new AcpDialogue(order, link),
   open: {
-    command: (order) => acp.command(order),
+    buildCommand: (order) => acp.buildCommand(order),
     speaksFirst: false,
     isWork: (text) => /"sessionUpdate":\s*"tool_call"/.test(text),
-    begin: (order, say) => new AcpDialogue(order, { say, close() {}, take() {} }, true),
+    converse: (order, link) => new AcpDialogue(order, link, true),
   },
-  events: () => [],
-  failureOf: ({ stderr }) => failureFrom(lastWords(stderr), "crashed"),
+  parseLine: () => [],
+  classifyEnd: ({ stderr }) => classifyFailure(formatLastLines(stderr), "crashed"),
 };

@@ -1,8 +1,22 @@
 import { join } from "node:path";
-import { type Adapter, type AgentEvent, BRIDGE_VARIABLES, type Line, type Order } from "../adapter.ts";
-import { CodexDialogue, windowName } from "../codex_dialogue.ts";
-import { failureFrom, failureOfKind, lastWords } from "../failure.ts";
-import { contentText, inputText, isObject, listAt, numberAt, objectAt, textAt } from "../line.ts";
+import {
+  type Adapter,
+  type AgentEvent,
+  BRIDGE_VARIABLES,
+  type Line,
+  type Order,
+} from "../protocol/adapter.ts";
+import { CodexDialogue, formatWindowName } from "../protocol/codex_dialogue.ts";
+import { buildFailure, classifyFailure, formatLastLines } from "../protocol/failure.ts";
+import {
+  formatContent,
+  formatInput,
+  getList,
+  getNumber,
+  getObject,
+  getText,
+  isObject,
+} from "../protocol/json_fields.ts";
 
 /** Codex CLI: `codex exec` with a stream of JSON lines (facts, engines 4). */
 export const codex: Adapter = {
@@ -10,7 +24,6 @@ export const codex: Adapter = {
   kind: "codex",
   program: "codex",
   measured: { package: "@openai/codex", version: "0.169.0" },
-  install: "npm install -g @openai/codex@0.169.0",
   plansSession: false,
   counts: { live: false, cost: false },
   login: {
@@ -21,7 +34,7 @@ export const codex: Adapter = {
   },
   variables: ["OPENAI_API_KEY"],
   reservedFlags: ["--json", "--color", "-C", "--cd", "--ephemeral", "--worktree"],
-  command(order) {
+  buildCommand(order) {
     const { sessionId, resume, prompt, stateDir, model, extraArgs } = order;
     return {
       args: [
@@ -29,13 +42,13 @@ export const codex: Adapter = {
         "--json",
         "--skip-git-repo-check",
         // A login shell reads /etc/profile, which may replace PATH, and then svc is not found (facts, engines 2.9).
-        ...settings(["allow_login_shell=false", "analytics.enabled=false"]),
+        ...formatSettings(["allow_login_shell=false", "analytics.enabled=false"]),
         "--disable",
         "plugins",
         ...(model === "" ? [] : ["--model", model]),
-        ...permissionArgs(order),
-        ...toolArgs(order),
-        ...(order.schema === null ? [] : ["--output-schema", schemaFile(order)]),
+        ...buildPermissionArgs(order),
+        ...buildToolArgs(order),
+        ...(order.schema === null ? [] : ["--output-schema", resolveSchemaFile(order)]),
         ...extraArgs,
         // `resume` comes last, because it does not accept the flags above.
         ...(resume ? ["resume", sessionId] : []),
@@ -46,24 +59,24 @@ export const codex: Adapter = {
       stdin: prompt,
       files: order.schema === null
         ? []
-        : [{ path: schemaFile(order), content: () => JSON.stringify(order.schema) }],
+        : [{ path: resolveSchemaFile(order), content: () => JSON.stringify(order.schema) }],
       usageFile: null,
     };
   },
-  // A turn is one of a thread, with events of its own (decision 0102).
+  // A turn of a thread, with the events of the app-server (decision 0102).
   open: {
-    takes: onlySettings,
-    command(order) {
+    takes: hasOnlySettings,
+    buildCommand(order) {
       return {
         args: [
           "app-server",
-          ...settings(["allow_login_shell=false", "analytics.enabled=false"]),
+          ...formatSettings(["allow_login_shell=false", "analytics.enabled=false"]),
           "--disable",
           "plugins",
           ...(order.permissions === "full"
-            ? settings(['sandbox_mode="danger-full-access"'])
-            : permissionArgs(order)),
-          ...bridgeArgs(order),
+            ? formatSettings(['sandbox_mode="danger-full-access"'])
+            : buildPermissionArgs(order)),
+          ...buildBridgeArgs(order),
           ...order.extraArgs,
         ],
         env: order.stateDir === null ? {} : { CODEX_HOME: order.stateDir },
@@ -75,23 +88,23 @@ export const codex: Adapter = {
     },
     speaksFirst: true,
     isWork: (text) => /"method":\s*"(?:turn|item)\/started"/.test(text),
-    begin: (order, say) => new CodexDialogue(order, say, codex.events),
+    converse: (order, link) => new CodexDialogue(order, link, codex.parseLine),
   },
-  events(line) {
-    const type = textAt(line, "type");
-    if (type === "thread.started") return [{ kind: "session", id: textAt(line, "thread_id") }];
-    if (type === "item.started") return startEvents(objectAt(line, "item"));
-    if (type === "item.completed") return itemEvents(objectAt(line, "item"));
-    if (type === "error") return errorEvents(textAt(line, "message"));
-    if (type === "turn.completed") return [...usageEvents(objectAt(line, "usage")), DONE];
+  parseLine(line) {
+    const type = getText(line, "type");
+    if (type === "thread.started") return [{ kind: "session", id: getText(line, "thread_id") }];
+    if (type === "item.started") return parseStart(getObject(line, "item"));
+    if (type === "item.completed") return parseItem(getObject(line, "item"));
+    if (type === "error") return parseError(getText(line, "message"));
+    if (type === "turn.completed") return [...parseUsage(getObject(line, "usage")), DONE];
     if (type === "turn.failed") {
-      const words = textAt(objectAt(line, "error"), "message");
-      return [{ kind: "done", ok: false, text: "", failure: failureFrom(words, "model") }];
+      const words = getText(getObject(line, "error"), "message");
+      return [{ kind: "done", ok: false, text: "", failure: classifyFailure(words, "model") }];
     }
     return [];
   },
   sessionLog: {
-    // The id begins with the time at which the session began; the folder is that day, in the zone of the machine.
+    // The id starts with the time of the session's start. The folder is named after that day, in the zone of the machine.
     folders: (sessionId) => {
       const at = parseInt(sessionId.replace("-", "").slice(0, 12), 16);
       const days = Number.isNaN(at)
@@ -102,30 +115,30 @@ export const codex: Adapter = {
     isName: (name, sessionId) => name.endsWith(`-${sessionId}.jsonl`),
     windows: (tail) => {
       const [, json] = [...tail.matchAll(/"rate_limits":(\{.*\})\}\}$/gm)].at(-1) ?? [];
-      const limits = json === undefined ? {} : parsed(json);
+      const limits = json === undefined ? {} : parseObject(json);
       return ["primary", "secondary"].flatMap((name) => {
-        const window = objectAt(limits, name);
+        const window = getObject(limits, name);
         if (typeof window.used_percent !== "number") return [];
-        const resets = numberAt(window, "resets_at");
+        const resets = getNumber(window, "resets_at");
         return [{
-          name: windowName(numberAt(window, "window_minutes")) || name,
+          name: formatWindowName(getNumber(window, "window_minutes")) || name,
           utilization: window.used_percent / 100,
           resets_at: resets > 0 ? resets * 1000 : null,
         }];
       });
     },
   },
-  failureOf({ stderr }) {
-    const words = lastWords(stderr);
-    if (/no rollout found/.test(stderr)) return failureOfKind("unknown_session", words);
+  classifyEnd({ stderr }) {
+    const words = formatLastLines(stderr);
+    if (/no rollout found/.test(stderr)) return buildFailure("unknown_session", words);
     if (/unexpected argument|invalid value|Error loading config|required arguments/i.test(stderr)) {
-      return failureOfKind("setup", words);
+      return buildFailure("setup", words);
     }
-    return failureFrom(words, "crashed");
+    return classifyFailure(words, "crashed");
   },
 };
 
-function parsed(json: string): Line {
+function parseObject(json: string): Line {
   try {
     const value: unknown = JSON.parse(json);
     return isObject(value) ? value : {};
@@ -136,41 +149,41 @@ function parsed(json: string): Line {
 
 const DONE: AgentEvent = { kind: "done", ok: true, text: null, failure: null };
 
-function settings(values: string[]): string[] {
+function formatSettings(values: string[]): string[] {
   return values.flatMap((value) => ["-c", value]);
 }
 
-function permissionArgs({ permissions }: Order): string[] {
+function buildPermissionArgs({ permissions }: Order): string[] {
   if (permissions === "full") return ["--dangerously-bypass-approvals-and-sandbox"];
-  if (permissions === "read") return settings(['sandbox_mode="read-only"']);
-  return settings([
+  if (permissions === "read") return formatSettings(['sandbox_mode="read-only"']);
+  return formatSettings([
     'sandbox_mode="workspace-write"',
     // `svc` needs the network to reach the service.
     "sandbox_workspace_write.network_access=true",
-    // Each run has a TMPDIR of its own.
+    // Each run has its own TMPDIR.
     "sandbox_workspace_write.exclude_slash_tmp=true",
   ]);
 }
 
-function schemaFile({ runDir }: Order): string {
+function resolveSchemaFile({ runDir }: Order): string {
   return join(runDir, "schema.json");
 }
 
-function toolArgs({ tools }: Order): string[] {
+function buildToolArgs({ tools }: Order): string[] {
   if (tools === null) return [];
-  return settings([
+  return formatSettings([
     `mcp_servers.svc.url="${tools.url}"`,
     `mcp_servers.svc.bearer_token_env_var="${tools.tokenVariable}"`,
-    // Nobody can be asked; the token decides what is allowed.
+    // No person can approve a call here. The token decides what is allowed.
     'mcp_servers.svc.default_tools_approval_mode="approve"',
   ]);
 }
 
-// Its own process has the environment of its first run: the bridge reads the token of each.
-function bridgeArgs({ tools, ctl, env }: Order): string[] {
+// A process that stays has the environment of its first run. The bridge reads the token of the current run from a file.
+function buildBridgeArgs({ tools, ctl, env }: Order): string[] {
   if (tools === null) return [];
   const own = BRIDGE_VARIABLES.map((name) => `${name}=${JSON.stringify(env[name] ?? "")}`).join(",");
-  return settings([
+  return formatSettings([
     `mcp_servers.svc.command=${JSON.stringify(ctl)}`,
     'mcp_servers.svc.args=["mcp"]',
     `mcp_servers.svc.env={${own}}`,
@@ -180,33 +193,33 @@ function bridgeArgs({ tools, ctl, env }: Order): string[] {
 
 const SETTING = /^(-c|--config|--enable|--disable)$/;
 
-// What stays open takes settings only; the other flags are those of `codex exec`.
-function onlySettings(args: readonly string[]): boolean {
+// `codex app-server` takes settings only; all other flags belong to `codex exec`.
+function hasOnlySettings(args: readonly string[]): boolean {
   return args.every((arg, i) =>
     SETTING.test(arg) || /^(-c.|--(config|enable|disable)=)/.test(arg) || SETTING.test(args[i - 1] ?? "")
   );
 }
 
 /** The tool call of an item, or null when it is something else. */
-function toolOf(item: Line): { name: string; input: string } | null {
-  const type = textAt(item, "type");
-  if (type === "command_execution") return { name: "shell", input: shellText(textAt(item, "command")) };
+function parseTool(item: Line): { name: string; input: string } | null {
+  const type = getText(item, "type");
+  if (type === "command_execution") return { name: "shell", input: stripShell(getText(item, "command")) };
   if (type === "mcp_tool_call") {
-    const name = `${textAt(item, "server")}.${textAt(item, "tool")}`;
-    return { name, input: inputText(item.arguments) };
+    const name = `${getText(item, "server")}.${getText(item, "tool")}`;
+    return { name, input: formatInput(item.arguments) };
   }
   if (type === "file_change") {
-    const changes = listAt(item, "changes").map((change) =>
-      `${textAt(change, "kind")} ${textAt(change, "path")}`
+    const changes = getList(item, "changes").map((change) =>
+      `${getText(change, "kind")} ${getText(change, "path")}`
     );
     return { name: "edit", input: changes.join(", ") };
   }
-  if (type === "web_search") return { name: "web search", input: textAt(item, "query") };
+  if (type === "web_search") return { name: "web search", input: getText(item, "query") };
   return null;
 }
 
 // The command without the shell around it.
-function shellText(command: string): string {
+function stripShell(command: string): string {
   return /^\S*\b(?:ba|z)?sh -l?c '([\s\S]*)'$/.exec(command)?.[1]?.replaceAll(`'"'"'`, "'").replaceAll(
     `'\\''`,
     "'",
@@ -214,36 +227,36 @@ function shellText(command: string): string {
     command;
 }
 
-function startEvents(item: Line): AgentEvent[] {
-  const tool = toolOf(item);
+function parseStart(item: Line): AgentEvent[] {
+  const tool = parseTool(item);
   return tool === null ? [] : [{ kind: "tool_start", ...tool }];
 }
 
-function itemEvents(item: Line): AgentEvent[] {
-  const type = textAt(item, "type");
-  if (type === "agent_message") return [{ kind: "text", text: textAt(item, "text"), mode: "whole" }];
-  // Despite its type this is only a notice (facts, engines 2.14).
-  if (type === "error") return [{ kind: "notice", text: textAt(item, "message") }];
-  if (toolOf(item) === null) return [];
-  const ok = textAt(item, "status") === "completed" && (item.error ?? null) === null;
+function parseItem(item: Line): AgentEvent[] {
+  const type = getText(item, "type");
+  if (type === "agent_message") return [{ kind: "text", text: getText(item, "text"), mode: "whole" }];
+  // Despite its type, an `error` item is only a notice (facts, engines 2.14).
+  if (type === "error") return [{ kind: "notice", text: getText(item, "message") }];
+  if (parseTool(item) === null) return [];
+  const ok = getText(item, "status") === "completed" && (item.error ?? null) === null;
   const output = type === "mcp_tool_call"
-    ? contentText(item.error ?? objectAt(item, "result").content)
-    : textAt(item, "aggregated_output");
+    ? formatContent(item.error ?? getObject(item, "result").content)
+    : getText(item, "aggregated_output");
   return [{ kind: "tool_end", output, ok }];
 }
 
-function errorEvents(message: string): AgentEvent[] {
+function parseError(message: string): AgentEvent[] {
   if (!message.startsWith("Reconnecting")) {
-    return [{ kind: "failure", failure: failureFrom(message, "model") }];
+    return [{ kind: "failure", failure: classifyFailure(message, "model") }];
   }
-  const failure = failureFrom(message, "model");
+  const failure = classifyFailure(message, "model");
   return [failure.kind === "rate_limited" ? { kind: "failure", failure } : { kind: "notice", text: message }];
 }
 
-function usageEvents(usage: Line): AgentEvent[] {
+function parseUsage(usage: Line): AgentEvent[] {
   const tokens = {
-    input_tokens: numberAt(usage, "input_tokens"),
-    output_tokens: numberAt(usage, "output_tokens"),
+    input_tokens: getNumber(usage, "input_tokens"),
+    output_tokens: getNumber(usage, "output_tokens"),
   };
   return [{ kind: "usage", span: "session", usage: tokens }];
 }

@@ -1,7 +1,14 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, Line, Order } from "../adapter.ts";
-import { failureFrom, failureFromStatus, failureOfKind, lastWords } from "../failure.ts";
-import { contentText, inputText, isObject, numberAt, objectAt, textAt } from "../line.ts";
+import type { Adapter, AgentEvent, Line, Order } from "../protocol/adapter.ts";
+import { buildFailure, classifyFailure, classifyStatus, formatLastLines } from "../protocol/failure.ts";
+import {
+  formatContent,
+  formatInput,
+  getNumber,
+  getObject,
+  getText,
+  isObject,
+} from "../protocol/json_fields.ts";
 
 /** GitHub Copilot CLI: `copilot` with a stream of JSON lines (facts, engines 8). */
 export const copilot: Adapter = {
@@ -9,7 +16,6 @@ export const copilot: Adapter = {
   kind: "copilot",
   program: "copilot",
   measured: { package: "@github/copilot", version: "1.0.102" },
-  install: "npm install -g @github/copilot@1.0.102",
   plansSession: true,
   counts: { live: false, cost: false },
   login: {
@@ -41,7 +47,7 @@ export const copilot: Adapter = {
     "--worktree",
     "--connect",
   ],
-  command(order) {
+  buildCommand(order) {
     const { sessionId, resume, prompt, stateDir, model, extraArgs, runDir } = order;
     const usageFile = join(runDir, "usage.json");
     return {
@@ -56,92 +62,94 @@ export const copilot: Adapter = {
         "--usage-output-file",
         usageFile,
         ...(model === "" ? [] : ["--model", model]),
-        ...permissionArgs(order),
+        ...buildPermissionArgs(order),
         ...(order.tools === null
           ? []
-          : ["--additional-mcp-config", `@${toolFile(order)}`, "--allow-tool=svc"]),
+          : ["--additional-mcp-config", `@${resolveToolFile(order)}`, "--allow-tool=svc"]),
         ...extraArgs,
       ],
       env: { ...(stateDir === null ? {} : { COPILOT_HOME: stateDir }), COPILOT_AUTO_UPDATE: "false" },
       fixedEnv: {},
       stdin: prompt,
-      files: order.tools === null ? [] : [{ path: toolFile(order), content: () => toolConfig(order.tools) }],
+      files: order.tools === null
+        ? []
+        : [{ path: resolveToolFile(order), content: () => buildToolConfig(order.tools) }],
       usageFile,
     };
   },
-  events(line) {
-    const type = textAt(line, "type");
-    const data = objectAt(line, "data");
-    // It reports its session only at the end; from here on the requested one exists.
+  parseLine(line) {
+    const type = getText(line, "type");
+    const data = getObject(line, "data");
+    // Copilot reports its session only at the end. After this line the requested session exists.
     if (type === "user.message") return [{ kind: "session", id: null }];
-    if (type === "assistant.message") return messageEvents(data);
+    if (type === "assistant.message") return parseMessage(data);
     if (type === "tool.execution_start") {
-      return [{ kind: "tool_start", name: textAt(data, "toolName"), input: inputText(data.arguments) }];
+      return [{ kind: "tool_start", name: getText(data, "toolName"), input: formatInput(data.arguments) }];
     }
-    if (type === "tool.execution_complete") return toolEndEvents(data);
+    if (type === "tool.execution_complete") return parseToolEnd(data);
     if (type === "session.error") {
-      const failure = failureFromStatus(numberAt(data, "statusCode"), textAt(data, "message"));
+      const failure = classifyStatus(getNumber(data, "statusCode"), getText(data, "message"));
       return [{ kind: "failure", failure }];
     }
-    if (type === "session.warning") return [{ kind: "notice", text: textAt(data, "message") }];
+    if (type === "session.warning") return [{ kind: "notice", text: getText(data, "message") }];
     if (type === "result") {
-      const ok = numberAt(line, "exitCode") === 0;
+      const ok = getNumber(line, "exitCode") === 0;
       return [{ kind: "done", ok, text: ok ? null : "", failure: null }];
     }
     return [];
   },
-  failureOf({ stderr, resume }) {
-    const words = lastWords(stderr);
+  classifyEnd({ stderr, resume }) {
+    const words = formatLastLines(stderr);
     if (resume && /no session|session.*not found|could not find/i.test(stderr)) {
-      return failureOfKind("unknown_session", words);
+      return buildFailure("unknown_session", words);
     }
     if (/unknown option|invalid value|unexpected argument/i.test(stderr)) {
-      return failureOfKind("setup", words);
+      return buildFailure("setup", words);
     }
-    return failureFrom(words, "crashed");
+    return classifyFailure(words, "crashed");
   },
-  usageOf(text) {
-    const metrics = objectAt(parsed(text), "modelMetrics");
-    const used = Object.values(metrics).filter(isObject).map((model) => objectAt(model, "usage"));
+  parseUsageFile(text) {
+    const metrics = getObject(parseObject(text), "modelMetrics");
+    const used = Object.values(metrics).filter(isObject).map((model) => getObject(model, "usage"));
     if (used.length === 0) return [];
-    const sum = (key: string) => used.reduce((total, usage) => total + numberAt(usage, key), 0);
+    const sum = (key: string) => used.reduce((total, usage) => total + getNumber(usage, key), 0);
     const usage = { input_tokens: sum("inputTokens"), output_tokens: sum("outputTokens") };
     return [{ kind: "usage", span: "session", usage }];
   },
 };
 
-function toolFile({ runDir }: Order): string {
+function resolveToolFile({ runDir }: Order): string {
   return join(runDir, "mcp.json");
 }
 
-function toolConfig(tools: Order["tools"]): string {
+function buildToolConfig(tools: Order["tools"]): string {
   const headers = { Authorization: `Bearer ${tools?.token}` };
   return JSON.stringify({ mcpServers: { svc: { type: "http", url: tools?.url, headers, tools: ["*"] } } });
 }
 
-function permissionArgs({ permissions, ctl }: Order): string[] {
+function buildPermissionArgs({ permissions, ctl }: Order): string[] {
   if (permissions === "full") return ["--allow-all"];
   const svc = ["--allow-tool=shell(svc:*)", `--allow-tool=shell(${ctl}:*)`];
   return permissions === "edit" ? ["--allow-tool=write", ...svc] : svc;
 }
 
 // Text before a tool call is not the answer; the tool call removes it again.
-function messageEvents(data: Line): AgentEvent[] {
-  const text = textAt(data, "content");
+function parseMessage(data: Line): AgentEvent[] {
+  const text = getText(data, "content");
   return text === "" ? [] : [{ kind: "text", text, mode: "part" }];
 }
 
-function toolEndEvents(data: Line): AgentEvent[] {
+function parseToolEnd(data: Line): AgentEvent[] {
   const ok = data.success === true;
-  const result = objectAt(data, "result");
-  const error = objectAt(data, "error");
+  const result = getObject(data, "result");
+  const error = getObject(data, "error");
   const output = ok
-    ? textAt(result, "content")
-    : textAt(error, "message") || contentText(result.content ?? "");
+    ? getText(result, "content")
+    : getText(error, "message") || formatContent(result.content ?? "");
   return [{ kind: "tool_end", output, ok }];
 }
 
-function parsed(text: string): Line {
+function parseObject(text: string): Line {
   try {
     const value: unknown = JSON.parse(text);
     return isObject(value) ? value : {};

@@ -1,4 +1,4 @@
-import type { BuiltInAdapter } from "../adapter.ts";
+import type { BuiltInAdapter } from "../protocol/adapter.ts";
 
 /** For trials and tests: its answer is the instruction (contract 7). */
 export const echo: BuiltInAdapter = {

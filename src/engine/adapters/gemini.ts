@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, EngineFile, Line, Order, ToolServer } from "../adapter.ts";
-import { failureFrom, failureOfKind, lastWords } from "../failure.ts";
-import { mergedJson } from "../json_file.ts";
-import { inputText, numberAt, objectAt, textAt } from "../line.ts";
+import type { Adapter, AgentEvent, EngineFile, Line, Order, ToolServer } from "../protocol/adapter.ts";
+import { buildFailure, classifyFailure, formatLastLines } from "../protocol/failure.ts";
+import { mergeJson } from "../protocol/json_file.ts";
+import { formatInput, getNumber, getObject, getText } from "../protocol/json_fields.ts";
 
 /** Gemini CLI: `gemini` with a stream of JSON lines (facts, engines 5). */
 export const gemini: Adapter = {
@@ -12,7 +12,7 @@ export const gemini: Adapter = {
   noise:
     /^(Warning: (Basic terminal|256-color)|YOLO mode is enabled|Ripgrep is not available|\s+at .*(file|node):)/,
   measured: { package: "@google/gemini-cli", version: "0.61.0" },
-  install: "npm install -g @google/gemini-cli@0.61.0, on Node 20 or newer",
+  needs: "Node 20 or newer",
   plansSession: true,
   counts: { live: false, cost: false },
   login: {
@@ -47,7 +47,7 @@ export const gemini: Adapter = {
     "-w",
     "--worktree",
   ],
-  command(order) {
+  buildCommand(order) {
     const { sessionId, resume, prompt, stateDir, model, extraArgs } = order;
     return {
       args: [
@@ -57,55 +57,55 @@ export const gemini: Adapter = {
         resume ? "--resume" : "--session-id",
         sessionId,
         ...(model === "" ? [] : ["--model", model]),
-        ...permissionArgs(order),
+        ...buildPermissionArgs(order),
         ...extraArgs,
       ],
       env: {
         ...(stateDir === null ? {} : { GEMINI_CLI_HOME: stateDir }),
-        // Without this it starts a second Node process.
+        // Without this variable Gemini starts a second Node process.
         GEMINI_CLI_NO_RELAUNCH: "true",
       },
       fixedEnv: {},
       stdin: prompt,
-      files: stateDir === null ? [] : [settingsFile(stateDir, order)],
+      files: stateDir === null ? [] : [buildSettingsFile(stateDir, order)],
       usageFile: null,
     };
   },
-  events(line) {
-    const type = textAt(line, "type");
-    if (type === "init") return [{ kind: "session", id: textAt(line, "session_id") }];
-    if (type === "message" && textAt(line, "role") === "assistant") {
-      return [{ kind: "text", text: textAt(line, "content"), mode: "piece" }];
+  parseLine(line) {
+    const type = getText(line, "type");
+    if (type === "init") return [{ kind: "session", id: getText(line, "session_id") }];
+    if (type === "message" && getText(line, "role") === "assistant") {
+      return [{ kind: "text", text: getText(line, "content"), mode: "piece" }];
     }
     if (type === "tool_use") {
-      return [{ kind: "tool_start", name: textAt(line, "tool_name"), input: inputText(line.parameters) }];
+      return [{ kind: "tool_start", name: getText(line, "tool_name"), input: formatInput(line.parameters) }];
     }
     if (type === "tool_result") {
-      const words = textAt(line, "output") || textAt(objectAt(line, "error"), "message");
-      return [{ kind: "tool_end", output: words, ok: textAt(line, "status") === "success" }];
+      const words = getText(line, "output") || getText(getObject(line, "error"), "message");
+      return [{ kind: "tool_end", output: words, ok: getText(line, "status") === "success" }];
     }
-    if (type === "error") return [{ kind: "notice", text: textAt(line, "message") }];
-    if (type === "result") return [...usageEvents(objectAt(line, "stats")), resultEvent(line)];
+    if (type === "error") return [{ kind: "notice", text: getText(line, "message") }];
+    if (type === "result") return [...parseUsage(getObject(line, "stats")), parseResult(line)];
     return [];
   },
-  stderrEvents(line) {
+  parseStderr(line) {
     const waits = /^Attempt \d+ failed with status 429\b/.test(line);
-    return waits ? [{ kind: "failure", failure: failureOfKind("rate_limited", line) }] : [];
+    return waits ? [{ kind: "failure", failure: buildFailure("rate_limited", line) }] : [];
   },
-  failureOf({ stderr, resume }) {
-    const words = lastWords(stderr);
+  classifyEnd({ stderr, resume }) {
+    const words = formatLastLines(stderr);
     if (
       resume && /Invalid session identifier|No previous sessions found|Error resuming session/.test(stderr)
     ) {
-      return failureOfKind("unknown_session", words);
+      return buildFailure("unknown_session", words);
     }
-    if (/already exists\. Use --resume/.test(stderr)) return failureOfKind("session_exists", words);
-    if (/Unknown argument|untrusted|not a trusted/i.test(stderr)) return failureOfKind("setup", words);
-    return failureFrom(words, "crashed");
+    if (/already exists\. Use --resume/.test(stderr)) return buildFailure("session_exists", words);
+    if (/Unknown argument|untrusted|not a trusted/i.test(stderr)) return buildFailure("setup", words);
+    return classifyFailure(words, "crashed");
   },
 };
 
-function permissionArgs({ permissions, ctl }: Order): string[] {
+function buildPermissionArgs({ permissions, ctl }: Order): string[] {
   if (permissions === "full") return ["--approval-mode", "yolo"];
   const svc = ["svc ctl", `${ctl} ctl`].flatMap((
     words,
@@ -113,8 +113,8 @@ function permissionArgs({ permissions, ctl }: Order): string[] {
   return ["--approval-mode", permissions === "edit" ? "auto_edit" : "default", ...svc];
 }
 
-// Settings that somebody made in the state directory stay, unless they would break an unattended run.
-function settingsFile(stateDir: string, { env, tools }: Order): EngineFile {
+// Existing settings in the state directory stay, unless they would break an unattended run.
+function buildSettingsFile(stateDir: string, { env, tools }: Order): EngineFile {
   const login = env.GEMINI_API_KEY ? { security: { auth: { selectedType: "gemini-api-key" } } } : {};
   const ours = {
     general: {
@@ -124,28 +124,28 @@ function settingsFile(stateDir: string, { env, tools }: Order): EngineFile {
       sessionRetention: { enabled: false },
     },
     privacy: { usageStatisticsEnabled: false },
-    ...(tools === null ? {} : { mcpServers: { svc: toolServer(tools) } }),
+    ...(tools === null ? {} : { mcpServers: { svc: buildToolServer(tools) } }),
   };
   return {
     path: join(stateDir, ".gemini", "settings.json"),
-    content: (present) => mergedJson(login, present, ours),
+    content: (present) => mergeJson(login, present, ours),
   };
 }
 
 /** The service's tools in the settings of Gemini and its fork. The file outlives the run, so it names the token's variable. */
-export function toolServer({ url, tokenVariable }: ToolServer): object {
+export function buildToolServer({ url, tokenVariable }: ToolServer): object {
   return { httpUrl: url, headers: { Authorization: `Bearer $${tokenVariable}` }, trust: true };
 }
 
-function resultEvent(line: Line): AgentEvent {
-  if (textAt(line, "status") === "success") return { kind: "done", ok: true, text: null, failure: null };
-  const words = textAt(objectAt(line, "error"), "message");
-  return { kind: "done", ok: false, text: "", failure: failureFrom(words, "model") };
+function parseResult(line: Line): AgentEvent {
+  if (getText(line, "status") === "success") return { kind: "done", ok: true, text: null, failure: null };
+  const words = getText(getObject(line, "error"), "message");
+  return { kind: "done", ok: false, text: "", failure: classifyFailure(words, "model") };
 }
 
-function usageEvents(stats: Line): AgentEvent[] {
-  const input_tokens = numberAt(stats, "input_tokens");
+function parseUsage(stats: Line): AgentEvent[] {
+  const input_tokens = getNumber(stats, "input_tokens");
   // output_tokens does not include reasoning.
-  const output_tokens = numberAt(stats, "total_tokens") - input_tokens;
+  const output_tokens = getNumber(stats, "total_tokens") - input_tokens;
   return [{ kind: "usage", span: "run", usage: { input_tokens, output_tokens } }];
 }

@@ -1,7 +1,14 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, Line } from "../adapter.ts";
-import { failureFrom, failureOfKind, lastWords } from "../failure.ts";
-import { contentText, inputText, listAt, numberAt, objectAt, textAt } from "../line.ts";
+import type { Adapter, AgentEvent, Line } from "../protocol/adapter.ts";
+import { buildFailure, classifyFailure, formatLastLines } from "../protocol/failure.ts";
+import {
+  formatContent,
+  formatInput,
+  getList,
+  getNumber,
+  getObject,
+  getText,
+} from "../protocol/json_fields.ts";
 
 /** goose: `goose run` with a stream of JSON lines (facts, engines 9). */
 export const goose: Adapter = {
@@ -9,8 +16,9 @@ export const goose: Adapter = {
   kind: "goose",
   program: "goose",
   measured: { package: "@aaif/goose", version: "1.34.0", release: "0.20.1" },
+  // The package `@aaif/goose` has another program.
   install:
-    "npm install -g @aaif/goose-binary-<system>-<processor>@0.20.1, such as linux-x64, and name its bin/goose",
+    "npm install -g @aaif/goose-binary-<system>-<processor>@<version>, such as linux-x64, and name its bin/goose",
   plansSession: true,
   counts: { live: false, cost: false },
   login: {
@@ -39,7 +47,7 @@ export const goose: Adapter = {
     "--explain",
     "--render-recipe",
   ],
-  command(order) {
+  buildCommand(order) {
     const { sessionId, resume, prompt, stateDir, model, extraArgs, permissions, runDir, tools } = order;
     const shell = join(runDir, "shell");
     return {
@@ -50,7 +58,7 @@ export const goose: Adapter = {
         "stream-json",
         "--no-profile",
         ...(permissions === "read" ? [] : ["--with-builtin", "developer"]),
-        // It can send no header. The bridge has the token from its environment, and is found on its PATH.
+        // goose cannot send a header. The bridge reads the token from its environment, and is on its PATH.
         ...(tools === null ? [] : ["--with-extension", "svc mcp"]),
         "--name",
         sessionId,
@@ -71,63 +79,65 @@ export const goose: Adapter = {
       usageFile: null,
     };
   },
-  events(line) {
-    const type = textAt(line, "type");
-    // It never reports its session; with its first message the requested one exists.
+  parseLine(line) {
+    const type = getText(line, "type");
+    // goose never reports its session. After its first message the requested session exists.
     if (type === "message") {
-      return [{ kind: "session", id: null }, ...messageEvents(objectAt(line, "message"))];
+      return [{ kind: "session", id: null }, ...parseMessage(getObject(line, "message"))];
     }
-    if (type === "complete") return completeEvents(line);
-    if (type === "error") return [{ kind: "failure", failure: failureFrom(textAt(line, "error"), "model") }];
+    if (type === "complete") return parseComplete(line);
+    if (type === "error") {
+      return [{ kind: "failure", failure: classifyFailure(getText(line, "error"), "model") }];
+    }
     return [];
   },
-  failureOf({ stderr }) {
-    const words = lastWords(stderr);
-    if (/No session found|Session .* not found/i.test(stderr)) return failureOfKind("unknown_session", words);
+  classifyEnd({ stderr }) {
+    const words = formatLastLines(stderr);
+    if (/No session found|Session .* not found/i.test(stderr)) return buildFailure("unknown_session", words);
     if (/unexpected argument|No provider configured|invalid value/i.test(stderr)) {
-      return failureOfKind("setup", words);
+      return buildFailure("setup", words);
     }
-    return failureFrom(words, "crashed");
+    return classifyFailure(words, "crashed");
   },
 };
 
-// It takes the PATH for its tools from a login shell, where svc may be missing (facts, engines 2.9).
+// goose takes the PATH of its tools from a login shell, where svc may be missing (facts, engines 2.9).
 const PLAIN_SHELL = '#!/bin/sh\nwhile [ $# -gt 0 ] && [ "$1" != -c ]; do shift; done\nexec /bin/bash "$@"\n';
 
-function messageEvents(message: Line): AgentEvent[] {
-  const words = contentText(message.content);
+function parseMessage(message: Line): AgentEvent[] {
+  const words = formatContent(message.content);
   // An error of the model's API comes as a message of the model, but without an id.
   if (message.id === null && /^Ran into this error: /.test(words)) {
     return [{
       kind: "failure",
-      failure: failureFrom(words.replace(/\s*Please retry if you think.*$/s, ""), "model"),
+      failure: classifyFailure(words.replace(/\s*Please retry if you think.*$/s, ""), "model"),
     }];
   }
-  return listAt(message, "content").flatMap((part): AgentEvent[] => {
-    const type = textAt(part, "type");
-    if (type === "text" && textAt(message, "role") === "assistant") {
-      return [{ kind: "text", text: textAt(part, "text"), mode: "piece" }];
+  return getList(message, "content").flatMap((part): AgentEvent[] => {
+    const type = getText(part, "type");
+    if (type === "text" && getText(message, "role") === "assistant") {
+      return [{ kind: "text", text: getText(part, "text"), mode: "piece" }];
     }
     if (type === "toolRequest") {
-      const call = objectAt(objectAt(part, "toolCall"), "value");
-      return [{ kind: "tool_start", name: textAt(call, "name"), input: inputText(call.arguments) }];
+      const call = getObject(getObject(part, "toolCall"), "value");
+      return [{ kind: "tool_start", name: getText(call, "name"), input: formatInput(call.arguments) }];
     }
     if (type === "toolResponse") {
-      const result = objectAt(part, "toolResult");
-      const value = objectAt(result, "value");
-      const ok = textAt(result, "status") === "success" && value.isError !== true;
-      return [{ kind: "tool_end", output: contentText(value.content ?? result.error ?? ""), ok }];
+      const result = getObject(part, "toolResult");
+      const value = getObject(result, "value");
+      const ok = getText(result, "status") === "success" && value.isError !== true;
+      return [{ kind: "tool_end", output: formatContent(value.content ?? result.error ?? ""), ok }];
     }
     return [];
   });
 }
 
-// It always exits with 0. A first run that failed has no totals (facts, engines 9).
-function completeEvents(line: Line): AgentEvent[] {
+// goose always exits with 0. A first run that failed has no totals (facts, engines 9).
+function parseComplete(line: Line): AgentEvent[] {
   if (typeof line.total_tokens !== "number") return [{ kind: "done", ok: false, text: "", failure: null }];
   const usage = {
-    input_tokens: numberAt(line, "input_tokens"),
-    output_tokens: numberAt(line, "output_tokens"),
+    input_tokens: getNumber(line, "input_tokens"),
+    output_tokens: getNumber(line, "output_tokens"),
   };
   return [{ kind: "usage", span: "session", usage }, { kind: "done", ok: true, text: null, failure: null }];
 }

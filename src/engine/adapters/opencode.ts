@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, Line, Order, ToolServer } from "../adapter.ts";
-import { failureFrom, failureFromStatus, failureOfKind, lastWords } from "../failure.ts";
-import { mergedJson } from "../json_file.ts";
-import { inputText, numberAt, objectAt, textAt } from "../line.ts";
+import type { Adapter, AgentEvent, Line, Order, ToolServer } from "../protocol/adapter.ts";
+import { buildFailure, classifyFailure, classifyStatus, formatLastLines } from "../protocol/failure.ts";
+import { mergeJson } from "../protocol/json_file.ts";
+import { formatInput, getNumber, getObject, getText } from "../protocol/json_fields.ts";
 
 /** opencode: `opencode run` with a stream of JSON lines (facts, engines 6). */
 export const opencode: Adapter = {
@@ -10,7 +10,6 @@ export const opencode: Adapter = {
   kind: "opencode",
   program: "opencode",
   measured: { package: "opencode-ai", version: "1.18.33" },
-  install: "npm install -g opencode-ai@1.18.33",
   plansSession: false,
   counts: { live: true, cost: true },
   login: {
@@ -42,21 +41,21 @@ export const opencode: Adapter = {
     "--command",
     "--share",
   ],
-  command(order) {
+  buildCommand(order) {
     const { sessionId, resume, prompt, stateDir, model, extraArgs } = order;
     return {
       args: [
         "run",
         "--format",
         "json",
-        // Only these logs show that it waits for its provider.
+        // Only these logs show that opencode waits for its provider.
         "--print-logs",
         "--log-level",
         "ERROR",
         // Without this, a permission "ask" means no, and the run succeeds without an answer.
         ...(order.permissions === "full" ? ["--auto"] : []),
         ...(model === "" ? [] : ["--model", model]),
-        // With a title it does not ask a model for one.
+        // Without a title opencode asks a model for one.
         ...(resume ? ["--session", sessionId] : ["--title", "svc"]),
         ...extraArgs,
       ],
@@ -67,45 +66,49 @@ export const opencode: Adapter = {
         OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
       },
       fixedEnv: {
-        OPENCODE_CONFIG_CONTENT: mergedJson({}, order.env.OPENCODE_CONFIG_CONTENT ?? null, settings(order)),
+        OPENCODE_CONFIG_CONTENT: mergeJson(
+          {},
+          order.env.OPENCODE_CONFIG_CONTENT ?? null,
+          buildSettings(order),
+        ),
       },
       stdin: prompt,
       files: [],
       usageFile: null,
     };
   },
-  events(line) {
-    const type = textAt(line, "type");
-    const part = objectAt(line, "part");
-    if (type === "step_start") return [{ kind: "session", id: textAt(line, "sessionID") }];
-    if (type === "text") return [{ kind: "text", text: textAt(part, "text"), mode: "part" }];
-    if (type === "tool_use") return toolEvents(part);
-    if (type === "step_finish") return stepEvents(part);
-    if (type === "error") return errorEvents(line);
+  parseLine(line) {
+    const type = getText(line, "type");
+    const part = getObject(line, "part");
+    if (type === "step_start") return [{ kind: "session", id: getText(line, "sessionID") }];
+    if (type === "text") return [{ kind: "text", text: getText(part, "text"), mode: "part" }];
+    if (type === "tool_use") return parseTool(part);
+    if (type === "step_finish") return parseStep(part);
+    if (type === "error") return parseError(line);
     return [];
   },
-  stderrEvents(line) {
+  parseStderr(line) {
     const words = /message="stream error".* error\.error="([^"]*)"/.exec(line)?.[1];
     if (words === undefined) return [];
     const session = /session\.id=(ses_\w+).* mode=primary/.exec(line)?.[1];
     const told: AgentEvent[] = session === undefined ? [] : [{ kind: "session", id: session }];
-    return [...told, { kind: "failure", failure: failureFrom(words, "model") }];
+    return [...told, { kind: "failure", failure: classifyFailure(words, "model") }];
   },
-  failureOf({ stderr }) {
-    const words = lastWords(stderr);
-    if (/Session not found/.test(stderr)) return failureOfKind("unknown_session", words);
+  classifyEnd({ stderr }) {
+    const words = formatLastLines(stderr);
+    if (/Session not found/.test(stderr)) return buildFailure("unknown_session", words);
     if (/Unknown argument|Model not found|ConfigInvalid|ConfigJson/i.test(stderr)) {
-      return failureOfKind("setup", words);
+      return buildFailure("setup", words);
     }
-    return failureFrom(words, "crashed");
+    return classifyFailure(words, "crashed");
   },
 };
 
-function settings({ permissions, ctl, tools }: Order): object {
+function buildSettings({ permissions, ctl, tools }: Order): object {
   const quiet = {
     autoupdate: false,
     share: "disabled",
-    ...(tools === null ? {} : { mcp: { svc: toolServer(tools) } }),
+    ...(tools === null ? {} : { mcp: { svc: buildToolServer(tools) } }),
   };
   if (permissions === "full") {
     const allow = { edit: "allow", bash: "allow", webfetch: "allow", external_directory: "allow" };
@@ -117,41 +120,41 @@ function settings({ permissions, ctl, tools }: Order): object {
   return { ...quiet, permission: { edit, bash, webfetch: "deny", external_directory: "deny" } };
 }
 
-function toolServer({ url, tokenVariable }: ToolServer): object {
+function buildToolServer({ url, tokenVariable }: ToolServer): object {
   const headers = { Authorization: `Bearer {env:${tokenVariable}}` };
   return { type: "remote", url, headers, enabled: true, oauth: false };
 }
 
-function toolEvents(part: Line): AgentEvent[] {
-  const state = objectAt(part, "state");
-  const ok = textAt(state, "status") === "completed";
+function parseTool(part: Line): AgentEvent[] {
+  const state = getObject(part, "state");
+  const ok = getText(state, "status") === "completed";
   return [
-    { kind: "tool_start", name: textAt(part, "tool"), input: inputText(state.input) },
-    { kind: "tool_end", output: textAt(state, ok ? "output" : "error"), ok },
+    { kind: "tool_start", name: getText(part, "tool"), input: formatInput(state.input) },
+    { kind: "tool_end", output: getText(state, ok ? "output" : "error"), ok },
   ];
 }
 
-function stepEvents(part: Line): AgentEvent[] {
-  const tokens = objectAt(part, "tokens");
-  const cache = objectAt(tokens, "cache");
+function parseStep(part: Line): AgentEvent[] {
+  const tokens = getObject(part, "tokens");
+  const cache = getObject(tokens, "cache");
   const usage: AgentEvent = {
     kind: "usage",
     span: "step",
     usage: {
-      input_tokens: numberAt(tokens, "input") + numberAt(cache, "read") + numberAt(cache, "write"),
-      output_tokens: numberAt(tokens, "output") + numberAt(tokens, "reasoning"),
-      cost_usd: numberAt(part, "cost"),
+      input_tokens: getNumber(tokens, "input") + getNumber(cache, "read") + getNumber(cache, "write"),
+      output_tokens: getNumber(tokens, "output") + getNumber(tokens, "reasoning"),
+      cost_usd: getNumber(part, "cost"),
     },
   };
-  const reason = textAt(part, "reason");
+  const reason = getText(part, "reason");
   if (reason === "tool-calls" || reason === "unknown") return [usage];
   return [usage, { kind: "done", ok: true, text: null, failure: null }];
 }
 
-function errorEvents(line: Line): AgentEvent[] {
-  const error = objectAt(line, "error");
-  const data = objectAt(error, "data");
-  const words = textAt(data, "message") || textAt(error, "message") || textAt(error, "name");
-  const session: AgentEvent = { kind: "session", id: textAt(line, "sessionID") };
-  return [session, { kind: "failure", failure: failureFromStatus(numberAt(data, "statusCode"), words) }];
+function parseError(line: Line): AgentEvent[] {
+  const error = getObject(line, "error");
+  const data = getObject(error, "data");
+  const words = getText(data, "message") || getText(error, "message") || getText(error, "name");
+  const session: AgentEvent = { kind: "session", id: getText(line, "sessionID") };
+  return [session, { kind: "failure", failure: classifyStatus(getNumber(data, "statusCode"), words) }];
 }

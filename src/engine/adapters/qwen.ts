@@ -1,10 +1,10 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, EngineFile, Line, Order } from "../adapter.ts";
-import { toolServer } from "./gemini.ts";
-import { failureFrom, failureOfKind, lastWords } from "../failure.ts";
-import { mergedJson } from "../json_file.ts";
-import { numberAt, objectAt, textAt } from "../line.ts";
-import { assistantEvents, toolResults } from "../messages.ts";
+import type { Adapter, AgentEvent, EngineFile, Line, Order } from "../protocol/adapter.ts";
+import { buildToolServer } from "./gemini.ts";
+import { buildFailure, classifyFailure, formatLastLines } from "../protocol/failure.ts";
+import { mergeJson } from "../protocol/json_file.ts";
+import { getNumber, getObject, getText } from "../protocol/json_fields.ts";
+import { parseAssistantMessage, parseToolResults } from "../protocol/assistant_messages.ts";
 
 /** Qwen Code: `qwen` with a stream of JSON lines like those of Claude Code (facts, engines 7). */
 export const qwen: Adapter = {
@@ -13,7 +13,7 @@ export const qwen: Adapter = {
   program: "qwen",
   noise: /^Ripgrep not available/,
   measured: { package: "@qwen-code/qwen-code", version: "0.24.4" },
-  install: "npm install -g @qwen-code/qwen-code@0.24.4, on Node 22 or newer",
+  needs: "Node 22 or newer",
   plansSession: true,
   counts: { live: false, cost: false },
   login: {
@@ -44,7 +44,7 @@ export const qwen: Adapter = {
     "--worktree",
     "--input-file",
   ],
-  command(order) {
+  buildCommand(order) {
     const { sessionId, resume, prompt, stateDir, model, extraArgs, env } = order;
     return {
       args: [
@@ -54,7 +54,7 @@ export const qwen: Adapter = {
         sessionId,
         ...(env.OPENAI_API_KEY ? ["--auth-type", "openai"] : []),
         ...(model === "" ? [] : ["--model", model]),
-        ...permissionArgs(order),
+        ...buildPermissionArgs(order),
         ...extraArgs,
       ],
       env: {
@@ -63,36 +63,36 @@ export const qwen: Adapter = {
       },
       fixedEnv: {},
       stdin: prompt,
-      files: stateDir === null ? [] : [settingsFile(stateDir, order)],
+      files: stateDir === null ? [] : [buildSettingsFile(stateDir, order)],
       usageFile: null,
     };
   },
-  events(line) {
-    const type = textAt(line, "type");
-    if (type === "system" && textAt(line, "subtype") === "init") {
-      return [{ kind: "session", id: textAt(line, "session_id") }];
+  parseLine(line) {
+    const type = getText(line, "type");
+    if (type === "system" && getText(line, "subtype") === "init") {
+      return [{ kind: "session", id: getText(line, "session_id") }];
     }
-    if (type === "assistant") return assistantEvents(line);
-    if (type === "user") return toolResults(line);
-    if (type === "result") return resultEvents(line);
+    if (type === "assistant") return parseAssistantMessage(line);
+    if (type === "user") return parseToolResults(line);
+    if (type === "result") return parseResult(line);
     return [];
   },
-  stderrEvents(line) {
+  parseStderr(line) {
     const words = /^Retrying in \d+s \(attempt [^)]*\): (.*)/.exec(line)?.[1];
-    return words === undefined ? [] : [{ kind: "failure", failure: failureFrom(words, "model") }];
+    return words === undefined ? [] : [{ kind: "failure", failure: classifyFailure(words, "model") }];
   },
-  failureOf({ stderr, resume }) {
-    const words = lastWords(stderr);
+  classifyEnd({ stderr, resume }) {
+    const words = formatLastLines(stderr);
     if (resume && /No saved session found|session.*(not found|does not exist)/i.test(stderr)) {
-      return failureOfKind("unknown_session", words);
+      return buildFailure("unknown_session", words);
     }
-    if (/already (exists|in use)/i.test(stderr)) return failureOfKind("session_exists", words);
-    if (/Unknown argument/i.test(stderr)) return failureOfKind("setup", words);
-    return failureFrom(words, "crashed");
+    if (/already (exists|in use)/i.test(stderr)) return buildFailure("session_exists", words);
+    if (/Unknown argument/i.test(stderr)) return buildFailure("setup", words);
+    return classifyFailure(words, "crashed");
   },
 };
 
-function permissionArgs({ permissions, ctl }: Order): string[] {
+function buildPermissionArgs({ permissions, ctl }: Order): string[] {
   if (permissions === "full") return ["--approval-mode", "yolo"];
   const svc = ["svc ctl", `${ctl} ctl`].flatMap((
     words,
@@ -100,30 +100,30 @@ function permissionArgs({ permissions, ctl }: Order): string[] {
   return ["--approval-mode", permissions === "edit" ? "auto-edit" : "default", ...svc];
 }
 
-function settingsFile(stateDir: string, { tools }: Order): EngineFile {
+function buildSettingsFile(stateDir: string, { tools }: Order): EngineFile {
   const ours = {
     general: { disableAutoUpdate: true, disableUpdateNag: true },
     privacy: { usageStatisticsEnabled: false },
-    // Its own memory makes extra requests; the service has a memory.
+    // Qwen's memory makes extra requests, and the service has a memory already.
     memory: { enableManagedAutoMemory: false },
-    ...(tools === null ? {} : { mcpServers: { svc: toolServer(tools) } }),
+    ...(tools === null ? {} : { mcpServers: { svc: buildToolServer(tools) } }),
   };
-  return { path: join(stateDir, "settings.json"), content: (present) => mergedJson({}, present, ours) };
+  return { path: join(stateDir, "settings.json"), content: (present) => mergeJson({}, present, ours) };
 }
 
-function resultEvents(line: Line): AgentEvent[] {
-  const usage = objectAt(line, "usage");
+function parseResult(line: Line): AgentEvent[] {
+  const usage = getObject(line, "usage");
   const tokens = {
-    input_tokens: numberAt(usage, "input_tokens"),
-    output_tokens: numberAt(usage, "output_tokens"),
+    input_tokens: getNumber(usage, "input_tokens"),
+    output_tokens: getNumber(usage, "output_tokens"),
   };
   const counted: AgentEvent[] = line.usage === undefined
     ? []
     : [{ kind: "usage", span: "session", usage: tokens }];
   if (line.is_error !== true) {
-    return [...counted, { kind: "done", ok: true, text: textAt(line, "result"), failure: null }];
+    return [...counted, { kind: "done", ok: true, text: getText(line, "result"), failure: null }];
   }
-  const words = textAt(objectAt(line, "error"), "message") || textAt(line, "result") ||
-    textAt(line, "subtype");
-  return [...counted, { kind: "done", ok: false, text: "", failure: failureFrom(words, "model") }];
+  const words = getText(getObject(line, "error"), "message") || getText(line, "result") ||
+    getText(line, "subtype");
+  return [...counted, { kind: "done", ok: false, text: "", failure: classifyFailure(words, "model") }];
 }

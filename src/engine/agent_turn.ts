@@ -1,0 +1,273 @@
+import { join } from "node:path";
+import { readPlain, readPlainEnd } from "../base/plain_file.ts";
+import { USAGE_UNKNOWN } from "../domain/execution.ts";
+import type { AgentProcess } from "./agent_process.ts";
+import { EarlyExit } from "./early_exit.ts";
+import type { EngineRun } from "./engine.ts";
+import type { AgentSetup, TurnRequest } from "./launch.ts";
+import type { ProcessEnd } from "./process/process.ts";
+import { STOPPED_MIN_MS, TimeLimits } from "./process/time_limits.ts";
+import type { Adapter, AgentEvent, Line, ProviderWindow } from "./protocol/adapter.ts";
+import { OutputParser } from "./protocol/output_parser.ts";
+
+/** The result of a turn. */
+export interface TurnResult {
+  request: TurnRequest;
+  end: ProcessEnd;
+  output: OutputParser;
+  /** The turn ended without our doing, or had sent its final event before we ended it. */
+  finished: boolean;
+  /** The engine opened another session than the one to resume. */
+  openedOtherSession: boolean;
+  /** The process can take another turn. */
+  isReusable: boolean;
+}
+
+/** A process that was idle did not take its turn. The model got no request, so another process may do the turn. */
+export class TurnNotStarted extends Error {}
+
+// An agent answers as soon as it has read the prompt, long before its model does.
+const START_MAX_MS = 10_000;
+// How long an agent may take to end an interrupted turn.
+const TURN_END_MAX_MS = 2_000;
+// Some engines wait ten seconds for a network after their final event (facts, engines 2.5).
+const LINGER_MAX_MS = 3_000;
+
+/**
+ * Has a process do one run. Resolves when a process that stays has sent its final event, and otherwise when the process has ended.
+ * Throws TurnNotStarted.
+ */
+export async function runTurn(
+  setup: AgentSetup,
+  process: AgentProcess,
+  run: EngineRun,
+  request: TurnRequest,
+): Promise<TurnResult> {
+  const { config, adapter } = setup;
+  const onSession = (id: string) => {
+    process.markReady();
+    run.onSession(id);
+  };
+  const exit = new EarlyExit({ ...run, onSession }, request);
+  const { converses } = process;
+  const output = buildParser(adapter, run, request, {
+    exit,
+    converses,
+    parse: (line) => process.parse(line),
+  });
+  const turn = new Turn(process, run, {
+    exit,
+    speaksFirst: process.stays && adapter.open?.speaksFirst === true,
+    hasActed: () => output.acted,
+  });
+  const { timeout: timeoutMs, idle_timeout: idleTimeoutMs } = config;
+  const limits = new TimeLimits(
+    { timeoutMs, idleTimeoutMs, waitedMs: run.waitedMs },
+    (reason) => turn.stop(reason),
+  );
+  try {
+    run.onStart(process.pid);
+    process.startTurn(run, request, {
+      output(stream, chunk) {
+        turn.hasOutput = true;
+        limits.restart();
+        output.add(stream, chunk);
+      },
+      take: (events) => output.take(events),
+      exited() {
+        limits.end();
+        turn.exited();
+      },
+    });
+    const end = await turn.waitForEnd();
+    exit.end();
+    const { usageFile } = process;
+    output.end(usageFile === null ? null : readUsage(usageFile));
+    if (!process.stays) reportWindows(adapter, run, output.session || request.sessionId);
+    const finished = end.reason === "exited" || exit.wasFinished;
+    const isReusable = process.stays && output.done !== null && !process.isLeaving &&
+      (output.done.ok || end.reason === "aborted");
+    return { request, end, output, finished, openedOtherSession: exit.openedOtherSession, isReusable };
+  } finally {
+    limits.end();
+    exit.end();
+    process.endTurn();
+  }
+}
+
+/** Returns the result of a run that was ended before its process could start. */
+export function buildAbortedResult(
+  { adapter }: AgentSetup,
+  run: EngineRun,
+  request: TurnRequest,
+): TurnResult {
+  const exit = new EarlyExit(run, request);
+  const output = buildParser(adapter, run, request, { exit, converses: false, parse: () => [] });
+  exit.end();
+  output.end(null);
+  const end: ProcessEnd = { reason: "aborted", code: 0 };
+  return { request, end, output, finished: false, openedOtherSession: false, isReusable: false };
+}
+
+interface TurnParts {
+  exit: EarlyExit;
+  speaksFirst: boolean;
+  /** Whether the agent has written or acted. */
+  hasActed: () => boolean;
+}
+
+/** Waits for the end of a turn, and ends a turn on request or after a limit. */
+class Turn {
+  hasOutput = false;
+  readonly #process: AgentProcess;
+  readonly #run: EngineRun;
+  readonly #exit: EarlyExit;
+  readonly #speaksFirst: boolean;
+  readonly #wasIdle: boolean;
+  readonly #hasActed: () => boolean;
+  #isRefused = false;
+  #hasExited = false;
+  #reason: ProcessEnd["reason"] = "exited";
+  #timers: ReturnType<typeof setTimeout>[] = [];
+
+  constructor(process: AgentProcess, run: EngineRun, parts: TurnParts) {
+    this.#process = process;
+    this.#run = run;
+    this.#exit = parts.exit;
+    this.#speaksFirst = parts.speaksFirst;
+    this.#hasActed = parts.hasActed;
+    this.#wasIdle = process.turns > 0;
+  }
+
+  /** Ends the turn. A process that stays survives a turn that a person ended; in every other case it ends with the turn. */
+  stop(reason: ProcessEnd["reason"]): void {
+    if (this.#reason !== "exited" || this.#hasExited) return;
+    this.#reason = reason;
+    this.#exit.end();
+    this.#process.interrupt();
+    // An agent that has not answered yet may read the prompt after the interruption, and do the turn.
+    const hasStarted = this.hasOutput || !this.#speaksFirst;
+    const survives = this.#process.stays && reason === "aborted" && this.#run.signal.aborted && hasStarted;
+    if (survives) this.#endAfter(TURN_END_MAX_MS);
+    else void this.#process.end();
+  }
+
+  /** The program has exited: nothing can end the turn any other way. */
+  exited(): void {
+    this.#hasExited = true;
+    this.#timers.forEach(clearTimeout);
+  }
+
+  /** Resolves when the turn has ended, with all its processes unless they stay. Throws TurnNotStarted. */
+  async waitForEnd(): Promise<ProcessEnd> {
+    const { signal, finished } = this.#exit;
+    const onAbort = () => this.stop("aborted");
+    const { promise: done, resolve } = Promise.withResolvers<null>();
+    const onFinished = () => {
+      if (this.#process.stays) resolve(null);
+      else if (!this.#hasExited) this.#timers.push(setTimeout(() => this.stop("aborted"), LINGER_MAX_MS));
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    finished.signal.addEventListener("abort", onFinished, { once: true });
+    if (signal.aborted) onAbort();
+    if (finished.signal.aborted) onFinished();
+    if (this.#wasIdle && this.#speaksFirst) this.#expectOutput(START_MAX_MS);
+    try {
+      await Promise.race([done, this.#process.ended]);
+      const code = this.#process.isLeaving ? (await this.#process.ended).code : 0;
+      if (this.#wasIdle && this.#reason === "exited" && !this.#hasStarted()) throw new TurnNotStarted();
+      return { reason: this.#reason, code };
+    } finally {
+      this.#timers.forEach(clearTimeout);
+      signal.removeEventListener("abort", onAbort);
+      finished.signal.removeEventListener("abort", onFinished);
+    }
+  }
+
+  #endAfter(ms: number): void {
+    this.#timers.push(setTimeout(() => void this.#process.end(), ms));
+  }
+
+  // After a stop of the service itself, the output of that time is read before the agent is judged.
+  #expectOutput(ms: number): void {
+    const due = performance.now() + ms;
+    this.#timers.push(setTimeout(() => {
+      if (performance.now() - due > STOPPED_MIN_MS) this.#expectOutput(STOPPED_MIN_MS);
+      else this.#refuse();
+    }, ms));
+  }
+
+  #refuse(): void {
+    if (this.hasOutput) return;
+    this.#isRefused = true;
+    void this.#process.end();
+  }
+
+  // An agent that is ended for its silence may still announce its turn.
+  #hasStarted(): boolean {
+    return this.hasOutput && !(this.#isRefused && !this.#hasActed());
+  }
+}
+
+/** Builds the parser of a turn's output, which reports usage, windows and tools while the turn runs. */
+function buildParser(
+  adapter: Adapter,
+  run: EngineRun,
+  request: TurnRequest,
+  { exit, converses, parse }: {
+    exit: EarlyExit;
+    converses: boolean;
+    parse: (line: Line) => AgentEvent[];
+  },
+): OutputParser {
+  const output: OutputParser = new OutputParser({
+    adapter,
+    parse,
+    converses,
+    sessionId: request.sessionId,
+    log: run.log,
+    events: run.events,
+    usedBefore: request.resume && run.session !== null ? run.session.usage : USAGE_UNKNOWN,
+    onEvent: (event) => {
+      exit.event(event);
+      if (event.kind === "usage") run.onUsage(output.usage.run);
+      else if (event.kind === "windows") run.onWindows(event.windows);
+      else if (event.kind === "tool_start") run.onStep?.(event.name, event.input);
+    },
+  });
+  return output;
+}
+
+const TAIL_BYTES = 64 * 1024;
+const USAGE_FILE_MAX_BYTES = 1024 * 1024;
+
+// A file that is missing or too large is no usage.
+function readUsage(file: string): string | null {
+  try {
+    return readPlain(file, USAGE_FILE_MAX_BYTES);
+  } catch {
+    return null;
+  }
+}
+
+/** Reports the provider's windows of an engine that writes them only into the file of its session. */
+function reportWindows(adapter: Adapter, run: EngineRun, sessionId: string): void {
+  const windows = readWindows(adapter, run, sessionId);
+  if (windows.length > 0) run.onWindows(windows);
+}
+
+function readWindows({ sessionLog, login }: Adapter, run: EngineRun, sessionId: string): ProviderWindow[] {
+  if (sessionLog === undefined || sessionId === "") return [];
+  const home = run.stateDir ?? join(run.env.HOME ?? "", login.home);
+  for (const folder of sessionLog.folders(sessionId)) {
+    try {
+      for (const { name } of Deno.readDirSync(join(home, folder))) {
+        if (!sessionLog.isName(name, sessionId)) continue;
+        return sessionLog.windows(readPlainEnd(join(home, folder, name), TAIL_BYTES)?.text ?? "");
+      }
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) return [];
+    }
+  }
+  return [];
+}

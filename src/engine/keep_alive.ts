@@ -1,0 +1,36 @@
+import type { EngineConfig, WarmConfig } from "./config.ts";
+
+/** How processes of an engine stay open (contract 19). */
+export interface KeepAlive {
+  warm: WarmConfig;
+  idle: IdleProcesses;
+}
+
+/** Returns the engine's own `warm` settings, or else those that all engines without settings share; null: no process stays open. */
+export function resolveKeepAlive({ warm }: EngineConfig, shared: KeepAlive | null): KeepAlive | null {
+  if (warm === undefined) return shared;
+  return warm.max === 0 ? null : { warm, idle: new IdleProcesses(warm.max) };
+}
+
+/** The idle processes of one engine or of several. Above `max`, the process that has been idle longest ends. */
+export class IdleProcesses {
+  readonly #max: number;
+  readonly #ends = new Set<() => void>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Adds a process. `end` ends the process, and calls delete(). */
+  add(end: () => void): void {
+    this.#ends.add(end);
+    for (const oldest of this.#ends) {
+      if (this.#ends.size <= this.#max) break;
+      oldest();
+    }
+  }
+
+  delete(end: () => void): void {
+    this.#ends.delete(end);
+  }
+}

@@ -1,0 +1,220 @@
+import { logger } from "../../base/log.ts";
+import { turn } from "../../base/turn.ts";
+
+const log = logger("engine");
+const PIDS_PER_TURN = 200;
+
+/**
+ * How the processes of a run are kept together. `namespace`: a pid namespace. The kernel kills all its processes when the
+ * first one ends, even when the server is killed. `group`: a process group, and a search for the run's marker in the
+ * environment; a process that clears its environment is not found.
+ */
+export type Isolation = "namespace" | "group";
+
+// When memory runs out, the kernel kills agents before the service (reliability CHD-13). When the processor is busy, agents wait for
+// the service: the kernel weighs a session as a whole, or its processes (decision 0106).
+const NICE = 10;
+const GIVES_WAY = `{ echo 500 >/proc/self/oom_score_adj; echo ${NICE} >/proc/self/autogroup; } 2>/dev/null; `;
+// The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM as every process 1 does, and returns
+// the exit code. When it ends, all others end.
+const FIRST_PROCESS = GIVES_WAY + 'umask "$0"; "$@"; exit $?';
+const LEADER = GIVES_WAY + 'umask "$0"; exec "$@"';
+// Without a namespace, a child of the program watches it. The kernel signals this child when the program ends (and the
+// program ends with the server); then the child kills every process that the program left. It does not read the program's
+// stdin and does not keep its output open.
+const WATCHED_LEADER = GIVES_WAY +
+  'umask "$0"; "$1" --pdeathsig USR1 -- /bin/sh -c "$2" </dev/null >/dev/null 2>&1 & shift 2; exec "$@"';
+// One grep looks at all processes, which is fast even under load. It repeats until two passes find nothing, because a
+// process can start another one before it is killed.
+const WATCH = `end() {
+  clean=0 passes=0
+  while [ $clean -lt 2 ] && [ $passes -lt 500 ]; do
+    passes=$((passes + 1)) clean=$((clean + 1))
+    set -- /proc/[0-9]*/environ
+    for file in $(grep -lszx "SVC_RUN_ID=$SVC_RUN_ID" "$@"); do
+      pid=\${file#/proc/}
+      pid=\${pid%/environ}
+      if [ $pid != $$ ]; then clean=0; kill -KILL $pid; fi
+    done
+  done
+  kill -KILL 0
+}
+trap "" INT TERM HUP
+trap end USR1
+sleep 2147483647 &
+wait`;
+
+/** How to start a program in an isolation. */
+interface Launch {
+  command: string;
+  args: string[];
+  /** Whether Deno has to make the new session; false where `setsid` does it. */
+  detached: boolean;
+}
+
+/** Builds the command that starts `command` in this isolation, in a new session, with this umask. */
+export function buildLaunch(isolation: Isolation, umask: number, command: string, args: string[]): Launch {
+  const mask = umask.toString(8).padStart(4, "0");
+  const leader = isolation === "group"
+    ? [...buildNiceArgs(), ...buildGroupArgs(mask, command, args)]
+    : [...buildNiceArgs(), ...buildNamespaceArgs(), "/bin/sh", "-c", FIRST_PROCESS, mask, command, ...args];
+  const [first = "", ...rest] = leader;
+  // To make a new session, Deno forks this whole process, which blocks everything for ten milliseconds. `setsid` takes a
+  // third of a millisecond.
+  const setsid = findTool("setsid");
+  return setsid === null
+    ? { command: first, args: rest, detached: true }
+    : { command: setsid, args: leader, detached: false };
+}
+
+function buildNiceArgs(): string[] {
+  const program = findTool("nice");
+  return program === null ? [] : [program, "-n", `${NICE}`];
+}
+
+function buildGroupArgs(mask: string, command: string, args: string[]): string[] {
+  const setpriv = Deno.build.os === "linux" ? findTool("setpriv") : null;
+  if (setpriv === null) return ["/bin/sh", "-c", LEADER, mask, command, ...args];
+  const watched = ["/bin/sh", "-c", WATCHED_LEADER, mask, setpriv, WATCH, command, ...args];
+  return [setpriv, "--pdeathsig", "KILL", "--", ...watched];
+}
+
+function buildNamespaceArgs(): string[] {
+  return [
+    findTool("setpriv") ?? "setpriv",
+    "--pdeathsig",
+    "SIGKILL",
+    "--",
+    findTool("unshare") ?? "unshare",
+    // Root needs no user namespace; without one, file owners and sudo work as before.
+    ...(Deno.uid() === 0 ? [] : ["--user", "--map-current-user"]),
+    "--pid",
+    "--fork",
+    "--kill-child=SIGKILL",
+    "--mount-proc",
+    // Disks that are mounted later appear inside, too.
+    "--propagation",
+    "slave",
+    "--",
+  ];
+}
+
+const tools = new Map<string, string | null>();
+
+/** The path of a small system program, or null. Searched once, on our own PATH and never on an agent's. */
+function findTool(name: string): string | null {
+  const known = tools.get(name);
+  if (known !== undefined) return known;
+  const folders = [...(Deno.env.get("PATH") ?? "").split(":"), "/usr/bin", "/bin", "/usr/sbin", "/sbin"];
+  const found =
+    folders.filter((folder) => folder.startsWith("/")).map((folder) => `${folder}/${name}`).find((path) => {
+      try {
+        return Deno.statSync(path).isFile;
+      } catch {
+        return false;
+      }
+    }) ?? null;
+  tools.set(name, found);
+  return found;
+}
+
+let known: Promise<Isolation> | null = null;
+
+/** Finds the best isolation that this machine allows, once, by starting a program in it. */
+export function detectIsolation(): Promise<Isolation> {
+  known ??= tryNamespace();
+  return known;
+}
+
+async function tryNamespace(): Promise<Isolation> {
+  if (Deno.build.os !== "linux") return "group";
+  const launch = buildLaunch("namespace", 0o022, "/bin/sh", ["-c", "exit 7"]);
+  try {
+    const { code } = await new Deno.Command(launch.command, {
+      args: launch.args,
+      detached: launch.detached,
+      stdin: "null",
+      stdout: "null",
+      stderr: "null",
+    }).output();
+    if (code === 7) return "namespace";
+    log.debug("No pid namespaces here: the trial ended with {code}", { code });
+  } catch (error) {
+    log.debug("No pid namespaces here: {error}", { error });
+  }
+  return "group";
+}
+
+/** Finds the pids of processes with `SVC_RUN_ID=<one of the ids>` in their environment, except this process. On Linux only, else none. */
+export async function findMarked(runIds: ReadonlySet<string>): Promise<number[]> {
+  if (Deno.build.os !== "linux" || runIds.size === 0) return [];
+  const found: number[] = [];
+  for (const entry of Deno.readDirSync("/proc")) {
+    const pid = Number(entry.name);
+    if (!Number.isInteger(pid) || pid === Deno.pid) continue;
+    try {
+      const environment = await Deno.readTextFile(`/proc/${pid}/environ`);
+      const marker = /(?:^|\0)SVC_RUN_ID=([^\0]*)/.exec(environment)?.[1];
+      if (marker !== undefined && runIds.has(marker)) found.push(pid);
+    } catch {
+      // The process has ended, or belongs to another user.
+    }
+  }
+  return found;
+}
+
+/**
+ * Finds the pids of a run. In a namespace these are all descendants of its first process, which also adopts orphans. Elsewhere they
+ * are the processes with the run's marker, see findMarked().
+ */
+export async function findTree(isolation: Isolation, leader: number, runId: string): Promise<number[]> {
+  if (isolation === "group") return await findMarked(new Set([runId]));
+  const parents = new Map<number, number>();
+  let read = 0;
+  for (const { name } of Deno.readDirSync("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    if (++read % PIDS_PER_TURN === 0) await turn();
+    try {
+      // State and parent follow the name of the program, which may contain any character.
+      const [, parent] = Deno.readTextFileSync(`/proc/${name}/stat`).split(") ").at(-1)?.split(" ") ?? [];
+      parents.set(Number(name), Number(parent));
+    } catch {
+      // The process has ended.
+    }
+  }
+  const isIn = (pid: number): boolean => {
+    for (let at: number | undefined = pid; at !== undefined && at > 1; at = parents.get(at)) {
+      if (at === leader) return true;
+    }
+    return false;
+  };
+  return [...parents.keys()].filter(isIn);
+}
+
+/** Sends a signal. Does nothing when the process has ended. */
+export function signal(pid: number, name: Deno.Signal): void {
+  try {
+    Deno.kill(pid, name);
+  } catch {
+    // The process has ended.
+  }
+}
+
+const SWEEP_PAUSE_MS = 50;
+const SWEEP_PASSES_MAX = 100;
+
+/** Kills every process of these runs, until two passes in a row find none. Returns the number of processes. */
+export async function sweep(runIds: ReadonlySet<string>): Promise<number> {
+  let ended = 0;
+  let clean = 0;
+  for (let pass = 0; clean < 2 && pass < SWEEP_PASSES_MAX; pass++) {
+    const pids = await findMarked(runIds);
+    for (const pid of pids) signal(pid, "SIGKILL");
+    ended += pids.length;
+    clean = pids.length === 0 ? clean + 1 : 0;
+    if (clean < 2) {
+      await new Promise((resolve) => setTimeout(resolve, pids.length === 0 ? 5 : SWEEP_PAUSE_MS));
+    }
+  }
+  return ended;
+}

@@ -1,0 +1,57 @@
+import { joined } from "../../base/bytes.ts";
+
+const NEWLINE = 10;
+const HEAD_BYTES = 200;
+const decoder = new TextDecoder();
+
+/** Splits a stream of bytes into lines. Reports only the start and the size of a line that is longer than the limit. */
+export class LineSplitter {
+  readonly #maxBytes: number;
+  readonly #onLine: (line: string) => void;
+  readonly #onLong: (head: string, bytes: number) => void;
+  #parts: Uint8Array[] = [];
+  #size = 0;
+
+  constructor(
+    maxBytes: number,
+    onLine: (line: string) => void,
+    onLong: (head: string, bytes: number) => void,
+  ) {
+    this.#maxBytes = maxBytes;
+    this.#onLine = onLine;
+    this.#onLong = onLong;
+  }
+
+  add(chunk: Uint8Array): void {
+    for (let at = 0; at < chunk.length;) {
+      const end = chunk.indexOf(NEWLINE, at);
+      this.#hold(chunk.subarray(at, end === -1 ? chunk.length : end));
+      if (end === -1) return;
+      this.#emit();
+      at = end + 1;
+    }
+  }
+
+  /** Ends the stream: the rest is the last line. */
+  end(): void {
+    if (this.#size > 0) this.#emit();
+  }
+
+  #hold(part: Uint8Array): void {
+    if (part.length === 0) return;
+    this.#size += part.length;
+    if (this.#size <= this.#maxBytes) this.#parts.push(part.slice());
+    // Of a line that is too long, only the start is kept.
+    else if (this.#parts.length > 0) this.#parts = [joined(this.#parts).slice(0, HEAD_BYTES)];
+    else this.#parts = [part.slice(0, HEAD_BYTES)];
+  }
+
+  #emit(): void {
+    const size = this.#size;
+    const text = decoder.decode(joined(this.#parts));
+    this.#parts = [];
+    this.#size = 0;
+    if (size > this.#maxBytes) this.#onLong(text.slice(0, HEAD_BYTES), size);
+    else this.#onLine(text.endsWith("\r") ? text.slice(0, -1) : text);
+  }
+}

@@ -1,0 +1,49 @@
+/** Masks secrets in a text, also a secret of which only the start or the end is left. */
+export function maskText(secrets: readonly string[], text: string): string {
+  return secrets.reduce(maskSecret, text);
+}
+
+// Fewer letters would also match ordinary text.
+const PART_MIN_CHARACTERS = 12;
+// A text is cut at its end, or before our own mark for a cut.
+const CUT = /\s*(?:…|\[cut\b|$)/y;
+
+function maskSecret(text: string, secret: string): string {
+  return maskStart(maskEnd(text.replaceAll(secret, "*".repeat(secret.length)), secret), secret);
+}
+
+// An engine keeps only the end of a long error, which may start in the middle of a secret: a token ends with its signature.
+function maskEnd(text: string, secret: string): string {
+  const letters = secret.slice(-PART_MIN_CHARACTERS);
+  return maskParts(text, letters, (at) => {
+    const rest = secret.length - letters.length;
+    let more = 0;
+    while (more < Math.min(rest, at) && text[at - more - 1] === secret[rest - more - 1]) more++;
+    return [at - more, at + letters.length];
+  });
+}
+
+// A text that was cut may end in the middle of a secret. In other places a start is no secret, because all tokens start alike.
+function maskStart(text: string, secret: string): string {
+  const letters = secret.slice(0, PART_MIN_CHARACTERS);
+  return maskParts(text, letters, (at) => {
+    let end = at + letters.length;
+    while (end < text.length && text[end] === secret[end - at]) end++;
+    CUT.lastIndex = end;
+    return [at, CUT.test(text) ? end : at];
+  });
+}
+
+/** Masks a part of the text at each place of these letters; `partAt` returns the start and the end of the part. */
+function maskParts(text: string, letters: string, partAt: (at: number) => [number, number]): string {
+  let safe = "";
+  let done = 0;
+  for (let at = text.indexOf(letters); at !== -1; at = text.indexOf(letters, at + 1)) {
+    const [start, end] = partAt(at);
+    const from = Math.max(start, done);
+    if (end <= from) continue;
+    safe += text.slice(done, from) + "*".repeat(end - from);
+    done = end;
+  }
+  return safe + text.slice(done);
+}

@@ -1,0 +1,222 @@
+import { delimiter, isAbsolute, join } from "node:path";
+import { faultPoint } from "../../base/fault_point.ts";
+import { logger } from "../../base/log.ts";
+import { buildLaunch, findMarked, type Isolation, signal as send, sweep } from "./isolation.ts";
+import { TimeLimits } from "./time_limits.ts";
+import { ProcessInput } from "./process_input.ts";
+import { readThrottled } from "./read_throttle.ts";
+
+const log = logger("engine");
+
+/** A program to run as an agent, and its limits. */
+export interface ProcessSpec {
+  /** SVC_RUN_ID of the environment. */
+  runId: string;
+  /** Absolute path; see findProgram(). */
+  command: string;
+  args: string[];
+  cwd: string;
+  env: Record<string, string>;
+  /** The text for stdin, or a function that gets stdin and writes to it during the run. */
+  stdin: string | ((input: ProcessInput) => void);
+  isolation: Isolation;
+  umask: number;
+  timeoutMs: number;
+  idleTimeoutMs: number;
+  stopGraceMs: number;
+  signal: AbortSignal;
+  /** How long the run has waited for a person so far, in ms. This time does not count for idleTimeoutMs. */
+  waitedMs: () => number;
+  /** Called when the program has exited. Its children and its output can last longer. */
+  onExit?: () => void;
+  /** Called for each piece of output. The piece is valid until the function returns. */
+  onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
+  /** Called when the process has started. */
+  onStart: (pid: number) => void;
+}
+
+/** Why a process ended, and its exit code. */
+export interface ProcessEnd {
+  reason: "exited" | "timeout" | "idle_timeout" | "aborted";
+  code: number;
+}
+
+/** The program could not be started at all. */
+export class SpawnError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "SpawnError";
+  }
+}
+
+// First INT, on which agents save their session, then TERM, then KILL (contract 3, Execution).
+const INTERRUPT_GRACE_MS = 2_000;
+// A process that escaped can keep the pipes open.
+const PIPES_MAX_MS = 2_000;
+
+/**
+ * Runs a program until it and all its children have ended, and passes on its output. Throws SpawnError when the program cannot
+ * be started, and nothing else.
+ */
+export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
+  faultPoint("spawn.pre");
+  const child = spawn(spec);
+  faultPoint("spawn.post");
+  spec.onStart(child.pid);
+  const ending = new Ending(spec, child.pid);
+  const reading = Promise.all([
+    read(child.stdout, (chunk) => ending.heard(() => spec.onOutput("stdout", chunk))),
+    read(child.stderr, (chunk) => ending.heard(() => spec.onOutput("stderr", chunk))),
+  ]);
+  if (typeof spec.stdin === "string") void feed(child.stdin, spec.stdin);
+  else spec.stdin(new ProcessInput(child.stdin));
+  const status = await child.status;
+  faultPoint("exit.seen");
+  spec.onExit?.();
+  await ending.finish();
+  if (spec.isolation === "group") await endLeftovers(spec.runId, child.pid);
+  await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, PIPES_MAX_MS))]);
+  return { reason: ending.reason, code: status.code };
+}
+
+function spawn(spec: ProcessSpec): Deno.ChildProcess {
+  const { command, args, detached } = buildLaunch(spec.isolation, spec.umask, spec.command, spec.args);
+  try {
+    return new Deno.Command(command, {
+      args,
+      cwd: spec.cwd,
+      env: spec.env,
+      clearEnv: true,
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "piped",
+      // In a new session, so that signals to the service do not reach the agents.
+      detached,
+    }).spawn();
+  } catch (error) {
+    throw new SpawnError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Ends the process tree on request, after its time limit, or after too long without output. */
+class Ending {
+  reason: ProcessEnd["reason"] = "exited";
+  readonly #spec: ProcessSpec;
+  readonly #pid: number;
+  readonly #limits: TimeLimits;
+  readonly #onAbort = () => this.#end("aborted");
+  #over = false;
+  #escalation: Promise<void> | null = null;
+
+  constructor(spec: ProcessSpec, pid: number) {
+    this.#spec = spec;
+    this.#pid = pid;
+    this.#limits = new TimeLimits(spec, (reason) => this.#end(reason));
+    spec.signal.addEventListener("abort", this.#onAbort, { once: true });
+    if (spec.signal.aborted) this.#onAbort();
+  }
+
+  heard(pass: () => void): void {
+    this.#limits.restart();
+    pass();
+  }
+
+  /** Stops sending signals, because the process has ended. */
+  async finish(): Promise<void> {
+    this.#over = true;
+    this.#limits.end();
+    this.#spec.signal.removeEventListener("abort", this.#onAbort);
+    await this.#escalation;
+  }
+
+  #end(reason: ProcessEnd["reason"]): void {
+    if (this.#escalation !== null || this.#over) return;
+    this.reason = reason;
+    this.#escalation = this.#escalate();
+  }
+
+  async #escalate(): Promise<void> {
+    await this.#signalTree("SIGINT");
+    if (await this.#waitForExit(INTERRUPT_GRACE_MS)) return;
+    await this.#signalTree("SIGTERM");
+    if (await this.#waitForExit(this.#spec.stopGraceMs)) return;
+    await this.#signalTree("SIGKILL");
+    send(-this.#pid, "SIGKILL");
+    send(this.#pid, "SIGKILL");
+  }
+
+  // An agent's tools run in sessions of their own, which a signal to the group does not reach (facts, engines 2.6). The
+  // outermost process holds the namespace and must not end first.
+  async #signalTree(name: Deno.Signal): Promise<void> {
+    const pids = await findMarked(new Set([this.#spec.runId]));
+    const inner = this.#spec.isolation === "namespace" ? pids.filter((pid) => pid !== this.#pid) : pids;
+    if (this.#over) return;
+    for (const pid of inner) send(pid, name);
+    if (Deno.build.os !== "linux") send(-this.#pid, name);
+  }
+
+  async #waitForExit(ms: number): Promise<boolean> {
+    const until = performance.now() + ms;
+    while (!this.#over && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 20));
+    return this.#over;
+  }
+}
+
+// Ends the processes that the first process has left in its group or elsewhere.
+async function endLeftovers(runId: string, pid: number): Promise<void> {
+  send(-pid, "SIGKILL");
+  await sweep(new Set([runId]));
+}
+
+async function read(stream: ReadableStream<Uint8Array>, pass: (chunk: Uint8Array) => void): Promise<void> {
+  let failed = false;
+  try {
+    await readThrottled(stream, (chunk) => {
+      try {
+        pass(chunk);
+      } catch (error) {
+        // The program would block on a full pipe if reading stopped.
+        if (!failed) log.error("A piece of a run's output could not be taken in: {error}", { error });
+        failed = true;
+      }
+    });
+  } catch {
+    // A broken pipe only ends the output.
+  }
+}
+
+async function feed(stream: WritableStream<Uint8Array>, text: string): Promise<void> {
+  const writer = stream.getWriter();
+  try {
+    await writer.write(new TextEncoder().encode(text));
+    await writer.close();
+  } catch {
+    // The program may end without reading its stdin.
+  }
+}
+
+/**
+ * Finds the absolute path of a program: the command itself when it contains a slash, else on `path`. Throws a SpawnError with
+ * the reason, where the shell would only return 127.
+ */
+export function findProgram(command: string, path: string): string {
+  const places = command.includes("/")
+    ? [command]
+    : path.split(delimiter).map((folder) => join(folder, command));
+  let refusal = `${command} was not found on PATH`;
+  for (const place of places) {
+    if (!isAbsolute(place)) continue;
+    try {
+      const info = Deno.statSync(place);
+      if (info.isFile && ((info.mode ?? 0o111) & 0o111) !== 0) return place;
+      refusal = info.isFile ? `${place} is not executable` : `${place} is not a file`;
+    } catch (error) {
+      if (command.includes("/")) {
+        refusal = error instanceof Deno.errors.NotFound
+          ? `${place} does not exist`
+          : `${place} cannot be read`;
+      }
+    }
+  }
+  throw new SpawnError(refusal);
+}

@@ -1,0 +1,37 @@
+const UNREAD_MAX_CHARACTERS = 16 * 1024 * 1024;
+// The memory of a waiting text without its characters, as characters.
+const TEXT_CHARACTERS = 512;
+
+/** The stdin of a program, to which texts are written in order. A program that reads nothing gets no more after 16 million characters. */
+export class ProcessInput {
+  readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
+  #last: Promise<void> = Promise.resolve();
+  #unread = 0;
+  #closed = false;
+
+  constructor(stream: WritableStream<Uint8Array>) {
+    this.#writer = stream.getWriter();
+  }
+
+  write(text: string): void {
+    if (this.#closed) return;
+    const size = text.length + TEXT_CHARACTERS;
+    if (this.#unread + size > UNREAD_MAX_CHARACTERS) return this.close();
+    this.#unread += size;
+    this.#then(async () => {
+      await this.#writer.write(new TextEncoder().encode(text));
+      this.#unread -= size;
+    });
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#then(() => this.#writer.close());
+  }
+
+  // The program may end without reading its stdin.
+  #then(step: () => Promise<void>): void {
+    this.#last = this.#last.then(step).catch(() => {});
+  }
+}

@@ -1,0 +1,223 @@
+import { dirname } from "node:path";
+import { joined } from "../../base/bytes.ts";
+import { faultPoint } from "../../base/fault_point.ts";
+import { logger } from "../../base/log.ts";
+import { maskText } from "./masked_text.ts";
+
+const log = logger("engine");
+
+/** How a RunLog is opened. */
+export interface RunLogOptions {
+  path: string;
+  maxBytes: number;
+  /** Whether each line starts with the time. */
+  stamped: boolean;
+  now: () => number;
+  /** Called after each write. */
+  onWrite: () => void;
+}
+
+const NEWLINE = 10;
+const encoder = new TextEncoder();
+
+/**
+ * The log of one run: its output with a time before each line, with secrets masked, and cut at a limit with a line that reports
+ * the cut. Output is written immediately, so that a reader can follow the log.
+ */
+export class RunLog {
+  readonly #file: Deno.FsFile;
+  readonly #options: RunLogOptions;
+  readonly #secrets: Uint8Array[] = [];
+  readonly #secretTexts: string[] = [];
+  #size: number;
+  #carry: Uint8Array<ArrayBufferLike> = new Uint8Array();
+  #atLineStart = true;
+  /** The output during writeTogether(). */
+  #gathered: Uint8Array[] | null = null;
+  #full = false;
+  #closed = false;
+
+  private constructor(file: Deno.FsFile, size: number, options: RunLogOptions) {
+    this.#file = file;
+    this.#size = size;
+    this.#options = options;
+  }
+
+  /** Opens the file for appending, mode 0600, and makes its directory. Throws errors of the file system. */
+  static async open(options: RunLogOptions): Promise<RunLog> {
+    // Asynchronous, because creating a file can wait for the file system's journal during another sync.
+    const open = () => Deno.open(options.path, { append: true, create: true, mode: 0o600 });
+    const file = await open().catch(async (error) => {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+      await Deno.mkdir(dirname(options.path), { recursive: true, mode: 0o700 });
+      return await open();
+    });
+    return new RunLog(file, file.statSync().size, options);
+  }
+
+  /** Masks this value in all later output, such as the run's token (reliability SEC-3). */
+  mask(secret: string): void {
+    if (secret === "") return;
+    this.#secrets.push(encoder.encode(secret));
+    this.#secretTexts.push(secret);
+  }
+
+  /** Masks the secrets in a text. A caller that cuts a text masks it first, because write() cannot find a secret that is cut. */
+  maskText(text: string): string {
+    return maskText(this.#secretTexts, text);
+  }
+
+  /** Writes a line of the service itself. */
+  line(text: string): void {
+    const open = !this.#atLineStart || this.#carry.length > 0;
+    this.write(encoder.encode(`${open ? "\n" : ""}${text}\n`));
+  }
+
+  /** Writes output of the run, byte for byte. Output above the limit is dropped. */
+  write(chunk: Uint8Array): void {
+    if (this.#full || this.#closed) return;
+    let bytes = this.#carry.length === 0 ? chunk : joined([this.#carry, chunk]);
+    for (const secret of this.#secrets) bytes = maskBytes(bytes, secret);
+    const held = this.#findSecretStart(bytes);
+    this.#carry = bytes.slice(bytes.length - held);
+    this.#emit(bytes.subarray(0, bytes.length - held));
+  }
+
+  /** Calls `work` and stores all that it writes by one write to the file, also when `work` throws. */
+  writeTogether(work: () => void): void {
+    const gathered: Uint8Array[] = [];
+    this.#gathered = gathered;
+    try {
+      work();
+    } finally {
+      this.#gathered = null;
+      if (gathered.length > 0) this.#store(joined(gathered));
+    }
+  }
+
+  /** Writes the output that was held back, syncs the file and closes it. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#emit(this.#carry);
+    this.#closed = true;
+    try {
+      await this.#file.syncData();
+    } catch (error) {
+      this.#giveUp(error);
+    } finally {
+      this.#file.close();
+      this.#options.onWrite();
+    }
+  }
+
+  // On a full disk only the log ends: the run still has its answer (reliability DBF-2).
+  #giveUp(error: unknown): void {
+    if (!this.#full) {
+      log.warning("The log {path} could not be written: {error}", { path: this.#options.path, error });
+    }
+    this.#full = true;
+  }
+
+  #emit(bytes: Uint8Array): void {
+    if (bytes.length === 0 || this.#full) return;
+    const room = this.#options.maxBytes - this.#size;
+    let stamped = this.#addStamps(bytes);
+    if (stamped.length > room) {
+      stamped = joined([stamped.subarray(0, Math.max(0, room)), encoder.encode(this.#formatCut())]);
+      this.#full = true;
+    }
+    this.#size += stamped.length;
+    if (this.#gathered === null) this.#store(stamped);
+    else this.#gathered.push(stamped);
+  }
+
+  #store(bytes: Uint8Array): void {
+    try {
+      for (let at = 0; at < bytes.length;) at += this.#file.writeSync(bytes.subarray(at));
+      faultPoint("log.append");
+    } catch (error) {
+      this.#giveUp(error);
+    }
+    this.#options.onWrite();
+  }
+
+  #formatCut(): string {
+    const { maxBytes, stamped } = this.#options;
+    const words = `log cut: it reached limits.max_log_bytes, ${maxBytes} bytes`;
+    if (!stamped) return `\n${JSON.stringify({ type: "svc", text: words })}\n`;
+    return `\n${formatTime(this.#options.now())}[${words}]\n`;
+  }
+
+  #addStamps(bytes: Uint8Array): Uint8Array {
+    if (!this.#options.stamped) {
+      this.#atLineStart = bytes.at(-1) === NEWLINE;
+      return bytes;
+    }
+    const stamp = buildStamp(this.#options.now());
+    const parts: Uint8Array[] = [];
+    let length = 0;
+    for (let at = 0; at < bytes.length;) {
+      if (this.#atLineStart) {
+        parts.push(stamp);
+        length += stamp.length;
+      }
+      const end = bytes.indexOf(NEWLINE, at);
+      const next = end === -1 ? bytes.length : end + 1;
+      parts.push(bytes.subarray(at, next));
+      length += next - at;
+      this.#atLineStart = end !== -1;
+      at = next;
+      // The log has no space for the rest.
+      if (length > this.#options.maxBytes) break;
+    }
+    return joined(parts);
+  }
+
+  /** Returns how many bytes at the end may be the start of a secret. */
+  #findSecretStart(bytes: Uint8Array): number {
+    let longest = 0;
+    for (const secret of this.#secrets) {
+      const first = secret[0] ?? 0;
+      const from = bytes.length - Math.min(secret.length - 1, bytes.length);
+      for (let at = bytes.indexOf(first, from); at !== -1; at = bytes.indexOf(first, at + 1)) {
+        if (!isAt(bytes, at, secret)) continue;
+        longest = Math.max(longest, bytes.length - at);
+        break;
+      }
+    }
+    return longest;
+  }
+}
+
+/** Formats the time before a line. */
+function formatTime(ms: number): string {
+  return `${new Date(ms).toISOString()} `;
+}
+
+let latest: { ms: number; stamp: Uint8Array } = { ms: NaN, stamp: new Uint8Array() };
+
+// Two hundred agents write ten lines in a millisecond.
+function buildStamp(ms: number): Uint8Array {
+  if (ms !== latest.ms) latest = { ms, stamp: encoder.encode(formatTime(ms)) };
+  return latest.stamp;
+}
+
+/** Whether the secret is at this place, or its start at the end of the bytes. */
+function isAt(bytes: Uint8Array, at: number, secret: Uint8Array): boolean {
+  const length = Math.min(secret.length, bytes.length - at);
+  for (let i = 1; i < length; i++) if (bytes[at + i] !== secret[i]) return false;
+  return true;
+}
+
+function maskBytes(bytes: Uint8Array, secret: Uint8Array): Uint8Array {
+  const first = secret[0] ?? 0;
+  let copy: Uint8Array | null = null;
+  for (let at = bytes.indexOf(first); at !== -1; at = bytes.indexOf(first, at + 1)) {
+    if (at + secret.length > bytes.length) break;
+    if (!isAt(bytes, at, secret)) continue;
+    copy ??= bytes.slice();
+    copy.fill(42, at, at + secret.length);
+    at += secret.length - 1;
+  }
+  return copy ?? bytes;
+}

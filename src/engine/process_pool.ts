@@ -1,0 +1,193 @@
+import { logger } from "../base/log.ts";
+import { hasConversation } from "../domain/message.ts";
+import { AgentProcess, buildFingerprint } from "./agent_process.ts";
+import { buildAbortedResult, runTurn, TurnNotStarted, type TurnResult } from "./agent_turn.ts";
+import { splitArgs } from "./arguments.ts";
+import type { EngineRun } from "./engine.ts";
+import type { KeepAlive } from "./keep_alive.ts";
+import type { AgentSetup, TurnRequest } from "./launch.ts";
+
+const log = logger("engine");
+const MIB = 1024 * 1024;
+// A longer timer fires immediately.
+const TIMER_MAX_MS = 2_147_483_647;
+
+/** An idle process. */
+interface PooledProcess {
+  process: AgentProcess;
+  fingerprint: string;
+  session: string;
+  timer: ReturnType<typeof setTimeout>;
+  /** Ends the process, if it is still idle. */
+  evict: () => void;
+}
+
+/**
+ * The processes of one engine. A run gets the idle process of its worker and conversation, or a new one. Afterwards the process
+ * stays open for the next turn, within the limits of `warm` (contract 19), or ends: without `keepAlive` each process ends after
+ * one turn.
+ */
+export class ProcessPool {
+  readonly #setup: AgentSetup;
+  readonly #keepAlive: KeepAlive | null;
+  /** By worker and conversation. */
+  readonly #idle = new Map<string, PooledProcess>();
+  /** Processes that are ending: no other process may have their session yet. */
+  readonly #leaving = new Map<string, { process: AgentProcess; left: Promise<void> }>();
+  /** Every process that stays, idle or not. */
+  readonly #open = new Set<AgentProcess>();
+  #isClosed = false;
+
+  constructor(setup: AgentSetup, keepAlive: KeepAlive | null) {
+    this.#setup = setup;
+    this.#keepAlive = keepAlive;
+  }
+
+  /** Does a run in the process of its conversation, or in a new one. Throws SpawnError. */
+  async run(run: EngineRun, request: TurnRequest): Promise<TurnResult> {
+    const key = buildKey(run);
+    const stays = this.#canStay(run);
+    const pooled = this.#take(key);
+    if (pooled !== null) {
+      if (stays && request.resume && pooled.session === request.sessionId && this.#fits(pooled, run)) {
+        try {
+          return await this.#runTurn(pooled.process, run, request);
+        } catch (error) {
+          if (!(error instanceof TurnNotStarted)) throw error;
+          log.info("An idle {kind} did not answer and is replaced", { kind: this.#setup.adapter.kind });
+        }
+      } else await this.#close(key, pooled.process, run.signal);
+    }
+    await this.#waitUntilLeft(key, run.signal);
+    if (run.signal.aborted) return buildAbortedResult(this.#setup, run, request);
+    const process = await AgentProcess.start(this.#setup, run, request, stays);
+    if (stays) {
+      this.#open.add(process);
+      void process.ended.catch(() => {}).then(() => this.#open.delete(process));
+    }
+    return await this.#runTurn(process, run, request);
+  }
+
+  /**
+   * Ends the idle processes of this worker. With "" it ends every process that stays, and keeps none from now on. Resolves when
+   * they have ended.
+   */
+  async release(workerId: string): Promise<void> {
+    if (workerId === "") this.#isClosed = true;
+    const matches = (key: string) => workerId === "" || key.startsWith(buildKeyPrefix(workerId));
+    const idle = [...this.#idle.keys()].filter(matches).flatMap((key) => this.#take(key)?.process ?? []);
+    await Promise.all([
+      ...(workerId === "" ? [...this.#open] : idle).map((process) => process.end()),
+      ...[...this.#leaving].filter(([key]) => matches(key)).map(([, { left }]) => left),
+    ]);
+  }
+
+  // A process belongs to one conversation, and takes a schema only when it starts.
+  #canStay({ env, schema, extraArgs }: EngineRun): boolean {
+    const { adapter: { open }, config } = this.#setup;
+    if (this.#keepAlive === null || open === undefined) return false;
+    const acceptsArgs = open.takes?.([...config.args, ...splitArgs(extraArgs)]) ?? true;
+    return acceptsArgs && schema === null && hasConversation(env.SVC_SESSION_KEY ?? "");
+  }
+
+  async #close(key: string, process: AgentProcess, signal?: AbortSignal): Promise<void> {
+    const left = process.close().finally(() => {
+      if (this.#leaving.get(key)?.left === left) this.#leaving.delete(key);
+    });
+    this.#leaving.set(key, { process, left });
+    if (signal === undefined) await left;
+    else await this.#waitUntilLeft(key, signal);
+  }
+
+  // A run that is cancelled meanwhile ends the leaving process instead of waiting for it.
+  async #waitUntilLeft(key: string, signal: AbortSignal): Promise<void> {
+    const leaving = this.#leaving.get(key);
+    if (leaving === undefined) return;
+    const end = () => void leaving.process.end();
+    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+    await leaving.left;
+    signal.removeEventListener("abort", end);
+  }
+
+  async #runTurn(process: AgentProcess, run: EngineRun, request: TurnRequest): Promise<TurnResult> {
+    if (!process.stays) return await runTurn(this.#setup, process, run, request);
+    let isKept = false;
+    try {
+      const fingerprint = this.#buildFingerprint(run);
+      const result = await runTurn(this.#setup, process, run, request);
+      const session = result.output.session || request.sessionId;
+      if (fingerprint !== null && session !== "" && result.isReusable && await this.#mayKeep(process)) {
+        this.#keep(buildKey(run), { process, fingerprint, session });
+        isKept = true;
+      }
+      return result;
+    } finally {
+      // Also when the turn could not start.
+      if (!isKept) await process.end();
+    }
+  }
+
+  async #mayKeep(process: AgentProcess): Promise<boolean> {
+    if (this.#keepAlive === null || this.#isClosed) return false;
+    const { max_turns, max_age } = this.#keepAlive.warm;
+    if (process.turns >= max_turns || performance.now() - process.startedAt >= max_age) return false;
+    // The turn has its outcome already, so a process that cannot be inspected is not worth the risk.
+    return !await process.hasStrays().catch(() => true);
+  }
+
+  #keep(key: string, pooled: Omit<PooledProcess, "timer" | "evict">): void {
+    if (this.#keepAlive === null) return;
+    const { warm: { keep, max_age, max_rss_mb }, idle } = this.#keepAlive;
+    const { process } = pooled;
+    // Two runs of one conversation can overlap when their directories differ: one idle process is enough.
+    const before = this.#take(key);
+    if (before !== null) void this.#close(key, before.process);
+    const evict = () => {
+      if (this.#idle.get(key)?.process !== process) return;
+      this.#take(key);
+      void this.#close(key, process);
+    };
+    const left = process.startedAt + max_age - performance.now();
+    const timer = setTimeout(evict, Math.min(keep, left, TIMER_MAX_MS));
+    this.#idle.set(key, { ...pooled, evict, timer });
+    process.onWork = evict;
+    idle.add(evict);
+    void process.ended.catch(() => {}).then(evict);
+    // Measured after the run has reported its outcome, because it takes a while.
+    void process.readRss().then((bytes) => {
+      if (bytes > max_rss_mb * MIB) evict();
+    }, evict);
+  }
+
+  #take(key: string): PooledProcess | null {
+    const pooled = this.#idle.get(key);
+    if (pooled === undefined) return null;
+    clearTimeout(pooled.timer);
+    this.#keepAlive?.idle.delete(pooled.evict);
+    this.#idle.delete(key);
+    return pooled;
+  }
+
+  #fits({ process, fingerprint }: PooledProcess, run: EngineRun): boolean {
+    const isYoung = performance.now() - process.startedAt < (this.#keepAlive?.warm.max_age ?? 0);
+    return isYoung && !process.isLeaving && fingerprint === this.#buildFingerprint(run);
+  }
+
+  /** Returns null when the program or the directory is missing. The start of a new process reports what is wrong. */
+  #buildFingerprint(run: EngineRun): string | null {
+    try {
+      return buildFingerprint(this.#setup, run);
+    } catch {
+      return null;
+    }
+  }
+}
+
+function buildKey({ env }: EngineRun): string {
+  return `${buildKeyPrefix(env.SVC_WORKER_ID ?? "")}${env.SVC_SESSION_KEY}`;
+}
+
+function buildKeyPrefix(workerId: string): string {
+  return `${workerId}\0`;
+}

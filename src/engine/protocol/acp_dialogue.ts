@@ -1,0 +1,318 @@
+import { LRUCache } from "lru-cache";
+import { VERSION } from "../../base/version.ts";
+import { answerForm, answerPermission } from "./acp_questions.ts";
+import {
+  type AgentEvent,
+  BRIDGE_VARIABLES,
+  type Dialogue,
+  type EngineFailure,
+  type Line,
+  type Link,
+  type Order,
+} from "./adapter.ts";
+import { buildFailure, classifyFailure } from "./failure.ts";
+import { formatContent, formatInput, getNumber, getObject, getText, isObject } from "./json_fields.ts";
+import { JsonRpcClient } from "./json_rpc.ts";
+
+const PROTOCOL_VERSION = 1;
+const INITIALIZE_MAX_MS = 60_000;
+const SESSION_MAX_MS = 120_000;
+/** Some agents repeat the past of a session for a moment after it was loaded (decision 0098). */
+const REPLAY_QUIET_MS = 500;
+const TOOLS_KNOWN_MAX = 1_000;
+const AUTH_REQUIRED = -32_000;
+const METHOD_NOT_FOUND = -32_601;
+const INTERNAL_ERROR = -32_603;
+
+/**
+ * An agent that speaks the Agent Client Protocol, version 1, on stdin and stdout: one turn, or with `stays` one after the other
+ * (decisions 0098, 0102).
+ */
+export class AcpDialogue implements Dialogue {
+  #order: Order;
+  readonly #link: Link;
+  #take: (events: AgentEvent[]) => void = () => {};
+  readonly #stays: boolean;
+  readonly #requests = new JsonRpcClient((message) => this.#say(message));
+  /** Aborts the open questions to a person. */
+  #stopped = new AbortController();
+  #ended = false;
+  /** Tools that the log showed at a permission request. */
+  readonly #shown = new LRUCache<string, true>({ max: TOOLS_KNOWN_MAX });
+  #capabilities: Line = {};
+  #sessionId = "";
+  #replay: ReturnType<typeof setTimeout> | undefined;
+  #replaying = false;
+
+  constructor(order: Order, link: Link, stays = false) {
+    this.#order = order;
+    this.#link = link;
+    this.#stays = stays;
+    this.#request("initialize", {
+      protocolVersion: PROTOCOL_VERSION,
+      clientCapabilities: {
+        fs: { readTextFile: false, writeTextFile: false },
+        terminal: false,
+        elicitation: { form: {} },
+      },
+      clientInfo: { name: "svc", version: VERSION },
+    }, { answered: (result) => this.#initialized(result), maxMs: INITIALIZE_MAX_MS });
+  }
+
+  hear(line: Line): AgentEvent[] {
+    const { id, method } = line;
+    if (typeof method === "string") {
+      const params = getObject(line, "params");
+      if (id === undefined || id === null) return this.#notified(method, params);
+      // Every request gets an answer, or the agent would wait for it.
+      void this.#answer(id, method, params).catch((error) =>
+        this.#say({ id, error: { code: INTERNAL_ERROR, message: String(error) } })
+      );
+      return [];
+    }
+    return this.#requests.hear(line);
+  }
+
+  turn(order: Order, take: (events: AgentEvent[]) => void): void {
+    this.#order = order;
+    this.#take = take;
+    this.#stopped = new AbortController();
+    // The first turn starts with the session.
+    if (this.#sessionId === "") return;
+    take([{ kind: "session", id: this.#sessionId }]);
+    this.#prompt();
+  }
+
+  interrupt(): void {
+    this.#stopped.abort();
+    if (this.#sessionId === "") return;
+    this.#say({ method: "session/cancel", params: { sessionId: this.#sessionId } });
+  }
+
+  close(): void {
+    this.#ended = true;
+    this.#stopped.abort();
+    clearTimeout(this.#replay);
+    this.#requests.close();
+  }
+
+  #initialized(result: Line): AgentEvent[] {
+    const version = result.protocolVersion;
+    if (version !== PROTOCOL_VERSION) {
+      return this.#failed(
+        buildFailure("setup", `it speaks version ${version} of the Agent Client Protocol; 1 is needed`),
+      );
+    }
+    this.#capabilities = getObject(result, "agentCapabilities");
+    return this.#order.resume ? this.#resume() : this.#begin();
+  }
+
+  #begin(): AgentEvent[] {
+    this.#request("session/new", this.#place(), {
+      answered: (result) => {
+        const id = getText(result, "sessionId");
+        if (id === "") return this.#failed(buildFailure("setup", "it began a session without an id"));
+        this.#sessionId = id;
+        this.#prompt();
+        return [{ kind: "session", id }];
+      },
+      maxMs: SESSION_MAX_MS,
+    });
+    return [];
+  }
+
+  #resume(): AgentEvent[] {
+    const { sessionId } = this.#order;
+    const resumes = isObject(getObject(this.#capabilities, "sessionCapabilities").resume);
+    if (!resumes && this.#capabilities.loadSession !== true) {
+      return this.#failed(buildFailure("unknown_session", "it cannot go on with a session"));
+    }
+    this.#replaying = !resumes;
+    this.#request(resumes ? "session/resume" : "session/load", { sessionId, ...this.#place() }, {
+      answered: () => {
+        this.#sessionId = sessionId;
+        if (resumes) this.#prompt();
+        else this.#waitForQuiet();
+        return [{ kind: "session", id: sessionId }];
+      },
+      refused: ({ code, message }) => {
+        const words = String(message);
+        return this.#failed(
+          code === AUTH_REQUIRED ? buildFailure("auth", words) : buildFailure("unknown_session", words),
+        );
+      },
+      maxMs: SESSION_MAX_MS,
+    });
+    return [];
+  }
+
+  #waitForQuiet(): void {
+    clearTimeout(this.#replay);
+    this.#replay = setTimeout(() => {
+      this.#replaying = false;
+      this.#prompt();
+    }, REPLAY_QUIET_MS);
+  }
+
+  #prompt(): void {
+    // The turn was cancelled before it started: the model gets no request.
+    if (this.#stopped.signal.aborted) {
+      return this.#take(this.#done({ stopReason: "cancelled" }));
+    }
+    this.#request("session/prompt", {
+      sessionId: this.#sessionId,
+      prompt: [{ type: "text", text: this.#order.prompt }],
+    }, { answered: (result) => this.#done(result) });
+  }
+
+  #done(result: Line): AgentEvent[] {
+    const reason = getText(result, "stopReason");
+    const failure = FAILED_TURNS.has(reason)
+      ? buildFailure("model", `it ended its turn with ${reason}`)
+      : null;
+    this.#link.close();
+    const notice: AgentEvent[] = failure === null && reason !== "end_turn"
+      ? [{ kind: "notice", text: `it ended its turn with ${reason}` }]
+      : [];
+    return [...notice, ...parseUsage(result), { kind: "done", ok: failure === null, text: null, failure }];
+  }
+
+  #failed(failure: EngineFailure): AgentEvent[] {
+    this.#link.close();
+    return [{ kind: "done", ok: false, text: null, failure }];
+  }
+
+  #notified(method: string, params: Line): AgentEvent[] {
+    const own = this.#sessionId !== "" && getText(params, "sessionId") === this.#sessionId;
+    if (method !== "session/update" || !own) return [];
+    if (!this.#replaying) return this.#updated(getObject(params, "update"));
+    this.#waitForQuiet();
+    return [];
+  }
+
+  // Some agents show a tool for the first time in their permission request.
+  #updated(update: Line): AgentEvent[] {
+    const id = getText(update, "toolCallId");
+    if (getText(update, "sessionUpdate") !== "tool_call" || id === "") return parseUpdate(update);
+    return this.#shown.delete(id) ? parseUpdate(update).slice(1) : parseUpdate(update);
+  }
+
+  #show(call: Line): void {
+    const id = getText(call, "toolCallId");
+    if (id === "") return;
+    this.#shown.set(id, true);
+    this.#take(parseUpdate({ ...call, sessionUpdate: "tool_call" }).slice(0, 1));
+  }
+
+  async #answer(id: unknown, method: string, params: Line): Promise<void> {
+    const { signal } = this.#stopped;
+    if (method === "session/request_permission") {
+      this.#show(getObject(params, "toolCall"));
+      const outcome = await answerPermission(this.#order, params, signal);
+      return this.#say({ id, result: { outcome } });
+    }
+    if (method === "elicitation/create") {
+      return this.#say({ id, result: await answerForm(this.#order, params, signal) });
+    }
+    this.#say({ id, error: { code: METHOD_NOT_FOUND, message: `${method} is not offered` } });
+  }
+
+  #place(): Line {
+    const { tools, workDir } = this.#order;
+    if (this.#stays) return { cwd: workDir, mcpServers: tools === null ? [] : [this.#bridge()] };
+    const http = getObject(this.#capabilities, "mcpCapabilities").http === true;
+    const servers = tools === null || !http ? [] : [{
+      type: "http",
+      name: "svc",
+      url: tools.url,
+      headers: [{ name: "Authorization", value: `Bearer ${tools.token}` }],
+    }];
+    return { cwd: workDir, mcpServers: servers };
+  }
+
+  // A process that stays has the environment of its first run. The bridge reads the token of the current run from a file.
+  #bridge(): Line {
+    const { ctl, env } = this.#order;
+    const own = BRIDGE_VARIABLES.map((name) => ({ name, value: env[name] ?? "" }));
+    return { name: "svc", command: ctl, args: ["mcp"], env: own };
+  }
+
+  #request(
+    method: string,
+    params: Line,
+    { answered, refused = (error) => this.#failed(classifyError(error)), maxMs }: {
+      answered: (result: Line) => AgentEvent[];
+      refused?: (error: Line) => AgentEvent[];
+      maxMs?: number;
+    },
+  ): void {
+    const late = (words: string) => this.#take(this.#failed(buildFailure("setup", words)));
+    this.#requests.ask(method, params, { answered, refused, maxMs, late });
+  }
+
+  #say(message: Line): void {
+    if (!this.#ended) this.#link.say(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  }
+}
+
+const FAILED_TURNS = new Set(["refusal", "cancelled"]);
+
+function classifyError(error: Line): EngineFailure {
+  const { code, data } = error;
+  const more = data === undefined ? "" : `: ${typeof data === "string" ? data : JSON.stringify(data)}`;
+  const words = `${getText(error, "message")}${more}`;
+  return code === AUTH_REQUIRED ? buildFailure("auth", words) : classifyFailure(words, "model");
+}
+
+// The protocol does not define usage yet: some agents report totals of the session, others of this prompt (decision 0098).
+function parseUsage(result: Line): AgentEvent[] {
+  const total = getObject(result, "usage");
+  const own = getObject(getObject(getObject(result, "_meta"), "quota"), "token_count");
+  const events: AgentEvent[] = [];
+  if (typeof total.inputTokens === "number") {
+    const usage = { input_tokens: total.inputTokens, output_tokens: getNumber(total, "outputTokens") };
+    events.push({ kind: "usage", span: "session", usage });
+  } else if (typeof own.input_tokens === "number") {
+    const usage = { input_tokens: own.input_tokens, output_tokens: getNumber(own, "output_tokens") };
+    events.push({ kind: "usage", span: "run", usage });
+  }
+  return events;
+}
+
+/** Parses a `session/update` of the Agent Client Protocol. Unknown kinds and kinds for editors have no events. */
+function parseUpdate(update: Line): AgentEvent[] {
+  switch (getText(update, "sessionUpdate")) {
+    case "agent_message_chunk": {
+      const text = formatContent(update.content);
+      return text === "" ? [] : [{ kind: "text", text, mode: "piece" }];
+    }
+    case "tool_call": {
+      const name = getText(update, "title") || getText(update, "kind") || "tool";
+      return [{ kind: "tool_start", name, input: formatInput(update.rawInput) }, ...parseToolEnd(update)];
+    }
+    case "tool_call_update":
+      return parseToolEnd(update);
+    case "notice":
+      return [{ kind: "notice", text: getText(update, "text") || formatContent(update.content) }];
+    case "usage_update":
+      return parseCost(getObject(update, "cost"));
+    default:
+      return [];
+  }
+}
+
+function parseToolEnd(update: Line): AgentEvent[] {
+  const status = getText(update, "status");
+  if (status !== "completed" && status !== "failed") return [];
+  const output = formatContent(update.content) || formatOutput(update.rawOutput);
+  return [{ kind: "tool_end", output, ok: status === "completed" }];
+}
+
+function formatOutput(raw: unknown): string {
+  return raw === undefined || raw === null ? "" : typeof raw === "string" ? raw : JSON.stringify(raw);
+}
+
+function parseCost({ amount, currency }: Line): AgentEvent[] {
+  if (typeof amount !== "number" || currency !== "USD") return [];
+  return [{ kind: "usage", span: "session", usage: { cost_usd: amount } }];
+}

@@ -1,0 +1,222 @@
+// Asks a person about the permission requests and forms of an agent. The default is to refuse (contract 12, contract 17).
+import { setTimeout as pause } from "node:timers/promises";
+import { RUN_QUESTIONS_MAX } from "../../domain/question.ts";
+import type { Line, Order } from "./adapter.ts";
+import { formatInput, getList, getObject, getText, isObject } from "./json_fields.ts";
+
+/** The kinds of tool calls that need no person, by the engine's permissions. */
+const FREE: Record<Order["permissions"], ReadonlySet<string> | null> = {
+  read: new Set(["read", "search", "think"]),
+  edit: new Set(["read", "search", "think", "edit", "delete", "move"]),
+  full: null,
+};
+
+/** The keys of a command and of its description. */
+const PLAIN = new Set(["command", "description", "timeout"]);
+const CANCELLED = { outcome: "cancelled" };
+const DECLINE = "Decline";
+const OPTIONS_MAX = 10;
+const OPTION_MAX_CHARACTERS = 50;
+const TEXT_MAX_CHARACTERS = 4_000;
+const WAIT_MS = 60_000;
+const CANCEL_MAX_MS = 5_000;
+const AGAIN_MS = 1_000;
+/** Forms with more fields are declined. */
+const FIELDS_MAX = 5;
+
+/** Answers a `session/request_permission`: by the engine's permissions, or else by a person. Never throws. */
+export async function answerPermission(order: Order, params: Line, signal: AbortSignal): Promise<Line> {
+  const call = getObject(params, "toolCall");
+  const options = getList(params, "options");
+  const allow = findOption(options, "allow_once") ?? findOption(options, "allow_always");
+  const free = FREE[order.permissions];
+  const input = formatToolInput(call.rawInput);
+  if (allow !== null && (free === null || free.has(getText(call, "kind")) || isOwn(order, call))) {
+    return selectOption(allow);
+  }
+  const reject = findOption(options, "reject_once") ?? findOption(options, "reject_always");
+  const refusal = reject === null ? CANCELLED : selectOption(reject);
+  const names = options.map((option) => shorten(getText(option, "name"), OPTION_MAX_CHARACTERS));
+  const refused = reject === null ? DECLINE : names[options.indexOf(reject)] || DECLINE;
+  const title = getText(call, "title") || getText(call, "kind") || "a tool";
+  const text = `May the agent do this? ${title}${
+    input === "" || title.includes(input) ? "" : `\n\n${input}`
+  }`;
+  const answer = await ask(
+    order,
+    { text, options: buildOptions(names, refused), default: refused },
+    signal,
+  );
+  if (signal.aborted) return CANCELLED;
+  const chosen = answer === null ? undefined : options[names.indexOf(answer)];
+  return chosen === undefined ? refusal : selectOption(chosen);
+}
+
+/** Answers an `elicitation/create` by one question for each field of its form. Never throws. */
+export async function answerForm(order: Order, params: Line, signal: AbortSignal): Promise<Line> {
+  const fields = Object.entries(getObject(getObject(params, "requestedSchema"), "properties"));
+  if (getText(params, "mode") !== "form" || fields.length === 0 || fields.length > FIELDS_MAX) {
+    return { action: "decline" };
+  }
+  const content: Line = {};
+  for (const [name, schema] of fields) {
+    const field = isObject(schema) ? schema : {};
+    const choices = listChoices(field);
+    const label = getText(field, "title") || getText(field, "description") || name;
+    const text = `${getText(params, "message")}\n\n${label}`;
+    const few = choices.length > 0 && choices.length < OPTIONS_MAX;
+    const asked = few ? { text, options: [...choices, DECLINE], default: DECLINE } : { text };
+    const answer = await ask(order, asked, signal);
+    const value = answer === null || answer === DECLINE ? undefined : parseAnswer(field, answer);
+    if (value === undefined) return { action: answer === null ? "cancel" : "decline" };
+    content[name] = value;
+  }
+  return { action: "accept", content };
+}
+
+function listChoices(field: Line): string[] {
+  if (field.type === "boolean") return ["Yes", "No"];
+  const values = Array.isArray(field.enum) ? field.enum.filter((value) => typeof value === "string") : [];
+  const fit = values.every((value) =>
+    value !== DECLINE && value !== "" && value.length <= OPTION_MAX_CHARACTERS
+  );
+  return fit ? removeDuplicates(values) : [];
+}
+
+function parseAnswer(field: Line, answer: string): unknown {
+  if (field.type === "boolean") return /^(y|yes|true|1)$/i.test(answer);
+  if (field.type === "number" || field.type === "integer") {
+    const number = Number(answer);
+    return Number.isFinite(number) && (field.type === "number" || Number.isInteger(number))
+      ? number
+      : undefined;
+  }
+  if (Array.isArray(field.enum) && !field.enum.includes(answer)) return undefined;
+  return answer;
+}
+
+function findOption(options: readonly Line[], kind: string): Line | null {
+  return options.find((option) => option.kind === kind) ?? null;
+}
+
+function selectOption(option: Line): Line {
+  return { outcome: "selected", optionId: getText(option, "optionId") };
+}
+
+// Whether the command is one call of svc ctl and nothing else. The token decides what that call may do.
+function isOwn({ ctl }: Order, { kind, rawInput }: Line): boolean {
+  if (kind !== "execute" || !isObject(rawInput) || !Object.keys(rawInput).every((key) => PLAIN.has(key))) {
+    return false;
+  }
+  const input = formatInput(rawInput);
+  const [program = "", group = ""] = input.split(" ");
+  return (program === "svc" || program === ctl) && group === "ctl" && !/[;&|<>$`()\\\n\r]/.test(input);
+}
+
+// Shows all keys of the input, because an unknown key can change what the call does.
+function formatToolInput(input: unknown): string {
+  if (isObject(input) && Object.keys(input).some((key) => !PLAIN.has(key))) {
+    return JSON.stringify(input, null, 1);
+  }
+  return formatInput(input);
+}
+
+// The refusal is always one of the options.
+function buildOptions(names: readonly string[], refused: string): string[] {
+  return removeDuplicates([
+    ...names.filter((name) => name !== "" && name !== refused).slice(0, OPTIONS_MAX - 1),
+    refused,
+  ]);
+}
+
+function removeDuplicates(texts: readonly string[]): string[] {
+  return [...new Set(texts)];
+}
+
+function shorten(text: string, max: number): string {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length <= max ? line : `${line.slice(0, max - 1)}…`;
+}
+
+interface Asked {
+  text: string;
+  options?: string[];
+  default?: string;
+}
+
+// The number of pending questions of a turn. An agent can print requests faster than the service takes questions.
+const open = new WeakMap<Order, number>();
+
+/** Asks a question in the name of the run. Returns null without an answer, or when too many questions of the run are open. */
+async function ask(order: Order, question: Asked, signal: AbortSignal): Promise<string | null> {
+  const count = open.get(order) ?? 0;
+  if (count >= RUN_QUESTIONS_MAX) return null;
+  open.set(order, count + 1);
+  try {
+    return await askPerson(order.env, question, signal);
+  } finally {
+    open.set(order, (open.get(order) ?? 1) - 1);
+  }
+}
+
+async function askPerson(env: Order["env"], question: Asked, signal: AbortSignal): Promise<string | null> {
+  const text = question.text.slice(0, TEXT_MAX_CHARACTERS).toWellFormed();
+  const key = crypto.randomUUID();
+  let id = "";
+  try {
+    const body = { message_id: env.SVC_MESSAGE_ID, ...question, text };
+    const asked = await insist(env, { method: "POST", path: "/api/questions", body, key }, signal);
+    id = getText(asked, "id");
+    while (true) {
+      const path = `/api/questions/${id}/wait?timeout_ms=${WAIT_MS}`;
+      const now = await insist(env, { method: "GET", path }, signal);
+      if (now.status !== "open") return now.status === "answered" ? getText(now, "answer") : null;
+    }
+  } catch {
+    // The question could not be asked, or the run ends: both are no permission, and an answer would be too late.
+    const cancel = { method: "POST", path: `/api/questions/${id}/cancel`, body: {} };
+    if (id !== "") void insist(env, cancel, AbortSignal.timeout(CANCEL_MAX_MS)).catch(() => {});
+    return null;
+  }
+}
+
+/** A request to the service with the token of the run. */
+interface OwnRequest {
+  method: string;
+  path: string;
+  body?: unknown;
+  /** The idempotency key, with which the request can be repeated. */
+  key?: string;
+}
+
+// Repeats a request until the service answers, because the service may be restarting.
+async function insist(env: Order["env"], request: OwnRequest, signal: AbortSignal): Promise<Line> {
+  while (true) {
+    const response = await send(env, request, signal).catch(() => null);
+    signal.throwIfAborted();
+    if (response !== null && response.status < 500 && response.status !== 429) {
+      const answer: unknown = await response.json();
+      if (response.ok && isObject(answer)) return answer;
+      throw new Error(`${request.path} answered ${response.status}`);
+    }
+    await response?.body?.cancel();
+    await pause(AGAIN_MS, undefined, { signal });
+  }
+}
+
+function send(
+  env: Order["env"],
+  { method, path, body, key }: OwnRequest,
+  signal: AbortSignal,
+): Promise<Response> {
+  return fetch(`${env.SVC_URL}${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${env.SVC_TOKEN}`,
+      "content-type": "application/json",
+      ...(key === undefined ? {} : { "idempotency-key": key }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS + AGAIN_MS * 10)]),
+  });
+}

@@ -1,0 +1,24 @@
+import type { AgentEvent, Line } from "./adapter.ts";
+import { formatContent, formatInput, getList, getObject, getText } from "./json_fields.ts";
+
+/** Parses the texts and tool calls of an assistant's message, as Claude Code and Qwen Code write it. */
+export function parseAssistantMessage(line: Line): AgentEvent[] {
+  // The log has the tools and the text of a subagent, but the answer does not.
+  const nested = typeof line.parent_tool_use_id === "string";
+  return getList(getObject(line, "message"), "content").flatMap((part): AgentEvent[] => {
+    const type = getText(part, "type");
+    if (type === "tool_use") {
+      return [{ kind: "tool_start", name: getText(part, "name"), input: formatInput(part.input) }];
+    }
+    const text = getText(part, "text");
+    if (type !== "text" || text === "") return [];
+    return [nested ? { kind: "notice", text: `subagent: ${text}` } : { kind: "text", text, mode: "part" }];
+  });
+}
+
+/** Parses the results of tools. */
+export function parseToolResults(line: Line): AgentEvent[] {
+  return getList(getObject(line, "message"), "content")
+    .filter((part) => getText(part, "type") === "tool_result")
+    .map((part) => ({ kind: "tool_end", output: formatContent(part.content), ok: part.is_error !== true }));
+}

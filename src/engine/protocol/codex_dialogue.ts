@@ -1,0 +1,255 @@
+import { VERSION } from "../../base/version.ts";
+import type {
+  Adapter,
+  AgentEvent,
+  Dialogue,
+  EngineFailure,
+  Line,
+  Link,
+  Order,
+  ProviderWindow,
+} from "./adapter.ts";
+import { buildFailure, classifyFailure } from "./failure.ts";
+import { getList, getNumber, getObject, getText } from "./json_fields.ts";
+import { JsonRpcClient } from "./json_rpc.ts";
+
+const INITIALIZE_MAX_MS = 60_000;
+const SESSION_MAX_MS = 120_000;
+const METHOD_NOT_FOUND = -32_601;
+
+/** The sandbox of a thread by the engine's permissions; the arguments have the rest. */
+const SANDBOX: Record<Order["permissions"], string> = {
+  read: "read-only",
+  edit: "workspace-write",
+  full: "danger-full-access",
+};
+
+/** Refusals of the requests that need a person: a call beyond the permissions is never approved. */
+const REFUSALS: Record<string, Line> = {
+  "item/commandExecution/requestApproval": { decision: "decline" },
+  "item/fileChange/requestApproval": { decision: "decline" },
+  "item/tool/requestUserInput": { answers: {} },
+  "mcpServer/elicitation/request": { action: "decline", content: null, _meta: null },
+};
+
+/** The item types of `codex exec` by their names in the app-server. */
+const ITEMS: Record<string, string> = {
+  agentMessage: "agent_message",
+  commandExecution: "command_execution",
+  fileChange: "file_change",
+  mcpToolCall: "mcp_tool_call",
+  webSearch: "web_search",
+};
+
+/** Codex that stays open: `codex app-server` on stdin and stdout, one thread of it (decision 0102). */
+export class CodexDialogue implements Dialogue {
+  #order: Order;
+  readonly #say: (message: Line) => void;
+  readonly #requests: JsonRpcClient;
+  /** Parses a line of `codex exec`. */
+  readonly #events: Adapter["parseLine"];
+  #take: (events: AgentEvent[]) => void = () => {};
+  #threadId = "";
+  #turnId = "";
+  /** The turn before this one, whose late output is dropped. */
+  #pastTurnId = "";
+  #usage: AgentEvent[] = [];
+  #interrupted = false;
+
+  constructor(order: Order, link: Link, events: Adapter["parseLine"]) {
+    this.#order = order;
+    this.#events = events;
+    this.#say = (message) => link.say(`${JSON.stringify(message)}\n`);
+    this.#requests = new JsonRpcClient(this.#say);
+    this.#ask("initialize", {
+      clientInfo: { name: "svc", title: "svc", version: VERSION },
+      capabilities: null,
+    }, {
+      maxMs: INITIALIZE_MAX_MS,
+      answered: () => {
+        this.#say({ method: "initialized" });
+        this.#thread();
+        return [];
+      },
+    });
+  }
+
+  turn(order: Order, take: (events: AgentEvent[]) => void): void {
+    this.#order = order;
+    this.#take = take;
+    this.#interrupted = false;
+    // The first turn starts with the thread.
+    if (this.#threadId === "") return;
+    take([{ kind: "session", id: this.#threadId }]);
+    this.#begin();
+  }
+
+  hear(line: Line): AgentEvent[] {
+    const { id, method } = line;
+    if (typeof method !== "string") return this.#requests.hear(line);
+    if (id === undefined) return this.#notified(method, getObject(line, "params"));
+    const result = REFUSALS[method];
+    const error = { code: METHOD_NOT_FOUND, message: `${method} is not offered` };
+    this.#say(result === undefined ? { id, error } : { id, result });
+    return [];
+  }
+
+  interrupt(): void {
+    this.#interrupted = true;
+    if (this.#turnId === "") return;
+    const ignored = { answered: () => [], refused: () => [] };
+    this.#requests.ask("turn/interrupt", { threadId: this.#threadId, turnId: this.#turnId }, ignored);
+  }
+
+  close(): void {
+    this.#requests.close();
+  }
+
+  #thread(): void {
+    const { resume, sessionId, workDir, model, permissions } = this.#order;
+    const place = {
+      cwd: workDir,
+      approvalPolicy: "never",
+      sandbox: SANDBOX[permissions],
+      ...(model === "" ? {} : { model }),
+    };
+    const answered = (result: Line): AgentEvent[] => {
+      this.#threadId = getText(getObject(result, "thread"), "id");
+      if (this.#threadId === "") {
+        return buildFailedTurn(buildFailure("setup", "it began a thread without an id"));
+      }
+      // The turn was cancelled before it started: the model gets no request.
+      if (this.#interrupted) return buildFailedTurn(buildFailure("model", "it was cancelled"));
+      this.#begin();
+      return [{ kind: "session", id: this.#threadId }];
+    };
+    if (!resume) return this.#ask("thread/start", place, { maxMs: SESSION_MAX_MS, answered });
+    this.#ask("thread/resume", { threadId: sessionId, excludeTurns: true, ...place }, {
+      maxMs: SESSION_MAX_MS,
+      answered,
+      refused: (error) => {
+        const words = getText(error, "message");
+        return buildFailedTurn(
+          /no rollout found|not found/i.test(words)
+            ? buildFailure("unknown_session", words)
+            : classifyFailure(words, "setup"),
+        );
+      },
+    });
+  }
+
+  #begin(): void {
+    this.#turnId = "";
+    this.#usage = [];
+    const input = [{ type: "text", text: this.#order.prompt, text_elements: [] }];
+    this.#ask("turn/start", { threadId: this.#threadId, input }, {
+      answered: (result) => {
+        this.#turnId = getText(getObject(result, "turn"), "id");
+        if (this.#interrupted) this.interrupt();
+        return [];
+      },
+    });
+  }
+
+  #notified(method: string, params: Line): AgentEvent[] {
+    if (method === "account/rateLimits/updated") return parseWindows(getObject(params, "rateLimits"));
+    // Subagents have other threads.
+    if (getText(params, "threadId") !== this.#threadId) return [];
+    const turnId = getText(params, "turnId") || getText(getObject(params, "turn"), "id");
+    if (turnId !== "" && turnId === this.#pastTurnId) return [];
+    if (method === "item/started") return this.#events({ type: "item.started", item: convertItem(params) });
+    if (method === "item/completed") {
+      return this.#events({ type: "item.completed", item: convertItem(params) });
+    }
+    if (method === "warning") return [{ kind: "notice", text: getText(params, "message") }];
+    if (method === "error") return this.#events({ type: "error", message: formatError(params) });
+    if (method === "thread/tokenUsage/updated") {
+      const total = getObject(getObject(params, "tokenUsage"), "total");
+      const usage = {
+        input_tokens: getNumber(total, "inputTokens"),
+        output_tokens: getNumber(total, "outputTokens"),
+      };
+      this.#usage = [{ kind: "usage", span: "session", usage }];
+    }
+    return method === "turn/completed" ? this.#completed(getObject(params, "turn")) : [];
+  }
+
+  #completed(turn: Line): AgentEvent[] {
+    const status = getText(turn, "status");
+    this.#turnId = "";
+    this.#pastTurnId = getText(turn, "id");
+    if (status === "completed") {
+      return [...this.#usage, { kind: "done", ok: true, text: null, failure: null }];
+    }
+    const words = getText(getObject(turn, "error"), "message") || `its turn is ${status}`;
+    return [...this.#usage, ...buildFailedTurn(classifyFailure(words, "model"))];
+  }
+
+  #ask(
+    method: string,
+    params: Line,
+    {
+      answered,
+      refused = (error) => buildFailedTurn(classifyFailure(getText(error, "message"), "model")),
+      maxMs,
+    }: {
+      answered: (result: Line) => AgentEvent[];
+      refused?: (error: Line) => AgentEvent[];
+      maxMs?: number;
+    },
+  ): void {
+    const late = (words: string) => this.#take(buildFailedTurn(buildFailure("setup", words)));
+    this.#requests.ask(method, params, { answered, refused, maxMs, late });
+  }
+}
+
+function buildFailedTurn(failure: EngineFailure): AgentEvent[] {
+  return [{ kind: "done", ok: false, text: "", failure }];
+}
+
+/** Converts the item of a notification to that of `codex exec`. */
+function convertItem(params: Line): Line {
+  const item = getObject(params, "item");
+  const changes = getList(item, "changes").map((change) => ({
+    ...change,
+    kind: getText(getObject(change, "kind"), "type"),
+  }));
+  return {
+    ...item,
+    changes,
+    type: ITEMS[getText(item, "type")] ?? "",
+    aggregated_output: item.aggregatedOutput,
+  };
+}
+
+/** Formats an error as `codex exec` does. */
+function formatError(params: Line): string {
+  const error = getObject(params, "error");
+  const details = getText(error, "additionalDetails");
+  const words = `${getText(error, "message")}${details === "" ? "" : ` (${details})`}`;
+  return params.willRetry === true && !words.startsWith("Reconnecting") ? `Reconnecting: ${words}` : words;
+}
+
+function parseWindows(limits: Line): AgentEvent[] {
+  const windows = ["primary", "secondary"].flatMap((name): ProviderWindow[] => {
+    const window = getObject(limits, name);
+    if (typeof window.usedPercent !== "number") return [];
+    const resets = getNumber(window, "resetsAt");
+    return [{
+      name: formatWindowName(getNumber(window, "windowDurationMins")) || name,
+      utilization: window.usedPercent / 100,
+      resets_at: resets > 0 ? resets * 1000 : null,
+    }];
+  });
+  return windows.length === 0 ? [] : [{ kind: "windows", windows }];
+}
+
+/** Formats the name of a window of this many minutes; "" for 0. */
+export function formatWindowName(minutes: number): string {
+  if (minutes === 0) return "";
+  return minutes % 1_440 === 0
+    ? `${minutes / 1_440}d`
+    : minutes % 60 === 0
+    ? `${minutes / 60}h`
+    : `${minutes}m`;
+}

@@ -1,0 +1,65 @@
+import type { Line } from "./adapter.ts";
+
+/** Returns the object under a key, {} when there is none. */
+export function getObject(line: Line, key: string): Line {
+  const value = line[key];
+  return isObject(value) ? value : {};
+}
+
+/** Returns the text under a key, "" when there is none. */
+export function getText(line: Line, key: string): string {
+  const value = line[key];
+  return typeof value === "string" ? value : "";
+}
+
+/** Returns the number under a key, 0 when there is none. */
+export function getNumber(line: Line, key: string): number {
+  const value = line[key];
+  return typeof value === "number" && Number.isFinite(value) ? value : 0;
+}
+
+/** Returns the objects of the list under a key. */
+export function getList(line: Line, key: string): Line[] {
+  const value = line[key];
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+/** Whether the value is a JSON object. */
+export function isObject(value: unknown): value is Line {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Formats a content as text: a string, a part with text, or a list of both. */
+export function formatContent(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (Array.isArray(value)) return value.map(formatContent).filter((text) => text !== "").join("\n");
+  if (!isObject(value)) return "";
+  if (typeof value.text === "string") return value.text;
+  if (value.content !== undefined) return formatContent(value.content);
+  return typeof value.type === "string" ? `[${value.type}]` : JSON.stringify(value);
+}
+
+// The keys that describe a tool call best, in order.
+const DESCRIBING_KEYS = [
+  "command",
+  "cmd",
+  "file_path",
+  "filePath",
+  "path",
+  "pattern",
+  "query",
+  "url",
+  "prompt",
+];
+
+/** Formats the input of a tool as one text: its command or path, or else all of it. */
+export function formatInput(input: unknown): string {
+  if (typeof input === "string") return input;
+  if (!isObject(input)) return input === undefined || input === null ? "" : JSON.stringify(input);
+  for (const key of DESCRIBING_KEYS) {
+    const value = input[key];
+    if (typeof value === "string" && value !== "") return value;
+    if (Array.isArray(value) && value.every((part) => typeof part === "string")) return value.join(" ");
+  }
+  return Object.keys(input).length === 0 ? "" : JSON.stringify(input);
+}

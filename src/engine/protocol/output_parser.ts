@@ -1,0 +1,210 @@
+import type { Usage } from "../../domain/execution.ts";
+import { isSessionId } from "../../domain/session.ts";
+import type { Adapter, AgentEvent, EngineFailure, Line } from "./adapter.ts";
+import { isObject } from "./json_fields.ts";
+import { LineSplitter } from "../process/line_splitter.ts";
+import type { RunLog } from "../process/run_log.ts";
+import { formatBytes, stripEscapes, Transcript } from "./transcript.ts";
+import { UsageCounter } from "./usage_count.ts";
+
+interface ParserOptions {
+  adapter: Adapter;
+  /** Returns what a line means. */
+  parse: (line: Line) => AgentEvent[];
+  /** Whether the session id goes into a dialogue, and never into the arguments of a program. */
+  converses: boolean;
+  /** The id of the requested session. */
+  sessionId: string;
+  /** The log for people. */
+  log: RunLog;
+  /** The file of events for programs. */
+  events: RunLog | null;
+  /** The session's totals before this run. */
+  usedBefore: Usage;
+  onEvent: (event: AgentEvent) => void;
+}
+
+// An image in a tool result can be one line of megabytes. All lines that we parse are shorter.
+const LINE_MAX_BYTES = 1024 * 1024;
+// A parser of deeper lines would need a deeper stack.
+const LINE_MAX_DEPTH = 200;
+const TEXT_MAX_CHARACTERS = 400_000;
+// Each session is stored immediately. An agent reports one, and another one when it starts anew.
+const SESSIONS_MAX = 20;
+const PLAIN_ID = /^[^\p{C}]{1,200}$/u;
+const STDERR_TAIL_CHARACTERS = 4_000;
+// A longer line is not a message for people; the file of events has all of it.
+const STDERR_LINE_MAX_BYTES = 64 * 1024;
+
+/** Parses the output of one turn, and keeps the parts of its outcome. */
+export class OutputParser {
+  /** The id of the session as the engine reported it, "" until then. */
+  session = "";
+  done: Extract<AgentEvent, { kind: "done" }> | null = null;
+  /** The last failure; null again as soon as the agent writes or acts after it. */
+  failure: EngineFailure | null = null;
+  readonly usage: UsageCounter;
+  readonly #options: ParserOptions;
+  readonly #transcript: Transcript;
+  readonly #out: LineSplitter;
+  readonly #err: LineSplitter;
+  #sessions = 0;
+  #answer = "";
+  #acted = false;
+  #stderr = "";
+
+  constructor(options: ParserOptions) {
+    this.#options = options;
+    this.usage = new UsageCounter(options.usedBefore);
+    this.#transcript = new Transcript(options.log);
+    const tooLong = (stream: string) => (head: string, bytes: number) =>
+      this.#transcript.event({
+        kind: "notice",
+        text: `a line of ${formatBytes(bytes)} on ${stream} was not read; it begins ${head.slice(0, 100)}`,
+      });
+    this.#out = new LineSplitter(LINE_MAX_BYTES, (line) => this.#line(line), tooLong("stdout"));
+    this.#err = new LineSplitter(STDERR_LINE_MAX_BYTES, (line) => this.#errorLine(line), tooLong("stderr"));
+  }
+
+  /** The answer: the text of the final event, or else the text after the last tool call. */
+  get text(): string {
+    return (this.done?.text ?? this.#answer).replaceAll("\0", "\ufffd").trimEnd();
+  }
+
+  /** The text after the last tool call. */
+  get said(): string {
+    return this.#answer.trim();
+  }
+
+  /** Whether there was any text or tool call. */
+  get acted(): boolean {
+    return this.#acted || this.text !== "";
+  }
+
+  /** The end of stderr, without colors. */
+  get stderr(): string {
+    return this.#stderr.trim();
+  }
+
+  add(stream: "stdout" | "stderr", chunk: Uint8Array): void {
+    const { log, events } = this.#options;
+    if (stream === "stdout") events?.write(chunk);
+    log.writeTogether(() => (stream === "stderr" ? this.#err : this.#out).add(chunk));
+  }
+
+  /** Takes events that came without a line. */
+  take(events: readonly AgentEvent[]): void {
+    for (const event of events) this.#take(event);
+  }
+
+  /** Ends the turn; `usageFile` is the text of the usage file. */
+  end(usageFile: string | null): void {
+    this.#out.end();
+    this.#err.end();
+    if (usageFile !== null) {
+      for (const event of this.#options.adapter.parseUsageFile?.(usageFile) ?? []) this.#take(event);
+    }
+    this.#transcript.usage(this.usage.run);
+  }
+
+  #line(line: string): void {
+    const parsed = parseJson(line);
+    if (parsed === null) return this.#transcript.other(line);
+    this.take(this.#options.parse(parsed));
+  }
+
+  #errorLine(line: string): void {
+    if (this.#options.adapter.noise?.test(line)) return;
+    this.#stderr = `${this.#stderr}${this.#options.log.maskText(stripEscapes(line))}\n`.slice(
+      -STDERR_TAIL_CHARACTERS,
+    );
+    const events = this.#options.adapter.parseStderr?.(line) ?? [];
+    if (events.length === 0) return this.#transcript.other(line);
+    for (const event of events) this.#take(event);
+  }
+
+  #take(event: AgentEvent): void {
+    if (event.kind === "session") {
+      const id = event.id ?? this.#options.sessionId;
+      if (id === "" || id === this.session || this.#sessions++ >= SESSIONS_MAX) return;
+      if (!this.#mayKeep(id)) {
+        const shown = this.#options.log.maskText(id).slice(0, 100);
+        const text = `the name of its session cannot be kept: ${JSON.stringify(shown)}`;
+        return this.#transcript.event({ kind: "notice", text });
+      }
+      this.session = id;
+    } else if (event.kind === "text") this.#say(event);
+    else if (event.kind === "tool_start") {
+      this.failure = null;
+      this.#acted = true;
+      this.#answer = "";
+    } else if (event.kind === "usage") this.usage.add(event.span, event.usage, event.key);
+    else if (event.kind === "failure") this.failure = mergeFailures(this.failure, event.failure);
+    else if (event.kind === "done") this.#finish(event);
+    this.#transcript.event(event);
+    this.#options.onEvent(event);
+  }
+
+  #mayKeep(id: string): boolean {
+    return isSessionId(id) || this.#options.converses && PLAIN_ID.test(id);
+  }
+
+  #finish(done: Extract<AgentEvent, { kind: "done" }>): void {
+    this.done = done;
+    if (done.failure !== null) this.failure = mergeFailures(this.failure, done.failure);
+  }
+
+  #say({ text, mode }: Extract<AgentEvent, { kind: "text" }>): void {
+    this.failure = null;
+    const joint = mode === "part" && this.#answer !== "" ? "\n" : "";
+    const before = mode === "whole" ? "" : this.#answer + joint;
+    // Cutting a long text again for each piece would copy the whole text each time.
+    if (before.length < TEXT_MAX_CHARACTERS) this.#answer = (before + text).slice(0, TEXT_MAX_CHARACTERS);
+  }
+}
+
+function parseJson(line: string): Record<string, unknown> | null {
+  if (!line.startsWith("{") || isDeep(line)) return null;
+  try {
+    const value: unknown = JSON.parse(line);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Whether JSON is nested deeper than the limit. Brackets inside texts do not count. */
+function isDeep(json: string): boolean {
+  // Counting the closing brackets first is faster, and enough for nearly every line.
+  if (!hasMore(json, LINE_MAX_DEPTH, "}", "]")) return false;
+  let depth = 0;
+  let inText = false;
+  for (let at = 0; at < json.length; at++) {
+    const letter = json[at];
+    if (inText) {
+      if (letter === "\\") at++;
+      else if (letter === '"') inText = false;
+    } else if (letter === '"') inText = true;
+    else if (letter === "{" || letter === "[") {
+      if (++depth > LINE_MAX_DEPTH) return true;
+    } else if (letter === "}" || letter === "]") depth--;
+  }
+  return false;
+}
+
+/** Whether a text has more than `most` of these letters in all. */
+function hasMore(text: string, most: number, ...letters: string[]): boolean {
+  let count = 0;
+  for (const letter of letters) {
+    for (let at = text.indexOf(letter); at !== -1; at = text.indexOf(letter, at + 1)) {
+      if (++count > most) return true;
+    }
+  }
+  return false;
+}
+
+// When a limit is reported twice, the first report has the more exact time.
+function mergeFailures(before: EngineFailure | null, failure: EngineFailure): EngineFailure {
+  const same = before?.kind === "rate_limited" && failure.kind === "rate_limited";
+  return same ? { ...failure, reset: before.reset ?? failure.reset } : failure;
+}

@@ -1,0 +1,73 @@
+import { expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
+import { USAGE_UNKNOWN } from "../../src/domain/execution.ts";
+import type { AgentEvent, Line } from "../../src/engine/protocol/adapter.ts";
+import { claude } from "../../src/engine/adapters/claude.ts";
+import type { Engine } from "../../src/engine/engine.ts";
+import { OutputParser } from "../../src/engine/protocol/output_parser.ts";
+import { RunLog } from "../../src/engine/process/run_log.ts";
+import { meter } from "../../src/run/meter.ts";
+import { listWindows } from "../../src/store/engine_window.ts";
+import { openApp } from "../harness/app.ts";
+import { eventually } from "../harness/wait.ts";
+
+async function sessionsIn(
+  lines: readonly object[],
+  parse?: (line: Line) => AgentEvent[],
+): Promise<(string | null)[]> {
+  const options = { path: "/dev/null", maxBytes: 1_000_000, stamped: false, now: () => 0, onWrite: () => {} };
+  const sessions: (string | null)[] = [];
+  const output = new OutputParser({
+    adapter: claude,
+    parse: parse ?? claude.parseLine,
+    converses: parse !== undefined,
+    sessionId: "",
+    log: await RunLog.open(options),
+    events: null,
+    usedBefore: USAGE_UNKNOWN,
+    onEvent: (event: AgentEvent) => void (event.kind === "session" && sessions.push(event.id)),
+  });
+  output.add("stdout", new TextEncoder().encode(lines.map((line) => `${JSON.stringify(line)}\n`).join("")));
+  output.end(null);
+  return sessions;
+}
+
+const init = (session_id: string) => ({ type: "system", subtype: "init", session_id });
+
+it("an agent that names one session after the other has twenty of them stored [CHD-6]", async () => {
+  expect(await sessionsIn([init("a"), init("a"), init("b")])).toEqual(["a", "b"]);
+  expect(await sessionsIn(Array.from({ length: 1_000 }, (_, no) => init(`s${no % 2}`)))).toHaveLength(20);
+});
+
+it("rejects a session id that is no safe argument of a program", async () => {
+  const bad = ["--help", "", "a b", "x".repeat(201), "a\n"];
+  expect(await sessionsIn([...bad.map(init), init("01a2-b.c:d")])).toEqual(["01a2-b.c:d"]);
+});
+
+it("accepts any short text as a session id in a dialogue", async () => {
+  const hear = (line: Line) => claude.parseLine(line);
+  expect(await sessionsIn([init("sess/1+2="), init("x\u0000"), init("x".repeat(201))], hear)).toEqual([
+    "sess/1+2=",
+  ]);
+});
+
+it("stores the latest state of each provider window when a run reports faster than it is stored [CHD-6]", async () => {
+  await using app = await openApp({ inMemory: true });
+  const { db } = app;
+  const { write } = db;
+  let writes = 0;
+  db.write = (...args) => {
+    writes++;
+    return write.apply(db, args);
+  };
+  const engine = { name: "claude", config: {} } as Engine;
+  const { onWindows } = meter({ db, clock: systemClock }, "none", engine);
+  for (let no = 1; no <= 1_000; no++) {
+    onWindows([{ name: no % 2 === 0 ? "five hours" : "week", utilization: no / 1_000, resets_at: null }]);
+  }
+  await eventually("they are stored", async () => {
+    const windows = await listWindows(db);
+    return windows.length === 2 && windows.every(({ utilization }) => utilization >= 0.999);
+  });
+  expect(writes).toBeLessThan(5);
+});
