@@ -7,7 +7,7 @@ import { followWorkers } from "./live/workers.ts";
 import { Navigation } from "./navigation.tsx";
 import { partsOf } from "./live/address.ts";
 import { LazyPage, PAGES } from "./pages.tsx";
-import { LoginPage } from "./pages/login/login.tsx";
+import { LoginPage } from "./pages/account/login.tsx";
 import { Confirmation } from "./parts/dialog.tsx";
 import { Empty, Loading } from "./parts/notice.tsx";
 import { Toast } from "./parts/toast.tsx";

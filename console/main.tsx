@@ -1,6 +1,6 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
-import { pressOnce } from "./live/press.ts";
+import { pressOnce } from "./live/button_press.ts";
 import { startSession } from "./live/session.ts";
 import { loadAhead } from "./pages.tsx";
 

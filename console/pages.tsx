@@ -15,8 +15,8 @@ interface Page {
 
 /** Every page. */
 export const PAGES: readonly Page[] = [
-  { path: "/", load: async () => (await import("./pages/inbox/inbox.tsx")).InboxPage },
-  { path: "/console", load: async () => (await import("./pages/inbox/inbox.tsx")).InboxPage },
+  { path: "/", load: async () => (await import("./pages/work/inbox.tsx")).InboxPage },
+  { path: "/console", load: async () => (await import("./pages/work/inbox.tsx")).InboxPage },
   { path: "/console/chat/:id?", load: async () => (await import("./pages/chat/chat.tsx")).ChatPage },
   {
     path: "/console/executions",
@@ -24,51 +24,54 @@ export const PAGES: readonly Page[] = [
   },
   {
     path: "/console/executions/:id",
-    load: async () => (await import("./pages/execution/execution.tsx")).ExecutionPage,
+    load: async () => (await import("./pages/work/execution.tsx")).ExecutionPage,
   },
   { path: "/console/tasks", load: async () => (await import("./pages/work/tasks.tsx")).TasksPage },
   { path: "/console/tasks/:id", load: async () => (await import("./pages/work/task.tsx")).TaskPage },
   {
     path: "/console/schedules",
-    load: async () => (await import("./pages/schedules/schedules.tsx")).SchedulesPage,
+    load: async () => (await import("./pages/work/schedules.tsx")).SchedulesPage,
   },
   {
     path: "/console/schedules/new",
-    load: async () => (await import("./pages/schedules/edit.tsx")).ScheduleEditPage,
+    load: async () => (await import("./pages/work/schedule_form.tsx")).ScheduleEditPage,
   },
   {
     path: "/console/schedules/:id",
-    load: async () => (await import("./pages/schedules/schedule.tsx")).SchedulePage,
+    load: async () => (await import("./pages/work/schedule.tsx")).SchedulePage,
   },
   {
     path: "/console/schedules/:id/edit",
-    load: async () => (await import("./pages/schedules/edit.tsx")).ScheduleEditPage,
+    load: async () => (await import("./pages/work/schedule_form.tsx")).ScheduleEditPage,
   },
   { path: "/console/workers", load: async () => (await import("./pages/workers/workers.tsx")).WorkersPage },
   {
     path: "/console/workers/new",
-    load: async () => (await import("./pages/workers/edit.tsx")).WorkerEditPage,
+    load: async () => (await import("./pages/workers/worker_form.tsx")).WorkerEditPage,
   },
   { path: "/console/workers/:id", load: async () => (await import("./pages/workers/worker.tsx")).WorkerPage },
   {
     path: "/console/workers/:id/edit",
-    load: async () => (await import("./pages/workers/edit.tsx")).WorkerEditPage,
+    load: async () => (await import("./pages/workers/worker_form.tsx")).WorkerEditPage,
   },
   {
     path: "/console/messages",
-    load: async () => (await import("./pages/messages/messages.tsx")).MessagesPage,
+    load: async () => (await import("./pages/chat/messages.tsx")).MessagesPage,
   },
-  { path: "/console/messages/:id", load: async () => (await import("./pages/messages/trace.tsx")).TracePage },
+  {
+    path: "/console/messages/:id",
+    load: async () => (await import("./pages/chat/message_trace.tsx")).TracePage,
+  },
   {
     path: "/console/budgets",
-    load: async () => (await import("./pages/budgets/budgets.tsx")).BudgetsPage,
+    load: async () => (await import("./pages/workers/budgets.tsx")).BudgetsPage,
   },
   {
     path: "/console/platforms",
-    load: async () => (await import("./pages/platforms/platforms.tsx")).PlatformsPage,
+    load: async () => (await import("./pages/chat/platforms.tsx")).PlatformsPage,
   },
-  { path: "/console/runners", load: async () => (await import("./pages/runners/runners.tsx")).RunnersPage },
-  { path: "/console/memory", load: async () => (await import("./pages/memory/memory.tsx")).MemoryPage },
+  { path: "/console/runners", load: async () => (await import("./pages/workers/runners.tsx")).RunnersPage },
+  { path: "/console/memory", load: async () => (await import("./pages/workers/memory.tsx")).MemoryPage },
   { path: "/console/system", load: async () => (await import("./pages/system/overview.tsx")).OverviewPage },
   {
     path: "/console/system/usage",
@@ -84,7 +87,7 @@ export const PAGES: readonly Page[] = [
   },
   {
     path: "/console/system/users",
-    load: async () => (await import("./pages/system/users.tsx")).UsersPage,
+    load: async () => (await import("./pages/account/users.tsx")).UsersPage,
   },
   {
     path: "/console/system/webhooks",

@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { api, ask, type Schemas } from "./api.ts";
 import { onEvent, onReset } from "./events.ts";
-import { tellNew } from "./notify.ts";
+import { tellNew } from "./notifications.ts";
 
 /** Something that needs a person. */
 export type InboxItem = Schemas["InboxItem"];

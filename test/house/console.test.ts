@@ -19,7 +19,7 @@ const SHARED = /^src\/(base\/backoff|domain\/vocabulary)\.ts$/;
 const PLACES: Record<string, RegExp> = {
   "openapi-fetch": /^console\/live\/api\.ts$/,
   "eventsource-parser": /^console\/live\//,
-  "anser": /^console\/parts\/ansi\.tsx$/,
+  "anser": /^console\/parts\/ansi_line\.tsx$/,
   "uplot": /^console\/parts\/chart\.tsx$/,
   "marked": /^console\/parts\/markdown\.tsx$/,
 };
@@ -89,7 +89,7 @@ describe("the console (architecture, Style; contract 17)", () => {
     expect(places(/(?<!\w)fetch\(/, /^console\/live\/session\.ts$/)).toEqual([]);
     expect(places(/XMLHttpRequest|WebSocket|EventSource\(|sendBeacon/, /^console\/pages\/chat\/upload\.ts$/))
       .toEqual([]);
-    expect(places(/localStorage/, /^console\/live\/(session|notify)\.ts$/)).toEqual([]);
+    expect(places(/localStorage/, /^console\/live\/(session|notifications)\.ts$/)).toEqual([]);
   });
 
   // Every kind of platform is shown as the service tells of it: a new one needs nothing here. Webhooks are pages of their own.

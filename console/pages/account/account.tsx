@@ -1,11 +1,11 @@
 import { LogOut } from "lucide-preact";
 import { api, ask } from "../../live/api.ts";
-import { canNotify, notifying, setNotifying } from "../../live/notify.ts";
+import { canNotify, notifying, setNotifying } from "../../live/notifications.ts";
 import { useResource } from "../../live/resource.ts";
 import { signOut, username } from "../../live/session.ts";
-import { Fact, Facts } from "../../parts/fact.tsx";
+import { Fact, Facts } from "../../parts/facts.tsx";
 import { Tick } from "../../parts/field.tsx";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Waiting } from "../../parts/notice.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { PasswordForm } from "./password_form.tsx";

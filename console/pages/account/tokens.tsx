@@ -2,7 +2,7 @@ import { Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { api, ask, askPage, type Schemas } from "../../live/api.ts";
 import { useList } from "../../live/resource.ts";
-import { Act } from "../../parts/act.tsx";
+import { Act } from "../../parts/button.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { Waiting } from "../../parts/notice.tsx";
 import { SecretOnce } from "../../parts/secret.tsx";

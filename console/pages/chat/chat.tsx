@@ -5,7 +5,7 @@ import { api, ask, askPage, type Conversation as Listed } from "../../live/api.t
 import { type LiveList, useList } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import type { PageProps } from "../../pages.tsx";
-import { Act } from "../../parts/act.tsx";
+import { Act } from "../../parts/button.tsx";
 import { conversationText } from "../../parts/format.ts";
 import { Empty, Waiting } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
@@ -13,7 +13,7 @@ import { Ago } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Conversation } from "./conversation.tsx";
-import { Elsewhere } from "./elsewhere.tsx";
+import { Elsewhere } from "./platform_conversation.tsx";
 
 const ROW_PX = 56;
 const PAGE_SIZE = 100;

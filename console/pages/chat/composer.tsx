@@ -2,10 +2,10 @@ import { Paperclip, SendHorizontal, X } from "lucide-preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, ask, type Refusal, refusalOf } from "../../live/api.ts";
 import { useDraft } from "../../live/draft.ts";
-import { departs, leftBehind, settled } from "../../live/unsent.ts";
+import { departs, leftBehind, settled } from "../../live/pending_messages.ts";
 import { sizeText } from "../../parts/format.ts";
 import { RefusalNotice } from "../../parts/notice.tsx";
-import { completed, mentioned, MentionList } from "./mention.tsx";
+import { completed, mentioned, MentionList } from "./mention_list.tsx";
 import { upload } from "./upload.ts";
 
 /** A message on its way; `messageId` when the service has it. */

@@ -10,11 +10,11 @@ import { conversationText, firstLine, isUnnamed } from "../../parts/format.ts";
 import { Empty, Waiting } from "../../parts/notice.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { Composer, type Sending } from "./composer.tsx";
-import { ChatSettings } from "./chat_settings.tsx";
+import { ChatSettings } from "./conversation_form.tsx";
 import { MessageView, SendingView } from "./message.tsx";
 import { useProgress } from "./progress.ts";
 import { ProgressView } from "./progress_view.tsx";
-import { newDay, Thread } from "./thread.tsx";
+import { newDay, Thread } from "./message_list.tsx";
 
 const SHOWN_MAX = 200;
 const NAME_MAX_CHARACTERS = 48;

@@ -2,7 +2,7 @@ import { Info, Paperclip } from "lucide-preact";
 import { Link } from "wouter-preact";
 import type { ChatMessage, Question } from "../../live/api.ts";
 import { saveAnswer } from "../../live/download.ts";
-import { Act } from "../../parts/act.tsx";
+import { Act } from "../../parts/button.tsx";
 import { AnswerForm } from "../../parts/answer_form.tsx";
 import { clockText, dayText, sizeText, timeText } from "../../parts/format.ts";
 import { Markdown } from "../../parts/markdown.tsx";
@@ -10,7 +10,7 @@ import { CopyButton } from "../../parts/short_id.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { now } from "../../live/clock.ts";
 import type { Sending } from "./composer.tsx";
-import { Why } from "./why.tsx";
+import { Why } from "./routing_reason.tsx";
 
 /** Something that was said: by the reader at the right, by others at the left. */
 export function MessageView(

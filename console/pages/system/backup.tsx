@@ -4,7 +4,7 @@ import { saveAnswer } from "../../live/download.ts";
 import { may } from "../../live/session.ts";
 import { TextField, Tick } from "../../parts/field.tsx";
 import { useSend } from "../../parts/form.tsx";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Empty, RefusalNotice } from "../../parts/notice.tsx";
 import { say } from "../../parts/toast.tsx";
 import { SystemTabs } from "./system_tabs.tsx";

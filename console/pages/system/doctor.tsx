@@ -1,6 +1,6 @@
 import { api, ask } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Waiting } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
 import { SystemTabs } from "./system_tabs.tsx";

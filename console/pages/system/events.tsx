@@ -5,7 +5,7 @@ import { api, ask, type JournalEvent } from "../../live/api.ts";
 import { onEvent } from "../../live/events.ts";
 import { useResource } from "../../live/resource.ts";
 import { workerName } from "../../live/workers.ts";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Empty, Waiting } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { Ago } from "../../parts/time.tsx";

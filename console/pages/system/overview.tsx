@@ -1,9 +1,9 @@
 import { Link } from "wouter-preact";
 import { api, ask, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
-import { Fact, Facts } from "../../parts/fact.tsx";
+import { Fact, Facts } from "../../parts/facts.tsx";
 import { costText, countText, timeText } from "../../parts/format.ts";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Waiting } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";

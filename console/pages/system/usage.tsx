@@ -5,7 +5,7 @@ import { secondNow } from "../../live/clock.ts";
 import { useResource } from "../../live/resource.ts";
 import { Choice } from "../../parts/field.tsx";
 import { costText, countText } from "../../parts/format.ts";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Empty, Waiting } from "../../parts/notice.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
 import { Charts } from "./charts.tsx";

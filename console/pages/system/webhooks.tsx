@@ -4,7 +4,7 @@ import { Link } from "wouter-preact";
 import { api, askPage, type Schemas } from "../../live/api.ts";
 import { useList } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Listing } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
 import { SecretOnce } from "../../parts/secret.tsx";

@@ -1,5 +1,5 @@
 import type { Execution } from "../../live/api.ts";
-import { Fact } from "../../parts/fact.tsx";
+import { Fact } from "../../parts/facts.tsx";
 import { manyText } from "../../parts/format.ts";
 import { Status } from "../../parts/status.tsx";
 

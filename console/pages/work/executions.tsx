@@ -2,7 +2,7 @@ import { api, askPage, type Execution } from "../../live/api.ts";
 import { filtersOf, useAddress } from "../../live/address.ts";
 import { useList } from "../../live/resource.ts";
 import { Choice } from "../../parts/field.tsx";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Listing } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
 import { statusWord } from "../../parts/status.tsx";

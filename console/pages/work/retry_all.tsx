@@ -2,7 +2,7 @@ import { RotateCcw } from "lucide-preact";
 import { api, ask, askAll, askPage, type Execution } from "../../live/api.ts";
 import type { LiveList } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
-import { Act } from "../../parts/act.tsx";
+import { Act } from "../../parts/button.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { manyText } from "../../parts/format.ts";
 import { attempt, say } from "../../parts/toast.tsx";

@@ -2,7 +2,7 @@ import { Link } from "wouter-preact";
 import type { Task } from "../../live/api.ts";
 import { workerName } from "../../live/workers.ts";
 import { firstLine } from "../../parts/format.ts";
-import { cronWords } from "../schedules/words.ts";
+import { cronWords } from "./schedule_text.ts";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { api, ask } from "../../live/api.ts";
 import type { Resource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
-import { Act } from "../../parts/act.tsx";
+import { Act } from "../../parts/button.tsx";
 import { confirmed, Dialog } from "../../parts/dialog.tsx";
 import { Choice, TextField } from "../../parts/field.tsx";
 import { DialogForm, useSend } from "../../parts/form.tsx";

@@ -4,7 +4,7 @@ import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import { Meter } from "../../parts/meter.tsx";
 import { Waiting } from "../../parts/notice.tsx";
-import { periodWords, targetWords, useDepartmentNames, usedWords } from "../budgets/words.ts";
+import { periodWords, targetWords, useDepartmentNames, usedWords } from "./budget_text.ts";
 import { above, useDepartments } from "./department_tree.ts";
 
 const SHOWN_MAX = 100;

@@ -7,7 +7,7 @@ import { may } from "../../live/session.ts";
 import { workers } from "../../live/workers.ts";
 import { Choice } from "../../parts/field.tsx";
 import { firstLine } from "../../parts/format.ts";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Empty, Loading } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { Status } from "../../parts/status.tsx";

@@ -5,20 +5,20 @@ import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
 import { workerName } from "../../live/workers.ts";
 import type { PageProps } from "../../pages.tsx";
-import { Act } from "../../parts/act.tsx";
+import { Act } from "../../parts/button.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
-import { Fact, Facts } from "../../parts/fact.tsx";
+import { Fact, Facts } from "../../parts/facts.tsx";
 import { firstLine, plannedText } from "../../parts/format.ts";
-import { Absent, Heading } from "../../parts/heading.tsx";
+import { Absent, Heading } from "../../parts/page.tsx";
 import { ShortId } from "../../parts/short_id.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
-import { HeldNotice } from "../work/held.tsx";
-import { TaskRuns } from "../work/task_runs.tsx";
-import { Preview } from "./preview.tsx";
-import { whenWords } from "./words.ts";
+import { HeldNotice } from "./blocked_notice.tsx";
+import { TaskRuns } from "./task_runs.tsx";
+import { Preview } from "./cron_preview.tsx";
+import { whenWords } from "./schedule_text.ts";
 
 const NAME_MAX_CHARACTERS = 60;
 

@@ -3,7 +3,7 @@ import { Link } from "wouter-preact";
 import { api, ask, askPage, type Schemas, type Worker } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
-import { Act } from "../../parts/act.tsx";
+import { Act } from "../../parts/button.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { Waiting } from "../../parts/notice.tsx";
 import { Ago } from "../../parts/time.tsx";

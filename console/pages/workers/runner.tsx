@@ -3,14 +3,14 @@ import { api, ask } from "../../live/api.ts";
 import type { Runner } from "../../live/runners.ts";
 import { may } from "../../live/session.ts";
 import { workers } from "../../live/workers.ts";
-import { Act } from "../../parts/act.tsx";
+import { Act } from "../../parts/button.tsx";
 import { confirmed, Dialog } from "../../parts/dialog.tsx";
-import { Fact, Facts } from "../../parts/fact.tsx";
+import { Fact, Facts } from "../../parts/facts.tsx";
 import { manyText } from "../../parts/format.ts";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
-import { startCommand } from "./handover.tsx";
+import { startCommand } from "./runner_token.tsx";
 
 const NAMED = 20;
 

@@ -7,13 +7,13 @@ import { may } from "../../live/session.ts";
 import { workerName } from "../../live/workers.ts";
 import { Choice } from "../../parts/field.tsx";
 import { firstLine } from "../../parts/format.ts";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Listing } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { WorkerChoice } from "../../parts/worker_choice.tsx";
-import { lastWords, whenWords } from "./words.ts";
+import { lastWords, whenWords } from "./schedule_text.ts";
 
 const PAGE_SIZE = 100;
 // More than anybody reads; beyond this a filter finds them.

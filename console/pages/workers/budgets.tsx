@@ -4,10 +4,10 @@ import { api, ask, askAll, askPage, type Schemas } from "../../live/api.ts";
 import { useAddress } from "../../live/address.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
-import { Act } from "../../parts/act.tsx";
+import { Act } from "../../parts/button.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { timeText } from "../../parts/format.ts";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Meter } from "../../parts/meter.tsx";
 import { Empty, Waiting } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
@@ -15,9 +15,9 @@ import { Ago } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { now } from "../../live/clock.ts";
 import { BudgetForm } from "./budget_form.tsx";
-import { Engines } from "./engines.tsx";
-import { LiftForm } from "./lift_form.tsx";
-import { amountWords, periodWords, targetWords, useDepartmentNames, usedWords } from "./words.ts";
+import { Engines } from "./engine_cards.tsx";
+import { LiftForm } from "./budget_lift_form.tsx";
+import { amountWords, periodWords, targetWords, useDepartmentNames, usedWords } from "./budget_text.ts";
 
 export type Budget = Schemas["Budget"];
 

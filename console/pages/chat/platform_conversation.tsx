@@ -7,7 +7,7 @@ import { useOpenQuestions } from "../../live/questions.ts";
 import { useResource } from "../../live/resource.ts";
 import { Empty, Waiting } from "../../parts/notice.tsx";
 import { MessageView } from "./message.tsx";
-import { newDay, Thread } from "./thread.tsx";
+import { newDay, Thread } from "./message_list.tsx";
 
 const SHOWN = 100;
 

@@ -7,7 +7,7 @@ import { may } from "../../live/session.ts";
 import type { PageProps } from "../../pages.tsx";
 import { Choice, TextField, Tick, wordsIn } from "../../parts/field.tsx";
 import { useSend } from "../../parts/form.tsx";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Empty, RefusalNotice, Waiting } from "../../parts/notice.tsx";
 import { say } from "../../parts/toast.tsx";
 import { flat, useDepartments } from "./department_tree.ts";

@@ -3,13 +3,13 @@ import { useState } from "preact/hooks";
 import { api, askPage } from "../../live/api.ts";
 import { useList } from "../../live/resource.ts";
 import { may, username } from "../../live/session.ts";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Listing } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
 import { SecretOnce } from "../../parts/secret.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { SystemTabs } from "./system_tabs.tsx";
+import { SystemTabs } from "../system/system_tabs.tsx";
 import { type Made, NewUser, type User, UserForm } from "./user_form.tsx";
 
 const PAGE_SIZE = 100;

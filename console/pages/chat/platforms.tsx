@@ -4,15 +4,15 @@ import { api, ask, type Schemas } from "../../live/api.ts";
 import { now } from "../../live/clock.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
-import { Act } from "../../parts/act.tsx";
+import { Act } from "../../parts/button.tsx";
 import { confirmed } from "../../parts/dialog.tsx";
 import { durationText, manyText } from "../../parts/format.ts";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Empty, Waiting } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { attempt, say } from "../../parts/toast.tsx";
-import { PairForm } from "./pair_form.tsx";
+import { PairForm } from "./pairing_form.tsx";
 
 type Platform = Schemas["Platform"];
 type Sender = Schemas["PlatformSender"];

@@ -5,9 +5,9 @@ import { useResource } from "../../live/resource.ts";
 import { may, username } from "../../live/session.ts";
 import { Choice, TextField } from "../../parts/field.tsx";
 import { useSend } from "../../parts/form.tsx";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Empty, RefusalNotice } from "../../parts/notice.tsx";
-import { byUse } from "../workers/engines.ts";
+import { byUse } from "./engines.ts";
 
 /** The first steps on an empty service: an engine, a worker, hello. */
 export function StartPage() {

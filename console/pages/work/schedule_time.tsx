@@ -1,8 +1,8 @@
 import type { Refusal } from "../../live/api.ts";
 import { Choice, TextField } from "../../parts/field.tsx";
-import { Preview } from "./preview.tsx";
-import type { Values } from "./values.ts";
-import { cronWords } from "./words.ts";
+import { Preview } from "./cron_preview.tsx";
+import type { Values } from "./schedule_fields.ts";
+import { cronWords } from "./schedule_text.ts";
 
 const OWN = "own";
 const COMMON = ["0 * * * *", "0 9 * * *", "0 9 * * 1-5", "0 9 * * 1"];

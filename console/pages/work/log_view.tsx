@@ -2,13 +2,13 @@ import { ChevronDown, ChevronUp } from "lucide-preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useAddress } from "../../live/address.ts";
 import { type Log, useLog } from "../../live/log.ts";
-import { AnsiLine, openBehind } from "../../parts/ansi.tsx";
+import { AnsiLine, openBehind } from "../../parts/ansi_line.tsx";
 import { Tick } from "../../parts/field.tsx";
 import { manyText, stampText } from "../../parts/format.ts";
 import { RefusalNotice } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { Status } from "../../parts/status.tsx";
-import { useHits } from "./hits.ts";
+import { useHits } from "./log_search.ts";
 
 const LINE_PX = 20;
 

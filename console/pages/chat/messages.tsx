@@ -5,7 +5,7 @@ import { useList } from "../../live/resource.ts";
 import { workerName } from "../../live/workers.ts";
 import { Choice } from "../../parts/field.tsx";
 import { firstLine, platformText, whoText } from "../../parts/format.ts";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Listing } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
 import { Status, statusWord } from "../../parts/status.tsx";

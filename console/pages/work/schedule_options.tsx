@@ -1,6 +1,6 @@
 import { may } from "../../live/session.ts";
 import { Choice, TextField } from "../../parts/field.tsx";
-import type { PartProps } from "./when.tsx";
+import type { PartProps } from "./schedule_time.tsx";
 
 const COMMAND_HINT = "One word a line: the program and its arguments. No shell reads them";
 

@@ -5,14 +5,14 @@ import { useOpenQuestions } from "../../live/questions.ts";
 import { useResource } from "../../live/resource.ts";
 import { workerName, workers } from "../../live/workers.ts";
 import { AnswerForm } from "../../parts/answer_form.tsx";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Empty, Loading, Waiting } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
-import { StartPage } from "../start/start.tsx";
-import { ExecutionRow } from "../work/execution_row.tsx";
-import { ItemRow } from "./item.tsx";
+import { StartPage } from "../workers/welcome.tsx";
+import { ExecutionRow } from "./execution_row.tsx";
+import { ItemRow } from "./inbox_item.tsx";
 
 const RUNNING_SHOWN = 20;
 

@@ -8,12 +8,12 @@ import { workers } from "../../live/workers.ts";
 import type { PageProps } from "../../pages.tsx";
 import { Choice, TextField } from "../../parts/field.tsx";
 import { useSend } from "../../parts/form.tsx";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Empty, Loading, RefusalNotice, Waiting } from "../../parts/notice.tsx";
 import { say } from "../../parts/toast.tsx";
-import { ScheduleOptions } from "./options.tsx";
-import { blank, createOf, updateOf, type Values, valuesOf } from "./values.ts";
-import { When } from "./when.tsx";
+import { ScheduleOptions } from "./schedule_options.tsx";
+import { blank, createOf, updateOf, type Values, valuesOf } from "./schedule_fields.ts";
+import { When } from "./schedule_time.tsx";
 
 /** A new schedule, or changes to one. What is typed outlives a reload. */
 export function ScheduleEditPage({ params: { id = "" } }: PageProps) {

@@ -4,7 +4,7 @@ import { useResource } from "../../live/resource.ts";
 import { workers } from "../../live/workers.ts";
 import { Choice, TextField } from "../../parts/field.tsx";
 import { DialogForm, useSend } from "../../parts/form.tsx";
-import { PERIOD_CHOICES, useDepartmentNames } from "./words.ts";
+import { PERIOD_CHOICES, useDepartmentNames } from "./budget_text.ts";
 
 type Budget = Schemas["Budget"];
 

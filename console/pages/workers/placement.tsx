@@ -3,7 +3,7 @@ import { api, ask, type Worker } from "../../live/api.ts";
 import { useRunners, withLabels } from "../../live/runners.ts";
 import { may } from "../../live/session.ts";
 import { Choice } from "../../parts/field.tsx";
-import { Fact } from "../../parts/fact.tsx";
+import { Fact } from "../../parts/facts.tsx";
 import { DialogForm, useSend } from "../../parts/form.tsx";
 import { Waiting } from "../../parts/notice.tsx";
 import { CopyButton } from "../../parts/short_id.tsx";

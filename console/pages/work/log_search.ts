@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { bareText } from "../../parts/ansi.tsx";
+import { bareText } from "../../parts/ansi_line.tsx";
 
 // A page moves smoothly while it searches: after so long it lets others have their turn.
 const SLICE_MS = 8;

@@ -2,12 +2,12 @@ import { Link } from "wouter-preact";
 import { api, ask } from "../../live/api.ts";
 import type { InboxItem } from "../../live/inbox.ts";
 import { may } from "../../live/session.ts";
-import { Act } from "../../parts/act.tsx";
+import { Act } from "../../parts/button.tsx";
 import { firstLine } from "../../parts/format.ts";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
-import { failureWord } from "../work/failure.ts";
+import { failureWord } from "./failure.ts";
 
 /** Something that needs a person: where it is looked at, and what most often is done about it. */
 export function ItemRow({ item }: { item: InboxItem }) {

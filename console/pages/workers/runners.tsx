@@ -4,14 +4,14 @@ import { useAddress } from "../../live/address.ts";
 import { type Runner, useRunners } from "../../live/runners.ts";
 import { may } from "../../live/session.ts";
 import { Choice } from "../../parts/field.tsx";
-import { Heading } from "../../parts/heading.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Empty, Waiting } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { Status, statusWord } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { Handover } from "./handover.tsx";
+import { Handover } from "./runner_token.tsx";
 import { RunnerForm } from "./runner_form.tsx";
-import { RunnerView } from "./runner_view.tsx";
+import { RunnerView } from "./runner.tsx";
 
 const ROW_PX = 60;
 const STATES = ["online", "silent", "draining"];

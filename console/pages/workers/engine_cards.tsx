@@ -2,7 +2,7 @@ import { api, ask, type Schemas } from "../../live/api.ts";
 import { now } from "../../live/clock.ts";
 import { useResource } from "../../live/resource.ts";
 import { may } from "../../live/session.ts";
-import { Act } from "../../parts/act.tsx";
+import { Act } from "../../parts/button.tsx";
 import { timeText } from "../../parts/format.ts";
 import { Meter } from "../../parts/meter.tsx";
 import { Waiting } from "../../parts/notice.tsx";

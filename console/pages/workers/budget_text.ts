@@ -1,7 +1,7 @@
 import type { Schemas } from "../../live/api.ts";
 import { workerName } from "../../live/workers.ts";
 import { costText, countText } from "../../parts/format.ts";
-import { flat, useDepartments } from "../workers/department_tree.ts";
+import { flat, useDepartments } from "./department_tree.ts";
 
 type Budget = Schemas["Budget"];
 
