@@ -1,7 +1,7 @@
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
-/** Puts something on every page of a service; answers the addresses of the pages by their names. */
+/** Creates sample data for every page. Returns the addresses of the pages by their names. */
 export async function furnish(url: string, password: string): Promise<Record<string, string>> {
   const login = await send(url, "", "POST /api/auth/login", { username: "admin", password });
   const call = (route: string, body?: unknown) => send(url, login.access_token, route, body);
@@ -159,7 +159,7 @@ async function others(call: Call, worker: string, chat: string): Promise<void> {
   await call("POST /api/budgets", { ...budget, name: "Trials", unit: "minutes", limit: 600, period: "7d" });
 }
 
-/** Two runners that were heard of, one that was not yet, and a worker that is at home on one. */
+/** Creates two connected runners, one that has never connected, and a worker with its directory on a runner. */
 async function machines(url: string, call: Call): Promise<{ runner: string; away: string }> {
   const plans: [name: string, labels: string[], engines: string[]][] = [
     ["render1", ["gpu", "linux"], ["codex", "whisper"]],

@@ -1,26 +1,26 @@
-// What may be pressed again and again at once, such as the way to the next hit.
-const AGAIN = "[data-again]";
+// Buttons that a user presses repeatedly, such as the one for the next match.
+const REPEATABLE = "[data-again]";
 
 /**
- * Makes a double click one click, wherever its second half lands: on the same button, or on what has moved under the pointer
- * since. A key that is held down presses once. Nothing on the service is done twice by it (contract 17.4).
+ * Turns a double click into one click, even if the layout has moved another button under the pointer. A key that is held down
+ * presses once. So no action runs twice by accident.
  */
-export function pressOnce(): void {
+export function ignoreDoublePresses(): void {
   addEventListener("click", (event) => {
-    if (event.detail > 1 && pressable(event.target)) end(event);
+    if (event.detail > 1 && isPressable(event.target)) stop(event);
   }, { capture: true });
   addEventListener("keydown", (event) => {
-    if (event.repeat && event.key === "Enter" && pressable(event.target)) end(event);
+    if (event.repeat && event.key === "Enter" && isPressable(event.target)) stop(event);
   }, { capture: true });
 }
 
-function pressable(target: EventTarget | null): boolean {
+function isPressable(target: EventTarget | null): boolean {
   if (!(target instanceof Element)) return false;
   const pressed = target.closest("button, a[href]");
-  return pressed !== null && !pressed.matches(AGAIN);
+  return pressed !== null && !pressed.matches(REPEATABLE);
 }
 
-function end(event: Event): void {
+function stop(event: Event): void {
   event.preventDefault();
   event.stopImmediatePropagation();
 }

@@ -1,44 +1,42 @@
 import { signal } from "@preact/signals";
-import type { InboxItem } from "./inbox.ts";
+import type { Schemas } from "./api.ts";
 
-// Kept for this browser until somebody turns it off: what it says comes from the session alone.
-const KEPT = "svc.notify";
+type InboxItem = Schemas["InboxItem"];
 
-/** Whether this browser tells of new things in the inbox while nobody looks (contract 17). */
-export const notifying = signal(mayNotify() && localStorage.getItem(KEPT) !== null);
+const ENABLED = "svc.notify";
 
-/** Whether this browser can be asked for it at all: not without a secure context, nor when it was refused. */
+/** Whether this browser shows a notification for a new inbox item while the page is hidden. */
+export const notificationsEnabled = signal(
+  canNotify() && Notification.permission === "granted" && localStorage.getItem(ENABLED) !== null,
+);
+
+/** Whether the browser supports notifications: it needs a secure context, and the user must not have blocked them. */
 export function canNotify(): boolean {
   return "Notification" in globalThis && isSecureContext && Notification.permission !== "denied";
 }
 
-/** Turns it on, asking the browser's owner, or off. */
-export async function setNotifying(on: boolean): Promise<void> {
-  notifying.value = on && await Notification.requestPermission() === "granted";
-  if (notifying.value) localStorage.setItem(KEPT, "yes");
-  else localStorage.removeItem(KEPT);
+/** Turns notifications on, with the browser's permission, or off. */
+export async function enableNotifications(on: boolean): Promise<void> {
+  notificationsEnabled.value = on && await Notification.requestPermission() === "granted";
+  if (notificationsEnabled.value) localStorage.setItem(ENABLED, "yes");
+  else localStorage.removeItem(ENABLED);
 }
 
-/** Tells of what is new; only while this page is not seen. Several tabs tell it once: the browser keeps one of a tag. */
-export function tellNew(before: readonly InboxItem[] | undefined, after: readonly InboxItem[]): void {
-  if (!notifying.value || !document.hidden || before === undefined) return;
-  const known = new Set(before.map(tagOf));
+/** Shows a notification for each new item, if the page is hidden. The tag keeps several tabs from showing it twice. */
+export function notifyNew(before: readonly InboxItem[] | undefined, after: readonly InboxItem[]): void {
+  if (!notificationsEnabled.value || !document.hidden || before === undefined) return;
+  const known = new Set(before.map(buildItemKey));
   for (const item of after) {
-    if (known.has(tagOf(item))) continue;
-    const shown = new Notification(item.title || item.kind.replaceAll("_", " "), {
-      body: item.worker_name,
-      tag: tagOf(item),
-    });
-    shown.onclick = () => globalThis.focus();
+    const tag = buildItemKey(item);
+    if (known.has(tag)) continue;
+    const title = item.title || item.kind.replaceAll("_", " ");
+    const notification = new Notification(title, { body: item.worker_name, tag });
+    notification.onclick = () => globalThis.focus();
   }
 }
 
-function mayNotify(): boolean {
-  return canNotify() && Notification.permission === "granted";
-}
-
-function tagOf(
-  { kind, execution_id, message_id, worker_id, engine, task_id, budget_id, at }: InboxItem,
-): string {
+/** Builds the identity of an inbox item, which has no id. */
+export function buildItemKey(item: InboxItem): string {
+  const { kind, execution_id, message_id, worker_id, engine, task_id, budget_id, at } = item;
   return [kind, execution_id, message_id, worker_id, engine, task_id, budget_id, at].join(" ");
 }

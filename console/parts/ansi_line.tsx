@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 
 const ESC = "\\x1b";
 const SGR = new RegExp(`${ESC}\\[[\\d;]*m`, "g");
-// What moves a cursor, names a window or rings a bell has no meaning here.
+// Codes that move the cursor, name a window or ring a bell mean nothing in a page.
 const OTHER = new RegExp(
   `${ESC}\\[[\\d;?]*[A-Za-ln-z]|${ESC}\\][^\\x07${ESC}]*(\\x07|${ESC}\\\\)|${ESC}[()][A-Z0-9]|` +
     "[\\x00-\\x08\\x0b-\\x1a\\x1c-\\x1f\\x7f]",
@@ -11,10 +11,10 @@ const OTHER = new RegExp(
 );
 const BEFORE_FIRST = new RegExp(`^[^${ESC}]*`);
 
-/** One line with a terminal's colours. `open` is what lines before it have left switched on. */
+/** A line with the colors of a terminal. `open` holds the codes that earlier lines left on. */
 export function AnsiLine({ text, open }: { text: string; open: string }) {
   const parts = useMemo(
-    () => Anser.ansiToJson(open + plainOf(text), { use_classes: true, remove_empty: true }),
+    () => Anser.ansiToJson(open + removeControls(text), { use_classes: true, remove_empty: true }),
     [text, open],
   );
   return (
@@ -27,22 +27,22 @@ export function AnsiLine({ text, open }: { text: string; open: string }) {
   );
 }
 
-/** What is switched on behind a line: to be carried into the next. */
-export function openBehind(open: string, text: string): string {
+/** Returns the codes that are on after a line, for the next one. */
+export function carryCodes(open: string, text: string): string {
   if (!text.includes("\x1b[")) return open;
   let now = open;
   for (const [code] of text.matchAll(SGR)) now = /\[0?m$/.test(code) ? "" : now + code;
-  // Nobody needs more than the last few.
+  // The last few codes decide.
   return now.slice(-64).replace(BEFORE_FIRST, "");
 }
 
-/** A line without a terminal's signs, for searching and copying. */
-export function bareText(text: string): string {
-  return plainOf(text).replace(SGR, "");
+/** Returns a line without the codes of a terminal, for searching and copying. */
+export function stripCodes(text: string): string {
+  return removeControls(text).replace(SGR, "");
 }
 
-// A progress bar writes itself over: its last state is what a terminal would show.
-function plainOf(text: string): string {
-  const shown = text.endsWith("\r") ? text.slice(0, -1) : text;
-  return shown.slice(shown.lastIndexOf("\r") + 1).replace(OTHER, "");
+// A progress bar overwrites its line: a terminal would show its last state.
+function removeControls(text: string): string {
+  const whole = text.endsWith("\r") ? text.slice(0, -1) : text;
+  return whole.slice(whole.lastIndexOf("\r") + 1).replace(OTHER, "");
 }

@@ -1,32 +1,45 @@
+import type { LucideIcon } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
+import { Link } from "wouter-preact";
+import { confirm, type Confirmation } from "./dialog.tsx";
+import { attempt } from "./toast.tsx";
 
-interface ActProps {
-  /** What is done; until it is, the button does nothing more. */
-  run: () => Promise<unknown>;
-  children: ComponentChildren;
+interface ButtonProps {
+  /** The action. Its error is shown as a message. */
+  press: () => unknown;
+  /** Asked before. */
+  confirm?: Confirmation;
+  /** Message after a success. */
+  done?: string;
+  /** Called after a success or an error. */
+  after?: (succeeded: boolean) => void;
+  icon?: LucideIcon;
+  children?: ComponentChildren;
   class?: string;
-  /** Its name where what it shows is not enough. */
+  /** The accessible name, where the visible text is not enough. */
   label?: string;
   title?: string;
 }
 
-/** A button that does something on the service, once at a time: on a slow line nobody knows whether a click was heard (contract 17.4). */
-export function Act({ run, children, class: classes = "", label, title }: ActProps) {
+/** A button. While it waits for the service, further presses do nothing. */
+export function Button(props: ButtonProps) {
+  const { press, confirm: question, done, after, icon: Icon, children, class: classes = "", label, title } =
+    props;
   const [busy, setBusy] = useState(false);
   const running = useRef(false);
-  async function press(): Promise<void> {
+  async function run(): Promise<void> {
     if (running.current) return;
     running.current = true;
     setBusy(true);
-    try {
-      await run();
-    } finally {
-      running.current = false;
-      setBusy(false);
+    if (question === undefined || await confirm(question)) {
+      const succeeded = await attempt(async () => await press(), done);
+      after?.(succeeded);
     }
+    running.current = false;
+    setBusy(false);
   }
-  // Not `disabled`: that would take the focus away from who works by keys.
+  // `disabled` would take the focus away from keyboard users.
   return (
     <button
       type="button"
@@ -34,9 +47,27 @@ export function Act({ run, children, class: classes = "", label, title }: ActPro
       aria-busy={busy}
       {...(label === undefined ? {} : { "aria-label": label })}
       {...(title === undefined ? {} : { title })}
-      onClick={() => void press()}
+      onClick={() => void run()}
     >
+      {Icon !== undefined && <Icon size={classes.includes("small") ? 14 : 16} aria-hidden="true" />}
+      {Icon !== undefined && children !== undefined && " "}
       {children}
     </button>
+  );
+}
+
+interface LinkButtonProps {
+  href: string;
+  icon?: LucideIcon;
+  class?: string;
+  children: ComponentChildren;
+}
+
+/** A link to another page that looks like a button. */
+export function LinkButton({ href, icon: Icon, class: classes = "", children }: LinkButtonProps) {
+  return (
+    <Link href={href} class={`button ${classes}`}>
+      {Icon !== undefined && <Icon size={16} aria-hidden="true" />} {children}
+    </Link>
   );
 }

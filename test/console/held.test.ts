@@ -32,13 +32,13 @@ describe.skipIf(path === null)("what waits, and why, in the console (contract 17
     const { page } = visitor;
     await visitor.goto("/");
     await visitor.signIn();
-    await page.getByText("Nothing needs you.").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
     await app.call(`PUT /api/tasks/${schedule.id}`, { paused: true });
     await app.call(`PUT /api/workers/${bob.id}`, { paused: true });
     await page.getByRole("button", { name: "Resume: Mail" }).click();
     await page.getByRole("link", { name: /Mail is paused/ }).waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Resume: Bob" }).click();
-    await page.getByText("Nothing needs you.").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
     expect(await app.call(`GET /api/tasks/${schedule.id}`)).toMatchObject({ paused: false });
 
     await app.call("POST /api/budgets", {
@@ -54,15 +54,15 @@ describe.skipIf(path === null)("what waits, and why, in the console (contract 17
       instruction: "say hello",
       type: "immediate",
     });
-    await page.getByRole("link", { name: /The budget Tight is used up/ }).waitFor();
+    await page.getByRole("link", { name: /Budget Tight is used up/ }).waitFor();
     await visitor.goto(`/console/tasks/${held.id}`);
-    await page.getByRole("note").getByText("It waits for a budget").waitFor();
+    await page.getByRole("note").getByText("Waiting for a budget").waitFor();
     await page.getByRole("link", { name: "Budgets and engines" }).click();
     await page.getByRole("meter", { name: "Tight" }).waitFor();
     await visitor.goto(`/console/workers/${ada.id}`);
     await page.getByRole("meter", { name: "Tight" }).waitFor();
     await page.getByRole("link", { name: "New budget" }).click();
-    await page.getByRole("dialog").getByLabel("For").evaluate((box) => {
+    await page.getByRole("dialog").getByLabel("Applies to").evaluate((box) => {
       if ((box as unknown as { value: string }).value === "global") throw new Error("not for the worker");
     });
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
@@ -86,7 +86,7 @@ describe.skipIf(path === null)("what waits, and why, in the console (contract 17
     await visitor.goto(`/console/executions/${execution.id}`);
     await visitor.signIn();
     await page.getByText("passed, 2 rounds").waitFor();
-    const rounds = page.getByRole("list", { name: "Rounds of the check" }).getByRole("listitem");
+    const rounds = page.getByRole("list", { name: "Check rounds" }).getByRole("listitem");
     await rounds.nth(1).waitFor();
     expect(await rounds.count()).toBe(2);
     await rounds.filter({ hasText: "Round 1: exit code 1" }).getByRole("button").click();
@@ -107,8 +107,8 @@ describe.skipIf(path === null)("what waits, and why, in the console (contract 17
     await visitor.goto(`/console/chat/${chat.id}`);
     await visitor.signIn();
     await page.getByRole("button", { name: "Why this worker?" }).click();
-    await page.getByRole("note").getByText(/^It went to Ada, by rules: .*mention/).waitFor();
-    await page.getByRole("link", { name: "All that happened with it" }).click();
+    await page.getByRole("note").getByText(/^Routed to Ada by rules: .*mention/).waitFor();
+    await page.getByRole("link", { name: "View trace" }).click();
     await page.getByText("Routed by rules").waitFor();
     expect(visitor.complaints).toEqual([]);
   });

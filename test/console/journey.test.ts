@@ -38,7 +38,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
       await visitor.signIn();
       await page.getByRole("heading", { name: "Welcome" }).waitFor();
       await page.getByLabel("Name").fill("Grace");
-      await page.getByRole("button", { name: "Make Grace and say hello" }).click();
+      await page.getByRole("button", { name: "Create Grace and say hello" }).click();
       await page.getByLabel("Message", { exact: true }).fill("hello there");
       await page.getByRole("button", { name: "Send" }).click();
       await page.getByRole("article", { name: "Reply" }).getByText("hello there").waitFor();
@@ -65,7 +65,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     await page.keyboard.type(PASSWORD);
     await press("Enter");
     await page.getByRole("heading", { name: "Welcome" }).waitFor();
-    await tabTo(visitor, "Make Ada and say hello");
+    await tabTo(visitor, "Create Ada and say hello");
     await press("Enter");
     await page.getByText("Say hello to Ada").waitFor();
     await page.keyboard.type("good morning");
@@ -87,7 +87,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     const { page } = visitor;
     await visitor.goto("/");
     await visitor.signIn();
-    await page.getByText("Nothing needs you.").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
     const chat = await app.call("POST /api/local/sessions", {});
     await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "fetch the report" });
     // The open page hears of it by itself.
@@ -98,7 +98,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     expect(await log.getByText("checking 1", { exact: true }).count()).toBe(0);
     await page.getByLabel("Search the log").fill("checking 17");
     await page.getByText("1 of 11").waitFor();
-    await page.getByRole("button", { name: "Next hit" }).click();
+    await page.getByRole("button", { name: "Next match" }).click();
     await log.locator(".hit").getByText("checking 170").waitFor();
     await log.getByRole("link", { name: "Line 171" }).click();
     await page.waitForURL(/line=171/);
@@ -127,14 +127,14 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     await page.getByRole("link", { name: /completed say hello/ }).waitFor();
     await app.call(`PUT /api/workers/${worker.id}`, { paused: true });
     await visitor.goto("/console/tasks?status=pending");
-    await page.getByText("Nothing matches.").waitFor();
+    await page.getByText("No matches.").waitFor();
     for (let number = 0; number < 3; number++) {
       await app.call(`POST /api/executions/${execution.id}/retry`, {});
     }
-    await page.getByText("3 in all").waitFor();
+    await page.getByText("3 total").waitFor();
     await page.getByRole("button", { name: "Cancel all" }).click();
     await page.getByRole("button", { name: "Cancel 3 tasks" }).click();
-    await page.getByText("Nothing matches.").waitFor();
+    await page.getByText("No matches.").waitFor();
     expect(await app.call("GET /api/queue")).toEqual([]);
     expect(visitor.complaints).toEqual([]);
   });
@@ -157,21 +157,21 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     await page.getByRole("button", { name: "Close" }).click();
     await page.getByRole("link", { name: "New worker" }).click();
     await page.getByLabel("Name").fill("Ada");
-    await page.getByLabel("What it is for").fill("Writes");
+    await page.getByLabel("Description").fill("Writes");
     // What is typed outlives a reload.
     await page.reload();
     await page.getByLabel("Research").check();
-    await page.getByRole("button", { name: "Make the worker" }).click();
+    await page.getByRole("button", { name: "Create worker" }).click();
     await page.getByRole("heading", { name: "Ada" }).waitFor();
     await page.getByText("Research").waitFor();
     await other.getByText("Ada").waitFor();
     await page.getByRole("link", { name: "Edit" }).click();
-    await page.getByLabel("What it is for").fill("Reads");
+    await page.getByLabel("Description").fill("Reads");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("Reads", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Delete Ada" }).click();
-    await page.getByText("Its history and its directory stay").waitFor();
-    await page.getByRole("button", { name: "Delete the worker" }).click();
+    await page.getByText("Its history and its directory are kept").waitFor();
+    await page.getByRole("button", { name: "Delete worker" }).click();
     await page.getByRole("heading", { name: "Workers" }).waitFor();
     await expect.poll(() => other.getByText("Ada").count(), POLL).toBe(0);
     expect(visitor.complaints).toEqual([]);

@@ -58,7 +58,7 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
     await send("good morning");
     await field.fill("and one more thing");
     held.resolve();
-    await page.getByRole("alert").getByText("The service does not answer").waitFor();
+    await page.getByRole("alert").getByText("The service does not respond").waitFor();
     expect(await field.inputValue()).toBe("good morning\n\nand one more thing");
     await page.unroute("**/messages");
     await send("good morning");
@@ -102,17 +102,17 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
     await page.route("**/api/tasks", async (route) => (await route.fetch(), await route.abort()), {
       times: 1,
     });
-    await page.getByRole("button", { name: "Schedule it" }).click();
-    await page.getByRole("alert").getByText("The service does not answer").waitFor();
+    await page.getByRole("button", { name: "Create schedule" }).click();
+    await page.getByRole("alert").getByText("The service does not respond").waitFor();
     expect(await app.call("GET /api/queue")).toHaveLength(1);
-    await page.getByRole("button", { name: "Schedule it" }).click();
+    await page.getByRole("button", { name: "Create schedule" }).click();
     await page.getByRole("heading", { name: "write the report" }).waitFor();
     expect(await app.call("GET /api/queue")).toHaveLength(1);
     await page.route("**/run", async (route) => (await route.fetch(), await route.abort()), { times: 1 });
     await page.getByRole("button", { name: "Run now" }).click();
-    await page.getByText("The service does not answer").waitFor();
+    await page.getByText("The service does not respond").waitFor();
     await page.getByRole("button", { name: "Run now" }).click();
-    await page.getByText("It runs now").waitFor();
+    await page.getByText("Run started").waitFor();
     await app.settle();
     expect(await app.call("GET /api/executions")).toHaveLength(1);
   });
@@ -141,7 +141,7 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
     await field.fill("the password is swordfish");
     const other = await visitor.context.newPage();
     await other.goto(`${app.url}/console/workers/new`);
-    await other.getByLabel("What it is for").fill("a secret plan");
+    await other.getByLabel("Description").fill("a secret plan");
     await page.bringToFront();
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByRole("heading", { name: "Sign in to svc" }).waitFor();
@@ -149,7 +149,7 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
     for (const each of [page, other]) expect(await each.evaluate("sessionStorage.length")).toBe(0);
     await visitor.signIn("grace", "a long secret");
     // The other tab follows, and starts anew.
-    await other.getByText("may look at workers, and not change them").waitFor();
+    await other.getByText("permission to edit workers").waitFor();
     await page.getByText("Plans").first().waitFor();
     expect(await page.getByText("swordfish").count()).toBe(0);
     expect(await page.getByLabel("Message", { exact: true }).count()).toBe(0);

@@ -39,16 +39,16 @@ describe.skipIf(path === null)("platforms in the console (contract 10, contract 
     await visitor.goto("/console/platforms");
     await visitor.signIn();
     await page.getByRole("heading", { name: "phone" }).waitFor();
-    await page.getByRole("button", { name: "Let somebody in" }).click();
+    await page.getByRole("button", { name: "Pair a sender" }).click();
     await page.getByLabel("Code").fill("ZZZZ-9999");
-    await page.getByRole("button", { name: "Whose is it?" }).click();
+    await page.getByRole("button", { name: "Look up code" }).click();
     await page.getByRole("alert").waitFor();
     await page.getByLabel("Code").fill(code.toLowerCase());
-    await page.getByRole("button", { name: "Whose is it?" }).click();
+    await page.getByRole("button", { name: "Look up code" }).click();
     await page.getByText("<b>Mallory</b>").waitFor();
     await page.getByText("4711").waitFor();
-    await page.getByRole("button", { name: "Let them in" }).click();
-    await page.getByText("1 person let in").waitFor();
+    await page.getByRole("button", { name: "Confirm pairing" }).click();
+    await page.getByText("1 paired sender").waitFor();
     expect(await app.call("GET /api/platforms/phone/senders")).toMatchObject([{ id: "4711" }]);
     say("say **hello**");
     await eventually("a reply", () => answers().includes("<b>hello</b>"));
@@ -56,9 +56,9 @@ describe.skipIf(path === null)("platforms in the console (contract 10, contract 
     await page.getByRole("link", { name: /hello/ }).click();
     await page.getByRole("article", { name: "Reply" }).getByText("hello").waitFor();
     await visitor.goto("/console/platforms");
-    await page.getByRole("button", { name: /^Shut out/ }).click();
-    await page.getByRole("button", { name: "Shut them out" }).click();
-    await page.getByText("1 person let in").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: /^Unpair/ }).click();
+    await page.getByRole("button", { name: "Unpair sender" }).click();
+    await page.getByText("1 paired sender").waitFor({ state: "detached" });
     expect(await app.call("GET /api/platforms/phone/senders")).toEqual([]);
     say("say still here");
     await eventually("another code", () => answers().at(-1)?.includes("svc ctl platform pair") === true);
@@ -91,7 +91,7 @@ describe.skipIf(path === null)("platforms in the console (contract 10, contract 
     await visitor.signIn();
     const again = page.getByRole("button", { name: /^Send again: the report is ready/ });
     await again.dblclick();
-    await page.getByText("It is being sent again").waitFor();
+    await page.getByText("Sending again").waitFor();
     await app.until("message.sent");
     await again.waitFor({ state: "detached" });
     expect(receiver.got.map(({ body }) => body.data.text)).toEqual([
@@ -123,7 +123,7 @@ describe.skipIf(path === null)("platforms in the console (contract 10, contract 
     await visitor.signIn();
     await page.getByRole("heading", { name: "pigeons" }).waitFor();
     await page.getByText("carrier_pigeon").waitFor();
-    await page.getByText("2 replies wait").waitFor();
+    await page.getByText("2 replies waiting").waitFor();
     await page.getByRole("button", { name: "Test pigeons" }).waitFor();
     expect(visitor.complaints).toEqual([]);
   });

@@ -32,21 +32,21 @@ describe.skipIf(path === null)("runners in the console (contract 17, contract 18
     const { page } = visitor;
     await visitor.goto("/console/runners");
     await visitor.signIn();
-    await page.getByText("Every worker runs on the service's own machine.").waitFor();
-    await page.getByRole("button", { name: "Add a runner" }).click();
+    await page.getByText("No runners yet.").waitFor();
+    await page.getByRole("button", { name: "Add runner" }).click();
     await page.getByLabel("Name").fill("mac1");
     await page.getByLabel("Labels").fill("Mac OS");
-    await page.getByRole("button", { name: "Make its token" }).click();
+    await page.getByRole("button", { name: "Create token" }).click();
     await page.getByText(/^Labels must be 1-50 of/).waitFor();
     await page.getByLabel("Labels").fill("macos, gpu");
-    await page.getByRole("button", { name: "Make its token" }).click();
+    await page.getByRole("button", { name: "Create token" }).click();
     await page.locator(".secret code").nth(1).waitFor();
     const [token = "", command] = await page.locator(".secret code").allTextContents();
     expect(command).toBe(`svc runner --url ${app.url} --token-file runner.token`);
-    await page.getByText("has to begin with https:").waitFor();
-    await page.getByRole("button", { name: "I have it" }).click();
+    await page.getByText("must start with https:").waitFor();
+    await page.getByRole("button", { name: "Done" }).click();
     expect(await page.content()).not.toContain(token);
-    await page.getByRole("button", { name: /mac1.*not here yet/ }).waitFor();
+    await page.getByRole("button", { name: /mac1.*not connected yet/ }).waitFor();
 
     const runner = new FakeRunner(app, token);
     await runner.claim({ wait_ms: 0, version: "4.9.0" });
@@ -54,21 +54,21 @@ describe.skipIf(path === null)("runners in the console (contract 17, contract 18
     await page.getByRole("button", { name: /mac1.*0 of 4 runs/ }).click();
     await page.getByRole("heading", { name: "mac1" }).waitFor();
     await page.getByRole("button", { name: "Drain" }).click();
-    await page.getByText("It gets no more runs; those that it has may end.").waitFor();
+    await page.getByText("The runner gets no new runs.").waitFor();
     expect(await app.call("GET /api/runners/mac1")).toMatchObject({ draining: true });
-    await page.getByRole("button", { name: "Give it runs again" }).click();
+    await page.getByRole("button", { name: "Resume" }).click();
     await page.getByRole("button", { name: "Drain" }).waitFor();
 
     const worker = await awayWorker(app, "echo", { runs_on: ["gpu"] });
     await taskFor(app, worker, "hello");
     expect((await runner.claim()).body.run).not.toBeNull();
-    await page.getByText("1 of 4 at a time").waitFor();
+    await page.getByText("1 of 4", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Remove" }).click();
-    await page.getByText("1 run of it is lost, and tried again later. 1 worker has its directory there")
+    await page.getByText("1 run is lost and retried later. 1 worker has its directory there")
       .waitFor();
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
-    await page.getByRole("button", { name: "Remove the runner" }).click();
-    await page.getByText("Every worker runs on the service's own machine.").waitFor();
+    await page.getByRole("button", { name: "Remove runner" }).click();
+    await page.getByText("No runners yet.").waitFor();
     expect(await app.call("GET /api/runners")).toEqual([]);
     expect(visitor.complaints).toEqual([]);
   });
@@ -82,21 +82,25 @@ describe.skipIf(path === null)("runners in the console (contract 17, contract 18
     await visitor.goto("/console/workers/new");
     await visitor.signIn();
     await page.getByLabel("Name").fill("Ada");
-    await page.locator("summary").getByText("More").click();
-    await page.getByLabel("Runs on").fill("gpu");
+    await page.locator("summary").getByText("More options").click();
+    await page.getByLabel("Runner labels").fill("gpu");
     await page.getByLabel("Engine", { exact: true }).selectOption("whisper");
     expect(await page.getByLabel("Engine", { exact: true }).locator("option").allTextContents()).not
       .toContain("claude");
-    await page.getByRole("button", { name: "Make the worker" }).click();
-    await page.getByText("the first that runs it").waitFor();
+    await page.getByRole("button", { name: "Create worker" }).click();
+    await page.getByText("first runner that claims it").waitFor();
     await page.getByRole("button", { name: "Move" }).click();
     await page.getByText("Nothing is copied").waitFor();
-    const home = page.getByLabel("Its directory is then on");
+    const home = page.getByLabel("New runner");
     await home.locator("option", { hasText: "r2" }).waitFor({ state: "attached" });
-    expect(await home.locator("option").allTextContents()).toEqual(["the first that runs it", "r2", "r1"]);
+    expect(await home.locator("option").allTextContents()).toEqual([
+      "first runner that claims it",
+      "r2",
+      "r1",
+    ]);
     await home.selectOption("r2");
-    await page.getByRole("button", { name: "Move it" }).click();
-    await page.getByText("Ada is moved").waitFor();
+    await page.getByRole("button", { name: "Move worker" }).click();
+    await page.getByText("Ada moved").waitFor();
     const [{ id }] = await app.call("GET /api/workers");
     expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({
       engine: "whisper",
@@ -105,7 +109,7 @@ describe.skipIf(path === null)("runners in the console (contract 17, contract 18
     });
     // What is saved without being changed moves nothing.
     await page.getByRole("link", { name: "Edit" }).click();
-    await page.getByLabel("What it is for").fill("Listens");
+    await page.getByLabel("Description").fill("Listens");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("Listens").waitFor();
     expect((await app.call(`GET /api/workers/${id}`)).home).toBe("r2");
@@ -114,7 +118,7 @@ describe.skipIf(path === null)("runners in the console (contract 17, contract 18
     const task = await taskFor(app, id, "hello");
     await eventually("it is held", async () => (await app.call(`GET /api/tasks/${task}`)).held_by !== null);
     await visitor.goto(`/console/tasks/${task}`);
-    await page.getByText("It waits for a machine").waitFor();
+    await page.getByText("Waiting for a runner").waitFor();
     await page.locator("main").getByRole("link", { name: "Runners" }).click();
     await page.getByRole("button", { name: /r2/ }).click();
     await page.getByRole("dialog").getByRole("link", { name: "Ada" }).waitFor();
@@ -144,9 +148,9 @@ describe.skipIf(path === null)("runners in the console (contract 17, contract 18
     expect(new URL(page.url()).search).toBe("?state=silent");
     await page.reload();
     // Silent, and still draining: that would be seen nowhere else.
-    await page.getByRole("button", { name: /not heard of mac1.*gets no runs/ }).click();
-    await page.getByText("Nothing is heard of it").waitFor();
-    expect(await page.getByRole("button", { name: /Drain|Remove|Give|Add/ }).count()).toBe(0);
+    await page.getByRole("button", { name: /not responding mac1.*draining/ }).click();
+    await page.getByText("The runner is not responding").waitFor();
+    expect(await page.getByRole("button", { name: /Drain|Remove|Resume|Add/ }).count()).toBe(0);
     expect(visitor.complaints).toEqual([]);
   });
 });

@@ -22,7 +22,7 @@ describe.skipIf(path === null)("schedules in the console (contract 15, contract 
     const { page } = visitor;
     await visitor.goto("/console/schedules");
     await visitor.signIn();
-    await page.getByText("Nothing is scheduled.").waitFor();
+    await page.getByText("No schedules yet.").waitFor();
     await page.getByRole("link", { name: "New schedule" }).click();
     await page.getByLabel("Instruction").fill("write the report");
     const times = page.getByRole("list", { name: "Next times" });
@@ -36,19 +36,19 @@ describe.skipIf(path === null)("schedules in the console (contract 15, contract 
     await page.reload();
     expect(await page.getByLabel("Instruction").inputValue()).toBe("write the report");
     await page.getByLabel("Name").fill("Report");
-    await page.getByRole("button", { name: "Schedule it" }).click();
+    await page.getByRole("button", { name: "Create schedule" }).click();
     await page.getByRole("heading", { name: "Report" }).waitFor();
     await page.getByText("Mondays at 07:30 Europe/Berlin").waitFor();
     await page.getByRole("button", { name: "Pause" }).click();
-    await page.getByText("catches up with nothing later").waitFor();
+    await page.getByText("meanwhile are skipped").waitFor();
     await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("catches up with nothing later").waitFor({ state: "detached" });
+    await page.getByText("meanwhile are skipped").waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Run now" }).click();
     await page.getByRole("link", { name: /completed write the report/ }).waitFor();
     await page.getByRole("link", { name: "Edit" }).click();
     await page.locator("summary").click();
     await page.getByLabel(/^Gate/).fill("test\n-d\n.");
-    await page.getByLabel(/^When it falls due/).selectOption("queue");
+    await page.getByLabel(/^Overlap/).selectOption("queue");
     await page.getByLabel(/^Check/).fill("test\n-e\nnews");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("test -e news").waitFor();
@@ -62,8 +62,8 @@ describe.skipIf(path === null)("schedules in the console (contract 15, contract 
     await visitor.goto("/console/schedules");
     await page.getByRole("link", { name: /Report.*Mondays at 07:30/ }).click();
     await page.getByRole("button", { name: "Delete this schedule" }).click();
-    await page.getByRole("button", { name: "Delete the schedule" }).click();
-    await page.getByText("Nothing is scheduled.").waitFor();
+    await page.getByRole("button", { name: "Delete schedule" }).click();
+    await page.getByText("No schedules yet.").waitFor();
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
     expect(visitor.complaints).toEqual([]);
   });
@@ -76,9 +76,9 @@ describe.skipIf(path === null)("schedules in the console (contract 15, contract 
     await visitor.goto("/console/schedules/new");
     await visitor.signIn();
     await page.getByLabel("Instruction").fill("order paper");
-    await page.getByLabel("How often").selectOption("countdown");
-    await page.getByLabel("At", { exact: true }).fill("2037-03-01T08:00");
-    await page.getByRole("button", { name: "Schedule it" }).click();
+    await page.getByLabel("Frequency").selectOption("countdown");
+    await page.getByLabel("Time", { exact: true }).fill("2037-03-01T08:00");
+    await page.getByRole("button", { name: "Create schedule" }).click();
     await page.getByRole("heading", { name: "order paper" }).waitFor();
     expect(await app.call("GET /api/schedules")).toMatchObject([
       { type: "countdown", scheduled_at: Date.UTC(2037, 2, 1, 8) },

@@ -22,7 +22,7 @@ const BREAKS_ONCE = {
 async function askToRunBothAgain(visitor: Visitor): Promise<void> {
   await visitor.goto("/console/executions?status=failed");
   await visitor.signIn();
-  await visitor.page.getByText("2 in all").waitFor();
+  await visitor.page.getByText("2 total").waitFor();
   await visitor.page.getByRole("button", { name: "Run all again" }).click();
 }
 
@@ -78,13 +78,13 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     const { page } = visitor;
     await visitor.goto("/");
     await visitor.signIn();
-    await page.getByText("Nothing needs you.").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
     const ask = (text: string, options: string[]) =>
       app.call("POST /api/questions", { message_id: said.message_id, text, options });
     const first = await ask("Delete the old backups, too?", ["Yes", "No"]);
     await page.getByText("Delete the old backups, too?").waitFor();
     await page.getByRole("button", { name: "No", exact: true }).click();
-    await page.getByText("Nothing needs you.").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
     expect(await app.call(`GET /api/questions/${first.id}`)).toMatchObject({
       status: "answered",
       answer: "No",
@@ -116,7 +116,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     await page.getByRole("link", { name: /completed fetch the report/ }).click();
     await page.getByRole("heading", { name: "Result" }).waitFor();
     await visitor.goto("/");
-    await page.getByText("Nothing needs you.").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
     expect(visitor.complaints).toEqual([]);
   });
 
@@ -135,7 +135,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     const { page } = visitor;
     await askToRunBothAgain(visitor);
     await page.getByRole("button", { name: "Run 2 again" }).click();
-    await page.getByText("2 of 2 run again").waitFor();
+    await page.getByText("Started 2 of 2 runs again").waitFor();
     await app.settle();
     const all = await app.call("GET /api/executions") as { status: string }[];
     expect(all.filter(({ status }) => status === "completed").length).toBe(2);
@@ -157,9 +157,9 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     await askToRunBothAgain(visitor);
     await page.getByRole("button", { name: "Run 2 again" }).waitFor();
     await fail("third");
-    await page.getByText("3 in all").waitFor();
+    await page.getByText("3 total").waitFor();
     await page.getByRole("button", { name: "Run 2 again" }).click();
-    await page.getByText("2 of 2 run again").waitFor();
+    await page.getByText("Started 2 of 2 runs again").waitFor();
     await app.settle();
     expect(await app.call("GET /api/executions")).toHaveLength(5);
     expect(visitor.complaints).toEqual([]);
@@ -207,11 +207,11 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     const { page } = visitor;
     await visitor.goto(`/console/workers/${ada.id}`);
     await visitor.signIn();
-    await page.getByText("Conversations that it goes on with").click();
+    await page.getByText("Conversation contexts").click();
     await page.getByRole("button", { name: "Forget", exact: true }).nth(1).waitFor();
     await page.getByRole("listitem").filter({ has: page.locator(`a[href$='${keys[0]?.slice(6)}']`) })
       .getByRole("button", { name: "Forget", exact: true }).click();
-    await page.getByRole("button", { name: "Forget it" }).click();
+    await page.getByRole("button", { name: "Forget context" }).click();
     await expect.poll(() => page.getByRole("button", { name: "Forget", exact: true }).count(), {
       timeout: 30_000,
     })
@@ -240,7 +240,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     await visitor.goto(`/console/workers?department=${upper.id}`);
     await page.getByRole("link", { name: /Ada/ }).waitFor();
     await visitor.goto(`/console/workers?department=${sales.id}`);
-    await page.getByText("No worker matches.").waitFor();
+    await page.getByText("No matches.").waitFor();
     expect(visitor.complaints).toEqual([]);
   });
 });

@@ -38,7 +38,7 @@ describe.skipIf(path === null)("the console in trouble (contract 17)", () => {
     await page.getByRole("status").getByText("Reconnecting").waitFor();
     await page.getByLabel("Message", { exact: true }).fill("are you there");
     await page.getByRole("button", { name: "Send" }).click();
-    await page.getByRole("alert").getByText("The service does not answer").waitFor();
+    await page.getByRole("alert").getByText("The service does not respond").waitFor();
     expect(await page.getByLabel("Message", { exact: true }).inputValue()).toBe("are you there");
     await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "said meanwhile" });
     await app.settle();
@@ -132,7 +132,7 @@ describe.skipIf(path === null)("the console in trouble (contract 17)", () => {
       const answer = { status, contentType: "text/html", body };
       await page.route(/\/api\/budgets/, (route) => route.fulfill(answer), { times: 1 });
       await page.getByRole("link", { name: "Budgets" }).click();
-      await page.getByText(`The service answered ${status}`).waitFor();
+      await page.getByText(`The service returned ${status}`).waitFor();
       await page.getByRole("meter", { name: "Tight" }).waitFor();
       await page.getByRole("link", { name: "Workers" }).click();
     }
@@ -185,7 +185,7 @@ describe.skipIf(path === null)("the console in trouble (contract 17)", () => {
     const { page } = visitor;
     await visitor.goto("/console/tasks");
     await visitor.signIn();
-    await page.getByText(/0\+? in all/).waitFor();
+    await page.getByText(/0\+? total/).waitFor();
     const rows = page.getByRole("list", { name: "Tasks" });
     await rows.getByRole("listitem").first().waitFor();
     for (let pages = 1; pages <= 4; pages++) {
@@ -242,20 +242,20 @@ describe.skipIf(path === null)("the console in trouble (contract 17)", () => {
     const { page } = visitor;
     await visitor.goto("/console/system/backup");
     await visitor.signIn("grace", "a long secret");
-    await page.getByText("Only an administrator makes backups.").waitFor();
+    await page.getByText("Only administrators can create backups.").waitFor();
     await visitor.goto(`/console/workers/${ada.id}/edit`);
-    await page.getByText("may look at workers, and not change them").waitFor();
+    await page.getByText("permission to edit workers").waitFor();
     await visitor.goto(`/console/workers/${ada.id}`);
     await page.getByRole("heading", { name: "Ada" }).waitFor();
     expect(await page.getByRole("link", { name: "Edit" }).count()).toBe(0);
     await visitor.goto("/console/system/users");
-    await page.getByText("that is you").waitFor();
-    expect(await page.getByRole("button", { name: /grace|New person/ }).count()).toBe(0);
+    await page.getByText("viewer · you").waitFor();
+    expect(await page.getByRole("button", { name: /grace|New user/ }).count()).toBe(0);
     await visitor.goto(`/console/budgets?for=worker:${ada.id}`);
-    await page.getByText("There is no budget.").waitFor();
+    await page.getByText("No budgets yet.").waitFor();
     expect(await page.getByRole("dialog").count()).toBe(0);
     await visitor.goto("/console/schedules/new");
-    await page.getByText("may look at schedules, and not change them").waitFor();
+    await page.getByText("permission to edit schedules").waitFor();
     for (
       const address of [
         "/",

@@ -40,7 +40,7 @@ describe.skipIf(path === null)("what is pressed twice is done once (contract 17.
     await using one = await begin("/console/workers/new");
     const { app, ada, page, visitor } = one;
     await page.getByLabel("Name").fill("Bob");
-    await button(page, "Make the worker").dblclick();
+    await button(page, "Create worker").dblclick();
     await page.getByRole("heading", { name: "Bob" }).waitFor();
     await button(page, "Talk").dblclick();
     await page.getByText("Say hello to Bob").waitFor();
@@ -49,7 +49,7 @@ describe.skipIf(path === null)("what is pressed twice is done once (contract 17.
     await page.getByRole("article", { name: "Reply" }).waitFor();
     await visitor.goto(`/console/schedules/new?worker=${ada.id}`);
     await page.getByLabel("Instruction").fill("write the report");
-    await button(page, "Schedule it").dblclick();
+    await button(page, "Create schedule").dblclick();
     await page.getByRole("heading", { name: "write the report" }).waitFor();
     await app.settle();
     expect(await app.call("GET /api/workers")).toHaveLength(2);
@@ -69,7 +69,7 @@ describe.skipIf(path === null)("what is pressed twice is done once (contract 17.
     await app.settle();
     // Where the second click lands there is the next failed run: the first has left the list.
     await page.getByRole("button", { name: /^Run again/ }).first().dblclick();
-    await page.getByText("It runs again").waitFor();
+    await page.getByText("Run started again").waitFor();
     await app.settle();
     expect(await app.call("GET /api/executions")).toHaveLength(3);
     const planned = { message_id: "plan", worker_id: ada.id, instruction: "report", type: "scheduled" };
@@ -101,7 +101,7 @@ describe.skipIf(path === null)("what is pressed twice is done once (contract 17.
     await expect.poll(() => run.getAttribute("aria-busy")).toBe("true");
     await run.press("Enter");
     open.resolve();
-    await page.getByText("It runs now").waitFor();
+    await page.getByText("Run started").waitFor();
     expect(asked).toBe(1);
     await app.settle();
     await expect.poll(() => run.getAttribute("aria-busy")).toBe("false");

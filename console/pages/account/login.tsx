@@ -1,58 +1,53 @@
-import { useRef, useState } from "preact/hooks";
-import { LoginRefused, signIn, username } from "../../live/session.ts";
-import { TextField } from "../../parts/field.tsx";
+import { useRef } from "preact/hooks";
+import { signIn, username } from "../../live/session.ts";
+import { Fields, useForm } from "../../parts/form.tsx";
+import { ErrorNotice } from "../../parts/notice.tsx";
 
-/** The login; `again` over a page whose session has ended, which goes on where it was (contract 17). */
+/** The login. With `again` it covers a page whose session has expired. */
 export function LoginPage({ again = false }: { again?: boolean }) {
-  const [name, setName] = useState(username.value);
-  const [password, setPassword] = useState("");
-  const [fault, setFault] = useState("");
-  const [busy, setBusy] = useState(false);
-  const form = useRef<HTMLFormElement>(null);
-  async function submit(event: Event): Promise<void> {
-    event.preventDefault();
-    if (busy) return;
-    setBusy(true);
-    setFault("");
-    try {
-      await signIn(name.trim(), password);
-    } catch (error) {
-      setFault(error instanceof LoginRefused ? error.message : "Signing in did not work. Try again.");
-      setPassword("");
-      form.current?.querySelector<HTMLInputElement>("[type=password]")?.focus();
-    }
-    setBusy(false);
-  }
+  const box = useRef<HTMLFormElement>(null);
+  const form = useForm({
+    initial: { name: username.value, password: "" },
+    async send({ name, password }) {
+      try {
+        await signIn(name.trim(), password);
+      } catch (error) {
+        form.set({ password: "" });
+        box.current?.querySelector<HTMLInputElement>("[type=password]")?.focus();
+        throw error;
+      }
+    },
+  });
+  const known = username.value !== "";
   return (
     <main class={again ? "login over" : "login"}>
-      <form onSubmit={submit} class="login-card" ref={form}>
+      <form onSubmit={form.submit} class="login-card" ref={box}>
         <h1>{again ? "Sign in again" : "Sign in to svc"}</h1>
-        {again && <p class="quiet">The session has ended. Your page is still here, with what you typed.</p>}
-        <TextField
-          label="Name"
-          value={name}
-          onInput={setName}
-          autocomplete="username"
-          required
-          autofocus={name === ""}
+        {again && <p class="quiet">Your session has expired. Your page and your input are kept.</p>}
+        <Fields
+          form={form}
+          fields={[
+            { name: "name", label: "Name", autocomplete: "username", required: true, autofocus: !known },
+            {
+              name: "password",
+              label: "Password",
+              type: "password",
+              autocomplete: "current-password",
+              required: true,
+              autofocus: known,
+            },
+          ]}
         />
-        <TextField
-          label="Password"
-          type="password"
-          value={password}
-          onInput={setPassword}
-          autocomplete="current-password"
-          required
-          autofocus={name !== ""}
-        />
-        {fault !== "" && <p class="wrong" role="alert">{fault}</p>}
-        <button type="submit" class="primary" aria-busy={busy}>Sign in</button>
+        <ErrorNotice error={form.error} />
+        <button type="submit" class="primary" aria-busy={form.busy}>Sign in</button>
         {!again && (
           <details class="hint">
             <summary>Which password?</summary>
             <p>
-              The service printed one when it was started for the first time, for the name{" "}
-              <code>admin</code>. A new one is set on its machine with <code>svc ctl system password</code>.
+              The service printed a password for <code>admin</code>{" "}
+              when it started for the first time. To set a new one, run <code>svc ctl system password</code>
+              {" "}
+              on its machine.
             </p>
           </details>
         )}

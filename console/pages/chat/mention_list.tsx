@@ -1,26 +1,25 @@
 import { workers } from "../../live/workers.ts";
 
-const SHOWN_MAX = 6;
+const NAMES_MAX = 6;
 
-/** Names that go on with what stands behind the last `@` before the cursor. */
-export function mentioned(text: string, cursor: number): string[] {
-  const begun = /(?:^|\s)@([^@\n]{0,40})$/.exec(text.slice(0, cursor))?.[1];
-  if (begun === undefined) return [];
-  const small = begun.toLowerCase();
+/** Finds the worker names that complete the last `@` before the cursor. */
+export function findMentions(text: string, cursor: number): string[] {
+  const typed = /(?:^|\s)@([^@\n]{0,40})$/.exec(text.slice(0, cursor))?.[1]?.toLowerCase();
+  if (typed === undefined) return [];
   const found = (workers.value ?? []).map(({ name }) => name).filter((name) => {
     const known = name.toLowerCase();
-    return known.startsWith(small) && known !== small.trimEnd();
+    return known.startsWith(typed) && known !== typed.trimEnd();
   });
-  return [...new Set(found)].slice(0, SHOWN_MAX);
+  return [...new Set(found)].slice(0, NAMES_MAX);
 }
 
-/** The text with the begun name put in whole. */
-export function completed(text: string, cursor: number, name: string): string {
+/** Replaces the mention before the cursor with a whole name. */
+export function insertMention(text: string, cursor: number, name: string): string {
   const start = text.lastIndexOf("@", cursor - 1);
   return `${text.slice(0, start)}@${name} ${text.slice(cursor)}`;
 }
 
-/** The names to choose from, over the line that is written. */
+/** The names to choose from, above the composer. */
 export function MentionList({ names, choice, onChoose }: {
   names: string[];
   choice: number;

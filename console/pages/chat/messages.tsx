@@ -1,37 +1,37 @@
-import { Link } from "wouter-preact";
-import { api, askPage, type Schemas } from "../../live/api.ts";
-import { filtersOf, useAddress } from "../../live/address.ts";
+import { useAddress } from "../../live/address.ts";
+import { api, buildQuery, loadPage, type Schemas } from "../../live/api.ts";
 import { useList } from "../../live/resource.ts";
-import { workerName } from "../../live/workers.ts";
-import { Choice } from "../../parts/field.tsx";
-import { firstLine, platformText, whoText } from "../../parts/format.ts";
-import { Heading } from "../../parts/page.tsx";
-import { Listing } from "../../parts/listing.tsx";
+import { findWorkerName } from "../../live/workers.ts";
+import { LinkButton } from "../../parts/button.tsx";
+import { formatActor, formatPlatform, takeFirstLine } from "../../parts/format.ts";
+import { FilterBar, Listing, Row } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
-import { Status, statusWord } from "../../parts/status.tsx";
+import { Heading } from "../../parts/page.tsx";
+import { listStatusOptions } from "../../parts/status.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
 import { Ago } from "../../parts/time.tsx";
 
-type Inbound = Schemas["InboundMessage"];
-type Outbound = Schemas["OutboundMessage"];
+const INBOUND = "/console/messages";
+const OUTBOUND = "/console/messages?way=out";
+const INBOUND_STATUSES = ["received", "feeding", "bee_processed", "merged", "failed"];
+const OUTBOUND_STATUSES = [["", "All statuses"], ["sent", "sent"], ["failed", "not delivered"]] as const;
+const SOURCES = [
+  ["", "All senders"],
+  ["worker", "Workers"],
+  ["bee", "Coordinator"],
+  ["system", "Service"],
+] as const;
 
-const PAGE_SIZE = 100;
-const IN = ["received", "feeding", "bee_processed", "merged", "failed"] as const;
-const SOURCES = [["", "From everybody"], ["worker", "From workers"], ["bee", "From the coordinator"], [
-  "system",
-  "From the service",
-]] as const;
-
-/** Messages of all platforms, in and out, newest first (contract 17). */
-export function MessagesPage() {
+/** The messages of all platforms, newest first. */
+export function Page() {
   const [{ way }] = useAddress("way");
   return (
     <>
       <Heading title="Messages" />
       <Tabs
         label="Messages"
-        current={way === "out" ? "/console/messages?way=out" : "/console/messages"}
-        tabs={[["/console/messages", "In"], ["/console/messages?way=out", "Out"]]}
+        current={way === "out" ? OUTBOUND : INBOUND}
+        tabs={[[INBOUND, "Inbound"], [OUTBOUND, "Outbound"]]}
       />
       {way === "out" ? <OutboundList /> : <InboundList />}
     </>
@@ -39,39 +39,38 @@ export function MessagesPage() {
 }
 
 function InboundList() {
-  const [{ status }, change] = useAddress("status");
-  const list = useList<Inbound>(
-    status,
+  const [values, change] = useAddress("status");
+  const list = useList<Schemas["InboundMessage"]>(
+    values.status,
     (cursor, signal) => {
-      const query = { page_size: PAGE_SIZE, ...filtersOf({ status, cursor: cursor ?? "" }) };
-      return askPage(api.GET("/api/messages/inbound", { params: { query }, signal }));
+      const params = { query: buildQuery({ status: values.status }, cursor) };
+      return loadPage(api.GET("/api/messages/inbound", { params, signal }));
     },
-    ({ kind }) => kind.startsWith("message."),
+    /^message\./,
   );
   return (
     <>
-      <div class="filters">
-        <Choice
-          bare
-          label="Status"
-          value={status}
-          onChange={(value) => change({ status: value })}
-          options={[["", "Every status"], ...IN.map((one) => [one, statusWord(one)] as const)]}
-        />
-        {list.data !== undefined && <p class="count">{list.total} in all</p>}
-      </div>
+      <FilterBar
+        filters={[{
+          name: "status",
+          label: "Status",
+          options: listStatusOptions("All statuses", INBOUND_STATUSES),
+        }]}
+        values={values}
+        change={change}
+        count={list.data && `${list.total} total`}
+      />
       <Listing
         list={list}
-        empty={NONE}
-        label="Messages that came in"
-        row={(one) => (
-          <MessageRow
-            id={one.id}
-            status={one.status}
-            text={one.content}
-            file={one.media?.name}
-            note={[platformText(one.platform), one.sender_name || whoText(one.sender), firstLine(one.error)]}
-            at={one.received_at}
+        label="Inbound messages"
+        empty={<NoMessages />}
+        row={({ id, status, content, media, platform, sender_name, sender, error, received_at }) => (
+          <Row
+            href={`/console/messages/${encodeURIComponent(id)}`}
+            status={status}
+            title={takeFirstLine(content) || media?.name}
+            notes={[formatPlatform(platform), sender_name || formatActor(sender), takeFirstLine(error)]}
+            side={<Ago at={received_at} />}
           />
         )}
       />
@@ -80,49 +79,38 @@ function InboundList() {
 }
 
 function OutboundList() {
-  const [{ status, source }, change] = useAddress("status", "source");
-  const list = useList<Outbound>(
+  const [values, change] = useAddress("status", "source");
+  const { status, source } = values;
+  const list = useList<Schemas["OutboundMessage"]>(
     `${status} ${source}`,
     (cursor, signal) => {
-      const query = {
-        page_size: PAGE_SIZE,
-        ...filtersOf({ status, source_type: source, cursor: cursor ?? "" }),
-      };
-      return askPage(api.GET("/api/messages/outbound", { params: { query }, signal }));
+      const params = { query: buildQuery({ status, source_type: source }, cursor) };
+      return loadPage(api.GET("/api/messages/outbound", { params, signal }));
     },
-    ({ kind }) => /^message\.(sent|undelivered)$/.test(kind),
+    /^message\.(sent|undelivered)$/,
   );
   return (
     <>
-      <div class="filters">
-        <Choice
-          bare
-          label="Status"
-          value={status}
-          onChange={(value) => change({ status: value })}
-          options={[["", "Every status"], ["sent", "sent"], ["failed", "not delivered"]]}
-        />
-        <Choice
-          bare
-          label="From"
-          value={source}
-          onChange={(value) => change({ source: value })}
-          options={SOURCES}
-        />
-        {list.data !== undefined && <p class="count">{list.total} in all</p>}
-      </div>
+      <FilterBar
+        filters={[
+          { name: "status", label: "Status", options: OUTBOUND_STATUSES },
+          { name: "source", label: "Sender", options: SOURCES },
+        ]}
+        values={values}
+        change={change}
+        count={list.data && `${list.total} total`}
+      />
       <Listing
         list={list}
-        empty={NONE}
-        label="Messages that went out"
+        label="Outbound messages"
+        empty={<NoMessages />}
         row={(one) => (
-          <MessageRow
-            id={one.message_id}
+          <Row
+            href={`/console/messages/${encodeURIComponent(one.message_id)}`}
             status={one.status === "failed" ? "undelivered" : one.status}
-            text={one.content}
-            file={one.media?.name}
-            note={[platformText(one.platform), sourceName(one), firstLine(one.error)]}
-            at={one.sent_at ?? one.created_at}
+            title={takeFirstLine(one.content) || one.media?.name}
+            notes={[formatPlatform(one.platform), formatSender(one), takeFirstLine(one.error)]}
+            side={<Ago at={one.sent_at ?? one.created_at} />}
           />
         )}
       />
@@ -130,38 +118,16 @@ function OutboundList() {
   );
 }
 
-function sourceName({ source_type, source_id }: Outbound): string {
-  if (source_type === "worker") return workerName(source_id) || "a worker";
-  return source_type === "bee" ? "the coordinator" : "the service";
+function formatSender({ source_type, source_id }: Schemas["OutboundMessage"]): string {
+  if (source_type === "worker") return findWorkerName(source_id) || "worker";
+  return source_type === "bee" ? "coordinator" : "service";
 }
 
-const NONE = (
-  <Empty title="No messages.">
-    <p>What is written in the chat and on other platforms appears here.</p>
-    <Link href="/console/chat" class="button">Open the chat</Link>
-  </Empty>
-);
-
-interface MessageRowProps {
-  id: string;
-  status: string;
-  text: string;
-  file: string | undefined;
-  note: string[];
-  at: number;
-}
-
-function MessageRow({ id, status, text, file, note, at }: MessageRowProps) {
+function NoMessages() {
   return (
-    <Link href={`/console/messages/${encodeURIComponent(id)}`} class="row">
-      <Status of={status} bare />
-      <span class="row-main">
-        <span class="row-title">{firstLine(text) || file}</span>
-        <span class="row-note">{note.filter(Boolean).join(" · ")}</span>
-      </span>
-      <span class="row-side">
-        <Ago at={at} />
-      </span>
-    </Link>
+    <Empty title="No messages.">
+      <p>Messages of the chat and of other platforms appear here.</p>
+      <LinkButton href="/console/chat">Open the chat</LinkButton>
+    </Empty>
   );
 }

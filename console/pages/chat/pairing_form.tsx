@@ -1,52 +1,47 @@
 import { useState } from "preact/hooks";
-import { api, ask, type Schemas } from "../../live/api.ts";
-import { TextField } from "../../parts/field.tsx";
-import { DialogForm, useSend } from "../../parts/form.tsx";
-import { say } from "../../parts/toast.tsx";
+import { api, load, type Schemas } from "../../live/api.ts";
+import { FormDialog, useForm } from "../../parts/form.tsx";
+import { showToast } from "../../parts/toast.tsx";
 
-type Pairing = Schemas["PlatformPairing"];
-
-/** Lets a stranger in by the code that they were given, after showing whose it is (contract 10). */
-export function PairForm({ onClose }: { onClose: () => void }) {
-  const [code, setCode] = useState("");
-  const [found, setFound] = useState<Pairing | null>(null);
-  const sent = useSend(async () => {
-    const body = found === null ? { code } : { code, sender: found.sender };
-    const pairing = await ask(api.POST("/api/platforms/pair", { body }));
-    if (!pairing.paired) return setFound(pairing);
-    say(`${pairing.name || pairing.sender} may speak`);
-    onClose();
+/** Pairs a new sender by their code, after showing who they are. */
+export function PairingForm({ onClose }: { onClose: () => void }) {
+  const [found, setFound] = useState<Schemas["PlatformPairing"] | null>(null);
+  const form = useForm({
+    initial: { code: "" },
+    async send({ code }) {
+      const body = found === null ? { code } : { code, sender: found.sender };
+      const pairing = await load(api.POST("/api/platforms/pair", { body }));
+      if (!pairing.paired) return setFound(pairing);
+      showToast(`${pairing.name || pairing.sender} paired`);
+      onClose();
+    },
   });
   return (
-    <DialogForm
-      title="Let somebody in"
-      action={found === null ? "Whose is it?" : "Let them in"}
-      sent={sent}
+    <FormDialog
+      form={form}
+      title="Pair a sender"
+      action={found === null ? "Look up code" : "Confirm pairing"}
       onClose={onClose}
+      fields={[
+        found === null && {
+          name: "code",
+          label: "Code",
+          placeholder: "K7PX-2MRD",
+          hint: "Sent in reply to a new user's first message. Valid for one hour.",
+          required: true,
+          autofocus: true,
+        },
+      ]}
     >
-      {found === null
-        ? (
-          <TextField
-            label="Code"
-            name="code"
-            value={code}
-            onInput={setCode}
-            refusal={sent.refusal}
-            placeholder="K7PX-2MRD"
-            hint="Whoever writes for the first time is answered with it; it counts for an hour"
-            required
-            autofocus
-          />
-        )
-        : (
-          <>
-            <p>
-              This code was given to <strong>{found.name || "somebody without a name"}</strong> on{" "}
-              {found.platform}, whose id is <code>{found.sender}</code>.
-            </p>
-            <p class="hint">Anybody can choose any name: the id is what tells them apart.</p>
-          </>
-        )}
-    </DialogForm>
+      {found !== null && (
+        <>
+          <p>
+            The code belongs to <strong>{found.name || "a user without a name"}</strong> on{" "}
+            {found.platform}, id <code>{found.sender}</code>.
+          </p>
+          <p class="hint">Users choose their names freely. Check the id.</p>
+        </>
+      )}
+    </FormDialog>
   );
 }

@@ -1,107 +1,94 @@
-import { useState } from "preact/hooks";
 import { UserPlus } from "lucide-preact";
-import { api, ask, type Schemas } from "../../live/api.ts";
+import { useState } from "preact/hooks";
+import { api, load, type Schemas } from "../../live/api.ts";
 import { now } from "../../live/clock.ts";
 import { useResource } from "../../live/resource.ts";
-import { may } from "../../live/session.ts";
-import { Act } from "../../parts/button.tsx";
-import { confirmed } from "../../parts/dialog.tsx";
-import { durationText, manyText } from "../../parts/format.ts";
+import { hasScope } from "../../live/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { formatDuration, pluralize } from "../../parts/format.ts";
+import { Empty, LoadState } from "../../parts/notice.tsx";
 import { Heading } from "../../parts/page.tsx";
-import { Empty, Waiting } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { attempt, say } from "../../parts/toast.tsx";
-import { PairForm } from "./pairing_form.tsx";
+import { showToast } from "../../parts/toast.tsx";
+import { PairingForm } from "./pairing_form.tsx";
 
-type Platform = Schemas["Platform"];
-type Sender = Schemas["PlatformSender"];
+// The console itself needs no connection and no pairing.
+const CONSOLE = "local";
 
-// The console itself, which needs no connection and no pairing.
-const OWN = "local";
-
-/** Where people talk from: connections, what waits for them, and who may speak (contract 10). */
-export function PlatformsPage() {
+/** The chat platforms: their connections, waiting replies and paired senders. */
+export function Page() {
   const [pairing, setPairing] = useState(false);
   const read = useResource(
     "platforms",
-    (signal) => ask(api.GET("/api/platforms", { signal })),
-    ({ kind }) => /^(platform|message)\./.test(kind),
+    (signal) => load(api.GET("/api/platforms", { signal })),
+    /^(platform|message)\./,
   );
-  const outside = read.data?.filter(({ kind }) => kind !== OWN);
+  const platforms = read.data?.filter(({ kind }) => kind !== CONSOLE);
   return (
     <>
       <Heading title="Platforms">
-        {may("write:platforms") && outside !== undefined && outside.length > 0 && (
-          <button
-            type="button"
+        {hasScope("write:platforms") && platforms !== undefined && platforms.length > 0 && (
+          <Button
             class="primary"
-            onClick={() => setPairing(true)}
+            icon={UserPlus}
+            press={() => setPairing(true)}
           >
-            <UserPlus size={16} aria-hidden="true" /> Let somebody in
-          </button>
+            Pair a sender
+          </Button>
         )}
       </Heading>
       <div class="scrolled">
-        {outside === undefined
-          ? <Waiting refusal={read.refusal} />
-          : outside.length === 0
+        {platforms === undefined
+          ? <LoadState error={read.error} />
+          : platforms.length === 0
           ? (
-            <Empty title="No chat platform is connected.">
+            <Empty title="No chat platforms yet.">
               <p>
-                People write in this console alone. To let them write from the chat program that they use,
-                name it in <code>config.yaml</code>, below <code>platforms</code>, and restart the service.
+                To connect one, add it to <code>platforms</code> in <code>config.yaml</code>{" "}
+                and restart the service. Until then users write in this console.
               </p>
             </Empty>
           )
-          : (
-            <ul class="cards">
-              {outside.map((platform) => <PlatformCard key={platform.name} platform={platform} />)}
-            </ul>
-          )}
+          : <ul class="cards">{platforms.map((one) => <PlatformCard key={one.name} platform={one} />)}</ul>}
       </div>
-      {pairing && <PairForm onClose={() => setPairing(false)} />}
+      {pairing && <PairingForm onClose={() => setPairing(false)} />}
     </>
   );
 }
 
-function PlatformCard({ platform }: { platform: Platform }) {
+function PlatformCard({ platform }: { platform: Schemas["Platform"] }) {
   const { name, kind, state, since, error, last_event_at, waiting, waiting_since } = platform;
   async function test(): Promise<void> {
-    await attempt(async () => {
-      const params = { path: { name } };
-      const { ok, detail } = await ask(api.POST("/api/platforms/{name}/test", { params }));
-      say(detail || (ok ? "It answers" : "It does not answer"), !ok);
-    });
+    const { ok, detail } = await load(
+      api.POST("/api/platforms/{name}/test", { params: { path: { name } } }),
+    );
+    showToast(detail || (ok ? "Connection works" : "No response"), !ok);
   }
   return (
     <li class="card">
       <div class="card-head">
         <h2>{name}</h2>
-        <Status of={state} />
+        <Status value={state} />
       </div>
-      <p class="quiet">
-        {kind}, in this state for {durationText(Math.max(0, now.value - since))}
-      </p>
+      <p class="quiet">{kind}, for {formatDuration(Math.max(0, now.value - since))}</p>
       {error !== "" && <p class="wrong">{error}</p>}
       <p>
-        {last_event_at === null ? "Nothing came yet." : (
+        {last_event_at === null ? "No messages yet." : (
           <>
-            The last message came <Ago at={last_event_at} />.
+            Last message <Ago at={last_event_at} />.
           </>
         )}
       </p>
       {waiting > 0 && (
         <p>
-          {manyText(waiting, "reply waits", "replies wait")}, the oldest since <Ago at={waiting_since} />.
+          {pluralize(waiting, "reply", "replies")} waiting, the oldest from <Ago at={waiting_since} />.
         </p>
       )}
       <Senders name={name} />
-      {may("write:platforms") && (
+      {hasScope("write:platforms") && (
         <div class="actions">
-          <Act class="small" label={`Test ${name}`} run={() => test()}>
-            Test
-          </Act>
+          <Button class="small" label={`Test ${name}`} press={test}>Test</Button>
         </div>
       )}
     </li>
@@ -111,14 +98,14 @@ function PlatformCard({ platform }: { platform: Platform }) {
 function Senders({ name }: { name: string }) {
   const read = useResource(
     name,
-    (signal) => ask(api.GET("/api/platforms/{name}/senders", { params: { path: { name } }, signal })),
-    ({ kind }) => kind.startsWith("platform."),
+    (signal) => load(api.GET("/api/platforms/{name}/senders", { params: { path: { name } }, signal })),
+    /^platform\./,
   );
   const senders = read.data ?? [];
   if (senders.length === 0) return null;
   return (
     <details open>
-      <summary>{manyText(senders.length, "person", "people")} let in</summary>
+      <summary>{pluralize(senders.length, "paired sender")}</summary>
       <ul>
         {senders.map((sender) => (
           <SenderRow key={sender.id} platform={name} sender={sender} reload={read.reload} />
@@ -130,39 +117,36 @@ function Senders({ name }: { name: string }) {
 
 interface SenderProps {
   platform: string;
-  sender: Sender;
+  sender: Schemas["PlatformSender"];
   reload: () => void;
 }
 
 function SenderRow({ platform, sender, reload }: SenderProps) {
   const { id, name, paired_by, created_at } = sender;
-  async function revoke(): Promise<void> {
-    const yes = await confirmed({
-      title: `Shut ${name || id} out?`,
-      text: "What they write is not heard any more. What was said stays.",
-      action: "Shut them out",
-    });
-    if (!yes) return;
-    const params = { path: { name: platform, sender: id } };
-    await attempt(() => ask(api.DELETE("/api/platforms/{name}/senders/{sender}", { params })), "Shut out");
-    reload();
-  }
+  const params = { path: { name: platform, sender: id } };
   return (
     <li class="sender">
       <span>
         {name || id}{" "}
         <span class="quiet">
-          {id}, by {paired_by}, <Ago at={created_at} />
+          {id}, paired by {paired_by}, <Ago at={created_at} />
         </span>
       </span>
-      {may("write:platforms") && (
-        <Act
+      {hasScope("write:platforms") && (
+        <Button
           class="small danger"
-          label={`Shut out ${name || id}`}
-          run={() => revoke()}
+          label={`Unpair ${name || id}`}
+          confirm={{
+            title: `Unpair ${name || id}?`,
+            text: "The service ignores their messages. Earlier messages are kept.",
+            action: "Unpair sender",
+          }}
+          press={() => load(api.DELETE("/api/platforms/{name}/senders/{sender}", { params }))}
+          done="Unpaired"
+          after={reload}
         >
-          Shut out
-        </Act>
+          Unpair
+        </Button>
       )}
     </li>
   );

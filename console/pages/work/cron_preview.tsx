@@ -1,31 +1,33 @@
 import { useEffect, useState } from "preact/hooks";
-import { api, ask } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import { api, load } from "../../live/api.ts";
 import { now } from "../../live/clock.ts";
-import { timeFormat, untilText } from "../../parts/format.ts";
-import { RefusalNotice } from "../../parts/notice.tsx";
+import { useResource } from "../../live/resource.ts";
+import { createTimeFormat, formatUntil } from "../../parts/format.ts";
+import { ErrorNotice } from "../../parts/notice.tsx";
 
 const TYPING_MS = 300;
+const TIMES = 5;
 
-/** The next times of a cron expression on the clock of its zone, and what daylight saving does to them (contract 15). */
-export function Preview({ cron, zone, count = 5 }: { cron: string; zone: string; count?: number }) {
-  const [asked, setAsked] = useState({ cron, zone });
+/** The next times of a cron expression in its zone, with notes about daylight saving time. */
+export function CronPreview({ cron, zone }: { cron: string; zone: string }) {
+  const [typed, setTyped] = useState({ cron, zone });
   useEffect(() => {
-    const timer = setTimeout(() => setAsked({ cron, zone }), TYPING_MS);
+    const timer = setTimeout(() => setTyped({ cron, zone }), TYPING_MS);
     return () => clearTimeout(timer);
   }, [cron, zone]);
-  const read = useResource(`${asked.cron}\n${asked.zone}`, async (signal) => {
-    if (asked.cron.trim() === "") return [];
-    const query = { cron: asked.cron, time_zone: asked.zone, count };
-    return await ask(api.GET("/api/schedules/preview", { params: { query }, signal }));
+  const read = useResource(`${typed.cron}\n${typed.zone}`, async (signal) => {
+    if (typed.cron.trim() === "") return [];
+    const query = { cron: typed.cron, time_zone: typed.zone, count: TIMES };
+    return await load(api.GET("/api/schedules/preview", { params: { query }, signal }));
   });
-  if (read.data === undefined) return <RefusalNotice refusal={read.refusal} />;
+  if (read.data === undefined) return <ErrorNotice error={read.error} />;
   if (read.data.length === 0) return null;
   return (
     <ol class="preview" aria-label="Next times">
       {read.data.map(({ at, local, note }) => (
         <li key={at}>
-          <span class="number">{localText(local)}</span> <span class="quiet">{untilText(at, now.value)}</span>
+          <span class="number">{formatLocal(local)}</span>{" "}
+          <span class="quiet">{formatUntil(at, now.value)}</span>
           {note !== "" && <span class="hint">{note}</span>}
         </li>
       ))}
@@ -33,8 +35,8 @@ export function Preview({ cron, zone, count = 5 }: { cron: string; zone: string;
   );
 }
 
-// The zone of the schedule may be another than the reader's: what stands on its clock is shown as it stands there.
-const dayThere = timeFormat({
+// The zone of the schedule may differ from the browser's, so the text of its local time is formatted as UTC.
+const formatDate = createTimeFormat({
   weekday: "short",
   day: "numeric",
   month: "short",
@@ -42,6 +44,6 @@ const dayThere = timeFormat({
   timeZone: "UTC",
 });
 
-function localText(local: string): string {
-  return `${dayThere(Date.parse(`${local.slice(0, 16)}Z`))}, ${local.slice(11, 16)}`;
+function formatLocal(local: string): string {
+  return `${formatDate(Date.parse(`${local.slice(0, 16)}Z`))}, ${local.slice(11, 16)}`;
 }

@@ -1,147 +1,129 @@
 import { RotateCcw, Square } from "lucide-preact";
 import { Link, useLocation } from "wouter-preact";
-import { api, ask, type Execution } from "../../live/api.ts";
+import type { PageProps } from "../../live/address.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
-import { may } from "../../live/session.ts";
-import type { PageProps } from "../../pages.tsx";
-import { Act } from "../../parts/button.tsx";
+import { hasScope } from "../../live/session.ts";
 import { AnsiLine } from "../../parts/ansi_line.tsx";
-import { confirmed } from "../../parts/dialog.tsx";
-import { Fact, Facts } from "../../parts/facts.tsx";
-import { costText, countText } from "../../parts/format.ts";
-import { Absent, Heading } from "../../parts/page.tsx";
+import { Button } from "../../parts/button.tsx";
+import { formatCost, formatCount, pluralize } from "../../parts/format.ts";
 import { Markdown } from "../../parts/markdown.tsx";
+import { Notice } from "../../parts/notice.tsx";
+import { DetailPage, Facts, Section } from "../../parts/page.tsx";
 import { CopyButton, ShortId } from "../../parts/short_id.tsx";
 import { Status } from "../../parts/status.tsx";
-import { Ago, Lasted } from "../../parts/time.tsx";
-import { attempt } from "../../parts/toast.tsx";
+import { Ago, Duration } from "../../parts/time.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
-import { CheckFact } from "./check_fact.tsx";
-import { failureWord } from "./failure.ts";
+import { formatFailure } from "./failure.ts";
 import { LogView } from "./log_view.tsx";
 
-const ABOVE = { href: "/console/executions", name: "Runs" };
+type Execution = Schemas["Execution"];
 
-/** One run of a worker: how it stands, what it was told, what came of it, and its log (contract 17). */
-export function ExecutionPage({ params: { id = "" } }: PageProps) {
+/** The page of a run: its state, its instruction, its result and its log. */
+export function Page({ params: { id = "" } }: PageProps) {
   const read = useResource(
     id,
-    (signal) => ask(api.GET("/api/executions/{id}", { params: { path: { id } }, signal })),
+    (signal) => load(api.GET("/api/executions/{id}", { params: { path: { id } }, signal })),
     (event) => event.execution_id === id,
   );
-  const execution = read.data;
-  if (execution === undefined) return <Absent refusal={read.refusal} above={ABOVE} />;
-  const open = execution.status === "pending" || execution.status === "running";
+  return (
+    <DetailPage
+      read={read}
+      above={{ href: "/console/executions", name: "Runs" }}
+      title={({ worker_name }) => `Run of ${worker_name}`}
+      actions={(execution) => hasScope("write:executions") && <Actions execution={execution} />}
+    >
+      {(execution) => <Details execution={execution} />}
+    </DetailPage>
+  );
+}
+
+function isActive({ status }: Execution): boolean {
+  return status === "pending" || status === "running";
+}
+
+function Details({ execution }: { execution: Execution }) {
+  const { id, status, failure, error, instruction, result, verify } = execution;
+  const active = isActive(execution);
   return (
     <>
-      <Heading
-        title={`Run of ${execution.worker_name}`}
-        above={ABOVE}
-      >
-        {!open && may("write:executions") && <RunAgain id={id} />}
-        {open && may("write:executions") && (
-          <Act run={() => stop(execution)}>
-            <Square size={16} aria-hidden="true" /> Stop
-          </Act>
-        )}
-      </Heading>
-      <div class="scrolled">
-        <ExecutionFacts execution={execution} />
-        {execution.status === "failed" && (
-          <div class="notice bad">
-            <p>
-              <strong>
-                It {execution.failure === "cancelled" ? "was cancelled" : failureWord(execution.failure)}.
-              </strong>{" "}
-              <AnsiLine text={execution.error} open="" />
-            </p>
-          </div>
-        )}
-        <section>
-          <h2>Instruction</h2>
-          <p class="prose">{execution.instruction}</p>
-        </section>
-        {execution.result !== "" && (
-          <section>
-            <h2>
-              Result <CopyButton text={execution.result} what="result" />
-            </h2>
-            <Markdown text={execution.result} />
-          </section>
-        )}
-        <LogView
-          executionId={id}
-          live={open}
-          atEnd={open || execution.status === "failed"}
-          checked={execution.verify.attempts > 0}
-        />
-      </div>
+      <ExecutionFacts execution={execution} />
+      {status === "failed" && (
+        <Notice tone="bad">
+          <strong>The run {formatFailure(failure)}.</strong> <AnsiLine text={error} open="" />
+        </Notice>
+      )}
+      <Section title="Instruction">
+        <p class="prose">{instruction}</p>
+      </Section>
+      {result !== "" && (
+        <Section
+          title={
+            <>
+              Result <CopyButton text={result} subject="result" />
+            </>
+          }
+        >
+          <Markdown text={result} />
+        </Section>
+      )}
+      <LogView
+        executionId={id}
+        live={active}
+        atEnd={active || status === "failed"}
+        checked={verify.attempts > 0}
+      />
     </>
   );
 }
 
 function ExecutionFacts({ execution }: { execution: Execution }) {
-  const { usage, status, failure } = execution;
-  const tokens = usage.input_tokens === null && usage.output_tokens === null
-    ? null
-    : `${countText(usage.input_tokens ?? 0)} in, ${countText(usage.output_tokens ?? 0)} out`;
+  const { usage, status, failure, verify, started_at } = execution;
+  const { input_tokens, output_tokens, cost_usd } = usage;
+  const check = verify.status === null
+    ? "not finished"
+    : <Status value={verify.status === "passed" ? "passed" : "rejected"} />;
   return (
-    <Facts>
-      <Fact name="Status">
-        <Status of={failure === "cancelled" ? "cancelled" : status} />
-      </Fact>
-      <Fact name="Worker">
-        <Link href={`/console/workers/${execution.worker_id}`}>{execution.worker_name}</Link>
-      </Fact>
-      <Fact name="Started">
-        <Ago at={execution.started_at ?? execution.created_at} />
-      </Fact>
-      <Fact name="Took">
-        {execution.started_at !== null && <Lasted from={execution.started_at} to={execution.completed_at} />}
-      </Fact>
-      <Fact name="Engine">{execution.engine}</Fact>
-      <Fact name="Attempt">{execution.attempt > 1 ? String(execution.attempt) : ""}</Fact>
-      <CheckFact verify={execution.verify} />
-      <Fact name="Tokens">{tokens}</Fact>
-      <Fact name="Cost, estimated">{usage.cost_usd === null ? null : costText(usage.cost_usd)}</Fact>
-      <Fact name="Task">
-        <Link href={`/console/tasks/${execution.task_id}`}>open the task</Link>
-      </Fact>
-      <Fact name="Conversation">
-        <ConversationLink sessionKey={execution.session_key} />
-      </Fact>
-      <Fact name="Id">
-        <ShortId value={execution.id} what="execution id" />
-      </Fact>
-    </Facts>
+    <Facts
+      values={{
+        "Status": <Status value={failure === "cancelled" ? "cancelled" : status} />,
+        "Worker": <Link href={`/console/workers/${execution.worker_id}`}>{execution.worker_name}</Link>,
+        "Started": <Ago at={started_at ?? execution.created_at} />,
+        "Duration": started_at !== null && <Duration from={started_at} to={execution.completed_at} />,
+        "Engine": execution.engine,
+        "Attempt": execution.attempt > 1 && String(execution.attempt),
+        "Check": verify.attempts > 0 && <>{check}, {pluralize(verify.attempts, "round")}</>,
+        "Tokens": (input_tokens !== null || output_tokens !== null) &&
+          `${formatCount(input_tokens ?? 0)} in, ${formatCount(output_tokens ?? 0)} out`,
+        "Estimated cost": cost_usd !== null && formatCost(cost_usd),
+        "Task": <Link href={`/console/tasks/${execution.task_id}`}>Open task</Link>,
+        "Conversation": <ConversationLink sessionKey={execution.session_key} />,
+        "ID": <ShortId value={execution.id} subject="execution id" />,
+      }}
+    />
   );
 }
 
-function RunAgain({ id }: { id: string }) {
+function Actions({ execution }: { execution: Execution }) {
   const [, navigate] = useLocation();
-  async function again(): Promise<void> {
-    await attempt(async () => {
-      const task = await ask(api.POST("/api/executions/{id}/retry", { params: { path: { id } }, body: {} }));
-      navigate(`/console/tasks/${task.id}`);
-    });
+  const params = { path: { id: execution.id } };
+  async function retry(): Promise<void> {
+    const task = await load(api.POST("/api/executions/{id}/retry", { params, body: {} }));
+    navigate(`/console/tasks/${task.id}`);
   }
+  if (!isActive(execution)) return <Button icon={RotateCcw} press={retry}>Run again</Button>;
   return (
-    <Act run={() => again()}>
-      <RotateCcw size={16} aria-hidden="true" /> Run again
-    </Act>
+    <Button
+      icon={Square}
+      confirm={{
+        title: "Stop this run?",
+        text: `${execution.worker_name} and all its processes end. Changes made so far are kept.`,
+        action: "Stop run",
+      }}
+      press={() => load(api.POST("/api/executions/{id}/cancel", { params, body: {} }))}
+      done="Stopped"
+    >
+      Stop
+    </Button>
   );
-}
-
-async function stop({ id, worker_name }: Execution): Promise<void> {
-  const yes = await confirmed({
-    title: "Stop this run?",
-    text: `${worker_name} and every program that it started are ended. What it has changed so far stays.`,
-    action: "Stop the run",
-  });
-  if (yes) {
-    await attempt(
-      () => ask(api.POST("/api/executions/{id}/cancel", { params: { path: { id } }, body: {} })),
-      "Stopped",
-    );
-  }
 }

@@ -1,25 +1,25 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { bareText } from "../../parts/ansi_line.tsx";
+import { stripCodes } from "../../parts/ansi_line.tsx";
 
-// A page moves smoothly while it searches: after so long it lets others have their turn.
+// A search pauses after this time, so that the page stays responsive.
 const SLICE_MS = 8;
-const LOOK_AT_CLOCK_EACH = 64;
+const CLOCK_CHECK_LINES = 64;
 
 interface Search {
-  wanted: string;
-  /** Lines before it were searched, and do not change any more. */
+  query: string;
+  /** The lines before it are searched and final. */
   at: number;
   found: number[];
 }
 
-/** The lines that have `wanted` in them, whatever its case. A long log is searched in slices, a live one goes on where it was. */
-export function useHits(lines: readonly string[], wanted: string): readonly number[] {
-  const [hits, setHits] = useState<readonly number[]>([]);
-  const search = useRef<Search>({ wanted: "", at: 0, found: [] });
+/** The lines that contain `query`, ignoring case. A long log is searched in slices; a live one continues at its new lines. */
+export function useMatches(lines: readonly string[], query: string): readonly number[] {
+  const [matches, setMatches] = useState<readonly number[]>([]);
+  const search = useRef<Search>({ query: "", at: 0, found: [] });
   useEffect(() => {
-    const small = wanted.toLowerCase();
-    if (search.current.wanted !== small || search.current.at > lines.length) {
-      search.current = { wanted: small, at: 0, found: [] };
+    const text = query.toLowerCase();
+    if (search.current.query !== text || search.current.at > lines.length) {
+      search.current = { query: text, at: 0, found: [] };
     }
     let timer: ReturnType<typeof setTimeout> | undefined;
     function slice(): void {
@@ -27,26 +27,26 @@ export function useHits(lines: readonly string[], wanted: string): readonly numb
       const { found } = search.current;
       const last = lines.length - 1;
       let at = search.current.at;
-      for (; at < last && small !== ""; at++) {
-        if (at % LOOK_AT_CLOCK_EACH === 0 && performance.now() > until) break;
-        if (has(lines[at] ?? "", small)) found.push(at);
+      for (; at < last && text !== ""; at++) {
+        if (at % CLOCK_CHECK_LINES === 0 && performance.now() > until) break;
+        if (includesText(lines[at] ?? "", text)) found.push(at);
       }
       search.current.at = at;
-      if (small !== "" && at < last) {
+      if (text !== "" && at < last) {
         timer = setTimeout(slice);
         return;
       }
-      // The last line of a live log may go on.
-      const end = small !== "" && has(lines[last] ?? "", small) ? [last] : [];
-      setHits([...found, ...end]);
+      // The last line of a live log may be incomplete.
+      const end = text !== "" && includesText(lines[last] ?? "", text) ? [last] : [];
+      setMatches([...found, ...end]);
     }
     slice();
     return () => clearTimeout(timer);
-  }, [lines, wanted]);
-  return hits;
+  }, [lines, query]);
+  return matches;
 }
 
-function has(line: string, small: string): boolean {
-  const text = line.includes("\x1b") || line.includes("\r") ? bareText(line) : line;
-  return text.toLowerCase().includes(small);
+function includesText(line: string, text: string): boolean {
+  const bare = line.includes("\x1b") || line.includes("\r") ? stripCodes(line) : line;
+  return bare.toLowerCase().includes(text);
 }

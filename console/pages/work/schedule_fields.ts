@@ -1,124 +1,120 @@
-import type { Schemas, Task } from "../../live/api.ts";
+import type { Schemas } from "../../live/api.ts";
+import { COMMAND_HINT, type Field, parseCommand } from "../../parts/field.tsx";
+import { OVERLAPS } from "./schedule_text.tsx";
 
-/** What the editor holds, as text. */
-export interface Values {
-  worker: string;
+type Task = Schemas["Task"];
+
+/** The values of the form of a schedule, by their names in the API. */
+export interface ScheduleValues extends Record<string, string> {
+  worker_id: string;
   instruction: string;
   name: string;
-  type: "scheduled" | "countdown";
+  type: string;
   cron: string;
-  zone: string;
-  at: string;
-  overlap: Task["overlap"];
-  pauseAfter: string;
-  maxRuns: string;
+  time_zone: string;
+  scheduled_at: string;
+  overlap: string;
+  pause_after_failures: string;
+  max_runs: string;
   until: string;
   gate: string;
   verify: string;
-  deliverTo: string;
+  deliver_to: string;
 }
 
-type Create = Schemas["TaskCreate"];
-type Update = Schemas["TaskUpdate"];
+/** Options of recurring schedules. */
+export const RECURRING_FIELDS: readonly Field<keyof ScheduleValues & string>[] = [
+  { name: "overlap", label: "Overlap policy", options: Object.entries(OVERLAPS) },
+  {
+    name: "pause_after_failures",
+    label: "Failures before pausing",
+    hint: "Consecutive failures. 0: never pause",
+  },
+  { name: "max_runs", label: "Maximum runs", hint: "Empty: no limit" },
+  { name: "until", label: "End", type: "datetime-local" },
+];
 
-/** An empty editor. */
-export function blank(worker: string): Values {
+/** Commands before and after each run. */
+export const COMMAND_FIELDS: readonly Field<keyof ScheduleValues & string>[] = [
+  {
+    name: "gate",
+    label: "Gate command",
+    rows: 3,
+    hint:
+      `Decides before each run whether it starts. ${COMMAND_HINT}. Exit code 0: the run starts and gets the ` +
+      "output. 1: the run is skipped. Other codes: the gate failed",
+  },
+  {
+    name: "verify",
+    label: "Check command",
+    rows: 3,
+    hint: `Checks the work after each run. ${COMMAND_HINT}. Empty: no check`,
+  },
+];
+
+/** The values of a new schedule. */
+export function createValues(worker_id: string): ScheduleValues {
   return {
-    worker,
+    worker_id,
     instruction: "",
     name: "",
     type: "scheduled",
     cron: "0 9 * * 1-5",
-    zone: "",
-    at: "",
+    time_zone: "",
+    scheduled_at: "",
     overlap: "skip",
-    pauseAfter: "5",
-    maxRuns: "",
+    pause_after_failures: "5",
+    max_runs: "",
     until: "",
     gate: "",
     verify: "",
-    deliverTo: "",
+    deliver_to: "",
   };
 }
 
-/** The editor of a schedule that exists. */
-export function valuesOf(task: Task): Values {
+/** The values of an existing schedule. */
+export function readValues(task: Task): ScheduleValues {
+  const { worker_id, instruction, name, cron, time_zone, overlap, max_runs, deliver_to } = task;
   return {
-    worker: task.worker_id,
-    instruction: task.instruction,
-    name: task.name,
+    ...{ worker_id, instruction, name, cron, time_zone, overlap, deliver_to },
     type: task.type === "countdown" ? "countdown" : "scheduled",
-    cron: task.cron,
-    zone: task.time_zone,
-    at: localText(task.scheduled_at),
-    overlap: task.overlap,
-    pauseAfter: String(task.pause_after_failures),
-    maxRuns: task.max_runs === null ? "" : String(task.max_runs),
-    until: localText(task.until),
+    scheduled_at: formatInput(task.scheduled_at),
+    pause_after_failures: String(task.pause_after_failures),
+    max_runs: max_runs === null ? "" : String(max_runs),
+    until: formatInput(task.until),
     gate: task.gate?.command.join("\n") ?? "",
     verify: task.verify?.command.join("\n") ?? "",
-    deliverTo: task.deliver_to,
   };
 }
 
-/** The request that makes it. */
-export function createOf(values: Values, messageId: string): Create {
-  const { gate, verify, ...rest } = shared(values);
+/** Builds the request that creates a schedule, or changes `before`. An unchanged command keeps its timeout and its attempts. */
+export function buildRequest(values: ScheduleValues, before: Task | null): Schemas["TaskUpdate"] {
+  const { worker_id, instruction, cron, time_zone, type } = values;
+  const old = before === null ? createValues("") : readValues(before);
   return {
-    ...rest,
-    ...(gate === null ? {} : { gate }),
-    ...(verify === null ? {} : { verify }),
-    message_id: messageId,
-    type: values.type,
-    ...(values.type === "countdown"
-      ? { scheduled_at: instantOf(values.at) ?? 0 }
-      : { cron: values.cron.trim(), ...(values.zone === "" ? {} : { time_zone: values.zone }) }),
-  } as Create;
-}
-
-/** The request that changes it. A command that was not touched keeps its time-out and its attempts. */
-export function updateOf(values: Values, before: Task): Update {
-  const { gate, verify, ...rest } = shared(values);
-  const old = valuesOf(before);
-  return {
-    ...rest,
-    ...(values.gate === old.gate ? {} : { gate }),
-    ...(values.verify === old.verify ? {} : { verify }),
-    ...(values.type === "countdown"
-      ? { scheduled_at: instantOf(values.at) }
-      : { cron: values.cron.trim(), time_zone: values.zone }),
-  } as Update;
-}
-
-function shared(values: Values) {
-  return {
-    worker_id: values.worker,
-    instruction: values.instruction,
+    ...{ worker_id, instruction },
     name: values.name.trim(),
-    gate: commandOf(values.gate),
-    verify: commandOf(values.verify),
-    deliver_to: values.deliverTo.trim(),
-    ...(values.type === "countdown" ? {} : {
-      overlap: values.overlap,
-      pause_after_failures: Number(values.pauseAfter.trim() || "0"),
-      until: instantOf(values.until),
-      max_runs: values.maxRuns.trim() === "" ? null : Number(values.maxRuns),
+    deliver_to: values.deliver_to.trim(),
+    ...(values.gate === old.gate ? {} : { gate: parseCommand(values.gate) }),
+    ...(values.verify === old.verify ? {} : { verify: parseCommand(values.verify) }),
+    ...(type === "countdown" ? { scheduled_at: parseInput(values.scheduled_at) ?? 0 } : {
+      cron: cron.trim(),
+      ...(time_zone === old.time_zone ? {} : { time_zone }),
+      overlap: values.overlap as Task["overlap"],
+      pause_after_failures: Number(values.pause_after_failures.trim() || "0"),
+      until: parseInput(values.until),
+      max_runs: values.max_runs.trim() === "" ? null : Number(values.max_runs),
     }),
   };
 }
 
-function commandOf(text: string): { command: string[] } | null {
-  const command = text.split("\n").map((word) => word.trim()).filter(Boolean);
-  return command.length === 0 ? null : { command };
-}
-
-/** A time on the reader's clock, as the field for one takes it. */
-function localText(at: number | null): string {
+// Fields of this type hold the browser's local time.
+function formatInput(at: number | null): string {
   if (at === null) return "";
   const minute = 60_000;
   return new Date(at - new Date(at).getTimezoneOffset() * minute).toISOString().slice(0, 16);
 }
 
-function instantOf(text: string): number | null {
+function parseInput(text: string): number | null {
   return text === "" ? null : new Date(text).getTime();
 }

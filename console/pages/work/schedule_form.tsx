@@ -1,106 +1,164 @@
 import { useState } from "preact/hooks";
-import { Link, useLocation, useSearch } from "wouter-preact";
-import { api, ask, newKey, type Task, type Worker } from "../../live/api.ts";
-import { useDraft } from "../../live/draft.ts";
+import { useLocation, useSearch } from "wouter-preact";
+import type { PageProps } from "../../live/address.ts";
+import { api, createKey, load, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
-import { may } from "../../live/session.ts";
+import { hasScope } from "../../live/session.ts";
 import { workers } from "../../live/workers.ts";
-import type { PageProps } from "../../pages.tsx";
-import { Choice, TextField } from "../../parts/field.tsx";
-import { useSend } from "../../parts/form.tsx";
+import { FieldView } from "../../parts/field.tsx";
+import { Fields, Form, type FormState, useForm } from "../../parts/form.tsx";
+import { Empty, Loading, LoadState } from "../../parts/notice.tsx";
 import { Heading } from "../../parts/page.tsx";
-import { Empty, Loading, RefusalNotice, Waiting } from "../../parts/notice.tsx";
-import { say } from "../../parts/toast.tsx";
-import { ScheduleOptions } from "./schedule_options.tsx";
-import { blank, createOf, updateOf, type Values, valuesOf } from "./schedule_fields.ts";
-import { When } from "./schedule_time.tsx";
+import { showToast } from "../../parts/toast.tsx";
+import { CronPreview } from "./cron_preview.tsx";
+import {
+  buildRequest,
+  COMMAND_FIELDS,
+  createValues,
+  readValues,
+  RECURRING_FIELDS,
+  type ScheduleValues,
+} from "./schedule_fields.ts";
+import { formatCron, TASK_TYPES } from "./schedule_text.tsx";
 
-/** A new schedule, or changes to one. What is typed outlives a reload. */
-export function ScheduleEditPage({ params: { id = "" } }: PageProps) {
+type Task = Schemas["Task"];
+
+/** Creates or edits a schedule. */
+export function Page({ params: { id = "" } }: PageProps) {
   const worker = new URLSearchParams(useSearch()).get("worker") ?? "";
-  if (!may("write:tasks")) return <Empty title="You may look at schedules, and not change them." />;
-  if (id !== "") return <Existing id={id} />;
-  if (workers.value === undefined) return <Loading />;
-  return <ScheduleForm schedule={null} worker={worker || firstOf(workers.value)} />;
+  if (!hasScope("write:tasks")) return <Empty title="You do not have permission to edit schedules." />;
+  if (id !== "") return <ExistingSchedule id={id} />;
+  const all = workers.value;
+  if (all === undefined) return <Loading />;
+  // A schedule of a paused worker would not run.
+  const first = all.find(({ paused }) => !paused) ?? all[0];
+  return <ScheduleForm schedule={null} worker={worker || (first?.id ?? "")} />;
 }
 
-// What is planned for one that is paused would wait for it.
-function firstOf(all: readonly Worker[]): string {
-  return (all.find(({ paused }) => !paused) ?? all[0])?.id ?? "";
-}
-
-function Existing({ id }: { id: string }) {
+function ExistingSchedule({ id }: { id: string }) {
   const read = useResource(
     id,
-    (signal) => ask(api.GET("/api/tasks/{id}", { params: { path: { id } }, signal })),
+    (signal) => load(api.GET("/api/tasks/{id}", { params: { path: { id } }, signal })),
   );
-  if (read.data === undefined) return <Waiting refusal={read.refusal} />;
+  if (read.data === undefined) return <LoadState error={read.error} />;
   return <ScheduleForm schedule={read.data} worker={read.data.worker_id} />;
 }
 
 function ScheduleForm({ schedule, worker }: { schedule: Task | null; worker: string }) {
-  const [initial] = useState(() => JSON.stringify(schedule === null ? blank(worker) : valuesOf(schedule)));
-  const [draft, setDraft] = useDraft(`schedule.${schedule?.id ?? "new"}`, initial);
-  // The same for every try: one whose answer was lost is not made twice.
-  const [messageId] = useState(newKey);
+  // Repeating the request with the same id cannot create a second schedule.
+  const [message_id] = useState(createKey);
   const [, navigate] = useLocation();
-  const values = JSON.parse(draft) as Values;
-  const set = (change: Partial<Values>) => setDraft(JSON.stringify({ ...values, ...change }));
   const back = schedule === null ? "/console/schedules" : `/console/schedules/${schedule.id}`;
-  const { refusal, busy, submit } = useSend(async () => {
-    const saved = schedule === null
-      ? await ask(api.POST("/api/tasks", { body: createOf(values, messageId) }))
-      : await ask(
-        api.PUT("/api/tasks/{id}", {
-          params: { path: { id: schedule.id } },
-          body: updateOf(values, schedule),
-        }),
-      );
-    setDraft(initial);
-    say(schedule === null ? "It is scheduled" : "Saved");
-    navigate(`/console/schedules/${saved.id}`);
+  const form = useForm<ScheduleValues>({
+    draft: `schedule.${schedule?.id ?? "new"}`,
+    initial: schedule === null ? createValues(worker) : readValues(schedule),
+    async send(values) {
+      const body = buildRequest(values, schedule);
+      const saved = schedule === null
+        ? await load(
+          api.POST("/api/tasks", {
+            body: { ...body, type: values.type, message_id } as Schemas["TaskCreate"],
+          }),
+        )
+        : await load(api.PUT("/api/tasks/{id}", { params: { path: { id: schedule.id } }, body }));
+      showToast(schedule === null ? "Schedule created" : "Saved");
+      navigate(`/console/schedules/${saved.id}`);
+    },
   });
-  const known = workers.value ?? [];
+  const { values } = form;
+  const options = (workers.value ?? []).map(({ id, name, paused }) =>
+    [id, paused ? `${name} (paused)` : name] as const
+  );
   return (
     <>
       <Heading
         title={schedule === null ? "New schedule" : "Edit schedule"}
         above={{ href: back, name: schedule === null ? "Schedules" : "Schedule" }}
       />
-      <form class="form scrolled" onSubmit={submit}>
-        <RefusalNotice refusal={refusal} />
-        <Choice
-          label="Worker"
-          value={values.worker}
-          onChange={(value) => set({ worker: value })}
-          options={known.map(({ id, name, paused }) => [id, paused ? `${name} (paused)` : name] as const)}
+      <Form form={form} action={schedule === null ? "Create schedule" : "Save"} cancel={back} page>
+        <Fields
+          form={form}
+          fields={[
+            { name: "worker_id", label: "Worker", options },
+            { name: "instruction", label: "Instruction", rows: 4, required: true },
+          ]}
         />
-        <TextField
-          label="Instruction"
-          name="instruction"
-          rows={4}
-          value={values.instruction}
-          onInput={(value) => set({ instruction: value })}
-          refusal={refusal}
-          required
-        />
-        <When values={values} set={set} refusal={refusal} fixed={schedule !== null} />
-        <TextField
-          label="Name"
-          name="name"
-          value={values.name}
-          onInput={(value) => set({ name: value })}
-          refusal={refusal}
-          hint="Empty: it is called after its instruction"
-        />
-        <ScheduleOptions values={values} set={set} refusal={refusal} />
-        <div class="actions end sticky">
-          <Link href={back} class="button">Leave it</Link>
-          <button type="submit" class="primary" disabled={busy}>
-            {schedule === null ? "Schedule it" : "Save"}
-          </button>
-        </div>
-      </form>
+        <TimeFields form={form} fixed={schedule !== null} />
+        <Fields form={form} fields={[{ name: "name", label: "Name", hint: "Default: the instruction" }]} />
+        <details open={values.gate !== "" || values.verify !== "" || form.error !== null}>
+          <summary>More options</summary>
+          {values.type === "scheduled" && <Fields form={form} fields={RECURRING_FIELDS} />}
+          {hasScope("write:commands") && <Fields form={form} fields={COMMAND_FIELDS} />}
+          <Fields
+            form={form}
+            fields={[{
+              name: "deliver_to",
+              label: "Results conversation",
+              hint: "A conversation key, e.g. local:… Empty: the schedule's own conversation",
+            }]}
+          />
+        </details>
+      </Form>
+    </>
+  );
+}
+
+const CUSTOM = "custom";
+const PRESETS = ["0 * * * *", "0 9 * * *", "0 9 * * 1-5", "0 9 * * 1"];
+
+/** The time of a schedule: a cron expression with a preview, or one point in time. */
+function TimeFields({ form, fixed }: { form: FormState<ScheduleValues>; fixed: boolean }) {
+  const { type, cron, time_zone } = form.values;
+  const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const zones = [...new Set(["", time_zone, here, "UTC", ...Intl.supportedValuesOf("timeZone")])];
+  const types = [["scheduled", TASK_TYPES.scheduled], ["countdown", TASK_TYPES.countdown]] as const;
+  const type_field = !fixed && { name: "type", label: "Frequency", options: types } as const;
+  if (type === "countdown") {
+    const hint = `In the time zone of this browser, ${here}`;
+    const time = {
+      name: "scheduled_at",
+      label: "Time",
+      type: "datetime-local",
+      hint,
+      required: true,
+    } as const;
+    return <Fields form={form} fields={[type_field, time]} />;
+  }
+  return (
+    <>
+      <Fields form={form} fields={[type_field]} />
+      <FieldView
+        field={{
+          name: "preset",
+          label: "Recurrence",
+          options: [
+            ...PRESETS.map((one) =>
+              [one, formatCron(one).replace(/^./, (letter) => letter.toUpperCase())] as const
+            ),
+            [CUSTOM, "Custom"],
+          ],
+        }}
+        value={PRESETS.includes(cron.trim()) ? cron.trim() : CUSTOM}
+        set={(value) => form.set({ cron: value === CUSTOM ? `${cron} ` : String(value) })}
+        error={null}
+      />
+      <Fields
+        form={form}
+        fields={[
+          {
+            name: "cron",
+            label: "Cron expression",
+            hint: "Minute, hour, day of the month, month, day of the week",
+            required: true,
+          },
+          {
+            name: "time_zone",
+            label: "Time zone",
+            options: zones.map((one) => [one, one || "Default of the service"] as const),
+          },
+        ]}
+      />
+      <CronPreview cron={cron} zone={time_zone} />
     </>
   );
 }

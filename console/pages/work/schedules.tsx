@@ -1,71 +1,57 @@
 import { Plus } from "lucide-preact";
-import { Link } from "wouter-preact";
 import { useAddress } from "../../live/address.ts";
-import { api, askAll, askPage, type Task } from "../../live/api.ts";
+import { api, buildQuery, loadAll, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
-import { may } from "../../live/session.ts";
-import { workerName } from "../../live/workers.ts";
-import { Choice } from "../../parts/field.tsx";
-import { firstLine } from "../../parts/format.ts";
-import { Heading } from "../../parts/page.tsx";
-import { Listing } from "../../parts/listing.tsx";
+import { hasScope } from "../../live/session.ts";
+import { findWorkerName, listWorkerOptions } from "../../live/workers.ts";
+import { LinkButton } from "../../parts/button.tsx";
+import { takeFirstLine } from "../../parts/format.ts";
+import { FilterBar, Listing, NoMatches, Row } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
-import { Status } from "../../parts/status.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { WorkerChoice } from "../../parts/worker_choice.tsx";
-import { lastWords, whenWords } from "./schedule_text.ts";
+import { formatLastRun, formatRecurrence } from "./schedule_text.tsx";
 
-const PAGE_SIZE = 100;
-// More than anybody reads; beyond this a filter finds them.
-const SHOWN_MAX = 1_000;
-const STATES = [
-  ["", "Those to come"],
-  ["paused", "Paused"],
-  ["failing", "Failing"],
-  ["ended", "Ended"],
-] as const;
+type Task = Schemas["Task"];
 
-/** What runs by itself, the soonest first (contract 15). */
-export function SchedulesPage() {
-  const [{ state, worker }, change] = useAddress("state", "worker");
-  const read = useResource(
+const STATES = [["", "Upcoming"], ["paused", "Paused"], ["failing", "Failing"], ["ended", "Ended"]] as const;
+
+/** The schedules, the next one first. */
+export function Page() {
+  const [values, change] = useAddress("state", "worker");
+  const { state, worker } = values;
+  const list = useResource(
     `${state} ${worker}`,
-    (signal) => readSchedules({ state, worker }, signal),
-    ({ kind }) => /^(task|schedule|execution)\./.test(kind),
+    (signal) => readSchedules(state, worker, signal),
+    /^(task|schedule|execution)\./,
   );
-  const items = read.data;
   return (
     <>
       <Heading title="Schedules">
-        {may("write:tasks") && (
-          <Link href="/console/schedules/new" class="button primary">
-            <Plus size={16} aria-hidden="true" /> New schedule
-          </Link>
+        {hasScope("write:tasks") && (
+          <LinkButton href="/console/schedules/new" icon={Plus} class="primary">New schedule</LinkButton>
         )}
       </Heading>
-      <div class="filters">
-        <Choice
-          bare
-          label="State"
-          value={state}
-          onChange={(value) => change({ state: value })}
-          options={STATES}
-        />
-        <WorkerChoice value={worker} onChange={(value) => change({ worker: value })} />
-        {items !== undefined && <p class="count">{items.length} in all</p>}
-      </div>
+      <FilterBar
+        filters={[
+          { name: "state", label: "State", options: STATES },
+          { name: "worker", label: "Worker", options: listWorkerOptions(["", "All workers"]) },
+        ]}
+        values={values}
+        change={change}
+        count={list.data && `${list.data.length} total`}
+      />
       <Listing
-        list={read}
+        list={list}
         label="Schedules"
         row={(schedule) => <ScheduleRow schedule={schedule} />}
-        empty={
-          <Empty title={state === "" && worker === "" ? "Nothing is scheduled." : "Nothing matches."}>
-            <p>
-              A schedule gives a worker the same instruction again and again, or once, at a time that you
-              choose.
-            </p>
-          </Empty>
-        }
+        empty={state + worker !== ""
+          ? <NoMatches clear={() => change({ state: "", worker: "" })} />
+          : (
+            <Empty title="No schedules yet.">
+              <p>A schedule gives a worker an instruction at a time that you choose, once or repeatedly.</p>
+            </Empty>
+          )}
       />
     </>
   );
@@ -73,37 +59,32 @@ export function SchedulesPage() {
 
 function ScheduleRow({ schedule }: { schedule: Task }) {
   const { id, name, instruction, status, paused, worker_id, next_run_at, updated_at, last_status } = schedule;
-  const shown = paused ? "paused" : last_status === "failed" && status === "scheduled" ? "failed" : status;
-  const coming = status === "scheduled" && !paused;
+  const failing = last_status === "failed" && status === "scheduled";
+  const upcoming = status === "scheduled" && !paused;
   return (
-    <Link href={`/console/schedules/${id}`} class="row">
-      <Status of={shown} bare />
-      <span class="row-main">
-        <span class="row-title">{name || firstLine(instruction)}</span>
-        <span class="row-note">
-          {[workerName(worker_id), whenWords(schedule), lastWords(schedule)].filter(Boolean).join(" · ")}
-        </span>
-      </span>
-      <span class="row-side">
-        {coming && <span>next</span>}
-        <Ago at={coming ? next_run_at : updated_at} />
-      </span>
-    </Link>
+    <Row
+      href={`/console/schedules/${id}`}
+      status={paused ? "paused" : failing ? "failed" : status}
+      title={name || takeFirstLine(instruction)}
+      notes={[findWorkerName(worker_id), formatRecurrence(schedule), formatLastRun(schedule)]}
+      side={
+        <>
+          {upcoming && <span>next</span>}
+          <Ago at={upcoming ? next_run_at : updated_at} />
+        </>
+      }
+    />
   );
 }
 
-function readSchedules(
-  { state, worker }: { state: string; worker: string },
-  signal: AbortSignal,
-): Promise<Task[]> {
+function readSchedules(state: string, worker_id: string, signal: AbortSignal): Promise<Task[]> {
+  const status = state === "ended" ? "completed,failed,cancelled" : "scheduled,pending,running";
   const filter = {
     ...(state === "paused" ? { paused: true } : {}),
     ...(state === "failing" ? { failing: true } : {}),
-    ...(worker === "" ? {} : { worker_id: worker }),
-    status: state === "ended" ? "completed,failed,cancelled" : "scheduled,pending,running",
   };
-  return askAll((cursor) => {
-    const query = { ...filter, page_size: PAGE_SIZE, ...(cursor === undefined ? {} : { cursor }) };
-    return askPage(api.GET("/api/schedules", { params: { query }, signal }));
-  }, SHOWN_MAX);
+  return loadAll((cursor) => {
+    const query = { ...filter, ...buildQuery({ worker_id, status }, cursor) };
+    return api.GET("/api/schedules", { params: { query }, signal });
+  });
 }

@@ -1,103 +1,71 @@
-import { useState } from "preact/hooks";
-import { api, ask, type Schemas } from "../../live/api.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
 import { workers } from "../../live/workers.ts";
-import { Choice, TextField } from "../../parts/field.tsx";
-import { DialogForm, useSend } from "../../parts/form.tsx";
-import { PERIOD_CHOICES, useDepartmentNames } from "./budget_text.ts";
+import { FormDialog, useForm } from "../../parts/form.tsx";
+import { ACTIONS, PERIODS, UNITS } from "./budget_text.ts";
+import { useDepartmentNames } from "./department_tree.ts";
 
 type Budget = Schemas["Budget"];
 
-const UNITS = [["usd", "US dollars, estimated"], ["runs", "runs"], ["tokens", "tokens"], [
-  "minutes",
-  "minutes",
-]] as const;
-const ACTIONS = [
-  ["hold", "Nothing new starts"],
-  ["stop", "What runs is ended, too"],
-] as const;
-
 interface FormProps {
   budget: Budget | null;
-  /** What it is for, to begin with. */
+  /** The first value of the target. */
   target: string;
   onClose: () => void;
 }
 
-/** A new budget, or changes to one. */
-export function BudgetForm({ budget, target: first, onClose }: FormProps) {
-  const [name, setName] = useState(budget?.name ?? "");
-  const [target, setTarget] = useState(first);
-  const [unit, setUnit] = useState<Budget["unit"]>(budget?.unit ?? "usd");
-  const [limit, setLimit] = useState(budget === null ? "" : String(budget.limit));
-  const [period, setPeriod] = useState<Budget["period"]>(budget?.period ?? "month");
-  const [soft, setSoft] = useState(String(budget?.soft ?? 80));
-  const [action, setAction] = useState<Budget["action"]>(budget?.action ?? "hold");
-  const targets = useTargets(target);
-  const sent = useSend(async () => {
-    const body = { name, target, unit, limit: Number(limit), period, soft: Number(soft), action };
-    if (budget === null) await ask(api.POST("/api/budgets", { body }));
-    else await ask(api.PUT("/api/budgets/{id}", { params: { path: { id: budget.id } }, body }));
-    onClose();
+/** Creates or edits a budget. */
+export function BudgetForm({ budget, target, onClose }: FormProps) {
+  const form = useForm({
+    initial: {
+      name: budget?.name ?? "",
+      target,
+      unit: budget?.unit ?? "usd" as string,
+      limit: budget === null ? "" : String(budget.limit),
+      period: budget?.period ?? "month" as string,
+      soft: String(budget?.soft ?? 80),
+      action: budget?.action ?? "hold" as string,
+    },
+    async send(values) {
+      const body = {
+        ...values,
+        limit: Number(values.limit),
+        soft: Number(values.soft),
+      } as Schemas["BudgetCreate"];
+      if (budget === null) await load(api.POST("/api/budgets", { body }));
+      else await load(api.PUT("/api/budgets/{id}", { params: { path: { id: budget.id } }, body }));
+      onClose();
+    },
   });
-  const { refusal } = sent;
   return (
-    <DialogForm
+    <FormDialog
+      form={form}
       title={budget === null ? "New budget" : budget.name}
-      action={budget === null ? "Make the budget" : "Save"}
-      sent={sent}
+      action={budget === null ? "Create budget" : "Save"}
       onClose={onClose}
-    >
-      <TextField
-        label="Name"
-        name="name"
-        value={name}
-        onInput={setName}
-        refusal={refusal}
-        required
-        autofocus
-      />
-      <Choice label="For" value={target} onChange={setTarget} options={targets} />
-      <TextField label="At most" name="limit" value={limit} onInput={setLimit} refusal={refusal} required />
-      <Choice
-        label="Of"
-        value={unit}
-        onChange={(value) => setUnit(value as Budget["unit"])}
-        options={UNITS}
-      />
-      <Choice
-        label="Counted"
-        value={period}
-        onChange={(value) => setPeriod(value as Budget["period"])}
-        options={PERIOD_CHOICES}
-      />
-      <Choice
-        label="When it is reached"
-        value={action}
-        onChange={(value) => setAction(value as Budget["action"])}
-        options={ACTIONS}
-      />
-      <TextField
-        label="Say so at percent"
-        name="soft"
-        value={soft}
-        onInput={setSoft}
-        refusal={refusal}
-        required
-      />
-    </DialogForm>
+      fields={[
+        { name: "name", label: "Name", required: true, autofocus: true },
+        { name: "target", label: "Applies to", options: useTargets(form.values.target) },
+        { name: "limit", label: "Limit", required: true },
+        { name: "unit", label: "Unit", options: Object.entries(UNITS) },
+        { name: "period", label: "Period", options: Object.entries(PERIODS) },
+        { name: "action", label: "When exceeded", options: Object.entries(ACTIONS) },
+        { name: "soft", label: "Warning threshold (%)", required: true },
+      ]}
+    />
   );
 }
 
-/** Everything that a budget can count for. */
+/** Lists everything that a budget can apply to. */
 function useTargets(current: string): [string, string][] {
-  const engines = useResource("engines", (signal) => ask(api.GET("/api/engines", { signal }))).data ?? [];
-  const departments = useDepartmentNames();
+  const engines = useResource("engines", (signal) => load(api.GET("/api/engines", { signal }))).data ?? [];
   const all: [string, string][] = [
-    ["global", "Everything"],
-    ...[...departments].map(([id, name]) => [`department:${id}`, `Department ${name}`] as [string, string]),
-    ...(workers.value ?? []).map(({ id, name }) => [`worker:${id}`, `Worker ${name}`] as [string, string]),
-    ...engines.map(({ name }) => [`engine:${name}`, `Engine ${name}`] as [string, string]),
+    ["global", "All runs"],
+    ...[...useDepartmentNames()].map((
+      [id, name],
+    ): [string, string] => [`department:${id}`, `Department ${name}`]),
+    ...(workers.value ?? []).map(({ id, name }): [string, string] => [`worker:${id}`, `Worker ${name}`]),
+    ...engines.map(({ name }): [string, string] => [`engine:${name}`, `Engine ${name}`]),
   ];
   if (!all.some(([key]) => key === current)) all.push([current, current]);
   return all;

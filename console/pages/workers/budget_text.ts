@@ -1,53 +1,56 @@
 import type { Schemas } from "../../live/api.ts";
-import { workerName } from "../../live/workers.ts";
-import { costText, countText } from "../../parts/format.ts";
-import { flat, useDepartments } from "./department_tree.ts";
+import { findWorkerName } from "../../live/workers.ts";
+import { formatCost, formatCount } from "../../parts/format.ts";
 
 type Budget = Schemas["Budget"];
 
-/** An amount in the unit of a budget: `12 runs`, `$1.50`. */
-export function amountWords(amount: number, unit: Budget["unit"]): string {
-  if (unit === "usd") return costText(amount);
-  return `${numberOf(amount, unit)} ${amount === 1 ? unit.slice(0, -1) : unit}`;
-}
-
-function numberOf(amount: number, unit: Budget["unit"]): string {
-  return countText(unit === "minutes" ? Math.round(amount * 10) / 10 : amount);
-}
-
-/** How much of a budget is used: `12 of 200 runs`, `$1.50 of $20.00`. */
-export function usedWords({ used, limit, unit }: Pick<Budget, "used" | "limit" | "unit">): string {
-  const all = amountWords(limit, unit);
-  return `${unit === "usd" ? costText(used) : numberOf(used, unit)} of ${all}`;
-}
-
-const PERIODS: Record<Budget["period"], string> = {
-  "5h": "in 5 hours",
-  "24h": "in 24 hours",
-  "7d": "in 7 days",
-  month: "in a month",
-  total: "in all",
+export const UNITS: Record<Budget["unit"], string> = {
+  usd: "US dollars, estimated",
+  runs: "runs",
+  tokens: "tokens",
+  minutes: "minutes",
 };
 
-/** Over which time a budget counts. */
-export function periodWords(period: Budget["period"]): string {
-  return PERIODS[period];
+export const PERIODS: Record<Budget["period"], string> = {
+  "5h": "per 5 hours",
+  "24h": "per 24 hours",
+  "7d": "per 7 days",
+  month: "per month",
+  total: "in total",
+};
+
+/** The actions of a budget at its limit. */
+export const ACTIONS: Record<Budget["action"], string> = {
+  hold: "Block new runs",
+  stop: "Block new runs and stop current ones",
+};
+
+/** Formats an amount in the unit of a budget: `12 runs`, `$1.50`. */
+export function formatAmount(amount: number, unit: Budget["unit"]): string {
+  if (unit === "usd") return formatCost(amount);
+  return `${formatNumber(amount, unit)} ${amount === 1 ? unit.slice(0, -1) : unit}`;
 }
 
-/** Every period with its words, for a choice. */
-export const PERIOD_CHOICES = Object.entries(PERIODS) as [Budget["period"], string][];
-
-/** The names of departments by their ids. */
-export function useDepartmentNames(): Map<string, string> {
-  return new Map(flat(useDepartments().data ?? []).map(({ id, name }) => [id, name]));
+function formatNumber(amount: number, unit: Budget["unit"]): string {
+  return formatCount(unit === "minutes" ? Math.round(amount * 10) / 10 : amount);
 }
 
-/** What a budget counts for. */
-export function targetWords(target: string, departments: ReadonlyMap<string, string>): string {
+/** Formats the use of a budget: `12 of 200 runs`, `$1.50 of $20.00`. */
+export function formatUse({ used, limit, unit }: Budget): string {
+  return `${unit === "usd" ? formatCost(used) : formatNumber(used, unit)} of ${formatAmount(limit, unit)}`;
+}
+
+/** Returns the used and reserved share of a budget; 1 is all. */
+export function calculateShare({ used, reserved, limit }: Budget): number {
+  return limit === 0 ? 1 : (used + reserved) / limit;
+}
+
+/** Returns the name of what a budget applies to. */
+export function formatTarget(target: string, departments: ReadonlyMap<string, string>): string {
   const [kind = ""] = target.split(":", 1);
   const key = target.slice(kind.length + 1);
-  if (kind === "worker") return workerName(key) || "a deleted worker";
+  if (kind === "worker") return findWorkerName(key) || "deleted worker";
   if (kind === "department") return `department ${departments.get(key) ?? key}`;
   if (kind === "session") return "one conversation";
-  return kind === "engine" ? `engine ${key}` : "everything";
+  return kind === "engine" ? `engine ${key}` : "all runs";
 }

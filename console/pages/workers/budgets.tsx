@@ -1,65 +1,60 @@
 import { Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
-import { api, ask, askAll, askPage, type Schemas } from "../../live/api.ts";
 import { useAddress } from "../../live/address.ts";
+import { api, buildQuery, load, loadAll, type Schemas } from "../../live/api.ts";
+import { now } from "../../live/clock.ts";
 import { useResource } from "../../live/resource.ts";
-import { may } from "../../live/session.ts";
-import { Act } from "../../parts/button.tsx";
-import { confirmed } from "../../parts/dialog.tsx";
-import { timeText } from "../../parts/format.ts";
-import { Heading } from "../../parts/page.tsx";
+import { hasScope } from "../../live/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { formatTime } from "../../parts/format.ts";
 import { Meter } from "../../parts/meter.tsx";
-import { Empty, Waiting } from "../../parts/notice.tsx";
+import { Empty, LoadState } from "../../parts/notice.tsx";
+import { Heading, Section } from "../../parts/page.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { attempt } from "../../parts/toast.tsx";
-import { now } from "../../live/clock.ts";
 import { BudgetForm } from "./budget_form.tsx";
+import { BudgetLiftForm } from "./budget_lift_form.tsx";
+import { calculateShare, formatAmount, formatTarget, formatUse, PERIODS } from "./budget_text.ts";
+import { useDepartmentNames } from "./department_tree.ts";
 import { Engines } from "./engine_cards.tsx";
-import { LiftForm } from "./budget_lift_form.tsx";
-import { amountWords, periodWords, targetWords, useDepartmentNames, usedWords } from "./budget_text.ts";
 
-export type Budget = Schemas["Budget"];
+type Budget = Schemas["Budget"];
 
-const PAGE_SIZE = 100;
-const SHOWN_MAX = 1_000;
-
-/** What runs may use, what they have used of it, and the engines that they use (contract 14). */
-export function BudgetsPage() {
+/** The budgets with their use, and the engines. */
+export function Page() {
   const [{ for: target }, change] = useAddress("for");
   const [edited, setEdited] = useState<Budget | "new" | null>(
-    target === "" || !may("write:budgets") ? null : "new",
+    target === "" || !hasScope("write:budgets") ? null : "new",
   );
-  const [lifted, setLifted] = useState<Budget | null>(null);
-  const read = useResource("budgets", readBudgets, ({ kind }) => /^(budget|execution|engine)\./.test(kind));
+  const [lifting, setLifting] = useState<Budget | null>(null);
+  const read = useResource(
+    "budgets",
+    (signal) =>
+      loadAll((cursor) => api.GET("/api/budgets", { params: { query: buildQuery({}, cursor) }, signal })),
+    /^(budget|execution|engine)\./,
+  );
   const budgets = read.data;
   function close(): void {
     setEdited(null);
-    setLifted(null);
+    setLifting(null);
     change({ for: "" });
     read.reload();
   }
   return (
     <>
       <Heading title="Budgets and engines">
-        {may("write:budgets") && (
-          <button type="button" class="primary" onClick={() => setEdited("new")}>
-            <Plus size={16} aria-hidden="true" /> New budget
-          </button>
+        {hasScope("write:budgets") && (
+          <Button class="primary" icon={Plus} press={() => setEdited("new")}>New budget</Button>
         )}
       </Heading>
       <div class="scrolled">
-        <section>
-          <h2>Budgets</h2>
+        <Section title="Budgets">
           {budgets === undefined
-            ? <Waiting refusal={read.refusal} />
+            ? <LoadState error={read.error} />
             : budgets.length === 0
             ? (
-              <Empty title="There is no budget.">
-                <p>
-                  Runs may use what they need. A budget says how many runs, tokens, minutes or dollars there
-                  may be, and holds what would be more.
-                </p>
+              <Empty title="No budgets yet.">
+                <p>A budget limits runs, tokens, minutes or dollars, and blocks new runs at its limit.</p>
               </Empty>
             )
             : (
@@ -69,13 +64,13 @@ export function BudgetsPage() {
                     key={budget.id}
                     budget={budget}
                     edit={() => setEdited(budget)}
-                    lift={() => setLifted(budget)}
+                    lift={() => setLifting(budget)}
                     reload={read.reload}
                   />
                 ))}
               </ul>
             )}
-        </section>
+        </Section>
         <Engines />
       </div>
       {edited !== null && (
@@ -85,7 +80,7 @@ export function BudgetsPage() {
           onClose={close}
         />
       )}
-      {lifted !== null && <LiftForm budget={lifted} onClose={close} />}
+      {lifting !== null && <BudgetLiftForm budget={lifting} onClose={close} />}
     </>
   );
 }
@@ -98,76 +93,69 @@ interface CardProps {
 }
 
 function BudgetCard({ budget, edit, lift, reload }: CardProps) {
-  const { id, name, target, used, reserved, limit, unit, state, resets_at, lifted_until, action, period } =
-    budget;
+  const { id, name, target, reserved, unit, state, resets_at, lifted_until, action, period } = budget;
   const departments = useDepartmentNames();
   const lifted = lifted_until !== null && lifted_until > now.value;
   const params = { path: { id } };
-  const words = usedWords(budget);
-  async function force(): Promise<void> {
-    await attempt(
-      () => ask(api.POST("/api/budgets/{id}/lift", { params, body: { for_ms: 0 } })),
-      "It holds again",
-    );
-    reload();
-  }
-  async function remove(): Promise<void> {
-    const yes = await confirmed({
-      title: `Delete ${name}?`,
-      text: "It holds nothing any more: what waited for it goes on. What was used stays counted for others.",
-      action: "Delete the budget",
-    });
-    if (!yes) return;
-    await attempt(() => ask(api.DELETE("/api/budgets/{id}", { params })), "Deleted");
-    reload();
-  }
+  const use = formatUse(budget);
   return (
     <li class="card">
       <div class="card-head">
         <h3>{name}</h3>
-        <Status of={lifted ? "lifted" : state} />
+        <Status value={lifted ? "lifted" : state} />
       </div>
       <p class="quiet">
-        {targetWords(target, departments)}, {periodWords(period)}
-        {action === "stop" && ", ends what runs"}
+        {formatTarget(target, departments)}, {PERIODS[period]}
+        {action === "stop" && ", stops current runs"}
       </p>
-      <Meter label={name} part={limit === 0 ? 1 : (used + reserved) / limit} text={words} state={state} />
+      <Meter label={name} share={calculateShare(budget)} text={use} state={state} />
       <p>
-        {words}
-        {reserved > 0 && <span class="quiet">, and {amountWords(reserved, unit)} for what runs now</span>}
+        {use}
+        {reserved > 0 && <span class="quiet">, {formatAmount(reserved, unit)} reserved for current runs
+        </span>}
       </p>
-      {lifted && <p class="hint">It holds nothing until {timeText(lifted_until)}.</p>}
+      {lifted && <p class="hint">Not enforced until {formatTime(lifted_until)}.</p>}
       {!lifted && state === "hard" && (
         <p class="hint">
-          Nothing new starts{resets_at === null ? " until it is raised or lifted." : (
+          {resets_at === null ? "New runs are blocked. Raise the limit or lift the budget." : (
             <>
-              . There is room again <Ago at={resets_at} />.
+              New runs are blocked. Available again <Ago at={resets_at} />.
             </>
           )}
         </p>
       )}
-      {may("write:budgets") && (
+      {hasScope("write:budgets") && (
         <div class="actions">
           {lifted
-            ? <Act class="small" run={() => force()}>Hold again</Act>
-            : <button type="button" class="small" onClick={lift} aria-label={`Lift ${name}`}>Lift</button>}
-          <button type="button" class="small" onClick={edit} aria-label={`Change ${name}`}>Change</button>
-          <Act
+            ? (
+              <Button
+                class="small"
+                press={() => load(api.POST("/api/budgets/{id}/lift", { params, body: { for_ms: 0 } }))}
+                done="Budget enforced"
+                after={reload}
+              >
+                Enforce again
+              </Button>
+            )
+            : <Button class="small" press={lift} label={`Lift ${name}`}>Lift</Button>}
+          <Button class="small" press={edit} label={`Edit ${name}`}>Edit</Button>
+          <Button
             class="small danger"
-            run={() => remove()}
             label={`Delete ${name}`}
+            confirm={{
+              title: `Delete ${name}?`,
+              text:
+                "Its limit no longer applies, and tasks that wait for it start. Other budgets are unchanged.",
+              action: "Delete budget",
+            }}
+            press={() => load(api.DELETE("/api/budgets/{id}", { params }))}
+            done="Deleted"
+            after={reload}
           >
             Delete
-          </Act>
+          </Button>
         </div>
       )}
     </li>
   );
-}
-
-function readBudgets(signal: AbortSignal): Promise<Budget[]> {
-  return askAll((cursor) => {
-    const query = { page_size: PAGE_SIZE, ...(cursor === undefined ? {} : { cursor }) };
-    return askPage(api.GET("/api/budgets", { params: { query }, signal }));
-  }, SHOWN_MAX);
 }

@@ -1,114 +1,107 @@
-import { api, ask, type Schemas } from "../../live/api.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
 import { now } from "../../live/clock.ts";
 import { useResource } from "../../live/resource.ts";
-import { may } from "../../live/session.ts";
-import { Act } from "../../parts/button.tsx";
-import { timeText } from "../../parts/format.ts";
+import { hasScope } from "../../live/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { formatTime } from "../../parts/format.ts";
 import { Meter } from "../../parts/meter.tsx";
-import { Waiting } from "../../parts/notice.tsx";
+import { LoadState } from "../../parts/notice.tsx";
+import { Section } from "../../parts/page.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { attempt } from "../../parts/toast.tsx";
 
 type Engine = Schemas["Engine"];
 
-/** The programs that think: whether they are here, what their providers allow, and how much of that is used (contract 14). */
+const NEARLY_FULL = 0.8;
+
+/** The engines: whether they are installed, and how much of their providers' limits is used. */
 export function Engines() {
   const read = useResource(
     "engines",
-    (signal) => ask(api.GET("/api/engines", { signal })),
-    ({ kind }) => kind.startsWith("engine.") || kind === "execution.completed",
+    (signal) => load(api.GET("/api/engines", { signal })),
+    /^engine\.|^execution\.completed$/,
   );
-  return (
-    <section>
-      <h2>Engines</h2>
-      {read.data === undefined
-        ? <Waiting refusal={read.refusal} />
-        : <EngineCards engines={read.data} reload={read.reload} />}
-    </section>
-  );
-}
-
-// Those that are not installed here are many, and of interest once.
-function EngineCards({ engines, reload }: { engines: Engine[]; reload: () => void }) {
-  const cards = (shown: Engine[]) => (
+  const engines = read.data;
+  const cards = (usable: boolean) => (
     <ul class="cards">
-      {shown.map((engine) => <EngineCard key={engine.name} engine={engine} reload={reload} />)}
+      {engines?.filter((engine) => engine.usable === usable)
+        .map((engine) => <EngineCard key={engine.name} engine={engine} reload={read.reload} />)}
     </ul>
   );
-  const others = engines.filter(({ usable }) => !usable);
+  const missing = engines?.filter(({ usable }) => !usable).length ?? 0;
   return (
-    <>
-      {cards(engines.filter(({ usable }) => usable))}
-      {others.length > 0 && (
+    <Section title="Engines">
+      {engines === undefined ? <LoadState error={read.error} /> : cards(true)}
+      {missing > 0 && (
         <details class="others">
-          <summary>{others.length} more that cannot be used here</summary>
-          {cards(others)}
+          <summary>{missing} not installed</summary>
+          {cards(false)}
         </details>
       )}
-    </>
+    </Section>
   );
 }
 
 function EngineCard({ engine, reload }: { engine: Engine; reload: () => void }) {
   const { name, usable, version, detail, windows, limited_until } = engine;
   const limited = limited_until !== null && limited_until > now.value;
-  async function lift(): Promise<void> {
-    await attempt(
-      () => ask(api.POST("/api/engines/{name}/lift", { params: { path: { name } } })),
-      `${name} goes on`,
-    );
-    reload();
-  }
   return (
     <li class="card">
       <div class="card-head">
         <h3>{name}</h3>
-        <Status of={limited ? "limited" : usable ? "ok" : "missing"} />
+        <Status value={limited ? "limited" : usable ? "ok" : "missing"} />
       </div>
       <p class="quiet">
-        {[engine.default ? "the default" : "", version].filter(Boolean).join(", ")}
+        {[engine.default ? "default" : "", version].filter(Boolean).join(", ")}
         {!usable && detail}
       </p>
-      {windows.map((window) => (
-        <div key={window.name}>
-          <Meter
-            label={`${name}, ${window.name}`}
-            part={window.utilization}
-            text={`${Math.round(window.utilization * 100)} %`}
-            state={window.utilization >= 1 ? "hard" : window.utilization >= 0.8 ? "soft" : "ok"}
-          />
-          <p>
-            {window.name.replaceAll("_", " ")}: {Math.round(window.utilization * 100)} %{" "}
-            <span class="quiet">
-              {window.resets_at !== null && (
-                <>
-                  anew <Ago at={window.resets_at} />,{" "}
-                </>
-              )}
-              seen <Ago at={window.seen_at} />
-            </span>
-          </p>
-        </div>
-      ))}
+      {windows.map((window) => <UsageWindow key={window.name} engine={name} window={window} />)}
       {limited && (
         <>
           <p class="hint">
-            Its provider lets nothing through until {timeText(limited_until)}; its tasks wait.
+            Rate-limited by its provider until {formatTime(limited_until)}. Tasks are waiting.
           </p>
-          {may("write:engines") && (
+          {hasScope("write:engines") && (
             <div class="actions">
-              <Act
+              <Button
                 class="small"
                 label={`Try again now: ${name}`}
-                run={() => lift()}
+                press={() => load(api.POST("/api/engines/{name}/lift", { params: { path: { name } } }))}
+                done={`${name} resumed`}
+                after={reload}
               >
                 Try again now
-              </Act>
+              </Button>
             </div>
           )}
         </>
       )}
     </li>
+  );
+}
+
+function UsageWindow({ engine, window }: { engine: string; window: Engine["windows"][number] }) {
+  const { name, utilization, resets_at, seen_at } = window;
+  const text = `${Math.round(utilization * 100)} %`;
+  return (
+    <div>
+      <Meter
+        label={`${engine}, ${name}`}
+        share={utilization}
+        text={text}
+        state={utilization >= 1 ? "hard" : utilization >= NEARLY_FULL ? "soft" : "ok"}
+      />
+      <p>
+        {name.replaceAll("_", " ")}: {text}{" "}
+        <span class="quiet">
+          {resets_at !== null && (
+            <>
+              resets <Ago at={resets_at} />,{" "}
+            </>
+          )}
+          updated <Ago at={seen_at} />
+        </span>
+      </p>
+    </div>
   );
 }

@@ -1,73 +1,63 @@
 import { Pencil, Plus, Trash2 } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { useAddress } from "../../live/address.ts";
-import { api, ask, askAll, askPage, type Schemas } from "../../live/api.ts";
+import { api, buildQuery, load, loadAll, loadPage, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
-import { may } from "../../live/session.ts";
-import { Act } from "../../parts/button.tsx";
-import { confirmed } from "../../parts/dialog.tsx";
-import { Choice, TextField } from "../../parts/field.tsx";
-import { DialogForm, useSend } from "../../parts/form.tsx";
-import { conversationText } from "../../parts/format.ts";
+import { hasScope } from "../../live/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { FormDialog, useForm } from "../../parts/form.tsx";
+import { formatConversationName } from "../../parts/format.ts";
+import { FilterBar } from "../../parts/listing.tsx";
+import { Empty, LoadState } from "../../parts/notice.tsx";
 import { Heading } from "../../parts/page.tsx";
-import { Empty, Waiting } from "../../parts/notice.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { attempt } from "../../parts/toast.tsx";
 
 type Entry = Schemas["MemoryEntry"];
 
 const GLOBAL = "global";
-const PAGE_SIZE = 100;
-const ENTRIES_MAX = 1_000;
 
-/** What workers are to know: everywhere, or in one conversation (contract 17). */
-export function MemoryPage() {
+/** The memory entries for workers: of all conversations, or of one. */
+export function Page() {
   const [{ scope }, change] = useAddress("scope");
   const [edited, setEdited] = useState<Entry | "new" | null>(null);
-  const chosen = scope || GLOBAL;
+  const selected = scope || GLOBAL;
   const sessions = useResource(
     "memory scopes",
     (signal) =>
-      askPage(api.GET("/api/local/sessions", { params: { query: { page_size: PAGE_SIZE } }, signal })),
-    ({ kind }) => kind.startsWith("chat."),
+      loadPage(api.GET("/api/local/sessions", { params: { query: buildQuery({}, undefined) }, signal })),
+    /^chat\./,
   ).data?.items ?? [];
   const entries = useResource(
-    chosen,
-    (signal) => readAll(chosen, signal),
-    ({ kind }) => kind.startsWith("memory."),
+    selected,
+    (signal) =>
+      loadAll((cursor) =>
+        api.GET("/api/memory", { params: { query: { ...buildQuery({}, cursor), scope: selected } }, signal })
+      ),
+    /^memory\./,
   );
-  const known = [
-    [GLOBAL, "Everywhere"],
-    ...sessions.map(({ id, name }) => [`local:${id}`, conversationText(name)]),
-  ] as [
-    string,
-    string,
-  ][];
-  if (!known.some(([key]) => key === chosen)) known.push([chosen, chosen]);
+  const options: [string, string][] = [
+    [GLOBAL, "All conversations"],
+    ...sessions.map(({ id, name }): [string, string] => [`local:${id}`, formatConversationName(name)]),
+  ];
+  if (!options.some(([key]) => key === selected)) options.push([selected, selected]);
   return (
     <>
       <Heading title="Memory">
-        {may("write:memory") && (
-          <button type="button" class="primary" onClick={() => setEdited("new")}>
-            <Plus size={16} aria-hidden="true" /> New entry
-          </button>
+        {hasScope("write:memory") && (
+          <Button class="primary" icon={Plus} press={() => setEdited("new")}>New entry</Button>
         )}
       </Heading>
-      <div class="filters">
-        <Choice
-          bare
-          label="Where it holds"
-          value={chosen}
-          onChange={(value) => change({ scope: value === GLOBAL ? "" : value })}
-          options={known}
-        />
-      </div>
+      <FilterBar
+        filters={[{ name: "scope", label: "Scope", options }]}
+        values={{ scope: selected }}
+        change={(next) => change({ scope: next.scope === GLOBAL ? "" : next.scope ?? "" })}
+      />
       {entries.data === undefined
-        ? <Waiting refusal={entries.refusal} />
+        ? <LoadState error={entries.error} />
         : entries.data.length === 0
         ? (
-          <Empty title="Nothing is noted here.">
-            <p>Workers read every entry before each run, such as “tone: friendly, short”.</p>
+          <Empty title="No memory entries yet.">
+            <p>Workers read all entries before each run, e.g. “tone: friendly, short”.</p>
           </Empty>
         )
         : (
@@ -84,7 +74,7 @@ export function MemoryPage() {
         )}
       {edited !== null && (
         <EntryForm
-          scope={chosen}
+          scope={selected}
           entry={edited === "new" ? null : edited}
           onClose={() => (setEdited(null), entries.reload())}
         />
@@ -93,28 +83,8 @@ export function MemoryPage() {
   );
 }
 
-function readAll(scope: string, signal: AbortSignal): Promise<Entry[]> {
-  return askAll((cursor) => {
-    const query = { scope, page_size: PAGE_SIZE, ...(cursor === undefined ? {} : { cursor }) };
-    return askPage(api.GET("/api/memory", { params: { query }, signal }));
-  }, ENTRIES_MAX);
-}
-
 function EntryView({ entry, edit, reload }: { entry: Entry; edit: () => void; reload: () => void }) {
   const { scope, key, value } = entry;
-  async function remove(): Promise<void> {
-    const yes = await confirmed({
-      title: `Forget “${key}”?`,
-      text: "Its text is lost.",
-      action: "Forget it",
-    });
-    if (!yes) return;
-    await attempt(
-      () => ask(api.DELETE("/api/memory/entry", { params: { query: { scope, key } } })),
-      "Forgotten",
-    );
-    reload();
-  }
   return (
     <li class="entry">
       <div class="entry-head">
@@ -122,18 +92,22 @@ function EntryView({ entry, edit, reload }: { entry: Entry; edit: () => void; re
         <span class="quiet">
           <Ago at={entry.updated_at} />
         </span>
-        {may("write:memory") && (
+        {hasScope("write:memory") && (
           <>
-            <button type="button" class="icon small" aria-label={`Change ${key}`} onClick={edit}>
-              <Pencil size={14} aria-hidden="true" />
-            </button>
-            <Act
+            <Button class="icon small" icon={Pencil} label={`Edit ${key}`} press={edit} />
+            <Button
               class="icon small"
-              label={`Forget ${key}`}
-              run={() => remove()}
-            >
-              <Trash2 size={14} aria-hidden="true" />
-            </Act>
+              icon={Trash2}
+              label={`Delete ${key}`}
+              confirm={{
+                title: `Delete “${key}”?`,
+                text: "Workers no longer read this entry. Its text is lost.",
+                action: "Delete entry",
+              }}
+              press={() => load(api.DELETE("/api/memory/entry", { params: { query: { scope, key } } }))}
+              done="Deleted"
+              after={reload}
+            />
           </>
         )}
       </div>
@@ -143,40 +117,23 @@ function EntryView({ entry, edit, reload }: { entry: Entry; edit: () => void; re
 }
 
 function EntryForm({ scope, entry, onClose }: { scope: string; entry: Entry | null; onClose: () => void }) {
-  const [key, setKey] = useState(entry?.key ?? "");
-  const [value, setValue] = useState(entry?.value ?? "");
-  const sent = useSend(async () => {
-    await ask(api.PUT("/api/memory/entry", { body: { scope, key: entry?.key ?? key, value } }));
-    onClose();
+  const form = useForm({
+    initial: { key: entry?.key ?? "", value: entry?.value ?? "" },
+    async send(values) {
+      await load(api.PUT("/api/memory/entry", { body: { scope, ...values } }));
+      onClose();
+    },
   });
-  const { refusal } = sent;
   return (
-    <DialogForm
+    <FormDialog
+      form={form}
       title={entry === null ? "New entry" : entry.key}
       action="Save"
-      sent={sent}
       onClose={onClose}
-    >
-      {entry === null && (
-        <TextField
-          label="Key"
-          name="key"
-          value={key}
-          onInput={setKey}
-          refusal={refusal}
-          required
-          autofocus
-        />
-      )}
-      <TextField
-        label="Text"
-        name="value"
-        rows={8}
-        value={value}
-        onInput={setValue}
-        refusal={refusal}
-        required
-      />
-    </DialogForm>
+      fields={[
+        entry === null && { name: "key", label: "Key", required: true, autofocus: true },
+        { name: "value", label: "Text", rows: 8, required: true },
+      ]}
+    />
   );
 }

@@ -1,53 +1,49 @@
-import { useState } from "preact/hooks";
-import { api, ask } from "../../live/api.ts";
-import { TextField, Tick, wordsIn } from "../../parts/field.tsx";
-import { DialogForm, useSend } from "../../parts/form.tsx";
+import { api, load } from "../../live/api.ts";
+import { splitWords } from "../../parts/field.tsx";
+import { FormDialog, useForm } from "../../parts/form.tsx";
 
 interface FormProps {
-  onClose: (made?: { name: string; token: string }) => void;
+  onClose: (created?: { name: string; token: string }) => void;
 }
 
-/** A new runner: what it is called, and what workers ask for it by (contract 18.2). */
+/** Adds a runner. */
 export function RunnerForm({ onClose }: FormProps) {
-  const [name, setName] = useState("");
-  const [labels, setLabels] = useState("");
-  const [allowAdmin, setAllowAdmin] = useState(false);
-  const sent = useSend(async () => {
-    const body = { name, labels: wordsIn(labels), allow_admin: allowAdmin };
-    const made = await ask(api.POST("/api/runners", { body }));
-    onClose({ name: made.name, token: made.token });
+  const form = useForm({
+    initial: { name: "", labels: "", allow_admin: false },
+    async send({ name, labels, allow_admin }) {
+      onClose(
+        await load(api.POST("/api/runners", { body: { name, labels: splitWords(labels), allow_admin } })),
+      );
+    },
   });
-  const { refusal } = sent;
   return (
-    <DialogForm title="Add a runner" action="Make its token" sent={sent} onClose={() => onClose()}>
-      <TextField
-        label="Name"
-        name="name"
-        value={name}
-        onInput={setName}
-        refusal={refusal}
-        placeholder="mac1"
-        hint="One for each machine: two of one name do not work at the same time"
-        required
-        autofocus
-      />
-      <TextField
-        label="Labels"
-        name="labels"
-        value={labels}
-        onInput={setLabels}
-        refusal={refusal}
-        placeholder="macos gpu"
-        hint="What it has. A worker names the labels that it needs, and runs on a runner that has all of them"
-      />
-      <div class="field">
-        <Tick
-          label="It may run workers that may do everything (*:*)"
-          checked={allowAdmin}
-          onChange={setAllowAdmin}
-        />
-        <p class="hint">Then whoever owns that machine may do everything, too</p>
-      </div>
-    </DialogForm>
+    <FormDialog
+      form={form}
+      title="Add runner"
+      action="Create token"
+      onClose={() => onClose()}
+      fields={[
+        {
+          name: "name",
+          label: "Name",
+          placeholder: "mac1",
+          hint: "One name per machine",
+          required: true,
+          autofocus: true,
+        },
+        {
+          name: "labels",
+          label: "Labels",
+          placeholder: "macos gpu",
+          hint: "A worker runs on a runner that has all labels of the worker",
+        },
+        {
+          name: "allow_admin",
+          label: "Run workers with all scopes (*:*)",
+          type: "checkbox",
+          hint: "Gives the owner of the machine full access to this service",
+        },
+      ]}
+    />
   );
 }

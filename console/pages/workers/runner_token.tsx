@@ -1,38 +1,38 @@
-import { SecretOnce } from "../../parts/secret.tsx";
+import { SecretDialog } from "../../parts/secret.tsx";
 import { CopyButton } from "../../parts/short_id.tsx";
 
-/** The command that starts a runner on its machine, with its token in a file there. */
-export function startCommand(): string {
+/** Builds the command that starts a runner on its machine, with its token in a file there. */
+export function buildStartCommand(): string {
   return `svc runner --url ${location.origin} --token-file runner.token`;
 }
 
-interface HandoverProps {
+interface TokenProps {
   name: string;
   token: string;
   onClose: () => void;
 }
 
-/** The token of a new runner, shown once, and what is done with it on the other machine (contract 18.2). */
-export function Handover({ name, token, onClose }: HandoverProps) {
-  const command = startCommand();
+/** Shows the token of a new runner once, with the next steps on its machine. */
+export function RunnerTokenDialog({ name, token, onClose }: TokenProps) {
+  const command = buildStartCommand();
   return (
-    <SecretOnce
-      title={`The token of ${name}`}
-      text="On that machine, put it into a file that only its user can read, such as runner.token:"
+    <SecretDialog
+      title={`Token of ${name}`}
+      text="On the runner's machine, save the token in a file that only its user can read, e.g. runner.token:"
       secret={token}
       onClose={onClose}
     >
-      <p>Then start the runner there, and it appears in this list:</p>
+      <p>Then start the runner. It appears in this list.</p>
       <p class="secret">
         <code>{command}</code>
-        <CopyButton text={command} what="command" />
+        <CopyButton text={command} subject="command" />
       </p>
       {location.protocol !== "https:" && (
         <p class="hint">
-          From another machine the address of this service has to begin with https:, because the token travels
-          with each request.
+          On another machine the URL of this service must start with https:, because each request contains the
+          token.
         </p>
       )}
-    </SecretOnce>
+    </SecretDialog>
   );
 }

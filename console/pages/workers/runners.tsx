@@ -1,66 +1,73 @@
 import { Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { useAddress } from "../../live/address.ts";
-import { type Runner, useRunners } from "../../live/runners.ts";
-import { may } from "../../live/session.ts";
-import { Choice } from "../../parts/field.tsx";
+import type { Schemas } from "../../live/api.ts";
+import { useRunners } from "../../live/runners.ts";
+import { hasScope } from "../../live/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { FilterBar, Listing, NoMatches, Row } from "../../parts/listing.tsx";
+import { Empty } from "../../parts/notice.tsx";
 import { Heading } from "../../parts/page.tsx";
-import { Empty, Waiting } from "../../parts/notice.tsx";
-import { Rows } from "../../parts/rows.tsx";
-import { Status, statusWord } from "../../parts/status.tsx";
+import { listStatusOptions } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { Handover } from "./runner_token.tsx";
+import { RunnerDialog } from "./runner.tsx";
 import { RunnerForm } from "./runner_form.tsx";
-import { RunnerView } from "./runner.tsx";
+import { RunnerTokenDialog } from "./runner_token.tsx";
 
-const ROW_PX = 60;
+type Runner = Schemas["Runner"];
+
 const STATES = ["online", "silent", "draining"];
-/** A list that is seen at a glance needs no filters. */
-const FILTERED_FROM = 8;
+/** A shorter list needs no filters. */
+const FILTERS_MIN = 8;
 
-/** The other machines that run workers: which are here, what they have and do, and how one is added (contract 18). */
-export function RunnersPage() {
-  const [{ find, state, runner: chosen }, change] = useAddress("find", "state", "runner");
+/** The other machines that run workers. */
+export function Page() {
+  const [values, change] = useAddress("find", "state", "runner");
+  const { find, state, runner: selectedId } = values;
   const [adding, setAdding] = useState(false);
-  const [made, setMade] = useState<{ name: string; token: string } | null>(null);
+  const [created, setCreated] = useState<{ name: string; token: string } | null>(null);
   const read = useRunners();
   const all = read.data;
-  const shown = (all ?? []).filter((one) => (state === "" || one.state === state) && isLike(one, find));
-  const selected = all?.find(({ id }) => id === chosen);
-  const add = may("write:runners") && (
-    <button type="button" class="primary" onClick={() => setAdding(true)}>
-      <Plus size={16} aria-hidden="true" /> Add a runner
-    </button>
+  const matches = all?.filter((one) => (state === "" || one.state === state) && includesText(one, find));
+  const selected = all?.find(({ id }) => id === selectedId);
+  const empty = all?.length === 0;
+  const filtered = find + state !== "";
+  const add = hasScope("write:runners") && (
+    <Button class="primary" icon={Plus} press={() => setAdding(true)}>Add runner</Button>
   );
   return (
     <>
-      <Heading title="Runners">{all !== undefined && all.length > 0 && add}</Heading>
-      {all !== undefined && (all.length >= FILTERED_FROM || find !== "" || state !== "") && (
-        <Filters find={find} state={state} change={change} count={`${shown.length} of ${all.length}`} />
+      <Heading title="Runners">{!empty && add}</Heading>
+      {all !== undefined && (all.length >= FILTERS_MIN || filtered) && (
+        <FilterBar
+          filters={[
+            { name: "find", label: "Name, label or engine" },
+            { name: "state", label: "State", options: listStatusOptions("All states", STATES) },
+          ]}
+          values={values}
+          change={change}
+          count={`${matches?.length} of ${all.length}`}
+        />
       )}
-      {all === undefined
-        ? <Waiting refusal={read.refusal} />
-        : all.length === 0
-        ? <NoRunners>{add}</NoRunners>
-        : shown.length === 0
-        ? (
-          <Empty title="No runner matches.">
-            <button type="button" onClick={() => change({ find: "", state: "" })}>Show all</button>
-          </Empty>
-        )
-        : (
-          <Rows
-            label="Runners"
-            count={shown.length}
-            height={ROW_PX}
-            row={(index) => {
-              const one = shown[index];
-              return one && <RunnerRow runner={one} open={() => change({ runner: one.id })} />;
-            }}
-          />
-        )}
+      <Listing
+        list={{ ...read, data: matches }}
+        label="Runners"
+        row={(one) => <RunnerRow runner={one} open={() => change({ runner: one.id })} />}
+        empty={!empty
+          ? <NoMatches clear={() => change({ find: "", state: "" })} />
+          : (
+            <Empty title="No runners yet.">
+              <p>
+                All workers run on the service's machine. A runner is another machine that runs workers, e.g.
+                with a GPU or macOS. It needs the <code>svc</code>{" "}
+                program, a token and a connection to this service. No port has to be opened.
+              </p>
+              {add}
+            </Empty>
+          )}
+      />
       {selected !== undefined && (
-        <RunnerView
+        <RunnerDialog
           runner={selected}
           reload={read.reload}
           onClose={() => change({ runner: "" })}
@@ -68,83 +75,38 @@ export function RunnersPage() {
       )}
       {adding && (
         <RunnerForm
-          onClose={(added) => {
+          onClose={(runner) => {
             setAdding(false);
-            if (added !== undefined) setMade(added);
+            if (runner !== undefined) setCreated(runner);
             read.reload();
           }}
         />
       )}
-      {made !== null && <Handover name={made.name} token={made.token} onClose={() => setMade(null)} />}
+      {created !== null && <RunnerTokenDialog {...created} onClose={() => setCreated(null)} />}
     </>
   );
 }
 
-function isLike({ name, labels, engines }: Runner, words: string): boolean {
-  return [name, ...labels, ...engines].some((text) => text.toLowerCase().includes(words.toLowerCase()));
-}
-
-interface FiltersProps {
-  find: string;
-  state: string;
-  change: (change: { find?: string; state?: string }) => void;
-  count: string;
-}
-
-function Filters({ find, state, change, count }: FiltersProps) {
-  return (
-    <div class="filters">
-      <input
-        type="search"
-        aria-label="Name, label or engine"
-        placeholder="Name, label or engine"
-        value={find}
-        onInput={(event) => change({ find: event.currentTarget.value })}
-      />
-      <Choice
-        bare
-        label="State"
-        value={state}
-        onChange={(value) => change({ state: value })}
-        options={[["", "Every state"], ...STATES.map((one) => [one, statusWord(one)] as const)]}
-      />
-      <p class="count">{count}</p>
-    </div>
-  );
+function includesText({ name, labels, engines }: Runner, text: string): boolean {
+  return [name, ...labels, ...engines].some((one) => one.toLowerCase().includes(text.toLowerCase()));
 }
 
 function RunnerRow({ runner, open }: { runner: Runner; open: () => void }) {
   const { name, labels, state, draining, engines, version, running, max_runs, last_seen_at } = runner;
-  const notes = [labels.join(", ") || "no labels", engines.join(", "), version, draining && "gets no runs"];
   return (
-    <button type="button" class="row" onClick={open}>
-      <Status of={last_seen_at === null ? "awaited" : state} bare />
-      <span class="row-main">
-        <span class="row-title">{name}</span>
-        <span class="row-note">{notes.filter(Boolean).join(" · ")}</span>
-      </span>
-      <span class="row-side">
-        {last_seen_at === null ? <span>not here yet</span> : (
-          <>
-            <span>{running} of {max_runs} runs</span>
-            <span>
-              seen <Ago at={last_seen_at} />
-            </span>
-          </>
-        )}
-      </span>
-    </button>
-  );
-}
-
-function NoRunners({ children }: { children: preact.ComponentChildren }) {
-  return (
-    <Empty title="Every worker runs on the service's own machine.">
-      <p>
-        A runner is another machine that runs workers: for more memory, a GPU, macOS, or a login that is only
-        there. It needs the program <code>svc</code>, a token, and a way to this service, and no open port.
-      </p>
-      {children}
-    </Empty>
+    <Row
+      press={open}
+      status={last_seen_at === null ? "awaited" : state}
+      title={name}
+      notes={[labels.join(", ") || "no labels", engines.join(", "), version, draining && "draining"]}
+      side={last_seen_at === null ? <span>not connected yet</span> : (
+        <>
+          <span>{running} of {max_runs} runs</span>
+          <span>
+            seen <Ago at={last_seen_at} />
+          </span>
+        </>
+      )}
+    />
   );
 }

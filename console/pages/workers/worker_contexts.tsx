@@ -1,98 +1,89 @@
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import { api, ask, askPage, type Schemas, type Worker } from "../../live/api.ts";
+import { api, buildQuery, load, loadPage, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
-import { may } from "../../live/session.ts";
-import { Act } from "../../parts/button.tsx";
-import { confirmed } from "../../parts/dialog.tsx";
-import { Waiting } from "../../parts/notice.tsx";
+import { hasScope } from "../../live/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { Row, ShortListing } from "../../parts/listing.tsx";
+import { Section } from "../../parts/page.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { attempt } from "../../parts/toast.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
 
-type Context = Schemas["SessionContext"];
+type Context = Schemas["SessionContext"] & { id: string };
 
 const RUNS_READ = 50;
 const CONVERSATIONS_MAX = 10;
-const CONTEXTS_READ = 100;
 
-/** What a worker has in mind: its contexts in the conversations that it ran in last, and what everybody is told. */
-export function Remembered({ worker }: { worker: Worker }) {
+/** The memory of a worker: the entries, and its contexts in recent conversations. */
+export function WorkerContexts({ workerId }: { workerId: string }) {
   const [open, setOpen] = useState(false);
   return (
-    <section>
-      <h2>What it remembers</h2>
+    <Section title="Memory">
       <p>
-        Before each run it reads <Link href="/console/memory">the memory</Link>{" "}
-        of everywhere and of the conversation.
+        Before each run the worker reads <Link href="/console/memory">the memory</Link>{" "}
+        of all conversations and of the current one.
       </p>
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-        <summary>Conversations that it goes on with</summary>
-        {open && <Contexts worker={worker} />}
+        <summary>Conversation contexts</summary>
+        {open && <Contexts workerId={workerId} />}
       </details>
-    </section>
+    </Section>
   );
 }
 
-function Contexts({ worker }: { worker: Worker }) {
-  const read = useResource(
-    worker.id,
-    (signal) => contextsOf(worker.id, signal),
-    ({ kind, worker_id }) => worker_id === worker.id || kind === "session.cleared",
+function Contexts({ workerId }: { workerId: string }) {
+  const list = useResource(
+    workerId,
+    (signal) => readContexts(workerId, signal),
+    ({ kind, worker_id }) => worker_id === workerId || kind === "session.cleared",
   );
-  if (read.data === undefined) return <Waiting refusal={read.refusal} />;
-  if (read.data.length === 0) return <p class="quiet">None: it begins anew in each.</p>;
   return (
-    <ul class="list">
-      {read.data.map((context) => (
-        <ContextRow key={context.session_key} context={context} reload={read.reload} />
-      ))}
-    </ul>
+    <ShortListing
+      list={list}
+      empty="No stored contexts. Each conversation starts fresh."
+      row={(context) => <ContextRow context={context} reload={list.reload} />}
+    />
   );
 }
 
 function ContextRow({ context, reload }: { context: Context; reload: () => void }) {
   const { session_key, worker_id, worker_name, engine, updated_at } = context;
-  async function forget(): Promise<void> {
-    const yes = await confirmed({
-      title: "Let it forget this conversation?",
-      text:
-        `What ${worker_name} has in mind of it is lost; it begins anew with the next message. What was said stays.`,
-      action: "Forget it",
-    });
-    if (!yes) return;
-    const params = { path: { worker_id }, query: { session_key } };
-    await attempt(() => ask(api.DELETE("/api/contexts/{worker_id}", { params })), "Forgotten");
-    reload();
-  }
+  const params = { path: { worker_id }, query: { session_key } };
   return (
-    <li class="row">
-      <span class="row-main">
-        <span class="row-title">
-          <ConversationLink sessionKey={session_key} />
-        </span>
-        <span class="row-note">{engine}</span>
-      </span>
-      <span class="row-side">
-        <Ago at={updated_at} />
-      </span>
-      {may("write:sessions") && <Act class="small" run={() => forget()}>Forget</Act>}
-    </li>
+    <Row
+      title={<ConversationLink sessionKey={session_key} />}
+      notes={[engine]}
+      side={<Ago at={updated_at} />}
+    >
+      {hasScope("write:sessions") && (
+        <Button
+          class="small"
+          confirm={{
+            title: "Forget this conversation?",
+            text:
+              `${worker_name} loses its context and starts fresh with the next message. Messages are kept.`,
+            action: "Forget context",
+          }}
+          press={() => load(api.DELETE("/api/contexts/{worker_id}", { params }))}
+          done="Forgotten"
+          after={reload}
+        >
+          Forget
+        </Button>
+      )}
+    </Row>
   );
 }
 
-// Contexts are listed by conversation; those of its latest runs are the ones that anybody looks for.
-async function contextsOf(id: string, signal: AbortSignal): Promise<Context[]> {
-  const runs = await askPage(
-    api.GET("/api/workers/{id}/executions", {
-      params: { path: { id }, query: { page_size: RUNS_READ } },
-      signal,
-    }),
-  );
+// The API lists contexts by conversation, so the worker's recent runs name the conversations to read.
+async function readContexts(id: string, signal: AbortSignal): Promise<Context[]> {
+  const params = { path: { id }, query: { page_size: RUNS_READ } };
+  const runs = await loadPage(api.GET("/api/workers/{id}/executions", { params, signal }));
   const keys = [...new Set(runs.items.map(({ session_key }) => session_key))].slice(0, CONVERSATIONS_MAX);
   const found = await Promise.all(keys.map(async (session_key) => {
-    const query = { session_key, page_size: CONTEXTS_READ };
-    return (await askPage(api.GET("/api/contexts", { params: { query }, signal }))).items;
+    const query = { ...buildQuery({}, undefined), session_key };
+    return (await loadPage(api.GET("/api/contexts", { params: { query }, signal }))).items;
   }));
-  return found.flat().filter(({ worker_id }) => worker_id === id);
+  return found.flat().filter(({ worker_id }) => worker_id === id)
+    .map((context) => ({ ...context, id: context.session_key }));
 }
