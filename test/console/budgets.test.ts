@@ -3,19 +3,19 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApp } from "../harness/app.ts";
 import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 
-describe.skipIf(path === null)("budgets in the console (contract 14, contract 17)", () => {
+describe.skipIf(path === null)("budgets in the console", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  it("a budget is made, holds a task, is lifted, and the task runs; then it is changed and deleted", async () => {
+  it("creates a budget that blocks a task, lifts it so that the task runs, edits and deletes it", async () => {
     await using app = await openApp();
     const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada" });
     const run = (message_id: string) =>
@@ -58,7 +58,7 @@ describe.skipIf(path === null)("budgets in the console (contract 14, contract 17
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("an engine that waits for its provider says until when, and is let go on", async () => {
+  it("shows how long an engine is rate-limited, and resumes it", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const until = Date.now() + 3_600_000;

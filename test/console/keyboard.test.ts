@@ -8,7 +8,7 @@ import { FakeRunner } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
@@ -18,14 +18,14 @@ const BREAKS_ONCE = {
   args: ["-c", "cat >/dev/null; [ -e been ] && echo fetched && exit 0; touch been; exit 3"],
 };
 
-describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)", () => {
+describe.skipIf(path === null)("every journey by keyboard only", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  /** A service with a worker, and somebody who has signed in and come to a page by keys. */
+  /** Opens a service with a worker, and signs in by keyboard on a page. */
   async function begin(address: string, config: TestSettings = {}) {
     const app = await openApp({ config });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
@@ -57,7 +57,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     };
   }
 
-  it("a schedule is made with its preview, paused, run and deleted", async () => {
+  it("creates a schedule with a preview, pauses, runs and deletes it", async () => {
     await using one = await begin("/console/schedules");
     const { page, keys } = one;
     await keys.press("New schedule");
@@ -78,7 +78,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     await page.getByText("No schedules yet.").waitFor();
   });
 
-  it("a budget is made, lifted, changed and deleted; Escape leaves a window, and the focus is where it was", async () => {
+  it("creates, lifts, edits and deletes a budget; Escape closes a dialog and restores the focus", async () => {
     await using one = await begin("/console/budgets");
     const { page, keys } = one;
     await keys.press("New budget");
@@ -104,7 +104,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     await page.getByText("No budgets yet.").waitFor();
   });
 
-  it("a person gets an account, a token is made and revoked, and notifications are turned on", async () => {
+  it("creates a user, creates and revokes a token, and turns on notifications", async () => {
     await using one = await begin("/console/system/users");
     const { page, keys, go } = one;
     await keys.press("New user");
@@ -130,7 +130,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     await expect.poll(() => page.getByLabel(/^Notify me in this browser/).isChecked()).toBe(true);
   });
 
-  it("one's own password is changed, and a backup is saved", async () => {
+  it("changes the own password, and saves a backup", async () => {
     await using one = await begin("/console/account");
     const { app, page, keys, go } = one;
     await app.call("POST /api/users", { name: "grace", role: "admin", password: PASSWORD });
@@ -149,7 +149,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     expect((await saved).suggestedFilename()).toMatch(/\.tar$/);
   });
 
-  it("a stranger is let in by their code, and shut out again", async () => {
+  it("pairs a sender by their code, and unpairs them", async () => {
     await using fake = new FakeTelegram();
     const phone = { kind: "telegram", token: fake.token, base_url: fake.url, worker: "Ada" };
     const config = { engines: fakeEngines(), platforms: { phone: phone as never } };
@@ -169,7 +169,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     await page.getByText("1 paired sender").waitFor({ state: "detached" });
   });
 
-  it("a runner is added, drained, given runs again and removed", async () => {
+  it("adds, drains, resumes and removes a runner", async () => {
     await using one = await begin("/console/runners");
     const { app, page, keys } = one;
     await keys.press("Add runner");
@@ -193,7 +193,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     await page.getByText("No runners yet.").waitFor();
   });
 
-  it("a question is answered, failed runs are run again by their filter, and a worker forgets a conversation", async () => {
+  it("answers a question, runs the filtered failures again, and lets a worker forget a conversation", async () => {
     await using one = await begin("/", { engines: { breaks: BREAKS_ONCE } });
     const { app, ada, page, keys, go } = one;
     const chat = await conversation(app, ada.id);
@@ -223,7 +223,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     await page.getByText("No stored contexts.").waitFor();
   });
 
-  it("a conversation is found, named and deleted; why it went where it went is read", async () => {
+  it("opens, renames and deletes a conversation, and shows why its worker was chosen", async () => {
     await using one = await begin("/console/chat");
     const { app, ada, page, keys } = one;
     await conversation(app, ada.id);
@@ -241,7 +241,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     await page.getByText("No conversations yet.").waitFor();
   });
 
-  it("a webhook is made, tested, switched off and deleted", async () => {
+  it("creates, tests, disables and deletes a webhook", async () => {
     await using one = await begin("/console/system/webhooks");
     const { page, keys } = one;
     await keys.press("New webhook");
@@ -262,7 +262,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     await page.getByText("No webhooks yet.").waitFor();
   });
 
-  it("a worker is made and moved in the tree of departments, and something is noted", async () => {
+  it("creates a worker, moves it between departments, and creates a memory entry", async () => {
     await using one = await begin("/console/workers");
     const { page, keys, go } = one;
     await keys.press("Departments");
@@ -292,7 +292,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
   });
 });
 
-/** A conversation with a worker that has something in mind of it. */
+/** Creates a conversation with a worker that has a context of it. */
 async function conversation(app: App, worker_id: string): Promise<{ id: string; message: string }> {
   const { id } = await app.call("POST /api/local/sessions", { worker_id });
   const said = await app.call(`POST /api/local/sessions/${id}/messages`, { content: "good morning" });

@@ -3,19 +3,19 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApp, PASSWORD } from "../harness/app.ts";
 import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 
-describe.skipIf(path === null)("people in the console (contract 9, contract 17)", () => {
+describe.skipIf(path === null)("users in the console", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  it("somebody gets an account with a password that is shown once, signs in, and is changed and deleted", async () => {
+  it("creates a user with a one-time password, who signs in; edits and deletes the user", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await using visitor = await Visitor.open(browser, app.url);
@@ -34,7 +34,7 @@ describe.skipIf(path === null)("people in the console (contract 9, contract 17)"
     await other.goto("/console/workers");
     await other.signIn("grace", secret);
     await other.page.getByText("Ada").waitFor();
-    // What a viewer may not do is not offered.
+    // A viewer sees no actions.
     expect(await other.page.getByRole("link", { name: "New worker" }).count()).toBe(0);
     // A viewer who opens an admin's link.
     await other.goto("/console/system/backup");
@@ -54,7 +54,7 @@ describe.skipIf(path === null)("people in the console (contract 9, contract 17)"
     expect([...visitor.complaints, ...other.complaints]).toEqual([]);
   });
 
-  it("a token is made for a program, used by it, and revoked; a scope that one has not is refused in words", async () => {
+  it("creates, uses and revokes a token, and explains a scope that the user lacks", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/users", { name: "grace", role: "viewer", password: PASSWORD });
@@ -84,7 +84,7 @@ describe.skipIf(path === null)("people in the console (contract 9, contract 17)"
   });
 
   for (const name of ["admin", "grace"]) {
-    it(`one's own password is changed, and one stays signed in here and nowhere else: ${name}`, async () => {
+    it(`changes the own password, which keeps this session and ends the others: ${name}`, async () => {
       // Neither the configuration nor the environment sets the operator's password.
       await using app = await openApp({ config: { auth: { password_hash: "" } } });
       const before = name === "admin" ? app.server.generatedPassword ?? "" : PASSWORD;
@@ -114,7 +114,7 @@ describe.skipIf(path === null)("people in the console (contract 9, contract 17)"
     });
   }
 
-  it("a browser tells of the inbox only when somebody has turned it on, and only while nobody looks", async () => {
+  it("shows notifications only if they are enabled and the page is hidden", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await using visitor = await Visitor.open(browser, app.url);
@@ -148,7 +148,7 @@ describe.skipIf(path === null)("people in the console (contract 9, contract 17)"
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a backup is saved; the signing key is in it with the password only", async () => {
+  it("saves a backup, and includes the signing key only with the password", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await using visitor = await Visitor.open(browser, app.url);

@@ -8,21 +8,21 @@ import { eventually } from "../harness/wait.ts";
 import { Receiver } from "../platform/fakes/receiver.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 const MALLORY = { from: { id: 4711, is_bot: false, first_name: "<b>Mallory</b>" } };
 
-describe.skipIf(path === null)("platforms in the console (contract 10, contract 17)", () => {
+describe.skipIf(path === null)("platforms in the console", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  it("a stranger is let in by the code that they got, after it was shown whose it is, and shut out again", async () => {
+  it("pairs a sender by their code after showing who they are, and unpairs them", async () => {
     await using fake = new FakeTelegram();
     const phone = { kind: "telegram", token: fake.token, base_url: fake.url, worker: "Ada" };
     await using app = await openApp({
@@ -67,7 +67,7 @@ describe.skipIf(path === null)("platforms in the console (contract 10, contract 
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a reply whose delivery was given up is sent again from the inbox, once", async () => {
+  it("sends an undelivered reply again from the inbox, once", async () => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
     const alerts = {
@@ -101,7 +101,7 @@ describe.skipIf(path === null)("platforms in the console (contract 10, contract 
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a platform of a kind that this console never heard of is shown like any other", async () => {
+  it("shows a platform of an unknown kind like any other", async () => {
     await using app = await openApp();
     await using visitor = await Visitor.open(browser, app.url);
     const { page } = visitor;

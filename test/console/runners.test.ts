@@ -5,13 +5,13 @@ import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 import { awayWorker, FakeRunner, taskFor } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 const WHISPER = [{ name: "whisper", agent: true, external: true }];
 
-/** A runner that the service has heard of. */
+/** Creates a runner that has connected. */
 async function present(app: App, name: string, labels: string[], engines: object[] = WHISPER) {
   const { token } = await app.call("POST /api/runners", { name, labels });
   const runner = new FakeRunner(app, token);
@@ -19,14 +19,14 @@ async function present(app: App, name: string, labels: string[], engines: object
   return runner;
 }
 
-describe.skipIf(path === null)("runners in the console (contract 17, contract 18)", () => {
+describe.skipIf(path === null)("runners in the console", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  it("one is added with a token that is shown once, is seen as it comes, drained, given runs again, and removed", async () => {
+  it("adds a runner with a one-time token, sees it connect, drains, resumes and removes it", async () => {
     await using app = await openApp();
     await using visitor = await Visitor.open(browser, app.url, PHONE);
     const { page } = visitor;
@@ -73,7 +73,7 @@ describe.skipIf(path === null)("runners in the console (contract 17, contract 18
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a worker is made for the labels and with an engine of runners, waits for one, and is moved", async () => {
+  it("creates a worker for the labels and an engine of runners, moves it, and shows that it waits", async () => {
     await using app = await openApp();
     for (const name of ["r1", "r2"]) await present(app, name, ["gpu", "linux"]);
     await present(app, "r3", ["macos"], [{ name: "claude", agent: true, external: true }]);
@@ -107,7 +107,7 @@ describe.skipIf(path === null)("runners in the console (contract 17, contract 18
       runs_on: ["gpu"],
       home: "r2",
     });
-    // What is saved without being changed moves nothing.
+    // Saving without changes does not move the worker.
     await page.getByRole("link", { name: "Edit" }).click();
     await page.getByLabel("Description").fill("Listens");
     await page.getByRole("button", { name: "Save" }).click();
@@ -125,7 +125,7 @@ describe.skipIf(path === null)("runners in the console (contract 17, contract 18
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("many are found by name, label, engine and state, in the address; a viewer may look only", async () => {
+  it("filters runners by name, label, engine and state in the address; a viewer cannot change them", async () => {
     await using app = await openApp();
     for (let number = 1; number <= 9; number++) await present(app, `linux${number}`, ["linux"]);
     const { token } = await app.call("POST /api/runners", { name: "mac1", labels: ["macos"] });
@@ -147,7 +147,7 @@ describe.skipIf(path === null)("runners in the console (contract 17, contract 18
     await page.getByText("1 of 10").waitFor();
     expect(new URL(page.url()).search).toBe("?state=silent");
     await page.reload();
-    // Silent, and still draining: that would be seen nowhere else.
+    // The row shows both states: not responding and draining.
     await page.getByRole("button", { name: /not responding mac1.*draining/ }).click();
     await page.getByText("The runner is not responding").waitFor();
     expect(await page.getByRole("button", { name: /Drain|Remove|Resume|Add/ }).count()).toBe(0);

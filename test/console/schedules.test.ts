@@ -3,19 +3,19 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApp } from "../harness/app.ts";
 import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 
-describe.skipIf(path === null)("schedules in the console (contract 15, contract 17)", () => {
+describe.skipIf(path === null)("schedules in the console", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  it("one is made with a preview of its times, paused, resumed, run at once, changed and deleted", async () => {
+  it("creates a schedule with a preview, pauses, resumes, runs, edits and deletes it", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await using visitor = await Visitor.open(browser, app.url, PHONE);
@@ -32,7 +32,7 @@ describe.skipIf(path === null)("schedules in the console (contract 15, contract 
     await page.getByLabel("Time zone").selectOption("Europe/Berlin");
     await times.getByText(/07:30$/).first().waitFor();
     expect(await times.getByRole("listitem").count()).toBe(5);
-    // What is typed outlives a reload.
+    // Input survives a reload.
     await page.reload();
     expect(await page.getByLabel("Instruction").inputValue()).toBe("write the report");
     await page.getByLabel("Name").fill("Report");
@@ -68,7 +68,7 @@ describe.skipIf(path === null)("schedules in the console (contract 15, contract 
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("something is to be done once at a time", async () => {
+  it("creates a one-time schedule", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await using visitor = await Visitor.open(browser, app.url);

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApp } from "../harness/app.ts";
 import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
@@ -26,14 +26,14 @@ async function askToRunBothAgain(visitor: Visitor): Promise<void> {
   await visitor.page.getByRole("button", { name: "Run all again" }).click();
 }
 
-describe.skipIf(path === null)("talking and working in the console (contract 17)", () => {
+describe.skipIf(path === null)("chat and work in the console", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  it("a file is sent with its progress shown, and read again as it was", async () => {
+  it("uploads a file with its progress, and downloads it unchanged", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const chat = await app.call("POST /api/local/sessions", { worker_id: ada.id });
@@ -68,7 +68,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a question is found and answered on a phone, by an option in the inbox and by words in the chat", async () => {
+  it("answers a question on a phone, with an option in the inbox and with text in the chat", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const chat = await app.call("POST /api/local/sessions", { worker_id: ada.id });
@@ -100,7 +100,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a failed run is found, read, run again, and leaves the inbox", async () => {
+  it("opens a failed run and runs it again, which removes it from the inbox", async () => {
     await using app = await openApp({ config: { engines: { breaks: BREAKS_ONCE } } });
     await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
     const chat = await app.call("POST /api/local/sessions", {});
@@ -120,7 +120,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("several failed runs are done again by their filter, once each", async () => {
+  it("runs all filtered failures again, each once", async () => {
     await using app = await openApp({ config: { engines: { breaks: BREAKS_ONCE } } });
     const [eve, other] = [
       await app.call("POST /api/workers", { name: "Eve", engine: "breaks" }),
@@ -143,7 +143,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("what fails while it is asked about is not run again: the number that was shown is what is run", async () => {
+  it("runs only the confirmed failures again, not those that fail during the question", async () => {
     await using app = await openApp({ config: { engines: { breaks: BREAKS } } });
     const eve = await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
     const fail = async (...names: string[]) => {
@@ -165,7 +165,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("an answer that nests 20,000 or 500 levels deep is shown, and the conversation goes on", async () => {
+  it("shows a reply with 20,000 or 500 levels, and the conversation continues", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const chat = await app.call("POST /api/local/sessions", { worker_id: ada.id });
@@ -187,7 +187,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a worker forgets a conversation, and only that one", async () => {
+  it("lets a worker forget one conversation", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const keys: string[] = [];
@@ -221,7 +221,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a worker is moved in the tree of departments, and found below the upper one", async () => {
+  it("moves a worker to another department, and finds it in the parent department", async () => {
     await using app = await openApp();
     const upper = await app.call("POST /api/departments", { name: "Research" });
     await app.call("POST /api/departments", { name: "Archive", parent_id: upper.id });

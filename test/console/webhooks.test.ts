@@ -5,20 +5,20 @@ import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 import { eventually } from "../harness/wait.ts";
 import { Receiver } from "../platform/fakes/receiver.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 
-describe.skipIf(path === null)("webhooks in the console (contract 11, contract 17)", () => {
+describe.skipIf(path === null)("webhooks in the console", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  it("one is made with a secret that is shown once, tested, changed, switched off and deleted", async () => {
+  it("creates a webhook with a one-time secret, tests, edits, disables and deletes it", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await using visitor = await Visitor.open(browser, app.url, PHONE);
@@ -31,7 +31,7 @@ describe.skipIf(path === null)("webhooks in the console (contract 11, contract 1
     await page.getByLabel("URL").fill("ftp://127.0.0.1/hook");
     await page.getByRole("button", { name: "Create webhook" }).click();
     await page.getByText(/URL must be an address such as/).waitFor();
-    // An address of this machine is none that may be called from an API.
+    // A webhook of the API cannot have an address of this machine.
     await page.getByLabel("URL").fill("http://127.0.0.1:9/hook");
     await page.getByLabel("Events").fill("task.* execution.failed");
     await page.getByRole("button", { name: "Create webhook" }).click();
@@ -56,7 +56,7 @@ describe.skipIf(path === null)("webhooks in the console (contract 11, contract 1
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("its tries are seen as they happen, and delivered again from any of them; a viewer may look only", async () => {
+  it("shows deliveries live and redelivers from any of them; a viewer cannot change them", async () => {
     await using receiver = new Receiver(SECRET);
     const out = {
       name: "out",
@@ -84,7 +84,7 @@ describe.skipIf(path === null)("webhooks in the console (contract 11, contract 1
     await page.getByRole("dialog").getByRole("button", { name: "Redeliver" }).click();
     await eventually("both arrive again", () => receiver.got.length === 4);
     expect(new Set(receiver.got.map(({ id: one }) => one)).size).toBe(2);
-    // What stands in the configuration is not deleted here.
+    // A webhook of the configuration cannot be deleted here.
     expect(await page.getByRole("button", { name: /^Delete/ }).count()).toBe(0);
     expect(receiver.faults).toEqual([]);
 

@@ -3,20 +3,20 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApp, type TestSettings } from "../harness/app.ts";
 import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 const BREAKS = { kind: "command", command: "sh", args: ["-c", "cat >/dev/null; exit 3"] };
 
-describe.skipIf(path === null)("what is pressed twice is done once (contract 17.4)", () => {
+describe.skipIf(path === null)("double presses", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  /** A service with a worker, and somebody who is signed in. */
+  /** Opens a service with a worker, and signs in. */
   async function begin(address: string, config: TestSettings = {}) {
     const app = await openApp({ config });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
@@ -36,7 +36,7 @@ describe.skipIf(path === null)("what is pressed twice is done once (contract 17.
     };
   }
 
-  it("a double click makes one worker, one conversation, one message and one schedule", async () => {
+  it("a double click creates one worker, one conversation, one message and one schedule", async () => {
     await using one = await begin("/console/workers/new");
     const { app, ada, page, visitor } = one;
     await page.getByLabel("Name").fill("Bob");
@@ -58,7 +58,7 @@ describe.skipIf(path === null)("what is pressed twice is done once (contract 17.
     expect(await app.call("GET /api/queue")).toHaveLength(1);
   });
 
-  it("nor is anything run, run again, or paused twice by it; what asks first still asks", async () => {
+  it("a double click runs, retries and pauses once, and does not skip a confirmation", async () => {
     await using one = await begin("/", { engines: { breaks: BREAKS } });
     const { app, ada, page, visitor } = one;
     for (const name of ["Eve", "Zoe"]) {
@@ -67,7 +67,7 @@ describe.skipIf(path === null)("what is pressed twice is done once (contract 17.
       await app.call("POST /api/tasks", task);
     }
     await app.settle();
-    // Where the second click lands there is the next failed run: the first has left the list.
+    // The first failed run leaves the list, so the second click hits the next one.
     await page.getByRole("button", { name: /^Run again/ }).first().dblclick();
     await page.getByText("Run started again").waitFor();
     await app.settle();
@@ -87,7 +87,7 @@ describe.skipIf(path === null)("what is pressed twice is done once (contract 17.
     expect((await app.call(`GET /api/tasks/${id}`)).status).toBe("scheduled");
   });
 
-  it("a button that waits for its answer does nothing more, and a key that is held down presses once", async () => {
+  it("a busy button ignores presses, and a held key presses once", async () => {
     await using one = await begin("/console/schedules");
     const { app, ada, page, visitor } = one;
     const planned = { message_id: "plan", worker_id: ada.id, instruction: "report", type: "scheduled" };
@@ -114,7 +114,7 @@ describe.skipIf(path === null)("what is pressed twice is done once (contract 17.
     expect(asked).toBe(2);
   });
 
-  it("a link that is pressed twice is one step back; a window ends when one goes back from it", async () => {
+  it("a double click on a link is one step of the history, and going back closes a dialog", async () => {
     await using one = await begin("/");
     const { app, ada, page, visitor } = one;
     await page.getByRole("link", { name: "Workers" }).dblclick();

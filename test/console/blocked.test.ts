@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApp } from "../harness/app.ts";
 import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
-// Its check finds the file at the second round.
+// The check finds the file in the second round.
 const MENDS = {
   kind: "command",
   shell: ["env"],
@@ -15,14 +15,14 @@ const MENDS = {
   args: ["-c", "cat >/dev/null; [ -e first ] && touch good; touch first; echo done"],
 };
 
-describe.skipIf(path === null)("what waits, and why, in the console (contract 17)", () => {
+describe.skipIf(path === null)("blocked and paused work in the console", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  it("what is paused or held is in the inbox, and goes on from there", async () => {
+  it("the inbox lists paused and blocked work, and resumes it", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const bob = await app.call("POST /api/workers", { name: "Bob" });
@@ -69,7 +69,7 @@ describe.skipIf(path === null)("what waits, and why, in the console (contract 17
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("the rounds of a check are seen with the run, and each leads to its line of the log", async () => {
+  it("a run shows the rounds of its check, each with a link to its line of the log", async () => {
     await using app = await openApp({ config: { engines: { mends: MENDS } } });
     const ada = await app.call("POST /api/workers", { name: "Ada", engine: "mends" });
     await app.call("POST /api/tasks", {
@@ -95,7 +95,7 @@ describe.skipIf(path === null)("what waits, and why, in the console (contract 17
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a message says who got it and why, in the conversation itself", async () => {
+  it("a message explains which worker got it and why", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/workers", { name: "Bob" });
