@@ -20,7 +20,7 @@ export function useConversationName(sessionKey: string): string {
 
 async function read(): Promise<void> {
   try {
-    const params = { query: buildQuery({}, undefined) };
+    const params = { query: buildQuery({}) };
     const { items } = await loadPage(api.GET("/api/conversations", { params }));
     names.value = new Map(items.map(({ session_key, name }) => [session_key, name]));
   } catch {

@@ -6,7 +6,7 @@ export function useOpenQuestions(sessionKey = ""): Schemas["Question"][] | undef
   return useResource(
     `questions ${sessionKey}`,
     async (signal) => {
-      const query = buildQuery({ status: "open", session_key: sessionKey }, undefined);
+      const query = buildQuery({ status: "open", session_key: sessionKey });
       return (await loadPage(api.GET("/api/questions", { params: { query }, signal }))).items;
     },
     ({ kind, session_key }) =>

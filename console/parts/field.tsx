@@ -1,4 +1,3 @@
-import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import type { ApiError } from "../live/api_error.ts";
 
@@ -101,16 +100,15 @@ export function Choice({ label, value, onChange, options }: {
 }
 
 /** A checkbox with its label. */
-export function Checkbox({ label, checked, onChange, children }: {
+export function Checkbox({ label, checked, onChange }: {
   label: string;
   checked: boolean;
   onChange: (checked: boolean) => void;
-  children?: ComponentChildren;
 }) {
   return (
     <label class="tick">
       <input type="checkbox" checked={checked} onChange={(event) => onChange(event.currentTarget.checked)} />
-      <span>{label}{children}</span>
+      <span>{label}</span>
     </label>
   );
 }

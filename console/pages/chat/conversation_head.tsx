@@ -3,13 +3,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { Link } from "wouter-preact";
 
-interface HeadProps {
-  name: string;
-  children?: ComponentChildren;
-}
-
 /** The head of a conversation; its name is also the window's title. */
-export function ConversationHead({ name, children }: HeadProps) {
+export function ConversationHead({ name, children }: { name: string; children?: ComponentChildren }) {
   useEffect(() => {
     document.title = `${name || "Chat"} · svc`;
   }, [name]);

@@ -23,8 +23,7 @@ export function Page() {
   const selected = scope || GLOBAL;
   const sessions = useResource(
     "memory scopes",
-    (signal) =>
-      loadPage(api.GET("/api/local/sessions", { params: { query: buildQuery({}, undefined) }, signal })),
+    (signal) => loadPage(api.GET("/api/local/sessions", { params: { query: buildQuery({}) }, signal })),
     /^chat\./,
   ).data?.items ?? [];
   const entries = useResource(

@@ -2,12 +2,8 @@ import { api, load } from "../../live/api.ts";
 import { splitWords } from "../../parts/field.tsx";
 import { FormDialog, useForm } from "../../parts/form.tsx";
 
-interface FormProps {
-  onClose: (created?: { name: string; token: string }) => void;
-}
-
 /** Adds a runner. */
-export function RunnerForm({ onClose }: FormProps) {
+export function RunnerForm({ onClose }: { onClose: (created?: { name: string; token: string }) => void }) {
   const form = useForm({
     initial: { name: "", labels: "", allow_admin: false },
     async send({ name, labels, allow_admin }) {

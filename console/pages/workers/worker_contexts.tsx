@@ -81,7 +81,7 @@ async function readContexts(id: string, signal: AbortSignal): Promise<Context[]>
   const runs = await loadPage(api.GET("/api/workers/{id}/executions", { params, signal }));
   const keys = [...new Set(runs.items.map(({ session_key }) => session_key))].slice(0, CONVERSATIONS_MAX);
   const found = await Promise.all(keys.map(async (session_key) => {
-    const query = { ...buildQuery({}, undefined), session_key };
+    const query = { ...buildQuery({}), session_key };
     return (await loadPage(api.GET("/api/contexts", { params: { query }, signal }))).items;
   }));
   return found.flat().filter(({ worker_id }) => worker_id === id)
