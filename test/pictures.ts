@@ -5,7 +5,7 @@ import { chromium, type Page } from "playwright-core";
 import { DESK, findBrowser, PHONE, type View } from "./harness/browser.ts";
 import { startServer } from "./harness/process.ts";
 import { ROOT } from "./harness/tree.ts";
-import { furnish } from "./pictures_data.ts";
+import { createSampleData } from "./pictures_data.ts";
 
 const PASSWORD = "pictures of a console";
 /** The pictures of the README. */
@@ -58,7 +58,7 @@ try {
       "runners-none": "/console/runners",
     });
   }
-  const pages = await furnish(server.url, PASSWORD);
+  const pages = await createSampleData(server.url, PASSWORD);
   for (const view of views) await takePictures(view, pages);
   console.log(`The pictures are in ${folder}`);
 } finally {

@@ -10,6 +10,15 @@ export const api = createClient<paths>({ baseUrl: location.origin, fetch: send }
 export type Schemas = components["schemas"];
 export type { operations } from "#schema";
 
+/** The paths that answer GET with JSON, with their parameters and their data. */
+export type GetPath = {
+  [P in keyof paths]: GetData<P> extends never ? never : P;
+}[keyof paths];
+export type GetParams<P extends keyof paths> = paths[P] extends { get: { parameters: infer Params } } ? Params
+  : never;
+export type GetData<P extends keyof paths> = paths[P] extends
+  { get: { responses: { 200: { content: { "application/json": infer Data } } } } } ? Data : never;
+
 /** Creates an idempotency key. */
 export function createKey(): string {
   return `console-${Date.now()}-${Math.random().toString(36).slice(2)}`;

@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Page } from "./api.ts";
+import { api, type GetData, type GetParams, type GetPath, load, type Page } from "./api.ts";
 import { type ApiError, toApiError } from "./api_error.ts";
 import { onEvent, onReset } from "./events.ts";
 import { type EventFilter, isMatch } from "./follow.ts";
@@ -60,6 +60,19 @@ export function useResource<T>(
   }, [key]);
   const current = state.key === key ? state : { data: undefined, error: null };
   return { data: current.data, error: current.error, reload: () => reload.current() };
+}
+
+/** Reads the answer to a GET request, as useResource() does. */
+export function useGet<P extends GetPath>(
+  path: P,
+  params: GetParams<P>,
+  touches?: EventFilter,
+): Resource<GetData<P>> {
+  return useResource(
+    `${path} ${JSON.stringify(params)}`,
+    (signal) => load(api.GET(path, { params, signal } as never)) as Promise<GetData<P>>,
+    touches,
+  );
 }
 
 /** A list that grows at its end on request, and at its start with events. */

@@ -1,7 +1,6 @@
 import { LogOut } from "lucide-preact";
-import { api, load } from "../../live/api.ts";
 import { canNotify, enableNotifications, notificationsEnabled } from "../../live/notifications.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet } from "../../live/resource.ts";
 import { signOut, username } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { Checkbox } from "../../parts/field.tsx";
@@ -14,11 +13,7 @@ import { Tokens } from "./tokens.tsx";
 /** The account of the signed-in user. */
 export function Page() {
   const name = username.value;
-  const read = useResource(
-    name,
-    (signal) => load(api.GET("/api/users/{id_or_name}", { params: { path: { id_or_name: name } }, signal })),
-    /^user\./,
-  );
+  const read = useGet("/api/users/{id_or_name}", { path: { id_or_name: name } }, /^user\./);
   const user = read.data;
   return (
     <>

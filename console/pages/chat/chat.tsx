@@ -20,13 +20,10 @@ const ROW_PX = 56;
 
 /** The conversations, and the one that is open. A phone shows one of both. */
 export function Page({ params: { id = "" } }: PageProps) {
-  const list = useList<Conversation & { id: string }>(
+  const list = useList<Conversation>(
     "chat",
-    async (cursor, signal) => {
-      const params = { query: buildQuery({}, cursor) };
-      const page = await loadPage(api.GET("/api/conversations", { params, signal }));
-      return { ...page, items: page.items.map((one) => ({ ...one, id: one.session_id ?? one.session_key })) };
-    },
+    (cursor, signal) =>
+      loadPage(api.GET("/api/conversations", { params: { query: buildQuery({}, cursor) }, signal })),
     /^chat\.|^message\.(sent|received)$/,
   );
   const [, navigate] = useLocation();
@@ -55,7 +52,7 @@ export function Page({ params: { id = "" } }: PageProps) {
           list={{ ...list, data: unique }}
           label="Conversations"
           height={ROW_PX}
-          row={(one) => <ConversationRow conversation={one} current={one.id === id} />}
+          row={(one) => <ConversationRow conversation={one} current={getAddressId(one) === id} />}
           empty={
             <Empty title="No conversations yet.">
               {writable && <Button press={create}>Start a conversation</Button>}
@@ -72,16 +69,16 @@ export function Page({ params: { id = "" } }: PageProps) {
   );
 }
 
-interface RowProps {
-  conversation: Conversation & { id: string };
-  current: boolean;
+// The address names a local conversation by its session, another one by its key.
+function getAddressId({ session_id, session_key }: Conversation): string {
+  return session_id ?? session_key;
 }
 
-function ConversationRow({ conversation, current }: RowProps) {
-  const { id, name, session_key, role, text, active_tasks, updated_at } = conversation;
+function ConversationRow({ conversation, current }: { conversation: Conversation; current: boolean }) {
+  const { name, session_key, role, text, active_tasks, updated_at } = conversation;
   return (
     <Row
-      href={`/console/chat/${encodeURIComponent(id)}`}
+      href={`/console/chat/${encodeURIComponent(getAddressId(conversation))}`}
       current={current}
       title={formatConversationName(name) || session_key}
       notes={[role === "user" ? `You: ${text}` : text]}

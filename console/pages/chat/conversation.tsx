@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, load } from "../../live/api.ts";
 import { useOpenQuestions } from "../../live/questions.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet, useResource } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { findWorkerName, workers } from "../../live/workers.ts";
 import { LinkButton } from "../../parts/button.tsx";
@@ -25,9 +25,9 @@ const NAME_MAX_CHARACTERS = 48;
 export function LocalConversation({ id }: { id: string }) {
   const key = `local:${id}`;
   const path = { id };
-  const session = useResource(
-    id,
-    (signal) => load(api.GET("/api/local/sessions/{id}", { params: { path }, signal })),
+  const session = useGet(
+    "/api/local/sessions/{id}",
+    { path },
     (event) => event.session_key === key && event.kind.startsWith("chat."),
   ).data;
   const [limit, setLimit] = useState(MESSAGES_READ);
@@ -136,10 +136,7 @@ function Welcome({ worker, id }: { worker: string; id: string }) {
 
 /** Explains the replies of a worker with the echo engine. */
 function EchoHint({ id, name }: { id: string; name: string }) {
-  const status = useResource(
-    `engine of ${id}`,
-    (signal) => load(api.GET("/api/workers/{id}/status", { params: { path: { id } }, signal })),
-  ).data;
+  const status = useGet("/api/workers/{id}/status", { path: { id } }).data;
   if (status?.engine !== "echo") return null;
   return (
     <p>

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { Link } from "wouter-preact";
 import type { PageProps } from "../../live/address.ts";
 import { api, load, type Schemas } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { findWorkerName } from "../../live/workers.ts";
 import { Button } from "../../parts/button.tsx";
@@ -28,11 +28,7 @@ const TITLE_MAX_CHARACTERS = 60;
 
 /** The history of one message: its parts, its routing, its tasks, their runs and the replies. */
 export function Page({ params: { id = "" } }: PageProps) {
-  const read = useResource(
-    id,
-    (signal) => load(api.GET("/api/messages/{id}/trace", { params: { path: { id } }, signal })),
-    (event) => event.message_id === id,
-  );
+  const read = useGet("/api/messages/{id}/trace", { path: { id } }, (event) => event.message_id === id);
   return (
     <DetailPage
       read={read}

@@ -2,7 +2,7 @@ import { UserPlus } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { api, load, type Schemas } from "../../live/api.ts";
 import { now } from "../../live/clock.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { formatDuration, pluralize } from "../../parts/format.ts";
@@ -19,11 +19,7 @@ const CONSOLE = "local";
 /** The chat platforms: their connections, waiting replies and paired senders. */
 export function Page() {
   const [pairing, setPairing] = useState(false);
-  const read = useResource(
-    "platforms",
-    (signal) => load(api.GET("/api/platforms", { signal })),
-    /^(platform|message)\./,
-  );
+  const read = useGet("/api/platforms", {}, /^(platform|message)\./);
   const platforms = read.data?.filter(({ kind }) => kind !== CONSOLE);
   return (
     <>
@@ -96,11 +92,7 @@ function PlatformCard({ platform }: { platform: Schemas["Platform"] }) {
 }
 
 function Senders({ name }: { name: string }) {
-  const read = useResource(
-    name,
-    (signal) => load(api.GET("/api/platforms/{name}/senders", { params: { path: { name } }, signal })),
-    /^platform\./,
-  );
+  const read = useGet("/api/platforms/{name}/senders", { path: { name } }, /^platform\./);
   const senders = read.data ?? [];
   if (senders.length === 0) return null;
   return (

@@ -1,8 +1,8 @@
 import { Route as RouteIcon } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import { api, load, type Schemas } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import type { Schemas } from "../../live/api.ts";
+import { useGet } from "../../live/resource.ts";
 import { findWorkerName } from "../../live/workers.ts";
 import { ErrorNotice } from "../../parts/notice.tsx";
 
@@ -27,11 +27,7 @@ export function RoutingReason({ messageId }: { messageId: string }) {
 }
 
 function Reason({ messageId: id }: { messageId: string }) {
-  const read = useResource(
-    id,
-    (signal) => load(api.GET("/api/messages/{id}/trace", { params: { path: { id } }, signal })),
-    (event) => event.message_id === id,
-  );
+  const read = useGet("/api/messages/{id}/trace", { path: { id } }, (event) => event.message_id === id);
   if (read.data === undefined) return <ErrorNotice error={read.error} />;
   return (
     <span class="why" role="note">

@@ -1,5 +1,4 @@
-import { api, load } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet } from "../../live/resource.ts";
 import { Button } from "../../parts/button.tsx";
 import { LoadState } from "../../parts/notice.tsx";
 import { Heading } from "../../parts/page.tsx";
@@ -8,7 +7,7 @@ import { SystemTabs } from "./system_tabs.tsx";
 
 /** The checks of the service, with a way out for each problem. */
 export function Page() {
-  const read = useResource("doctor", (signal) => load(api.GET("/api/system/doctor", { signal })));
+  const read = useGet("/api/system/doctor", {});
   return (
     <>
       <Heading title="System">

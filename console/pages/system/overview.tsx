@@ -1,6 +1,6 @@
 import { Link } from "wouter-preact";
-import { api, load, type Schemas } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import type { Schemas } from "../../live/api.ts";
+import { useGet } from "../../live/resource.ts";
 import { formatCount, formatTime } from "../../parts/format.ts";
 import { LoadState, Notice } from "../../parts/notice.tsx";
 import { Facts, Heading, Section } from "../../parts/page.tsx";
@@ -18,11 +18,7 @@ const DAY_MS = 24 * HOUR_MS;
 
 /** The service in numbers. */
 export function Page() {
-  const read = useResource(
-    "overview",
-    (signal) => load(api.GET("/api/system/overview", { signal })),
-    /^(execution|task|worker|engine|system)\./,
-  );
+  const read = useGet("/api/system/overview", {}, /^(execution|task|worker|engine|system)\./);
   return (
     <>
       <Heading title="System" />

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { PageProps } from "../../live/address.ts";
 import { api, load, type Schemas } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { Notice } from "../../parts/notice.tsx";
@@ -20,11 +20,7 @@ type Webhook = Schemas["Webhook"];
 
 /** The page of a webhook: its settings, its state and its deliveries. */
 export function Page({ params: { id = "" } }: PageProps) {
-  const read = useResource(
-    id,
-    (signal) => load(api.GET("/api/webhooks/{id_or_name}", { params: { path: { id_or_name: id } }, signal })),
-    () => true,
-  );
+  const read = useGet("/api/webhooks/{id_or_name}", { path: { id_or_name: id } }, () => true);
   return (
     <DetailPage
       read={read}

@@ -2,7 +2,7 @@ import { RotateCcw, Square } from "lucide-preact";
 import { Link, useLocation } from "wouter-preact";
 import type { PageProps } from "../../live/address.ts";
 import { api, load, type Schemas } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { AnsiLine } from "../../parts/ansi_line.tsx";
 import { Button } from "../../parts/button.tsx";
@@ -21,11 +21,7 @@ type Execution = Schemas["Execution"];
 
 /** The page of a run: its state, its instruction, its result and its log. */
 export function Page({ params: { id = "" } }: PageProps) {
-  const read = useResource(
-    id,
-    (signal) => load(api.GET("/api/executions/{id}", { params: { path: { id } }, signal })),
-    (event) => event.execution_id === id,
-  );
+  const read = useGet("/api/executions/{id}", { path: { id } }, (event) => event.execution_id === id);
   return (
     <DetailPage
       read={read}

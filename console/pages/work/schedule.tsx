@@ -2,7 +2,7 @@ import { Pause, Pencil, Play, Trash2 } from "lucide-preact";
 import { Link, useLocation } from "wouter-preact";
 import type { PageProps } from "../../live/address.ts";
 import { api, load, type Schemas } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { findWorkerName } from "../../live/workers.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
@@ -24,11 +24,7 @@ const NAME_MAX_CHARACTERS = 60;
 
 /** The page of a schedule: its next times, its options and its runs. */
 export function Page({ params: { id = "" } }: PageProps) {
-  const read = useResource(
-    id,
-    (signal) => load(api.GET("/api/tasks/{id}", { params: { path: { id } }, signal })),
-    (event) => event.task_id === id,
-  );
+  const read = useGet("/api/tasks/{id}", { path: { id } }, (event) => event.task_id === id);
   return (
     <DetailPage
       read={read}

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { useLocation, useSearch } from "wouter-preact";
 import type { PageProps } from "../../live/address.ts";
 import { api, createKey, load, type Schemas } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { workers } from "../../live/workers.ts";
 import { FieldView } from "../../parts/field.tsx";
@@ -36,10 +36,7 @@ export function Page({ params: { id = "" } }: PageProps) {
 }
 
 function ExistingSchedule({ id }: { id: string }) {
-  const read = useResource(
-    id,
-    (signal) => load(api.GET("/api/tasks/{id}", { params: { path: { id } }, signal })),
-  );
+  const read = useGet("/api/tasks/{id}", { path: { id } });
   if (read.data === undefined) return <LoadState error={read.error} />;
   return <ScheduleForm schedule={read.data} worker={read.data.worker_id} />;
 }

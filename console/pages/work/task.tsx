@@ -2,7 +2,7 @@ import { Play, Square } from "lucide-preact";
 import { Link } from "wouter-preact";
 import type { PageProps } from "../../live/address.ts";
 import { api, load, type Schemas } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { findWorkerName } from "../../live/workers.ts";
 import { Button } from "../../parts/button.tsx";
@@ -21,11 +21,7 @@ const TITLE_MAX_CHARACTERS = 60;
 
 /** The page of a task: its instruction, its state and its runs. */
 export function Page({ params: { id = "" } }: PageProps) {
-  const read = useResource(
-    id,
-    (signal) => load(api.GET("/api/tasks/{id}", { params: { path: { id } }, signal })),
-    (event) => event.task_id === id,
-  );
+  const read = useGet("/api/tasks/{id}", { path: { id } }, (event) => event.task_id === id);
   return (
     <DetailPage
       read={read}

@@ -1,5 +1,5 @@
 import { api, load, type Schemas } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet } from "../../live/resource.ts";
 import { workers } from "../../live/workers.ts";
 import { FormDialog, useForm } from "../../parts/form.tsx";
 import { ACTIONS, PERIODS, UNITS } from "./budget_text.ts";
@@ -58,7 +58,7 @@ export function BudgetForm({ budget, target, onClose }: FormProps) {
 
 /** Lists everything that a budget can apply to. */
 function useTargets(current: string): [string, string][] {
-  const engines = useResource("engines", (signal) => load(api.GET("/api/engines", { signal }))).data ?? [];
+  const engines = useGet("/api/engines", {}).data ?? [];
   const all: [string, string][] = [
     ["global", "All runs"],
     ...[...useDepartmentNames()].map((

@@ -1,6 +1,6 @@
 import { api, load, type Schemas } from "../../live/api.ts";
 import { now } from "../../live/clock.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { formatTime } from "../../parts/format.ts";
@@ -16,11 +16,7 @@ const NEARLY_FULL = 0.8;
 
 /** The engines: whether they are installed, and how much of their providers' limits is used. */
 export function Engines() {
-  const read = useResource(
-    "engines",
-    (signal) => load(api.GET("/api/engines", { signal })),
-    /^engine\.|^execution\.completed$/,
-  );
+  const read = useGet("/api/engines", {}, /^engine\.|^execution\.completed$/);
   const engines = read.data;
   const cards = (usable: boolean) => (
     <ul class="cards">

@@ -1,6 +1,6 @@
 import { useLocation } from "wouter-preact";
 import { api, load, type Schemas } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet } from "../../live/resource.ts";
 import { hasScope, username } from "../../live/session.ts";
 import { Fields, Form, useForm } from "../../parts/form.tsx";
 import { Empty } from "../../parts/notice.tsx";
@@ -9,7 +9,7 @@ import { listUsable } from "./engines.ts";
 
 /** The first steps on an empty service: create a worker and say hello. */
 export function WelcomePage() {
-  const engines = useResource("all engines", (signal) => load(api.GET("/api/engines", { signal })));
+  const engines = useGet("/api/engines", {});
   const [, navigate] = useLocation();
   const form = useForm({
     initial: { name: "Ada", memory: "", engine: "" },

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import type { PageProps } from "../../live/address.ts";
 import { api, load, loadPage, type Schemas } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet, useResource } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { pluralize } from "../../parts/format.ts";
@@ -24,9 +24,9 @@ const RUNS_SHOWN = 10;
 
 /** The page of a worker: its state, its settings and its latest runs. */
 export function Page({ params: { id = "" } }: PageProps) {
-  const read = useResource(
-    id,
-    (signal) => load(api.GET("/api/workers/{id}", { params: { path: { id } }, signal })),
+  const read = useGet(
+    "/api/workers/{id}",
+    { path: { id } },
     (event) => event.worker_id === id && /^(worker|execution)\./.test(event.kind),
   );
   return (
@@ -98,11 +98,7 @@ function Actions({ worker: { id, name, paused } }: { worker: Worker }) {
 
 function WorkerState({ worker }: { worker: Worker }) {
   const { id } = worker;
-  const status = useResource(
-    id,
-    (signal) => load(api.GET("/api/workers/{id}/status", { params: { path: { id } }, signal })),
-    (event) => event.worker_id === id,
-  ).data;
+  const status = useGet("/api/workers/{id}/status", { path: { id } }, (event) => event.worker_id === id).data;
   const [moving, setMoving] = useState(false);
   const facts = {
     Status: <Status value={worker.status} />,

@@ -66,7 +66,8 @@ export const WORKER_FIELDS: readonly WorkerField[] = [
     show: "code",
     format: formatCheck,
     // An unchanged command keeps its timeout and its attempts.
-    parse: (text, before) => before !== null && text === formatCheck(before) ? undefined : parseCommand(text),
+    parse: (text, before) =>
+      text === (before === null ? "" : formatCheck(before)) ? undefined : parseCommand(text),
   },
   {
     name: "runs_on",

@@ -1,7 +1,7 @@
 import { useLocation } from "wouter-preact";
 import type { PageProps } from "../../live/address.ts";
 import { api, load, type Schemas } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet, useResource } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { Checkbox, splitWords } from "../../parts/field.tsx";
 import { Fields, Form, type FormState, useForm } from "../../parts/form.tsx";
@@ -24,10 +24,7 @@ export function Page({ params: { id = "" } }: PageProps) {
 }
 
 function ExistingWorker({ id }: { id: string }) {
-  const read = useResource(
-    id,
-    (signal) => load(api.GET("/api/workers/{id}", { params: { path: { id } }, signal })),
-  );
+  const read = useGet("/api/workers/{id}", { path: { id } });
   return read.data === undefined ? <LoadState error={read.error} /> : <WorkerForm worker={read.data} />;
 }
 
