@@ -6,17 +6,18 @@ import { rolldown } from "rolldown";
 import type { ConsoleFiles } from "../src/http/console.ts";
 import { ROOT } from "./lock.ts";
 
-/** The console as it is served. */
+/** The files of the console. */
 export interface BuiltConsole {
-  /** Compressed by gzip, with the type of what is inside, by their names below /console/. */
+  /** Compressed files with their media types, by their names below /console/. */
   files: Map<string, { type: string; bytes: Uint8Array<ArrayBuffer> }>;
-  /** What went in, as absolute paths. */
+  /** The absolute paths of the bundled modules. */
   modules: string[];
 }
 
 const HOME = join(ROOT, "console");
 const STYLES = ["tokens", "base", "layout", "parts", "pages"];
-// One file for what pages share: each file more is asked for, and what it imports after that. Not what is large and of a few pages.
+// Shared modules go into one file, because a browser requests every file, and its imports only after it. Large modules of a few
+// pages stay separate.
 const SHARED = /\/console\/(live|parts)\/(?!ansi|chart|markdown)|\/lucide-preact\//;
 const TYPES: Record<string, string> = {
   js: "text/javascript; charset=utf-8",
@@ -28,8 +29,8 @@ const TYPES: Record<string, string> = {
 };
 
 /**
- * Bundles the console into its page, scripts, style and icons; everything but the page and the manifest has a hash in its
- * name (contract 17). The same source gives the same bytes (decision 0090).
+ * Bundles the console into its page, scripts, style sheet and icons. All names except those of the page and the manifest contain
+ * a hash. The same source gives the same bytes.
  */
 export async function buildConsole(): Promise<BuiltConsole> {
   const files: BuiltConsole["files"] = new Map();
@@ -44,13 +45,13 @@ export async function buildConsole(): Promise<BuiltConsole> {
   };
   const { chunks, modules } = await bundleScripts();
   for (const { fileName, code } of chunks) add(fileName, code);
-  const style = addHashed("console.css", styleSheet());
+  const style = addHashed("console.css", readStyles());
   const icon = addHashed("icon.svg", await Deno.readFile(join(HOME, "style/icon.svg")));
-  const picture = addHashed("icon.png", await Deno.readFile(join(HOME, "style/icon.png")));
-  add("manifest.webmanifest", manifest(icon, picture));
+  const pngIcon = addHashed("icon.png", await Deno.readFile(join(HOME, "style/icon.png")));
+  add("manifest.webmanifest", buildManifest(icon, pngIcon));
   const entry = chunks.find((chunk) => chunk.isEntry);
   const scripts = [entry?.fileName ?? "", ...entry?.imports ?? []].map((name) => `/console/${name}`);
-  add("index.html", page({ scripts, style, icon, picture }));
+  add("index.html", buildPage({ scripts, style, icon, pngIcon }));
   return { files, modules };
 }
 
@@ -81,13 +82,13 @@ async function bundleScripts() {
   return { chunks, modules: chunks.flatMap((chunk) => chunk.moduleIds) };
 }
 
-function styleSheet(): string {
+function readStyles(): string {
   const chart = createRequire(join(HOME, "main.tsx")).resolve("uplot/dist/uPlot.min.css");
   const own = STYLES.map((name) => join(HOME, "style", `${name}.css`));
   return [...own, chart].map((path) => Deno.readTextFileSync(path)).join("\n");
 }
 
-function manifest(icon: string, picture: string): string {
+function buildManifest(icon: string, pngIcon: string): string {
   return JSON.stringify({
     name: "svc console",
     short_name: "svc",
@@ -98,12 +99,12 @@ function manifest(icon: string, picture: string): string {
     theme_color: "#faf9f7",
     icons: [
       { src: icon, sizes: "any", type: "image/svg+xml", purpose: "any" },
-      { src: picture, sizes: "512x512", type: "image/png", purpose: "any maskable" },
+      { src: pngIcon, sizes: "512x512", type: "image/png", purpose: "any maskable" },
     ],
   });
 }
 
-function page(part: { scripts: string[]; style: string; icon: string; picture: string }): string {
+function buildPage(part: { scripts: string[]; style: string; icon: string; pngIcon: string }): string {
   const [entry = "", ...imports] = part.scripts;
   return `<!doctype html>
 <html lang="en">
@@ -115,7 +116,7 @@ function page(part: { scripts: string[]; style: string; icon: string; picture: s
 <meta name="theme-color" media="(prefers-color-scheme: dark)" content="#16181b">
 <title>svc</title>
 <link rel="icon" href="${part.icon}">
-<link rel="apple-touch-icon" href="${part.picture}">
+<link rel="apple-touch-icon" href="${part.pngIcon}">
 <link rel="manifest" href="/console/manifest.webmanifest">
 <link rel="stylesheet" href="${part.style}">
 ${
@@ -124,7 +125,7 @@ ${
 </head>
 <body>
 <div id="app"><p class="loading" role="status">Loading</p></div>
-<noscript>The console needs JavaScript. Everything it does is also in <code>svc ctl</code>, and at <a href="/docs">/docs</a>.</noscript>
+<noscript>The console needs JavaScript. Without it, use <code>svc ctl</code> or the API at <a href="/docs">/docs</a>.</noscript>
 </body>
 </html>
 `;
@@ -132,10 +133,10 @@ ${
 
 let built: { newest: number; files: Promise<ConsoleFiles> } | null = null;
 
-/** The console from source: bundled when it is first asked for, and again when a source has changed. */
+/** Bundles the console from source on the first request, and again after a change. */
 export async function sourceConsole(): Promise<ConsoleFiles> {
-  const newest = newestChange(HOME);
-  if (built === null || built.newest !== newest) built = { newest, files: inMemory() };
+  const newest = findNewestChange(HOME);
+  if (built === null || built.newest !== newest) built = { newest, files: bundleInMemory() };
   try {
     return await built.files;
   } catch (error) {
@@ -144,19 +145,19 @@ export async function sourceConsole(): Promise<ConsoleFiles> {
   }
 }
 
-async function inMemory(): Promise<ConsoleFiles> {
+async function bundleInMemory(): Promise<ConsoleFiles> {
   const { files } = await buildConsole();
   return new Map(
     [...files].map(([name, { type, bytes }]) => [name, { type, read: () => Promise.resolve(bytes) }]),
   );
 }
 
-function newestChange(folder: string): number {
+function findNewestChange(folder: string): number {
   return Math.max(
     0,
     ...[...Deno.readDirSync(folder)].map((entry) => {
       const path = join(folder, entry.name);
-      return entry.isDirectory ? newestChange(path) : Deno.statSync(path).mtime?.getTime() ?? 0;
+      return entry.isDirectory ? findNewestChange(path) : Deno.statSync(path).mtime?.getTime() ?? 0;
     }),
   );
 }

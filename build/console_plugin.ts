@@ -3,7 +3,7 @@ import type { Plugin } from "rolldown";
 import { buildConsole, type BuiltConsole } from "./console.ts";
 import { ROOT } from "./lock.ts";
 
-/** A console that goes along: its files by their names in the bundle. */
+/** A bundled console: its files by their names in the executable. */
 export interface PackedConsole {
   files: Map<string, Uint8Array>;
   modules: string[];
@@ -12,19 +12,19 @@ export interface PackedConsole {
 /** Bundles the console for the executable. */
 export async function packConsole(): Promise<{ packed: PackedConsole; plugin: Plugin }> {
   const { files, modules } = await buildConsole();
-  const packed = new Map([...files].map(([name, { bytes }]) => [packedName(name), bytes]));
-  return { packed: { files: packed, modules }, plugin: consolePlugin(files) };
+  const packed = new Map([...files].map(([name, { bytes }]) => [buildPackedName(name), bytes]));
+  return { packed: { files: packed, modules }, plugin: createPlugin(files) };
 }
 
-/** Puts the finished files in the place of src/boot/console.ts, which bundles them from source. */
-function consolePlugin(files: BuiltConsole["files"]): Plugin {
+/** Replaces src/boot/console.ts, which bundles from source, with the finished files. */
+function createPlugin(files: BuiltConsole["files"]): Plugin {
   return {
     name: "console",
     load(id) {
       if (id !== join(ROOT, "src/boot/console.ts")) return null;
       const entries = [...files].map(([name, { type }]) =>
         `[${JSON.stringify(name)}, { type: ${JSON.stringify(type)}, read: () => Deno.readFile(` +
-        `new URL("./${packedName(name)}", import.meta.url)) }]`
+        `new URL("./${buildPackedName(name)}", import.meta.url)) }]`
       );
       return `const FILES = new Map([\n${entries.join(",\n")}\n]);\n` +
         "export function openConsole() {\n  return Promise.resolve(FILES);\n}\n";
@@ -32,6 +32,6 @@ function consolePlugin(files: BuiltConsole["files"]): Plugin {
   };
 }
 
-function packedName(name: string): string {
+function buildPackedName(name: string): string {
   return `console-${name.replace("assets/", "")}.gz`;
 }

@@ -1,4 +1,4 @@
-// The types of the REST API for the console, made from the OpenAPI document: .cache/console/schema.ts.
+// Writes the types of the REST API from the OpenAPI document to .cache/console/schema.ts, for the console.
 import { dirname, join } from "node:path";
 import openapiTypescript, { astToString } from "openapi-typescript";
 import { VERSION } from "../src/base/version.ts";
@@ -8,7 +8,7 @@ import { ROOT } from "./lock.ts";
 
 const file = join(ROOT, ".cache/console/schema.ts");
 const document = JSON.stringify(await openApiDocument(ROUTES, VERSION));
-// A field with a default may be left out of a request.
+// A request may omit a field that has a default.
 const types = astToString(await openapiTypescript(document, { defaultNonNullable: false }));
 await Deno.mkdir(dirname(file), { recursive: true });
 if (await Deno.readTextFile(file).catch(() => "") !== types) await Deno.writeTextFile(file, types);

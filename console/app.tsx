@@ -1,18 +1,18 @@
 import { useLayoutEffect } from "preact/hooks";
 import { Route, Switch } from "wouter-preact";
-import { followEvents } from "./live/events.ts";
+import { readPathParams } from "./live/address.ts";
+import { openEventStream } from "./live/events.ts";
 import { followInbox } from "./live/inbox.ts";
 import { reachable, sessionState } from "./live/session.ts";
 import { followWorkers } from "./live/workers.ts";
 import { Navigation } from "./navigation.tsx";
-import { partsOf } from "./live/address.ts";
 import { LazyPage, PAGES } from "./pages.tsx";
-import { LoginPage } from "./pages/login/login.tsx";
-import { Confirmation } from "./parts/dialog.tsx";
+import { LoginPage } from "./pages/account/login.tsx";
+import { ConfirmationDialog } from "./parts/dialog.tsx";
 import { Empty, Loading } from "./parts/notice.tsx";
 import { Toast } from "./parts/toast.tsx";
 
-/** The whole console: the login, or navigation and the page that the address names. */
+/** The console: the login, or the navigation and the page of the current address. */
 export function App() {
   const state = sessionState.value;
   if (state === "starting") return reachable.value ? <Loading /> : <Unreachable />;
@@ -22,9 +22,9 @@ export function App() {
       <div class="app" inert={state === "expired"}>
         <SignedIn />
       </div>
-      {/* The page stays behind the login with everything that was typed into it. */}
+      {/* The page keeps its state under the login. */}
       {state === "expired" && <LoginPage again />}
-      <Confirmation />
+      <ConfirmationDialog />
       <Toast />
     </>
   );
@@ -36,25 +36,25 @@ function SignedIn() {
   useLayoutEffect(() => {
     if (following) return;
     following = true;
-    followEvents();
+    openEventStream();
     followWorkers();
     followInbox();
   }, []);
   return (
     <>
-      <a class="skip" href="#main">To the page</a>
+      <a class="skip" href="#main">Skip to content</a>
       <Navigation />
       <main id="main">
         <Switch>
-          {PAGES.map((page) => (
-            <Route key={page.path} path={page.path}>
-              {() => <LazyPage page={page} params={partsOf(page.path)} />}
+          {PAGES.map((route) => (
+            <Route key={route.path} path={route.path}>
+              {() => <LazyPage route={route} params={readPathParams(route.path)} />}
             </Route>
           ))}
           <Route>
-            <Empty title="There is no such page.">
+            <Empty title="Page not found.">
               <p>
-                <a href="/">Go to the inbox</a>
+                <a href="/">Open the inbox</a>
               </p>
             </Empty>
           </Route>
@@ -67,8 +67,8 @@ function SignedIn() {
 function Unreachable() {
   return (
     <main class="login">
-      <Empty title="The service does not answer.">
-        <p>This page goes on by itself as soon as it does.</p>
+      <Empty title="The service does not respond.">
+        <p>This page reconnects automatically.</p>
       </Empty>
     </main>
   );

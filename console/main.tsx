@@ -1,15 +1,15 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
-import { pressOnce } from "./live/press.ts";
+import { ignoreDoublePresses } from "./live/button_press.ts";
 import { startSession } from "./live/session.ts";
-import { loadAhead } from "./pages.tsx";
+import { preloadPage } from "./pages.tsx";
 
-loadAhead(location.pathname);
+preloadPage(location.pathname);
 const root = document.getElementById("app");
 if (root !== null) {
-  // What the page says until its script is here.
+  // Removes the placeholder of the page.
   root.textContent = "";
   render(<App />, root);
 }
-pressOnce();
+ignoreDoublePresses();
 void startSession();

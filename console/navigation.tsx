@@ -20,106 +20,60 @@ import { useEffect, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { linkState } from "./live/events.ts";
 import { inbox } from "./live/inbox.ts";
-import { may, signOut, username } from "./live/session.ts";
+import { hasScope, signOut, username } from "./live/session.ts";
 import { Dialog } from "./parts/dialog.tsx";
 
-interface Place {
+interface NavItem {
   href: string;
   name: string;
   icon: LucideIcon;
-  /** Addresses that belong to it. */
-  covers: RegExp;
   scope: string;
+  /** Matches the addresses of the item, if they are others than those below `href`. */
+  covers?: RegExp;
 }
 
-const PLACES: readonly Place[] = [
-  { href: "/", name: "Inbox", icon: Inbox, covers: /^\/(console)?$/, scope: "read:executions" },
-  {
-    href: "/console/chat",
-    name: "Chat",
-    icon: MessageCircle,
-    covers: /^\/console\/chat/,
-    scope: "read:chat",
-  },
+const ITEMS: readonly NavItem[] = [
+  { href: "/", name: "Inbox", icon: Inbox, scope: "read:executions", covers: /^\/(console)?$/ },
+  { href: "/console/chat", name: "Chat", icon: MessageCircle, scope: "read:chat" },
   {
     href: "/console/executions",
     name: "Work",
     icon: ListChecks,
-    covers: /^\/console\/(executions|tasks)/,
     scope: "read:executions",
+    covers: /^\/console\/(executions|tasks)/,
   },
-  {
-    href: "/console/workers",
-    name: "Workers",
-    icon: Users,
-    covers: /^\/console\/workers/,
-    scope: "read:workers",
-  },
-  {
-    href: "/console/schedules",
-    name: "Schedules",
-    icon: CalendarClock,
-    covers: /^\/console\/schedules/,
-    scope: "read:tasks",
-  },
-  {
-    href: "/console/messages",
-    name: "Messages",
-    icon: Mails,
-    covers: /^\/console\/messages/,
-    scope: "read:messages",
-  },
-  {
-    href: "/console/memory",
-    name: "Memory",
-    icon: Brain,
-    covers: /^\/console\/memory/,
-    scope: "read:memory",
-  },
-  {
-    href: "/console/budgets",
-    name: "Budgets",
-    icon: Gauge,
-    covers: /^\/console\/budgets/,
-    scope: "read:budgets",
-  },
-  {
-    href: "/console/platforms",
-    name: "Platforms",
-    icon: Plug,
-    covers: /^\/console\/platforms/,
-    scope: "read:platforms",
-  },
-  {
-    href: "/console/runners",
-    name: "Runners",
-    icon: Server,
-    covers: /^\/console\/runners/,
-    scope: "read:runners",
-  },
-  { href: "/console/system", name: "System", icon: Cpu, covers: /^\/console\/system/, scope: "read:system" },
+  { href: "/console/workers", name: "Workers", icon: Users, scope: "read:workers" },
+  { href: "/console/schedules", name: "Schedules", icon: CalendarClock, scope: "read:tasks" },
+  { href: "/console/messages", name: "Messages", icon: Mails, scope: "read:messages" },
+  { href: "/console/memory", name: "Memory", icon: Brain, scope: "read:memory" },
+  { href: "/console/budgets", name: "Budgets", icon: Gauge, scope: "read:budgets" },
+  { href: "/console/platforms", name: "Platforms", icon: Plug, scope: "read:platforms" },
+  { href: "/console/runners", name: "Runners", icon: Server, scope: "read:runners" },
+  { href: "/console/system", name: "System", icon: Cpu, scope: "read:system" },
 ];
 
-// A phone's bar has room for these; the others are behind "More".
+// The bar of a phone shows these; the dialog "More" has the others.
 const ON_BAR = 4;
 
-/** Where one can go: at the side of a desktop, at the foot of a phone. */
+/** The pages: at the side of a desktop, at the bottom of a phone. */
 export function Navigation() {
   const [path] = useLocation();
   const [open, setOpen] = useState(false);
   useEffect(() => setOpen(false), [path]);
-  const places = PLACES.filter(({ scope }) => may(scope));
-  const rest = places.slice(ON_BAR);
+  const items = ITEMS.filter(({ scope }) => hasScope(scope));
+  const rest = items.slice(ON_BAR);
   return (
     <div class="side">
       <p class="brand">svc</p>
       <nav aria-label="Pages" class="places">
-        {places.map((place, index) => (
-          <PlaceLink key={place.href} place={place} path={path} extra={index >= ON_BAR} />
+        {items.map((item, index) => (
+          <ItemLink key={item.href} item={item} path={path} extra={index >= ON_BAR} />
         ))}
         <button
           type="button"
-          class={rest.some(({ covers }) => covers.test(path)) || path === "/console/account"
+          class={rest.some((item) =>
+              isCurrent(item, path)
+            ) || path === "/console/account"
             ? "place on-phone holds"
             : "place on-phone"}
           aria-expanded={open}
@@ -130,7 +84,7 @@ export function Navigation() {
         </button>
       </nav>
       <div class="side-foot">
-        <LinkNote />
+        <StreamState />
         <Link href="/console/account" class="who" title={`Signed in as ${username.value}`}>
           {username.value}
         </Link>
@@ -145,9 +99,12 @@ export function Navigation() {
         </button>
       </div>
       {open && (
-        <Dialog title="More" onClose={() => setOpen(false)}>
+        <Dialog
+          title="More"
+          onClose={() => setOpen(false)}
+        >
           <nav aria-label="More pages" class="more" onClick={() => setOpen(false)}>
-            {rest.map((place) => <PlaceLink key={place.href} place={place} path={path} extra={false} />)}
+            {rest.map((item) => <ItemLink key={item.href} item={item} path={path} extra={false} />)}
             <Link href="/console/account" class="place">
               <CircleUser size={20} aria-hidden="true" />
               <span>Your account</span>
@@ -166,31 +123,33 @@ export function Navigation() {
   );
 }
 
-function PlaceLink({ place, path, extra }: { place: Place; path: string; extra: boolean }) {
-  const here = place.covers.test(path);
+function isCurrent({ href, covers }: NavItem, path: string): boolean {
+  return covers?.test(path) ?? path.startsWith(href);
+}
+
+function ItemLink({ item, path, extra }: { item: NavItem; path: string; extra: boolean }) {
   const needed = inbox.value?.length ?? 0;
   return (
     <Link
-      href={place.href}
+      href={item.href}
       class={`place ${extra ? "on-desk" : ""}`}
-      {...(here ? { "aria-current": "page" as const } : {})}
+      {...(isCurrent(item, path) ? { "aria-current": "page" as const } : {})}
     >
-      <place.icon size={20} aria-hidden="true" />
-      <span>{place.name}</span>
-      {place.href === "/" && needed > 0 && (
+      <item.icon size={20} aria-hidden="true" />
+      <span>{item.name}</span>
+      {item.href === "/" && needed > 0 && (
         <span class="badge">
           {needed}
-          <span class="unseen">need you</span>
+          <span class="unseen">need attention</span>
         </span>
       )}
     </Link>
   );
 }
 
-/** Says when the page does not follow the service. */
-function LinkNote() {
-  const state = linkState.value;
-  if (state !== "broken") return null;
+/** Shows a broken event stream. */
+function StreamState() {
+  if (linkState.value !== "broken") return null;
   return (
     <p class="link-note" role="status">
       <Activity size={14} aria-hidden="true" /> Reconnecting

@@ -1,140 +1,84 @@
 import type { ComponentType } from "preact";
 import { useLayoutEffect, useReducer, useState } from "preact/hooks";
+import type { PageProps } from "./live/address.ts";
 import { Empty, Loading } from "./parts/notice.tsx";
 
-/** What a page is given: the named parts of its address. */
-export interface PageProps {
-  params: Record<string, string | undefined>;
+/** A page by its address; its code is loaded when it is first opened. */
+interface Route {
+  path: string;
+  load: () => Promise<{ Page: ComponentType<PageProps> }>;
 }
 
-/** A page by its address; its code is loaded when it is first opened. */
-interface Page {
-  path: string;
-  load: () => Promise<ComponentType<PageProps>>;
-}
+const SYSTEM = "/console/system";
 
 /** Every page. */
-export const PAGES: readonly Page[] = [
-  { path: "/", load: async () => (await import("./pages/inbox/inbox.tsx")).InboxPage },
-  { path: "/console", load: async () => (await import("./pages/inbox/inbox.tsx")).InboxPage },
-  { path: "/console/chat/:id?", load: async () => (await import("./pages/chat/chat.tsx")).ChatPage },
-  {
-    path: "/console/executions",
-    load: async () => (await import("./pages/work/executions.tsx")).ExecutionsPage,
-  },
-  {
-    path: "/console/executions/:id",
-    load: async () => (await import("./pages/execution/execution.tsx")).ExecutionPage,
-  },
-  { path: "/console/tasks", load: async () => (await import("./pages/work/tasks.tsx")).TasksPage },
-  { path: "/console/tasks/:id", load: async () => (await import("./pages/work/task.tsx")).TaskPage },
-  {
-    path: "/console/schedules",
-    load: async () => (await import("./pages/schedules/schedules.tsx")).SchedulesPage,
-  },
-  {
-    path: "/console/schedules/new",
-    load: async () => (await import("./pages/schedules/edit.tsx")).ScheduleEditPage,
-  },
-  {
-    path: "/console/schedules/:id",
-    load: async () => (await import("./pages/schedules/schedule.tsx")).SchedulePage,
-  },
-  {
-    path: "/console/schedules/:id/edit",
-    load: async () => (await import("./pages/schedules/edit.tsx")).ScheduleEditPage,
-  },
-  { path: "/console/workers", load: async () => (await import("./pages/workers/workers.tsx")).WorkersPage },
-  {
-    path: "/console/workers/new",
-    load: async () => (await import("./pages/workers/edit.tsx")).WorkerEditPage,
-  },
-  { path: "/console/workers/:id", load: async () => (await import("./pages/workers/worker.tsx")).WorkerPage },
-  {
-    path: "/console/workers/:id/edit",
-    load: async () => (await import("./pages/workers/edit.tsx")).WorkerEditPage,
-  },
-  {
-    path: "/console/messages",
-    load: async () => (await import("./pages/messages/messages.tsx")).MessagesPage,
-  },
-  { path: "/console/messages/:id", load: async () => (await import("./pages/messages/trace.tsx")).TracePage },
-  {
-    path: "/console/budgets",
-    load: async () => (await import("./pages/budgets/budgets.tsx")).BudgetsPage,
-  },
-  {
-    path: "/console/platforms",
-    load: async () => (await import("./pages/platforms/platforms.tsx")).PlatformsPage,
-  },
-  { path: "/console/runners", load: async () => (await import("./pages/runners/runners.tsx")).RunnersPage },
-  { path: "/console/memory", load: async () => (await import("./pages/memory/memory.tsx")).MemoryPage },
-  { path: "/console/system", load: async () => (await import("./pages/system/overview.tsx")).OverviewPage },
-  {
-    path: "/console/system/usage",
-    load: async () => (await import("./pages/system/usage.tsx")).UsagePage,
-  },
-  {
-    path: "/console/system/events",
-    load: async () => (await import("./pages/system/events.tsx")).EventsPage,
-  },
-  {
-    path: "/console/system/doctor",
-    load: async () => (await import("./pages/system/doctor.tsx")).DoctorPage,
-  },
-  {
-    path: "/console/system/users",
-    load: async () => (await import("./pages/system/users.tsx")).UsersPage,
-  },
-  {
-    path: "/console/system/webhooks",
-    load: async () => (await import("./pages/system/webhooks.tsx")).WebhooksPage,
-  },
-  {
-    path: "/console/system/webhooks/:id",
-    load: async () => (await import("./pages/system/webhook.tsx")).WebhookPage,
-  },
-  {
-    path: "/console/system/backup",
-    load: async () => (await import("./pages/system/backup.tsx")).BackupPage,
-  },
-  { path: "/console/account", load: async () => (await import("./pages/account/account.tsx")).AccountPage },
+export const PAGES: readonly Route[] = [
+  { path: "/", load: () => import("./pages/work/inbox.tsx") },
+  { path: "/console", load: () => import("./pages/work/inbox.tsx") },
+  { path: "/console/executions", load: () => import("./pages/work/executions.tsx") },
+  { path: "/console/executions/:id", load: () => import("./pages/work/execution.tsx") },
+  { path: "/console/tasks", load: () => import("./pages/work/tasks.tsx") },
+  { path: "/console/tasks/:id", load: () => import("./pages/work/task.tsx") },
+  { path: "/console/schedules", load: () => import("./pages/work/schedules.tsx") },
+  { path: "/console/schedules/new", load: () => import("./pages/work/schedule_form.tsx") },
+  { path: "/console/schedules/:id", load: () => import("./pages/work/schedule.tsx") },
+  { path: "/console/schedules/:id/edit", load: () => import("./pages/work/schedule_form.tsx") },
+  { path: "/console/chat/:id?", load: () => import("./pages/chat/chat.tsx") },
+  { path: "/console/messages", load: () => import("./pages/chat/messages.tsx") },
+  { path: "/console/messages/:id", load: () => import("./pages/chat/message_trace.tsx") },
+  { path: "/console/platforms", load: () => import("./pages/chat/platforms.tsx") },
+  { path: "/console/workers", load: () => import("./pages/workers/workers.tsx") },
+  { path: "/console/workers/new", load: () => import("./pages/workers/worker_form.tsx") },
+  { path: "/console/workers/:id", load: () => import("./pages/workers/worker.tsx") },
+  { path: "/console/workers/:id/edit", load: () => import("./pages/workers/worker_form.tsx") },
+  { path: "/console/memory", load: () => import("./pages/workers/memory.tsx") },
+  { path: "/console/budgets", load: () => import("./pages/workers/budgets.tsx") },
+  { path: "/console/runners", load: () => import("./pages/workers/runners.tsx") },
+  { path: "/console/account", load: () => import("./pages/account/account.tsx") },
+  { path: SYSTEM, load: () => import("./pages/system/overview.tsx") },
+  { path: `${SYSTEM}/usage`, load: () => import("./pages/system/usage.tsx") },
+  { path: `${SYSTEM}/events`, load: () => import("./pages/system/events.tsx") },
+  { path: `${SYSTEM}/doctor`, load: () => import("./pages/system/doctor.tsx") },
+  { path: `${SYSTEM}/users`, load: () => import("./pages/account/users.tsx") },
+  { path: `${SYSTEM}/webhooks`, load: () => import("./pages/system/webhooks.tsx") },
+  { path: `${SYSTEM}/webhooks/:id`, load: () => import("./pages/system/webhook.tsx") },
+  { path: `${SYSTEM}/backup`, load: () => import("./pages/system/backup.tsx") },
 ];
 
 const RELOADED = "svc.reloaded";
 const loaded = new Map<string, ComponentType<PageProps>>();
 
-async function load(page: Page): Promise<void> {
-  loaded.set(page.path, await page.load());
+async function load(route: Route): Promise<void> {
+  loaded.set(route.path, (await route.load()).Page);
   sessionStorage.removeItem(RELOADED);
 }
 
-/** Begins to load the page at this address, beside what has to be asked for before it can be shown. */
-export function loadAhead(address: string): void {
-  const page = PAGES.find(({ path }) =>
+/** Starts to load the page at this address while the session is being resumed. */
+export function preloadPage(address: string): void {
+  const route = PAGES.find(({ path }) =>
     new RegExp(`^${path.replace(/\/:\w+\?/, "(/[^/]+)?").replace(/:\w+/, "[^/]+")}/?$`).test(address)
   );
-  // What fails now is asked for again, and told, when it is shown.
-  if (page !== undefined) load(page).catch(() => {});
+  // A failure is repeated, and shown, when the page is rendered.
+  if (route !== undefined) load(route).catch(() => {});
 }
 
-/** Shows a page when its code is here. After an upgrade an open tab asks for code that is gone: then it is loaded anew, once. */
-export function LazyPage({ page, params }: { page: Page; params: PageProps["params"] }) {
+/** Shows a page when its code is here. After an upgrade an open tab requests code that no longer exists: then it reloads once. */
+export function LazyPage({ route, params }: { route: Route; params: PageProps["params"] }) {
   const [, redraw] = useReducer((drawn: number) => drawn + 1, 0);
   const [failed, setFailed] = useState(false);
-  const Body = loaded.get(page.path);
+  const Body = loaded.get(route.path);
   useLayoutEffect(() => {
     if (Body !== undefined) return;
-    load(page).then(() => redraw(0), () => {
+    load(route).then(() => redraw(0), () => {
       if (sessionStorage.getItem(RELOADED) !== null) return setFailed(true);
       sessionStorage.setItem(RELOADED, "yes");
       location.reload();
     });
-  }, [page.path]);
+  }, [route.path]);
   if (failed) {
     return (
-      <Empty title="This page could not be loaded.">
-        <p>The service may have been updated or be away. Reload in a moment.</p>
+      <Empty title="Cannot load this page.">
+        <p>The service may be restarting or updated. Reload in a moment.</p>
       </Empty>
     );
   }

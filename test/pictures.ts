@@ -1,14 +1,14 @@
-// `make pictures`: a temporary service with something on every page, and pictures of each page of the console at two widths,
-// light and dark, in a folder of the caller's (ARGS='/tmp/pictures'). With `--docs` the four of the README are made anew.
+// Takes pictures of every page of the console at two widths, light and dark, from a temporary service with sample data. The
+// folder is an argument; `--docs` also updates the four pictures of the README.
 import { join } from "node:path";
 import { chromium, type Page } from "playwright-core";
 import { DESK, findBrowser, PHONE, type View } from "./harness/browser.ts";
 import { startServer } from "./harness/process.ts";
 import { ROOT } from "./harness/tree.ts";
-import { furnish } from "./pictures_data.ts";
+import { createSampleData } from "./pictures_data.ts";
 
 const PASSWORD = "pictures of a console";
-/** What the README shows: page, width, dark. */
+/** The pictures of the README. */
 const IN_DOCS: Record<string, string> = {
   "chat-1280-light": "console-chat",
   "execution-1280-dark": "console-execution",
@@ -35,7 +35,7 @@ const config = {
   },
   bee: { quiet_window: "0ms" },
   engines: {
-    writer: { ...script(`printf '%s' "$SAID"`), env: { SAID: said() } },
+    writer: { ...script(`printf '%s' "$SAID"`), env: { SAID: buildReply() } },
     builder: script(
       "for i in $(seq 40); do printf '\\033[32mok\\033[0m test/store/list_%s.test.ts\\n' $i >&2; done; " +
         "printf '\\033[31mFAIL\\033[0m test/store/cursor.test.ts: expected 50, got 49\\n' >&2; exit 1",
@@ -50,12 +50,16 @@ const browser = await chromium.launch({
 });
 try {
   const views = [DESK, PHONE].flatMap((view) => [{ ...view, dark: false }, { ...view, dark: true }]);
-  // What somebody sees who has just begun.
+  // A new service without data.
   for (const view of views) {
-    await picture(view, { welcome: "/", "chat-none": "/console/chat", "runners-none": "/console/runners" });
+    await takePictures(view, {
+      welcome: "/",
+      "chat-none": "/console/chat",
+      "runners-none": "/console/runners",
+    });
   }
-  const pages = await furnish(server.url, PASSWORD);
-  for (const view of views) await picture(view, pages);
+  const pages = await createSampleData(server.url, PASSWORD);
+  for (const view of views) await takePictures(view, pages);
   console.log(`The pictures are in ${folder}`);
 } finally {
   await browser.close();
@@ -63,7 +67,7 @@ try {
   await Deno.remove(home, { recursive: true });
 }
 
-async function picture(view: View, pages: Record<string, string>): Promise<void> {
+async function takePictures(view: View, pages: Record<string, string>): Promise<void> {
   const context = await browser.newContext({
     viewport: { width: view.width, height: view.height },
     colorScheme: view.dark ? "dark" : "light",
@@ -77,7 +81,7 @@ async function picture(view: View, pages: Record<string, string>): Promise<void>
   const ending = `${view.width}-${view.dark ? "dark" : "light"}`;
   await page.goto(`${server.url}/console/account`);
   await page.getByRole("button", { name: "Sign in" }).waitFor();
-  await keep(page, `login-${ending}`);
+  await save(page, `login-${ending}`);
   await page.getByLabel("Name").fill("admin");
   await page.getByLabel("Password").fill(PASSWORD);
   await page.getByRole("button", { name: "Sign in" }).click();
@@ -86,19 +90,19 @@ async function picture(view: View, pages: Record<string, string>): Promise<void>
     await page.goto(server.url + address);
     await page.locator(":is(h1, h2):visible").first().waitFor();
     await page.locator(".loading").first().waitFor({ state: "detached" });
-    await keep(page, `${name}-${ending}`);
+    await save(page, `${name}-${ending}`);
   }
   await context.close();
 }
 
-async function keep(page: Page, name: string): Promise<void> {
+async function save(page: Page, name: string): Promise<void> {
   const target = join(folder, `${name}.png`);
   await page.screenshot({ path: target });
   const documented = IN_DOCS[name];
   if (docs && documented !== undefined) await Deno.copyFile(target, join(ROOT, "docs", `${documented}.png`));
 }
 
-function said(): string {
+function buildReply(): string {
   return "The report is done. What changed since last week:\n\n" +
     "- **Sign-ups** are up by 12 %, most of them from the newsletter.\n" +
     "- Two customers asked for invoices in *French*.\n\n" +

@@ -1,15 +1,15 @@
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
-/** Puts something on every page of a service; answers the addresses of the pages by their names. */
-export async function furnish(url: string, password: string): Promise<Record<string, string>> {
+/** Creates sample data for every page. Returns the addresses of the pages by their names. */
+export async function createSampleData(url: string, password: string): Promise<Record<string, string>> {
   const login = await send(url, "", "POST /api/auth/login", { username: "admin", password });
   const call = (route: string, body?: unknown) => send(url, login.access_token, route, body);
-  const { ada, bob } = await staff(call);
-  const chat = await talk(call, ada.id);
-  await schedules(call, ada.id);
-  await others(call, ada.id, chat);
-  const { runner, away } = await machines(url, call);
+  const { ada, bob } = await createWorkers(call);
+  const chat = await createConversation(call, ada.id);
+  await createSchedules(call, ada.id);
+  await createOtherData(call, ada.id, chat);
+  const { runner, away } = await createRunners(url, call);
   const [failed] = await call("GET /api/executions?status=failed");
   const [done] = await call("GET /api/executions?status=completed");
   const [schedule] = await call("GET /api/queue?status=scheduled");
@@ -54,7 +54,7 @@ export async function furnish(url: string, password: string): Promise<Record<str
 
 type Call = (route: string, body?: unknown) => Promise<Json>;
 
-async function staff(call: Call) {
+async function createWorkers(call: Call) {
   const office = await call("POST /api/departments", { name: "Office" });
   const web = await call("POST /api/departments", { name: "Website", parent_id: office.id });
   const ada = await call("POST /api/workers", {
@@ -78,7 +78,7 @@ async function staff(call: Call) {
     paused: true,
   });
   const task = { worker_id: bob.id, type: "immediate" };
-  await finished(call, {
+  await runToEnd(call, {
     ...task,
     message_id: "nightly",
     instruction: "Run the tests of the shop and mend what is red",
@@ -86,7 +86,7 @@ async function staff(call: Call) {
   return { ada, bob };
 }
 
-async function talk(call: Call, worker: string): Promise<string> {
+async function createConversation(call: Call, worker: string): Promise<string> {
   const names = ["Suppliers", "Ideas for December", "Weekly report"];
   let last = "";
   for (const name of names) {
@@ -104,7 +104,7 @@ async function talk(call: Call, worker: string): Promise<string> {
   return last;
 }
 
-async function schedules(call: Call, worker_id: string): Promise<void> {
+async function createSchedules(call: Call, worker_id: string): Promise<void> {
   const plans = [["0 9 * * 1-5", "Read what suppliers wrote and list what needs an answer"], [
     "0 7 * * 1",
     "Write the weekly report",
@@ -120,7 +120,7 @@ async function schedules(call: Call, worker_id: string): Promise<void> {
   }
 }
 
-async function others(call: Call, worker: string, chat: string): Promise<void> {
+async function createOtherData(call: Call, worker: string, chat: string): Promise<void> {
   const [message] = await call(`GET /api/messages/inbound?session_key=local:${chat}`);
   await call("POST /api/questions", {
     message_id: message.id,
@@ -159,8 +159,8 @@ async function others(call: Call, worker: string, chat: string): Promise<void> {
   await call("POST /api/budgets", { ...budget, name: "Trials", unit: "minutes", limit: 600, period: "7d" });
 }
 
-/** Two runners that were heard of, one that was not yet, and a worker that is at home on one. */
-async function machines(url: string, call: Call): Promise<{ runner: string; away: string }> {
+/** Creates two connected runners, one that has never connected, and a worker with its directory on a runner. */
+async function createRunners(url: string, call: Call): Promise<{ runner: string; away: string }> {
   const plans: [name: string, labels: string[], engines: string[]][] = [
     ["render1", ["gpu", "linux"], ["codex", "whisper"]],
     ["mac1", ["macos", "xcode"], ["claude"]],
@@ -194,7 +194,7 @@ async function machines(url: string, call: Call): Promise<{ runner: string; away
   return { runner, away };
 }
 
-async function finished(call: Call, task: object): Promise<void> {
+async function runToEnd(call: Call, task: object): Promise<void> {
   const { id } = await call("POST /api/tasks", task);
   await call(`GET /api/tasks/${id}/wait?timeout_ms=60000`);
 }

@@ -1,6 +1,11 @@
 import { useLocation, useSearch } from "wouter-preact";
 
-/** A filter or a selection that stands in the address, so that a link or a reload shows the same. */
+/** The props of a page: the named parts of its address. */
+export interface PageProps {
+  params: Record<string, string | undefined>;
+}
+
+/** Keeps filters and selections in the address, so that a link or a reload shows the same. */
 export function useAddress<const Name extends string>(
   ...names: Name[]
 ): [Record<Name, string>, (change: Partial<Record<Name, string>>) => void] {
@@ -23,27 +28,22 @@ export function useAddress<const Name extends string>(
 }
 
 /**
- * The named parts of the address by a pattern such as `/chat/:id?`, decoded once. The router decodes less than what a key of a
- * conversation is written with, and more than once.
+ * Reads the named parts of the address by a pattern such as `/chat/:id?`. The router decodes too little of a conversation key,
+ * and more than once.
  */
-export function partsOf(pattern: string): Record<string, string | undefined> {
+export function readPathParams(pattern: string): PageProps["params"] {
   const parts = location.pathname.split("/");
   return Object.fromEntries(
     pattern.split("/").flatMap((name, index) =>
-      name.startsWith(":") ? [[name.replace(/^:|\?$/g, ""), decoded(parts[index])]] : []
+      name.startsWith(":") ? [[name.replace(/^:|\?$/g, ""), decode(parts[index])]] : []
     ),
   );
 }
 
-function decoded(part: string | undefined): string | undefined {
+function decode(part: string | undefined): string | undefined {
   try {
     return part === undefined ? undefined : decodeURIComponent(part);
   } catch {
     return part;
   }
-}
-
-/** Only those filters that are set, as a query takes them. */
-export function filtersOf<T extends Record<string, string>>(values: T): Partial<T> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== "")) as Partial<T>;
 }

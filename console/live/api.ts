@@ -1,48 +1,27 @@
 import type { components, paths } from "#schema";
 import createClient from "openapi-fetch";
+import { ApiError, toApiError } from "./api_error.ts";
 import { clockOffsetMs } from "./clock.ts";
-import { authed } from "./session.ts";
+import { sendAuthorized } from "./session.ts";
 
-/** The REST API, typed from its OpenAPI document, as whoever is signed in. */
-export const api = createClient<paths>({ baseUrl: location.origin, fetch: sent });
+/** The REST API with the session of the signed-in user, typed from its OpenAPI document. */
+export const api = createClient<paths>({ baseUrl: location.origin, fetch: send });
 
-/** A key by which the service knows a request again. */
-export function newKey(): string {
-  return `console-${Date.now()}-${Math.random().toString(36).slice(2)}`;
-}
-
-/** What the API calls by these names. */
 export type Schemas = components["schemas"];
-export type Worker = Schemas["Worker"];
-export type Task = Schemas["Task"];
-export type Execution = Schemas["Execution"];
-export type ChatSession = Schemas["LocalSession"];
-export type Conversation = Schemas["Conversation"];
-export type ChatMessage = Schemas["LocalMessage"];
-export type Question = Schemas["Question"];
-export type JournalEvent = Schemas["Event"];
+export type { operations } from "#schema";
 
-// A restart behind a proxy is a 502 or 504 of the proxy.
-const PASSING: ReadonlySet<number> = new Set([0, 429, 502, 503, 504]);
+/** The paths that answer GET with JSON, with their parameters and their data. */
+export type GetPath = {
+  [P in keyof paths]: GetData<P> extends never ? never : P;
+}[keyof paths];
+export type GetParams<P extends keyof paths> = paths[P] extends { get: { parameters: infer Params } } ? Params
+  : never;
+export type GetData<P extends keyof paths> = paths[P] extends
+  { get: { responses: { 200: { content: { "application/json": infer Data } } } } } ? Data : never;
 
-/** A request that the service refused, or that did not reach it. */
-export class Refusal extends Error {
-  readonly status: number;
-  readonly code: string;
-  /** What was wrong with which field. */
-  readonly errors: readonly { path: string; message: string }[];
-
-  constructor(status: number, code: string, detail: string, errors: Refusal["errors"] = []) {
-    super(detail);
-    this.status = status;
-    this.code = code;
-    this.errors = errors;
-  }
-
-  /** Whether the same is worth asking again soon: there was no answer, too much was asked, or a proxy found no service behind it. */
-  get passing(): boolean {
-    return PASSING.has(this.status);
-  }
+/** Creates an idempotency key. */
+export function createKey(): string {
+  return `console-${Date.now()}-${Math.random().toString(36).slice(2)}`;
 }
 
 interface Answer<T> {
@@ -51,84 +30,87 @@ interface Answer<T> {
   response: Response;
 }
 
-/** The answer of a call. Throws Refusal. */
-export async function ask<T>(call: Promise<Answer<T>>): Promise<T> {
-  return (await answered(call)).data as T;
+/** Returns the data of a call. Throws ApiError. */
+export async function load<T>(call: Promise<Answer<T>>): Promise<T> {
+  return (await check(call)).data as T;
 }
 
-/** One page of a list. */
+/** A page of a list. */
 export interface Page<T> {
   items: T[];
-  /** How many there are in all, as the service says it, such as `10000+`. */
+  /** The total as the service writes it, e.g. `10000+`. */
   total: string;
   /** The cursor of the next page. */
   next: string | null;
 }
 
-/** The answer of a list call. Throws Refusal. */
-export async function askPage<T>(call: Promise<Answer<T[]>>): Promise<Page<T>> {
-  const { data = [], response } = await answered(call);
+/** Returns one page of a list call. Throws ApiError. */
+export async function loadPage<T>(call: Promise<Answer<T[]>>): Promise<Page<T>> {
+  const { data = [], response } = await check(call);
   const link = /<([^>]+)>; rel="next"/.exec(response.headers.get("link") ?? "")?.[1];
   const next = link === undefined ? null : new URL(link, location.origin).searchParams.get("cursor");
   return { items: data, total: response.headers.get("x-total-count") ?? String(data.length), next };
 }
 
-/** All rows of a list up to `max`, page by page. Throws Refusal. */
-export async function askAll<T>(
-  load: (cursor: string | undefined) => Promise<Page<T>>,
-  max: number,
+/** Returns the rows of a list call up to `max`, page by page. Throws ApiError. */
+export async function loadAll<T>(
+  call: (cursor: string | undefined) => Promise<Answer<T[]>>,
+  max = 1_000,
 ): Promise<T[]> {
   const found: T[] = [];
   let cursor: string | undefined;
   do {
-    const page = await load(cursor);
+    const page = await loadPage(call(cursor));
     found.push(...page.items);
     cursor = page.next ?? undefined;
   } while (cursor !== undefined && found.length < max);
   return found;
 }
 
-/** What went wrong, as a Refusal, whatever was thrown. */
-export function refusalOf(error: unknown): Refusal {
-  if (error instanceof Refusal) return error;
-  return new Refusal(0, "unreachable", "The service does not answer. The page goes on as soon as it does.");
+const PAGE_SIZE = 100;
+
+/** Builds the query of a list from its filters, leaving out the empty ones. */
+export function buildQuery<T extends Record<string, string>>(filters: T, cursor?: string) {
+  const given = Object.entries({ ...filters, cursor: cursor ?? "" }).filter(([, value]) => value !== "");
+  return { page_size: PAGE_SIZE, ...Object.fromEntries(given) } as
+    & { page_size: number }
+    & Partial<T & { cursor: string }>;
 }
 
-/** The refusal that an answer's problem document tells. */
-export function refusalFrom(status: number, problem: unknown): Refusal {
+/** Reads a problem document. */
+export function parseProblem(status: number, problem: unknown): ApiError {
   const { code = "unknown", detail, errors } = (problem ?? {}) as Partial<Schemas["Problem"]>;
-  return new Refusal(status, code, detail ?? `The service answered ${status}.`, errors);
+  return new ApiError(status, code, detail ?? `The service returned ${status}.`, errors);
 }
 
-async function answered<T>(call: Promise<Answer<T>>): Promise<Answer<T>> {
+async function check<T>(call: Promise<Answer<T>>): Promise<Answer<T>> {
   const answer = await call.catch((error) => {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw refusalOf(error);
+    throw toApiError(error);
   });
   if (answer.response.ok) return answer;
-  throw refusalFrom(answer.response.status, answer.error);
+  throw parseProblem(answer.response.status, answer.error);
 }
 
-// What was sent, and not answered: the same again within this time is the same request, and is done once (contract 1.9).
-const LOST_MAX_MS = 5 * 60_000;
-const lost = new Map<string, { key: string; at: number }>();
+// A request without an answer that is repeated within this time keeps its idempotency key, so the service runs it once.
+const REPEAT_MAX_MS = 5 * 60_000;
+const unanswered = new Map<string, { key: string; at: number }>();
 
-async function sent(request: Request): Promise<Response> {
-  const response = request.method === "POST" ? await sentOnce(request) : await authed(request);
+async function send(request: Request): Promise<Response> {
+  const response = request.method === "POST" ? await sendOnce(request) : await sendAuthorized(request);
   const date = Date.parse(response.headers.get("date") ?? "");
   if (!Number.isNaN(date)) clockOffsetMs.value = date - Date.now();
   return response;
 }
 
-async function sentOnce(request: Request): Promise<Response> {
-  const known = request.headers.get("idempotency-key");
-  const what = `${request.url} ${await request.clone().text()}`;
-  const before = lost.get(what);
-  const again = before !== undefined && Date.now() - before.at < LOST_MAX_MS;
-  const key = known ?? (again ? before.key : newKey());
+async function sendOnce(request: Request): Promise<Response> {
+  const content = `${request.url} ${await request.clone().text()}`;
+  const before = unanswered.get(content);
+  const repeated = before !== undefined && Date.now() - before.at < REPEAT_MAX_MS;
+  const key = request.headers.get("idempotency-key") ?? (repeated ? before.key : createKey());
   request.headers.set("idempotency-key", key);
-  lost.set(what, { key, at: Date.now() });
-  const response = await authed(request);
-  lost.delete(what);
+  unanswered.set(content, { key, at: Date.now() });
+  const response = await sendAuthorized(request);
+  unanswered.delete(content);
   return response;
 }

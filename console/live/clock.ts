@@ -1,6 +1,6 @@
 import { computed, signal } from "@preact/signals";
 
-/** How far the service's clock is ahead of this browser's: what is told as "ago" counts by the service's. */
+/** How far the service's clock is ahead of this browser's. */
 export const clockOffsetMs = signal(0);
 
 const tick = signal(Date.now());
@@ -9,13 +9,13 @@ setInterval(() => {
 }, 1_000);
 document.addEventListener("visibilitychange", () => tick.value = Date.now());
 
-// Both clocks round to a second or two; only a wrong clock is corrected.
+// The clocks round to a second or two, so only a larger offset is corrected.
 const OFFSET_MIN_MS = 5_000;
 
-/** The service's time, in Unix ms; moves every second. */
+/** The service's time in Unix ms, updated every second. */
 export const secondNow = computed(() =>
   tick.value + (Math.abs(clockOffsetMs.value) < OFFSET_MIN_MS ? 0 : clockOffsetMs.value)
 );
 
-/** The same, moving every ten seconds, for what needs no more. */
+/** The service's time in Unix ms, updated every ten seconds. */
 export const now = computed(() => Math.floor(secondNow.value / 10_000) * 10_000);

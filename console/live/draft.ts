@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 
 const PREFIX = "svc.draft.";
 
-/** Text that is being typed, kept for this tab under a name: it outlives a reload, a lost session and other pages. */
+/** State of text that is kept for this tab under a name: it survives a reload, an expired session and other pages. */
 export function useDraft(name: string, initial = ""): [string, (text: string) => void] {
   const key = PREFIX + name;
   const [text, setText] = useState(() => sessionStorage.getItem(key) ?? initial);

@@ -1,22 +1,25 @@
 import { signal } from "@preact/signals";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { backoffMs } from "../../src/base/backoff.ts";
-import type { JournalEvent } from "./api.ts";
-import { authed } from "./session.ts";
+import type { components } from "#schema";
+import { sendAuthorized } from "./session.ts";
 
-/** Whether what is shown follows the service at the moment. */
+type JournalEvent = components["schemas"]["Event"];
+
+/** State of the event stream. */
 export const linkState = signal<"connecting" | "live" | "broken">("connecting");
 
 type Listener = (event: JournalEvent) => void;
-type Said =
-  | { say: "event"; event: JournalEvent }
-  | { say: "state"; state: typeof linkState.value }
-  | { say: "reset" }
-  | { say: "hello" };
+/** A message between the tabs of this browser. */
+type TabMessage =
+  | { type: "event"; event: JournalEvent }
+  | { type: "state"; state: typeof linkState.value }
+  | { type: "reset" }
+  | { type: "hello" };
 
 const LOCK = "svc.events";
 const RETRY = { firstMs: 500, lastMs: 10_000 };
-// The service sends a comment every 15 s; what is silent for longer is a dead connection.
+// The service sends a comment every 15 s, so a longer silence means a dead connection.
 const SILENT_MAX_MS = 40_000;
 
 const listeners = new Set<Listener>();
@@ -25,46 +28,46 @@ let lastSeq = 0;
 let leading = false;
 let channel: BroadcastChannel | null = null;
 
-/** Calls `listener` for everything that happens from now on; answers what ends it. */
+/** Calls `listener` for every new event. Returns a function that removes it. */
 export function onEvent(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-/** Calls `listener` when events may have been missed, so that everything has to be read anew. */
+/** Calls `listener` when events may be missing, so that everything has to be read again. */
 export function onReset(listener: () => void): () => void {
   resets.add(listener);
   return () => resets.delete(listener);
 }
 
 /**
- * Follows the journal for as long as the page lives. A browser opens six connections to a host at most, all its tabs together,
- * so one tab holds the stream and tells the others (facts, console 3.5).
+ * Follows the journal while the page lives. All tabs of a browser share six connections to a host, so one tab holds the stream
+ * and forwards it to the others.
  */
-export function followEvents(): void {
+export function openEventStream(): void {
   if (navigator.locks === undefined) return void followWhileVisible();
   channel = new BroadcastChannel(LOCK);
-  channel.onmessage = ({ data }) => hear(data as Said);
-  channel.postMessage({ say: "hello" } satisfies Said);
+  channel.onmessage = ({ data }) => receive(data as TabMessage);
+  channel.postMessage({ type: "hello" } satisfies TabMessage);
   void navigator.locks.request(LOCK, async () => {
     leading = true;
     await follow(new AbortController().signal);
   });
 }
 
-function hear(said: Said): void {
-  if (said.say === "hello") {
-    if (leading) tell({ say: "state", state: linkState.value });
-  } else if (said.say === "state") linkState.value = said.state;
-  else if (said.say === "reset") { for (const reset of resets) reset(); }
-  else publish(said.event);
+function receive(message: TabMessage): void {
+  if (message.type === "hello") {
+    if (leading) broadcast({ type: "state", state: linkState.value });
+  } else if (message.type === "state") linkState.value = message.state;
+  else if (message.type === "reset") { for (const listener of resets) listener(); }
+  else publish(message.event);
 }
 
-function tell(said: Said): void {
-  channel?.postMessage(said);
+function broadcast(message: TabMessage): void {
+  channel?.postMessage(message);
 }
 
-// Without a secure context there are no locks: then only the tab that is seen has a stream.
+// Locks need a secure context. Without them only a visible tab has a stream.
 async function followWhileVisible(): Promise<void> {
   for (;;) {
     if (document.hidden) {
@@ -84,52 +87,52 @@ async function follow(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     if (await read(signal)) failures = 0;
     if (signal.aborted) return;
-    become("broken");
+    setLinkState("broken");
     await new Promise((resolve) => setTimeout(resolve, backoffMs(RETRY, ++failures)));
   }
 }
 
-/** Reads one connection to its end; answers whether there was one. */
+/** Reads one connection to its end. Returns whether it was opened. */
 async function read(outer: AbortSignal): Promise<boolean> {
   const silent = new AbortController();
   const signal = AbortSignal.any([outer, silent.signal]);
-  let heardAt = Date.now();
-  const watch = setInterval(() => Date.now() - heardAt > SILENT_MAX_MS && silent.abort(), 5_000);
+  let receivedAt = Date.now();
+  const watch = setInterval(() => Date.now() - receivedAt > SILENT_MAX_MS && silent.abort(), 5_000);
   let opened = false;
   try {
     const after = lastSeq === 0 ? "" : `?after=${lastSeq}`;
-    const response = await authed(
+    const response = await sendAuthorized(
       new Request(`/api/events${after}`, { headers: { accept: "text/event-stream" }, signal }),
     );
-    heardAt = Date.now();
+    receivedAt = Date.now();
     if (!response.ok || !response.headers.get("content-type")?.startsWith("text/event-stream")) return false;
     opened = true;
-    become("live");
-    // Nothing was seen yet, so the service could not be asked for what came before this stream was open.
-    if (lastSeq === 0) lost();
+    setLinkState("live");
+    // Without a sequence number the stream cannot repeat the events from before it was open.
+    if (lastSeq === 0) reset();
     const decoder = new TextDecoderStream() as unknown as TransformStream<Uint8Array, string>;
-    const heard = new TransformStream<string, string>({
+    const watched = new TransformStream<string, string>({
       transform(text, controller) {
-        heardAt = Date.now();
+        receivedAt = Date.now();
         controller.enqueue(text);
       },
     });
-    const body = response.body?.pipeThrough(decoder).pipeThrough(heard)
+    const body = response.body?.pipeThrough(decoder).pipeThrough(watched)
       .pipeThrough(new EventSourceParserStream());
     for await (const { event, data } of body ?? []) {
-      if (event === "event") take(JSON.parse(data));
-      else if (event === "reset") lost();
+      if (event === "event") accept(JSON.parse(data));
+      else if (event === "reset") reset();
     }
   } catch {
-    // Broken off: the next connection goes on behind what was seen last.
+    // The next connection continues after the last event.
   } finally {
     clearInterval(watch);
   }
   return opened;
 }
 
-function take(event: JournalEvent): void {
-  tell({ say: "event", event });
+function accept(event: JournalEvent): void {
+  broadcast({ type: "event", event });
   publish(event);
 }
 
@@ -138,13 +141,13 @@ function publish(event: JournalEvent): void {
   for (const listener of listeners) listener(event);
 }
 
-function lost(): void {
+function reset(): void {
   lastSeq = 0;
-  tell({ say: "reset" });
-  for (const reset of resets) reset();
+  broadcast({ type: "reset" });
+  for (const listener of resets) listener();
 }
 
-function become(state: typeof linkState.value): void {
+function setLinkState(state: typeof linkState.value): void {
   linkState.value = state;
-  tell({ say: "state", state });
+  broadcast({ type: "state", state });
 }

@@ -1,36 +1,29 @@
 import { signal } from "@preact/signals";
-import { api, ask, type Schemas } from "./api.ts";
-import { onEvent, onReset } from "./events.ts";
-import { tellNew } from "./notify.ts";
+import { api, load, type Schemas } from "./api.ts";
+import { followEvents } from "./follow.ts";
+import { notifyNew } from "./notifications.ts";
 
-/** Something that needs a person. */
-export type InboxItem = Schemas["InboxItem"];
-
-/** What needs a person, newest first, or undefined before the first answer. */
-export const inbox = signal<readonly InboxItem[] | undefined>(undefined);
+/** Items that need the user's attention, newest first, or undefined before the first answer. */
+export const inbox = signal<readonly Schemas["InboxItem"][] | undefined>(undefined);
 
 const GATHER_MS = 500;
-// What is a day old is left out, and no event says so.
-const AGAIN_MS = 60_000;
+// No event says that an item is a day old and leaves the inbox.
+const REFRESH_MS = 60_000;
 const TOUCHES =
   /^(execution\.|task\.|schedule\.|budget\.|message\.(failed|undelivered|resent|sent)|engine\.|worker\.|question\.|session\.cleared)/;
 
-/** Keeps `inbox` as it is on the service. */
+/** Keeps `inbox` up to date. */
 export function followInbox(): void {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const soon = () => timer ??= setTimeout(() => (timer = undefined, void read()), GATHER_MS);
-  onEvent(({ kind }) => TOUCHES.test(kind) && soon());
-  onReset(soon);
-  setInterval(() => document.hidden || soon(), AGAIN_MS);
-  void read();
+  const schedule = followEvents(TOUCHES, GATHER_MS, read);
+  setInterval(() => document.hidden || schedule(), REFRESH_MS);
 }
 
 async function read(): Promise<void> {
   try {
-    const items = await ask(api.GET("/api/inbox"));
-    tellNew(inbox.value, items);
+    const items = await load(api.GET("/api/inbox"));
+    notifyNew(inbox.value, items);
     inbox.value = items;
   } catch {
-    // Read again with the next event, or in a minute.
+    // The next event reads again.
   }
 }

@@ -1,27 +1,28 @@
 import { useEffect, useState } from "preact/hooks";
-import { api, ask, type Refusal, refusalFrom, refusalOf } from "./api.ts";
-import { authed } from "./session.ts";
+import { api, load, parseProblem } from "./api.ts";
+import { type ApiError, toApiError } from "./api_error.ts";
+import { sendAuthorized } from "./session.ts";
 
 /** The lines of a log so far. */
 export interface Log {
   lines: readonly string[];
-  /** Whether there will be no more. */
+  /** Whether the log is complete. */
   ended: boolean;
-  refusal: Refusal | null;
+  error: ApiError | null;
 }
 
-/** What is shown of one line; the rest is in the raw log. */
+// The rest of a longer line is in the raw log.
 const LINE_MAX_CHARACTERS = 10_000;
 
-const NONE: Log = { lines: [], ended: false, refusal: null };
+const NONE: Log = { lines: [], ended: false, error: null };
 const RETRY_MS = 2_000;
 const SHOW_MS = 100;
-// A log that is read anew replaces the one that is seen only with most of its lines.
+// A log that is read again replaces the visible one only when most of its lines have arrived.
 const SHOW_AGAIN_MS = 1_000;
-// The pieces of a long log are all here at once: after so long others have their turn.
+// A long log arrives quickly: after this time the browser gets a turn.
 const SLICE_MS = 8;
 
-/** The log of an execution, live until it ends. Only while the tab is seen: a stream costs one of six connections. */
+/** The log of an execution, live until it ends. A hidden tab reads nothing: a stream takes one of six connections. */
 export function useLog(executionId: string, options: { raw?: boolean; tail?: number } = {}): Log {
   const [log, setLog] = useState<Log>(NONE);
   const { raw = false, tail } = options;
@@ -42,29 +43,29 @@ export function useLog(executionId: string, options: { raw?: boolean; tail?: num
   return log;
 }
 
-/** Shows a log to the end of its run. An answer also ends with its token, or with the service: then there is another. */
+/** Shows a log to the end of its run. An answer also ends with its token or with the service: then it is requested again. */
 async function follow(id: string, url: string, signal: AbortSignal, show: (log: Log) => void): Promise<void> {
-  let over = false;
+  let finished = false;
   for (let waitMs = 0; !signal.aborted; waitMs = SHOW_AGAIN_MS) {
-    while (document.hidden && !signal.aborted) await seen();
+    while (document.hidden && !signal.aborted) await becomeVisible();
     const hidden = new AbortController();
     const stop = () => document.hidden && hidden.abort();
     document.addEventListener("visibilitychange", stop);
     const either = AbortSignal.any([signal, hidden.signal]);
     try {
-      const { lines, whole } = await read(url, either, waitMs, show);
-      const ended = whole || over;
-      show({ lines, ended, refusal: null });
+      const { lines, complete } = await read(url, either, waitMs, show);
+      const ended = complete || finished;
+      show({ lines, ended, error: null });
       if (ended) return;
-      // The run may have ended after its answer did: what it wrote between is in the next answer.
-      over = !await goesOn(id, either);
-      if (!over) await pause();
+      // The run may have ended after the answer did: the lines in between are in the next answer.
+      finished = !await isActive(id, either);
+      if (!finished) await pause();
     } catch (error) {
       if (signal.aborted) return;
       if (!hidden.signal.aborted) {
-        const refusal = refusalOf(error);
-        const final = refusal.status >= 400 && refusal.status < 500 && !refusal.passing;
-        if (final) return show({ ...NONE, ended: true, refusal });
+        const failure = toApiError(error);
+        const final = failure.status >= 400 && failure.status < 500 && !failure.temporary;
+        if (final) return show({ ...NONE, ended: true, error: failure });
         await pause();
       }
     } finally {
@@ -74,50 +75,50 @@ async function follow(id: string, url: string, signal: AbortSignal, show: (log: 
 }
 
 /**
- * Reads one answer to its end; each reading starts with the first line, so that nothing shows twice. `whole`: its run had
- * ended before, so that there is no more. Shows nothing in the first `waitMs`.
+ * Reads one answer to its end, from the first line, so that no line shows twice. `complete`: its run had ended before, so no
+ * line is missing. Shows nothing in the first `waitMs`.
  */
 async function read(
   url: string,
   signal: AbortSignal,
   waitMs: number,
   show: (log: Log) => void,
-): Promise<{ lines: string[]; whole: boolean }> {
-  const response = await authed(new Request(url, { signal }));
-  if (!response.ok) throw refusalFrom(response.status, await response.json().catch(() => null));
-  const gathered = new Lines();
-  const shown = later(waitMs, () => show({ lines: gathered.all(), ended: false, refusal: null }));
+): Promise<{ lines: string[]; complete: boolean }> {
+  const response = await sendAuthorized(new Request(url, { signal }));
+  if (!response.ok) throw parseProblem(response.status, await response.json().catch(() => null));
+  const collected = new Lines();
+  const display = debounce(waitMs, () => show({ lines: collected.all(), ended: false, error: null }));
   try {
     let sliceAt = performance.now();
     const decoder = new TextDecoderStream() as unknown as TransformStream<Uint8Array, string>;
     for await (const text of response.body?.pipeThrough(decoder) ?? []) {
-      gathered.add(text);
-      shown.want();
+      collected.add(text);
+      display.request();
       if (performance.now() - sliceAt <= SLICE_MS) continue;
       await new Promise((resolve) => setTimeout(resolve));
       sliceAt = performance.now();
     }
   } finally {
-    shown.stop();
+    display.stop();
   }
-  // Only the log of an ended run may be kept by a browser (interface 4.1).
-  return { lines: gathered.all(), whole: response.headers.get("cache-control") !== "no-store" };
+  // Only the log of an ended run may be cached (interface 4.1).
+  return { lines: collected.all(), complete: response.headers.get("cache-control") !== "no-store" };
 }
 
-/** Does something once for all wishes of a moment, the last ones too; for the first after `waitMs`. */
-function later(waitMs: number, work: () => void) {
+/** Runs `work` once for all requests of a moment, the first time after `waitMs`. */
+function debounce(waitMs: number, work: () => void) {
   let timer: ReturnType<typeof setTimeout> | undefined;
   function now(): void {
     timer = undefined;
     waitMs = SHOW_MS;
     work();
   }
-  return { want: () => void (timer ??= setTimeout(now, waitMs)), stop: () => clearTimeout(timer) };
+  return { request: () => void (timer ??= setTimeout(now, waitMs)), stop: () => clearTimeout(timer) };
 }
 
-async function goesOn(id: string, signal: AbortSignal): Promise<boolean> {
+async function isActive(id: string, signal: AbortSignal): Promise<boolean> {
   const call = api.GET("/api/executions/{id}", { params: { path: { id } }, signal });
-  const { status } = await ask(call);
+  const { status } = await load(call);
   return status === "pending" || status === "running";
 }
 
@@ -125,42 +126,42 @@ function pause(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, RETRY_MS));
 }
 
-/** Lines out of pieces of text. A line that goes on and on is kept by its start, with how much there was. */
+/** Splits pieces of text into lines. Of a very long line it keeps the start and the length. */
 export class Lines {
   readonly #done: string[] = [];
   #open = "";
-  #left = 0;
+  #cut = 0;
 
-  /** Takes the next piece. */
+  /** Adds the next piece. */
   add(text: string): void {
     const parts = text.split("\n");
     parts.forEach((part, index) => {
       if (index > 0) this.#end();
-      const room = LINE_MAX_CHARACTERS - this.#open.length;
-      this.#open += part.slice(0, Math.max(0, room));
-      this.#left += Math.max(0, part.length - Math.max(0, room));
+      const free = LINE_MAX_CHARACTERS - this.#open.length;
+      this.#open += part.slice(0, Math.max(0, free));
+      this.#cut += Math.max(0, part.length - Math.max(0, free));
     });
   }
 
-  /** Every line so far, the unfinished last one too. */
+  /** Every line so far, including an unfinished last one. */
   all(): string[] {
-    return this.#open === "" ? [...this.#done] : [...this.#done, this.#shown()];
+    return this.#open === "" ? [...this.#done] : [...this.#done, this.#format()];
   }
 
   #end(): void {
-    this.#done.push(this.#shown());
+    this.#done.push(this.#format());
     this.#open = "";
-    this.#left = 0;
+    this.#cut = 0;
   }
 
-  #shown(): string {
-    return this.#left === 0
+  #format(): string {
+    return this.#cut === 0
       ? this.#open
-      : `${this.#open} … and ${this.#left.toLocaleString("en")} more characters`;
+      : `${this.#open} … and ${this.#cut.toLocaleString("en")} more characters`;
   }
 }
 
-function seen(): Promise<void> {
+function becomeVisible(): Promise<void> {
   return new Promise((resolve) =>
     document.addEventListener("visibilitychange", () => resolve(), { once: true })
   );

@@ -1,53 +1,55 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { type JournalEvent, type Page, type Refusal, refusalOf } from "./api.ts";
+import { api, type GetData, type GetParams, type GetPath, load, type Page } from "./api.ts";
+import { type ApiError, toApiError } from "./api_error.ts";
 import { onEvent, onReset } from "./events.ts";
+import { type EventFilter, isMatch } from "./follow.ts";
 
 // Events come in bursts; one reading serves all of a burst.
 const GATHER_MS = 120;
 const BETWEEN_MS = 900;
 const RETRY_MS = 3_000;
 
-/** Something read from the API that follows what happens. */
+/** Data of the API that follows the events. */
 export interface Resource<T> {
   data: T | undefined;
-  refusal: Refusal | null;
+  error: ApiError | null;
   reload: () => void;
 }
 
 /**
- * Reads something when `key` changes and again when an event touches it. What was read stays while it is read anew, and
- * an unreachable service is asked again.
+ * Reads data when `key` changes and again after an event that `touches` selects. The old data stays until the new data is
+ * here, and a request that an unreachable service missed is repeated.
  */
 export function useResource<T>(
   key: string,
   load: (signal: AbortSignal) => Promise<T>,
-  touches: (event: JournalEvent) => boolean = () => false,
+  touches: EventFilter = () => false,
 ): Resource<T> {
-  const [state, setState] = useState<{ key: string; data?: T; refusal: Refusal | null }>({
+  const [state, setState] = useState<{ key: string; data?: T; error: ApiError | null }>({
     key,
-    refusal: null,
+    error: null,
   });
   const latest = useRef({ load, touches });
   latest.current = { load, touches };
   const reload = useRef(() => {});
-  // Not useEffect(), which waits until the page without its data was drawn.
+  // useEffect() would wait until the page without its data is drawn.
   useLayoutEffect(() => {
     const gone = new AbortController();
-    const reading = gathered(async () => {
+    const reading = debounce(async () => {
       try {
         const data = await latest.current.load(gone.signal);
-        if (!gone.signal.aborted) setState({ key, data, refusal: null });
+        if (!gone.signal.aborted) setState({ key, data, error: null });
       } catch (error) {
         if (gone.signal.aborted) return;
-        const refusal = refusalOf(error);
-        setState((before) => before.key === key ? { ...before, refusal } : { key, refusal });
-        if (refusal.passing) setTimeout(() => reading.soon(), RETRY_MS);
+        const failure = toApiError(error);
+        setState((before) => before.key === key ? { ...before, error: failure } : { key, error: failure });
+        if (failure.temporary) setTimeout(() => reading.soon(), RETRY_MS);
       }
     });
     reload.current = reading.soon;
     void reading.now();
     const ends = [
-      onEvent((event) => latest.current.touches(event) && reading.soon()),
+      onEvent((event) => isMatch(latest.current.touches, event) && reading.soon()),
       onReset(() => reading.soon()),
     ];
     return () => {
@@ -56,28 +58,41 @@ export function useResource<T>(
       for (const end of ends) end();
     };
   }, [key]);
-  const current = state.key === key ? state : { data: undefined, refusal: null };
-  return { data: current.data, refusal: current.refusal, reload: () => reload.current() };
+  const current = state.key === key ? state : { data: undefined, error: null };
+  return { data: current.data, error: current.error, reload: () => reload.current() };
 }
 
-/** A list that grows at its end when more is wanted, and at its start when something happens. */
+/** Reads the answer to a GET request, as useResource() does. */
+export function useGet<P extends GetPath>(
+  path: P,
+  params: GetParams<P>,
+  touches?: EventFilter,
+): Resource<GetData<P>> {
+  return useResource(
+    `${path} ${JSON.stringify(params)}`,
+    (signal) => load(api.GET(path, { params, signal } as never)) as Promise<GetData<P>>,
+    touches,
+  );
+}
+
+/** A list that grows at its end on request, and at its start with events. */
 export interface LiveList<T> extends Resource<T[]> {
   total: string;
   /** Reads the next page, if there is one. */
   more: () => void;
 }
 
-/** As useResource(), for a list of rows with ids, newest first. Another page costs the same, however many there are. */
+/** Like useResource(), for a list of rows with ids, newest first. Every page costs the same. */
 export function useList<T extends { id: string }>(
   key: string,
   load: (cursor: string | undefined, signal: AbortSignal) => Promise<Page<T>>,
-  touches: (event: JournalEvent) => boolean = () => false,
+  touches: EventFilter = () => false,
 ): LiveList<T> {
-  const grown = useRef<Grown<T> | null>(null);
+  const grown = useRef<PagedList<T> | null>(null);
   const [, redraw] = useState(0);
-  const { data: first, refusal, reload } = useResource(key, (signal) => load(undefined, signal), touches);
+  const { data: first, error, reload } = useResource(key, (signal) => load(undefined, signal), touches);
   if (grown.current?.key !== key || (first?.next ?? null) === null) grown.current = null;
-  if (grown.current !== null && first !== undefined) renew(grown.current, first);
+  if (grown.current !== null && first !== undefined) replaceFirstPage(grown.current, first);
   async function more(): Promise<void> {
     if (first === undefined || first.next === null) return;
     const mine = grown.current ??= { key, first, items: [...first.items], next: first.next, reading: false };
@@ -88,22 +103,22 @@ export function useList<T extends { id: string }>(
       mine.items.push(...page.items);
       mine.next = page.next;
     } catch {
-      // The next wish for more tries again.
+      // The next request tries again.
     }
     mine.reading = false;
     redraw((count) => count + 1);
   }
   return {
     data: grown.current?.items ?? first?.items,
-    refusal,
+    error,
     reload,
     total: first?.total ?? "",
     more: () => void more(),
   };
 }
 
-/** The first page and those behind it, in one array that only grows. */
-interface Grown<T> {
+/** The first page and the following ones, in one array that only grows. */
+interface PagedList<T> {
   key: string;
   first: Page<T>;
   items: T[];
@@ -111,8 +126,8 @@ interface Grown<T> {
   reading: boolean;
 }
 
-/** Puts the first page, read again, in front. What stood at its end may have been pushed out of it by newer rows, and stays. */
-function renew<T extends { id: string }>(grown: Grown<T>, first: Page<T>): void {
+/** Replaces the first page. Rows that newer ones have pushed out of it stay in the list. */
+function replaceFirstPage<T extends { id: string }>(grown: PagedList<T>, first: Page<T>): void {
   if (grown.first === first) return;
   grown.first = first;
   const last = first.items.at(-1)?.id ?? "";
@@ -120,8 +135,8 @@ function renew<T extends { id: string }>(grown: Grown<T>, first: Page<T>): void 
   grown.items.splice(0, behind === -1 ? grown.items.length : behind, ...first.items);
 }
 
-/** Work that is wanted often and done seldom: at once, and then once per burst of wishes. */
-function gathered(work: () => Promise<void>) {
+/** Runs `work` immediately, and then once per burst of requests. */
+function debounce(work: () => Promise<void>) {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let doneAt = 0;
   let busy = false;

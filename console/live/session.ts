@@ -1,23 +1,23 @@
 import { signal } from "@preact/signals";
+import { ApiError } from "./api_error.ts";
 
-/** Where this browser stands: a session that ended in mid-work is `expired`, and its page waits behind the login. */
+/** `expired`: the session ended while a page was open, and the page waits under the login. */
 type SessionState = "starting" | "out" | "in" | "expired";
 
-/** The state of the session. */
 export const sessionState = signal<SessionState>("starting");
 
-/** Who is signed in. */
+/** The name of the signed-in user. */
 export const username = signal("");
 
-/** False while the service does not answer at the start. */
+/** False while the service does not respond at the start. */
 export const reachable = signal(true);
 
 const scopes = signal<readonly string[]>([]);
 
-// The only place that knows how a browser is signed in. The access token lives in memory alone. What renews it is in two
-// halves: this one, and a cookie that no script reads; neither is worth anything alone (contract 9).
-const KEPT = "svc.session";
-// Whose the texts are that are typed in this tab.
+// No other file reads the session. The access token is kept in memory only. Its renewal needs two halves: the value under this
+// key, and a cookie that no script can read. Neither works alone.
+const SESSION = "svc.session";
+// The owner of the drafts in this tab.
 const OWNER = "svc.owner";
 const START_RETRY_MS = 2_000;
 
@@ -26,16 +26,13 @@ let leaving: Promise<unknown> = Promise.resolve();
 let renewing: Promise<boolean> | null = null;
 let entered = Promise.withResolvers<void>();
 
-/** Why a login was refused, in words for the person who tried. */
-export class LoginRefused extends Error {}
-
-/** Goes on with the session that this browser had, if it is still good; waits for a service that does not answer. */
+/** Resumes the session of this browser if it is still valid. Waits for a service that does not respond. */
 export async function startSession(): Promise<void> {
   addEventListener("storage", (event) => {
-    if (event.key === KEPT) void followOtherTab(event.newValue);
+    if (event.key === SESSION) void followOtherTab(event.newValue);
   });
   if (await enterByCode()) return;
-  while (localStorage.getItem(KEPT) !== null) {
+  while (localStorage.getItem(SESSION) !== null) {
     try {
       const renewed = await renew();
       reachable.value = true;
@@ -49,7 +46,7 @@ export async function startSession(): Promise<void> {
   sessionState.value = "out";
 }
 
-// A code of `svc ctl console` or of an OpenID provider. It is good once, and must not stay in the address.
+// A code of `svc ctl console` or of an OpenID provider is valid once, and must not stay in the address.
 async function enterByCode(): Promise<boolean> {
   const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
   if (code === undefined) return false;
@@ -57,43 +54,45 @@ async function enterByCode(): Promise<boolean> {
   const response = await post("/api/auth/login", { code, browser: true }).catch(() => null);
   if (!response?.ok) return false;
   const body = await response.json();
-  localStorage.setItem(KEPT, body.session);
+  localStorage.setItem(SESSION, body.session);
   enter(body.access_token);
   return true;
 }
 
-/** Signs in. Throws LoginRefused with words to show. */
+/** Signs in. Throws ApiError with a text for the user. */
 export async function signIn(name: string, password: string): Promise<void> {
-  // The answer of a logout takes the cookie away, and must not take that of this login.
+  // The answer to a logout deletes the cookie, and must not delete the one of this login.
   await leaving;
   const response = await post("/api/auth/login", { username: name, password, browser: true }).catch(() =>
     null
   );
-  if (response === null) throw new LoginRefused("The service does not answer. Is it running?");
+  if (response === null) throw new ApiError(0, "unreachable", "The service does not respond. Is it running?");
   const body = await response.json().catch(() => ({}));
-  if (!response.ok) throw new LoginRefused(refusal(response.status, body.detail));
-  localStorage.setItem(KEPT, body.session);
+  if (!response.ok) {
+    throw new ApiError(response.status, "login", explainFailure(response.status, body.detail));
+  }
+  localStorage.setItem(SESSION, body.session);
   enter(body.access_token);
 }
 
 /** Signs out here, and ends the session on the server. */
 export async function signOut(): Promise<void> {
-  const half = localStorage.getItem(KEPT);
+  const half = localStorage.getItem(SESSION);
   leave("out");
-  localStorage.removeItem(KEPT);
-  forgetTyped();
+  localStorage.removeItem(SESSION);
+  clearDrafts();
   if (half === null) return;
   leaving = post("/api/auth/logout", {}, half).catch(() => null);
   await leaving;
 }
 
 /**
- * Sends a request as whoever is signed in. A token that has ended is renewed once for all who wait; when that fails the
- * login is shown and the request goes on behind it, so that nothing that was typed is lost (contract 17).
+ * Sends a request with the user's token. An expired token is renewed once for all waiting requests. If that fails, the login is
+ * shown and the request waits for it, so that no input is lost.
  */
-export async function authed(request: Request): Promise<Response> {
+export async function sendAuthorized(request: Request): Promise<Response> {
   for (;;) {
-    await orAborted(entered.promise, request.signal);
+    await waitUnlessAborted(entered.promise, request.signal);
     const used = access;
     const attempt = new Request(request.clone());
     attempt.headers.set("authorization", `Bearer ${used}`);
@@ -103,13 +102,13 @@ export async function authed(request: Request): Promise<Response> {
   }
 }
 
-/** The token of the moment, for what cannot go through authed(): an upload that tells its progress. */
-export function accessToken(): string {
+/** Returns the current token, for uploads with progress, which sendAuthorized() cannot send. */
+export function getAccessToken(): string {
   return access;
 }
 
-/** Whether whoever is signed in may do this; what they may not is not offered (contract 17.4). */
-export function may(scope: string): boolean {
+/** Whether the user has this scope. A page hides the actions that the user has no scope for. */
+export function hasScope(scope: string): boolean {
   const [verb = "", resource = ""] = scope.split(":");
   return scopes.value.some((held) => {
     const [heldVerb, heldResource] = held.split(":");
@@ -123,7 +122,7 @@ async function renew(): Promise<boolean> {
 }
 
 async function renewNow(): Promise<boolean> {
-  const half = localStorage.getItem(KEPT);
+  const half = localStorage.getItem(SESSION);
   if (half === null) return false;
   const response = await post("/api/auth/refresh", {}, half);
   if (response.status === 401) return false;
@@ -134,9 +133,9 @@ async function renewNow(): Promise<boolean> {
 
 function enter(token: string): void {
   access = token;
-  const claims = claimsOf(token);
-  // What was typed is for nobody else, and everything in memory is of whoever was here before.
-  if ((sessionStorage.getItem(OWNER) ?? claims.name) !== claims.name) forgetTyped();
+  const claims = parseClaims(token);
+  // Drafts belong to one user, and everything in memory belongs to the previous one.
+  if ((sessionStorage.getItem(OWNER) ?? claims.name) !== claims.name) clearDrafts();
   sessionStorage.setItem(OWNER, claims.name);
   if (username.value !== "" && username.value !== claims.name) return location.reload();
   username.value = claims.name;
@@ -152,19 +151,19 @@ function leave(state: "out" | "expired"): void {
   sessionState.value = state;
 }
 
-// What another tab does with the session holds here, too.
-async function followOtherTab(kept: string | null): Promise<void> {
-  if (kept === null) {
+// A sign-out or sign-in of another tab is valid here, too.
+async function followOtherTab(stored: string | null): Promise<void> {
+  if (stored === null) {
     leave("out");
-    forgetTyped();
+    clearDrafts();
   } else if (sessionState.value !== "in") await renew().catch(() => false);
 }
 
-function forgetTyped(): void {
+function clearDrafts(): void {
   sessionStorage.clear();
 }
 
-function claimsOf(token: string): { name: string; scope: string } {
+function parseClaims(token: string): { name: string; scope: string } {
   const part = token.split(".")[1] ?? "";
   const bytes = Uint8Array.from(
     atob(part.replaceAll("-", "+").replaceAll("_", "/")),
@@ -181,13 +180,13 @@ function post(path: string, body: unknown, half?: string): Promise<Response> {
   });
 }
 
-function refusal(status: number, detail: unknown): string {
+function explainFailure(status: number, detail: unknown): string {
   if (status === 401) return "The name or the password is wrong.";
   if (status === 429) return "Too many attempts. Wait a minute, then try again.";
   return typeof detail === "string" ? detail : `The service refused the login (${status}).`;
 }
 
-function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+function waitUnlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });

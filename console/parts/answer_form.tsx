@@ -1,30 +1,29 @@
 import { useState } from "preact/hooks";
-import { api, ask, type Question } from "../live/api.ts";
-import { may } from "../live/session.ts";
+import { api, load, type Schemas } from "../live/api.ts";
+import { hasScope } from "../live/session.ts";
 import { attempt } from "./toast.tsx";
 
-/** What an open question is answered with: its options, and a line for other words. */
-export function AnswerForm({ question }: { question: Question }) {
-  const { id, options } = question;
-  const [words, setWords] = useState("");
+/** Answers an open question: with one of its options, or with free text. */
+export function AnswerForm({ question: { id, options } }: { question: Schemas["Question"] }) {
+  const [text, setText] = useState("");
   const [busy, setBusy] = useState(false);
-  if (!may("write:questions")) return null;
-  async function give(answer: string): Promise<void> {
+  if (!hasScope("write:questions")) return null;
+  async function submit(answer: string): Promise<void> {
     if (busy || answer.trim() === "") return;
     setBusy(true);
-    const call = () =>
-      ask(api.POST("/api/questions/{id}/answer", { params: { path: { id } }, body: { answer } }));
-    if (await attempt(call, "Answered.")) setWords("");
+    const params = { path: { id } };
+    const send = () => load(api.POST("/api/questions/{id}/answer", { params, body: { answer } }));
+    if (await attempt(send, "Answer sent")) setText("");
     setBusy(false);
   }
   return (
-    <form class="answer" onSubmit={(event) => (event.preventDefault(), void give(words))}>
+    <form class="answer" onSubmit={(event) => (event.preventDefault(), void submit(text))}>
       {options.map((option) => (
         <button
           key={option}
           type="button"
           disabled={busy}
-          onClick={() => void give(option)}
+          onClick={() => void submit(option)}
         >
           {option}
         </button>
@@ -33,10 +32,10 @@ export function AnswerForm({ question }: { question: Question }) {
         <input
           aria-label="Your answer"
           placeholder={options.length === 0 ? "Your answer" : "Another answer"}
-          value={words}
-          onInput={(event) => setWords(event.currentTarget.value)}
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
         />
-        <button type="submit" disabled={busy || words.trim() === ""}>Answer</button>
+        <button type="submit" disabled={busy || text.trim() === ""}>Answer</button>
       </span>
     </form>
   );

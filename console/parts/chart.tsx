@@ -1,47 +1,47 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { clockText, dayText } from "./format.ts";
+import { formatClock, formatDay } from "./format.ts";
 
-/** One kind of bar, with the name of its colour among the tokens. */
-interface Bars {
+/** A series of bars, with the token of its color. */
+export interface Bars {
   name: string;
   token: "good" | "bad" | "busy" | "line-strong";
   values: readonly number[];
 }
 
 interface ChartProps {
-  /** What the chart shows, in words for who does not see it. */
+  /** A description for screen readers. */
   label: string;
-  /** The start of each span, in Unix ms. */
+  /** The start of each interval, in Unix ms. */
   at: readonly number[];
-  /** Each stands in front of the one before, so the largest comes first. */
+  /** Each covers the one before, so the largest comes first. */
   bars: readonly Bars[];
-  /** How a value is written. */
-  text: (value: number) => string;
+  /** Formats a value. */
+  format: (value: number) => string;
 }
 
 const HEIGHT_PX = 160;
 
 /** Values over time, as bars. */
-export function Chart({ label, at, bars, text }: ChartProps) {
+export function Chart({ label, at, bars, format }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    const place = box.current;
-    if (place === null) return;
+    const area = box.current;
+    if (area === null) return;
     let plot: uPlot | null = null;
     const draw = () => {
       plot?.destroy();
-      const size = { width: place.clientWidth, height: HEIGHT_PX };
-      plot = new uPlot(optionsOf(size, bars, text), dataOf(at, bars), place);
+      const size = { width: area.clientWidth, height: HEIGHT_PX };
+      plot = new uPlot(buildOptions(size, bars, format), buildData(at, bars), area);
     };
     draw();
     const resized = new ResizeObserver(() => {
-      if (plot !== null && plot.width !== place.clientWidth) {
-        plot.setSize({ width: place.clientWidth, height: HEIGHT_PX });
+      if (plot !== null && plot.width !== area.clientWidth) {
+        plot.setSize({ width: area.clientWidth, height: HEIGHT_PX });
       }
     });
-    resized.observe(place);
-    // A canvas knows no style sheet: it is drawn anew in the other colours.
+    resized.observe(area);
+    // A canvas ignores style sheets, so another color scheme needs another drawing.
     const dark = matchMedia("(prefers-color-scheme: dark)");
     dark.addEventListener("change", draw);
     return () => {
@@ -62,20 +62,20 @@ export function Chart({ label, at, bars, text }: ChartProps) {
   );
 }
 
-function dataOf(at: readonly number[], bars: readonly Bars[]): uPlot.AlignedData {
+function buildData(at: readonly number[], bars: readonly Bars[]): uPlot.AlignedData {
   return [at.map((one) => one / 1000), ...bars.map(({ values }) => [...values])];
 }
 
-// Midnight is told as the day that begins.
-function tickText(at: number): string {
+// Midnight shows the new day.
+function formatTick(at: number): string {
   const date = new Date(at);
-  return date.getHours() === 0 && date.getMinutes() === 0 ? dayText(at, Date.now()) : clockText(at);
+  return date.getHours() === 0 && date.getMinutes() === 0 ? formatDay(at, Date.now()) : formatClock(at);
 }
 
-function optionsOf(
+function buildOptions(
   size: { width: number; height: number },
   bars: readonly Bars[],
-  text: (value: number) => string,
+  format: (value: number) => string,
 ): uPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const token = (name: string) => style.getPropertyValue(`--${name}`).trim();
@@ -90,17 +90,17 @@ function optionsOf(
     legend: { show: false },
     cursor: { show: false },
     scales: { y: { range: (_plot, _min, max) => [0, Math.max(1, max * 1.1)] } },
-    axes: [{ ...axis, values: (_plot, ticks) => ticks.map((tick) => tickText(tick * 1000)) }, {
+    axes: [{ ...axis, values: (_plot, ticks) => ticks.map((tick) => formatTick(tick * 1000)) }, {
       ...axis,
       size: 56,
-      values: (_plot, ticks) => ticks.map(text),
+      values: (_plot, ticks) => ticks.map(format),
     }],
     series: [
       {},
-      ...bars.map(({ name, token: colour }) => ({
+      ...bars.map(({ name, token: color }) => ({
         label: name,
-        fill: token(colour),
-        stroke: token(colour),
+        fill: token(color),
+        stroke: token(color),
         width: 0,
         ...(paths === undefined ? {} : { paths }),
         points: { show: false },

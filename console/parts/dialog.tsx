@@ -7,11 +7,11 @@ interface DialogProps {
   title: string;
   onClose: () => void;
   children: ComponentChildren;
-  /** Fills a phone's screen and has room for a form. */
+  /** Fills a phone's screen and has space for a form. */
   wide?: boolean;
 }
 
-/** A window over the page: keeps the focus inside, and Escape closes it. */
+/** A modal window. It keeps the focus inside, and Escape closes it. */
 export function Dialog({ title, onClose, children, wide = false }: DialogProps) {
   const box = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -32,41 +32,42 @@ export function Dialog({ title, onClose, children, wide = false }: DialogProps) 
   );
 }
 
-interface Question {
+/** A question before an action that cannot be undone. */
+export interface Confirmation {
   title: string;
-  /** What will be lost, in plain words. */
+  /** What is lost. */
   text: string;
-  /** The word on the button that does it. */
+  /** The label of the button that confirms. */
   action: string;
 }
 
-const asked = signal<{ question: Question; answer: (yes: boolean) => void } | null>(null);
+const open = signal<{ question: Confirmation; answer: (yes: boolean) => void } | null>(null);
 
-/** Asks before something that cannot be taken back (contract 17). */
-export function confirmed(question: Question): Promise<boolean> {
+/** Asks the user. Returns whether they confirmed. */
+export function confirm(question: Confirmation): Promise<boolean> {
   return new Promise((resolve) => {
-    asked.value = {
+    open.value = {
       question,
       answer(yes) {
-        asked.value = null;
+        open.value = null;
         resolve(yes);
       },
     };
   });
 }
 
-/** Where such a question is shown; once in the page. */
-export function Confirmation() {
+/** The place of the question, once per page. */
+export function ConfirmationDialog() {
   const [path] = useLocation();
-  // Who goes back has not said yes, and no longer sees what it was about.
-  useEffect(() => () => asked.peek()?.answer(false), [path]);
-  if (asked.value === null) return null;
-  const { question, answer } = asked.value;
+  // A user who leaves the page has not confirmed.
+  useEffect(() => () => open.peek()?.answer(false), [path]);
+  if (open.value === null) return null;
+  const { question, answer } = open.value;
   return (
     <Dialog title={question.title} onClose={() => answer(false)}>
       <p>{question.text}</p>
       <div class="actions end">
-        <button type="button" onClick={() => answer(false)}>Leave it</button>
+        <button type="button" onClick={() => answer(false)}>Cancel</button>
         <button type="button" class="danger" onClick={() => answer(true)}>{question.action}</button>
       </div>
     </Dialog>

@@ -1,101 +1,128 @@
-import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
-import type { Refusal } from "../live/api.ts";
+import type { ApiError } from "../live/api_error.ts";
 
-interface FieldProps {
+/** The options of a choice: value and text. */
+export type Options = readonly (readonly [value: string, text: string])[];
+
+/** A field of a form, as data. `name` is its name in the API. */
+export interface Field<Name extends string = string> {
+  name: Name;
   label: string;
-  value: string;
-  onInput: (value: string) => void;
   hint?: string;
-  /** Name of the field in the API, to show what it was refused for. */
-  name?: string;
-  refusal?: Refusal | null;
-  required?: boolean;
+  /** Default: a line of text, or a choice if there are options. */
+  type?: "password" | "datetime-local" | "checkbox";
+  options?: Options;
+  /** Makes it a text of several lines. */
   rows?: number;
+  required?: boolean;
   placeholder?: string;
-  type?: "text" | "password" | "datetime-local";
   autocomplete?: string;
   autofocus?: boolean;
+  /** A list of valid values, to unfold. */
+  values?: { title: string; names: readonly string[] };
 }
 
-/** A text field with its label, a hint, and what was wrong with it. */
-export function TextField(props: FieldProps) {
-  const { label, value, onInput, hint, name = "", refusal, rows } = props;
+interface FieldViewProps {
+  field: Field;
+  value: string | boolean;
+  set: (value: string | boolean) => void;
+  error: ApiError | null;
+}
+
+/** A field with its label, its hint and its error. */
+export function FieldView({ field, value, set, error }: FieldViewProps) {
+  const { name, label, hint, values } = field;
   const id = useId();
-  const wrong = refusal?.errors.find(({ path }) => path === name || path.startsWith(`${name}.`));
+  const wrong = error?.errors.find(({ path }) => path === name || path.startsWith(`${name}.`));
   const described = [hint && `${id}-hint`, wrong && `${id}-wrong`].filter(Boolean).join(" ");
-  const shared = {
+  const input = {
     id,
-    value,
-    required: props.required ?? false,
-    placeholder: props.placeholder ?? "",
+    required: field.required ?? false,
+    placeholder: field.placeholder ?? "",
+    autofocus: field.autofocus ?? false,
+    value: String(value),
     "aria-invalid": wrong !== undefined,
     ...(described === "" ? {} : { "aria-describedby": described }),
-    ...(props.autocomplete === undefined ? {} : { autocomplete: props.autocomplete }),
-    autofocus: props.autofocus ?? false,
-    onInput: (event: { currentTarget: { value: string } }) => onInput(event.currentTarget.value),
+    ...(field.autocomplete === undefined ? {} : { autocomplete: field.autocomplete }),
+    onInput: (event: { currentTarget: { value: string } }) => set(event.currentTarget.value),
   };
   return (
     <div class="field">
-      <label for={id}>{label}</label>
-      {rows !== undefined
-        ? <textarea rows={rows} {...shared} />
-        : props.type === "password"
-        ? <input type="password" {...shared} />
-        : props.type === "datetime-local"
-        ? <input type="datetime-local" {...shared} />
-        : <input {...shared} />}
+      {field.type === "checkbox" ? <Checkbox label={label} checked={value === true} onChange={set} /> : (
+        <>
+          <label for={id}>{label}</label>
+          <Control field={field} input={input} />
+        </>
+      )}
       {hint !== undefined && <p class="hint" id={`${id}-hint`}>{hint}</p>}
       {wrong !== undefined && <p class="wrong" id={`${id}-wrong`}>{label} {wrong.message}</p>}
+      {values !== undefined && (
+        <details>
+          <summary>{values.title}</summary>
+          <p class="hint">{values.names.join(" ")}</p>
+        </details>
+      )}
     </div>
   );
 }
 
-interface ChoiceProps {
+// A literal type each: the types of JSX tie the other attributes to it.
+function Control(
+  { field: { rows, type, options }, input }: { field: Field; input: Record<string, unknown> },
+) {
+  if (options !== undefined) {
+    return (
+      <select {...input}>
+        {options.map(([value, text]) => <option key={value} value={value}>{text}</option>)}
+      </select>
+    );
+  }
+  if (rows !== undefined) return <textarea rows={rows} {...input} />;
+  if (type === "password") return <input {...input} type="password" />;
+  if (type === "datetime-local") return <input {...input} type="datetime-local" />;
+  return <input {...input} />;
+}
+
+/** A choice without a visible label, for filters. */
+export function Choice({ label, value, onChange, options }: {
   label: string;
   value: string;
   onChange: (value: string) => void;
-  options: readonly (readonly [value: string, words: string])[];
-  hint?: string;
-  /** The label is read out, and not seen. */
-  bare?: boolean;
-}
-
-/** One of several. */
-export function Choice({ label, value, onChange, options, hint, bare = false }: ChoiceProps) {
-  const id = useId();
+  options: Options;
+}) {
   return (
-    <div class={bare ? "choice" : "field"}>
-      <label for={id} class={bare ? "unseen" : ""}>{label}</label>
-      <select
-        id={id}
-        value={value}
-        onChange={(event) => onChange(event.currentTarget.value)}
-        {...(hint === undefined ? {} : { "aria-describedby": `${id}-hint` })}
-      >
-        {options.map(([one, words]) => <option key={one} value={one}>{words}</option>)}
+    <div class="choice">
+      <select aria-label={label} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        {options.map(([one, text]) => <option key={one} value={one}>{text}</option>)}
       </select>
-      {hint !== undefined && <p class="hint" id={`${id}-hint`}>{hint}</p>}
     </div>
   );
 }
 
-/** Yes or no. */
-export function Tick({ label, checked, onChange, children }: {
+/** A checkbox with its label. */
+export function Checkbox({ label, checked, onChange }: {
   label: string;
   checked: boolean;
   onChange: (checked: boolean) => void;
-  children?: ComponentChildren;
 }) {
   return (
     <label class="tick">
       <input type="checkbox" checked={checked} onChange={(event) => onChange(event.currentTarget.checked)} />
-      <span>{label}{children}</span>
+      <span>{label}</span>
     </label>
   );
 }
 
-/** The words of a field that takes many: there are spaces, line breaks or commas between them. */
-export function wordsIn(text: string): string[] {
+/** Splits the value of a field that takes several words, separated by spaces, line breaks or commas. */
+export function splitWords(text: string): string[] {
   return text.split(/[\s,]+/).filter(Boolean);
 }
+
+/** Reads a command from a field with one word per line. */
+export function parseCommand(text: unknown): { command: string[] } | null {
+  const command = String(text).split("\n").map((word) => word.trim()).filter(Boolean);
+  return command.length === 0 ? null : { command };
+}
+
+/** The hint of a field that takes a command. */
+export const COMMAND_HINT = "The program and its arguments, one per line. No shell is involved";

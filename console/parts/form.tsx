@@ -1,68 +1,148 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { type Refusal, refusalOf } from "../live/api.ts";
-import { Dialog } from "./dialog.tsx";
-import { RefusalNotice } from "./notice.tsx";
+import { type ApiError, toApiError } from "../live/api_error.ts";
+import { useDraft } from "../live/draft.ts";
+import { LinkButton } from "./button.tsx";
+import { confirm, type Confirmation, Dialog } from "./dialog.tsx";
+import { type Field, FieldView } from "./field.tsx";
+import { ErrorNotice } from "./notice.tsx";
+import { attempt } from "./toast.tsx";
 
-/** A form that is being sent, and what the service said against it. */
-export interface Sent {
-  refusal: Refusal | null;
-  /** While the answer is on its way: what is sent once must not be sent twice. */
+type Values = Record<string, string | boolean>;
+
+/** The state of a form: its values by field name, and what the service said against them. */
+export interface FormState<V extends Values = Values> {
+  values: V;
+  set: (change: Partial<V>) => void;
+  error: ApiError | null;
+  /** A form that is being sent must not be sent twice. */
   busy: boolean;
   submit: (event: Event) => Promise<void>;
 }
 
-/** Sends a form with `send`; whatever that throws is kept as a refusal to be shown. */
-export function useSend(send: () => Promise<unknown>): Sent {
-  const [refusal, setRefusal] = useState<Refusal | null>(null);
+/** Holds the values of a form and sends them. With a `draft` name they survive a reload until they are sent. */
+export function useForm<V extends Values>(
+  { initial, send, draft }: { initial: V; send: (values: V) => Promise<unknown>; draft?: string },
+): FormState<V> {
+  const [first] = useState(() => JSON.stringify(initial));
+  const kept = useDraft(draft ?? "", first);
+  const state = useState(first);
+  const [text, setText] = draft === undefined ? state : kept;
+  // A draft of an older version has fewer fields.
+  const values: V = { ...initial, ...JSON.parse(text) as V };
+  const [error, setError] = useState<ApiError | null>(null);
   const [busy, setBusy] = useState(false);
-  // What is wrong may stand far above the button.
   useEffect(() => {
-    if (refusal !== null) {
+    // The field with the error may be far above the button.
+    if (error !== null) {
       document.querySelector("[aria-invalid=true], [role=alert]")?.scrollIntoView({ block: "center" });
     }
-  }, [refusal]);
+  }, [error]);
   async function submit(event: Event): Promise<void> {
     event.preventDefault();
     if (busy) return;
-    setRefusal(null);
+    setError(null);
     setBusy(true);
     try {
-      await send();
-    } catch (error) {
-      setRefusal(refusalOf(error));
+      await send(values);
+      if (draft !== undefined) setText(first);
+    } catch (failure) {
+      setError(toApiError(failure));
     }
     setBusy(false);
   }
-  return { refusal, busy, submit };
+  const set = (change: Partial<V>) => setText(JSON.stringify({ ...values, ...change }));
+  return { values, set, error, busy, submit };
 }
 
-interface DialogFormProps {
-  title: string;
-  /** The word on the button that sends it. */
+/** The fields of a form, in their order. */
+export function Fields<V extends Values>(
+  { form, fields }: { form: FormState<V>; fields: readonly (Field<keyof V & string> | false)[] },
+) {
+  return (
+    <>
+      {fields.map((field) =>
+        field !== false && (
+          <FieldView
+            key={field.name}
+            field={field}
+            value={form.values[field.name] ?? ""}
+            set={(value) => form.set({ [field.name]: value } as Partial<V>)}
+            error={form.error}
+          />
+        )
+      )}
+    </>
+  );
+}
+
+interface FormProps<V extends Values> {
+  form: FormState<V>;
+  /** The label of the button that sends it. */
   action: string;
-  sent: Sent;
-  onClose: () => void;
   children: ComponentChildren;
-  narrow?: boolean;
-  /** Takes the thing of the form away, behind a question of its own. */
-  onDelete?: () => void;
+  /** The address that Cancel leads to. */
+  cancel?: string;
+  /** Whether the form fills the page. */
+  page?: boolean;
 }
 
-/** A window with a form: its fields, what was said against them, and the ways out. */
-export function DialogForm(props: DialogFormProps) {
-  const { title, action, sent, onClose, children, narrow = false, onDelete } = props;
+/** A form as a part of a page. */
+export function Form<V extends Values>(
+  { form, action, cancel, page = false, children }: FormProps<V>,
+) {
+  return (
+    <form class={page ? "form scrolled" : "form"} onSubmit={form.submit}>
+      <ErrorNotice error={form.error} />
+      {children}
+      <div class={cancel === undefined ? "actions" : "actions end sticky"}>
+        {cancel !== undefined && <LinkButton href={cancel}>Cancel</LinkButton>}
+        <button type="submit" class="primary" disabled={form.busy}>{action}</button>
+      </div>
+    </form>
+  );
+}
+
+interface FormDialogProps<V extends Values> {
+  form: FormState<V>;
+  title: string;
+  /** The label of the button that sends it. */
+  action: string;
+  fields: readonly (Field<keyof V & string> | false)[];
+  onClose: () => void;
+  /** Shown above the fields. */
+  children?: ComponentChildren;
+  narrow?: boolean;
+  /** Deletes the subject of the form, after a question. */
+  remove?: { question: Confirmation; run: () => Promise<unknown>; after: () => void };
+}
+
+/** A form in a dialog. */
+export function FormDialog<V extends Values>(props: FormDialogProps<V>) {
+  const { form, title, action, fields, onClose, children, narrow = false, remove } = props;
+  async function deleteSubject(): Promise<void> {
+    if (remove === undefined) return;
+    onClose();
+    if (await confirm(remove.question) && await attempt(remove.run, "Deleted")) remove.after();
+  }
   return (
     <Dialog title={title} onClose={onClose} wide={!narrow}>
-      <form class="form" onSubmit={sent.submit}>
-        <RefusalNotice refusal={sent.refusal} />
+      <form class="form" onSubmit={form.submit}>
+        <ErrorNotice error={form.error} />
         {children}
+        <Fields form={form} fields={fields} />
         <div class="actions end">
-          {onDelete !== undefined && (
-            <button type="button" class="danger left" onClick={onDelete}>Delete</button>
+          {remove !== undefined && (
+            <button
+              type="button"
+              class="danger left"
+              onClick={() => void deleteSubject()}
+            >
+              Delete
+            </button>
           )}
-          <button type="button" onClick={onClose}>Leave it</button>
-          <button type="submit" class="primary" disabled={sent.busy}>{action}</button>
+          <button type="button" onClick={onClose}>Cancel</button>
+          <button type="submit" class="primary" disabled={form.busy}>{action}</button>
         </div>
       </form>
     </Dialog>

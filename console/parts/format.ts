@@ -3,8 +3,8 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** How long something took, in the two largest units: `40 ms`, `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`, `4 d 3 h`. */
-export function durationText(ms: number): string {
+/** Formats a duration in the two largest units: `40 ms`, `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`, `4 d 3 h`. */
+export function formatDuration(ms: number): string {
   if (ms < SECOND / 10) return `${Math.max(0, Math.ceil(ms))} ms`;
   if (ms < 10 * SECOND) return `${(Math.max(0, ms) / SECOND).toFixed(1)} s`;
   if (ms < MINUTE) return `${Math.round(ms / SECOND)} s`;
@@ -17,23 +17,23 @@ export function durationText(ms: number): string {
   return `${Math.floor(ms / first)} ${large}${rest === 0 ? "" : ` ${rest} ${small}`}`;
 }
 
-/** How long something waited, also when that was short: `40 ms`, `1.2 s`. */
-export function waitText(ms: number): string {
-  return ms < SECOND ? `${Math.round(ms)} ms` : durationText(ms);
+/** Formats a wait, with every millisecond of a short one: `40 ms`, `1.2 s`. */
+export function formatWait(ms: number): string {
+  return ms < SECOND ? `${Math.round(ms)} ms` : formatDuration(ms);
 }
 
-/** How long it is until something, however far away: `in 3 h`, `in 40 d`. */
-export function untilText(at: number, now: number): string {
+/** Formats the time until a point in the future, however far away: `in 3 h`, `in 40 d`. */
+export function formatUntil(at: number, now: number): string {
   const ms = at - now;
-  return ms > 7 * DAY ? `in ${Math.round(ms / DAY)} d` : agoText(at, now);
+  return ms > 7 * DAY ? `in ${Math.round(ms / DAY)} d` : formatAgo(at, now);
 }
 
-/** When something was or will be, seen from `now`: `just now`, `5 min ago`, `in 3 h`, `12 Mar`. */
-export function agoText(at: number, now: number): string {
+/** Formats a time relative to `now`: `just now`, `5 min ago`, `in 3 h`, `12 Mar`. */
+export function formatAgo(at: number, now: number): string {
   const ms = now - at;
   const size = Math.abs(ms);
   if (size < 15 * SECOND) return "just now";
-  if (size > 7 * DAY) return dayText(at, now);
+  if (size > 7 * DAY) return formatDay(at, now);
   const text = size < MINUTE
     ? `${Math.round(size / SECOND)} s`
     : size < HOUR
@@ -44,8 +44,8 @@ export function agoText(at: number, now: number): string {
   return ms > 0 ? `${text} ago` : `in ${text}`;
 }
 
-/** A time in full, in the reader's own zone. */
-export const timeText = timeFormat({
+/** Formats a time in full, in the browser's zone. */
+export const formatTime = createTimeFormat({
   weekday: "short",
   day: "numeric",
   month: "short",
@@ -56,8 +56,8 @@ export const timeText = timeFormat({
   timeZoneName: "short",
 });
 
-/** A time to come, in the reader's own zone: by the minute, which is how it was planned. */
-export const plannedText = timeFormat({
+/** Formats a planned time to the minute, in the browser's zone. */
+export const formatPlannedTime = createTimeFormat({
   weekday: "short",
   day: "numeric",
   month: "short",
@@ -67,35 +67,41 @@ export const plannedText = timeFormat({
   timeZoneName: "short",
 });
 
-/** The hour and minute of a time. */
-export const clockText = timeFormat({ hour: "2-digit", minute: "2-digit" });
+/** Formats the hour and minute of a time. */
+export const formatClock = createTimeFormat({ hour: "2-digit", minute: "2-digit" });
 
-/** Hour, minute and second of a time, as a log has them. */
-export const stampText = timeFormat({ hour: "2-digit", minute: "2-digit", second: "2-digit" }, "en-GB");
+/** Formats hour, minute and second of a time, as in a log. */
+export const formatClockSeconds = createTimeFormat(
+  { hour: "2-digit", minute: "2-digit", second: "2-digit" },
+  "en-GB",
+);
 
-const dayOfYear = timeFormat({ day: "numeric", month: "short" });
-const dayInFull = timeFormat({ day: "numeric", month: "short", year: "numeric" });
+const dayOfYear = createTimeFormat({ day: "numeric", month: "short" });
+const dayInFull = createTimeFormat({ day: "numeric", month: "short", year: "numeric" });
 
-/** The day of a time, with its year when that is not this one. */
-export function dayText(at: number, now: number): string {
+/** Formats the day of a time, with its year if it is another one. */
+export function formatDay(at: number, now: number): string {
   const sameYear = new Date(at).getFullYear() === new Date(now).getFullYear();
   return sameYear ? dayOfYear(at) : dayInFull(at);
 }
 
-/** Times in words. The formatter is made once: to make one costs a hundred times what using it does, and then it is garbage. */
-export function timeFormat(options: Intl.DateTimeFormatOptions, locale?: string): (at: number) => string {
+/** Creates a formatter of times. Building one costs a hundred times as much as using it, so it is built once. */
+export function createTimeFormat(
+  options: Intl.DateTimeFormatOptions,
+  locale?: string,
+): (at: number) => string {
   let format: Intl.DateTimeFormat | undefined;
   return (at) => {
     const date = new Date(at);
-    // What is no time, such as a line of a log that only looks like one, is no error.
+    // A line of a log may only look like a time.
     if (Number.isNaN(date.getTime())) return String(date);
     format ??= new Intl.DateTimeFormat(locale, options);
     return format.format(date);
   };
 }
 
-/** A size in bytes: `340 B`, `12 KB`, `1.4 MB`. */
-export function sizeText(bytes: number): string {
+/** Formats a size in bytes: `340 B`, `12 KB`, `1.4 MB`. */
+export function formatSize(bytes: number): string {
   const units = ["B", "KB", "MB", "GB", "TB"];
   let size = bytes;
   let unit = 0;
@@ -106,47 +112,47 @@ export function sizeText(bytes: number): string {
   return `${unit === 0 || size >= 10 ? Math.round(size) : size.toFixed(1)} ${units[unit]}`;
 }
 
-/** A count: `950`, `12.4k`, `3.1M`. */
-export function countText(count: number): string {
+/** Formats a count: `950`, `12.4k`, `3.1M`. */
+export function formatCount(count: number): string {
   if (count < 10_000) return count.toLocaleString("en");
   return count < 1_000_000 ? `${(count / 1_000).toFixed(1)}k` : `${(count / 1_000_000).toFixed(1)}M`;
 }
 
-/** An amount of money that is an estimate. */
-export function costText(usd: number): string {
+/** Formats an estimated cost. */
+export function formatCost(usd: number): string {
   return usd !== 0 && usd < 0.01 ? "< $0.01" : `$${usd.toFixed(2)}`;
 }
 
-/** One or many of something. */
-export function manyText(count: number, one: string, many = `${one}s`): string {
-  return `${countText(count)} ${count === 1 ? one : many}`;
+/** Formats a count with its noun. */
+export function pluralize(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
-// What the service calls one that nobody has named.
+// The service gives a conversation this name.
 const UNNAMED = "New session";
 
-/** What a conversation is called. */
-export function conversationText(name: string): string {
+/** Returns the name of a conversation. */
+export function formatConversationName(name: string): string {
   return name === UNNAMED ? "New conversation" : name;
 }
 
-/** Whether nobody has named a conversation yet. */
+/** Whether a conversation still has its first name. */
 export function isUnnamed(name: string | undefined): boolean {
   return name === UNNAMED;
 }
 
-/** Where something was said: what the service calls local is this console. */
-export function platformText(name: string): string {
+/** Returns the name of a platform: `local` is this console. */
+export function formatPlatform(name: string): string {
   return name === "local" ? "console" : name;
 }
 
-/** Who did something, without the word for what they are: `admin` for `user:admin`. */
-export function whoText(actor: string): string {
+/** Returns the name of a user or operator without its kind: `admin` for `user:admin`. */
+export function formatActor(actor: string): string {
   return actor.replace(/^(operator|user):/, "");
 }
 
-/** The first line of a text, cut where it is long. */
-export function firstLine(text: string, charactersMax = 200): string {
+/** Returns the first line of a text, cut to a maximum. */
+export function takeFirstLine(text: string, charactersMax = 200): string {
   const line = text.trimStart().split("\n", 1)[0] ?? "";
   return line.length > charactersMax ? `${line.slice(0, charactersMax)}…` : line;
 }

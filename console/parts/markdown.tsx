@@ -2,23 +2,22 @@ import { marked, type MarkedToken, type Token, type Tokens } from "marked";
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 
-// Only these lead anywhere; `javascript:` and `data:` stay text.
+// `javascript:` and `data:` links stay text.
 const SAFE_LINK = /^(https?:|mailto:|\/(?!\/)|#)/i;
 const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'" };
-// Nobody writes so deep. What does so all the same must not cost the page its stack.
+// A deeper text could exhaust the stack of the page.
 const DEPTH_MAX = 50;
 
-/**
- * Markdown as elements, whatever the text is. marked only cuts it into tokens: markup of the writer stays text (facts,
- * console 3.2).
- */
+/** Any text as Markdown. marked only splits it into tokens, so HTML of the writer stays text. */
 export function Markdown({ text }: { text: string }) {
-  const tokens = useMemo(() => tokensOf(text), [text]);
-  return <div class="markdown">{tokens === null ? <pre tabIndex={0}>{text}</pre> : all(tokens, 0)}</div>;
+  const tokens = useMemo(() => tokenize(text), [text]);
+  return (
+    <div class="markdown">{tokens === null ? <pre tabIndex={0}>{text}</pre> : renderTokens(tokens, 0)}</div>
+  );
 }
 
-// marked calls itself for each level, so that a text of nothing but `>` ends its stack.
-function tokensOf(text: string): Token[] | null {
+// marked recurses for each level, so a text of nothing but `>` exhausts its stack.
+function tokenize(text: string): Token[] | null {
   try {
     return marked.lexer(text);
   } catch {
@@ -26,23 +25,22 @@ function tokensOf(text: string): Token[] | null {
   }
 }
 
-/** Tokens that stand within so many others. */
-function all(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
-  return tokens?.map((token, index) => <One key={index} token={token as MarkedToken} depth={depth} />);
+function renderTokens(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
+  return tokens?.map((token, index) => <TokenView key={index} token={token as MarkedToken} depth={depth} />);
 }
 
-function One({ token, depth }: { token: MarkedToken; depth: number }) {
+function TokenView({ token, depth }: { token: MarkedToken; depth: number }) {
   if (depth > DEPTH_MAX) return <>{token.raw}</>;
-  const inner = (tokens: readonly Token[] | undefined) => all(tokens, depth + 1);
+  const inner = (tokens: readonly Token[] | undefined) => renderTokens(tokens, depth + 1);
   switch (token.type) {
     case "heading":
       return <p class={`heading level-${Math.min(token.depth, 3)}`}>{inner(token.tokens)}</p>;
     case "paragraph":
       return <p>{inner(token.tokens)}</p>;
     case "text":
-      return <>{"tokens" in token && token.tokens ? inner(token.tokens) : decoded(token.text)}</>;
+      return <>{"tokens" in token && token.tokens ? inner(token.tokens) : decodeEntities(token.text)}</>;
     case "escape":
-      return <>{decoded(token.text)}</>;
+      return <>{decodeEntities(token.text)}</>;
     case "strong":
       return <strong>{inner(token.tokens)}</strong>;
     case "em":
@@ -50,7 +48,7 @@ function One({ token, depth }: { token: MarkedToken; depth: number }) {
     case "del":
       return <del>{inner(token.tokens)}</del>;
     case "codespan":
-      return <code>{decoded(token.text)}</code>;
+      return <code>{decodeEntities(token.text)}</code>;
     case "code":
       return <pre tabIndex={0}><code>{token.text}</code></pre>;
     case "br":
@@ -68,7 +66,7 @@ function One({ token, depth }: { token: MarkedToken; depth: number }) {
     case "link":
       return <SafeLink href={token.href}>{inner(token.tokens)}</SafeLink>;
     case "image":
-      // Loading it would tell its host who reads this.
+      // Loading the image would reveal the reader to its host.
       return <SafeLink href={token.href}>{token.text === "" ? "image" : token.text}</SafeLink>;
     case "table":
       return <Table token={token} depth={depth} />;
@@ -86,7 +84,7 @@ function List({ token, depth }: { token: Tokens.List; depth: number }) {
   const items = token.items.map((item, index) => (
     <li key={index}>
       {item.task && <input type="checkbox" checked={item.checked === true} disabled aria-label="done" />}
-      {all(item.tokens, depth + 1)}
+      {renderTokens(item.tokens, depth + 1)}
     </li>
   ));
   return token.ordered ? <ol start={Number(token.start) || 1}>{items}</ol> : <ul>{items}</ul>;
@@ -94,15 +92,17 @@ function List({ token, depth }: { token: Tokens.List; depth: number }) {
 
 function Table({ token, depth }: { token: Tokens.Table; depth: number }) {
   return (
-    <div class="table-box" tabIndex={0} role="region" aria-label="table">
+    <div class="table-box" tabIndex={0} role="region" aria-label="Table">
       <table>
         <thead>
-          <tr>{token.header.map((cell, index) => <th key={index}>{all(cell.tokens, depth + 1)}</th>)}</tr>
+          <tr>
+            {token.header.map((cell, index) => <th key={index}>{renderTokens(cell.tokens, depth + 1)}</th>)}
+          </tr>
         </thead>
         <tbody>
           {token.rows.map((row, index) => (
             <tr key={index}>
-              {row.map((cell, column) => <td key={column}>{all(cell.tokens, depth + 1)}</td>)}
+              {row.map((cell, column) => <td key={column}>{renderTokens(cell.tokens, depth + 1)}</td>)}
             </tr>
           ))}
         </tbody>
@@ -111,6 +111,6 @@ function Table({ token, depth }: { token: Tokens.Table; depth: number }) {
   );
 }
 
-function decoded(text: string): string {
+function decodeEntities(text: string): string {
   return text.replace(/&(amp|lt|gt|quot|#39);/g, (whole, name: string) => ENTITIES[name] ?? whole);
 }

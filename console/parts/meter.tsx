@@ -1,17 +1,17 @@
 interface MeterProps {
   label: string;
-  /** How much of it is used: 1 is all. */
-  part: number;
-  /** The same in words. */
+  /** The used share; 1 is all. */
+  share: number;
+  /** The same as text. */
   text: string;
   state: string;
 }
 
 const FULL = 100;
 
-/** How much of a limit is used, as a bar. */
-export function Meter({ label, part, text, state }: MeterProps) {
-  const percent = Math.min(FULL, Math.max(0, Math.round(part * FULL)));
+/** A bar that shows how much of a limit is used. */
+export function Meter({ label, share, text, state }: MeterProps) {
+  const percent = Math.min(FULL, Math.max(0, Math.round(share * FULL)));
   return (
     <div
       class={`meter ${state}`}

@@ -1,24 +1,33 @@
 import { LoaderCircle, OctagonX } from "lucide-preact";
 import type { ComponentChildren } from "preact";
-import type { Refusal } from "../live/api.ts";
+import type { ApiError } from "../live/api_error.ts";
 
-/** What the service said against something, as it said it. */
-export function RefusalNotice({ refusal }: { refusal: Refusal | null }) {
-  if (refusal === null) return null;
+/** An error of the service, with the problems of each field. */
+export function ErrorNotice({ error }: { error: ApiError | null }) {
+  if (error === null) return null;
   return (
     <div class="notice bad" role="alert">
       <OctagonX size={18} aria-hidden="true" />
       <div>
-        <p>{refusal.message}</p>
-        {refusal.errors.length > 1 && (
-          <ul>{refusal.errors.map(({ path, message }) => <li key={path}>{path}: {message}</li>)}</ul>
+        <p>{error.message}</p>
+        {error.errors.length > 1 && (
+          <ul>{error.errors.map(({ path, message }) => <li key={path}>{path}: {message}</li>)}</ul>
         )}
       </div>
     </div>
   );
 }
 
-/** Shown while the first answer is on its way; only after a moment, so that quick answers do not flicker. */
+/** A highlighted paragraph about the state of the page's subject. */
+export function Notice({ tone = "", children }: { tone?: "warn" | "bad" | ""; children: ComponentChildren }) {
+  return (
+    <div class={`notice ${tone}`} role="note">
+      <p>{children}</p>
+    </div>
+  );
+}
+
+/** A spinner. Its style delays it, so that quick answers do not flicker. */
 export function Loading() {
   return (
     <div class="loading" role="status">
@@ -28,7 +37,7 @@ export function Loading() {
   );
 }
 
-/** Nothing is here, and what comes next. */
+/** Says that there is no data, and what to do next. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -38,7 +47,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/** What a resource shows before it has data: the refusal, or that it is loading. */
-export function Waiting({ refusal }: { refusal: Refusal | null }) {
-  return refusal === null ? <Loading /> : <RefusalNotice refusal={refusal} />;
+/** Shown before a resource has data: its error, or that it is loading. */
+export function LoadState({ error }: { error: ApiError | null }) {
+  return error === null ? <Loading /> : <ErrorNotice error={error} />;
 }

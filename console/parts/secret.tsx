@@ -4,27 +4,27 @@ import { CopyButton } from "./short_id.tsx";
 
 interface SecretProps {
   title: string;
-  /** What it is for, and for whom. */
+  /** The purpose of the secret. */
   text: string;
   secret: string;
   onClose: () => void;
-  /** What is done with it next. */
+  /** The next steps. */
   children?: ComponentChildren;
 }
 
-/** Something that is shown once and stored nowhere in the page (contract 9). */
-export function SecretOnce({ title, text, secret, onClose, children }: SecretProps) {
+/** Shows a secret once; the page does not store it. */
+export function SecretDialog({ title, text, secret, onClose, children }: SecretProps) {
   return (
     <Dialog title={title} onClose={onClose} wide>
       <p>{text}</p>
       <p class="secret">
         <code>{secret}</code>
-        <CopyButton text={secret} what="secret" />
+        <CopyButton text={secret} subject="secret" />
       </p>
-      <p class="hint">It is shown only now: keep it where it belongs before you close this.</p>
+      <p class="hint">Copy it now. You cannot see it again after you close this dialog.</p>
       {children}
       <div class="actions end">
-        <button type="button" class="primary" onClick={onClose}>I have it</button>
+        <button type="button" class="primary" onClick={onClose}>Done</button>
       </div>
     </Dialog>
   );

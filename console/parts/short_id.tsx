@@ -1,34 +1,39 @@
 import { Check, Copy } from "lucide-preact";
 import { useState } from "preact/hooks";
 
-const SHOWN_CHARACTERS = 6;
-const SAID_MS = 1_500;
+const VISIBLE_CHARACTERS = 6;
+const FEEDBACK_MS = 1_500;
 
-/** An id by its ending, which is what tells ids apart, with a button that copies the whole of it. */
-export function ShortId({ value, what = "id" }: { value: string; what?: string }) {
+/** The end of an id, which distinguishes it from others, with a button that copies all of it. */
+export function ShortId({ value, subject = "id" }: { value: string; subject?: string }) {
   if (value === "") return <span class="quiet">–</span>;
-  const short = value.length > SHOWN_CHARACTERS + 4 ? `…${value.slice(-SHOWN_CHARACTERS)}` : value;
+  const short = value.length > VISIBLE_CHARACTERS + 4 ? `…${value.slice(-VISIBLE_CHARACTERS)}` : value;
   return (
     <span class="short-id" title={value}>
       <code>{short}</code>
-      <CopyButton text={value} what={what} />
+      <CopyButton text={value} subject={subject} />
     </span>
   );
 }
 
 /** A button that copies a text. */
-export function CopyButton({ text, what }: { text: string; what: string }) {
+export function CopyButton({ text, subject }: { text: string; subject: string }) {
   const [copied, setCopied] = useState(false);
   async function copy(event: MouseEvent): Promise<void> {
     event.preventDefault();
     event.stopPropagation();
     await copyText(text);
     setCopied(true);
-    setTimeout(() => setCopied(false), SAID_MS);
+    setTimeout(() => setCopied(false), FEEDBACK_MS);
   }
   const Icon = copied ? Check : Copy;
   return (
-    <button type="button" class="icon small" onClick={copy} aria-label={copied ? "Copied" : `Copy ${what}`}>
+    <button
+      type="button"
+      class="icon small"
+      onClick={copy}
+      aria-label={copied ? "Copied" : `Copy ${subject}`}
+    >
       <Icon size={14} aria-hidden="true" />
     </button>
   );
@@ -36,7 +41,7 @@ export function CopyButton({ text, what }: { text: string; what: string }) {
 
 async function copyText(text: string): Promise<void> {
   if (navigator.clipboard !== undefined) return await navigator.clipboard.writeText(text);
-  // Without a secure context there is only the old way.
+  // The clipboard needs a secure context; this works without one.
   const area = document.createElement("textarea");
   area.value = text;
   area.className = "unseen";

@@ -14,55 +14,55 @@ import {
 
 type Tone = "good" | "bad" | "warn" | "busy" | "quiet";
 
-// Each state has a shape of its own: colour alone is not seen by everybody.
-const LOOKS: Record<string, [LucideIcon, Tone, string]> = {
+// Each state has its own shape, because some users cannot tell the colors apart.
+const STATES: Record<string, [LucideIcon, Tone, string]> = {
   completed: [CircleCheck, "good", "completed"],
   sent: [CircleCheck, "good", "sent"],
   bee_processed: [CircleCheck, "good", "routed"],
-  ok: [CircleCheck, "good", "fine"],
+  ok: [CircleCheck, "good", "OK"],
   failed: [OctagonX, "bad", "failed"],
-  fail: [OctagonX, "bad", "broken"],
+  fail: [OctagonX, "bad", "failed"],
   undelivered: [OctagonX, "bad", "not delivered"],
-  warn: [TriangleAlert, "warn", "attention"],
-  limited: [TriangleAlert, "warn", "limited"],
+  warn: [TriangleAlert, "warn", "warning"],
+  limited: [TriangleAlert, "warn", "rate-limited"],
   running: [LoaderCircle, "busy", "running"],
   working: [LoaderCircle, "busy", "working"],
   feeding: [LoaderCircle, "busy", "routing"],
   received: [CircleDashed, "busy", "received"],
   pending: [CircleDashed, "busy", "waiting"],
-  waiting: [CircleQuestionMark, "warn", "waits for an answer"],
-  question: [CircleQuestionMark, "warn", "a question"],
+  waiting: [CircleQuestionMark, "warn", "waiting for an answer"],
+  question: [CircleQuestionMark, "warn", "question"],
   scheduled: [Clock, "quiet", "scheduled"],
   paused: [CirclePause, "warn", "paused"],
   cancelled: [CircleSlash, "quiet", "cancelled"],
   merged: [Circle, "quiet", "merged"],
   idle: [Circle, "quiet", "idle"],
-  unavailable: [TriangleAlert, "bad", "not available"],
+  unavailable: [TriangleAlert, "bad", "unavailable"],
   soft: [TriangleAlert, "warn", "nearly used up"],
   hard: [OctagonX, "bad", "used up"],
   unmeasured: [CircleDashed, "warn", "not measured"],
   lifted: [CirclePause, "quiet", "lifted"],
-  missing: [CircleSlash, "quiet", "not usable"],
+  missing: [CircleSlash, "quiet", "not installed"],
   off: [CircleSlash, "quiet", "off"],
   connecting: [CircleDashed, "busy", "connecting"],
   connected: [CircleCheck, "good", "connected"],
-  down: [OctagonX, "bad", "does not answer"],
-  refused: [OctagonX, "bad", "its key is refused"],
-  sending: [CircleCheck, "good", "sends"],
-  retrying: [TriangleAlert, "warn", "tries again"],
+  down: [OctagonX, "bad", "not responding"],
+  refused: [OctagonX, "bad", "credentials rejected"],
+  sending: [CircleCheck, "good", "active"],
+  retrying: [TriangleAlert, "warn", "retrying"],
   passed: [CircleCheck, "good", "passed"],
-  rejected: [OctagonX, "bad", "not passed"],
+  rejected: [OctagonX, "bad", "rejected"],
   online: [CircleCheck, "good", "online"],
-  silent: [TriangleAlert, "warn", "not heard of"],
-  awaited: [CircleDashed, "quiet", "not here yet"],
+  silent: [TriangleAlert, "warn", "not responding"],
+  awaited: [CircleDashed, "quiet", "not connected yet"],
   draining: [CirclePause, "quiet", "draining"],
-  active: [CircleCheck, "good", "may sign in"],
-  disabled: [CircleSlash, "quiet", "may not sign in"],
+  active: [CircleCheck, "good", "active"],
+  disabled: [CircleSlash, "quiet", "disabled"],
 };
 
-/** A state: shape, colour and word. */
-export function Status({ of, bare = false }: { of: string; bare?: boolean }) {
-  const [Icon, tone, word] = LOOKS[of] ?? [Circle, "quiet", of];
+/** A state as shape, color and word. */
+export function Status({ value, bare = false }: { value: string; bare?: boolean }) {
+  const [Icon, tone, word] = STATES[value] ?? [Circle, "quiet", value];
   const spins = Icon === LoaderCircle ? " spins" : "";
   return (
     <span class={`status ${tone}`} title={bare ? word : undefined}>
@@ -72,7 +72,12 @@ export function Status({ of, bare = false }: { of: string; bare?: boolean }) {
   );
 }
 
-/** The word for a state, as lists of choices show it. */
-export function statusWord(status: string): string {
-  return LOOKS[status]?.[2] ?? status;
+/** Returns the word for a state. */
+export function formatStatus(status: string): string {
+  return STATES[status]?.[2] ?? status;
+}
+
+/** Lists states as options of a filter, after one for all of them. */
+export function listStatusOptions(all: string, states: readonly string[]): [string, string][] {
+  return [["", all], ...states.map((state): [string, string] => [state, formatStatus(state)])];
 }

@@ -1,34 +1,33 @@
 import { signal } from "@preact/signals";
-import { refusalOf } from "../live/api.ts";
+import { toApiError } from "../live/api_error.ts";
 
-const SHOWN_MS = 5_000;
-const said = signal<{ text: string; bad: boolean; number: number } | null>(null);
-let number = 0;
+const VISIBLE_MS = 5_000;
+const toast = signal<{ text: string; bad: boolean } | null>(null);
 
-/** Says in a corner that something was done. */
-export function say(text: string, bad = false): void {
-  const mine = ++number;
-  said.value = { text, bad, number: mine };
-  setTimeout(() => said.value?.number === mine && (said.value = null), SHOWN_MS);
+/** Shows a message in a corner for a moment. */
+export function showToast(text: string, bad = false): void {
+  const mine = { text, bad };
+  toast.value = mine;
+  setTimeout(() => toast.value === mine && (toast.value = null), VISIBLE_MS);
 }
 
-/** Does something and says what came of it. Answers whether it worked. */
+/** Runs `work` and shows its error, or `done`. Returns whether it succeeded. */
 export async function attempt(work: () => Promise<unknown>, done = ""): Promise<boolean> {
   try {
     await work();
-    if (done !== "") say(done);
+    if (done !== "") showToast(done);
     return true;
   } catch (error) {
-    say(refusalOf(error).message, true);
+    showToast(toApiError(error).message, true);
     return false;
   }
 }
 
-/** Where it is said; once in the page. */
+/** The place of the message, once per page. */
 export function Toast() {
   return (
     <div class="toasts" role="status" aria-live="polite">
-      {said.value !== null && <p class={said.value.bad ? "toast bad" : "toast"}>{said.value.text}</p>}
+      {toast.value !== null && <p class={toast.value.bad ? "toast bad" : "toast"}>{toast.value.text}</p>}
     </div>
   );
 }

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type App, openApp, PASSWORD } from "../harness/app.ts";
 import { DESK, findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
-// A machine that is busy with other tests takes its time.
+// A busy machine is slow.
 const POLL = { timeout: 30_000 };
 const BREAKS = {
   kind: "command",
@@ -18,7 +18,7 @@ const BREAKS = {
   ],
 };
 
-describe.skipIf(path === null)("journeys through the console (contract 17)", () => {
+describe.skipIf(path === null)("journeys through the console", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
@@ -26,7 +26,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
   afterAll(() => browser.close());
 
   for (const [name, view] of Object.entries({ desk: DESK, phone: PHONE })) {
-    it(`first sign-in to first reply on an empty service, on a ${name}`, async () => {
+    it(`leads from the first sign-in to the first reply on an empty service: ${name}`, async () => {
       await using app = await openApp();
       await using visitor = await Visitor.open(browser, app.url, view);
       const { page } = visitor;
@@ -38,11 +38,11 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
       await visitor.signIn();
       await page.getByRole("heading", { name: "Welcome" }).waitFor();
       await page.getByLabel("Name").fill("Grace");
-      await page.getByRole("button", { name: "Make Grace and say hello" }).click();
+      await page.getByRole("button", { name: "Create Grace and say hello" }).click();
       await page.getByLabel("Message", { exact: true }).fill("hello there");
       await page.getByRole("button", { name: "Send" }).click();
       await page.getByRole("article", { name: "Reply" }).getByText("hello there").waitFor();
-      // What was begun without a name is called after its first words.
+      // A conversation without a name gets its first words as its name.
       await page.getByRole("heading", { name: "hello there" }).waitFor();
       await page.reload();
       await page.getByRole("article", { name: "Reply" }).getByText("hello there").waitFor();
@@ -51,7 +51,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     });
   }
 
-  it("the same by keyboard alone", async () => {
+  it("leads to the first reply by keyboard only", async () => {
     await using app = await openApp();
     await using visitor = await Visitor.open(browser, app.url);
     const { page } = visitor;
@@ -65,7 +65,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     await page.keyboard.type(PASSWORD);
     await press("Enter");
     await page.getByRole("heading", { name: "Welcome" }).waitFor();
-    await tabTo(visitor, "Make Ada and say hello");
+    await tabTo(visitor, "Create Ada and say hello");
     await press("Enter");
     await page.getByText("Say hello to Ada").waitFor();
     await page.keyboard.type("good morning");
@@ -80,17 +80,17 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a failed run is found in the inbox, its log read from the end, and searched", async () => {
+  it("opens a failed run from the inbox, shows the end of its log, and searches it", async () => {
     await using app = await openApp({ config: { engines: { breaks: BREAKS } } });
     await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
     await using visitor = await Visitor.open(browser, app.url);
     const { page } = visitor;
     await visitor.goto("/");
     await visitor.signIn();
-    await page.getByText("Nothing needs you.").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
     const chat = await app.call("POST /api/local/sessions", {});
     await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "fetch the report" });
-    // The open page hears of it by itself.
+    // The open page updates automatically.
     await page.getByRole("link", { name: /fetch the report/ }).click();
     await page.getByRole("heading", { name: "Run of Eve" }).waitFor();
     const log = page.getByRole("list", { name: "Log lines" });
@@ -98,7 +98,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     expect(await log.getByText("checking 1", { exact: true }).count()).toBe(0);
     await page.getByLabel("Search the log").fill("checking 17");
     await page.getByText("1 of 11").waitFor();
-    await page.getByRole("button", { name: "Next hit" }).click();
+    await page.getByRole("button", { name: "Next match" }).click();
     await log.locator(".hit").getByText("checking 170").waitFor();
     await log.getByRole("link", { name: "Line 171" }).click();
     await page.waitForURL(/line=171/);
@@ -107,7 +107,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a run is done again, and the queue is cancelled by its filter", async () => {
+  it("runs a run again, and cancels the filtered queue", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/tasks", {
@@ -127,19 +127,19 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     await page.getByRole("link", { name: /completed say hello/ }).waitFor();
     await app.call(`PUT /api/workers/${worker.id}`, { paused: true });
     await visitor.goto("/console/tasks?status=pending");
-    await page.getByText("Nothing matches.").waitFor();
+    await page.getByText("No matches.").waitFor();
     for (let number = 0; number < 3; number++) {
       await app.call(`POST /api/executions/${execution.id}/retry`, {});
     }
-    await page.getByText("3 in all").waitFor();
+    await page.getByText("3 total").waitFor();
     await page.getByRole("button", { name: "Cancel all" }).click();
     await page.getByRole("button", { name: "Cancel 3 tasks" }).click();
-    await page.getByText("Nothing matches.").waitFor();
+    await page.getByText("No matches.").waitFor();
     expect(await app.call("GET /api/queue")).toEqual([]);
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a worker is made, put into a department, and changed; another tab shows it", async () => {
+  it("creates a worker in a department and edits it, and another tab shows the changes", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "First" });
     await using visitor = await Visitor.open(browser, app.url);
@@ -157,27 +157,27 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     await page.getByRole("button", { name: "Close" }).click();
     await page.getByRole("link", { name: "New worker" }).click();
     await page.getByLabel("Name").fill("Ada");
-    await page.getByLabel("What it is for").fill("Writes");
-    // What is typed outlives a reload.
+    await page.getByLabel("Description").fill("Writes");
+    // Input survives a reload.
     await page.reload();
     await page.getByLabel("Research").check();
-    await page.getByRole("button", { name: "Make the worker" }).click();
+    await page.getByRole("button", { name: "Create worker" }).click();
     await page.getByRole("heading", { name: "Ada" }).waitFor();
     await page.getByText("Research").waitFor();
     await other.getByText("Ada").waitFor();
     await page.getByRole("link", { name: "Edit" }).click();
-    await page.getByLabel("What it is for").fill("Reads");
+    await page.getByLabel("Description").fill("Reads");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("Reads", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Delete Ada" }).click();
-    await page.getByText("Its history and its directory stay").waitFor();
-    await page.getByRole("button", { name: "Delete the worker" }).click();
+    await page.getByText("Its history and its directory are kept").waitFor();
+    await page.getByRole("button", { name: "Delete worker" }).click();
     await page.getByRole("heading", { name: "Workers" }).waitFor();
     await expect.poll(() => other.getByText("Ada").count(), POLL).toBe(0);
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("an ended session leads to the login and back, and what was typed is sent [CNS-3]", async () => {
+  it("an expired session leads to the login and back, and the typed message is sent [CNS-3]", async () => {
     await using app = await openApp({ config: { auth: { access_ttl: "2s" } } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const chat = await app.call("POST /api/local/sessions", { name: "Plans", worker_id: worker.id });
@@ -200,7 +200,7 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
     expect(await page.evaluate("localStorage.length")).toBe(0);
   });
 
-  it("all tabs of a browser share one stream, and the next holds it when its tab closes", async () => {
+  it("all tabs share one stream, and another tab takes it over when its tab closes", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "First" });
     await using visitor = await Visitor.open(browser, app.url);
@@ -230,12 +230,12 @@ describe.skipIf(path === null)("journeys through the console (contract 17)", () 
   });
 });
 
-// The refresh token is gone, as after a change of the password or thirty days.
+// Deletes the refresh token, as a change of the password does.
 async function endSessions(app: App): Promise<void> {
   await app.db.write([{ sql: "delete from refresh_token", args: [] }]);
 }
 
-/** Goes on by Tab until what has the focus is called so. */
+/** Presses Tab until the focus is on the element with this name. */
 async function tabTo({ page }: Visitor, name: string | RegExp): Promise<void> {
   const NAME = "document.activeElement?.ariaLabel || document.activeElement?.textContent?.trim() || ''";
   for (let steps = 0; steps < 60; steps++) {

@@ -8,7 +8,7 @@ import { FakeRunner } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
@@ -18,14 +18,14 @@ const BREAKS_ONCE = {
   args: ["-c", "cat >/dev/null; [ -e been ] && echo fetched && exit 0; touch been; exit 3"],
 };
 
-describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)", () => {
+describe.skipIf(path === null)("every journey by keyboard only", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  /** A service with a worker, and somebody who has signed in and come to a page by keys. */
+  /** Opens a service with a worker, and signs in by keyboard on a page. */
   async function begin(address: string, config: TestSettings = {}) {
     const app = await openApp({ config });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
@@ -57,7 +57,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     };
   }
 
-  it("a schedule is made with its preview, paused, run and deleted", async () => {
+  it("creates a schedule with a preview, pauses, runs and deletes it", async () => {
     await using one = await begin("/console/schedules");
     const { page, keys } = one;
     await keys.press("New schedule");
@@ -65,20 +65,20 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     await keys.write("Instruction", "write the report");
     await keys.write("Cron expression", "30 7 * * 1");
     await page.getByRole("list", { name: "Next times" }).getByText(/07:30$/).first().waitFor();
-    await keys.press("Schedule it");
+    await keys.press("Create schedule");
     await page.getByRole("heading", { name: "write the report" }).waitFor();
     await keys.press("Pause");
-    await page.getByText("catches up with nothing later").waitFor();
+    await page.getByText("meanwhile are skipped").waitFor();
     await keys.press("Resume");
-    await page.getByText("catches up with nothing later").waitFor({ state: "detached" });
+    await page.getByText("meanwhile are skipped").waitFor({ state: "detached" });
     await keys.press("Run now");
     await page.getByRole("link", { name: /completed write the report/ }).waitFor();
     await keys.press("Delete this schedule");
-    await keys.press("Delete the schedule");
-    await page.getByText("Nothing is scheduled.").waitFor();
+    await keys.press("Delete schedule");
+    await page.getByText("No schedules yet.").waitFor();
   });
 
-  it("a budget is made, lifted, changed and deleted; Escape leaves a window, and the focus is where it was", async () => {
+  it("creates, lifts, edits and deletes a budget; Escape closes a dialog and restores the focus", async () => {
     await using one = await begin("/console/budgets");
     const { page, keys } = one;
     await keys.press("New budget");
@@ -88,68 +88,68 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     await expect.poll(() => page.evaluate("document.activeElement.textContent.trim()")).toBe("New budget");
     await page.keyboard.press("Enter");
     await keys.write("Name", "Month");
-    await keys.write("At most", "0");
-    await keys.choose("Of", "runs");
-    await keys.press("Make the budget");
+    await keys.write("Limit", "0");
+    await keys.choose("Unit", "runs");
+    await keys.press("Create budget");
     await page.getByText("used up", { exact: true }).waitFor();
     await keys.press("Lift Month");
-    await keys.press("Lift it");
-    await page.getByText("It holds nothing until").waitFor();
-    await keys.press("Change Month");
-    await keys.write("At most", "12");
+    await keys.press("Lift budget");
+    await page.getByText("Not enforced until").waitFor();
+    await keys.press("Edit Month");
+    await keys.write("Limit", "12");
     await keys.press("Save");
     await page.getByText("of 12 runs").waitFor();
     await keys.press("Delete Month");
-    await keys.press("Delete the budget");
-    await page.getByText("There is no budget.").waitFor();
+    await keys.press("Delete budget");
+    await page.getByText("No budgets yet.").waitFor();
   });
 
-  it("a person gets an account, a token is made and revoked, and notifications are turned on", async () => {
+  it("creates a user, creates and revokes a token, and turns on notifications", async () => {
     await using one = await begin("/console/system/users");
     const { page, keys, go } = one;
-    await keys.press("New person");
+    await keys.press("New user");
     await keys.write("Name", "grace");
     await keys.choose("Role", "viewer");
-    await keys.press("Make the account");
-    await keys.press("I have it");
+    await keys.press("Create user");
+    await keys.press("Done");
     await keys.press(/grace/);
-    await keys.tick("May not sign in");
+    await keys.tick("Sign-in disabled");
     await keys.press("Save");
-    await page.getByRole("button", { name: /^may not sign in grace/ }).waitFor();
+    await page.getByRole("button", { name: /^disabled grace/ }).waitFor();
     await page.context().grantPermissions(["notifications"]);
     await go("/console/account");
     await keys.press("New token");
     await keys.write("Name", "ci");
-    await keys.write("What it may", "read:tasks");
-    await keys.press("Make the token");
-    await keys.press("I have it");
+    await keys.write("Scopes", "read:tasks");
+    await keys.press("Create token");
+    await keys.press("Done");
     await keys.press("Revoke ci");
-    await keys.press("Revoke the token");
-    await page.getByText("None. A program signs in with one").waitFor();
-    await keys.tick(/^Tell me in this browser/);
-    await expect.poll(() => page.getByLabel(/^Tell me in this browser/).isChecked()).toBe(true);
+    await keys.press("Revoke token");
+    await page.getByText("No tokens yet.").waitFor();
+    await keys.tick(/^Notify me in this browser/);
+    await expect.poll(() => page.getByLabel(/^Notify me in this browser/).isChecked()).toBe(true);
   });
 
-  it("one's own password is changed, and a backup is saved", async () => {
+  it("changes the own password, and saves a backup", async () => {
     await using one = await begin("/console/account");
     const { app, page, keys, go } = one;
     await app.call("POST /api/users", { name: "grace", role: "admin", password: PASSWORD });
-    await keys.press("Sign out here");
+    await keys.press("Sign out of this browser");
     await keys.write("Name", "grace");
     await keys.write("Password", PASSWORD);
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "grace" }).waitFor();
     await keys.write("Current password", PASSWORD);
     await keys.write("New password", "another long secret");
-    await keys.press("Change the password");
-    await page.getByText("The password is changed").waitFor();
+    await keys.press("Change password");
+    await page.getByText("Password changed").waitFor();
     await go("/console/system/backup");
     const saved = page.waitForEvent("download");
-    await keys.press("Make a backup");
+    await keys.press("Create backup");
     expect((await saved).suggestedFilename()).toMatch(/\.tar$/);
   });
 
-  it("a stranger is let in by their code, and shut out again", async () => {
+  it("pairs a sender by their code, and unpairs them", async () => {
     await using fake = new FakeTelegram();
     const phone = { kind: "telegram", token: fake.token, base_url: fake.url, worker: "Ada" };
     const config = { engines: fakeEngines(), platforms: { phone: phone as never } };
@@ -158,42 +158,42 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     fake.say("say let me in");
     await eventually("a code", () => fake.sent.length === 1);
     const [code = ""] = /[A-Z0-9]{4}-[A-Z0-9]{4}/.exec(fake.sent[0]?.text) ?? [];
-    await keys.press("Let somebody in");
+    await keys.press("Pair a sender");
     await keys.write("Code", code);
-    await keys.press("Whose is it?");
+    await keys.press("Look up code");
     await page.getByRole("strong").getByText("User 7").waitFor();
-    await keys.press("Let them in");
-    await page.getByText("1 person let in").waitFor();
-    await keys.press("Shut out User 7");
-    await keys.press("Shut them out");
-    await page.getByText("1 person let in").waitFor({ state: "detached" });
+    await keys.press("Confirm pairing");
+    await page.getByText("1 paired sender").waitFor();
+    await keys.press("Unpair User 7");
+    await keys.press("Unpair sender");
+    await page.getByText("1 paired sender").waitFor({ state: "detached" });
   });
 
-  it("a runner is added, drained, given runs again and removed", async () => {
+  it("adds, drains, resumes and removes a runner", async () => {
     await using one = await begin("/console/runners");
     const { app, page, keys } = one;
-    await keys.press("Add a runner");
+    await keys.press("Add runner");
     await keys.write("Name", "mac1");
     await keys.write("Labels", "macos gpu");
-    await keys.press("Make its token");
+    await keys.press("Create token");
     const token = await page.locator(".secret code").first().textContent() ?? "";
-    await keys.press("I have it");
+    await keys.press("Done");
     await new FakeRunner(app, token).claim({ wait_ms: 0 });
     await page.getByText("0 of 4 runs").waitFor();
     await keys.press(/mac1/);
     await keys.press("Drain");
-    await page.getByText("It gets no more runs").waitFor();
-    await keys.press("Give it runs again");
+    await page.getByText("The runner gets no new runs.").waitFor();
+    await keys.press("Resume");
     await page.getByRole("button", { name: "Drain" }).waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await keys.press(/mac1/);
     await keys.press("Remove");
-    await keys.press("Remove the runner");
-    await page.getByText("Every worker runs on the service's own machine.").waitFor();
+    await keys.press("Remove runner");
+    await page.getByText("No runners yet.").waitFor();
   });
 
-  it("a question is answered, failed runs are run again by their filter, and a worker forgets a conversation", async () => {
+  it("answers a question, runs the filtered failures again, and lets a worker forget a conversation", async () => {
     await using one = await begin("/", { engines: { breaks: BREAKS_ONCE } });
     const { app, ada, page, keys, go } = one;
     const chat = await conversation(app, ada.id);
@@ -204,7 +204,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     });
     await page.getByText("Today?").waitFor();
     await keys.press("No");
-    await page.getByText("Nothing needs you.").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
     for (const name of ["Eve", "Bob"]) {
       const { id } = await app.call("POST /api/workers", { name, engine: "breaks" });
       const task = { message_id: name, worker_id: id, type: "immediate", instruction: "fetch the report" };
@@ -212,57 +212,57 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     }
     await app.settle();
     await go("/console/executions?status=failed");
-    await page.getByText("2 in all").waitFor();
+    await page.getByText("2 total").waitFor();
     await keys.press("Run all again");
     await keys.press("Run 2 again");
-    await page.getByText("2 of 2 run again").waitFor();
+    await page.getByText("Started 2 of 2 runs again").waitFor();
     await go(`/console/workers/${ada.id}`);
-    await keys.press("Conversations that it goes on with");
+    await keys.press("Conversation contexts");
     await keys.press("Forget");
-    await keys.press("Forget it");
-    await page.getByText("None: it begins anew in each.").waitFor();
+    await keys.press("Forget context");
+    await page.getByText("No stored contexts.").waitFor();
   });
 
-  it("a conversation is found, named and deleted; why it went where it went is read", async () => {
+  it("opens, renames and deletes a conversation, and shows why its worker was chosen", async () => {
     await using one = await begin("/console/chat");
     const { app, ada, page, keys } = one;
     await conversation(app, ada.id);
     await page.getByText("You: good morning").or(page.getByText("good morning")).first().waitFor();
     await keys.press(/^New conversation|^Talk/);
     await keys.press("Why this worker?");
-    await page.getByRole("note").getByText("It went to Ada").waitFor();
-    await keys.press("Settings of this conversation");
+    await page.getByRole("note").getByText("Routed to Ada").waitFor();
+    await keys.press("Conversation settings");
     await keys.write("Name", "Mornings");
     await keys.press("Save");
     await page.getByRole("heading", { name: "Mornings" }).waitFor();
-    await keys.press("Settings of this conversation");
+    await keys.press("Conversation settings");
     await keys.press("Delete");
-    await keys.press("Delete the conversation");
-    await page.getByText("No conversation yet.").waitFor();
+    await keys.press("Delete conversation");
+    await page.getByText("No conversations yet.").waitFor();
   });
 
-  it("a webhook is made, tested, switched off and deleted", async () => {
+  it("creates, tests, disables and deletes a webhook", async () => {
     await using one = await begin("/console/system/webhooks");
     const { page, keys } = one;
     await keys.press("New webhook");
     await keys.write("Name", "ci");
-    await keys.write("Address", "http://127.0.0.1:9/hook");
-    await keys.press("Make the webhook");
-    await keys.press("I have it");
-    await keys.press(/^sends\s*ci/);
+    await keys.write("URL", "http://127.0.0.1:9/hook");
+    await keys.press("Create webhook");
+    await keys.press("Done");
+    await keys.press(/^active\s*ci/);
     await page.getByRole("heading", { name: "ci" }).waitFor();
     await keys.press("Test");
     await page.getByText("webhook.tested").waitFor();
     await keys.press("Edit");
-    await keys.tick("It sends");
+    await keys.tick("Enabled");
     await keys.press("Save");
     await page.getByText("off", { exact: true }).waitFor();
     await keys.press("Delete ci");
-    await keys.press("Delete the webhook");
-    await page.getByText("Nobody outside is told of anything.").waitFor();
+    await keys.press("Delete webhook");
+    await page.getByText("No webhooks yet.").waitFor();
   });
 
-  it("a worker is made and moved in the tree of departments, and something is noted", async () => {
+  it("creates a worker, moves it between departments, and creates a memory entry", async () => {
     await using one = await begin("/console/workers");
     const { page, keys, go } = one;
     await keys.press("Departments");
@@ -273,7 +273,7 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     await keys.press("New worker");
     await keys.write("Name", "Bob");
     await keys.tick("Research");
-    await keys.press("Make the worker");
+    await keys.press("Create worker");
     await page.getByRole("heading", { name: "Bob" }).waitFor();
     await keys.press("Edit");
     await keys.tick("Research");
@@ -286,13 +286,13 @@ describe.skipIf(path === null)("every journey by keyboard alone (contract 17.3)"
     await keys.write("Text", "short");
     await keys.press("Save");
     await page.getByRole("heading", { name: "tone" }).waitFor();
-    await keys.press("Forget tone");
-    await keys.press("Forget it");
-    await page.getByText("Nothing is noted here.").waitFor();
+    await keys.press("Delete tone");
+    await keys.press("Delete entry");
+    await page.getByText("No memory entries yet.").waitFor();
   });
 });
 
-/** A conversation with a worker that has something in mind of it. */
+/** Creates a conversation with a worker that has a context of it. */
 async function conversation(app: App, worker_id: string): Promise<{ id: string; message: string }> {
   const { id } = await app.call("POST /api/local/sessions", { worker_id });
   const said = await app.call(`POST /api/local/sessions/${id}/messages`, { content: "good morning" });

@@ -4,19 +4,19 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApp } from "../harness/app.ts";
 import { findBrowser, launch, Visitor } from "../harness/browser.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 
-describe.skipIf(path === null)("a log that is followed for longer than a token is good (contract 17)", () => {
+describe.skipIf(path === null)("a log that is followed for longer than a token is valid", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  /** A run that has said "before", and waits; and somebody whose token ended while they followed its log. */
+  /** Starts a run that has written "before", and follows its log with a short token. */
   async function begin() {
     const dir = await Deno.makeTempDir({ prefix: "svc-test-" });
     const go = join(dir, "go");
@@ -38,7 +38,7 @@ describe.skipIf(path === null)("a log that is followed for longer than a token i
     const { page } = visitor;
     let cuts = 0;
     const count = (request: Request) => void (request.url().includes("/logs?") && cuts++);
-    // Chromium calls the end of a stream that is followed either.
+    // Chromium reports the end of a stream as finished or as failed.
     page.on("requestfinished", count).on("requestfailed", count);
     await visitor.goto(`/console/executions/${execution.id}`);
     await visitor.signIn();
@@ -63,10 +63,10 @@ describe.skipIf(path === null)("a log that is followed for longer than a token i
     };
   }
 
-  it("goes on with the next token, each line once, until the run ends", async () => {
+  it("continues with the next token, without repeated lines, until the run ends", async () => {
     await using one = await begin();
     const { page, lines } = one;
-    // More than once: each token that follows ends, too.
+    // Each following token expires, too.
     for (let ends = 0; ends < 2; ends++) await one.cut();
     await page.getByText(/^\d+ lines?, live$/).waitFor();
     await one.goOn();
@@ -75,7 +75,7 @@ describe.skipIf(path === null)("a log that is followed for longer than a token i
     expect(await lines.getByText("before").count()).toBe(1);
   });
 
-  it("a run that ends just behind its reader's token has its last lines shown", async () => {
+  it("shows the last lines of a run that ends right after the token", async () => {
     await using one = await begin();
     const { app, page, lines } = one;
     const ended = Promise.withResolvers<void>();

@@ -3,21 +3,21 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type App, openApp, PASSWORD, type TestSettings } from "../harness/app.ts";
 import { findBrowser, launch, Visitor } from "../harness/browser.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
-// A machine that is busy with other tests takes its time.
+// A busy machine is slow.
 const POLL = { timeout: 30_000 };
 
-describe.skipIf(path === null)("what is typed, and what is sent, is not lost (contract 17.4)", () => {
+describe.skipIf(path === null)("input and requests are not lost", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  /** A conversation, and somebody who has opened it. */
+  /** Creates a conversation and opens it. */
   async function begin(config: TestSettings = {}) {
     const app = await openApp({ config });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
@@ -44,13 +44,13 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
     };
   }
 
-  it("a message whose answer was lost is in the field again, behind it what was typed since; sent again it is one [CNS-2]", async () => {
+  it("a message whose answer was lost returns to the field before newer text, and a second attempt creates no second message [CNS-2]", async () => {
     await using one = await begin();
     const { app, page, field, send } = one;
     const held = Promise.withResolvers<void>();
     await page.route("**/messages", async (route) => {
       if (route.request().method() !== "POST") return await route.continue();
-      // The service takes it, and the answer never comes.
+      // The service accepts the message, and the answer is lost.
       await route.fetch();
       await held.promise;
       await route.abort();
@@ -58,26 +58,26 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
     await send("good morning");
     await field.fill("and one more thing");
     held.resolve();
-    await page.getByRole("alert").getByText("The service does not answer").waitFor();
+    await page.getByRole("alert").getByText("The service does not respond").waitFor();
     expect(await field.inputValue()).toBe("good morning\n\nand one more thing");
     await page.unroute("**/messages");
     await send("good morning");
     await page.getByRole("alert").waitFor({ state: "detached" });
     await app.settle();
     expect(await app.call("GET /api/messages/inbound")).toHaveLength(1);
-    // The same words another time are another message.
+    // The same text, sent later, is another message.
     await send("good morning");
     await expect.poll(async () => (await app.call("GET /api/messages/inbound")).length, POLL).toBe(2);
   });
 
-  it("a page that is loaded anew while a message is on its way has it in the field, and it stays one message [CNS-2]", async () => {
+  it("a page that reloads while it sends a message returns the text to the field, and it stays one message [CNS-2]", async () => {
     await using one = await begin();
     const { app, page, field, send } = one;
     const arrived = Promise.withResolvers<void>();
     let left = 1;
     await page.route("**/messages", async (route) => {
       if (route.request().method() !== "POST" || left-- <= 0) return await route.continue();
-      // The answer is never seen: the page is gone before.
+      // The page is closed before the answer arrives.
       await route.fetch();
       arrived.resolve();
     });
@@ -94,7 +94,7 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
     expect(await field.inputValue()).toBe("");
   });
 
-  it("what was made, and whose answer was lost, is not made twice by pressing again [CNS-2]", async () => {
+  it("a request whose answer was lost is not executed twice by a second press [CNS-2]", async () => {
     await using one = await begin();
     const { app, visitor, page } = one;
     await visitor.goto("/console/schedules/new");
@@ -102,22 +102,22 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
     await page.route("**/api/tasks", async (route) => (await route.fetch(), await route.abort()), {
       times: 1,
     });
-    await page.getByRole("button", { name: "Schedule it" }).click();
-    await page.getByRole("alert").getByText("The service does not answer").waitFor();
+    await page.getByRole("button", { name: "Create schedule" }).click();
+    await page.getByRole("alert").getByText("The service does not respond").waitFor();
     expect(await app.call("GET /api/queue")).toHaveLength(1);
-    await page.getByRole("button", { name: "Schedule it" }).click();
+    await page.getByRole("button", { name: "Create schedule" }).click();
     await page.getByRole("heading", { name: "write the report" }).waitFor();
     expect(await app.call("GET /api/queue")).toHaveLength(1);
     await page.route("**/run", async (route) => (await route.fetch(), await route.abort()), { times: 1 });
     await page.getByRole("button", { name: "Run now" }).click();
-    await page.getByText("The service does not answer").waitFor();
+    await page.getByText("The service does not respond").waitFor();
     await page.getByRole("button", { name: "Run now" }).click();
-    await page.getByText("It runs now").waitFor();
+    await page.getByText("Run started").waitFor();
     await app.settle();
     expect(await app.call("GET /api/executions")).toHaveLength(1);
   });
 
-  it("a session that ends while a message is on its way: it goes on behind the login [CNS-3]", async () => {
+  it("a message whose session expires is sent after the login [CNS-3]", async () => {
     await using one = await begin();
     const { app, page, send } = one;
     await page.route("**/messages", async (route) => {
@@ -134,29 +134,29 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
     expect(await app.call("GET /api/messages/inbound")).toHaveLength(1);
   });
 
-  it("two tabs: signing out in one is signing out in both; who signs in next sees nothing of who was here [CNS-4]", async () => {
+  it("a sign-out is valid in all tabs, and the next user sees no data of the previous one [CNS-4]", async () => {
     await using one = await begin();
     const { app, visitor, page, field } = one;
     await app.call("POST /api/users", { name: "grace", role: "viewer", password: "a long secret" });
     await field.fill("the password is swordfish");
     const other = await visitor.context.newPage();
     await other.goto(`${app.url}/console/workers/new`);
-    await other.getByLabel("What it is for").fill("a secret plan");
+    await other.getByLabel("Description").fill("a secret plan");
     await page.bringToFront();
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByRole("heading", { name: "Sign in to svc" }).waitFor();
     await other.getByRole("heading", { name: "Sign in to svc" }).waitFor();
     for (const each of [page, other]) expect(await each.evaluate("sessionStorage.length")).toBe(0);
     await visitor.signIn("grace", "a long secret");
-    // The other tab follows, and starts anew.
-    await other.getByText("may look at workers, and not change them").waitFor();
+    // The other tab follows and reloads.
+    await other.getByText("permission to edit workers").waitFor();
     await page.getByText("Plans").first().waitFor();
     expect(await page.getByText("swordfish").count()).toBe(0);
     expect(await page.getByLabel("Message", { exact: true }).count()).toBe(0);
   });
 
   for (const how of ["over the page", "after a reload"]) {
-    it(`somebody else who signs in ${how} begins with a page of their own [CNS-4]`, async () => {
+    it(`another user who signs in ${how} starts with an empty page [CNS-4]`, async () => {
       await using one = await begin({ auth: { access_ttl: "2s" } });
       const { app, page, field, visitor } = one;
       await app.call("POST /api/users", { name: "grace", role: "operator", password: "a long secret" });
@@ -172,7 +172,7 @@ describe.skipIf(path === null)("what is typed, and what is sent, is not lost (co
   }
 });
 
-// The refresh token is gone, as after a change of the password or thirty days.
+// Deletes the refresh token, as a change of the password does.
 async function endSessions(app: App): Promise<void> {
   await app.db.write([{ sql: "delete from refresh_token", args: [] }]);
 }

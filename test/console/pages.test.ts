@@ -7,11 +7,11 @@ import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 import { DESK, findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
-// A machine that is busy with other tests takes its time.
+// A busy machine is slow.
 const POLL = { timeout: 30_000 };
 const AXE = Deno.readTextFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"));
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
@@ -22,20 +22,20 @@ const VIEWS = {
   "dark desk": { ...DESK, dark: true },
   "dark phone": { ...PHONE, dark: true },
 };
-// Both widths and both palettes in two views; `.ci/long` looks at all four.
+// Two views cover both widths and both color schemes; `.ci/long` runs all four.
 const SHORT = ["desk", "dark phone"];
 const isLong = Deno.env.get("SVC_TEST_VIEWS") === "all";
-// No test takes longer than a minute, whatever comes to the pages.
+// Parts keep each test below a minute.
 const PARTS = 4;
 
-// Everything that a text could do if it were markup, a link, or a terminal's command.
+// Markup, links and terminal codes that would run code or change the page.
 const HOSTILE = `<img src=x onerror="window.canary=1"><script>window.canary=1</script>` +
   `<svg onload="window.canary=1"> [press](javascript:window.canary=1) ![p](data:text/html,<script>window.canary=1</script>) ` +
   `<a href="javascript:window.canary=1">x</a> <iframe srcdoc="<script>parent.canary=1</script>"></iframe>`;
 const WEBHOOK_SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 const LOG = `\x1b]0;title\x07\x1b[31m${HOSTILE}\x1b[0m \x1b[2J\x1b[5A`;
 
-/** A service with something on every page, all of it hostile; answers every page's path. */
+/** Fills a service with hostile data for every page. Returns the paths of the pages. */
 async function fill(app: App, fake: FakeTelegram): Promise<string[]> {
   const name = HOSTILE.slice(0, 190);
   const department = await app.call("POST /api/departments", {
@@ -148,7 +148,7 @@ async function fill(app: App, fake: FakeTelegram): Promise<string[]> {
   ];
 }
 
-/** A runner that says of itself whatever it likes, and a worker whose directory is there. */
+/** Creates a runner with hostile data, and a worker with its directory on it. */
 async function elsewhere(app: App, name: string): Promise<{ runner: string; worker: string }> {
   const { id, token } = await app.call("POST /api/runners", { name: name.slice(0, 100), labels: ["x"] });
   await new FakeRunner(app, token).claim({
@@ -165,7 +165,7 @@ async function elsewhere(app: App, name: string): Promise<{ runner: string; work
 
 const STRANGE_KEY = "phone:4711";
 
-/** What comes from other platforms: senders, who may call themselves anything, and what they write. */
+/** Creates a sender with a hostile name and a hostile message on another platform. */
 async function strange(app: App, fake: FakeTelegram): Promise<void> {
   await app.db.write([{
     sql:
@@ -180,7 +180,7 @@ async function strange(app: App, fake: FakeTelegram): Promise<void> {
   });
 }
 
-/** Puts hostile texts where fill() has none: with those there are more than 30 places. */
+/** Adds hostile data that fill() does not. */
 async function hide(app: App, { worker, chat, message }: Record<"worker" | "chat" | "message", string>) {
   const name = HOSTILE.slice(0, 100);
   await app.call(`PUT /api/workers/${worker}`, { engine_args: { claude: `'${HOSTILE}'` } });
@@ -225,7 +225,7 @@ function engines() {
   };
 }
 
-describe.skipIf(path === null)("every page of the console (contract 17)", () => {
+describe.skipIf(path === null)("every page of the console", () => {
   let browser: Browser;
   const fake = new FakeTelegram();
   let app: App;
@@ -244,7 +244,7 @@ describe.skipIf(path === null)("every page of the console (contract 17)", () => 
   for (const [name, view] of Object.entries(VIEWS)) {
     if (!isLong && !SHORT.includes(name)) continue;
     for (let part = 0; part < PARTS; part++) {
-      it(`runs nothing of what texts say, has no fault that axe knows, and fits: ${name}, ${part + 1} of ${PARTS} [CNS-1]`, async () => {
+      it(`runs no code of hostile texts, has no axe violations, and fits the screen: ${name}, ${part + 1} of ${PARTS} [CNS-1]`, async () => {
         await using visitor = await Visitor.open(browser, app.url, view);
         await visitor.goto("/");
         const faults: unknown[] = await examine(visitor);
@@ -258,7 +258,7 @@ describe.skipIf(path === null)("every page of the console (contract 17)", () => 
     }
   }
 
-  it("shows what came as text, to the letter [CNS-1]", async () => {
+  it("shows hostile input as text, unchanged [CNS-1]", async () => {
     await using visitor = await Visitor.open(browser, app.url);
     const { page } = visitor;
     await visitor.goto(pages[2] ?? "");
@@ -270,7 +270,7 @@ describe.skipIf(path === null)("every page of the console (contract 17)", () => 
   });
 });
 
-/** Opens a page, sees that nothing of its texts has become more than text and that it fits, and answers what axe finds. */
+/** Opens a page, checks that its data is plain text and fits the screen, and returns the violations that axe finds. */
 async function look(visitor: Visitor, address: string): Promise<unknown[]> {
   const { page } = visitor;
   await visitor.goto(address);

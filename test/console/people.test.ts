@@ -3,58 +3,58 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApp, PASSWORD } from "../harness/app.ts";
 import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 
-describe.skipIf(path === null)("people in the console (contract 9, contract 17)", () => {
+describe.skipIf(path === null)("users in the console", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  it("somebody gets an account with a password that is shown once, signs in, and is changed and deleted", async () => {
+  it("creates a user with a one-time password, who signs in; edits and deletes the user", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await using visitor = await Visitor.open(browser, app.url);
     const { page } = visitor;
     await visitor.goto("/console/system/users");
     await visitor.signIn();
-    await page.getByRole("button", { name: "New person" }).click();
+    await page.getByRole("button", { name: "New user" }).click();
     await page.getByLabel("Name").fill("grace");
     await page.getByLabel("Role").selectOption("viewer");
-    await page.getByRole("button", { name: "Make the account" }).click();
+    await page.getByRole("button", { name: "Create user" }).click();
     const secret = await page.locator(".secret code").textContent() ?? "";
-    await page.getByRole("button", { name: "I have it" }).click();
+    await page.getByRole("button", { name: "Done" }).click();
     expect(await page.content()).not.toContain(secret);
 
     await using other = await Visitor.open(browser, app.url, PHONE);
     await other.goto("/console/workers");
     await other.signIn("grace", secret);
     await other.page.getByText("Ada").waitFor();
-    // What a viewer may not do is not offered.
+    // A viewer sees no actions.
     expect(await other.page.getByRole("link", { name: "New worker" }).count()).toBe(0);
     // A viewer who opens an admin's link.
     await other.goto("/console/system/backup");
-    await other.page.getByText("Only an administrator makes backups.").waitFor();
+    await other.page.getByText("Only administrators can create backups.").waitFor();
 
-    await page.getByRole("button", { name: /^may sign in grace/ }).click();
+    await page.getByRole("button", { name: /^active grace/ }).click();
     await page.getByLabel("Role").selectOption("operator");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("operator", { exact: true }).waitFor();
     expect(await app.call("GET /api/users/grace")).toMatchObject({ role: "operator" });
-    await page.getByRole("button", { name: /^may sign in grace/ }).click();
+    await page.getByRole("button", { name: /^active grace/ }).click();
     await page.getByRole("button", { name: "Delete", exact: true }).click();
-    await page.getByText("its tokens and its logins end at once").waitFor();
-    await page.getByRole("button", { name: "Delete the account" }).click();
+    await page.getByText("its tokens and its sessions end immediately").waitFor();
+    await page.getByRole("button", { name: "Delete user" }).click();
     await page.getByRole("button", { name: /grace/ }).waitFor({ state: "detached" });
     await other.page.getByRole("heading", { name: "Sign in again" }).waitFor();
     expect([...visitor.complaints, ...other.complaints]).toEqual([]);
   });
 
-  it("a token is made for a program, used by it, and revoked; a scope that one has not is refused in words", async () => {
+  it("creates, uses and revokes a token, and explains a scope that the user lacks", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/users", { name: "grace", role: "viewer", password: PASSWORD });
@@ -64,19 +64,19 @@ describe.skipIf(path === null)("people in the console (contract 9, contract 17)"
     await visitor.signIn("grace");
     await page.getByRole("button", { name: "New token" }).click();
     await page.getByLabel("Name").fill("ci");
-    await page.getByLabel("What it may").fill("write:tasks");
-    await page.getByRole("button", { name: "Make the token" }).click();
+    await page.getByLabel("Scopes").fill("write:tasks");
+    await page.getByRole("button", { name: "Create token" }).click();
     await page.getByRole("alert").getByText("you do not hold it yourself").waitFor();
-    await page.getByLabel("What it may").fill("read:workers");
-    await page.getByRole("button", { name: "Make the token" }).click();
+    await page.getByLabel("Scopes").fill("read:workers");
+    await page.getByRole("button", { name: "Create token" }).click();
     const secret = await page.locator(".secret code").textContent() ?? "";
-    await page.getByRole("button", { name: "I have it" }).click();
+    await page.getByRole("button", { name: "Done" }).click();
     const read = () => fetch(`${app.url}/api/workers`, { headers: { authorization: `Bearer ${secret}` } });
     const answer = await read();
     expect([answer.status, await answer.json()]).toMatchObject([200, [{ name: "Ada" }]]);
     await page.getByRole("button", { name: "Revoke ci" }).click();
-    await page.getByRole("button", { name: "Revoke the token" }).click();
-    await page.getByText("None. A program signs in with one").waitFor();
+    await page.getByRole("button", { name: "Revoke token" }).click();
+    await page.getByText("No tokens yet.").waitFor();
     const refused = await read();
     await refused.body?.cancel();
     expect(refused.status).toBe(401);
@@ -84,7 +84,7 @@ describe.skipIf(path === null)("people in the console (contract 9, contract 17)"
   });
 
   for (const name of ["admin", "grace"]) {
-    it(`one's own password is changed, and one stays signed in here and nowhere else: ${name}`, async () => {
+    it(`changes the own password, which keeps this session and ends the others: ${name}`, async () => {
       // Neither the configuration nor the environment sets the operator's password.
       await using app = await openApp({ config: { auth: { password_hash: "" } } });
       const before = name === "admin" ? app.server.generatedPassword ?? "" : PASSWORD;
@@ -100,11 +100,11 @@ describe.skipIf(path === null)("people in the console (contract 9, contract 17)"
       const { page } = visitor;
       await page.getByLabel("Current password").fill("wrong enough");
       await page.getByLabel("New password").fill("another long secret");
-      await page.getByRole("button", { name: "Change the password" }).click();
+      await page.getByRole("button", { name: "Change password" }).click();
       await page.getByText("Current password is wrong").waitFor();
       await page.getByLabel("Current password").fill(before);
-      await page.getByRole("button", { name: "Change the password" }).click();
-      await page.getByText("The password is changed").waitFor();
+      await page.getByRole("button", { name: "Change password" }).click();
+      await page.getByText("Password changed").waitFor();
       await page.reload();
       await page.getByRole("heading", { name }).waitFor();
       await elsewhere.goto("/console/workers");
@@ -114,7 +114,7 @@ describe.skipIf(path === null)("people in the console (contract 9, contract 17)"
     });
   }
 
-  it("a browser tells of the inbox only when somebody has turned it on, and only while nobody looks", async () => {
+  it("shows notifications only if they are enabled and the page is hidden", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await using visitor = await Visitor.open(browser, app.url);
@@ -130,14 +130,14 @@ describe.skipIf(path === null)("people in the console (contract 9, contract 17)"
       const { id } = await app.call("POST /api/workers", { name });
       await app.call(`PUT /api/workers/${id}`, { paused: true });
     };
-    const needed = (count: number) => page.getByText(`${count}need you`).waitFor();
+    const needed = (count: number) => page.getByText(`${count}need attention`).waitFor();
     await visitor.goto("/console/account");
     await visitor.signIn();
     await page.evaluate("window.unseen = true");
     await pause("Bob");
     await needed(1);
     expect(await page.evaluate("[window.asked, window.told]")).toEqual([0, []]);
-    await page.getByLabel("Tell me in this browser").check();
+    await page.getByLabel("Notify me in this browser").check();
     await pause("Eve");
     await needed(2);
     expect(await page.evaluate("[window.asked, window.told]")).toEqual([1, ["Eve"]]);
@@ -148,14 +148,14 @@ describe.skipIf(path === null)("people in the console (contract 9, contract 17)"
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a backup is saved; the signing key is in it with the password only", async () => {
+  it("saves a backup, and includes the signing key only with the password", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await using visitor = await Visitor.open(browser, app.url);
     const { page } = visitor;
     await visitor.goto("/console/system/backup");
     await visitor.signIn();
-    const make = page.getByRole("button", { name: "Make a backup" });
+    const make = page.getByRole("button", { name: "Create backup" });
     const saved = async () => {
       const [download] = await Promise.all([page.waitForEvent("download"), make.click()]);
       const bytes = await Deno.readFile(await download.path());

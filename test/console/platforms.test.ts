@@ -8,21 +8,21 @@ import { eventually } from "../harness/wait.ts";
 import { Receiver } from "../platform/fakes/receiver.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 const MALLORY = { from: { id: 4711, is_bot: false, first_name: "<b>Mallory</b>" } };
 
-describe.skipIf(path === null)("platforms in the console (contract 10, contract 17)", () => {
+describe.skipIf(path === null)("platforms in the console", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  it("a stranger is let in by the code that they got, after it was shown whose it is, and shut out again", async () => {
+  it("pairs a sender by their code after showing who they are, and unpairs them", async () => {
     await using fake = new FakeTelegram();
     const phone = { kind: "telegram", token: fake.token, base_url: fake.url, worker: "Ada" };
     await using app = await openApp({
@@ -39,16 +39,16 @@ describe.skipIf(path === null)("platforms in the console (contract 10, contract 
     await visitor.goto("/console/platforms");
     await visitor.signIn();
     await page.getByRole("heading", { name: "phone" }).waitFor();
-    await page.getByRole("button", { name: "Let somebody in" }).click();
+    await page.getByRole("button", { name: "Pair a sender" }).click();
     await page.getByLabel("Code").fill("ZZZZ-9999");
-    await page.getByRole("button", { name: "Whose is it?" }).click();
+    await page.getByRole("button", { name: "Look up code" }).click();
     await page.getByRole("alert").waitFor();
     await page.getByLabel("Code").fill(code.toLowerCase());
-    await page.getByRole("button", { name: "Whose is it?" }).click();
+    await page.getByRole("button", { name: "Look up code" }).click();
     await page.getByText("<b>Mallory</b>").waitFor();
     await page.getByText("4711").waitFor();
-    await page.getByRole("button", { name: "Let them in" }).click();
-    await page.getByText("1 person let in").waitFor();
+    await page.getByRole("button", { name: "Confirm pairing" }).click();
+    await page.getByText("1 paired sender").waitFor();
     expect(await app.call("GET /api/platforms/phone/senders")).toMatchObject([{ id: "4711" }]);
     say("say **hello**");
     await eventually("a reply", () => answers().includes("<b>hello</b>"));
@@ -56,9 +56,9 @@ describe.skipIf(path === null)("platforms in the console (contract 10, contract 
     await page.getByRole("link", { name: /hello/ }).click();
     await page.getByRole("article", { name: "Reply" }).getByText("hello").waitFor();
     await visitor.goto("/console/platforms");
-    await page.getByRole("button", { name: /^Shut out/ }).click();
-    await page.getByRole("button", { name: "Shut them out" }).click();
-    await page.getByText("1 person let in").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: /^Unpair/ }).click();
+    await page.getByRole("button", { name: "Unpair sender" }).click();
+    await page.getByText("1 paired sender").waitFor({ state: "detached" });
     expect(await app.call("GET /api/platforms/phone/senders")).toEqual([]);
     say("say still here");
     await eventually("another code", () => answers().at(-1)?.includes("svc ctl platform pair") === true);
@@ -67,7 +67,7 @@ describe.skipIf(path === null)("platforms in the console (contract 10, contract 
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a reply whose delivery was given up is sent again from the inbox, once", async () => {
+  it("sends an undelivered reply again from the inbox, once", async () => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
     const alerts = {
@@ -91,7 +91,7 @@ describe.skipIf(path === null)("platforms in the console (contract 10, contract 
     await visitor.signIn();
     const again = page.getByRole("button", { name: /^Send again: the report is ready/ });
     await again.dblclick();
-    await page.getByText("It is being sent again").waitFor();
+    await page.getByText("Sending again").waitFor();
     await app.until("message.sent");
     await again.waitFor({ state: "detached" });
     expect(receiver.got.map(({ body }) => body.data.text)).toEqual([
@@ -101,7 +101,7 @@ describe.skipIf(path === null)("platforms in the console (contract 10, contract 
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a platform of a kind that this console never heard of is shown like any other", async () => {
+  it("shows a platform of an unknown kind like any other", async () => {
     await using app = await openApp();
     await using visitor = await Visitor.open(browser, app.url);
     const { page } = visitor;
@@ -123,7 +123,7 @@ describe.skipIf(path === null)("platforms in the console (contract 10, contract 
     await visitor.signIn();
     await page.getByRole("heading", { name: "pigeons" }).waitFor();
     await page.getByText("carrier_pigeon").waitFor();
-    await page.getByText("2 replies wait").waitFor();
+    await page.getByText("2 replies waiting").waitFor();
     await page.getByRole("button", { name: "Test pigeons" }).waitFor();
     expect(visitor.complaints).toEqual([]);
   });

@@ -5,13 +5,13 @@ import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 import { awayWorker, FakeRunner, taskFor } from "../harness/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 const WHISPER = [{ name: "whisper", agent: true, external: true }];
 
-/** A runner that the service has heard of. */
+/** Creates a runner that has connected. */
 async function present(app: App, name: string, labels: string[], engines: object[] = WHISPER) {
   const { token } = await app.call("POST /api/runners", { name, labels });
   const runner = new FakeRunner(app, token);
@@ -19,34 +19,34 @@ async function present(app: App, name: string, labels: string[], engines: object
   return runner;
 }
 
-describe.skipIf(path === null)("runners in the console (contract 17, contract 18)", () => {
+describe.skipIf(path === null)("runners in the console", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  it("one is added with a token that is shown once, is seen as it comes, drained, given runs again, and removed", async () => {
+  it("adds a runner with a one-time token, sees it connect, drains, resumes and removes it", async () => {
     await using app = await openApp();
     await using visitor = await Visitor.open(browser, app.url, PHONE);
     const { page } = visitor;
     await visitor.goto("/console/runners");
     await visitor.signIn();
-    await page.getByText("Every worker runs on the service's own machine.").waitFor();
-    await page.getByRole("button", { name: "Add a runner" }).click();
+    await page.getByText("No runners yet.").waitFor();
+    await page.getByRole("button", { name: "Add runner" }).click();
     await page.getByLabel("Name").fill("mac1");
     await page.getByLabel("Labels").fill("Mac OS");
-    await page.getByRole("button", { name: "Make its token" }).click();
+    await page.getByRole("button", { name: "Create token" }).click();
     await page.getByText(/^Labels must be 1-50 of/).waitFor();
     await page.getByLabel("Labels").fill("macos, gpu");
-    await page.getByRole("button", { name: "Make its token" }).click();
+    await page.getByRole("button", { name: "Create token" }).click();
     await page.locator(".secret code").nth(1).waitFor();
     const [token = "", command] = await page.locator(".secret code").allTextContents();
     expect(command).toBe(`svc runner --url ${app.url} --token-file runner.token`);
-    await page.getByText("has to begin with https:").waitFor();
-    await page.getByRole("button", { name: "I have it" }).click();
+    await page.getByText("must start with https:").waitFor();
+    await page.getByRole("button", { name: "Done" }).click();
     expect(await page.content()).not.toContain(token);
-    await page.getByRole("button", { name: /mac1.*not here yet/ }).waitFor();
+    await page.getByRole("button", { name: /mac1.*not connected yet/ }).waitFor();
 
     const runner = new FakeRunner(app, token);
     await runner.claim({ wait_ms: 0, version: "4.9.0" });
@@ -54,26 +54,26 @@ describe.skipIf(path === null)("runners in the console (contract 17, contract 18
     await page.getByRole("button", { name: /mac1.*0 of 4 runs/ }).click();
     await page.getByRole("heading", { name: "mac1" }).waitFor();
     await page.getByRole("button", { name: "Drain" }).click();
-    await page.getByText("It gets no more runs; those that it has may end.").waitFor();
+    await page.getByText("The runner gets no new runs.").waitFor();
     expect(await app.call("GET /api/runners/mac1")).toMatchObject({ draining: true });
-    await page.getByRole("button", { name: "Give it runs again" }).click();
+    await page.getByRole("button", { name: "Resume" }).click();
     await page.getByRole("button", { name: "Drain" }).waitFor();
 
     const worker = await awayWorker(app, "echo", { runs_on: ["gpu"] });
     await taskFor(app, worker, "hello");
     expect((await runner.claim()).body.run).not.toBeNull();
-    await page.getByText("1 of 4 at a time").waitFor();
+    await page.getByText("1 of 4", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Remove" }).click();
-    await page.getByText("1 run of it is lost, and tried again later. 1 worker has its directory there")
+    await page.getByText("1 run is lost and retried later. 1 worker has its directory there")
       .waitFor();
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
-    await page.getByRole("button", { name: "Remove the runner" }).click();
-    await page.getByText("Every worker runs on the service's own machine.").waitFor();
+    await page.getByRole("button", { name: "Remove runner" }).click();
+    await page.getByText("No runners yet.").waitFor();
     expect(await app.call("GET /api/runners")).toEqual([]);
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a worker is made for the labels and with an engine of runners, waits for one, and is moved", async () => {
+  it("creates a worker for the labels and an engine of runners, moves it, and shows that it waits", async () => {
     await using app = await openApp();
     for (const name of ["r1", "r2"]) await present(app, name, ["gpu", "linux"]);
     await present(app, "r3", ["macos"], [{ name: "claude", agent: true, external: true }]);
@@ -82,30 +82,34 @@ describe.skipIf(path === null)("runners in the console (contract 17, contract 18
     await visitor.goto("/console/workers/new");
     await visitor.signIn();
     await page.getByLabel("Name").fill("Ada");
-    await page.locator("summary").getByText("More").click();
-    await page.getByLabel("Runs on").fill("gpu");
+    await page.locator("summary").getByText("More options").click();
+    await page.getByLabel("Runner labels").fill("gpu");
     await page.getByLabel("Engine", { exact: true }).selectOption("whisper");
     expect(await page.getByLabel("Engine", { exact: true }).locator("option").allTextContents()).not
       .toContain("claude");
-    await page.getByRole("button", { name: "Make the worker" }).click();
-    await page.getByText("the first that runs it").waitFor();
+    await page.getByRole("button", { name: "Create worker" }).click();
+    await page.getByText("first runner that claims it").waitFor();
     await page.getByRole("button", { name: "Move" }).click();
     await page.getByText("Nothing is copied").waitFor();
-    const home = page.getByLabel("Its directory is then on");
+    const home = page.getByLabel("New runner");
     await home.locator("option", { hasText: "r2" }).waitFor({ state: "attached" });
-    expect(await home.locator("option").allTextContents()).toEqual(["the first that runs it", "r2", "r1"]);
+    expect(await home.locator("option").allTextContents()).toEqual([
+      "first runner that claims it",
+      "r2",
+      "r1",
+    ]);
     await home.selectOption("r2");
-    await page.getByRole("button", { name: "Move it" }).click();
-    await page.getByText("Ada is moved").waitFor();
+    await page.getByRole("button", { name: "Move worker" }).click();
+    await page.getByText("Ada moved").waitFor();
     const [{ id }] = await app.call("GET /api/workers");
     expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({
       engine: "whisper",
       runs_on: ["gpu"],
       home: "r2",
     });
-    // What is saved without being changed moves nothing.
+    // Saving without changes does not move the worker.
     await page.getByRole("link", { name: "Edit" }).click();
-    await page.getByLabel("What it is for").fill("Listens");
+    await page.getByLabel("Description").fill("Listens");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("Listens").waitFor();
     expect((await app.call(`GET /api/workers/${id}`)).home).toBe("r2");
@@ -114,14 +118,14 @@ describe.skipIf(path === null)("runners in the console (contract 17, contract 18
     const task = await taskFor(app, id, "hello");
     await eventually("it is held", async () => (await app.call(`GET /api/tasks/${task}`)).held_by !== null);
     await visitor.goto(`/console/tasks/${task}`);
-    await page.getByText("It waits for a machine").waitFor();
+    await page.getByText("Waiting for a runner").waitFor();
     await page.locator("main").getByRole("link", { name: "Runners" }).click();
     await page.getByRole("button", { name: /r2/ }).click();
     await page.getByRole("dialog").getByRole("link", { name: "Ada" }).waitFor();
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("many are found by name, label, engine and state, in the address; a viewer may look only", async () => {
+  it("filters runners by name, label, engine and state in the address; a viewer cannot change them", async () => {
     await using app = await openApp();
     for (let number = 1; number <= 9; number++) await present(app, `linux${number}`, ["linux"]);
     const { token } = await app.call("POST /api/runners", { name: "mac1", labels: ["macos"] });
@@ -143,10 +147,10 @@ describe.skipIf(path === null)("runners in the console (contract 17, contract 18
     await page.getByText("1 of 10").waitFor();
     expect(new URL(page.url()).search).toBe("?state=silent");
     await page.reload();
-    // Silent, and still draining: that would be seen nowhere else.
-    await page.getByRole("button", { name: /not heard of mac1.*gets no runs/ }).click();
-    await page.getByText("Nothing is heard of it").waitFor();
-    expect(await page.getByRole("button", { name: /Drain|Remove|Give|Add/ }).count()).toBe(0);
+    // The row shows both states: not responding and draining.
+    await page.getByRole("button", { name: /not responding mac1.*draining/ }).click();
+    await page.getByText("The runner is not responding").waitFor();
+    expect(await page.getByRole("button", { name: /Drain|Remove|Resume|Add/ }).count()).toBe(0);
     expect(visitor.complaints).toEqual([]);
   });
 });

@@ -3,26 +3,26 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApp } from "../harness/app.ts";
 import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 
-describe.skipIf(path === null)("schedules in the console (contract 15, contract 17)", () => {
+describe.skipIf(path === null)("schedules in the console", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  it("one is made with a preview of its times, paused, resumed, run at once, changed and deleted", async () => {
+  it("creates a schedule with a preview, pauses, resumes, runs, edits and deletes it", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await using visitor = await Visitor.open(browser, app.url, PHONE);
     const { page } = visitor;
     await visitor.goto("/console/schedules");
     await visitor.signIn();
-    await page.getByText("Nothing is scheduled.").waitFor();
+    await page.getByText("No schedules yet.").waitFor();
     await page.getByRole("link", { name: "New schedule" }).click();
     await page.getByLabel("Instruction").fill("write the report");
     const times = page.getByRole("list", { name: "Next times" });
@@ -32,23 +32,23 @@ describe.skipIf(path === null)("schedules in the console (contract 15, contract 
     await page.getByLabel("Time zone").selectOption("Europe/Berlin");
     await times.getByText(/07:30$/).first().waitFor();
     expect(await times.getByRole("listitem").count()).toBe(5);
-    // What is typed outlives a reload.
+    // Input survives a reload.
     await page.reload();
     expect(await page.getByLabel("Instruction").inputValue()).toBe("write the report");
     await page.getByLabel("Name").fill("Report");
-    await page.getByRole("button", { name: "Schedule it" }).click();
+    await page.getByRole("button", { name: "Create schedule" }).click();
     await page.getByRole("heading", { name: "Report" }).waitFor();
     await page.getByText("Mondays at 07:30 Europe/Berlin").waitFor();
     await page.getByRole("button", { name: "Pause" }).click();
-    await page.getByText("catches up with nothing later").waitFor();
+    await page.getByText("meanwhile are skipped").waitFor();
     await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("catches up with nothing later").waitFor({ state: "detached" });
+    await page.getByText("meanwhile are skipped").waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Run now" }).click();
     await page.getByRole("link", { name: /completed write the report/ }).waitFor();
     await page.getByRole("link", { name: "Edit" }).click();
     await page.locator("summary").click();
     await page.getByLabel(/^Gate/).fill("test\n-d\n.");
-    await page.getByLabel(/^When it falls due/).selectOption("queue");
+    await page.getByLabel(/^Overlap/).selectOption("queue");
     await page.getByLabel(/^Check/).fill("test\n-e\nnews");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("test -e news").waitFor();
@@ -62,13 +62,13 @@ describe.skipIf(path === null)("schedules in the console (contract 15, contract 
     await visitor.goto("/console/schedules");
     await page.getByRole("link", { name: /Report.*Mondays at 07:30/ }).click();
     await page.getByRole("button", { name: "Delete this schedule" }).click();
-    await page.getByRole("button", { name: "Delete the schedule" }).click();
-    await page.getByText("Nothing is scheduled.").waitFor();
+    await page.getByRole("button", { name: "Delete schedule" }).click();
+    await page.getByText("No schedules yet.").waitFor();
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("something is to be done once at a time", async () => {
+  it("creates a one-time schedule", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await using visitor = await Visitor.open(browser, app.url);
@@ -76,9 +76,9 @@ describe.skipIf(path === null)("schedules in the console (contract 15, contract 
     await visitor.goto("/console/schedules/new");
     await visitor.signIn();
     await page.getByLabel("Instruction").fill("order paper");
-    await page.getByLabel("How often").selectOption("countdown");
-    await page.getByLabel("At", { exact: true }).fill("2037-03-01T08:00");
-    await page.getByRole("button", { name: "Schedule it" }).click();
+    await page.getByLabel("Frequency").selectOption("countdown");
+    await page.getByLabel("Time", { exact: true }).fill("2037-03-01T08:00");
+    await page.getByRole("button", { name: "Create schedule" }).click();
     await page.getByRole("heading", { name: "order paper" }).waitFor();
     expect(await app.call("GET /api/schedules")).toMatchObject([
       { type: "countdown", scheduled_at: Date.UTC(2037, 2, 1, 8) },

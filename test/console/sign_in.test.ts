@@ -5,18 +5,18 @@ import { findBrowser, launch } from "../harness/browser.ts";
 import { CLIENT, realProvider } from "../harness/openid.ts";
 import { freePort } from "../harness/port.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 
-/** What a page of some origin gets when it sends a request with everything that its browser has for ours. */
+/** The response that a page gets to a request with all credentials of its browser. */
 interface Got {
   status: number;
   body: Record<string, unknown>;
 }
 
-/** Sends from within a page; a request that the browser itself does not let through is status 0. */
+/** Sends a request from a page. Status 0: the browser blocked it. */
 function fromPage(
   page: Page,
   url: string,
@@ -47,7 +47,7 @@ async function visit(context: BrowserContext, url: string): Promise<Page> {
   return page;
 }
 
-/** A web server of somebody else, on this host, with another port. */
+/** Starts another web server on this host. */
 function foreignSite(): { url: string } & AsyncDisposable {
   const server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen: () => {} },
@@ -56,7 +56,7 @@ function foreignSite(): { url: string } & AsyncDisposable {
   return { url: `http://127.0.0.1:${server.addr.port}`, [Symbol.asyncDispose]: () => server.shutdown() };
 }
 
-describe.skipIf(path === null)("a login in a browser (contract 9) [USR-3]", () => {
+describe.skipIf(path === null)("a login in a browser [USR-3]", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
@@ -64,7 +64,7 @@ describe.skipIf(path === null)("a login in a browser (contract 9) [USR-3]", () =
   afterAll(() => browser.close());
 
   it(
-    "is in two halves: a cookie that no script reads, and one for the page; either alone is worth nothing [USR-3]",
+    "has two halves, a cookie that no script can read and a value for the page, and neither works alone",
     async () => {
       await using app = await openApp();
       const context = await browser.newContext();
@@ -84,7 +84,7 @@ describe.skipIf(path === null)("a login in a browser (contract 9) [USR-3]", () =
       // The stored half without the cookie: another browser on the same machine.
       const other = await visit(await browser.newContext(), app.url);
       expect((await fromPage(other, `${app.url}/api/auth/refresh`, {}, half)).status).toBe(401);
-      // Neither half, nor both together, is a refresh token.
+      // No combination of the halves is a refresh token.
       for (
         const refresh_token of [login.body.session, cookie?.value, `${cookie?.value}.${login.body.session}`]
       ) {
@@ -97,51 +97,47 @@ describe.skipIf(path === null)("a login in a browser (contract 9) [USR-3]", () =
     540_000,
   );
 
-  it(
-    "is not used, nor ended, by a page of another origin or another port of the same host [USR-3]",
-    async () => {
-      await using app = await openApp();
-      await using site = foreignSite();
-      const context = await browser.newContext();
-      const own = await visit(context, app.url);
-      const { body } = await fromPage(own, `${app.url}/api/auth/login`, LOGIN);
-      const half = { "x-svc-session": String(body.session) };
-      // Another port of the same host is the same site: its requests carry our cookie.
-      const sent: string[] = [];
-      context.on("request", (request) => sent.push(`${request.method()} ${new URL(request.url()).origin}`));
-      for (const origin of [site.url, site.url.replace("127.0.0.1", "localhost")]) {
-        const evil = await context.newPage();
-        await evil.goto(origin);
-        for (const route of ["refresh", "logout", "login"]) {
-          const got = await fromPage(
-            evil,
-            `${app.url}/api/auth/${route}`,
-            route === "login" ? LOGIN : {},
-            half,
-          );
-          expect([origin, route, got.status]).toEqual([origin, route, 0]);
-          // What a form can send without asking first has no JSON, and is refused before anything is done.
-          const blind = await evil.evaluate(
-            ([to]) =>
-              fetch(to, { method: "POST", mode: "no-cors", credentials: "include", body: "{}" }).then(
-                (response) => response.type,
-                () => "refused",
-              ),
-            [`${app.url}/api/auth/${route}`] as const,
-          );
-          expect(["opaque", "refused"]).toContain(blind);
-        }
-        await evil.close();
+  it("cannot be used or ended by a page of another origin or another port", async () => {
+    await using app = await openApp();
+    await using site = foreignSite();
+    const context = await browser.newContext();
+    const own = await visit(context, app.url);
+    const { body } = await fromPage(own, `${app.url}/api/auth/login`, LOGIN);
+    const half = { "x-svc-session": String(body.session) };
+    // Another port of the same host is the same site: its requests carry our cookie.
+    const sent: string[] = [];
+    context.on("request", (request) => sent.push(`${request.method()} ${new URL(request.url()).origin}`));
+    for (const origin of [site.url, site.url.replace("127.0.0.1", "localhost")]) {
+      const evil = await context.newPage();
+      await evil.goto(origin);
+      for (const route of ["refresh", "logout", "login"]) {
+        const got = await fromPage(
+          evil,
+          `${app.url}/api/auth/${route}`,
+          route === "login" ? LOGIN : {},
+          half,
+        );
+        expect([origin, route, got.status]).toEqual([origin, route, 0]);
+        // A form can send requests without a preflight, but no JSON, so the server refuses them.
+        const blind = await evil.evaluate(
+          ([to]) =>
+            fetch(to, { method: "POST", mode: "no-cors", credentials: "include", body: "{}" }).then(
+              (response) => response.type,
+              () => "refused",
+            ),
+          [`${app.url}/api/auth/${route}`] as const,
+        );
+        expect(["opaque", "refused"]).toContain(blind);
       }
-      expect(sent.some((one) => one === `POST ${app.url}`)).toBe(true);
-      expect((await fromPage(own, `${app.url}/api/auth/refresh`, {}, half)).status).toBe(200);
-      const logins = await app.db.first<{ rows: number }>("select count(*) as rows from refresh_token");
-      expect(logins?.rows).toBe(1);
-    },
-    540_000,
-  );
+      await evil.close();
+    }
+    expect(sent.some((one) => one === `POST ${app.url}`)).toBe(true);
+    expect((await fromPage(own, `${app.url}/api/auth/refresh`, {}, half)).status).toBe(200);
+    const logins = await app.db.first<{ rows: number }>("select count(*) as rows from refresh_token");
+    expect(logins?.rows).toBe(1);
+  }, 540_000);
 
-  it("the server itself refuses another origin, another port and none, in words [USR-3]", async () => {
+  it("the server refuses another origin, another port and none, with an explanation", async () => {
     await using app = await openApp();
     const port = new URL(app.url).port;
     const origins = [
@@ -175,7 +171,7 @@ describe.skipIf(path === null)("a login in a browser (contract 9) [USR-3]", () =
   });
 
   it(
-    "two services on one host keep their logins apart, since the cookie's name has the service in it",
+    "two services on one host have separate logins, because the cookie's name contains the service",
     async () => {
       await using one = await openApp();
       await using two = await openApp();
@@ -197,7 +193,7 @@ describe.skipIf(path === null)("a login in a browser (contract 9) [USR-3]", () =
     540_000,
   );
 
-  it("the console opens with a code of svc ctl console, once, and keeps it out of its address", async () => {
+  it("the console opens once with a code of svc ctl console, and removes it from the address", async () => {
     await using app = await openApp();
     const { code, url } = await app.call("POST /api/auth/console", {});
     expect(url).toBe(app.url);
@@ -212,14 +208,14 @@ describe.skipIf(path === null)("a login in a browser (contract 9) [USR-3]", () =
   }, 540_000);
 });
 
-describe.skipIf(path === null)("sign-in with a real OpenID provider (contract 9) [USR-4]", () => {
+describe.skipIf(path === null)("sign-in with a real OpenID provider [USR-4]", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  /** Goes through the pages of the provider as this person. */
+  /** Signs in at the provider as this user. */
   async function through(page: Page, app: App, login: string): Promise<void> {
     await page.goto(`${app.url}/api/auth/oidc/start?return=/console/workers`);
     await page.fill("input[name=login]", login);
@@ -229,7 +225,7 @@ describe.skipIf(path === null)("sign-in with a real OpenID provider (contract 9)
   }
 
   it(
-    "with PKCE leads into the console as the role that the provider says; the rest is refused [USR-4]",
+    "signs in with PKCE and the role of the provider, and refuses replays, unmapped roles and taken names",
     async () => {
       const port = freePort();
       const url = `http://127.0.0.1:${port}`;
@@ -252,13 +248,13 @@ describe.skipIf(path === null)("sign-in with a real OpenID provider (contract 9)
         expect(start?.searchParams.get(name)).toBeTruthy();
       }
       expect(await app.call("GET /api/users/ada")).toMatchObject({ role: "operator", origin: "oidc" });
-      // The answer again, in the same browser and in another one.
+      // Repeats the callback in the same browser and in another one.
       const callback = asked.find(({ pathname }) => pathname.endsWith("/callback"))?.href ?? "";
       for (const other of [context, await browser.newContext()]) {
         const again = await (await other.newPage()).goto(callback);
         expect(again?.status()).toBe(403);
       }
-      // A role that is not mapped, and a name that somebody has.
+      // An unmapped role, and a name that is taken.
       for (const [login, status] of [["eve", 403], ["admin", 409]] as const) {
         const stranger = await (await browser.newContext()).newPage();
         const refusal = stranger.waitForResponse((response) => response.url().includes("/oidc/callback"));

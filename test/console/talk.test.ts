@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApp } from "../harness/app.ts";
 import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
@@ -22,18 +22,18 @@ const BREAKS_ONCE = {
 async function askToRunBothAgain(visitor: Visitor): Promise<void> {
   await visitor.goto("/console/executions?status=failed");
   await visitor.signIn();
-  await visitor.page.getByText("2 in all").waitFor();
+  await visitor.page.getByText("2 total").waitFor();
   await visitor.page.getByRole("button", { name: "Run all again" }).click();
 }
 
-describe.skipIf(path === null)("talking and working in the console (contract 17)", () => {
+describe.skipIf(path === null)("chat and work in the console", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  it("a file is sent with its progress shown, and read again as it was", async () => {
+  it("uploads a file with its progress, and downloads it unchanged", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const chat = await app.call("POST /api/local/sessions", { worker_id: ada.id });
@@ -68,7 +68,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a question is found and answered on a phone, by an option in the inbox and by words in the chat", async () => {
+  it("answers a question on a phone, with an option in the inbox and with text in the chat", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const chat = await app.call("POST /api/local/sessions", { worker_id: ada.id });
@@ -78,13 +78,13 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     const { page } = visitor;
     await visitor.goto("/");
     await visitor.signIn();
-    await page.getByText("Nothing needs you.").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
     const ask = (text: string, options: string[]) =>
       app.call("POST /api/questions", { message_id: said.message_id, text, options });
     const first = await ask("Delete the old backups, too?", ["Yes", "No"]);
     await page.getByText("Delete the old backups, too?").waitFor();
     await page.getByRole("button", { name: "No", exact: true }).click();
-    await page.getByText("Nothing needs you.").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
     expect(await app.call(`GET /api/questions/${first.id}`)).toMatchObject({
       status: "answered",
       answer: "No",
@@ -100,7 +100,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a failed run is found, read, run again, and leaves the inbox", async () => {
+  it("opens a failed run and runs it again, which removes it from the inbox", async () => {
     await using app = await openApp({ config: { engines: { breaks: BREAKS_ONCE } } });
     await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
     const chat = await app.call("POST /api/local/sessions", {});
@@ -116,11 +116,11 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     await page.getByRole("link", { name: /completed fetch the report/ }).click();
     await page.getByRole("heading", { name: "Result" }).waitFor();
     await visitor.goto("/");
-    await page.getByText("Nothing needs you.").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("several failed runs are done again by their filter, once each", async () => {
+  it("runs all filtered failures again, each once", async () => {
     await using app = await openApp({ config: { engines: { breaks: BREAKS_ONCE } } });
     const [eve, other] = [
       await app.call("POST /api/workers", { name: "Eve", engine: "breaks" }),
@@ -135,7 +135,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     const { page } = visitor;
     await askToRunBothAgain(visitor);
     await page.getByRole("button", { name: "Run 2 again" }).click();
-    await page.getByText("2 of 2 run again").waitFor();
+    await page.getByText("Started 2 of 2 runs again").waitFor();
     await app.settle();
     const all = await app.call("GET /api/executions") as { status: string }[];
     expect(all.filter(({ status }) => status === "completed").length).toBe(2);
@@ -143,7 +143,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("what fails while it is asked about is not run again: the number that was shown is what is run", async () => {
+  it("runs only the confirmed failures again, not those that fail during the question", async () => {
     await using app = await openApp({ config: { engines: { breaks: BREAKS } } });
     const eve = await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
     const fail = async (...names: string[]) => {
@@ -157,15 +157,15 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     await askToRunBothAgain(visitor);
     await page.getByRole("button", { name: "Run 2 again" }).waitFor();
     await fail("third");
-    await page.getByText("3 in all").waitFor();
+    await page.getByText("3 total").waitFor();
     await page.getByRole("button", { name: "Run 2 again" }).click();
-    await page.getByText("2 of 2 run again").waitFor();
+    await page.getByText("Started 2 of 2 runs again").waitFor();
     await app.settle();
     expect(await app.call("GET /api/executions")).toHaveLength(5);
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("an answer that nests 20,000 or 500 levels deep is shown, and the conversation goes on", async () => {
+  it("shows a reply with 20,000 or 500 levels, and the conversation continues", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const chat = await app.call("POST /api/local/sessions", { worker_id: ada.id });
@@ -187,7 +187,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a worker forgets a conversation, and only that one", async () => {
+  it("lets a worker forget one conversation", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const keys: string[] = [];
@@ -207,11 +207,11 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     const { page } = visitor;
     await visitor.goto(`/console/workers/${ada.id}`);
     await visitor.signIn();
-    await page.getByText("Conversations that it goes on with").click();
+    await page.getByText("Conversation contexts").click();
     await page.getByRole("button", { name: "Forget", exact: true }).nth(1).waitFor();
     await page.getByRole("listitem").filter({ has: page.locator(`a[href$='${keys[0]?.slice(6)}']`) })
       .getByRole("button", { name: "Forget", exact: true }).click();
-    await page.getByRole("button", { name: "Forget it" }).click();
+    await page.getByRole("button", { name: "Forget context" }).click();
     await expect.poll(() => page.getByRole("button", { name: "Forget", exact: true }).count(), {
       timeout: 30_000,
     })
@@ -221,7 +221,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("a worker is moved in the tree of departments, and found below the upper one", async () => {
+  it("moves a worker to another department, and finds it in the parent department", async () => {
     await using app = await openApp();
     const upper = await app.call("POST /api/departments", { name: "Research" });
     await app.call("POST /api/departments", { name: "Archive", parent_id: upper.id });
@@ -240,7 +240,7 @@ describe.skipIf(path === null)("talking and working in the console (contract 17)
     await visitor.goto(`/console/workers?department=${upper.id}`);
     await page.getByRole("link", { name: /Ada/ }).waitFor();
     await visitor.goto(`/console/workers?department=${sales.id}`);
-    await page.getByText("No worker matches.").waitFor();
+    await page.getByText("No matches.").waitFor();
     expect(visitor.complaints).toEqual([]);
   });
 });

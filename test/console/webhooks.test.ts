@@ -5,58 +5,58 @@ import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 import { eventually } from "../harness/wait.ts";
 import { Receiver } from "../platform/fakes/receiver.ts";
 
-// A browser beside other tests on a small machine takes its time.
+// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 
-describe.skipIf(path === null)("webhooks in the console (contract 11, contract 17)", () => {
+describe.skipIf(path === null)("webhooks in the console", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch(path ?? "");
   });
   afterAll(() => browser.close());
 
-  it("one is made with a secret that is shown once, tested, changed, switched off and deleted", async () => {
+  it("creates a webhook with a one-time secret, tests, edits, disables and deletes it", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await using visitor = await Visitor.open(browser, app.url, PHONE);
     const { page } = visitor;
     await visitor.goto("/console/system/webhooks");
     await visitor.signIn();
-    await page.getByText("Nobody outside is told of anything.").waitFor();
+    await page.getByText("No webhooks yet.").waitFor();
     await page.getByRole("button", { name: "New webhook" }).click();
     await page.getByLabel("Name").fill("ci");
-    await page.getByLabel("Address").fill("ftp://127.0.0.1/hook");
-    await page.getByRole("button", { name: "Make the webhook" }).click();
-    await page.getByText(/Address must be an address such as/).waitFor();
-    // An address of this machine is none that may be called from an API.
-    await page.getByLabel("Address").fill("http://127.0.0.1:9/hook");
-    await page.getByLabel("What it is told of").fill("task.* execution.failed");
-    await page.getByRole("button", { name: "Make the webhook" }).click();
+    await page.getByLabel("URL").fill("ftp://127.0.0.1/hook");
+    await page.getByRole("button", { name: "Create webhook" }).click();
+    await page.getByText(/URL must be an address such as/).waitFor();
+    // A webhook of the API cannot have an address of this machine.
+    await page.getByLabel("URL").fill("http://127.0.0.1:9/hook");
+    await page.getByLabel("Events").fill("task.* execution.failed");
+    await page.getByRole("button", { name: "Create webhook" }).click();
     const secret = await page.locator(".secret code").textContent() ?? "";
     expect(secret).toMatch(/^whsec_/);
-    await page.getByRole("button", { name: "I have it" }).click();
+    await page.getByRole("button", { name: "Done" }).click();
     expect(await page.content()).not.toContain(secret);
     await page.getByRole("link", { name: /ci/ }).click();
     await page.getByRole("button", { name: "Test" }).click();
-    await page.getByRole("status").getByText(/It does not work: /).waitFor();
+    await page.getByRole("status").getByText(/Delivery failed: /).waitFor();
     await page.getByText("webhook.tested").waitFor();
     await page.getByRole("button", { name: "Edit" }).click();
-    await page.getByLabel("What it is told of").fill("worker.*");
-    await page.getByLabel("It sends").uncheck();
+    await page.getByLabel("Events").fill("worker.*");
+    await page.getByLabel("Enabled").uncheck();
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("worker.*").waitFor();
     expect(await app.call("GET /api/webhooks/ci")).toMatchObject({ events: ["worker.*"], enabled: false });
     await page.getByRole("button", { name: "Delete ci" }).click();
-    await page.getByRole("button", { name: "Delete the webhook" }).click();
-    await page.getByText("Nobody outside is told of anything.").waitFor();
+    await page.getByRole("button", { name: "Delete webhook" }).click();
+    await page.getByText("No webhooks yet.").waitFor();
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
     expect(visitor.complaints).toEqual([]);
   });
 
-  it("its tries are seen as they happen, and delivered again from any of them; a viewer may look only", async () => {
+  it("shows deliveries live and redelivers from any of them; a viewer cannot change them", async () => {
     await using receiver = new Receiver(SECRET);
     const out = {
       name: "out",
@@ -73,18 +73,18 @@ describe.skipIf(path === null)("webhooks in the console (contract 11, contract 1
     const { page } = visitor;
     await visitor.goto(`/console/system/webhooks/${id}`);
     await visitor.signIn();
-    await page.getByText("Nothing was sent yet.").waitFor();
+    await page.getByText("No deliveries yet.").waitFor();
     for (const key of ["a", "b"]) {
       await app.call("PUT /api/memory/entry", { scope: "global", key, value: key });
     }
     await eventually("both arrive", () => receiver.got.length === 2);
     await app.call("POST /api/workers", { name: "Bob" });
-    const again = page.getByRole("button", { name: /^Deliver again from event/ });
+    const again = page.getByRole("button", { name: /^Redeliver from event/ });
     await again.nth(1).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Deliver again" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Redeliver" }).click();
     await eventually("both arrive again", () => receiver.got.length === 4);
     expect(new Set(receiver.got.map(({ id: one }) => one)).size).toBe(2);
-    // What stands in the configuration is not deleted here.
+    // A webhook of the configuration cannot be deleted here.
     expect(await page.getByRole("button", { name: /^Delete/ }).count()).toBe(0);
     expect(receiver.faults).toEqual([]);
 
@@ -93,7 +93,7 @@ describe.skipIf(path === null)("webhooks in the console (contract 11, contract 1
     await other.signIn("grace", PASSWORD);
     await other.page.getByRole("heading", { name: "Deliveries" }).waitFor();
     await other.page.getByText("memory.saved").first().waitFor();
-    expect(await other.page.getByRole("button", { name: /Test|Edit|Deliver again/ }).count()).toBe(0);
+    expect(await other.page.getByRole("button", { name: /Test|Edit|Redeliver/ }).count()).toBe(0);
     expect([...visitor.complaints, ...other.complaints]).toEqual([]);
   });
 });

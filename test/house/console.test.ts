@@ -5,29 +5,33 @@ import { ROOT, sourceFiles, textOf } from "../harness/tree.ts";
 const FILES = sourceFiles("console");
 const packages = (JSON.parse(textOf("console/deno.json")) as { imports: Record<string, string> }).imports;
 
-/** What may be imported from where inside of the console: pages on parts and live, parts on live. */
+/** The allowed imports inside the console: pages import parts and live, parts import live. */
 const MAY: Record<string, RegExp> = {
   live: /^console\/live\//,
   parts: /^console\/(parts|live)\//,
-  pages: /^console\/(pages|parts|live)\/|^console\/pages\.tsx$/,
+  pages: /^console\/(pages|parts|live)\//,
 };
 
-// What the command line may have of the server without its weight, the console may have, too (architecture, Rooms).
+// The command line also imports these modules; they are small and need no server.
 const SHARED = /^src\/(base\/backoff|domain\/vocabulary)\.ts$/;
 
-/** Packages that one file uses for all: a change of the package is a change there. */
+/** Packages that only one file imports, so that an update changes one file. */
 const PLACES: Record<string, RegExp> = {
   "openapi-fetch": /^console\/live\/api\.ts$/,
   "eventsource-parser": /^console\/live\//,
-  "anser": /^console\/parts\/ansi\.tsx$/,
+  "anser": /^console\/parts\/ansi_line\.tsx$/,
   "uplot": /^console\/parts\/chart\.tsx$/,
   "marked": /^console\/parts\/markdown\.tsx$/,
 };
+
+const FOLDER_MAX = 27;
 
 interface Imported {
   from: string;
   to: string;
   typeOnly: boolean;
+  /** Loaded on demand. */
+  lazy: boolean;
 }
 
 function imports(): Imported[] {
@@ -36,23 +40,24 @@ function imports(): Imported[] {
       ...textOf(from).matchAll(
         /(?:^(?:import|export) (type )?[^"';]*?from |\bimport\()"([^"]+)"|^import "([^"]+)"/gm,
       ),
-    ].map(([, type, named = "", bare = named]) => ({
+    ].map(([whole, type, named = "", bare = named]) => ({
       from,
+      lazy: whole.startsWith("import("),
       to: bare.startsWith(".") ? relative(ROOT, join(ROOT, dirname(from), bare)) : bare,
       typeOnly: type !== undefined,
     }))
   );
 }
 
-/** Every place where `pattern` stands, as `file:line`, but for files that `but` names. */
-function places(pattern: RegExp, but = /^$/): string[] {
+/** Finds the lines that match `pattern`, as `file:line`, except in files that match `but`. */
+function findLines(pattern: RegExp, but = /^$/): string[] {
   return FILES.filter((file) => !but.test(file)).flatMap((file) =>
     textOf(file).split("\n").flatMap((line, index) => pattern.test(line) ? [`${file}:${index + 1}`] : [])
   );
 }
 
-describe("the console (architecture, Style; contract 17)", () => {
-  it("imports its own files, its packages and types: nothing of the server", () => {
+describe("the console", () => {
+  it("imports no code of the server", () => {
     const wrong = imports().filter(({ from, to, typeOnly }) => {
       if (to === "#schema") return !typeOnly;
       if (SHARED.test(to)) return false;
@@ -68,7 +73,7 @@ describe("the console (architecture, Style; contract 17)", () => {
     expect(imports().length).toBeGreaterThan(100);
   });
 
-  it("pins its packages, and the manual lists each", () => {
+  it("pins its packages, and the manual lists them", () => {
     const pinned = Object.entries(packages).filter(([name]) => name !== "#schema");
     for (const [name, target] of pinned) {
       expect(target).toMatch(new RegExp(`^npm:${name}@\\d+\\.\\d+\\.\\d+$`));
@@ -79,43 +84,45 @@ describe("the console (architecture, Style; contract 17)", () => {
     expect(pinned.filter(([name]) => !used.has(name))).toEqual([]);
   });
 
-  it("makes no markup of text, and runs none (facts, console 2.1)", () => {
-    expect(places(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|DOMParser/i)).toEqual([]);
-    expect(places(/\beval\(|new Function\(|\.setAttribute\(/)).toEqual([]);
+  it("never turns text into markup or code", () => {
+    expect(findLines(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|DOMParser/i)).toEqual([]);
+    expect(findLines(/\beval\(|new Function\(|\.setAttribute\(/)).toEqual([]);
   });
 
-  it("asks its own server only, through one session", () => {
-    expect(places(/["'`](https?|wss?):\/\//)).toEqual([]);
-    expect(places(/(?<!\w)fetch\(/, /^console\/live\/session\.ts$/)).toEqual([]);
-    expect(places(/XMLHttpRequest|WebSocket|EventSource\(|sendBeacon/, /^console\/pages\/chat\/upload\.ts$/))
+  it("sends requests only to its own server, through one session", () => {
+    expect(findLines(/["'`](https?|wss?):\/\//)).toEqual([]);
+    expect(findLines(/(?<!\w)fetch\(/, /^console\/live\/session\.ts$/)).toEqual([]);
+    expect(
+      findLines(/XMLHttpRequest|WebSocket|EventSource\(|sendBeacon/, /^console\/pages\/chat\/upload\.ts$/),
+    )
       .toEqual([]);
-    expect(places(/localStorage/, /^console\/live\/(session|notify)\.ts$/)).toEqual([]);
+    expect(findLines(/localStorage/, /^console\/live\/(session|notifications)\.ts$/)).toEqual([]);
   });
 
-  // Every kind of platform is shown as the service tells of it: a new one needs nothing here. Webhooks are pages of their own.
-  it("knows no list of platforms but its own", () => {
+  // The API describes every platform, so a new one needs no change here. Webhooks have their own pages.
+  it("names no platform except its own", () => {
     const folders = [...Deno.readDirSync(join(ROOT, "src/platform"))].filter(({ isDirectory }) =>
       isDirectory
     );
     const others = folders.map(({ name }) => name).filter((kind) => !["local", "webhook"].includes(kind));
     expect(others.length).toBeGreaterThan(1);
-    expect(places(new RegExp(others.join("|"), "i"))).toEqual([]);
+    expect(findLines(new RegExp(others.join("|"), "i"))).toEqual([]);
   });
 
-  // A list makes hundreds of rows in each frame that is scrolled, and one formatter costs more than a row.
-  it("makes a formatter of times once, not for each time (facts, console 3.6)", () => {
-    expect(places(/toLocale(Date|Time)String|toLocaleString\((?!"en"\))/)).toEqual([]);
-    expect(places(/new Intl\./, /^console\/parts\/format\.ts$/)).toEqual([]);
+  // Scrolling creates hundreds of rows per frame, and a formatter costs more than a row.
+  it("creates formatters of times once", () => {
+    expect(findLines(/toLocale(Date|Time)String|toLocaleString\((?!"en"\))/)).toEqual([]);
+    expect(findLines(/new Intl\./, /^console\/parts\/format\.ts$/)).toEqual([]);
   });
 
-  it("names no colour outside of its tokens", () => {
+  it("uses colors only from its tokens", () => {
     const sheets = ["base", "layout", "parts", "pages"].map((name) => `console/style/${name}.css`);
-    const coloured = sheets.flatMap((file) =>
+    const colored = sheets.flatMap((file) =>
       textOf(file).split("\n").filter((line) => /#[0-9a-f]{3,8}\b/i.test(line)).map((line) =>
         `${file}: ${line}`
       )
     );
-    expect(coloured).toEqual([]);
+    expect(colored).toEqual([]);
   });
 
   it("reaches every file from its entry", () => {
@@ -125,5 +132,20 @@ describe("the console (architecture, Style; contract 17)", () => {
       for (const { from, to } of edges) if (from === file && to.startsWith("console/")) found.add(to);
     }
     expect(FILES.filter((file) => !found.has(file))).toEqual([]);
+  });
+
+  it("has no circles of imports, types included, and at most 27 files in a folder", () => {
+    const edges = imports().filter(({ to }) => to.startsWith("console/"));
+    const next = (file: string) =>
+      edges.filter(({ from, lazy }) => from === file && !lazy).map(({ to }) => to);
+    for (const start of FILES) {
+      const reached = new Set(next(start));
+      for (const file of reached) for (const to of next(file)) reached.add(to);
+      expect([start, reached.has(start)]).toEqual([start, false]);
+    }
+    const folders = FILES.map((file) => dirname(file));
+    for (const folder of new Set(folders)) {
+      expect([folder, folders.filter((one) => one === folder).length <= FOLDER_MAX]).toEqual([folder, true]);
+    }
   });
 });

@@ -1,58 +1,47 @@
 import { LogOut } from "lucide-preact";
-import { api, ask } from "../../live/api.ts";
-import { canNotify, notifying, setNotifying } from "../../live/notify.ts";
-import { useResource } from "../../live/resource.ts";
+import { canNotify, enableNotifications, notificationsEnabled } from "../../live/notifications.ts";
+import { useGet } from "../../live/resource.ts";
 import { signOut, username } from "../../live/session.ts";
-import { Fact, Facts } from "../../parts/fact.tsx";
-import { Tick } from "../../parts/field.tsx";
-import { Heading } from "../../parts/heading.tsx";
-import { Waiting } from "../../parts/notice.tsx";
+import { Button } from "../../parts/button.tsx";
+import { Checkbox } from "../../parts/field.tsx";
+import { LoadState } from "../../parts/notice.tsx";
+import { Facts, Heading, Section } from "../../parts/page.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { PasswordForm } from "./password_form.tsx";
+import { PasswordForm } from "./password.tsx";
 import { Tokens } from "./tokens.tsx";
 
-/** Who is signed in, with the password and the tokens that are theirs (contract 9). */
-export function AccountPage() {
+/** The account of the signed-in user. */
+export function Page() {
   const name = username.value;
-  const read = useResource(
-    name,
-    (signal) => {
-      const path = { id_or_name: name };
-      return ask(api.GET("/api/users/{id_or_name}", { params: { path }, signal }));
-    },
-    ({ kind }) => kind.startsWith("user."),
-  );
+  const read = useGet("/api/users/{id_or_name}", { path: { id_or_name: name } }, /^user\./);
   const user = read.data;
   return (
     <>
       <Heading title={name}>
-        <button type="button" onClick={() => void signOut()}>
-          <LogOut size={16} aria-hidden="true" /> Sign out here
-        </button>
+        <Button icon={LogOut} press={signOut}>Sign out of this browser</Button>
       </Heading>
       <div class="scrolled">
-        {user === undefined ? <Waiting refusal={read.refusal} /> : (
+        {user === undefined ? <LoadState error={read.error} /> : (
           <>
-            <Facts>
-              <Fact name="Role">{user.role}</Fact>
-              <Fact name="Last sign-in">
-                <Ago at={user.last_login_at} />
-              </Fact>
-            </Facts>
+            <Facts
+              values={{
+                "Role": user.role,
+                "Last sign-in": <Ago at={user.last_login_at} />,
+              }}
+            />
             {canNotify() && (
-              <Tick
-                label="Tell me in this browser when something needs me"
-                checked={notifying.value}
-                onChange={(on) => void setNotifying(on)}
+              <Checkbox
+                label="Notify me in this browser about new inbox items"
+                checked={notificationsEnabled.value}
+                onChange={(on) => void enableNotifications(on)}
               />
             )}
             <Tokens userId={user.id} />
-            <section>
-              <h2>Your password</h2>
+            <Section title="Password">
               {user.origin === "oidc"
-                ? <p class="quiet">You sign in with your OpenID provider and have none here.</p>
+                ? <p class="quiet">You sign in with your OpenID provider and have no password here.</p>
                 : <PasswordForm user={user} />}
-            </section>
+            </Section>
           </>
         )}
       </div>

@@ -1,106 +1,144 @@
 import { Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
-import { api, ask, askPage, type Schemas } from "../../live/api.ts";
+import { RESOURCES } from "../../../src/domain/vocabulary.ts";
+import { api, buildQuery, load, loadPage, type Schemas } from "../../live/api.ts";
+import { secondNow } from "../../live/clock.ts";
 import { useList } from "../../live/resource.ts";
-import { Act } from "../../parts/act.tsx";
-import { confirmed } from "../../parts/dialog.tsx";
-import { Waiting } from "../../parts/notice.tsx";
-import { SecretOnce } from "../../parts/secret.tsx";
+import { hasScope } from "../../live/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { splitWords } from "../../parts/field.tsx";
+import { FormDialog, useForm } from "../../parts/form.tsx";
+import { Row, ShortListing } from "../../parts/listing.tsx";
+import { Section } from "../../parts/page.tsx";
+import { SecretDialog } from "../../parts/secret.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { attempt } from "../../parts/toast.tsx";
-import { TokenForm } from "./token_form.tsx";
 
 type Token = Schemas["Token"];
 
-const PAGE_SIZE = 50;
+interface Created {
+  name: string;
+  token: string;
+}
 
-/** One's own tokens for programs: made here, shown once, revoked here (contract 9). */
+/** The user's tokens for programs. */
 export function Tokens({ userId }: { userId: string }) {
-  const [making, setMaking] = useState(false);
-  const [made, setMade] = useState<{ name: string; token: string } | null>(null);
+  const [creating, setCreating] = useState(false);
+  const [created, setCreated] = useState<Created | null>(null);
   const list = useList<Token>(userId, (cursor, signal) => {
-    const query = { user: userId, page_size: PAGE_SIZE, ...(cursor === undefined ? {} : { cursor }) };
-    return askPage(api.GET("/api/tokens", { params: { query }, signal }));
-  }, ({ kind }) => kind.startsWith("token."));
-  const items = list.data;
+    const params = { query: buildQuery({ user: userId }, cursor) };
+    return loadPage(api.GET("/api/tokens", { params, signal }));
+  }, /^token\./);
   return (
-    <section>
-      <div class="section-head">
-        <h2>Tokens for programs</h2>
-        <button type="button" onClick={() => setMaking(true)}>
-          <Plus size={16} aria-hidden="true" /> New token
-        </button>
-      </div>
-      {items === undefined
-        ? <Waiting refusal={list.refusal} />
-        : items.length === 0
-        ? <p class="quiet">None. A program signs in with one, and may no more than you and than it says.</p>
-        : (
-          <ul class="list">
-            {items.map((token) => <TokenRow key={token.id} token={token} reload={list.reload} />)}
-          </ul>
-        )}
-      {items !== undefined && Number(list.total) > items.length && (
-        <button type="button" onClick={list.more}>More</button>
-      )}
-      {making && (
+    <Section
+      title="Tokens"
+      actions={<Button icon={Plus} press={() => setCreating(true)}>New token</Button>}
+    >
+      <ShortListing
+        list={list}
+        empty="No tokens yet. Create one to let a program use the API with some of your scopes."
+        row={(token) => <TokenRow token={token} reload={list.reload} />}
+      />
+      {creating && (
         <TokenForm
-          onClose={(secret) => {
-            setMaking(false);
-            if (secret !== undefined) setMade(secret);
+          onClose={(token) => {
+            setCreating(false);
+            if (token !== undefined) setCreated(token);
             list.reload();
           }}
         />
       )}
-      {made !== null && (
-        <SecretOnce
-          title={`The token ${made.name}`}
-          text="A program sends it as “Authorization: Bearer …”."
-          secret={made.token}
-          onClose={() => setMade(null)}
+      {created !== null && (
+        <SecretDialog
+          title={`Token ${created.name}`}
+          text="Send it with each request as “Authorization: Bearer …”."
+          secret={created.token}
+          onClose={() => setCreated(null)}
         />
       )}
-    </section>
+    </Section>
   );
 }
 
 function TokenRow({ token, reload }: { token: Token; reload: () => void }) {
   const { id, name, scopes, expires_at, last_used_at } = token;
-  async function revoke(): Promise<void> {
-    const yes = await confirmed({
-      title: `Revoke ${name}?`,
-      text: "Programs that use it are refused from now on.",
-      action: "Revoke the token",
-    });
-    if (!yes) return;
-    await attempt(() => ask(api.DELETE("/api/tokens/{id}", { params: { path: { id } } })), "Revoked");
-    reload();
-  }
+  const params = { path: { id } };
   return (
-    <li class="row whole">
-      <span class="row-main">
-        <span class="row-title">{name}</span>
-        <span class="row-note">{scopes.join(" ")}</span>
-      </span>
-      <span class="row-side">
-        <span>
-          {expires_at === null ? "never ends" : (
-            <>
-              ends <Ago at={expires_at} />
-            </>
-          )}
-        </span>
-        <span>
-          {last_used_at === null ? "not used" : (
-            <>
-              used <Ago at={last_used_at} />
-            </>
-          )}
-        </span>
-      </span>
-      <Act class="small danger" label={`Revoke ${name}`} run={() => revoke()}>
+    <Row
+      title={name}
+      notes={[scopes.join(" ")]}
+      side={
+        <>
+          <span>
+            {expires_at === null ? "never expires" : (
+              <>
+                expires <Ago at={expires_at} />
+              </>
+            )}
+          </span>
+          <span>
+            {last_used_at === null ? "never used" : (
+              <>
+                used <Ago at={last_used_at} />
+              </>
+            )}
+          </span>
+        </>
+      }
+    >
+      <Button
+        class="small danger"
+        label={`Revoke ${name}`}
+        confirm={{
+          title: `Revoke ${name}?`,
+          text: "Programs that use this token lose access immediately.",
+          action: "Revoke token",
+        }}
+        press={() => load(api.DELETE("/api/tokens/{id}", { params }))}
+        done="Revoked"
+        after={reload}
+      >
         Revoke
-      </Act>
-    </li>
+      </Button>
+    </Row>
+  );
+}
+
+const DAY_MS = 24 * 3_600_000;
+const LIFETIMES = [
+  ["7", "7 days"],
+  ["30", "30 days"],
+  ["90", "90 days"],
+  ["365", "1 year"],
+  ["", "Never"],
+] as const;
+
+function TokenForm({ onClose }: { onClose: (created?: Created) => void }) {
+  const form = useForm({
+    initial: { name: "", scopes: "", days: "90" },
+    async send({ name, scopes, days }) {
+      const expires_at = days === "" ? null : secondNow.value + Number(days) * DAY_MS;
+      const body = { name, scopes: splitWords(scopes), expires_at };
+      onClose(await load(api.POST("/api/tokens", { body })));
+    },
+  });
+  const available = RESOURCES.flatMap((one) => [`read:${one}`, `write:${one}`]).filter(hasScope);
+  return (
+    <FormDialog
+      form={form}
+      title="New token"
+      action="Create token"
+      onClose={() => onClose()}
+      fields={[
+        { name: "name", label: "Name", required: true, autofocus: true },
+        {
+          name: "scopes",
+          label: "Scopes",
+          placeholder: "read:tasks write:tasks",
+          required: true,
+          values: { title: "Available scopes", names: available },
+        },
+        { name: "days", label: "Expires", options: LIFETIMES },
+      ]}
+    />
   );
 }

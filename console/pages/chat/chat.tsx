@@ -1,123 +1,93 @@
 import { Plus } from "lucide-preact";
 import { useEffect } from "preact/hooks";
-import { Link, useLocation } from "wouter-preact";
-import { api, ask, askPage, type Conversation as Listed } from "../../live/api.ts";
-import { type LiveList, useList } from "../../live/resource.ts";
-import { may } from "../../live/session.ts";
-import type { PageProps } from "../../pages.tsx";
-import { Act } from "../../parts/act.tsx";
-import { conversationText } from "../../parts/format.ts";
-import { Empty, Waiting } from "../../parts/notice.tsx";
-import { Rows } from "../../parts/rows.tsx";
-import { Ago } from "../../parts/time.tsx";
-import { attempt } from "../../parts/toast.tsx";
+import { useLocation } from "wouter-preact";
+import type { PageProps } from "../../live/address.ts";
+import { api, buildQuery, load, loadPage, type Schemas } from "../../live/api.ts";
+import { useList } from "../../live/resource.ts";
+import { hasScope } from "../../live/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { formatConversationName } from "../../parts/format.ts";
+import { Listing, Row } from "../../parts/listing.tsx";
+import { Empty } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
-import { Conversation } from "./conversation.tsx";
-import { Elsewhere } from "./elsewhere.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { LocalConversation } from "./conversation.tsx";
+import { PlatformConversation } from "./platform_conversation.tsx";
+
+type Conversation = Schemas["Conversation"];
 
 const ROW_PX = 56;
-const PAGE_SIZE = 100;
 
-/** The chat: conversations at the side (on a phone: before), and the one that is open (contract 17). */
-export function ChatPage({ params: { id = "" } }: PageProps) {
-  const sessions = useList<Listed>(
+/** The conversations, and the one that is open. A phone shows one of both. */
+export function Page({ params: { id = "" } }: PageProps) {
+  const list = useList<Conversation>(
     "chat",
-    (cursor, signal) => {
-      const query = cursor === undefined ? { page_size: PAGE_SIZE } : { page_size: PAGE_SIZE, cursor };
-      return askPage(api.GET("/api/conversations", { params: { query }, signal }));
-    },
-    ({ kind }) => kind.startsWith("chat.") || /^message\.(sent|received)$/.test(kind),
+    (cursor, signal) =>
+      loadPage(api.GET("/api/conversations", { params: { query: buildQuery({}, cursor) }, signal })),
+    /^chat\.|^message\.(sent|received)$/,
   );
   const [, navigate] = useLocation();
   async function create(): Promise<void> {
-    await attempt(async () => {
-      const made = await ask(api.POST("/api/local/sessions", { body: {} }));
-      sessions.reload();
-      navigate(`/console/chat/${made.id}`);
-    });
+    const created = await load(api.POST("/api/local/sessions", { body: {} }));
+    list.reload();
+    navigate(`/console/chat/${created.id}`);
   }
   useEffect(() => {
     if (id === "") document.title = "Chat · svc";
   }, [id]);
+  const writable = hasScope("write:chat");
+  // A conversation that got a message after the later pages were read is also at the top.
+  const unique = list.data &&
+    [...new Map(list.data.toReversed().map((one) => [one.session_key, one])).values()].toReversed();
   return (
     <div class={id === "" ? "chat none-open" : "chat"}>
       <div class="chat-list">
         <header class="page-head">
           <div class="page-title">
             <h1>Chat</h1>
-            {may("write:chat") && (
-              <Act
-                class={id === "" ? "primary" : ""}
-                run={() => create()}
-              >
-                <Plus size={16} aria-hidden="true" /> New
-              </Act>
-            )}
+            {writable && <Button class={id === "" ? "primary" : ""} icon={Plus} press={create}>New</Button>}
           </div>
         </header>
-        <Conversations sessions={sessions} current={id} create={create} />
+        <Listing
+          list={{ ...list, data: unique }}
+          label="Conversations"
+          height={ROW_PX}
+          row={(one) => <ConversationRow conversation={one} current={getAddressId(one) === id} />}
+          empty={
+            <Empty title="No conversations yet.">
+              {writable && <Button press={create}>Start a conversation</Button>}
+            </Empty>
+          }
+        />
       </div>
       {id === ""
-        ? <div class="chat-none quiet">Choose a conversation, or begin a new one.</div>
+        ? <div class="chat-none quiet">Select a conversation, or start a new one.</div>
         : id.includes(":")
-        ? <Elsewhere key={id} sessionKey={id} />
-        : <Conversation key={id} id={id} />}
+        ? <PlatformConversation key={id} sessionKey={id} />
+        : <LocalConversation key={id} id={id} />}
     </div>
   );
 }
 
-interface ConversationsProps {
-  sessions: LiveList<Listed>;
-  current: string;
-  create: () => Promise<void>;
-}
-
-function Conversations({ sessions, current, create }: ConversationsProps) {
-  if (sessions.data === undefined) return <Waiting refusal={sessions.refusal} />;
-  // One that got a message since the later pages were read stands at the top as well.
-  const items = [...new Map(sessions.data.toReversed().map((one) => [one.session_key, one])).values()]
-    .toReversed();
-  if (items.length === 0) {
-    return (
-      <Empty title="No conversation yet.">
-        {may("write:chat") && <Act run={() => create()}>Begin one</Act>}
-      </Empty>
-    );
-  }
-  return (
-    <Rows
-      label="Conversations"
-      count={items.length}
-      height={ROW_PX}
-      onEnd={sessions.more}
-      row={(index) => {
-        const one = items[index];
-        return one && (
-          <Link
-            href={`/console/chat/${encodeURIComponent(idOf(one))}`}
-            class="row"
-            {...(idOf(one) === current ? { "aria-current": "page" as const } : {})}
-          >
-            <span class="row-main">
-              <span class="row-title">{conversationText(one.name) || one.session_key}</span>
-              <span class="row-note">{latest(one)}</span>
-            </span>
-            <span class="row-side">
-              {one.active_tasks > 0 && <Status of="running" bare />}
-              <Ago at={one.updated_at} />
-            </span>
-          </Link>
-        );
-      }}
-    />
-  );
-}
-
-// A local conversation is addressed by its session, one of another platform by its key.
-function idOf({ session_id, session_key }: Listed): string {
+// The address names a local conversation by its session, another one by its key.
+function getAddressId({ session_id, session_key }: Conversation): string {
   return session_id ?? session_key;
 }
 
-function latest({ role, text }: Listed): string {
-  return role === "user" ? `You: ${text}` : text;
+function ConversationRow({ conversation, current }: { conversation: Conversation; current: boolean }) {
+  const { name, session_key, role, text, active_tasks, updated_at } = conversation;
+  return (
+    <Row
+      href={`/console/chat/${encodeURIComponent(getAddressId(conversation))}`}
+      current={current}
+      title={formatConversationName(name) || session_key}
+      notes={[role === "user" ? `You: ${text}` : text]}
+      side={
+        <>
+          {active_tasks > 0 && <Status value="running" bare />}
+          <Ago at={updated_at} />
+        </>
+      }
+    />
+  );
 }

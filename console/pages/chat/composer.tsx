@@ -1,104 +1,98 @@
 import { Paperclip, SendHorizontal, X } from "lucide-preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, ask, type Refusal, refusalOf } from "../../live/api.ts";
+import { api, load } from "../../live/api.ts";
+import { type ApiError, toApiError } from "../../live/api_error.ts";
 import { useDraft } from "../../live/draft.ts";
-import { departs, leftBehind, settled } from "../../live/unsent.ts";
-import { sizeText } from "../../parts/format.ts";
-import { RefusalNotice } from "../../parts/notice.tsx";
-import { completed, mentioned, MentionList } from "./mention.tsx";
+import { addPending, recoverPending, removePending } from "../../live/pending_messages.ts";
+import { formatSize } from "../../parts/format.ts";
+import { ErrorNotice } from "../../parts/notice.tsx";
+import { findMentions, insertMention, MentionList } from "./mention_list.tsx";
+import type { OutgoingMessage } from "./message.tsx";
 import { upload } from "./upload.ts";
-
-/** A message on its way; `messageId` when the service has it. */
-export interface Sending {
-  number: number;
-  content: string;
-  file: string;
-  messageId: string | null;
-}
 
 interface ComposerProps {
   id: string;
-  setSending: (change: (before: Sending[]) => Sending[]) => void;
-  /** Called with what was sent, when the service has it. */
+  setOutgoing: (change: (before: OutgoingMessage[]) => OutgoingMessage[]) => void;
+  /** Called with the text when the service has it. */
   onSent: (content: string) => void;
 }
 
 const ROWS_MAX = 8;
 let number = 0;
 
-/** The line to write in. What is typed is kept until it is sent, whatever happens to the page or the session. */
-export function Composer({ id, setSending, onSent }: ComposerProps) {
+/** The field for a new message. Its text is kept until it is sent, even after a reload or a sign-in. */
+export function Composer({ id, setOutgoing, onSent }: ComposerProps) {
   const [text, setText] = useDraft(`chat.${id}`);
   const [file, setFile] = useState<File | null>(null);
-  const [sent, setSent] = useState<number | null>(null);
-  const [refusal, setRefusal] = useState<Refusal | null>(null);
+  const [uploadShare, setUploadShare] = useState<number | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
   const [choice, setChoice] = useState(0);
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
-  const names = mentioned(text, area.current?.selectionStart ?? text.length);
+  const names = findMentions(text, area.current?.selectionStart ?? text.length);
   useEffect(() => setChoice(0), [names.length]);
-  // What is written may change while the answer is on its way.
-  const now = useRef(text);
-  now.current = text;
+  // The text may change while a request is running.
+  const latest = useRef(text);
+  latest.current = text;
   const uploaded = useRef<{ file: File; path: string } | null>(null);
   useEffect(() => {
-    // On a phone the keyboard would cover what one came to read.
-    if (!coarse()) area.current?.focus();
-    giveBack(leftBehind(id));
+    // On a phone the keyboard would cover the messages.
+    if (!isTouchScreen()) area.current?.focus();
+    restore(recoverPending(id));
   }, []);
 
-  // What was not sent stands before what has been written since.
-  function giveBack(content: string): void {
-    if (content !== "" && content !== now.current) {
-      setText([content, now.current].filter(Boolean).join("\n\n"));
+  // Text that could not be sent is put before newer text.
+  function restore(content: string): void {
+    if (content !== "" && content !== latest.current) {
+      setText([content, latest.current].filter(Boolean).join("\n\n"));
     }
   }
 
   async function send(event?: Event): Promise<void> {
     event?.preventDefault();
     const content = text.trim();
-    if (content === "" && file === null || sent !== null) return;
-    const mine: Sending = { number: ++number, content, file: file?.name ?? "", messageId: null };
-    setRefusal(null);
+    if (content === "" && file === null || uploadShare !== null) return;
+    const mine: OutgoingMessage = { number: ++number, content, file: file?.name ?? "", messageId: null };
+    setError(null);
     setText("");
-    // The key lets a second try after a broken connection be the same message.
-    const key = departs(id, content, mine.file);
-    setSending((before) => [...before.slice(-20), mine]);
+    // With the same key a second attempt after a broken connection is the same message.
+    const key = addPending(id, content, mine.file);
+    setOutgoing((before) => [...before.slice(-20), mine]);
     try {
       const body: { content: string; media_path?: string } = { content };
       if (file !== null) {
-        setSent(0);
+        setUploadShare(0);
         if (uploaded.current?.file !== file) {
-          uploaded.current = { file, path: await upload(id, file, setSent) };
+          uploaded.current = { file, path: await upload(id, file, setUploadShare) };
         }
         body.media_path = uploaded.current.path;
       }
       const headers = { "Idempotency-Key": key };
-      const queued = await ask(
+      const queued = await load(
         api.POST("/api/local/sessions/{id}/messages", { params: { path: { id } }, body, headers }),
       );
       setFile(null);
-      settled(id, key);
+      removePending(id, key);
       onSent(content);
-      setSending((before) =>
+      setOutgoing((before) =>
         before.map((one) => one === mine ? { ...one, messageId: queued.message_id } : one)
       );
-    } catch (error) {
-      const refused = refusalOf(error);
-      setRefusal(refused);
-      if (refused.status !== 0) settled(id, key);
-      setSending((before) => before.filter((one) => one !== mine));
-      giveBack(content);
+    } catch (thrown) {
+      const failure = toApiError(thrown);
+      setError(failure);
+      if (failure.status !== 0) removePending(id, key);
+      setOutgoing((before) => before.filter((one) => one !== mine));
+      restore(content);
     }
-    setSent(null);
+    setUploadShare(null);
   }
 
   function complete(name: string): void {
-    setText(completed(text, area.current?.selectionStart ?? text.length, name));
+    setText(insertMention(text, area.current?.selectionStart ?? text.length, name));
     area.current?.focus();
   }
 
-  function key(event: KeyboardEvent): void {
+  function onKeyDown(event: KeyboardEvent): void {
     const name = names[Math.min(choice, names.length - 1)];
     if (name !== undefined && (event.key === "Tab" || event.key === "Enter")) {
       event.preventDefault();
@@ -106,35 +100,35 @@ export function Composer({ id, setSending, onSent }: ComposerProps) {
     } else if (names.length > 0 && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
       event.preventDefault();
       setChoice((choice + (event.key === "ArrowDown" ? 1 : names.length - 1)) % names.length);
-    } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !coarse()) {
+    } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !isTouchScreen()) {
       void send(event);
     }
   }
 
   return (
     <form class="composer" onSubmit={send}>
-      <RefusalNotice refusal={refusal} />
+      <ErrorNotice error={error} />
       {file !== null && (
         <p class="attached">
           <Paperclip size={14} aria-hidden="true" /> {file.name}{" "}
-          <span class="quiet">{sizeText(file.size)}</span>
-          {sent === null
+          <span class="quiet">{formatSize(file.size)}</span>
+          {uploadShare === null
             ? (
               <button
                 type="button"
                 class="icon small"
-                aria-label="Leave the file out"
+                aria-label="Remove file"
                 onClick={() => setFile(null)}
               >
                 <X size={14} aria-hidden="true" />
               </button>
             )
-            : <progress max={1} value={sent} aria-label="Upload" />}
+            : <progress max={1} value={uploadShare} aria-label="Upload" />}
         </p>
       )}
       <div class="composer-line">
         {names.length > 0 && <MentionList names={names} choice={choice} onChoose={complete} />}
-        <button type="button" class="icon" aria-label="Add a file" onClick={() => picker.current?.click()}>
+        <button type="button" class="icon" aria-label="Attach file" onClick={() => picker.current?.click()}>
           <Paperclip size={18} aria-hidden="true" />
         </button>
         <input
@@ -150,7 +144,7 @@ export function Composer({ id, setSending, onSent }: ComposerProps) {
           rows={Math.min(ROWS_MAX, text.split("\n").length)}
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
-          onKeyDown={key}
+          onKeyDown={onKeyDown}
           {...(names.length > 0
             ? { "aria-controls": "mentions", "aria-activedescendant": `mention-${choice}` }
             : {})}
@@ -159,7 +153,7 @@ export function Composer({ id, setSending, onSent }: ComposerProps) {
           type="submit"
           class="primary icon"
           aria-label="Send"
-          disabled={text.trim() === "" && file === null || sent !== null}
+          disabled={text.trim() === "" && file === null || uploadShare !== null}
         >
           <SendHorizontal size={18} aria-hidden="true" />
         </button>
@@ -168,7 +162,7 @@ export function Composer({ id, setSending, onSent }: ComposerProps) {
   );
 }
 
-// On a phone's keyboard Enter is a new line, as everywhere there.
-function coarse(): boolean {
+// On the keyboard of a phone Enter starts a new line.
+function isTouchScreen(): boolean {
   return matchMedia("(pointer: coarse)").matches;
 }

@@ -1,13 +1,13 @@
 import { Link } from "wouter-preact";
 import { useConversationName } from "../../live/conversations.ts";
-import { conversationText } from "../../parts/format.ts";
+import { formatConversationName } from "../../parts/format.ts";
 
 const NAME_MAX_CHARACTERS = 40;
 
-/** The way to a conversation by its key, called as it is called. */
+/** A link to a conversation, with its name. */
 export function ConversationLink({ sessionKey }: { sessionKey: string }) {
   const id = /^local:(.+)$/.exec(sessionKey)?.[1] ?? sessionKey;
-  const name = conversationText(useConversationName(sessionKey)) ||
+  const name = formatConversationName(useConversationName(sessionKey)) ||
     (id === sessionKey ? sessionKey : "a conversation");
   return (
     <Link href={`/console/chat/${encodeURIComponent(id)}`} title={name}>

@@ -1,88 +1,96 @@
 import { Info, Paperclip } from "lucide-preact";
 import { Link } from "wouter-preact";
-import type { ChatMessage, Question } from "../../live/api.ts";
+import type { Schemas } from "../../live/api.ts";
+import { now } from "../../live/clock.ts";
 import { saveAnswer } from "../../live/download.ts";
-import { Act } from "../../parts/act.tsx";
 import { AnswerForm } from "../../parts/answer_form.tsx";
-import { clockText, dayText, sizeText, timeText } from "../../parts/format.ts";
+import { Button } from "../../parts/button.tsx";
+import { formatClock, formatDay, formatSize, formatTime } from "../../parts/format.ts";
 import { Markdown } from "../../parts/markdown.tsx";
 import { CopyButton } from "../../parts/short_id.tsx";
-import { attempt } from "../../parts/toast.tsx";
-import { now } from "../../live/clock.ts";
-import type { Sending } from "./composer.tsx";
-import { Why } from "./why.tsx";
+import { RoutingReason } from "./routing_reason.tsx";
 
-/** Something that was said: by the reader at the right, by others at the left. */
-export function MessageView(
-  { message, sessionId, day, question }: {
-    message: ChatMessage;
-    sessionId: string;
-    day: boolean;
-    /** The question that it asks, while that is open. */
-    question?: Question | undefined;
-  },
-) {
+interface MessageProps {
+  message: Schemas["LocalMessage"];
+  sessionId: string;
+  /** Whether it is the first of its day. */
+  day: boolean;
+  /** The question in it, while it is open. */
+  question?: Schemas["Question"] | undefined;
+}
+
+/** A message: the user's at the right, replies at the left. */
+export function MessageView({ message, sessionId, day, question }: MessageProps) {
   const { id, role, content, ts, media } = message;
   const mine = role === "user";
   return (
     <>
-      {day && <p class="day">{dayText(ts, now.value)}</p>}
+      {day && <p class="day">{formatDay(ts, now.value)}</p>}
       <article class={mine ? "said mine" : "said"} aria-label={mine ? "You" : "Reply"}>
         {content !== "" && (mine ? <p class="plain">{content}</p> : <Markdown text={content} />)}
-        {media !== null && <MediaView media={media} sessionId={sessionId} />}
+        {media !== null && <MediaButton media={media} sessionId={sessionId} />}
         {question !== undefined && <AnswerForm question={question} />}
         <p class="said-foot">
-          <time dateTime={new Date(ts).toISOString()} title={timeText(ts)}>{clockText(ts)}</time>
+          <time dateTime={new Date(ts).toISOString()} title={formatTime(ts)}>{formatClock(ts)}</time>
           {mine && (
             <Link
               href={`/console/messages/${encodeURIComponent(id)}`}
               class="icon small"
-              aria-label="What happened with this message"
-              title="What happened with this message"
+              aria-label="Message trace"
+              title="Message trace"
             >
               <Info size={14} aria-hidden="true" />
             </Link>
           )}
-          {mine && <Why messageId={id} />}
-          {content !== "" && <CopyButton text={content} what="message" />}
+          {mine && <RoutingReason messageId={id} />}
+          {content !== "" && <CopyButton text={content} subject="message" />}
         </p>
       </article>
     </>
   );
 }
 
-/** Something that is on its way. */
-export function SendingView({ sending }: { sending: Sending }) {
+/** A message that is being sent. It gets its `messageId` from the service. */
+export interface OutgoingMessage {
+  number: number;
+  content: string;
+  file: string;
+  messageId: string | null;
+}
+
+/** A message that is being sent. */
+export function OutgoingMessageView({ message }: { message: OutgoingMessage }) {
   return (
     <article class="said mine sending" aria-label="You">
-      <p class="plain">{sending.content}</p>
-      {sending.file !== "" && (
+      <p class="plain">{message.content}</p>
+      {message.file !== "" && (
         <p class="file">
-          <Paperclip size={14} aria-hidden="true" /> {sending.file}
+          <Paperclip size={14} aria-hidden="true" /> {message.file}
         </p>
       )}
-      <p class="said-foot">{sending.messageId === null ? "sending" : "sent"}</p>
+      <p class="said-foot">{message.messageId === null ? "Sending" : "Sent"}</p>
     </article>
   );
 }
 
-// A stored file is named after its id and then as its sender called it.
-const STORED_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-/;
+// The name of a stored file starts with its id.
+const FILE_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-/;
 
-type Media = NonNullable<ChatMessage["media"]>;
-
-function MediaView({ media, sessionId }: { media: Media; sessionId: string }) {
-  const stored = media.path.split("/").at(-1) ?? "";
-  return (
-    <Act class="file" run={() => save(sessionId, stored)}>
-      <Paperclip size={14} aria-hidden="true" />
-      <span>{media.name.replace(STORED_ID, "")}</span>
-      <span class="quiet">{sizeText(media.size)}</span>
-    </Act>
-  );
+interface MediaProps {
+  media: NonNullable<Schemas["LocalMessage"]["media"]>;
+  sessionId: string;
 }
 
-async function save(sessionId: string, stored: string): Promise<void> {
-  const path = `/api/local/sessions/${sessionId}/media/${encodeURIComponent(stored)}`;
-  await attempt(() => saveAnswer(new Request(path)));
+function MediaButton({ media, sessionId }: MediaProps) {
+  const file = encodeURIComponent(media.path.split("/").at(-1) ?? "");
+  return (
+    <Button
+      class="file"
+      press={() => saveAnswer(new Request(`/api/local/sessions/${sessionId}/media/${file}`))}
+    >
+      <Paperclip size={14} aria-hidden="true" />
+      <span>{media.name.replace(FILE_ID, "")}</span>
+      <span class="quiet">{formatSize(media.size)}</span>
+    </Button>
+  );
 }

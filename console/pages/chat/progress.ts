@@ -1,28 +1,28 @@
 import { useEffect, useState } from "preact/hooks";
-import { api, ask, type JournalEvent } from "../../live/api.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
 import { onEvent, onReset } from "../../live/events.ts";
-import { workerName } from "../../live/workers.ts";
+import { findWorkerName } from "../../live/workers.ts";
 
-/** How far the conversation's current work is (contract 4, Stream). */
+/** The progress of a conversation's current work. */
 export interface Progress {
   state: "idle" | "received" | "routing" | "queued" | "working";
   worker: string;
-  /** The run that goes on, or "". */
+  /** The current run, or "". */
   executionId: string;
   since: number;
 }
 
 const IDLE: Progress = { state: "idle", worker: "", executionId: "", since: 0 };
 
-/** Follows what goes on in a conversation. */
+/** Follows the work in a conversation. */
 export function useProgress(sessionKey: string): Progress {
   const [progress, setProgress] = useState<Progress>(IDLE);
   useEffect(() => {
     let gone = false;
-    // What began before the page was opened.
-    const look = async () => {
+    // Finds work that started before the page was opened.
+    const readCurrent = async () => {
       const query = { session_id: sessionKey, status: "pending,running" };
-      const [run] = await ask(api.GET("/api/executions", { params: { query } })).catch(() => []);
+      const [run] = await load(api.GET("/api/executions", { params: { query } })).catch(() => []);
       if (gone || run === undefined) return;
       setProgress({
         state: "working",
@@ -31,10 +31,12 @@ export function useProgress(sessionKey: string): Progress {
         since: run.started_at ?? run.created_at,
       });
     };
-    void look();
+    void readCurrent();
     const ends = [
-      onEvent((event) => event.session_key === sessionKey && setProgress((before) => after(before, event))),
-      onReset(() => (setProgress(IDLE), void look())),
+      onEvent((event) =>
+        event.session_key === sessionKey && setProgress((before) => applyEvent(before, event))
+      ),
+      onReset(() => (setProgress(IDLE), void readCurrent())),
     ];
     return () => {
       gone = true;
@@ -44,21 +46,21 @@ export function useProgress(sessionKey: string): Progress {
   return progress;
 }
 
-function after(before: Progress, event: JournalEvent): Progress {
-  const step = (state: Progress["state"]) => ({ ...before, state, since: event.at });
+function applyEvent(before: Progress, event: Schemas["Event"]): Progress {
+  const enter = (state: Progress["state"]) => ({ ...before, state, since: event.at });
   switch (event.kind) {
     case "message.received":
-      return before.state === "idle" ? step("received") : before;
+      return before.state === "idle" ? enter("received") : before;
     case "message.feeding":
-      return before.state === "working" ? before : step("routing");
+      return before.state === "working" ? before : enter("routing");
     case "task.created":
       return before.state === "working" || event.data.status === "scheduled"
         ? before
-        : { ...step("queued"), worker: workerName(event.worker_id) };
+        : { ...enter("queued"), worker: findWorkerName(event.worker_id) };
     case "execution.started":
       return {
         state: "working",
-        worker: workerName(event.worker_id),
+        worker: findWorkerName(event.worker_id),
         executionId: event.execution_id,
         since: event.at,
       };

@@ -1,77 +1,70 @@
 import { LoaderCircle, Square } from "lucide-preact";
 import { Link } from "wouter-preact";
-import { api, ask } from "../../live/api.ts";
+import { api, load } from "../../live/api.ts";
 import { secondNow } from "../../live/clock.ts";
 import { useLog } from "../../live/log.ts";
-import { may } from "../../live/session.ts";
-import { Act } from "../../parts/act.tsx";
-import { bareText } from "../../parts/ansi.tsx";
-import { durationText } from "../../parts/format.ts";
-import { attempt } from "../../parts/toast.tsx";
+import { hasScope } from "../../live/session.ts";
+import { stripCodes } from "../../parts/ansi_line.tsx";
+import { Button } from "../../parts/button.tsx";
+import { formatDuration } from "../../parts/format.ts";
 import type { Progress } from "./progress.ts";
 
-const STEPS_SHOWN = 3;
-const STEP_MAX_CHARACTERS = 160;
+const LINES_SHOWN = 3;
+const LINE_MAX_CHARACTERS = 160;
 
-/** What goes on now: who works (`addressee`: whose conversation it is, or ""), since when, the last steps, and how to stop it. */
+/** The current work of a conversation: its worker, its duration, the last lines of its log, and a button that stops it. */
 export function ProgressView({ progress, addressee }: { progress: Progress; addressee: string }) {
-  const { state, worker, executionId, since } = progress;
+  const { state, executionId, since } = progress;
   if (state === "idle") return null;
+  const params = { path: { id: executionId } };
   return (
     <div class="progress" role="status">
       <p class="progress-head">
         <LoaderCircle size={16} class="spins" aria-hidden="true" />
-        <span>{words(state, worker, addressee)}</span>
+        <span>{formatProgress(progress, addressee)}</span>
         {state === "working" && (
           <span class="number quiet" aria-hidden="true">
-            {durationText(Math.max(0, secondNow.value - since))}
+            {formatDuration(Math.max(0, secondNow.value - since))}
           </span>
         )}
         {state === "working" && executionId !== "" && (
           <>
             <Link href={`/console/executions/${executionId}`}>Log</Link>
-            {may("write:executions") && (
-              <Act
+            {hasScope("write:executions") && (
+              <Button
                 class="small"
-                run={() => stop(executionId)}
+                icon={Square}
+                press={() => load(api.POST("/api/executions/{id}/cancel", { params, body: {} }))}
+                done="Stopped"
               >
-                <Square size={12} aria-hidden="true" /> Stop
-              </Act>
+                Stop
+              </Button>
             )}
           </>
         )}
       </p>
-      {state === "working" && <Steps executionId={executionId} />}
+      {state === "working" && <LastLines executionId={executionId} />}
     </div>
   );
 }
 
-function Steps({ executionId }: { executionId: string }) {
-  const { lines } = useLog(executionId, { tail: STEPS_SHOWN });
-  const last = lines.slice(-STEPS_SHOWN);
+function LastLines({ executionId }: { executionId: string }) {
+  const last = useLog(executionId, { tail: LINES_SHOWN }).lines.slice(-LINES_SHOWN);
   if (last.length === 0) return null;
   return (
     <ul class="steps" aria-hidden="true">
-      {last.map((line, index) => <li key={index}>{stepText(line)}</li>)}
+      {last.map((line, index) => <li key={index}>{removeTime(line)}</li>)}
     </ul>
   );
 }
 
-// A line of a log begins with its time.
-function stepText(line: string): string {
-  return bareText(line).replace(/^\S*\d\d:\d\d:\d\d\S*\s+/, "").slice(0, STEP_MAX_CHARACTERS);
+function removeTime(line: string): string {
+  return stripCodes(line).replace(/^\S*\d\d:\d\d:\d\d\S*\s+/, "").slice(0, LINE_MAX_CHARACTERS);
 }
 
-function words(state: Progress["state"], worker: string, addressee: string): string {
-  const who = worker === "" ? "A worker" : worker;
-  if (state === "working") return `${who} is at work`;
-  if (state === "queued") return `${who} is next`;
-  return addressee === "" ? "Finding out who it is for" : `On its way to ${addressee}`;
-}
-
-async function stop(id: string): Promise<void> {
-  await attempt(
-    () => ask(api.POST("/api/executions/{id}/cancel", { params: { path: { id } }, body: {} })),
-    "Stopped",
-  );
+function formatProgress({ state, worker }: Progress, addressee: string): string {
+  const name = worker === "" ? "A worker" : worker;
+  if (state === "working") return `${name} is working`;
+  if (state === "queued") return `${name} is next`;
+  return addressee === "" ? "Choosing a worker" : `Waiting for ${addressee}`;
 }

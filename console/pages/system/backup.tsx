@@ -1,63 +1,55 @@
-import { Download } from "lucide-preact";
-import { useState } from "preact/hooks";
 import { saveAnswer } from "../../live/download.ts";
-import { may } from "../../live/session.ts";
-import { TextField, Tick } from "../../parts/field.tsx";
-import { useSend } from "../../parts/form.tsx";
-import { Heading } from "../../parts/heading.tsx";
-import { Empty, RefusalNotice } from "../../parts/notice.tsx";
-import { say } from "../../parts/toast.tsx";
+import { hasScope } from "../../live/session.ts";
+import { Fields, Form, useForm } from "../../parts/form.tsx";
+import { Empty } from "../../parts/notice.tsx";
+import { Heading } from "../../parts/page.tsx";
+import { showToast } from "../../parts/toast.tsx";
 import { SystemTabs } from "./system_tabs.tsx";
 
-/** Everything of the service as one file (contract 8.16). */
-export function BackupPage() {
-  const [withKey, setWithKey] = useState(false);
-  const [password, setPassword] = useState("");
-  const { refusal, busy, submit } = useSend(async () => {
-    const body = withKey ? { include_key: true, password } : {};
-    const headers = { "content-type": "application/json" };
-    setPassword("");
-    await saveAnswer(
-      new Request("/api/system/backup", { method: "POST", headers, body: JSON.stringify(body) }),
-    );
-    say("The backup is saved");
+/** Downloads a backup of the service. */
+export function Page() {
+  const form = useForm({
+    initial: { include_key: false, password: "" },
+    async send({ include_key, password }) {
+      const body = JSON.stringify(include_key ? { include_key, password } : {});
+      const headers = { "content-type": "application/json" };
+      form.set({ password: "" });
+      await saveAnswer(new Request("/api/system/backup", { method: "POST", headers, body }));
+      showToast("Backup saved");
+    },
   });
   return (
     <>
       <Heading title="System" />
       <SystemTabs current="/console/system/backup" />
-      {!may("write:system")
-        ? <Empty title="Only an administrator makes backups." />
+      {!hasScope("write:system")
+        ? <Empty title="Only administrators can create backups." />
         : (
-          <form class="form scrolled" onSubmit={submit}>
+          <Form form={form} action={form.busy ? "Creating backup" : "Create backup"} page>
             <p class="lead">
-              One archive with the database, uploaded files and logs. To bring it back, run{" "}
-              <code>svc restore</code> on the machine of the service.
+              An archive of the database, uploaded files and logs. To restore it, run <code>svc restore</code>
+              {" "}
+              on the machine of the service.
             </p>
-            <RefusalNotice refusal={refusal} />
-            <Tick
-              label="Include the signing key: whoever has it can do everything here"
-              checked={withKey}
-              onChange={setWithKey}
+            <Fields
+              form={form}
+              fields={[
+                {
+                  name: "include_key",
+                  label: "Include the signing key",
+                  type: "checkbox",
+                  hint: "The key gives full access to this service",
+                },
+                form.values.include_key && {
+                  name: "password",
+                  label: "Your password",
+                  type: "password",
+                  autocomplete: "current-password",
+                  required: true,
+                },
+              ]}
             />
-            {withKey && (
-              <TextField
-                label="Your password"
-                name="password"
-                type="password"
-                value={password}
-                onInput={setPassword}
-                refusal={refusal}
-                autocomplete="current-password"
-                required
-              />
-            )}
-            <div class="actions">
-              <button type="submit" class="primary" disabled={busy}>
-                <Download size={16} aria-hidden="true" /> {busy ? "Making it" : "Make a backup"}
-              </button>
-            </div>
-          </form>
+          </Form>
         )}
     </>
   );

@@ -1,95 +1,92 @@
 import { useMemo } from "preact/hooks";
-import { api, ask, type Schemas } from "../../live/api.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
 import { secondNow } from "../../live/clock.ts";
 import { useResource } from "../../live/resource.ts";
-import { Chart } from "../../parts/chart.tsx";
-import { costText, countText, manyText, waitText } from "../../parts/format.ts";
-import { Waiting } from "../../parts/notice.tsx";
+import { type Bars, Chart } from "../../parts/chart.tsx";
+import { formatCost, formatCount, formatWait, pluralize } from "../../parts/format.ts";
+import { LoadState } from "../../parts/notice.tsx";
+import { Section } from "../../parts/page.tsx";
 
 type Point = Schemas["SeriesPoint"];
 
-/** Runs, how long they waited, and what they cost, over time: `sinceMs` back in spans of `stepMs` (contract 17). */
+/** The runs, their waiting times and their cost over the last `sinceMs`, in bars of `stepMs`. */
 export function Charts({ sinceMs, stepMs }: { sinceMs: number; stepMs: number }) {
   const read = useResource<Point[]>(`series ${sinceMs} ${stepMs}`, (signal) => {
     const query = { since: secondNow.value - sinceMs, step: stepMs };
-    return ask(api.GET("/api/system/series", { params: { query }, signal }));
-  }, ({ kind }) => /^execution\.(started|completed|failed)$/.test(kind));
-  if (read.data === undefined) return <Waiting refusal={read.refusal} />;
+    return load(api.GET("/api/system/series", { params: { query }, signal }));
+  }, /^execution\.(started|completed|failed)$/);
+  if (read.data === undefined) return <LoadState error={read.error} />;
+  const points = read.data;
   return (
     <div class="charts">
-      <Runs points={read.data} />
-      <Waits points={read.data} />
-      <Cost points={read.data} />
+      {CHARTS.filter(({ hidden }) => hidden?.(points) !== true)
+        .map((chart) => <SeriesChart key={chart.title} chart={chart} points={points} />)}
     </div>
   );
 }
 
-function Runs({ points }: { points: Point[] }) {
-  const { at, bars } = useMemo(() => ({
-    at: points.map((point) => point.at),
+/** A chart: its title, its summary, and the value of each point. */
+interface SeriesChartOptions {
+  title: string;
+  summarize: (points: Point[]) => string;
+  bars: readonly (Pick<Bars, "name" | "token"> & { read: (point: Point) => number | null })[];
+  format: (value: number) => string;
+  hidden?: (points: Point[]) => boolean;
+}
+
+const CHARTS: readonly SeriesChartOptions[] = [
+  {
+    title: "Runs",
+    summarize: (points) =>
+      `${pluralize(sum(points, ({ executions }) => executions), "run")}, ${
+        formatCount(sum(points, ({ failed }) => failed))
+      } failed`,
     bars: [
-      { name: "runs", token: "busy" as const, values: points.map((point) => point.executions) },
-      { name: "failed", token: "bad" as const, values: points.map((point) => point.failed) },
+      { name: "runs", token: "busy", read: ({ executions }) => executions },
+      { name: "failed", token: "bad", read: ({ failed }) => failed },
     ],
-  }), [points]);
-  const words = `${manyText(sum(points, (point) => point.executions), "run")}, ${
-    countText(sum(points, (point) => point.failed))
-  } failed`;
-  return (
-    <section>
-      <h2>Runs</h2>
-      <p class="quiet">{words}</p>
-      <Chart label={`Runs over time: ${words}`} at={at} bars={bars} text={wholeText} />
-    </section>
-  );
-}
-
-function Waits({ points }: { points: Point[] }) {
-  const { at, bars } = useMemo(() => ({
-    at: points.map((point) => point.at),
+    // A fraction of a run is not a useful mark of the scale.
+    format: (count) => Number.isInteger(count) ? formatCount(count) : "",
+  },
+  {
+    title: "Queue time",
+    summarize: (points) =>
+      points.every(({ waited_ms }) => waited_ms === null)
+        ? "No runs started."
+        : `At most ${formatWait(Math.max(0, ...points.map((point) => point.waited_longest_ms ?? 0)))}`,
     bars: [
-      {
-        name: "longest",
-        token: "line-strong" as const,
-        values: points.map((one) => one.waited_longest_ms ?? 0),
-      },
-      { name: "average", token: "busy" as const, values: points.map((one) => one.waited_ms ?? 0) },
+      { name: "longest", token: "line-strong", read: ({ waited_longest_ms }) => waited_longest_ms },
+      { name: "average", token: "busy", read: ({ waited_ms }) => waited_ms },
     ],
-  }), [points]);
-  const longest = Math.max(0, ...points.map((point) => point.waited_longest_ms ?? 0));
-  const words = points.every((point) => point.waited_ms === null)
-    ? "Nothing began."
-    : `At most ${waitText(longest)}`;
-  return (
-    <section>
-      <h2>Waiting before the start</h2>
-      <p class="quiet">{words}</p>
-      <Chart label={`Waiting over time: ${words}`} at={at} bars={bars} text={waitText} />
-    </section>
-  );
-}
+    format: formatWait,
+  },
+  {
+    title: "Estimated cost",
+    summarize: (points) => formatCost(sum(points, ({ cost_usd }) => cost_usd ?? 0)),
+    bars: [{ name: "cost", token: "good", read: ({ cost_usd }) => cost_usd }],
+    format: formatCost,
+    hidden: (points) => points.every(({ cost_usd }) => cost_usd === null),
+  },
+];
 
-function Cost({ points }: { points: Point[] }) {
-  const { at, bars } = useMemo(() => ({
+function SeriesChart({ chart, points }: { chart: SeriesChartOptions; points: Point[] }) {
+  const { title, summarize, bars, format } = chart;
+  const data = useMemo(() => ({
     at: points.map((point) => point.at),
-    bars: [{ name: "cost", token: "good" as const, values: points.map((point) => point.cost_usd ?? 0) }],
+    bars: bars.map(({ name, token, read }) => ({
+      ...{ name, token },
+      values: points.map((point) => read(point) ?? 0),
+    })),
   }), [points]);
-  if (points.every((point) => point.cost_usd === null)) return null;
-  const spent = costText(sum(points, (point) => point.cost_usd ?? 0));
+  const summary = summarize(points);
   return (
-    <section>
-      <h2>Cost, estimated</h2>
-      <p class="quiet">{spent}</p>
-      <Chart label={`Cost over time: ${spent}`} at={at} bars={bars} text={costText} />
-    </section>
+    <Section title={title}>
+      <p class="quiet">{summary}</p>
+      <Chart label={`${title} over time: ${summary}`} at={data.at} bars={data.bars} format={format} />
+    </Section>
   );
 }
 
-// Half a run is no mark of a scale.
-function wholeText(count: number): string {
-  return Number.isInteger(count) ? countText(count) : "";
-}
-
-function sum(points: Point[], value: (point: Point) => number): number {
-  return points.reduce((total, point) => total + value(point), 0);
+function sum(points: Point[], read: (point: Point) => number): number {
+  return points.reduce((total, point) => total + read(point), 0);
 }

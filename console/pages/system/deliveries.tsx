@@ -1,142 +1,122 @@
 import { useState } from "preact/hooks";
-import { api, ask, askPage, type Schemas } from "../../live/api.ts";
+import { api, buildQuery, load, loadPage, type Schemas } from "../../live/api.ts";
 import { useList } from "../../live/resource.ts";
-import { may } from "../../live/session.ts";
-import { TextField } from "../../parts/field.tsx";
-import { DialogForm, useSend } from "../../parts/form.tsx";
-import { durationText } from "../../parts/format.ts";
-import { Waiting } from "../../parts/notice.tsx";
-import { Status } from "../../parts/status.tsx";
+import { hasScope } from "../../live/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { FormDialog, useForm } from "../../parts/form.tsx";
+import { formatDuration } from "../../parts/format.ts";
+import { Row, ShortListing } from "../../parts/listing.tsx";
+import { Section } from "../../parts/page.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { say } from "../../parts/toast.tsx";
-
-type Delivery = Schemas["WebhookDelivery"];
-
-const PAGE_SIZE = 50;
+import { showToast } from "../../parts/toast.tsx";
 
 interface DeliveriesProps {
   webhook: Schemas["Webhook"];
   reload: () => void;
 }
 
-/** Every try of a webhook, the latest first; from any event on, all can be delivered again (contract 11). */
-export function Deliveries({ webhook, reload }: DeliveriesProps) {
-  const { id, cursor: delivered } = webhook;
-  const [after, setAfter] = useState<number | null>(null);
-  // A try is no event of the journal, and follows one.
-  const list = useList<Delivery>(id, (cursor, signal) => {
-    const query = { page_size: PAGE_SIZE, ...(cursor === undefined ? {} : { cursor }) };
-    const params = { path: { id_or_name: id }, query };
-    return askPage(api.GET("/api/webhooks/{id_or_name}/deliveries", { params, signal }));
+/** The delivery attempts of a webhook, newest first, with redelivery from any event. */
+export function Deliveries({ webhook: { id, cursor: delivered }, reload }: DeliveriesProps) {
+  const [from, setFrom] = useState<number | null>(null);
+  // No event of the journal reports an attempt, but each attempt follows one.
+  const list = useList<Schemas["WebhookDelivery"]>(id, (cursor, signal) => {
+    const params = { path: { id_or_name: id }, query: buildQuery({}, cursor) };
+    return loadPage(api.GET("/api/webhooks/{id_or_name}/deliveries", { params, signal }));
   }, () => true);
-  const items = list.data;
-  const mayReplay = may("write:webhooks");
+  const writable = hasScope("write:webhooks");
   return (
-    <section>
-      <div class="section-head">
-        <h2>Deliveries</h2>
-        {mayReplay && (
-          <button
-            type="button"
-            class="small"
-            onClick={() => setAfter(Math.max(0, delivered - 1))}
-          >
-            Deliver again
-          </button>
-        )}
-      </div>
-      {items === undefined
-        ? <Waiting refusal={list.refusal} />
-        : items.length === 0
-        ? <p class="quiet">Nothing was sent yet. A test sends an event at once.</p>
-        : (
-          <ul class="list">
-            {items.map((one) => (
-              <DeliveryRow
-                key={one.id}
-                delivery={one}
-                again={mayReplay && one.seq > 0 ? () => setAfter(one.seq - 1) : null}
-              />
-            ))}
-          </ul>
-        )}
-      {items !== undefined && Number.parseInt(list.total) > items.length && (
-        <button type="button" onClick={list.more}>More</button>
+    <Section
+      title="Deliveries"
+      actions={writable && (
+        <Button class="small" press={() => setFrom(Math.max(1, delivered))}>Redeliver</Button>
       )}
-      {after !== null && (
-        <ReplayForm
+    >
+      <ShortListing
+        list={list}
+        empty="No deliveries yet. Use Test to send an event now."
+        row={(delivery) => (
+          <DeliveryRow delivery={delivery}>
+            {writable && delivery.seq > 0 && (
+              <Button
+                class="small"
+                label={`Redeliver from event ${delivery.seq}`}
+                press={() => setFrom(delivery.seq)}
+              >
+                Redeliver
+              </Button>
+            )}
+          </DeliveryRow>
+        )}
+      />
+      {from !== null && (
+        <RedeliveryForm
           webhookId={id}
-          after={after}
+          from={from}
           onClose={() => {
-            setAfter(null);
+            setFrom(null);
             list.reload();
             reload();
           }}
         />
       )}
-    </section>
+    </Section>
   );
 }
 
-function DeliveryRow({ delivery, again }: { delivery: Delivery; again: (() => void) | null }) {
+interface RowProps {
+  delivery: Schemas["WebhookDelivery"];
+  children: preact.ComponentChildren;
+}
+
+function DeliveryRow({ delivery, children }: RowProps) {
   const { seq, kind, attempt, status, error, duration_ms, created_at } = delivery;
-  const words = [
-    seq === 0 ? "a test" : `event ${seq}`,
-    attempt > 1 ? `try ${attempt}` : "",
-    error || `answered ${status}`,
-    durationText(duration_ms),
-  ];
   return (
-    <li class="row whole">
-      <Status of={error === "" ? "sent" : "failed"} bare />
-      <span class="row-main">
-        <span class="row-title">
-          <code>{kind}</code>
-        </span>
-        <span class="row-note">{words.filter(Boolean).join(" · ")}</span>
-      </span>
-      <span class="row-side">
-        <Ago at={created_at} />
-      </span>
-      {again !== null && (
-        <button type="button" class="small" aria-label={`Deliver again from event ${seq}`} onClick={again}>
-          Deliver again
-        </button>
-      )}
-    </li>
+    <Row
+      status={error === "" ? "sent" : "failed"}
+      title={<code>{kind}</code>}
+      notes={[
+        seq === 0 ? "test" : `event ${seq}`,
+        attempt > 1 && `attempt ${attempt}`,
+        error || `returned ${status}`,
+        formatDuration(duration_ms),
+      ]}
+      side={<Ago at={created_at} />}
+    >
+      {children}
+    </Row>
   );
 }
 
-interface ReplayProps {
+interface FormProps {
   webhookId: string;
-  after: number;
+  from: number;
   onClose: () => void;
 }
 
-function ReplayForm({ webhookId, after, onClose }: ReplayProps) {
-  const [from, setFrom] = useState(String(after + 1));
-  const sent = useSend(async () => {
-    const params = { path: { id_or_name: webhookId } };
-    const body = { after: Math.max(0, Number(from) - 1) };
-    await ask(api.POST("/api/webhooks/{id_or_name}/replay", { params, body }));
-    say("It is being delivered again");
-    onClose();
+function RedeliveryForm({ webhookId, from, onClose }: FormProps) {
+  const form = useForm({
+    initial: { after: String(from) },
+    async send({ after }) {
+      const params = { path: { id_or_name: webhookId } };
+      const body = { after: Math.max(0, Number(after) - 1) };
+      await load(api.POST("/api/webhooks/{id_or_name}/replay", { params, body }));
+      showToast("Redelivery started");
+      onClose();
+    },
   });
   return (
-    <DialogForm title="Deliver again" action="Deliver again" sent={sent} onClose={onClose} narrow>
+    <FormDialog
+      form={form}
+      title="Redeliver events"
+      action="Redeliver"
+      onClose={onClose}
+      narrow
+      fields={[{ name: "after", label: "First event number", required: true, autofocus: true }]}
+    >
       <p>
-        Everything from this event on that it is told of is sent once more. Whoever gets it knows an event by
-        its <code>webhook-id</code>, which stays the same.
+        All matching events from this number on are sent again. The receiver recognizes an event by its{" "}
+        <code>webhook-id</code>, which does not change.
       </p>
-      <TextField
-        label="From event number"
-        name="after"
-        value={from}
-        onInput={setFrom}
-        refusal={sent.refusal}
-        required
-        autofocus
-      />
-    </DialogForm>
+    </FormDialog>
   );
 }

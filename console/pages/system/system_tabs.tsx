@@ -1,21 +1,19 @@
-import { may } from "../../live/session.ts";
+import { hasScope } from "../../live/session.ts";
 import { Tabs } from "../../parts/tabs.tsx";
 
-/** The views of the service itself; what somebody may not see is not offered. */
+const TABS: readonly (readonly [href: string, name: string, scope?: string])[] = [
+  ["/console/system", "Overview"],
+  ["/console/system/usage", "Usage"],
+  ["/console/system/events", "Events"],
+  ["/console/system/doctor", "Doctor"],
+  ["/console/system/users", "Users", "read:users"],
+  ["/console/system/webhooks", "Webhooks", "read:webhooks"],
+  ["/console/system/backup", "Backup", "write:system"],
+];
+
+/** The tabs of the system pages that the user has a scope for. */
 export function SystemTabs({ current }: { current: string }) {
-  return (
-    <Tabs
-      label="System"
-      current={current}
-      tabs={[
-        ["/console/system", "Overview"],
-        ["/console/system/usage", "Usage"],
-        ["/console/system/events", "Events"],
-        ["/console/system/doctor", "Doctor"],
-        ...may("read:users") ? [["/console/system/users", "People"] as const] : [],
-        ...may("read:webhooks") ? [["/console/system/webhooks", "Webhooks"] as const] : [],
-        ...may("write:system") ? [["/console/system/backup", "Backup"] as const] : [],
-      ]}
-    />
-  );
+  const tabs = TABS.filter(([, , scope]) => scope === undefined || hasScope(scope))
+    .map(([href, name]) => [href, name] as const);
+  return <Tabs label="System" current={current} tabs={tabs} />;
 }

@@ -1,120 +1,87 @@
 import { Link } from "wouter-preact";
 import { useAddress } from "../../live/address.ts";
-import { api, ask, type Schemas } from "../../live/api.ts";
+import { api, load, type operations, type Schemas } from "../../live/api.ts";
 import { secondNow } from "../../live/clock.ts";
 import { useResource } from "../../live/resource.ts";
-import { Choice } from "../../parts/field.tsx";
-import { costText, countText } from "../../parts/format.ts";
-import { Heading } from "../../parts/heading.tsx";
-import { Empty, Waiting } from "../../parts/notice.tsx";
+import { FilterBar } from "../../parts/listing.tsx";
+import { Empty, LoadState } from "../../parts/notice.tsx";
+import { Heading } from "../../parts/page.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
 import { Charts } from "./charts.tsx";
 import { SystemTabs } from "./system_tabs.tsx";
+import { UsageTable } from "./usage_table.tsx";
 
-type Row = Schemas["UsageRow"];
-type Group = "worker" | "department" | "engine" | "day" | "conversation";
+type Group = NonNullable<NonNullable<operations["usage.list"]["parameters"]["query"]>["by"]>;
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-// How far back, and in which steps the charts go.
-const SPANS: Record<string, [sinceMs: number, stepMs: number, words: string]> = {
+// The range of the charts, and the width of a bar.
+const SPANS: Record<string, [sinceMs: number, stepMs: number, label: string]> = {
   "": [DAY_MS, HOUR_MS, "Last 24 hours"],
   week: [7 * DAY_MS, 6 * HOUR_MS, "Last 7 days"],
   month: [30 * DAY_MS, DAY_MS, "Last 30 days"],
 };
-const GROUPS = [["", "By worker"], ["department", "By department"], ["engine", "By engine"], [
-  "day",
-  "By day",
-], [
-  "conversation",
-  "By conversation",
-]] as const;
-
-const TITLES: Record<string, string> = {
+const GROUPS: Record<Group, string> = {
+  worker: "Worker",
   department: "Department",
   engine: "Engine",
   day: "Day",
   conversation: "Conversation",
 };
 
-/** What runs used: over time as charts, and added up by worker, department, engine, day or conversation (contract 17). */
-export function UsagePage() {
-  const [{ span, by }, change] = useAddress("span", "by");
+/** The usage over time, and by worker, department, engine, day or conversation. */
+export function Page() {
+  const [values, change] = useAddress("span", "by");
+  const { span } = values;
+  const by = values.by in GROUPS ? values.by as Group : "worker";
   const [sinceMs, stepMs] = SPANS[span] ?? [DAY_MS, HOUR_MS];
-  const ended = ({ kind }: { kind: string }) => /^execution\.(completed|failed)$/.test(kind);
-  const rows = useResource<Row[]>(`usage ${span} ${by}`, (signal) => {
-    const query = { since: secondNow.value - sinceMs, by: (by || "worker") as Group };
-    return ask(api.GET("/api/usage", { params: { query }, signal }));
-  }, ended);
+  const rows = useResource(`usage ${span} ${by}`, (signal) => {
+    const query = { since: secondNow.value - sinceMs, by };
+    return load(api.GET("/api/usage", { params: { query }, signal }));
+  }, /^execution\.(completed|failed)$/);
   return (
     <>
       <Heading title="System" />
       <SystemTabs current="/console/system/usage" />
-      <div class="filters">
-        <Choice
-          bare
-          label="Time"
-          value={span}
-          onChange={(value) => change({ span: value })}
-          options={Object.entries(SPANS).map(([key, [, , words]]) => [key, words] as const)}
-        />
-        <Choice
-          bare
-          label="Added up"
-          value={by}
-          onChange={(value) => change({ by: value })}
-          options={GROUPS}
-        />
-      </div>
+      <FilterBar
+        filters={[
+          {
+            name: "span",
+            label: "Time range",
+            options: Object.entries(SPANS).map(([key, [, , label]]) => [key, label] as const),
+          },
+          {
+            name: "by",
+            label: "Grouping",
+            options: Object.entries(GROUPS).map(([key, label]) =>
+              [key, `By ${label.toLowerCase()}`] as const
+            ),
+          },
+        ]}
+        values={{ span, by }}
+        change={(next) => change(next.by === "worker" ? { by: "" } : next)}
+      />
       <div class="scrolled">
         <Charts sinceMs={sinceMs} stepMs={stepMs} />
         {rows.data === undefined
-          ? <Waiting refusal={rows.refusal} />
-          : <UsageRows rows={rows.data} by={by} />}
+          ? <LoadState error={rows.error} />
+          : rows.data.length === 0
+          ? <Empty title="No runs in this time range." />
+          : (
+            <UsageTable
+              label="Usage"
+              group={GROUPS[by]}
+              rows={rows.data}
+              name={(row) => <RowName row={row} by={by} />}
+            />
+          )}
       </div>
     </>
   );
 }
 
-function UsageRows({ rows, by }: { rows: Row[]; by: string }) {
-  if (rows.length === 0) return <Empty title="Nothing has run in this time." />;
-  const shown = (value: number | null, text: (value: number) => string) => value === null ? "–" : text(value);
-  return (
-    <section>
-      <div class="table-box" tabIndex={0} role="region" aria-label="What runs used">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">{TITLES[by] ?? "Worker"}</th>
-              <th scope="col" class="number">Runs</th>
-              <th scope="col" class="number">Failed</th>
-              <th scope="col" class="number">Tokens in</th>
-              <th scope="col" class="number">Tokens out</th>
-              <th scope="col" class="number">Cost, estimated</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <tr key={row.key}>
-                <td>
-                  <RowName row={row} by={by} />
-                </td>
-                <td class="number">{countText(row.executions)}</td>
-                <td class="number">{countText(row.failed)}</td>
-                <td class="number">{shown(row.input_tokens, countText)}</td>
-                <td class="number">{shown(row.output_tokens, countText)}</td>
-                <td class="number">{shown(row.cost_usd, costText)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </section>
-  );
-}
-
-function RowName({ row, by }: { row: Row; by: string }) {
-  if (by === "conversation") return <ConversationLink sessionKey={row.key} />;
-  if (by === "") return <Link href={`/console/workers/${row.key}`}>{row.name || "a deleted worker"}</Link>;
-  return <>{row.name || row.key}</>;
+function RowName({ row: { key, name }, by }: { row: Schemas["UsageRow"]; by: Group }) {
+  if (by === "conversation") return <ConversationLink sessionKey={key} />;
+  if (by === "worker") return <Link href={`/console/workers/${key}`}>{name || "deleted worker"}</Link>;
+  return <>{name || key}</>;
 }

@@ -1,84 +1,105 @@
-import { api, askPage, type Execution } from "../../live/api.ts";
-import { filtersOf, useAddress } from "../../live/address.ts";
-import { useList } from "../../live/resource.ts";
-import { Choice } from "../../parts/field.tsx";
-import { Heading } from "../../parts/heading.tsx";
-import { Listing } from "../../parts/listing.tsx";
+import { RotateCcw } from "lucide-preact";
+import { useAddress } from "../../live/address.ts";
+import { api, buildQuery, load, loadAll, loadPage, type Schemas } from "../../live/api.ts";
+import { type LiveList, useList } from "../../live/resource.ts";
+import { hasScope } from "../../live/session.ts";
+import { listWorkerOptions } from "../../live/workers.ts";
+import { Button, LinkButton } from "../../parts/button.tsx";
+import { confirm } from "../../parts/dialog.tsx";
+import { pluralize } from "../../parts/format.ts";
+import { FilterBar, Listing, NoMatches } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
-import { statusWord } from "../../parts/status.tsx";
-import { WorkerChoice } from "../../parts/worker_choice.tsx";
+import { Heading } from "../../parts/page.tsx";
+import { listStatusOptions } from "../../parts/status.tsx";
+import { showToast } from "../../parts/toast.tsx";
 import { ExecutionRow } from "./execution_row.tsx";
-import { RetryAll } from "./retry_all.tsx";
 import { WorkTabs } from "./work_tabs.tsx";
 
-const STATUSES = ["pending", "running", "completed", "failed"] as const;
-const PAGE_SIZE = 100;
+type Execution = Schemas["Execution"];
 
-/** Work, as runs: every execution of a worker, newest first, with filters in the address (contract 17). */
-export function ExecutionsPage() {
-  const [{ status, worker, session }, change] = useAddress("status", "worker", "session");
+const STATUSES = ["pending", "running", "completed", "failed"];
+// Each retry is a request. More of them would take minutes and cost much.
+const RETRY_MAX = 200;
+
+/** The runs of all workers, newest first. */
+export function Page() {
+  const [values, change] = useAddress("status", "worker", "session");
+  const { status, worker, session } = values;
+  const filters = { status, worker_id: worker, session_id: session };
   const list = useList<Execution>(
     `${status} ${worker} ${session}`,
     (cursor, signal) =>
-      askPage(api.GET("/api/executions", {
-        params: {
-          query: {
-            page_size: PAGE_SIZE,
-            ...filtersOf({ status, worker_id: worker, session_id: session, cursor: cursor ?? "" }),
-          },
-        },
-        signal,
-      })),
-    ({ kind }) => kind.startsWith("execution."),
+      loadPage(api.GET("/api/executions", { params: { query: buildQuery(filters, cursor) }, signal })),
+    /^execution\./,
   );
   return (
     <>
       <Heading title="Work" />
       <WorkTabs current="/console/executions" />
-      <div class="filters">
-        <Choice
-          bare
-          label="Status"
-          value={status}
-          onChange={(value) => change({ status: value })}
-          options={[["", "Every status"], ...STATUSES.map((one) => [one, statusWord(one)] as const)]}
-        />
-        <WorkerChoice value={worker} onChange={(value) => change({ worker: value })} />
+      <FilterBar
+        filters={[
+          { name: "status", label: "Status", options: listStatusOptions("All statuses", STATUSES) },
+          { name: "worker", label: "Worker", options: listWorkerOptions(["", "All workers"]) },
+        ]}
+        values={values}
+        change={change}
+        count={list.data && `${list.total} total`}
+      >
         {session !== "" && (
           <button type="button" class="chip" onClick={() => change({ session: "" })}>
-            One conversation only ✕
+            One conversation ✕
           </button>
         )}
-        {list.data !== undefined && <p class="count">{list.total} in all</p>}
-        {status === "failed" && <RetryAll worker={worker} session={session} list={list} />}
-      </div>
+        {status === "failed" && <RetryAllButton filters={filters} list={list} />}
+      </FilterBar>
       <Listing
         list={list}
         label="Runs"
         row={(execution) => <ExecutionRow execution={execution} />}
-        empty={
-          <NoExecutions
-            filtered={status !== "" || worker !== "" || session !== ""}
-            clear={() => change({ status: "", worker: "", session: "" })}
-          />
-        }
+        empty={status + worker + session !== ""
+          ? <NoMatches clear={() => change({ status: "", worker: "", session: "" })} />
+          : (
+            <Empty title="No runs yet.">
+              <p>Send a message to a worker in the chat to start one.</p>
+              <LinkButton href="/console/chat" class="primary">Open the chat</LinkButton>
+            </Empty>
+          )}
       />
     </>
   );
 }
 
-function NoExecutions({ filtered, clear }: { filtered: boolean; clear: () => void }) {
-  if (filtered) {
-    return (
-      <Empty title="Nothing matches.">
-        <button type="button" onClick={clear}>Show all</button>
-      </Empty>
+interface RetryProps {
+  filters: { status: string; worker_id: string; session_id: string };
+  list: LiveList<Execution>;
+}
+
+/** Runs all listed failures again, each once. */
+function RetryAllButton({ filters, list }: RetryProps) {
+  const total = Number(list.total);
+  if (!hasScope("write:executions") || !(total > 1 && total <= RETRY_MAX)) return null;
+  async function retryAll(): Promise<void> {
+    // Read before the question: the user confirms these runs, not ones that fail meanwhile.
+    const failed = await loadAll(
+      (cursor) => api.GET("/api/executions", { params: { query: buildQuery(filters, cursor) } }),
+      RETRY_MAX,
     );
+    if (failed.length === 0 || !await confirmRetry(failed.length)) return;
+    let started = 0;
+    for (const { id } of failed) {
+      const call = load(api.POST("/api/executions/{id}/retry", { params: { path: { id } }, body: {} }));
+      // A worker may be deleted; the other runs are started all the same.
+      if (await call.then(() => true, () => false)) started++;
+    }
+    showToast(`Started ${started} of ${failed.length} runs again`, started < failed.length);
   }
-  return (
-    <Empty title="Nothing has run yet.">
-      <p>Write to a worker in the chat, and its run appears here.</p>
-      <a class="button primary" href="/console/chat">Open the chat</a>
-    </Empty>
-  );
+  return <Button icon={RotateCcw} press={retryAll} after={list.reload}>Run all again</Button>;
+}
+
+function confirmRetry(count: number): Promise<boolean> {
+  return confirm({
+    title: `Run ${pluralize(count, "failed run")} again?`,
+    text: "Each run gets a new task with the same instruction, and is charged again.",
+    action: `Run ${count} again`,
+  });
 }

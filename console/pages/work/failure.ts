@@ -1,22 +1,22 @@
-import type { Execution } from "../../live/api.ts";
+import type { Schemas } from "../../live/api.ts";
 
-type Failure = Exclude<Execution["failure"], "">;
+type Failure = Exclude<Schemas["Execution"]["failure"], "">;
 
-// Each goes on behind "It", and stands alone behind a name.
-const WORDS: Record<Failure, string> = {
+// Each continues a sentence after "The run".
+const FAILURES: Record<Failure, string> = {
   exit_code: "ended with an error",
-  engine_error: "ended with an error of its engine",
-  timeout: "took too long",
-  idle_timeout: "fell silent",
+  engine_error: "ended with an engine error",
+  timeout: "timed out",
+  idle_timeout: "timed out without output",
   cancelled: "was cancelled",
-  spawn_failed: "could not be started",
-  server_lost: "was lost when the service ended",
-  rate_limited: "was stopped by its provider's limit",
-  budget: "was ended by a budget",
+  spawn_failed: "could not start",
+  server_lost: "was lost when the service stopped",
+  rate_limited: "was stopped by the provider's rate limit",
+  budget: "was stopped by a budget",
   verify_failed: "did not pass its check",
 };
 
-/** Why a run failed, in words (contract 3, Execution). */
-export function failureWord(failure: string): string {
-  return (WORDS as Record<string, string>)[failure] ?? failure.replaceAll("_", " ");
+/** Returns why a run failed, as text. */
+export function formatFailure(failure: string): string {
+  return (FAILURES as Record<string, string>)[failure] ?? failure.replaceAll("_", " ");
 }

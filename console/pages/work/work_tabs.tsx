@@ -1,12 +1,8 @@
 import { Tabs } from "../../parts/tabs.tsx";
 
-/** The two views of work: what is to be done, and what was run. */
+const TABS = [["/console/executions", "Runs"], ["/console/tasks", "Tasks"]] as const;
+
+/** The tabs of the work pages. */
 export function WorkTabs({ current }: { current: string }) {
-  return (
-    <Tabs
-      label="Work"
-      current={current}
-      tabs={[["/console/executions", "Runs"], ["/console/tasks", "Tasks"]]}
-    />
-  );
+  return <Tabs label="Work" current={current} tabs={TABS} />;
 }

@@ -1,11 +1,10 @@
-import { api, ask, type Schemas } from "../../live/api.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
 import { type Resource, useResource } from "../../live/resource.ts";
 
-/** A department with what is below it. */
-export type Tree = Schemas["DepartmentTree"];
+type Tree = Schemas["DepartmentTree"];
 
 /** A department with its depth in the tree. */
-export interface Place {
+export interface Department {
   id: string;
   name: string;
   depth: number;
@@ -13,26 +12,35 @@ export interface Place {
   workers: number;
 }
 
-/** The tree of departments. */
-export function useDepartments(): Resource<Tree[]> {
+/** Every department, in the order of the tree. */
+export function useDepartments(): Resource<Department[]> {
   return useResource(
     "departments",
-    (signal) => ask(api.GET("/api/departments", { signal })),
-    ({ kind }) => kind.startsWith("department.") || kind === "worker.updated" || kind === "worker.created",
+    async (signal) => flatten(await load(api.GET("/api/departments", { signal }))),
+    /^department\.|^worker\.(updated|created)$/,
   );
 }
 
-/** Every department in the order in which a tree is read. */
-export function flat(trees: readonly Tree[], depth = 0): Place[] {
+/** The names of the departments by their ids. */
+export function useDepartmentNames(): Map<string, string> {
+  return new Map((useDepartments().data ?? []).map(({ id, name }) => [id, name]));
+}
+
+/** Lists departments as options of a choice, indented by their depth. */
+export function listDepartmentOptions(departments: readonly Department[]): [string, string][] {
+  return departments.map(({ id, name, depth }) => [id, `${"\u2003".repeat(depth)}${name}`]);
+}
+
+function flatten(trees: readonly Tree[], depth = 0): Department[] {
   return trees.flatMap((tree) => [
     { id: tree.id, name: tree.name, depth, parentId: tree.parent_id, workers: tree.worker_count },
-    ...flat(tree.children, depth + 1),
+    ...flatten(tree.children, depth + 1),
   ]);
 }
 
-/** The ids of a department and of everything that it is in. */
-export function above(trees: readonly Tree[], id: string): string[] {
-  const parents = new Map(flat(trees).map((place) => [place.id, place.parentId]));
+/** Returns the ids of a department and of all departments that contain it. */
+export function listAncestors(departments: readonly Department[], id: string): string[] {
+  const parents = new Map(departments.map((one) => [one.id, one.parentId]));
   const found: string[] = [];
   for (let at: string | null | undefined = id; at && !found.includes(at); at = parents.get(at)) {
     found.push(at);
@@ -40,15 +48,14 @@ export function above(trees: readonly Tree[], id: string): string[] {
   return found;
 }
 
-/** The ids of a department and of everything below it. */
-export function below(trees: readonly Tree[], id: string): Set<string> {
-  const all = flat(trees);
-  const start = all.findIndex((place) => place.id === id);
+/** Returns the ids of a department and of all departments inside of it. */
+export function listDescendants(departments: readonly Department[], id: string): Set<string> {
+  const start = departments.findIndex((one) => one.id === id);
   const found = new Set([id]);
-  const depth = all[start]?.depth ?? 0;
-  for (const place of all.slice(start + 1)) {
-    if (start < 0 || place.depth <= depth) break;
-    found.add(place.id);
+  const depth = departments[start]?.depth ?? 0;
+  for (const one of departments.slice(start + 1)) {
+    if (start < 0 || one.depth <= depth) break;
+    found.add(one.id);
   }
   return found;
 }

@@ -1,117 +1,95 @@
 import { MessageCircle, Pause, Pencil, Play, Trash2 } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
-import { api, ask, askPage, type Worker } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
-import { may } from "../../live/session.ts";
-import type { PageProps } from "../../pages.tsx";
-import { Act } from "../../parts/act.tsx";
-import { confirmed } from "../../parts/dialog.tsx";
-import { Fact, Facts } from "../../parts/fact.tsx";
-import { manyText } from "../../parts/format.ts";
-import { Absent, Heading } from "../../parts/heading.tsx";
-import { Empty, Waiting } from "../../parts/notice.tsx";
+import type { PageProps } from "../../live/address.ts";
+import { api, load, loadPage, type Schemas } from "../../live/api.ts";
+import { useGet, useResource } from "../../live/resource.ts";
+import { hasScope } from "../../live/session.ts";
+import { Button, LinkButton } from "../../parts/button.tsx";
+import { pluralize } from "../../parts/format.ts";
+import { Empty, LoadState, Notice } from "../../parts/notice.tsx";
+import { DetailPage, Facts, type NamedFacts, Section } from "../../parts/page.tsx";
 import { ShortId } from "../../parts/short_id.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { attempt } from "../../parts/toast.tsx";
 import { ExecutionRow } from "../work/execution_row.tsx";
-import { Remembered } from "./remembered.tsx";
-import { MoveForm, WhereFacts } from "./where.tsx";
+import { listPlacement, MoveForm, REMOTE_DIRECTORY } from "./placement.tsx";
 import { WorkerBudgets } from "./worker_budgets.tsx";
+import { WorkerContexts } from "./worker_contexts.tsx";
+import { formatField, WORKER_FIELDS } from "./worker_fields.ts";
+
+type Worker = Schemas["Worker"];
 
 const RUNS_SHOWN = 10;
 
-const ABOVE = { href: "/console/workers", name: "Workers" };
-
-/** One worker: what it is, whether it can run, and what it has done. */
-export function WorkerPage({ params: { id = "" } }: PageProps) {
-  const read = useResource(
-    id,
-    (signal) => ask(api.GET("/api/workers/{id}", { params: { path: { id } }, signal })),
+/** The page of a worker: its state, its settings and its latest runs. */
+export function Page({ params: { id = "" } }: PageProps) {
+  const read = useGet(
+    "/api/workers/{id}",
+    { path: { id } },
     (event) => event.worker_id === id && /^(worker|execution)\./.test(event.kind),
   );
-  const worker = read.data;
-  if (worker === undefined) return <Absent refusal={read.refusal} above={ABOVE} />;
   return (
-    <>
-      <Heading title={worker.name} above={ABOVE}>
-        <WorkerActions worker={worker} />
-      </Heading>
-      <div class="scrolled">
-        {worker.description !== "" && <p class="lead">{worker.description}</p>}
-        <WorkerState worker={worker} />
-        <WorkerText title="What it knows and does" text={worker.memory} />
-        <WorkerText title="What it must not do" text={worker.constraints} />
-        <LatestRuns id={id} />
-        <WorkerBudgets worker={worker} engine={worker.engine} />
-        <Remembered worker={worker} />
-      </div>
-    </>
+    <DetailPage
+      read={read}
+      above={{ href: "/console/workers", name: "Workers" }}
+      title={({ name }) => name}
+      actions={(worker) => <Actions worker={worker} />}
+    >
+      {(worker) => (
+        <>
+          {worker.description !== "" && <p class="lead">{worker.description}</p>}
+          <WorkerState worker={worker} />
+          {WORKER_FIELDS.filter(({ show, name }) => show === "section" && worker[name] !== "").map((
+            field,
+          ) => (
+            <Section key={field.name} title={field.label}>
+              <p class="prose">{formatField(field, worker)}</p>
+            </Section>
+          ))}
+          <LatestRuns id={id} />
+          <WorkerBudgets worker={worker} />
+          <WorkerContexts workerId={id} />
+        </>
+      )}
+    </DetailPage>
   );
 }
 
-function WorkerActions({ worker }: { worker: Worker }) {
-  const { id, name, paused } = worker;
+function Actions({ worker: { id, name, paused } }: { worker: Worker }) {
   const [, navigate] = useLocation();
-  const path = { id };
+  const params = { path: { id } };
   async function talk(): Promise<void> {
-    await attempt(async () => {
-      const made = await ask(
-        api.POST("/api/local/sessions", { body: { worker_id: id } }),
-      );
-      navigate(`/console/chat/${made.id}`);
-    });
-  }
-  const pause = () =>
-    attempt(() => ask(api.PUT("/api/workers/{id}", { params: { path }, body: { paused: !paused } })));
-  async function remove(): Promise<void> {
-    const yes = await confirmed({
-      title: `Delete ${name}?`,
-      text:
-        "Its tasks are cancelled, schedules included, and what it runs is ended. Its history and its directory stay.",
-      action: "Delete the worker",
-    });
-    if (
-      yes &&
-      await attempt(() => ask(api.DELETE("/api/workers/{id}", { params: { path } })), `${name} is deleted`)
-    ) {
-      navigate("/console/workers");
-    }
+    const session = await load(api.POST("/api/local/sessions", { body: { worker_id: id } }));
+    navigate(`/console/chat/${session.id}`);
   }
   return (
     <>
-      {may("write:chat") && (
-        <Act class="primary" run={() => talk()}>
-          <MessageCircle size={16} aria-hidden="true" /> Talk
-        </Act>
-      )}
-      {may("write:workers") && (
+      {hasScope("write:chat") && <Button class="primary" icon={MessageCircle} press={talk}>Talk</Button>}
+      {hasScope("write:workers") && (
         <>
-          <Link href={`/console/workers/${id}/edit`} class="button">
-            <Pencil size={16} aria-hidden="true" /> Edit
-          </Link>
-          <Act run={() => pause()}>
-            {paused
-              ? (
-                <>
-                  <Play size={16} aria-hidden="true" /> Resume
-                </>
-              )
-              : (
-                <>
-                  <Pause size={16} aria-hidden="true" /> Pause
-                </>
-              )}
-          </Act>
-          <Act
+          <LinkButton href={`/console/workers/${id}/edit`} icon={Pencil}>Edit</LinkButton>
+          <Button
+            icon={paused ? Play : Pause}
+            press={() => load(api.PUT("/api/workers/{id}", { params, body: { paused: !paused } }))}
+          >
+            {paused ? "Resume" : "Pause"}
+          </Button>
+          <Button
             class="danger"
-            run={() => remove()}
+            icon={Trash2}
             label={`Delete ${name}`}
             title="Delete"
-          >
-            <Trash2 size={16} aria-hidden="true" />
-          </Act>
+            confirm={{
+              title: `Delete ${name}?`,
+              text: "Its tasks and schedules are cancelled, and its current runs are stopped. " +
+                "Its history and its directory are kept.",
+              action: "Delete worker",
+            }}
+            press={() => load(api.DELETE("/api/workers/{id}", { params }))}
+            done={`${name} deleted`}
+            after={(succeeded) => succeeded && navigate("/console/workers")}
+          />
         </>
       )}
     </>
@@ -120,65 +98,48 @@ function WorkerActions({ worker }: { worker: Worker }) {
 
 function WorkerState({ worker }: { worker: Worker }) {
   const { id } = worker;
-  const status = useResource(
-    id,
-    (signal) => ask(api.GET("/api/workers/{id}/status", { params: { path: { id } }, signal })),
-    (event) => event.worker_id === id,
-  ).data;
-  const args = Object.entries(worker.engine_args);
+  const status = useGet("/api/workers/{id}/status", { path: { id } }, (event) => event.worker_id === id).data;
   const [moving, setMoving] = useState(false);
+  const facts = {
+    Status: <Status value={worker.status} />,
+    Engine: (
+      <>
+        {worker.engine || `${status?.engine ?? ""} (default)`} <span class="quiet">{status?.version}</span>
+      </>
+    ),
+    Waiting: status && pluralize(status.pending, "task"),
+    Scheduled: status && pluralize(status.scheduled, "task"),
+    Departments: worker.departments.map(({ name }) => name).join(", "),
+    ...listFieldFacts(worker),
+    ...listPlacement(worker, () => setMoving(true)),
+    Created: <Ago at={worker.created_at} />,
+    ID: <ShortId value={id} subject="worker id" />,
+  };
   return (
     <>
       {status?.usable === false && (
-        <div class="notice warn">
-          <p>
-            <strong>It cannot run now.</strong> {status.detail}
-          </p>
-        </div>
+        <Notice tone="warn">
+          <strong>The worker cannot run.</strong> {status.detail}
+        </Notice>
       )}
-      <Facts>
-        <Fact name="Status">
-          <Status of={worker.status} />
-        </Fact>
-        <Fact name="Engine">
-          {worker.engine || `${status?.engine ?? ""} (the default)`}{" "}
-          <span class="quiet">{status?.version}</span>
-        </Fact>
-        <Fact name="Waiting">{status && manyText(status.pending, "task")}</Fact>
-        <Fact name="Scheduled">{status && manyText(status.scheduled, "task")}</Fact>
-        <Fact name="Departments">{worker.departments.map(({ name }) => name).join(", ")}</Fact>
-        <Fact name="Permissions">
-          {worker.scopes.length === 0 ? "those of every worker" : worker.scopes.join(" ")}
-        </Fact>
-        {args.map(([engine, text]) => (
-          <Fact key={engine} name={`Arguments for ${engine}`}>
-            <code>{text}</code>
-          </Fact>
-        ))}
-        <Fact name="Check, after each run" wide>
-          {worker.verify !== null && <code>{worker.verify.command.join(" ")}</code>}
-        </Fact>
-        <WhereFacts worker={worker} move={() => setMoving(true)} />
-        <Fact name="Made">
-          <Ago at={worker.created_at} />
-        </Fact>
-        <Fact name="Id">
-          <ShortId value={id} what="worker id" />
-        </Fact>
-      </Facts>
+      <Facts values={facts} wide={WIDE} />
       {moving && <MoveForm worker={worker} onClose={() => setMoving(false)} />}
     </>
   );
 }
 
-function WorkerText({ title, text }: { title: string; text: string }) {
-  if (text === "") return null;
-  return (
-    <section>
-      <h2>{title}</h2>
-      <p class="prose">{text}</p>
-    </section>
-  );
+const CODE_FIELDS = WORKER_FIELDS.filter(({ show }) => show === "code").map(({ label }) => label);
+const WIDE = [...CODE_FIELDS, "Directory", REMOTE_DIRECTORY];
+
+function listFieldFacts(worker: Worker): NamedFacts {
+  const fields = WORKER_FIELDS.filter(({ show }) => show === "fact" || show === "code");
+  return Object.fromEntries(fields.map((field) => {
+    const text = formatField(field, worker) || (field.none ?? "");
+    return [
+      field.label,
+      CODE_FIELDS.includes(field.label) && text !== "" ? <code key="code">{text}</code> : text,
+    ];
+  }));
 }
 
 function LatestRuns({ id }: { id: string }) {
@@ -186,26 +147,25 @@ function LatestRuns({ id }: { id: string }) {
     id,
     (signal) => {
       const params = { path: { id }, query: { page_size: RUNS_SHOWN } };
-      return askPage(api.GET("/api/workers/{id}/executions", { params, signal }));
+      return loadPage(api.GET("/api/workers/{id}/executions", { params, signal }));
     },
     (event) => event.worker_id === id && event.kind.startsWith("execution."),
   );
   const runs = read.data?.items;
   return (
-    <section>
-      <h2>Latest runs</h2>
+    <Section title="Latest runs">
       {runs === undefined
-        ? <Waiting refusal={read.refusal} />
+        ? <LoadState error={read.error} />
         : runs.length === 0
-        ? <Empty title="It has not run yet." />
+        ? <Empty title="No runs yet." />
         : (
           <>
             <div class="list">{runs.map((one) => <ExecutionRow key={one.id} execution={one} />)}</div>
             <p>
-              <Link href={`/console/executions?worker=${id}`}>All its runs</Link>
+              <Link href={`/console/executions?worker=${id}`}>All runs</Link>
             </p>
           </>
         )}
-    </section>
+    </Section>
   );
 }

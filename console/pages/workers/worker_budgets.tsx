@@ -1,70 +1,66 @@
 import { Link } from "wouter-preact";
-import { api, askPage, type Schemas, type Worker } from "../../live/api.ts";
+import { api, loadPage, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
-import { may } from "../../live/session.ts";
+import { hasScope } from "../../live/session.ts";
+import { LinkButton } from "../../parts/button.tsx";
+import { ShortListing } from "../../parts/listing.tsx";
 import { Meter } from "../../parts/meter.tsx";
-import { Waiting } from "../../parts/notice.tsx";
-import { periodWords, targetWords, useDepartmentNames, usedWords } from "../budgets/words.ts";
-import { above, useDepartments } from "./department_tree.ts";
+import { Section } from "../../parts/page.tsx";
+import { calculateShare, formatTarget, formatUse, PERIODS } from "./budget_text.ts";
+import { type Department, listAncestors, useDepartments } from "./department_tree.ts";
 
-const SHOWN_MAX = 100;
+type Worker = Schemas["Worker"];
 
-/** What a worker's runs may use: budgets of its own, of its departments, of its engine, and of all (contract 14). */
-export function WorkerBudgets({ worker, engine }: { worker: Worker; engine: string }) {
-  const trees = useDepartments().data;
-  if (trees === undefined || !may("read:budgets")) return null;
-  const departments = new Set(worker.departments.flatMap(({ id }) => above(trees, id)));
-  const targets = [
+const BUDGETS_READ = 100;
+
+/** The budgets that apply to a worker: its own, and those of its departments, its engine and all runs. */
+export function WorkerBudgets({ worker }: { worker: Worker }) {
+  const departments = useDepartments().data;
+  if (departments === undefined || !hasScope("read:budgets")) return null;
+  return <Budgets worker={worker} departments={departments} />;
+}
+
+function Budgets({ worker, departments }: { worker: Worker; departments: Department[] }) {
+  const ids = new Set(worker.departments.flatMap(({ id }) => listAncestors(departments, id)));
+  const target = [
     `worker:${worker.id}`,
-    ...[...departments].map((id) => `department:${id}`),
-    ...(engine === "" ? [] : [`engine:${engine}`]),
+    ...[...ids].map((id) => `department:${id}`),
+    ...(worker.engine === "" ? [] : [`engine:${worker.engine}`]),
     "global",
-  ];
-  return <Budgets worker={worker} targets={targets} />;
-}
-
-function Budgets({ worker, targets }: { worker: Worker; targets: string[] }) {
-  const names = useDepartmentNames();
-  const read = useResource(
-    targets.join(" "),
-    (signal) => {
-      const query = { target: targets.join(","), page_size: SHOWN_MAX };
-      return askPage(api.GET("/api/budgets", { params: { query }, signal }));
-    },
-    ({ kind }) => /^(budget|execution)\./.test(kind),
-  );
-  const budgets = read.data?.items;
+  ].join(",");
+  const names = new Map(departments.map(({ id, name }) => [id, name]));
+  const list = useResource(target, async (signal) => {
+    const params = { query: { target, page_size: BUDGETS_READ } };
+    return (await loadPage(api.GET("/api/budgets", { params, signal }))).items;
+  }, /^(budget|execution)\./);
   return (
-    <section>
-      <div class="section-head">
-        <h2>Budgets</h2>
-        {may("write:budgets") && (
-          <Link href={`/console/budgets?for=worker:${worker.id}`} class="button small">New budget</Link>
+    <Section
+      title="Budgets"
+      actions={hasScope("write:budgets") && (
+        <LinkButton href={`/console/budgets?for=worker:${worker.id}`} class="small">New budget</LinkButton>
+      )}
+    >
+      <ShortListing
+        list={list}
+        class="budget-lines"
+        empty="No budget applies to this worker."
+        row={(budget) => (
+          <>
+            <p>
+              <Link href="/console/budgets">{budget.name}</Link>{" "}
+              <span class="quiet">
+                {formatTarget(budget.target, names)}, {PERIODS[budget.period]}: {formatUse(budget)}
+              </span>
+            </p>
+            <Meter
+              label={budget.name}
+              share={calculateShare(budget)}
+              text={formatUse(budget)}
+              state={budget.state}
+            />
+          </>
         )}
-      </div>
-      {budgets === undefined
-        ? <Waiting refusal={read.refusal} />
-        : budgets.length === 0
-        ? <p class="quiet">None: its runs may use what they need.</p>
-        : (
-          <ul class="budget-lines">
-            {budgets.map((one) => <BudgetLine key={one.id} budget={one} names={names} />)}
-          </ul>
-        )}
-    </section>
-  );
-}
-
-function BudgetLine({ budget, names }: { budget: Schemas["Budget"]; names: ReadonlyMap<string, string> }) {
-  const { name, target, used, reserved, limit, state, period } = budget;
-  const words = usedWords(budget);
-  return (
-    <li>
-      <p>
-        <Link href="/console/budgets">{name}</Link>{" "}
-        <span class="quiet">{targetWords(target, names)}, {periodWords(period)}: {words}</span>
-      </p>
-      <Meter label={name} part={limit === 0 ? 1 : (used + reserved) / limit} text={words} state={state} />
-    </li>
+      />
+    </Section>
   );
 }

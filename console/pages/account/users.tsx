@@ -1,0 +1,179 @@
+import { Plus } from "lucide-preact";
+import { useState } from "preact/hooks";
+import { api, buildQuery, load, loadPage, type Schemas } from "../../live/api.ts";
+import { useList } from "../../live/resource.ts";
+import { hasScope, username } from "../../live/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { FormDialog, useForm } from "../../parts/form.tsx";
+import { Listing, Row } from "../../parts/listing.tsx";
+import { Empty } from "../../parts/notice.tsx";
+import { Heading } from "../../parts/page.tsx";
+import { SecretDialog } from "../../parts/secret.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { showToast } from "../../parts/toast.tsx";
+import { SystemTabs } from "../system/system_tabs.tsx";
+
+type User = Schemas["User"];
+
+/** The users and their roles. */
+export function Page() {
+  const [edited, setEdited] = useState<User | "new" | null>(null);
+  const [created, setCreated] = useState<Created | null>(null);
+  const list = useList<User>("users", (cursor, signal) => {
+    return loadPage(api.GET("/api/users", { params: { query: buildQuery({}, cursor) }, signal }));
+  }, /^user\.|^auth\.login$/);
+  function close(user?: Created): void {
+    setEdited(null);
+    if (user !== undefined) setCreated(user);
+    list.reload();
+  }
+  return (
+    <>
+      <Heading title="System">
+        {hasScope("write:users") && (
+          <Button class="primary" icon={Plus} press={() => setEdited("new")}>New user</Button>
+        )}
+      </Heading>
+      <SystemTabs current="/console/system/users" />
+      <Listing
+        list={list}
+        label="Users"
+        row={(user) => <UserRow user={user} edit={() => setEdited(user)} />}
+        empty={<Empty title="No users yet." />}
+      />
+      {edited === "new"
+        ? <NewUserForm onClose={close} />
+        : edited !== null && <UserForm user={edited} onClose={close} />}
+      {created !== null && (
+        <SecretDialog
+          title={`Password of ${created.name}`}
+          text={`${created.name} signs in with this name and this password.`}
+          secret={created.password}
+          onClose={() => setCreated(null)}
+        />
+      )}
+    </>
+  );
+}
+
+const ORIGINS: Partial<Record<User["origin"], string>> = {
+  operator: "from the configuration",
+  oidc: "OpenID",
+};
+
+function UserRow({ user, edit }: { user: User; edit: () => void }) {
+  const { name, role, disabled, origin, last_login_at } = user;
+  // The operator is defined by the configuration.
+  const editable = hasScope("write:users") && origin !== "operator";
+  return (
+    <Row
+      {...(editable ? { press: edit } : {})}
+      status={disabled ? "disabled" : "active"}
+      title={name}
+      notes={[role, name === username.value && "you", ORIGINS[origin]]}
+      side={
+        <>
+          <span>{last_login_at === null ? "never signed in" : "signed in"}</span>
+          {last_login_at !== null && <Ago at={last_login_at} />}
+        </>
+      }
+    />
+  );
+}
+
+const ROLES: Record<User["role"], string> = {
+  viewer: "viewer: can see everything except other users' tokens",
+  operator: "operator: can also chat, answer, run and cancel",
+  admin: "admin: full access",
+};
+
+interface Created {
+  name: string;
+  password: string;
+}
+
+interface FormProps {
+  /** Called with a generated password, to show it. */
+  onClose: (created?: Created) => void;
+}
+
+function NewUserForm({ onClose }: FormProps) {
+  const form = useForm({
+    initial: { name: "", role: "operator", password: "" },
+    async send(values) {
+      const body = {
+        name: values.name,
+        role: values.role as User["role"],
+        ...(values.password === "" ? {} : { password: values.password }),
+      };
+      const { name, password } = await load(api.POST("/api/users", { body }));
+      if (password === undefined) showToast(`${name} can sign in`);
+      onClose(password === undefined ? undefined : { name, password });
+    },
+  });
+  return (
+    <FormDialog
+      form={form}
+      title="New user"
+      action="Create user"
+      onClose={() => onClose()}
+      fields={[
+        { name: "name", label: "Name", autocomplete: "off", required: true, autofocus: true },
+        { name: "role", label: "Role", options: Object.entries(ROLES) },
+        {
+          name: "password",
+          label: "Password",
+          type: "password",
+          autocomplete: "new-password",
+          hint: "Empty: generate one and show it once",
+        },
+      ]}
+    />
+  );
+}
+
+function UserForm({ user, onClose }: FormProps & { user: User }) {
+  const params = { path: { id_or_name: user.id } };
+  const form = useForm({
+    initial: { role: user.role as string, disabled: user.disabled, password: "" },
+    async send({ role, disabled, password }) {
+      if (role !== user.role || disabled !== user.disabled) {
+        const body = { role: role as User["role"], disabled };
+        await load(api.PUT("/api/users/{id_or_name}", { params, body }));
+      }
+      if (password !== "") {
+        await load(api.PUT("/api/users/{id_or_name}/password", { params, body: { password } }));
+      }
+      onClose();
+    },
+  });
+  return (
+    <FormDialog
+      form={form}
+      title={user.name}
+      action="Save"
+      onClose={() => onClose()}
+      fields={[
+        { name: "role", label: "Role", options: Object.entries(ROLES) },
+        { name: "disabled", label: "Sign-in disabled", type: "checkbox" },
+        // The own password is changed on the account page, which asks for the current one.
+        user.origin !== "oidc" && user.name !== username.value && {
+          name: "password",
+          label: "New password",
+          type: "password",
+          autocomplete: "new-password",
+          hint: "Empty: keep the password. A new one ends the user's sessions",
+        },
+      ]}
+      remove={{
+        question: {
+          title: `Delete ${user.name}?`,
+          text: "The account, its tokens and its sessions end immediately. Its actions stay in the journal.",
+          action: "Delete user",
+        },
+        run: () => load(api.DELETE("/api/users/{id_or_name}", { params })),
+        after: () => onClose(),
+      }}
+    />
+  );
+}

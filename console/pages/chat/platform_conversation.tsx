@@ -1,0 +1,53 @@
+import { api, buildQuery, loadPage, type Schemas } from "../../live/api.ts";
+import { useConversationName } from "../../live/conversations.ts";
+import { useOpenQuestions } from "../../live/questions.ts";
+import { useResource } from "../../live/resource.ts";
+import { Empty, LoadState } from "../../parts/notice.tsx";
+import { ConversationHead } from "./conversation_head.tsx";
+import { MessageList } from "./message_list.tsx";
+
+type Message = Schemas["LocalMessage"];
+
+const MESSAGES_SHOWN = 100;
+
+/** A conversation on another platform, read-only. */
+export function PlatformConversation({ sessionKey }: { sessionKey: string }) {
+  const read = useResource(
+    sessionKey,
+    (signal) => readLatest(sessionKey, signal),
+    ({ kind, session_key }) => session_key === sessionKey && /^message\.(sent|received)$/.test(kind),
+  );
+  const questions = useOpenQuestions(sessionKey);
+  const name = useConversationName(sessionKey) || sessionKey;
+  return (
+    <section class="conversation" aria-label={name}>
+      <ConversationHead name={name} />
+      {read.data === undefined
+        ? <LoadState error={read.error} />
+        : read.data.length === 0
+        ? <Empty title="No messages, or all were deleted by retention." />
+        : <MessageList messages={read.data} sessionId="" questions={questions} />}
+      <p class="composer-note quiet">This conversation is on another platform. Reply there.</p>
+    </section>
+  );
+}
+
+// The latest messages of both directions, oldest first; ids are in the order of time.
+async function readLatest(session_key: string, signal: AbortSignal): Promise<Message[]> {
+  const params = { query: buildQuery({ session_key }) };
+  const [inbound, outbound] = await Promise.all([
+    loadPage(api.GET("/api/messages/inbound", { params, signal })),
+    loadPage(api.GET("/api/messages/outbound", { params, signal })),
+  ]);
+  const messages: Message[] = [
+    ...inbound.items.map(({ id, content, received_at: ts }) => ({
+      ...{ id, content, ts, role: "user" as const },
+      ...{ media: null, reply_to: null, question_id: null },
+    })),
+    ...outbound.items.map(({ id, content, created_at: ts, message_id: reply_to, question_id }) => ({
+      ...{ id, content, ts, role: "bee" as const },
+      ...{ media: null, reply_to, question_id: question_id || null },
+    })),
+  ];
+  return messages.toSorted((a, b) => a.id < b.id ? -1 : 1).slice(-MESSAGES_SHOWN);
+}

@@ -1,0 +1,214 @@
+import { ChevronDown, ChevronUp } from "lucide-preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { useAddress } from "../../live/address.ts";
+import { type Log, useLog } from "../../live/log.ts";
+import { AnsiLine, carryCodes } from "../../parts/ansi_line.tsx";
+import { Checkbox } from "../../parts/field.tsx";
+import { formatClockSeconds, pluralize } from "../../parts/format.ts";
+import { ErrorNotice } from "../../parts/notice.tsx";
+import { Rows } from "../../parts/rows.tsx";
+import { Status } from "../../parts/status.tsx";
+import { useMatches } from "./log_search.ts";
+
+const LINE_PX = 20;
+
+interface LogProps {
+  executionId: string;
+  /** Whether the run is active. */
+  live: boolean;
+  /** Whether to scroll to the end. */
+  atEnd: boolean;
+  /** Whether the work was checked, so that the log has a line per round. */
+  checked: boolean;
+}
+
+/** The log of a run, live while it is active, with terminal colors, a search and an address for each line. */
+export function LogView({ executionId, live, atEnd, checked }: LogProps) {
+  const [{ line, raw }, change] = useAddress("line", "raw");
+  const [query, setQuery] = useState("");
+  const [at, setAt] = useState(0);
+  const log = useLog(executionId, { raw: raw === "yes" });
+  const { lines } = log;
+  const open = useOpenCodes(lines);
+  const matches = useMatches(lines, query);
+  useEffect(() => setAt(0), [query]);
+  const match = matches[Math.min(at, matches.length - 1)];
+  const selected = /^\d+$/.test(line) ? Number(line) - 1 : undefined;
+  return (
+    <section class="log">
+      <div class="log-head">
+        <h2>Log</h2>
+        <span class="quiet">
+          {lines.length > 0 && pluralize(lines.length, "line")}
+          {live && !log.ended && ", live"}
+        </span>
+        <LogSearch
+          query={query}
+          setQuery={setQuery}
+          matches={matches.length}
+          at={Math.min(at, matches.length - 1)}
+          setAt={setAt}
+        />
+        <Checkbox
+          label="Raw engine output"
+          checked={raw === "yes"}
+          onChange={(on) => change({ raw: on ? "yes" : "" })}
+        />
+      </div>
+      {checked && raw !== "yes" && (
+        <CheckRounds
+          lines={lines}
+          show={(index) => change({ line: String(index + 1) })}
+        />
+      )}
+      <ErrorNotice error={log.error} />
+      {lines.length === 0 ? <p class="log-empty">{formatEmpty(log, raw === "yes")}</p> : (
+        <Rows
+          class="log-lines"
+          label="Log lines"
+          count={lines.length}
+          height={LINE_PX}
+          sticky={atEnd && selected === undefined && query === ""}
+          target={match ?? selected}
+          row={(index) => (
+            <div class={`log-line ${index === selected ? "chosen" : ""} ${index === match ? "hit" : ""}`}>
+              <a
+                href={`?line=${index + 1}`}
+                aria-label={`Line ${index + 1}`}
+                onClick={(
+                  event,
+                ) => (event.preventDefault(), change({ line: index === selected ? "" : String(index + 1) }))}
+              >
+                {index + 1}
+              </a>
+              <LogText text={lines[index] ?? ""} open={open(index)} />
+            </div>
+          )}
+        />
+      )}
+    </section>
+  );
+}
+
+const STAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z) /;
+
+/** A line after its local time of day, with the full time as tooltip. */
+function LogText({ text, open }: { text: string; open: string }) {
+  const stamp = STAMP.exec(text)?.[1];
+  if (stamp === undefined) {
+    return (
+      <span class="log-text">
+        <AnsiLine text={text} open={open} />
+      </span>
+    );
+  }
+  return (
+    <span class="log-text">
+      <time dateTime={stamp} title={stamp}>{formatClockSeconds(Date.parse(stamp))}</time>{" "}
+      <AnsiLine text={text.slice(stamp.length + 1)} open={open} />
+    </span>
+  );
+}
+
+const ROUND = /^\S+ \[check (\d+): (.*)\]$/;
+
+interface Round {
+  index: number;
+  number: string;
+  result: string;
+}
+
+/** The rounds of the check, each with a link to its line of the log. */
+function CheckRounds({ lines, show }: { lines: readonly string[]; show: (index: number) => void }) {
+  const rounds = useRounds(lines);
+  if (rounds.length === 0) return null;
+  return (
+    <ol class="rounds" aria-label="Check rounds">
+      {rounds.map(({ index, number, result }) => (
+        <li key={index}>
+          <Status value={result === "exit code 0" ? "passed" : "rejected"} bare /> Round {number}: {result}
+          {" "}
+          <button type="button" class="small" onClick={() => show(index)}>Line {index + 1}</button>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+// Each line is parsed once, except the last one, which may be incomplete.
+function useRounds(lines: readonly string[]): readonly Round[] {
+  const known = useMemo(() => ({ at: 0, found: [] as Round[] }), [lines[0]]);
+  const last = lines.length - 1;
+  for (; known.at < last; known.at++) known.found.push(...parseRound(lines, known.at));
+  // A log that is read again after a broken connection is short for a moment.
+  return known.at > last ? known.found : [...known.found, ...parseRound(lines, last)];
+}
+
+function parseRound(lines: readonly string[], index: number): Round[] {
+  const [, number, result = ""] = ROUND.exec(lines[index] ?? "") ?? [];
+  return number === undefined ? [] : [{ index, number, result }];
+}
+
+interface SearchProps {
+  query: string;
+  setQuery: (text: string) => void;
+  matches: number;
+  at: number;
+  setAt: (at: number) => void;
+}
+
+function LogSearch({ query, setQuery, matches, at, setAt }: SearchProps) {
+  const step = (by: number) => matches > 0 && setAt((at + by + matches) % matches);
+  return (
+    <div class="log-search" role="search">
+      <input
+        type="search"
+        aria-label="Search the log"
+        placeholder="Search"
+        value={query}
+        onInput={(event) => setQuery(event.currentTarget.value)}
+        onKeyDown={(event) => event.key === "Enter" && step(event.shiftKey ? -1 : 1)}
+      />
+      {query !== "" && (
+        <>
+          <span class="number" role="status">{matches === 0 ? "none" : `${at + 1} of ${matches}`}</span>
+          <button
+            type="button"
+            class="icon small"
+            data-again
+            aria-label="Previous match"
+            onClick={() => step(-1)}
+          >
+            <ChevronUp size={16} aria-hidden="true" />
+          </button>
+          <button type="button" class="icon small" data-again aria-label="Next match" onClick={() => step(1)}>
+            <ChevronDown size={16} aria-hidden="true" />
+          </button>
+        </>
+      )}
+    </div>
+  );
+}
+
+function formatEmpty(log: Log, raw: boolean): string {
+  if (!log.ended) return "Waiting for output";
+  return raw ? "This engine has no raw output." : "No output.";
+}
+
+// A jump over a long log does not wait for all the lines in between.
+const LOOK_BACK_LINES = 500;
+
+/** Returns the codes that are on at the start of a line: from all lines after steady scrolling, from the nearest after a jump. */
+function useOpenCodes(lines: readonly string[]): (index: number) => string {
+  const known = useMemo(() => new Map<number, string>(), [lines[0]]);
+  return (index) => {
+    let at = index;
+    while (at > 0 && at > index - LOOK_BACK_LINES && !known.has(at)) at--;
+    let open = known.get(at) ?? "";
+    for (; at < index; at++) {
+      open = carryCodes(open, lines[at] ?? "");
+      known.set(at + 1, open);
+    }
+    return open;
+  };
+}

@@ -1,0 +1,58 @@
+import type { Schemas } from "../../live/api.ts";
+import { formatPlannedTime } from "../../parts/format.ts";
+import { Ago } from "../../parts/time.tsx";
+
+type Task = Schemas["Task"];
+
+const WEEKDAYS = ["Sundays", "Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays"];
+
+export const TASK_TYPES: Record<Task["type"], string> = {
+  immediate: "Immediate",
+  countdown: "One-time",
+  scheduled: "Recurring",
+};
+
+/** The policies for a schedule that is due during its own run. */
+export const OVERLAPS: Record<Task["overlap"], string> = {
+  skip: "Skip the new run",
+  queue: "Queue one run",
+  replace: "Stop the current run",
+};
+
+/** The time of the next run, absolute and relative. */
+export function NextRun({ at }: { at: number }) {
+  return (
+    <>
+      {formatPlannedTime(at)}, <Ago at={at} />
+    </>
+  );
+}
+
+/** Returns when a schedule runs, as text where possible, else as its cron expression. */
+export function formatRecurrence({ type, cron, time_zone, scheduled_at }: Task): string {
+  if (type === "countdown") {
+    return scheduled_at === null ? "once" : `once, ${formatPlannedTime(scheduled_at)}`;
+  }
+  return [formatCron(cron), time_zone].filter(Boolean).join(" ");
+}
+
+/** Returns a cron expression as text, or unchanged if it has no short one. */
+export function formatCron(cron: string): string {
+  const [minute = "", hour = "", day = "", month = "", weekday = ""] = cron.trim().split(/\s+/);
+  const isNumber = (field: string) => /^\d+$/.test(field);
+  if (month !== "*" || day !== "*" || !isNumber(minute)) return cron;
+  if (hour === "*" && weekday === "*") return `every hour at ${minute.padStart(2, "0")}`;
+  if (!isNumber(hour)) return cron;
+  const clock = `${hour.padStart(2, "0")}:${minute.padStart(2, "0")}`;
+  if (weekday === "*") return `every day at ${clock}`;
+  if (weekday === "1-5") return `weekdays at ${clock}`;
+  const name = isNumber(weekday) ? WEEKDAYS[Number(weekday) % 7] : undefined;
+  return name === undefined ? cron : `${name} at ${clock}`;
+}
+
+/** Returns how the latest runs ended. */
+export function formatLastRun({ last_status, failures_in_row, paused }: Task): string {
+  const failed = failures_in_row > 1 ? `${failures_in_row} failures in a row` : "last run failed";
+  const last = last_status === "failed" ? failed : last_status === "completed" ? "last run completed" : "";
+  return [paused ? "paused" : "", last].filter(Boolean).join(" · ");
+}

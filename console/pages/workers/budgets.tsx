@@ -1,0 +1,161 @@
+import { Plus } from "lucide-preact";
+import { useState } from "preact/hooks";
+import { useAddress } from "../../live/address.ts";
+import { api, buildQuery, load, loadAll, type Schemas } from "../../live/api.ts";
+import { now } from "../../live/clock.ts";
+import { useResource } from "../../live/resource.ts";
+import { hasScope } from "../../live/session.ts";
+import { Button } from "../../parts/button.tsx";
+import { formatTime } from "../../parts/format.ts";
+import { Meter } from "../../parts/meter.tsx";
+import { Empty, LoadState } from "../../parts/notice.tsx";
+import { Heading, Section } from "../../parts/page.tsx";
+import { Status } from "../../parts/status.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { BudgetForm } from "./budget_form.tsx";
+import { BudgetLiftForm } from "./budget_lift_form.tsx";
+import { calculateShare, formatAmount, formatTarget, formatUse, PERIODS } from "./budget_text.ts";
+import { useDepartmentNames } from "./department_tree.ts";
+import { Engines } from "./engine_cards.tsx";
+
+type Budget = Schemas["Budget"];
+
+/** The budgets with their use, and the engines. */
+export function Page() {
+  const [{ for: target }, change] = useAddress("for");
+  const [edited, setEdited] = useState<Budget | "new" | null>(
+    target === "" || !hasScope("write:budgets") ? null : "new",
+  );
+  const [lifting, setLifting] = useState<Budget | null>(null);
+  const read = useResource(
+    "budgets",
+    (signal) =>
+      loadAll((cursor) => api.GET("/api/budgets", { params: { query: buildQuery({}, cursor) }, signal })),
+    /^(budget|execution|engine)\./,
+  );
+  const budgets = read.data;
+  function close(): void {
+    setEdited(null);
+    setLifting(null);
+    change({ for: "" });
+    read.reload();
+  }
+  return (
+    <>
+      <Heading title="Budgets and engines">
+        {hasScope("write:budgets") && (
+          <Button class="primary" icon={Plus} press={() => setEdited("new")}>New budget</Button>
+        )}
+      </Heading>
+      <div class="scrolled">
+        <Section title="Budgets">
+          {budgets === undefined
+            ? <LoadState error={read.error} />
+            : budgets.length === 0
+            ? (
+              <Empty title="No budgets yet.">
+                <p>A budget limits runs, tokens, minutes or dollars, and blocks new runs at its limit.</p>
+              </Empty>
+            )
+            : (
+              <ul class="cards">
+                {budgets.map((budget) => (
+                  <BudgetCard
+                    key={budget.id}
+                    budget={budget}
+                    edit={() => setEdited(budget)}
+                    lift={() => setLifting(budget)}
+                    reload={read.reload}
+                  />
+                ))}
+              </ul>
+            )}
+        </Section>
+        <Engines />
+      </div>
+      {edited !== null && (
+        <BudgetForm
+          budget={edited === "new" ? null : edited}
+          target={edited === "new" ? target || "global" : edited.target}
+          onClose={close}
+        />
+      )}
+      {lifting !== null && <BudgetLiftForm budget={lifting} onClose={close} />}
+    </>
+  );
+}
+
+interface CardProps {
+  budget: Budget;
+  edit: () => void;
+  lift: () => void;
+  reload: () => void;
+}
+
+function BudgetCard({ budget, edit, lift, reload }: CardProps) {
+  const { id, name, target, reserved, unit, state, resets_at, lifted_until, action, period } = budget;
+  const departments = useDepartmentNames();
+  const lifted = lifted_until !== null && lifted_until > now.value;
+  const params = { path: { id } };
+  const use = formatUse(budget);
+  return (
+    <li class="card">
+      <div class="card-head">
+        <h3>{name}</h3>
+        <Status value={lifted ? "lifted" : state} />
+      </div>
+      <p class="quiet">
+        {formatTarget(target, departments)}, {PERIODS[period]}
+        {action === "stop" && ", stops current runs"}
+      </p>
+      <Meter label={name} share={calculateShare(budget)} text={use} state={state} />
+      <p>
+        {use}
+        {reserved > 0 && <span class="quiet">, {formatAmount(reserved, unit)} reserved for current runs
+        </span>}
+      </p>
+      {lifted && <p class="hint">Not enforced until {formatTime(lifted_until)}.</p>}
+      {!lifted && state === "hard" && (
+        <p class="hint">
+          {resets_at === null ? "New runs are blocked. Raise the limit or lift the budget." : (
+            <>
+              New runs are blocked. Available again <Ago at={resets_at} />.
+            </>
+          )}
+        </p>
+      )}
+      {hasScope("write:budgets") && (
+        <div class="actions">
+          {lifted
+            ? (
+              <Button
+                class="small"
+                press={() => load(api.POST("/api/budgets/{id}/lift", { params, body: { for_ms: 0 } }))}
+                done="Budget enforced"
+                after={reload}
+              >
+                Enforce again
+              </Button>
+            )
+            : <Button class="small" press={lift} label={`Lift ${name}`}>Lift</Button>}
+          <Button class="small" press={edit} label={`Edit ${name}`}>Edit</Button>
+          <Button
+            class="small danger"
+            label={`Delete ${name}`}
+            confirm={{
+              title: `Delete ${name}?`,
+              text:
+                "Its limit no longer applies, and tasks that wait for it start. Other budgets are unchanged.",
+              action: "Delete budget",
+            }}
+            press={() => load(api.DELETE("/api/budgets/{id}", { params }))}
+            done="Deleted"
+            after={reload}
+          >
+            Delete
+          </Button>
+        </div>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,117 @@
+import type { Schemas } from "../../live/api.ts";
+import { COMMAND_HINT, type Field, parseCommand, splitWords } from "../../parts/field.tsx";
+
+type Worker = Schemas["Worker"];
+type Body = Schemas["WorkerCreate"];
+
+/** A field of a worker that its form edits as text: the only place of the console that knows it. */
+interface WorkerField extends Field {
+  name: keyof Body & keyof Worker;
+  /** The field is in the unfolded part of the form. */
+  more?: boolean;
+  /** Only a new worker has it in its form. */
+  createOnly?: boolean;
+  /** The user needs this scope. */
+  scope?: string;
+  /** Formats the value for the form. Default: as it is. */
+  format?: (worker: Worker) => string;
+  /** Reads the value from the form. Returns undefined if it is not to be sent. Default: as it is. */
+  parse?: (text: string, before: Worker | null) => unknown;
+  /** How the page of the worker shows it: as a section, as a fact, or as a fact in code. */
+  show?: "section" | "fact" | "code";
+  /** Shown instead of an empty value. */
+  none?: string;
+}
+
+/** The text fields of a worker, in the order of the form. */
+export const WORKER_FIELDS: readonly WorkerField[] = [
+  { name: "name", label: "Name", required: true },
+  { name: "description", label: "Description", hint: "One line. The coordinator chooses workers by it" },
+  { name: "memory", label: "Instructions", rows: 6, hint: "Part of every prompt", show: "section" },
+  {
+    name: "constraints",
+    label: "Constraints",
+    rows: 3,
+    hint: "Rules that the worker must follow",
+    show: "section",
+  },
+  {
+    name: "engine_args",
+    label: "Engine arguments",
+    rows: 2,
+    hint: "One engine per line, e.g. claude=--model opus",
+    more: true,
+    show: "code",
+    format: ({ engine_args }) =>
+      Object.entries(engine_args).map(([engine, text]) => `${engine}=${text}`).join("\n"),
+    parse: parseEngineArgs,
+  },
+  {
+    name: "scopes",
+    label: "Scopes",
+    hint: "E.g. read:tasks write:messages. Empty: the default scopes of workers",
+    more: true,
+    show: "fact",
+    none: "default",
+    format: ({ scopes }) => scopes.join(" "),
+    parse: splitWords,
+  },
+  {
+    name: "verify",
+    label: "Check command",
+    rows: 3,
+    hint: `Checks the work of tasks that have no check command. ${COMMAND_HINT}. Empty: no check`,
+    more: true,
+    scope: "write:commands",
+    show: "code",
+    format: formatCheck,
+    // An unchanged command keeps its timeout and its attempts.
+    parse: (text, before) =>
+      text === (before === null ? "" : formatCheck(before)) ? undefined : parseCommand(text),
+  },
+  {
+    name: "runs_on",
+    label: "Runner labels",
+    hint:
+      "E.g. macos gpu. Empty: the service's machine. A change gives the worker an empty directory, and its " +
+      "conversations start fresh",
+    more: true,
+    format: ({ runs_on }) => runs_on.join(" "),
+    parse: splitWords,
+  },
+  {
+    name: "work_dir",
+    label: "Directory",
+    hint: "Empty: a new directory in the data of the service or the runner",
+    more: true,
+    createOnly: true,
+  },
+];
+
+/** Returns the value of a field as the form shows it. */
+export function formatField(field: WorkerField, worker: Worker): string {
+  return field.format?.(worker) ?? String(worker[field.name]);
+}
+
+/** Builds the request for a worker from the values of the form. */
+export function buildRequest(values: Record<string, string>, before: Worker | null): Body {
+  const entries = WORKER_FIELDS.filter(({ createOnly = false }) => before === null || !createOnly)
+    .map(({ name, parse = String }) => [name, parse(values[name] ?? "", before)] as const)
+    .filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as Body;
+}
+
+function formatCheck({ verify }: Worker): string {
+  return verify?.command.join("\n") ?? "";
+}
+
+// The API keeps the arguments of an engine that is left out, and deletes those that are empty.
+function parseEngineArgs(text: string, before: Worker | null): Record<string, string> {
+  const removed = Object.keys(before?.engine_args ?? {}).map((engine) => [engine, ""]);
+  const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
+  const given = lines.map((line) => {
+    const at = line.indexOf("=");
+    return at < 0 ? [line, ""] : [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+  });
+  return Object.fromEntries([...removed, ...given]);
+}

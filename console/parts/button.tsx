@@ -1,0 +1,73 @@
+import type { LucideIcon } from "lucide-preact";
+import type { ComponentChildren } from "preact";
+import { useRef, useState } from "preact/hooks";
+import { Link } from "wouter-preact";
+import { confirm, type Confirmation } from "./dialog.tsx";
+import { attempt } from "./toast.tsx";
+
+interface ButtonProps {
+  /** The action. Its error is shown as a message. */
+  press: () => unknown;
+  /** Asked before. */
+  confirm?: Confirmation;
+  /** Message after a success. */
+  done?: string;
+  /** Called after a success or an error. */
+  after?: (succeeded: boolean) => void;
+  icon?: LucideIcon;
+  children?: ComponentChildren;
+  class?: string;
+  /** The accessible name, where the visible text is not enough. */
+  label?: string;
+  title?: string;
+}
+
+/** A button. While it waits for the service, further presses do nothing. */
+export function Button(props: ButtonProps) {
+  const { press, confirm: question, done, after, icon: Icon, children, class: classes = "", label, title } =
+    props;
+  const [busy, setBusy] = useState(false);
+  const running = useRef(false);
+  async function run(): Promise<void> {
+    if (running.current) return;
+    running.current = true;
+    setBusy(true);
+    if (question === undefined || await confirm(question)) {
+      const succeeded = await attempt(async () => await press(), done);
+      after?.(succeeded);
+    }
+    running.current = false;
+    setBusy(false);
+  }
+  // `disabled` would take the focus away from keyboard users.
+  return (
+    <button
+      type="button"
+      class={classes}
+      aria-busy={busy}
+      {...(label === undefined ? {} : { "aria-label": label })}
+      {...(title === undefined ? {} : { title })}
+      onClick={() => void run()}
+    >
+      {Icon !== undefined && <Icon size={classes.includes("small") ? 14 : 16} aria-hidden="true" />}
+      {Icon !== undefined && children !== undefined && " "}
+      {children}
+    </button>
+  );
+}
+
+interface LinkButtonProps {
+  href: string;
+  icon?: LucideIcon;
+  class?: string;
+  children: ComponentChildren;
+}
+
+/** A link to another page that looks like a button. */
+export function LinkButton({ href, icon: Icon, class: classes = "", children }: LinkButtonProps) {
+  return (
+    <Link href={href} class={`button ${classes}`}>
+      {Icon !== undefined && <Icon size={16} aria-hidden="true" />} {children}
+    </Link>
+  );
+}
