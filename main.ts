@@ -1,4 +1,4 @@
-import type { Io } from "./cli/io.ts";
+import type { Io } from "./cli/terminal/io.ts";
 import { load } from "./src/base/load.ts";
 import { versionText } from "./src/base/version.ts";
 
@@ -67,7 +67,10 @@ async function main(args: string[]): Promise<number> {
     case "restore":
       return await restoreFrom(rest);
     case "service": {
-      const { service } = await load<typeof import("./cli/service.ts")>("./cli/service.ts", import.meta.url);
+      const { service } = await load<typeof import("./cli/service/service.ts")>(
+        "./cli/service/service.ts",
+        import.meta.url,
+      );
       return await service(rest, await processIo());
     }
     case "health": {
@@ -102,7 +105,10 @@ async function help([command, ...rest]: string[]): Promise<number> {
     console.log(HELP.trimEnd());
     return 0;
   }
-  const { topHelp } = await load<typeof import("./cli/top.ts")>("./cli/top.ts", import.meta.url);
+  const { topHelp } = await load<typeof import("./cli/commands/top_commands.ts")>(
+    "./cli/commands/top_commands.ts",
+    import.meta.url,
+  );
   const text = topHelp(command);
   if (text === null) return await refuseCommand(command);
   console.log(text.trimEnd());
@@ -110,7 +116,10 @@ async function help([command, ...rest]: string[]): Promise<number> {
 }
 
 async function refuseCommand(command: string): Promise<number> {
-  const { GROUPS } = await load<typeof import("./cli/groups.ts")>("./cli/groups.ts", import.meta.url);
+  const { GROUPS } = await load<typeof import("./cli/commands/groups.ts")>(
+    "./cli/commands/groups.ts",
+    import.meta.url,
+  );
   const meant = Object.hasOwn(GROUPS, command) ? `did you mean: svc ctl ${command}` : "see: svc help";
   return refuse(`svc: no command is called ${JSON.stringify(command)}; ${meant}`);
 }
@@ -128,8 +137,8 @@ async function control(args: string[]): Promise<number> {
 }
 
 async function completeFor(command: "complete" | "completion", args: string[]): Promise<number> {
-  const { complete, completion } = await load<typeof import("./cli/completion.ts")>(
-    "./cli/completion.ts",
+  const { complete, completion } = await load<typeof import("./cli/completion/completion.ts")>(
+    "./cli/completion/completion.ts",
     import.meta.url,
   );
   const io = await processIo();
@@ -137,7 +146,8 @@ async function completeFor(command: "complete" | "completion", args: string[]): 
 }
 
 async function processIo(signal = new AbortController().signal): Promise<Io> {
-  return (await load<typeof import("./cli/io.ts")>("./cli/io.ts", import.meta.url)).processIo(signal);
+  return (await load<typeof import("./cli/terminal/io.ts")>("./cli/terminal/io.ts", import.meta.url))
+    .processIo(signal);
 }
 
 async function restoreFrom(args: string[]): Promise<number> {

@@ -1,9 +1,9 @@
 // Man pages made from the commands themselves: `make man` writes them to dist/man, `make release` puts them into the archives.
 import { join } from "node:path";
-import { type AnyCommand, type OptionSpec, SHARED_OPTIONS } from "../cli/command.ts";
-import { EXIT, EXIT_MEANINGS } from "../cli/exit.ts";
-import { GROUPS, loadGroup } from "../cli/groups.ts";
-import { TOP } from "../cli/top.ts";
+import { type AnyCommand, type OptionSpec, SHARED_OPTIONS } from "../cli/commands/command.ts";
+import { EXIT, EXIT_MEANINGS } from "../cli/terminal/exit.ts";
+import { GROUPS, loadGroup } from "../cli/commands/groups.ts";
+import { TOP } from "../cli/commands/top_commands.ts";
 import { ROOT } from "./lock.ts";
 import { readStamp, type Stamp } from "./stamp.ts";
 

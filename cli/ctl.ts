@@ -1,19 +1,19 @@
 import { load } from "../src/base/load.ts";
 import { versionText } from "../src/base/version.ts";
 import { ServiceError } from "../src/domain/error.ts";
-import { Client } from "./client.ts";
-import { isLost } from "./connection.ts";
-import { type AnyCommand, checkedValues, type Context, flagOf } from "./command.ts";
-import { durationOf } from "./duration.ts";
-import { EXIT, Exit, exitCodeOf, usage } from "./exit.ts";
-import { BrokenPipe, type Io } from "./io.ts";
-import { Output } from "./output.ts";
-import { type Line, plainLine } from "./plain_line.ts";
-import { problemJson } from "./problem_json.ts";
-import { type RefKind, resolveRef } from "./ref.ts";
-import { styleFor } from "./style.ts";
-import { Problem } from "./transport.ts";
-import { visible } from "./visible.ts";
+import { Client } from "./client/client.ts";
+import { isLost } from "./client/connection.ts";
+import { type AnyCommand, checkedValues, type Context, flagOf } from "./commands/command.ts";
+import { durationOf } from "./commands/duration.ts";
+import { EXIT, Exit, exitCodeOf, usage } from "./terminal/exit.ts";
+import { BrokenPipe, type Io } from "./terminal/io.ts";
+import { Output } from "./terminal/output.ts";
+import { type Line, plainLine } from "./commands/plain_line.ts";
+import { problemJson } from "./client/error_json.ts";
+import { type RefKind, resolveRef } from "./client/resource_ref.ts";
+import { styleFor } from "./terminal/style.ts";
+import { Problem } from "./client/transport.ts";
+import { visible } from "./terminal/visible.ts";
 
 const VERSION_FLAGS = ["--version", "-V", "-v"];
 
@@ -35,7 +35,10 @@ export async function run(args: string[], io: Io): Promise<number> {
 
 // The parser that can help and explain costs a call more than everything else that is ours: only who needs it loads it.
 async function unusualLine(args: string[], io: Io, json: boolean): Promise<Line | null> {
-  const { parsedLine } = await load<typeof import("./parser.ts")>("./parser.ts", import.meta.url);
+  const { parsedLine } = await load<typeof import("./commands/parser.ts")>(
+    "./commands/parser.ts",
+    import.meta.url,
+  );
   return await parsedLine(args, io, json);
 }
 

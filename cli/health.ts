@@ -1,7 +1,7 @@
 import { ConfigError, onlyConfig } from "../src/config/file.ts";
-import { Client } from "./client.ts";
-import { EXIT, Exit, exitCodeOf } from "./exit.ts";
-import type { Io } from "./io.ts";
+import { Client } from "./client/client.ts";
+import { EXIT, Exit, exitCodeOf } from "./terminal/exit.ts";
+import type { Io } from "./terminal/io.ts";
 
 // Shorter than what container engines wait for a check.
 const ANSWER_MAX_MS = 4_000;

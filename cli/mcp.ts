@@ -1,6 +1,6 @@
-import { Client } from "./client.ts";
-import { EXIT } from "./exit.ts";
-import type { Io } from "./io.ts";
+import { Client } from "./client/client.ts";
+import { EXIT } from "./terminal/exit.ts";
+import type { Io } from "./terminal/io.ts";
 
 const HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 const LINE_MAX_CHARACTERS = 16 * 1024 * 1024;

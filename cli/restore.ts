@@ -1,7 +1,7 @@
 import { takeConfig } from "../src/config/file.ts";
-import { EXIT, Exit } from "./exit.ts";
-import { processIo } from "./io.ts";
-import { confirm } from "./prompt.ts";
+import { EXIT, Exit } from "./terminal/exit.ts";
+import { processIo } from "./terminal/io.ts";
+import { confirm } from "./terminal/prompt.ts";
 
 const USAGE = "svc restore <file> [-c config.yaml] [--yes] [--new-key] [--paused]";
 

@@ -1,8 +1,8 @@
 // Writes docs/cli.md from the commands themselves: `make docs`. A test fails when the file is not what this makes.
-import { GROUPS, loadGroup } from "../cli/groups.ts";
-import { type AnyCommand, type OptionSpec, SHARED_OPTIONS } from "../cli/command.ts";
-import { EXIT, EXIT_MEANINGS } from "../cli/exit.ts";
-import { OWN_CODES } from "../cli/problem_json.ts";
+import { GROUPS, loadGroup } from "../cli/commands/groups.ts";
+import { type AnyCommand, type OptionSpec, SHARED_OPTIONS } from "../cli/commands/command.ts";
+import { EXIT, EXIT_MEANINGS } from "../cli/terminal/exit.ts";
+import { OWN_CODES } from "../cli/client/error_json.ts";
 
 const HEAD = `# svc ctl: every command
 

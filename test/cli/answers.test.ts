@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CREATING } from "../../cli/repeat.ts";
+import { CREATING } from "../../cli/client/retry.ts";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
 import { fakeEngines } from "../harness/agents.ts";

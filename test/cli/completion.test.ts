@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { readLine, replies } from "../../cli/bash_line.ts";
+import { readLine, replies } from "../../cli/completion/bash_line.ts";
 import { openApp } from "../harness/app.ts";
 import { svc, tempDir } from "../harness/process.ts";
 import { Shell } from "../harness/shell.ts";

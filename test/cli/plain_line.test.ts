@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type AnyCommand, SHARED_OPTIONS } from "../../cli/command.ts";
-import { GROUPS, loadGroup } from "../../cli/groups.ts";
-import type { Io } from "../../cli/io.ts";
-import { parsedLine } from "../../cli/parser.ts";
-import { type Line, plainLine } from "../../cli/plain_line.ts";
+import { type AnyCommand, SHARED_OPTIONS } from "../../cli/commands/command.ts";
+import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
+import type { Io } from "../../cli/terminal/io.ts";
+import { parsedLine } from "../../cli/commands/parser.ts";
+import { type Line, plainLine } from "../../cli/commands/plain_line.ts";
 
 const io = { out: () => {}, err: () => {}, width: 100, env: {} } as unknown as Io;
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { BrokenPipe, type Io } from "../../cli/io.ts";
-import { type Machine, service } from "../../cli/service.ts";
+import { BrokenPipe, type Io } from "../../cli/terminal/io.ts";
+import { type Machine, service } from "../../cli/service/service.ts";
 import { tempDir } from "../harness/process.ts";
 
 const ROOT_MACHINE: Partial<Machine> = { os: "linux", uid: 0, program: "/usr/local/bin/svc" };
@@ -173,7 +173,7 @@ describe("svc service refuses", () => {
   });
 
   it("to install a program that the service could not read, before anything is changed", async () => {
-    const { Systemd } = await import("../../cli/systemd.ts");
+    const { Systemd } = await import("../../cli/service/systemd.ts");
     const ran = await call(["install"], { program: "/root/svc", initSystem: (_os, io) => new Systemd(io) });
     expect(ran).toMatchObject({
       code: 2,

@@ -1,10 +1,10 @@
 import widthOf from "fast-string-truncated-width";
 import { describe, expect, it } from "vitest";
-import { field, idField, type Row, statusField, timeField } from "../../cli/column.ts";
-import { fieldsOf } from "../../cli/command.ts";
-import { styleFor } from "../../cli/style.ts";
-import { drawTable } from "../../cli/table.ts";
-import { visible } from "../../cli/visible.ts";
+import { field, idField, type Row, statusField, timeField } from "../../cli/terminal/column.ts";
+import { fieldsOf } from "../../cli/commands/command.ts";
+import { styleFor } from "../../cli/terminal/style.ts";
+import { drawTable } from "../../cli/terminal/table.ts";
+import { visible } from "../../cli/terminal/visible.ts";
 
 const plain = await styleFor(false, {});
 const COLUMNS = [

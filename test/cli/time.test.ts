@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { timeMs } from "../../cli/time.ts";
+import { timeMs } from "../../cli/commands/time.ts";
 
 const NOW = Date.parse("2026-11-21T14:20:00Z");
 const HOUR = 3_600_000;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { keepToken } from "../../cli/token_file.ts";
+import { keepToken } from "../../cli/client/token_file.ts";
 import { tempDir } from "../harness/process.ts";
 
 it("keepToken() has room for the token before it is made, and nothing but the token in the end", async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { configSchema } from "../../src/config/schema.ts";
 import { parseYaml } from "../../src/config/yaml.ts";
-import { GROUPS, loadGroup } from "../../cli/groups.ts";
-import { TOP } from "../../cli/top.ts";
+import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
+import { TOP } from "../../cli/commands/top_commands.ts";
 import { blocksOf, type Example, helpExamples, shownCommands, writtenPages } from "../harness/examples.ts";
 import { ExampleWorld } from "../harness/example_world.ts";
 import { textOf } from "../harness/tree.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
-import { topHelp } from "../../cli/top.ts";
+import { topHelp } from "../../cli/commands/top_commands.ts";
 import { tempDir } from "../harness/process.ts";
 import { ROOT, textOf } from "../harness/tree.ts";
 

@@ -1,0 +1,103 @@
+import { createParser } from "eventsource-parser";
+import { ServiceError } from "../../src/domain/error.ts";
+import { EXIT, Exit } from "../terminal/exit.ts";
+import { visible } from "../terminal/visible.ts";
+
+/** A reply as the stream or the trace has it. */
+export interface Reply {
+  id: string;
+  content: string;
+  reply_to?: string | null;
+  question_id?: string | null;
+  worker_name?: string;
+  media?: { name: string; size: number; mime: string } | null;
+}
+
+/** What is done with what comes. */
+interface Listener {
+  reply: (said: Reply, json: string) => void;
+  state: (words: string) => void;
+}
+
+/** The stream of a conversation as it comes, and where to go on after a lost connection. */
+export class ReplyStream {
+  /** The number of the event that came last; undefined before the first. */
+  after: number | undefined;
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #decoder = new TextDecoder();
+  readonly #parser: ReturnType<typeof createParser>;
+  #pending: Promise<ReadableStreamReadResult<Uint8Array> | null> | null = null;
+  #news = false;
+  #idle = false;
+  #over = false;
+
+  constructor(response: Response, after: number | undefined, listener: Listener) {
+    this.after = after;
+    this.#reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    this.#parser = createParser({
+      onEvent: ({ id, event, data }) => {
+        if (id !== undefined && /^\d+$/.test(id)) this.after = Number(id);
+        this.#take(event ?? "", JSON.parse(data), data, listener);
+      },
+    });
+  }
+
+  /**
+   * Reads until a reply came, nothing is going on any more, or `waitMs` are over. `lost`: the connection is gone, or the server ends
+   * it and it may be opened again. Throws when there is nothing to come back to.
+   */
+  async next(waitMs: number): Promise<{ idle: boolean; lost: boolean }> {
+    this.#news = false;
+    const late = later(waitMs);
+    try {
+      while (!this.#news && !this.#over) {
+        this.#pending ??= this.#reader.read().catch(() => null);
+        const read = await Promise.race([this.#pending, late.done]);
+        if (read === "late") break;
+        this.#pending = null;
+        if (read === null || read.done) return { idle: this.#idle, lost: true };
+        this.#parser.feed(this.#decoder.decode(read.value, { stream: true }));
+      }
+      return { idle: this.#idle, lost: this.#over };
+    } finally {
+      late.clear();
+    }
+  }
+
+  /** Ends the connection. */
+  async close(): Promise<void> {
+    await this.#reader.cancel().catch(() => {});
+  }
+
+  #take(event: string, said: Said, json: string, { reply, state }: Listener): void {
+    if (event === "message") {
+      this.#news = true;
+      reply(said, json);
+    } else if (event === "status") {
+      this.#idle = said.state === "idle";
+      if (this.#idle) this.#news = true;
+      else state(stateInWords(said));
+    } else if (event === "end") {
+      this.#over = true;
+      if (said.reason === "deleted") throw new Exit(EXIT.awaitedFailed, "the conversation was deleted");
+      if (said.reason === "revoked") {
+        throw new ServiceError("unauthenticated", "The conversation ended: the token is not valid any more");
+      }
+    }
+  }
+}
+
+type Said = Reply & { state?: string; reason?: string };
+
+function later(ms: number): { done: Promise<"late">; clear: () => void } {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const done = new Promise<"late">((resolve) => timer = setTimeout(() => resolve("late"), ms));
+  return { done, clear: () => clearTimeout(timer) };
+}
+
+function stateInWords({ state = "", worker_name = "" }: Said): string {
+  const name = visible(worker_name);
+  if (state === "working") return `${name} is working`;
+  if (state === "queued") return name === "" ? "queued" : `queued for ${name}`;
+  return state;
+}

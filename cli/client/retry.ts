@@ -1,0 +1,103 @@
+import type { Api } from "../../src/http/app.ts";
+import { type Backoff, backoffMs } from "../../src/base/backoff.ts";
+import { ServiceError } from "../../src/domain/error.ts";
+import { isLost, NotConnected } from "./connection.ts";
+import { EXIT, Exit } from "../terminal/exit.ts";
+
+/** Every request that makes something. The server does one with the same idempotency key once (contract 1.9). */
+export const CREATING = [
+  "POST /api/workers",
+  "POST /api/departments",
+  "POST /api/tasks",
+  "POST /api/tasks/batch",
+  "POST /api/tasks/:id/run",
+  "POST /api/executions/:id/retry",
+  "POST /api/messages",
+  "POST /api/messages/resend",
+  "POST /api/messages/:id/resend",
+  "POST /api/questions",
+  "POST /api/local/sessions",
+  "POST /api/local/sessions/:id/media",
+  "POST /api/local/sessions/:id/messages",
+  "POST /api/users",
+  "POST /api/tokens",
+  "POST /api/webhooks",
+  "POST /api/budgets",
+  "POST /api/runners",
+] as const satisfies (keyof Api)[];
+
+const PAUSE: Backoff = { firstMs: 100, lastMs: 2_000 };
+
+/** Whether a request makes something. */
+export function isCreating(endpoint: string): boolean {
+  return CREATING.some((one) => one === endpoint);
+}
+
+/** How long to go on, and what ends it. */
+interface Bounds {
+  signal: AbortSignal;
+  withinMs: number;
+}
+
+/**
+ * Does `send`, and once more when its answer was lost, as soon as the server is there again. Throws Exit 1 when that fails,
+ * too: whoever is told to try again would do it twice (contract 8.6).
+ */
+export async function onceMore<T>(
+  send: () => Promise<T>,
+  bounds: Bounds & { isReady: () => Promise<boolean> },
+): Promise<T> {
+  try {
+    return await send();
+  } catch (error) {
+    // A problem document is an answer; and where nothing was sent, nothing was done.
+    if (!isLost(error) || error instanceof NotConnected || wasAnswered(error) || bounds.signal.aborted) {
+      throw error;
+    }
+  }
+  try {
+    await resumed(bounds.isReady, bounds);
+    return await send();
+  } catch (error) {
+    if (!isLost(error) || bounds.signal.aborted) throw error;
+    const words = error instanceof Error ? error.message : String(error);
+    throw new Exit(
+      EXIT.unexpected,
+      `It is not known whether it was done, since the answer was lost; look first. ${words}`,
+    );
+  }
+}
+
+function wasAnswered(error: unknown): boolean {
+  return error instanceof ServiceError && "json" in error;
+}
+
+/**
+ * Does `work`, which changes nothing, again and again while the connection is lost, for up to `withinMs`. Throws what it threw
+ * last, with `onward` behind its words: how to go on (contract 8.6).
+ */
+export async function resumed<T>(work: () => Promise<T>, bounds: Bounds & { onward?: string }): Promise<T> {
+  const until = performance.now() + bounds.withinMs;
+  for (let attempt = 1;; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isLost(error) || bounds.signal.aborted) throw error;
+      const left = until - performance.now();
+      if (left <= 0) throw bounds.onward === undefined ? error : lost(error, bounds.onward);
+      await pause(Math.min(backoffMs(PAUSE, attempt), left), bounds.signal);
+    }
+  }
+}
+
+function lost(error: unknown, onward: string): ServiceError {
+  const words = error instanceof ServiceError ? error.message : "The connection to the service was lost";
+  return new ServiceError("unavailable", `${words}; ${onward}`, { cause: error });
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+  });
+}

@@ -1,0 +1,100 @@
+import { type ErrorCode, ServiceError } from "../../src/domain/error.ts";
+import { connectionFault, trusting } from "./connection.ts";
+import type { Io } from "../terminal/io.ts";
+
+/** Sends requests, with the certificates that the user trusts, and says in words why one could not be sent. */
+export class Transport {
+  readonly #io: Io;
+  readonly #ca: string | undefined;
+  #trusting: { client?: Deno.HttpClient } | null = null;
+
+  constructor(io: Io, ca: string | undefined) {
+    this.#io = io;
+    this.#ca = ca;
+  }
+
+  /** Throws ServiceError `unavailable` when nothing answers. */
+  async send(request: Request, url: URL): Promise<Response> {
+    this.#trusting ??= await this.#certificates();
+    const { client } = this.#trusting;
+    try {
+      return await (client === undefined ? fetch(request) : fetch(request, { client }));
+    } catch (error) {
+      if (this.#io.signal.aborted) throw error;
+      throw connectionFault(error, url, Boolean(this.#io.env.SVC_RUN_ID));
+    }
+  }
+
+  /** Sends a JSON body without a token, such as a login, and answers the JSON. Throws as the server means it. */
+  async post<T>(address: string, path: string, body: object): Promise<T> {
+    const url = new URL(address + path);
+    const headers = { "content-type": "application/json" };
+    const request = new Request(url, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(body),
+      signal: this.#io.signal,
+    });
+    const response = await this.send(request, url);
+    if (!response.ok) throw await problemOf(response);
+    const text = await response.text();
+    return text === "" ? undefined as T : parsed(text, response) as T;
+  }
+
+  async #certificates(): Promise<{ client?: Deno.HttpClient }> {
+    const { SVC_CA_FILE } = this.#io.env;
+    if (this.#ca !== undefined) return { client: await trusting(this.#ca, "--ca") };
+    return SVC_CA_FILE ? { client: await trusting(SVC_CA_FILE, "SVC_CA_FILE") } : {};
+  }
+}
+
+/** The value of a JSON answer. Throws when another program answered. */
+export function parsed(json: string, response: Response) {
+  try {
+    return JSON.parse(json);
+  } catch {
+    throw strange(response.status);
+  }
+}
+
+function strange(status: number): ServiceError {
+  const code = status === 503 || status === 502 ? "unavailable" : "internal";
+  return new ServiceError(
+    code,
+    `The server answered ${status} and not as a service of this kind does: is it another program's port?`,
+  );
+}
+
+/** A problem document the way it came. */
+export class Problem extends ServiceError {
+  readonly json: string;
+
+  constructor(code: ErrorCode, detail: string, json: string) {
+    super(code, detail);
+    this.json = json;
+  }
+
+  /** The same, saying a flag where the server named the field that came from it; `json` stays as it is. */
+  named(flagOf: (field: string) => string | null): Problem {
+    const fields: { path: string }[] = JSON.parse(this.json).errors ?? [];
+    const words = fields.reduce((said, { path }) => {
+      const flag = path === "" ? null : flagOf(path);
+      return flag === null ? said : said.replace(`${path}: `, `${flag}: `);
+    }, this.message);
+    return new Problem(this.code, words, this.json);
+  }
+}
+
+/** What a refusal says, as the server meant it. */
+export async function problemOf(response: Response): Promise<ServiceError> {
+  const json = await response.text();
+  try {
+    const { code, detail } = JSON.parse(json);
+    if (typeof code === "string" && typeof detail === "string") {
+      return new Problem(code as ErrorCode, detail, json);
+    }
+  } catch {
+    // Something that is not our server answered.
+  }
+  return strange(response.status);
+}

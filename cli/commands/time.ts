@@ -1,0 +1,55 @@
+import { usage } from "../terminal/exit.ts";
+
+const UNIT_MS: [names: RegExp, ms: number][] = [
+  [/^(ms|milliseconds?)$/, 1],
+  [/^(s|secs?|seconds?)$/, 1_000],
+  [/^(m|mins?|minutes?)$/, 60_000],
+  [/^(h|hours?)$/, 3_600_000],
+  [/^(d|days?)$/, 86_400_000],
+  [/^(w|weeks?)$/, 604_800_000],
+];
+// Beyond what a time can be, the furthest one means the same: times are int64 on the wire (interface 4.2).
+const TIME_MAX_MS = 8_640_000_000_000_000;
+const ISO = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/i;
+
+/**
+ * Unix ms of a time as people and scripts write it: Unix ms, ISO 8601 (on this machine's clock where it names no zone), `now`, or
+ * relative, such as `-1h`, `+10m`, `1h30m ago`, `in 2 days` (contract 8.11). Throws a usage error naming the flag.
+ */
+export function timeMs(text: string, flag: string, now = Date.now()): number {
+  const words = text.trim();
+  const at = /^-?\d{1,19}$/.test(words)
+    ? Number(words)
+    : ISO.test(words)
+    ? isoMs(words)
+    : relativeMs(words, now);
+  if (at === null || Number.isNaN(at)) {
+    throw usage(
+      `${flag}: ${
+        JSON.stringify(text)
+      } is not a time such as -1h, +10m, "1 hour ago", 2026-11-21T14:20 or Unix ms`,
+    );
+  }
+  return Math.min(at, TIME_MAX_MS);
+}
+
+// A date alone is midnight here, and not in Greenwich.
+function isoMs(words: string): number {
+  return Date.parse(words.length === 10 ? `${words}T00:00` : words.replace(" ", "T"));
+}
+
+function relativeMs(words: string, now: number): number | null {
+  if (words.toLowerCase() === "now") return now;
+  const [, sign, amount = "", ago] = /^(\+|-|in\s+)?\s*(.+?)(\s+ago)?$/i.exec(words) ?? [];
+  // Without a sign or a word it could be meant either way.
+  if ((sign === undefined) === (ago === undefined)) return null;
+  const parts = [...amount.matchAll(/(\d{1,9})\s*([a-z]+)\s*/gi)];
+  if (parts.map(([part]) => part).join("") !== amount || parts.length === 0) return null;
+  let ms = 0;
+  for (const [, count, unit = ""] of parts) {
+    const size = UNIT_MS.find(([names]) => names.test(unit.toLowerCase()))?.[1];
+    if (size === undefined) return null;
+    ms += Number(count) * size;
+  }
+  return sign === "-" || ago !== undefined ? now - ms : now + ms;
+}

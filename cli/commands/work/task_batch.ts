@@ -1,0 +1,87 @@
+import { ServiceError } from "../../../src/domain/error.ts";
+import type { Api } from "../../../src/http/app.ts";
+import type { Context } from "../command.ts";
+import { EXIT, Exit, usage } from "../../terminal/exit.ts";
+import { readInput } from "../../terminal/input_text.ts";
+import { resolveRef } from "../../client/resource_ref.ts";
+import { visible } from "../../terminal/visible.ts";
+
+// What the server takes (contract 3, Task).
+const TASK_BATCH_MAX = 500;
+const TASK_BATCH_MAX_BYTES = 8 * 1024 * 1024;
+const FLAG = "--batch";
+const CANCELLED_SHOWN_MAX = 10;
+
+type Tasks = Api["POST /api/tasks/batch"]["body"]["tasks"];
+
+/** The tasks of a batch, and the line of each. */
+interface Batch {
+  tasks: Tasks;
+  lines: number[];
+}
+
+/**
+ * Creates the tasks that a file or stdin names, one JSON object a line, all or none, and prints their ids in their order.
+ * A worker may be named by its name. Throws a usage error for what is no such list, and Exit 8 when the cron of one can never fire.
+ */
+export async function createBatch(context: Context, file: string, key: string | undefined): Promise<void> {
+  const { client, io, out, note } = context;
+  const { tasks, lines } = batchOf(
+    await readInput(io, file, { flag: FLAG, maxBytes: TASK_BATCH_MAX_BYTES }),
+  );
+  const ids = new Map<string, string>();
+  for (const task of tasks) {
+    const { worker_id: name } = task;
+    if (typeof name !== "string") continue;
+    const id = ids.get(name) ?? await resolveRef(client, "worker", name);
+    ids.set(name, id);
+    task.worker_id = id;
+  }
+  const headers = key === undefined ? {} : { "idempotency-key": key };
+  const { json, value } = await client.call("POST /api/tasks/batch", { body: { tasks }, headers })
+    .catch((error) => {
+      const [, index] = /^tasks\.(\d+)/.exec(error instanceof ServiceError ? error.message : "") ?? [];
+      if (index !== undefined && out.format !== "json") note(`svc: line ${lines[Number(index)]}:`);
+      throw error;
+    });
+  if (out.format === "json") out.line(json);
+  else for (const { id } of value.tasks) out.line(id);
+  const cancelled = value.tasks.flatMap(({ status, reason }, at) =>
+    status === "cancelled" ? [`line ${lines[at]}: ${visible(reason)}`] : []
+  );
+  if (cancelled.length === 0) return;
+  const more = cancelled.length > CANCELLED_SHOWN_MAX ? ["and more"] : [];
+  throw new Exit(
+    EXIT.awaitedFailed,
+    [`of the tasks ${cancelled.length} are cancelled:`, ...cancelled.slice(0, CANCELLED_SHOWN_MAX), ...more]
+      .join("\n  "),
+  );
+}
+
+function batchOf(text: string): Batch {
+  const batch: Batch = { tasks: [], lines: [] };
+  for (const [at, line] of text.split(/\r?\n/).entries()) {
+    if (line.trim() === "") continue;
+    if (batch.tasks.length === TASK_BATCH_MAX) throw usage(`${FLAG}: more than ${TASK_BATCH_MAX} tasks`);
+    batch.tasks.push(taskOf(line, at + 1));
+    batch.lines.push(at + 1);
+  }
+  if (batch.tasks.length === 0) {
+    throw usage(`${FLAG}: there are no tasks; one JSON object a line is expected`);
+  }
+  return batch;
+}
+
+// What it holds is checked by the server, which names the field.
+function taskOf(line: string, number: number): Tasks[number] {
+  let task: unknown;
+  try {
+    task = JSON.parse(line);
+  } catch {
+    throw usage(`${FLAG}: line ${number} is not JSON`);
+  }
+  if (task === null || typeof task !== "object" || Array.isArray(task)) {
+    throw usage(`${FLAG}: line ${number} is not a JSON object`);
+  }
+  return task as Tasks[number];
+}

@@ -1,0 +1,127 @@
+import type { Api } from "../../../src/http/app.ts";
+import { ServiceError } from "../../../src/domain/error.ts";
+import { isEndedTask } from "../../../src/domain/vocabulary.ts";
+import type { Context } from "../command.ts";
+import { EXIT, Exit } from "../../terminal/exit.ts";
+import { resumed } from "../../client/retry.ts";
+import { Spinner } from "../../terminal/spinner.ts";
+import { visible } from "../../terminal/visible.ts";
+
+type Task = Api["GET /api/tasks/:id"]["response"];
+type Execution = Api["GET /api/executions/:id"]["response"];
+
+// The server holds a wait for so long at most; longer ones are asked again. A person wants to see what state it is in.
+const POLL_MAX_MS = 60_000;
+const POLL_SHOWN_MS = 2_000;
+
+/** What is waited for: a task, or one run of it, and how long. */
+export interface Awaited {
+  id: string;
+  /** The run of that number; else the end of the task, or of a schedule's current or next run. */
+  runNo?: number | undefined;
+  limitMs: number;
+}
+
+/** A task as it is after the wait, and its JSON as it came. */
+interface Waited {
+  json: string;
+  task: Task;
+}
+
+/**
+ * Waits for a task; a lost connection is resumed (contract 8.6). `late` prints what there is when the time is over, before Exit
+ * 124 is thrown.
+ */
+export async function waitForTask(
+  context: Context,
+  awaited: Awaited,
+  late: (waited: Waited) => void,
+): Promise<Waited> {
+  const { client, out, io } = context;
+  const { id, runNo, limitMs } = awaited;
+  using spinner = new Spinner(io, out.style);
+  const until = performance.now() + limitMs;
+  const onward = `it goes on: svc ctl task wait ${id}${runNo === undefined ? "" : ` --run ${runNo}`}`;
+  const bounds = { signal: io.signal, onward };
+  const withinMs = Math.min(client.reconnectMs, limitMs);
+  const { value: before } = await resumed(
+    () => client.call("GET /api/tasks/:id", { params: { id } }),
+    { ...bounds, withinMs },
+  );
+  spinner.show(`task ${before.status}`);
+  while (true) {
+    const left = Math.max(0, until - performance.now());
+    const timeout_ms = Math.round(Math.min(left, io.errIsTerminal ? POLL_SHOWN_MS : POLL_MAX_MS));
+    const query = { timeout_ms, ...(runNo === undefined ? {} : { run_no: runNo }) };
+    const { json, value: task } = await resumed(
+      () => client.call("GET /api/tasks/:id/wait", { params: { id }, query }),
+      { ...bounds, withinMs: Math.min(client.reconnectMs, left) },
+    );
+    spinner.show(`task ${task.status}`);
+    if (isOver(task, before, runNo)) return { json, task };
+    if (performance.now() < until) continue;
+    spinner.stop();
+    late({ json, task });
+    const why = task.reason === "" ? "" : `: ${task.reason}`;
+    throw new Exit(EXIT.timedOut, `task ${id} is still ${task.status}${why}`);
+  }
+}
+
+function isOver(task: Task, before: Task, runNo: number | undefined): boolean {
+  if (isEndedTask(task.status)) return true;
+  if (runNo !== undefined) {
+    return task.run_no > runNo || task.run_no === runNo && task.status === "scheduled";
+  }
+  return task.type === "scheduled" && task.status === "scheduled" &&
+    (task.run_no > before.run_no || before.status === "running" || before.status === "pending");
+}
+
+/** The latest execution of a task, or null when it never ran. */
+export async function executionOf(
+  { client, io }: Context,
+  task: Task,
+): Promise<{ json: string; value: Execution } | null> {
+  const { execution_id: id } = task;
+  if (id === null) return null;
+  const bounds = {
+    signal: io.signal,
+    withinMs: client.reconnectMs,
+    onward: `see: svc ctl execution get ${id}`,
+  };
+  return await resumed(() => client.call("GET /api/executions/:id", { params: { id } }), bounds);
+}
+
+/** Prints what a run answered, and nothing else (contract 8.10). */
+export function printResult({ out, io }: Context, { json, value }: { json: string; value: Execution }): void {
+  if (out.format === "json") return out.line(json);
+  if (out.format === "ids") return out.line(value.id);
+  if (value.result !== "") out.line(io.outIsTerminal ? visible(value.result) : value.result);
+}
+
+/** As judge(), for one run of a task; another may go on since (contract 8.9). */
+export async function judgeRun(context: Context, task: Task, runNo: number): Promise<void> {
+  const execution = await executionOf(context, task).catch(ignoreMissing);
+  const run = execution?.value;
+  // A run that was cancelled before it began, and one that is forgotten, have no execution.
+  if (run === undefined || run.run_no !== runNo) return judge(task);
+  if (run.status === "completed") return;
+  const why = [run.failure, run.error].filter((words) => words !== "").join(": ");
+  throw new Exit(EXIT.awaitedFailed, `run ${runNo} of task ${task.id} ${run.status}: ${why}`);
+}
+
+// Whoever may see tasks need not be allowed to see executions; and they are deleted when they are old.
+function ignoreMissing(error: unknown): null {
+  if (error instanceof ServiceError && ["forbidden", "not_found"].includes(error.code)) return null;
+  throw error;
+}
+
+/** Throws Exit 8 unless the task, or the latest run of a schedule, completed; what its gate skipped is fine, too (contract 6.5, contract 15). */
+export function judge(task: Task): void {
+  if (task.status === "completed") return;
+  if (task.status === "scheduled") {
+    if (task.last_status === "completed" || task.last_status === "") return;
+    throw new Exit(EXIT.awaitedFailed, `the run of task ${task.id} ${task.last_status}: ${task.last_error}`);
+  }
+  const why = task.reason === "" ? "" : `: ${task.reason}`;
+  throw new Exit(EXIT.awaitedFailed, `task ${task.id} ${task.status}${why}`);
+}

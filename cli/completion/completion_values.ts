@@ -1,0 +1,115 @@
+import { load } from "../../src/base/load.ts";
+import { Client } from "../client/client.ts";
+import { EVENT_KINDS, RESOURCES, TASK_STATUSES, VERBS } from "../../src/domain/vocabulary.ts";
+import type { Io } from "../terminal/io.ts";
+
+// A shell waits for its TAB: better nothing than something late.
+const ANSWER_MAX_MS = 1_000;
+const ROWS = { page_size: 100 };
+
+type Offered = [value: string, about: string][];
+
+/** What flags and arguments of a kind can be, from the server or the configuration. Throws whatever went wrong. */
+export async function offered(kind: string, words: string[], io: Io): Promise<Offered> {
+  const signal = AbortSignal.any([io.signal, AbortSignal.timeout(ANSWER_MAX_MS)]);
+  const client = new Client({ ...io, signal }, {
+    config: valueOf(["-c", "--config"], words),
+    ca: valueOf(["--ca"], words),
+  });
+  return Object.hasOwn(OFFERS, kind) ? await OFFERS[kind]?.(client, words, io) ?? [] : [];
+}
+
+const OFFERS: Record<string, (client: Client, words: string[], io: Io) => Promise<Offered>> = {
+  worker: async (client) => (await workers(client)).map(({ id, name }) => [id, name]),
+  worker_name: async (client) =>
+    (await workers(client)).map(({ name, description }) => [name, brief(description)]),
+  department_name: async (client) => names((await client.call("GET /api/departments")).value),
+  execution: async (client) => {
+    const { value } = await client.call("GET /api/executions", { query: ROWS });
+    return value.map((
+      { id, status, worker_name, instruction },
+    ) => [id, `${status} ${worker_name}: ${brief(instruction)}`]);
+  },
+  message: async (client) => {
+    const { value } = await client.call("GET /api/messages/inbound", { query: ROWS });
+    return value.map(({ id, content }) => [id, brief(content)]);
+  },
+  task: async (client) => await tasks(client, TASK_STATUSES),
+  open_task: async (client) => await tasks(client, ["scheduled", "pending"]),
+  schedule: async (client) => await tasks(client, ["scheduled", "pending", "running"]),
+  session_name: async (client) =>
+    (await sessions(client)).map(({ id, name }) => name === "" ? [id, ""] : [name, id]),
+  session_key: sessionKeys,
+  memory_scope: async (client) => [["global", "everywhere"], ...await sessionKeys(client)],
+  memory_key: async (client, words) => {
+    const scope = valueOf(["--scope"], words);
+    if (scope === undefined) return [];
+    const { value } = await client.call("GET /api/memory", { query: { scope, ...ROWS } });
+    return value.map(({ key, value: text }) => [key, brief(text)]);
+  },
+  engine: async (client, words, io) => {
+    const { ENGINES_DEFAULT, loadConfig } = await load<typeof import("../../src/config/schema.ts")>(
+      "../../src/config/schema.ts",
+      import.meta.url,
+    );
+    const configured = await loadConfig(valueOf(["-c", "--config"], words), io.env).then(
+      ({ config }) => Object.keys(config.engines).filter((name) => name !== "default"),
+      () => [],
+    );
+    const used = await workers(client).then(
+      (all) => all.map(({ engine }) => engine).filter(Boolean),
+      () => [],
+    );
+    return [...new Set([...configured, ...used, ...ENGINES_DEFAULT])].map((name) => [name, ""]);
+  },
+  scope: () =>
+    Promise.resolve(
+      VERBS.flatMap((verb) => RESOURCES.map((resource): [string, string] => [`${verb}:${resource}`, ""])),
+    ),
+  event_kind: () => Promise.resolve(EVENT_KINDS.map((kind) => [kind, ""])),
+  platform: () => Promise.resolve([["local", ""]]),
+  time_zone: () => Promise.resolve(["UTC", ...Intl.supportedValuesOf("timeZone")].map((zone) => [zone, ""])),
+};
+
+async function workers(client: Client) {
+  return (await client.call("GET /api/workers", { query: { page_size: 200 } })).value;
+}
+
+async function sessions(client: Client) {
+  return (await client.call("GET /api/local/sessions", { query: ROWS })).value;
+}
+
+async function sessionKeys(client: Client): Promise<Offered> {
+  return (await sessions(client)).map(({ id, name }) => [`local:${id}`, name]);
+}
+
+// A list of tasks needs a filter; all workers together are one.
+async function tasks(client: Client, status: readonly string[]): Promise<Offered> {
+  const worker_id = (await workers(client)).map(({ id }) => id).join(",");
+  if (worker_id === "") return [];
+  const query = { worker_id, status: status.join(","), ...ROWS };
+  const { value } = await client.call("GET /api/tasks", { query });
+  return value.map((task) => [task.id, `${task.status} ${brief(task.instruction)}`]);
+}
+
+interface Named {
+  name: string;
+  children: Named[];
+}
+
+function names(trees: readonly Named[]): Offered {
+  return trees.flatMap(({ name, children }): Offered => [[name, ""], ...names(children)]);
+}
+
+/** The value that a flag has on the line so far. */
+function valueOf(flags: string[], words: string[]): string | undefined {
+  for (const [at, word] of words.slice(0, -1).entries()) {
+    const [flag = "", inline] = word.split(/=(.*)/s);
+    if (flags.includes(flag)) return inline ?? words[at + 1];
+  }
+  return undefined;
+}
+
+function brief(text: string): string {
+  return text.replace(/\s+/g, " ").slice(0, 40);
+}

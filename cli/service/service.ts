@@ -1,0 +1,227 @@
+import { isAbsolute, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { absolutePath, readConfigSource } from "../../src/config/file.ts";
+import { EXIT, Exit, exitCodeOf, usage } from "../terminal/exit.ts";
+import { BrokenPipe, type Io } from "../terminal/io.ts";
+import { Output } from "../terminal/output.ts";
+import { styleFor } from "../terminal/style.ts";
+import type { InitSystem } from "./init_system.ts";
+import { Launchd } from "./launchd.ts";
+import { launchdPlist, type ServicePlan, systemdUnit } from "./service_unit.ts";
+import { Systemd } from "./systemd.ts";
+
+const HELP = `Run svc as a service of this machine: systemd on Linux, launchd on macOS.
+
+Usage:
+  svc service print [flags]       Print the unit and change nothing
+  svc service install [flags]     Write the unit, start it now and at every start of the machine
+  svc service uninstall [flags]   Stop it and remove the unit; data, configuration and account stay
+  svc service status [flags]      Exit 0 when it runs, 6 when not, 3 when it is not installed
+
+Flags:
+  --system, --user        For the whole machine (default for root), or for you alone
+  -c, --config <path>     Configuration (default /etc/svc/config.yaml, or ~/.config/svc/config.yaml)
+  --data-dir <path>       Data directory (default /var/lib/svc, or ~/.local/share/svc)
+  --run-as <account>      Account that it runs as, made when missing (default svc); with --system only
+  --env-file <path>       NAME=value lines for it and its engines (default: environment, beside the configuration)
+  --writable <path>       Another directory in which workers may write; repeatable
+  --standby               Wait while another machine serves, and take over: svc serve --standby
+  --program <path>        The executable (default: this one)
+  --name <name>           Name of the service, for a second one (default svc)
+  --json                  With status: one JSON object
+`;
+
+const OPTIONS = {
+  system: { type: "boolean" },
+  user: { type: "boolean" },
+  config: { type: "string", short: "c" },
+  "data-dir": { type: "string" },
+  "run-as": { type: "string" },
+  "env-file": { type: "string" },
+  writable: { type: "string", multiple: true },
+  program: { type: "string" },
+  name: { type: "string" },
+  standby: { type: "boolean" },
+  json: { type: "boolean" },
+  help: { type: "boolean", short: "h" },
+} as const;
+
+type Given = ReturnType<typeof parse>["values"];
+
+/** What of the machine the plan depends on; a test may be another one. */
+export interface Machine {
+  os: typeof Deno.build.os;
+  uid: number | null;
+  /** This executable, or null when run from source. */
+  program: string | null;
+  initSystem: (os: typeof Deno.build.os, io: Io) => InitSystem;
+}
+
+const THIS_MACHINE: Machine = {
+  os: Deno.build.os,
+  uid: Deno.uid(),
+  program: Deno.build.standalone ? Deno.execPath() : null,
+  initSystem: (os, io) => os === "darwin" ? new Launchd(io) : new Systemd(io),
+};
+
+/** `svc service`: answers the exit code (contract 6). */
+export async function service(args: string[], io: Io, machine: Machine = THIS_MACHINE): Promise<number> {
+  try {
+    const { values, positionals: [verb, ...more] } = parse(args);
+    if (values.help || verb === "help") {
+      io.out(HELP);
+      return EXIT.done;
+    }
+    if (verb === undefined) {
+      io.err(HELP);
+      return EXIT.usage;
+    }
+    if (more.length > 0) {
+      throw usage(`${JSON.stringify(more[0])} is one word too many; see: svc service help`);
+    }
+    return await run(verb, values, io, machine);
+  } catch (error) {
+    if (error instanceof BrokenPipe) return EXIT.done;
+    io.err(`svc: ${error instanceof Error ? error.message : error}\n`);
+    return error instanceof Error && error.name === "ConfigError" ? EXIT.usage : exitCodeOf(error);
+  }
+}
+
+function parse(args: string[]) {
+  try {
+    const parsed = parseArgs({ args, options: OPTIONS, allowPositionals: true, strict: true, tokens: true });
+    const named = parsed.tokens.flatMap((token) => token.kind === "option" ? [token.name] : []);
+    const twice = named.find((name, at) =>
+      name !== "writable" && OPTIONS[name as keyof typeof OPTIONS].type === "string" &&
+      named.indexOf(name) < at
+    );
+    if (twice !== undefined) throw new Error(`--${twice} is given twice`);
+    return parsed;
+  } catch (error) {
+    throw usage(
+      `${(error instanceof Error ? error.message : String(error)).split(". ")[0]}; see: svc service help`,
+    );
+  }
+}
+
+async function run(verb: string, given: Given, io: Io, machine: Machine): Promise<number> {
+  if (!["print", "install", "uninstall", "status"].includes(verb)) {
+    throw usage(
+      `no command is called service ${JSON.stringify(verb)}; there are print, install, uninstall, status`,
+    );
+  }
+  if (machine.os === "windows") {
+    throw usage(
+      "there is no service for Windows; run `svc serve` in WSL 2 or in a container, svc ctl works everywhere",
+    );
+  }
+  const plan = await planOf(given, io, machine, {
+    withProgram: verb === "print" || verb === "install",
+    // The state of a service is for everybody, its configuration is not.
+    withData: verb !== "status",
+  });
+  const unit = machine.os === "darwin" ? launchdPlist(plan) : systemdUnit(plan);
+  if (verb === "print") {
+    io.out(unit);
+    return EXIT.done;
+  }
+  if (verb !== "status" && plan.scope === "system" && machine.uid !== 0) {
+    throw new Exit(
+      EXIT.notAllowed,
+      `Cannot ${verb} a service of the whole machine: that takes root; use sudo, or --user`,
+    );
+  }
+  const init = machine.initSystem(machine.os, io);
+  if (verb === "install") await init.install(plan, unit);
+  else if (verb === "uninstall") await init.uninstall(plan);
+  else return await printStatus(init, plan, given.json === true, io);
+  return EXIT.done;
+}
+
+async function printStatus(init: InitSystem, plan: ServicePlan, json: boolean, io: Io): Promise<number> {
+  const { installed, running, ...rest } = await init.status(plan);
+  const row = { name: plan.name, scope: plan.scope, installed, running, ...rest };
+  const format = json ? "json" : io.outIsTerminal ? "table" : "tsv";
+  new Output(io, format, await styleFor(io.outIsTerminal, io.env)).object(JSON.stringify(row), row);
+  return !installed ? EXIT.notFound : running ? EXIT.done : EXIT.tryAgain;
+}
+
+async function planOf(
+  given: Given,
+  io: Io,
+  machine: Machine,
+  { withProgram, withData }: { withProgram: boolean; withData: boolean },
+): Promise<ServicePlan> {
+  if (given.system && given.user) throw usage("--system and --user exclude each other");
+  const scope = given.system || (!given.user && machine.uid === 0) ? "system" : "user";
+  if (scope === "user" && given["run-as"] !== undefined) throw usage("--run-as goes with --system only");
+  const name = given.name ?? "svc";
+  if (!/^[a-z][a-z0-9-]{0,30}$/.test(name)) {
+    throw usage("--name must be a small letter and then up to 30 small letters, digits and dashes");
+  }
+  const account = given["run-as"] ?? name;
+  if (!/^[a-z_][a-z0-9_-]{0,30}$/i.test(account)) {
+    throw usage(`--run-as: ${JSON.stringify(account)} is not a name of an account`);
+  }
+  const places = placesOf(scope, name, machine.os, io);
+  const path = (flag: string, value: string) => checkedPath(flag, resolve(io.cwd, value));
+  const program = given.program === undefined ? machine.program : path("--program", given.program);
+  if (program === null && withProgram) {
+    throw usage("--program is needed: this svc runs from source; build one with: make build");
+  }
+  const config = given.config === undefined
+    ? join(places.config, "config.yaml")
+    : path("--config", given.config);
+  return {
+    name,
+    scope,
+    program: program ?? "",
+    config,
+    dataDir: given["data-dir"] === undefined
+      ? withData && await configuredDataDir(config) || places.data
+      : path("--data-dir", given["data-dir"]),
+    account,
+    environmentFile: given["env-file"] === undefined
+      ? join(places.config, "environment")
+      : path("--env-file", given["env-file"]),
+    standby: given.standby === true,
+    writable: (given.writable ?? []).map((one) => path("--writable", one)),
+  };
+}
+
+/** The data directory that a configuration names, or null when it names none or is not there yet. */
+async function configuredDataDir(config: string): Promise<string | null> {
+  const isThere = await Deno.stat(config).then(() => true, () => false);
+  if (!isThere) return null;
+  const { document, base } = await readConfigSource(config);
+  const named = document?.getIn(["data_dir"]);
+  return typeof named === "string" ? absolutePath(base, named) : null;
+}
+
+function placesOf(
+  scope: "system" | "user",
+  name: string,
+  os: string,
+  io: Io,
+): { config: string; data: string } {
+  if (scope === "system") {
+    return os === "darwin"
+      ? { config: `/usr/local/etc/${name}`, data: `/usr/local/var/${name}` }
+      : { config: `/etc/${name}`, data: `/var/lib/${name}` };
+  }
+  const home = io.env.HOME ?? "";
+  if (!isAbsolute(home)) {
+    throw usage("HOME is not set, so there is no place for a service of yours; set it, or use --system");
+  }
+  const folder = (variable: string, fallback: string) => {
+    const set = io.env[variable] ?? "";
+    return join(isAbsolute(set) ? set : join(home, fallback), name);
+  };
+  return { config: folder("XDG_CONFIG_HOME", ".config"), data: folder("XDG_DATA_HOME", ".local/share") };
+}
+
+function checkedPath(flag: string, path: string): string {
+  // deno-lint-ignore no-control-regex
+  if (/[\u0000-\u001f\u007f]/.test(path)) throw usage(`${flag} must not hold control characters`);
+  return path;
+}

@@ -1,0 +1,99 @@
+import { load } from "../../src/base/load.ts";
+import { type Column, localTime, paintStatus, relativeTime, type Row, text } from "./column.ts";
+import type { Io } from "./io.ts";
+import type { Style } from "./style.ts";
+import { visible, visibleJson } from "./visible.ts";
+
+/** How an answer is shown: for people, for pipes, as the server's JSON, or ids only (contract 6). */
+type Format = "table" | "tsv" | "json" | "ids";
+
+/** Prints answers in the format that was asked for. */
+export class Output {
+  readonly format: Format;
+  readonly style: Style;
+  readonly #io: Io;
+
+  constructor(io: Io, format: Format, style: Style) {
+    this.#io = io;
+    this.format = format;
+    this.style = style;
+  }
+
+  /** A line of plain text. */
+  line(text: string): void {
+    const isShown = this.format === "json" && this.#io.outIsTerminal;
+    this.#io.out((isShown ? visibleJson(text) : text) + "\n");
+  }
+
+  /** Text as it is. */
+  raw(text: string): void {
+    this.#io.out(text);
+  }
+
+  /** A list: `json` is the server's text, `rows` what it holds. */
+  async list(json: string, rows: Row[], columns: Column[], id: (row: Row) => string = idOf): Promise<void> {
+    if (this.format === "json") return this.line(json);
+    if (this.format === "ids") return rows.forEach((row) => this.line(id(row)));
+    if (this.format === "tsv") return rows.forEach((row) => this.line(tabSeparated(row, columns)));
+    if (rows.length === 0) return this.#io.err(this.style.dim("none") + "\n");
+    const { drawTable } = await load<typeof import("./table.ts")>("./table.ts", import.meta.url);
+    this.line(drawTable(rows, columns, this.style, this.#io.width));
+  }
+
+  /** One row of a list that comes bit by bit: as it would stand in a pipe, or as a line for people. */
+  row(row: Row, columns: Column[], id: string): void {
+    if (this.format === "ids") return this.line(text(row[id]));
+    if (this.format === "tsv") return this.line(tabSeparated(row, columns));
+    this.line(columns.map((column) => this.#cell(column, row)).filter((cell) => cell !== "").join("  "));
+  }
+
+  /** One object: `field<TAB>value` lines in a pipe, an aligned list for people. */
+  object(json: string, row: Row, id: string = idOf(row)): void {
+    if (this.format === "json") return this.line(json);
+    if (this.format === "ids") return id === "" ? undefined : this.line(id);
+    const entries = Object.entries(row);
+    if (this.format === "tsv") {
+      return entries.forEach(([name, value]) => this.line(`${name}\t${escaped(text(value))}`));
+    }
+    const width = Math.max(0, ...entries.map(([name]) => name.length));
+    for (const [name, value] of entries) {
+      const [first = "", ...more] = this.#shown(name, value).split("\n");
+      this.line(`${this.style.bold(name.padEnd(width))}  ${first}`);
+      for (const line of more) this.line(`${" ".repeat(width)}  ${line}`);
+    }
+  }
+
+  #shown(name: string, value: unknown): string {
+    if (/_at$|^ts$/.test(name) && typeof value === "number") {
+      return `${localTime(value)} ${this.style.dim(`(${relativeTime(value)})`)}`;
+    }
+    const words = text(value);
+    if (name === "status") return paintStatus(visible(words), words, this.style);
+    return words === "" ? this.style.dim("-") : visible(words);
+  }
+
+  #cell(column: Column, row: Row): string {
+    const words = visible((column.show?.(row) ?? text(column.value(row))).replace(/[\t\n]/g, " "));
+    const characters = [...words];
+    const cut = characters.length <= CELL_MAX ? words : `${characters.slice(0, CELL_MAX - 1).join("")}…`;
+    return cut === "" ? "" : column.paint?.(cut, row, this.style) ?? cut;
+  }
+}
+
+// What comes bit by bit is not aligned with anything: a cell of a line may be this long.
+const CELL_MAX = 60;
+
+function idOf(row: Row): string {
+  return text(row.id);
+}
+
+function tabSeparated(row: Row, columns: Column[]): string {
+  return columns.map((column) => escaped(text(column.value(row)))).join("\t");
+}
+
+function escaped(value: string): string {
+  return value.replaceAll("\\", "\\\\").replaceAll("\t", "\\t").replaceAll("\n", "\\n").replaceAll(
+    "\r",
+    "\\r",
+  );
+}
